@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-.PHONY: help build dump demo check test test-full bench bench-dump bench-stats install clean
+.PHONY: help build dump demo check test test-full bench bench-dump bench-stats fuzz install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=
 
 bench-stats: ## Print speed and error rates of the statistics beside Otava's (OTAVA=python that has apache-otava)
 	@$(CARGO) run --release --locked -q -p benches --bin stats
+
+fuzz: ## Run every reader on damaged files (MINUTES=10), and print executions, the slowest and memory
+	@$(CARGO) run --release --locked -q -p fuzz -- --minutes $(or $(MINUTES),10)
 
 install: build ## Install program, man pages and completions below PREFIX (default /usr/local)
 	install -D -m 755 target/release/marvin $(DESTDIR)$(PREFIX)/bin/marvin

@@ -101,12 +101,12 @@ fn modules(folder: &Path, tag: &str) -> Option<PathBuf> {
         .find(|modules| modules.is_dir())
 }
 
-fn is_config(content: &[u8]) -> bool {
+pub(crate) fn is_config(content: &[u8]) -> bool {
     content.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"CONFIG_"))
 }
 
 /// A line of a symbol table: address, type and name.
-fn is_symbols(content: &[u8]) -> bool {
+pub(crate) fn is_symbols(content: &[u8]) -> bool {
     let symbol = |line: &&[u8]| {
         let mut words = line.split(|byte| *byte == b' ');
         let address = words.next().unwrap_or_default();

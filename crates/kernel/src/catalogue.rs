@@ -86,7 +86,7 @@ struct Meta {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Catalogue {
     /// Newest first.
-    images: Vec<Offer>,
+    pub(crate) images: Vec<Offer>,
     metas: Vec<Meta>,
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn read_facts(file: &Path) -> Result<Option<BTreeMap<String, String>>
     }
 }
 
-fn facts(text: &str) -> BTreeMap<String, String> {
+pub(crate) fn facts(text: &str) -> BTreeMap<String, String> {
     text.lines()
         .filter_map(|line| line.split_once('='))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))

@@ -15,6 +15,8 @@ mod elf;
 mod error;
 mod folder;
 mod from_source;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod image;
 mod modules;
 mod nearest;

@@ -9,6 +9,7 @@ use crate::btf;
 use crate::bytes::array;
 use crate::compress::Codec;
 use crate::dump::Dump;
+use crate::error::DumpError;
 use crate::filter::Filter;
 use crate::layout::Layout;
 use crate::log::log;
@@ -16,8 +17,8 @@ use crate::lzo;
 use crate::machine::Machine;
 use crate::note::{self, Info};
 use crate::output::kdump::{Style, write};
-use crate::output::sink::Nowhere;
-use crate::output::{elf, rearrange};
+use crate::output::sink::{FileSink, Flattened, Nowhere, Overwrite, Sink};
+use crate::output::{archive, elf, rearrange};
 use crate::paging::architecture;
 use crate::plan::{Plan, Work};
 use crate::reader::{Io, Reader};
@@ -132,4 +133,50 @@ fn file(start: &[u8], bytes: &[u8], scratch: &Path) {
     if let Ok(written) = elf::write(&plan, &work, &Nowhere) {
         assert_eq!(written.pages + written.unreadable, plan.kept(), "each page is written, or said to be missing");
     }
+}
+
+/// The formats to write.
+#[derive(Debug, Clone, Copy)]
+pub enum What {
+    /// An ELF vmcore.
+    Elf,
+    /// A kdump-compressed file.
+    Kdump(Codec),
+    /// An archive.
+    Archive,
+}
+
+/// A format, flattened or not.
+#[derive(Debug, Clone, Copy)]
+pub struct Form {
+    /// The format.
+    pub what: What,
+    /// Whether it is flattened.
+    pub flattened: bool,
+}
+
+/// Returns a dump in another format. `scratch` is the path of a file to write.
+///
+/// # Errors
+/// If the dump cannot be read or written.
+pub fn converted(dump: &Path, form: Form, scratch: &Path) -> Result<Vec<u8>, DumpError> {
+    let dump = Dump::open(&[dump.to_owned()])?;
+    let filter = Filter::for_level(&mut Reader::new(&dump, Io::Map), Level::default())?;
+    let work = Work { threads: 1, io: Io::Map, memory: 64 << 20, folder: None };
+    let plan = Plan::make(&dump, filter.as_ref(), &work)?;
+    let mut flat = Vec::new();
+    let sink: Box<dyn Sink + '_> = match form.flattened {
+        true => Box::new(Flattened::begin(&mut flat)?),
+        false => Box::new(FileSink::create(scratch, Overwrite::Yes)?),
+    };
+    let codec = if let What::Kdump(codec) = form.what { codec } else { Codec::Zstd };
+    let names = system::names(&mut Reader::new(&dump, Io::Map));
+    let style = Style { codec, effort: None, level: Level::default(), part: None, limit: None, names };
+    match form.what {
+        What::Elf => elf::write(&plan, &work, &*sink)?,
+        What::Kdump(_) => write(&plan, &style, &work, &*sink)?,
+        What::Archive => archive::write(&plan, &style, &work, &*sink)?,
+    };
+    drop(sink);
+    if form.flattened { Ok(flat) } else { std::fs::read(scratch).map_err(DumpError::reading(scratch, 0)) }
 }

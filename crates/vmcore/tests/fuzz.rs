@@ -9,10 +9,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use synthetic_dumps::Synthetic;
-use vmcore::{
-    Codec, Dump, FileSink, Filter, Flattened, Io, Level, Overwrite, Plan, Reader, Sink, Style, Work, fuzzing, names,
-    write_archive, write_elf, write_kdump,
-};
+use synthetic_dumps::damage::{Numbers, ODD, changed, tiny};
+use vmcore::fuzzing::{self, Form, What};
+use vmcore::{Codec, Dump, Io, Reader};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -74,80 +73,15 @@ fn bounded(what: &str, body: impl FnOnce()) {
     assert!(most <= MEMORY_MAX, "{what}: {most} bytes");
 }
 
-/// A fixed pseudorandom sequence (xorshift64*).
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
-
-/// Edge-case numbers.
-const ODD: [u64; 10] = [0, 1, 0x7f, 0xffff, 0x1_0000, 0x7fff_ffff, 0xffff_ffff, 1 << 52, i64::MAX as u64, u64::MAX];
-
-/// Changes a few positions; half of them among bytes that are not zero.
-fn changed(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
-    let mut bytes = seed.to_vec();
-    let full: Vec<usize> = (0..seed.len()).filter(|at| seed[*at] != 0).collect();
-    for _ in 0..1 + numbers.below(4) {
-        let any = numbers.below(bytes.len());
-        let at = if numbers.below(2) == 0 { any } else { full.get(numbers.below(full.len())).copied().unwrap_or(any) };
-        match numbers.below(6) {
-            0 => bytes.truncate(at),
-            1 => {
-                let number = ODD[numbers.below(ODD.len())];
-                let both = [number.to_le_bytes(), number.to_be_bytes()][numbers.below(2)];
-                let (start, length) = (at - at % 8, [1, 2, 4, 8][numbers.below(4)]);
-                let from = if numbers.below(2) == 0 { 0 } else { 8 - length };
-                bytes.iter_mut().skip(start).zip(&both[from..from + length]).for_each(|(byte, new)| *byte = *new);
-            }
-            2 => {
-                let (from, length) = (numbers.below(bytes.len()), numbers.below(64));
-                let part: Vec<u8> = bytes.iter().skip(from).take(length).copied().collect();
-                bytes.iter_mut().skip(at).zip(part).for_each(|(byte, new)| *byte = new);
-            }
-            kind => {
-                let new = numbers.next();
-                if let Some(byte) = bytes.get_mut(at) {
-                    *byte = if kind == 3 { *byte ^ 1 << (new % 8) } else { new as u8 };
-                }
-            }
-        }
-    }
-    bytes
-}
-
 /// Runs a body on changed seeds.
 fn fuzz(what: &str, seeds: &[Vec<u8>], times: usize, mut body: impl FnMut(&[u8])) {
     for (n, seed) in seeds.iter().enumerate() {
-        let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15 ^ n as u64);
+        let mut numbers = Numbers::new(n as u64);
         for round in 0..times {
             let bytes = if round == 0 { seed.clone() } else { changed(seed, &mut numbers) };
             bounded(&format!("{what}, seed {n}, round {round}"), || body(&bytes));
         }
     }
-}
-
-/// The formats to write.
-#[derive(Clone, Copy)]
-enum What {
-    Elf,
-    Kdump(Codec),
-    Archive,
-}
-
-#[derive(Clone, Copy)]
-struct Form {
-    what: What,
-    flattened: bool,
 }
 
 const fn file(what: What) -> Form {
@@ -176,50 +110,8 @@ impl Seeds {
 
     /// Returns the tiny dump in a format.
     fn made(&self, form: Form) -> Result<Vec<u8>, Box<dyn Error>> {
-        let (dump, path) = (Dump::open(&[self.path("tiny")])?, self.path("made"));
-        let filter = Filter::for_level(&mut Reader::new(&dump, Io::Map), Level::default())?;
-        let work = Work { threads: 1, io: Io::Map, memory: 64 << 20, folder: None };
-        let plan = Plan::make(&dump, filter.as_ref(), &work)?;
-        let mut flat = Vec::new();
-        let sink: Box<dyn Sink + '_> = match form.flattened {
-            true => Box::new(Flattened::begin(&mut flat)?),
-            false => Box::new(FileSink::create(&path, Overwrite::Yes)?),
-        };
-        let codec = if let What::Kdump(codec) = form.what { codec } else { Codec::Zstd };
-        let names = names(&mut Reader::new(&dump, Io::Map));
-        let style = Style { codec, effort: None, level: Level::default(), part: None, limit: None, names };
-        match form.what {
-            What::Elf => write_elf(&plan, &work, &*sink)?,
-            What::Kdump(_) => write_kdump(&plan, &style, &work, &*sink)?,
-            What::Archive => write_archive(&plan, &style, &work, &*sink)?,
-        };
-        drop(sink);
-        Ok(if form.flattened { flat } else { std::fs::read(path)? })
+        Ok(fuzzing::converted(&self.path("tiny"), form, &self.path("made"))?)
     }
-}
-
-/// Returns an ELF vmcore of five pages in two segments, with a note.
-fn tiny() -> Vec<u8> {
-    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
-    bytes.resize(64, 0);
-    bytes[16..20].copy_from_slice(&[4, 0, 62, 0]);
-    bytes[32] = 64;
-    bytes[54..58].copy_from_slice(&[56, 0, 3, 0]);
-    let note =
-        [&[11, 0, 0, 0, 29, 0, 0, 0, 0, 0, 0, 0][..], b"VMCOREINFO\0\0OSRELEASE=6.12\nPAGESIZE=4096\n\0\0\0"].concat();
-    let places = [(4, 232, 0, note.len() as u64), (1, 4096, 4096, 3 * 4096), (1, 4 * 4096, 6 * 4096, 2 * 4096)];
-    for (kind, offset, start, size) in places {
-        let direct = 0xffff_8880_0000_0000_u64;
-        for number in [kind, offset, direct + start, start, size, size, 0] {
-            bytes.extend(number.to_le_bytes());
-        }
-    }
-    bytes.extend(note);
-    bytes.resize(4096, 0);
-    for page in 0..5_u32 {
-        bytes.extend((0..1024_u32).flat_map(|n| (n / 7 * (page + 1)).to_le_bytes()));
-    }
-    bytes
 }
 
 /// A small dump with a memory map; as a file, its zeros are many.
@@ -249,7 +141,7 @@ fn files_of_all_formats() -> Outcome {
 fn maps_that_lie() -> Outcome {
     let seeds = Seeds::new()?;
     let (scratch, image) = (seeds.path("scratch"), mapped(&seeds.path("mapped"))?);
-    let mut numbers = Numbers(7);
+    let mut numbers = Numbers::new(7);
     for round in 0..60 {
         let changes: Vec<u8> = (0..1 + numbers.below(6))
             .flat_map(|_| {

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+pub mod damage;
 pub mod large;
 mod per_cpu;
 pub mod vmlinux;

@@ -60,7 +60,7 @@ const TABLE: &[(&str, &[&str])] = &[
 ];
 
 /// Development crates: they may use every crate, and no crate may use them.
-const DEVELOPMENT: &[&str] = &["benches", "crash-guests", "stories", "tidy"];
+const DEVELOPMENT: &[&str] = &["benches", "crash-guests", "fuzz", "stories", "tidy"];
 
 /// Crates for tests only, each with the crates that it may use.
 const FOR_TESTS: &[(&str, &[&str])] = &[("probes", &["lab", "model", "wire"]), ("synthetic-dumps", &[])];

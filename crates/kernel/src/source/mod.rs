@@ -9,7 +9,7 @@ mod git;
 mod make;
 mod program;
 mod remote;
-mod tar;
+pub(crate) mod tar;
 mod workshop;
 
 pub use commit_graph::{Commit, CommitGraph, LinePoint};

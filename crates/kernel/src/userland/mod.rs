@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::folder::sha256;
 use crate::scratch::Scratch;
 use crate::{BuildCache, KernelError, Step, apt};
-use linked::parse_linking;
+pub(crate) use linked::parse_linking;
 use root::Root;
 
 /// Limit of a userland's files, in bytes.

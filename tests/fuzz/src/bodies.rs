@@ -1,0 +1,163 @@
+//! What the targets of text do with bytes: `wire` and `ingest`. Those of `vmcore` and `kernel` have their own.
+
+use std::cell::LazyCell;
+use std::hint::black_box;
+
+use ingest::{Symbols, ToolOutput};
+use model::ToolRows;
+use wire::{Frame, Stream};
+
+/// The job whose streams are read.
+pub(crate) const JOB: u64 = 42;
+
+/// A guest's console.
+pub(crate) fn stream(bytes: &[u8]) {
+    black_box(wire::find_hello(bytes));
+    black_box(wire::find_last_words(bytes));
+    if let Ok(stream) = wire::decode(bytes, JOB) {
+        frames(&stream);
+    }
+}
+
+/// Frames with any names and content: each line is the name of a file, and the lines before it are the content.
+pub(crate) fn files(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let mut all = vec![Frame::Hello { agent: "0".to_owned() }];
+    for (number, line) in text.lines().take(64).enumerate() {
+        let (name, content) = line.split_once('=').unwrap_or((line, line));
+        // The protocol does not escape colons in names.
+        let name = name.replace(':', " ");
+        all.push(Frame::File { name, bytes: content.replace("\\n", "\n").into_bytes() });
+        if number % 8 == 7 {
+            all.push(Frame::Samples(content.bytes().map(u64::from).collect()));
+        }
+    }
+    all.push(Frame::End);
+    let sent: String = all.iter().enumerate().map(|(n, frame)| wire::encode(JOB, n, frame)).collect();
+    if let Ok(stream) = wire::decode(sent.as_bytes(), JOB) {
+        all.pop();
+        assert!(stream.frames == all, "a stream is read as it was written");
+        frames(&stream);
+    }
+}
+
+fn frames(stream: &Stream) {
+    drop(ingest::outcome(stream, 1, 3));
+    black_box(ingest::rows(stream));
+    black_box(ingest::environment(stream));
+    black_box(ingest::observation(&ingest::copies(stream)));
+    black_box(ingest::rmap(stream));
+    drop(Symbols::parse(&ingest::symbols_text(stream)));
+}
+
+/// A job, as the agent gets it.
+pub(crate) fn job(bytes: &[u8]) {
+    if let Ok(job) = wire::Job::decode(bytes)
+        && let Ok(again) = job.encode()
+    {
+        assert_eq!(wire::Job::decode(&again), Ok(job), "a job is read as it was written");
+    }
+}
+
+/// Symbols to look addresses up.
+pub(crate) const SYMBOLS: &str = "T1000 entry_SYSCALL_64\nT100 __pfx_do_syscall_64\nT10 do_syscall_64\n";
+
+type Tools = LazyCell<Vec<model::Tool>>;
+
+thread_local! {
+    static KNOWN: LazyCell<Option<Symbols>> = LazyCell::new(|| Symbols::parse(SYMBOLS).ok());
+    static TOOLS: Tools = LazyCell::new(|| {
+        ingest::SHIPPED.iter().filter_map(|(_, manifest)| ingest::tool(manifest).ok()).collect()
+    });
+}
+
+/// The extract of /proc/kallsyms.
+pub(crate) fn symbols(bytes: &[u8]) {
+    if let Ok(mut symbols) = Symbols::parse(&String::from_utf8_lossy(bytes)) {
+        black_box((0..64).filter(|n| symbols.at(n << 5).is_some()).count());
+        black_box(symbols.marks());
+        black_box(symbols.call_marks());
+        symbols.tell_apart(|addresses| vec![Some("fs/inode.c".to_owned()); addresses.len()]);
+    }
+}
+
+/// The tracer's counts, and the cost model's in them.
+pub(crate) fn counts(bytes: &[u8]) {
+    KNOWN.with(|known| {
+        let Some(symbols) = known.as_ref() else { return };
+        if let Ok(profile) = ingest::profile(bytes, symbols, 1) {
+            black_box(ingest::modelled(bytes, symbols, &profile));
+            let text = ingest::profile_to_text(&profile);
+            assert!(ingest::profile_from_text(&text).as_ref() == Some(&profile), "a profile is read as it was kept");
+        }
+    });
+}
+
+/// The tracer's call tree.
+pub(crate) fn calls(bytes: &[u8]) {
+    KNOWN.with(|known| {
+        let region = model::Region { user: 10, kernel: 61, interrupt: 7, other: 0 };
+        let profile = model::Profile { operations: 2, regions: vec![region], lines: vec![] };
+        if let Some(symbols) = known.as_ref() {
+            drop(ingest::call_tree(bytes, symbols, &profile));
+        }
+    });
+}
+
+/// Profiles and copies of monitors from the store.
+pub(crate) fn kept(bytes: &[u8]) {
+    drop(ingest::profile_from_text(&String::from_utf8_lossy(bytes)));
+    if let Some(copies) = ingest::monitors_from_bytes(bytes) {
+        assert!(ingest::monitors_to_bytes(&copies) == bytes, "copies are read as they were kept");
+        black_box(ingest::observation(&copies));
+    }
+}
+
+/// A copy of a file of /proc, whose path is in the first line.
+pub(crate) fn monitor(bytes: &[u8]) {
+    let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    let path = String::from_utf8_lossy(&bytes[..at]);
+    black_box(ingest::reading(&path, bytes.get(at + 1..).unwrap_or_default()));
+}
+
+/// marvin.toml.
+pub(crate) fn settings(bytes: &[u8]) {
+    drop(ingest::settings(&String::from_utf8_lossy(bytes), &ToolRows::default()));
+}
+
+/// A tool's manifest.
+pub(crate) fn manifest(bytes: &[u8]) {
+    drop(ingest::tool(&String::from_utf8_lossy(bytes)));
+}
+
+/// The output of every tool.
+pub(crate) fn output(bytes: &[u8]) {
+    let files = [("/run/stress-ng.yaml".to_owned(), bytes.to_vec())];
+    let output = ToolOutput { stdout: bytes, stderr: b"", files: &files };
+    TOOLS.with(|tools| {
+        for workload in tools.iter().flat_map(|tool| &tool.workloads) {
+            if let Ok(samples) = ingest::tool_samples(workload, &output) {
+                assert_eq!(samples.len(), workload.metrics.len());
+            }
+        }
+    });
+}
+
+/// A job file of LKP, and results of one and of several runs.
+pub(crate) fn lkp(bytes: &[u8]) {
+    black_box(ingest::lkp_started(bytes));
+    if let Some(place) = ingest::LkpResultPath::of(PLACE) {
+        drop(ingest::lkp_run(&place, bytes));
+        drop(ingest::lkp_columns(&place, bytes));
+    }
+}
+
+/// A result of LKP by its path.
+const PLACE: &str = "vm-scalability/300s/box/debian-12/x86_64-rhel-9.4/gcc-12/v6.12";
+
+/// A file of MMTests, whose path is in the first line.
+pub(crate) fn mmtests(bytes: &[u8]) {
+    let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    let path = String::from_utf8_lossy(&bytes[..at]).into_owned();
+    black_box(ingest::mmtests(&[path], &mut |_| Ok(bytes.get(at + 1..).unwrap_or_default().to_vec())));
+}

@@ -1,0 +1,303 @@
+//! Files to start from: golden and real data of the tree, this program itself, and small ones made here.
+
+use std::error::Error;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use synthetic_dumps::Synthetic;
+use synthetic_dumps::damage::tiny;
+use vmcore::fuzzing::{Form, What, converted};
+use vmcore::{Codec, Dump};
+use wire::{Clock, Frame, Job, Perturbation, Task};
+
+use crate::bodies::{JOB, SYMBOLS};
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+type Seeds = Vec<Vec<u8>>;
+
+/// Largest file that becomes a seed: larger ones would only be read more slowly.
+const SEED_MAX: u64 = 64 << 10;
+
+fn tree(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// Returns the files below a directory, by path.
+fn below(folder: &Path) -> Outcome<Vec<(PathBuf, Vec<u8>)>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        if found.is_dir() {
+            files.extend(below(&entry.path())?);
+        } else if found.len() <= SEED_MAX {
+            files.push((entry.path(), fs::read(entry.path())?));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+pub(crate) fn streams() -> Seeds {
+    let frames = [
+        Frame::Hello { agent: "0.1.0".into() },
+        Frame::File { name: "/proc/version".into(), bytes: b"Linux: 100%\n".to_vec() },
+        Frame::Samples(vec![6_531_004, 6_530_001, 6_529_999]),
+        Frame::Failed("open: ENOENT".into()),
+        Frame::End,
+    ];
+    let lines: String = frames.iter().enumerate().map(|(n, frame)| wire::encode(JOB, n, frame)).collect();
+    vec![lines.clone().into_bytes(), format!("[ 0.1] Linux\r\n{}", lines.replace('\n', "\r\n")).into_bytes()]
+}
+
+/// Names of files with their content, as jobs send them.
+pub(crate) fn files() -> Outcome<Seeds> {
+    let escaped = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', "\\n");
+    let mut lines = "row latency=1\\n2\\n3\nrmap=file 10 1000 123 456\nconfig=CONFIG_A=y\n/proc/kallsyms=".to_owned();
+    lines += &escaped(SYMBOLS.as_bytes());
+    for (path, bytes) in below(&tree("crates/ingest/corpus/6.12"))?.iter().filter(|(_, bytes)| bytes.len() < 4096) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().replace('_', "/");
+        lines += &["\nstart 10 20 /proc/", &name, "=", &escaped(bytes)].concat();
+    }
+    Ok(vec![lines.into_bytes()])
+}
+
+pub(crate) fn jobs() -> Outcome<Seeds> {
+    let name = "fault-anon".to_owned();
+    let probes = vec!["do_anonymous_page".to_owned()];
+    let workload = Task::Workload { name, operations: 2048, warm_up: 2, iterations: 16, probes, monitors: Some(250) };
+    let rmap = Task::Rmap { case: "file".into(), processes: 10, mappings: 1000 };
+    let perturbation = Perturbation { delay_us: 17, spins: 2, child_pages: 1000, child_forks: 10 };
+    let seed = |task| Job { id: JOB, clock: Clock::Tsc, perturbation, task }.encode();
+    Ok(vec![seed(workload)?, seed(rmap)?, seed(Task::Environment)?])
+}
+
+pub(crate) fn symbols() -> Seeds {
+    let many: String = (0..200).map(|n| format!("t{n:x} __pfx_f{n}\nT10 f{n}\tmodule\n")).collect();
+    vec![SYMBOLS.into(), many.into()]
+}
+
+pub(crate) fn counts() -> Seeds {
+    let text = "region 1 10 61 7 0\nat 0 10 0 0\nat 1000 20 0 0\nat 1110 41 7 0\nrepeated 1110 5 0 0\nend 0 0\n";
+    vec![text.into(), text.replace("region 1 10", "region 10").into()]
+}
+
+pub(crate) fn calls() -> Seeds {
+    let nodes = "node 0 0 0 0 0 1 0 0\nnode 0 0 0 0 0 10 0 0\nnode 0 1000 2 0 0 20 0 0\n\
+                 node 2 1110 4 1 0 40 7 0\nend\n";
+    vec![nodes.into()]
+}
+
+pub(crate) fn kept() -> Outcome<Seeds> {
+    let profile = "marvin-profile 1\noperations\t2\nregion\t10\t61\t7\t0\nkernel\t61\t0\t4\tdo_syscall_64\n";
+    let mut copies = b"marvin-monitors 1\n".to_vec();
+    for name in ["vmstat", "meminfo", "stat"] {
+        let bytes = fs::read(tree("crates/ingest/corpus/6.12").join(name))?;
+        copies.extend(format!("start 1 2 {} /proc/{name}\n", bytes.len()).into_bytes());
+        copies.extend(bytes);
+    }
+    Ok(vec![profile.into(), copies])
+}
+
+/// The copies of real kernels' /proc, each behind its path.
+pub(crate) fn monitors() -> Outcome<Seeds> {
+    let files = below(&tree("crates/ingest/corpus"))?;
+    let named = |(path, bytes): (PathBuf, Vec<u8>)| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let paths = [name.clone(), name.replace('_', "/"), format!("1/{}", name.trim_start_matches("thread_"))];
+        let path =
+            paths.iter().map(|path| format!("/proc/{path}")).find(|path| model::MonitorFile::of_path(path).is_some());
+        Some([path?.into_bytes(), b"\n".to_vec(), bytes].concat())
+    };
+    Ok(files.into_iter().filter_map(named).collect())
+}
+
+pub(crate) fn settings() -> Outcome<Seeds> {
+    Ok(below(&tree("docs/samples"))?.into_iter().map(|(_, bytes)| bytes).collect())
+}
+
+pub(crate) fn manifests() -> Seeds {
+    ingest::SHIPPED.iter().map(|(_, manifest)| manifest.as_bytes().to_vec()).collect()
+}
+
+pub(crate) fn outputs() -> Outcome<Seeds> {
+    let is_output = |path: &Path| path.ends_with("output") || path.ends_with("written");
+    let files = below(&tree("crates/ingest/golden/tools"))?;
+    Ok(files.into_iter().filter(|(path, _)| is_output(path)).map(|(_, bytes)| bytes).collect())
+}
+
+pub(crate) fn lkp() -> Seeds {
+    let run =
+        r#"{"vm-scalability.median": [1.5, 2, 3], "vm-scalability.throughput": 12.5, "kmsg.x": [null, "a\u00e9"]}"#;
+    let matrix = r#"{"stats_source": ["/r/0/a.json", "/r/1/a.json"], "vm-scalability.median": [1, 2]}"#;
+    vec![run.into(), matrix.into(), b"suite: vm-scalability\nstart_time: '1700000000'\nend_time: 1700000100\n".to_vec()]
+}
+
+pub(crate) fn mmtests() -> Outcome<Seeds> {
+    let top = tree("crates/import/golden/mmtests");
+    let named = |(path, bytes): (PathBuf, Vec<u8>)| {
+        let path = path.to_string_lossy().split_once("/iter-0/")?.1.to_owned();
+        Some([path.into_bytes(), b"\n".to_vec(), bytes].concat())
+    };
+    Ok(below(&top)?.into_iter().filter_map(named).collect())
+}
+
+/// A vmlinux with the note of PVH.
+fn vmlinux() -> Vec<u8> {
+    let mut elf = b"\x7fELF\x02\x01".to_vec();
+    elf.resize(120, 0);
+    for (at, byte) in [(18, 62), (32, 64), (56, 1), (64, 4), (72, 120), (96, 20)] {
+        elf[at] = byte;
+    }
+    for number in [4_u32, 4, 18] {
+        elf.extend(number.to_le_bytes());
+    }
+    elf.extend(b"Xen\0\0\0\0\0Linux version 6.9.1-test (x) ");
+    elf
+}
+
+/// The formats of kernels and modules, each around `content` and followed by its size.
+fn packed(content: &[u8]) -> Outcome<Seeds> {
+    let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
+    gzip.write_all(content)?;
+    let mut xz = liblzma::write::XzEncoder::new(vec![], 1);
+    xz.write_all(content)?;
+    let size = (content.len() as u32).to_le_bytes();
+    // Of lz4 a block of literals only.
+    let mut block = vec![0xf0];
+    let mut rest = content.len().saturating_sub(15);
+    while rest >= 255 {
+        block.push(255);
+        rest -= 255;
+    }
+    block.push(rest as u8);
+    block.extend(content);
+    let lz4 = [&0x184C_2102_u32.to_le_bytes()[..], &(block.len() as u32).to_le_bytes(), &block].concat();
+    let sized = |bytes: Vec<u8>| [&bytes[..], &size].concat();
+    Ok(vec![gzip.finish()?, sized(xz.finish()?), sized(zstd::encode_all(content, 1)?), sized(lz4)])
+}
+
+pub(crate) fn images() -> Outcome<Seeds> {
+    let mut all = vec![vmlinux()];
+    for payload in packed(&vmlinux())? {
+        let system = 16 + (payload.len() as u32).next_multiple_of(16);
+        let mut image = vec![0_u8; 1024];
+        let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0x1f1, &[1]);
+        put(0x1f4, &(system / 16).to_le_bytes());
+        put(0x202, b"HdrS\x0f\x02");
+        put(0x20e, &[0, 1]);
+        put(0x236, &[1]);
+        put(0x248, &16_u32.to_le_bytes());
+        put(0x24c, &(payload.len() as u32).to_le_bytes());
+        put(0x300, b"6.9.1-test (a@b) #1 SMP\0");
+        image.resize(1024 + 16, 0x90);
+        image.extend(payload);
+        image.resize(1024 + system as usize, 0);
+        all.push(image);
+    }
+    Ok(all)
+}
+
+/// A module's text, and zeros that unpack to far more than they have.
+pub(crate) fn payloads() -> Outcome<Seeds> {
+    let module = vmlinux().repeat(8);
+    Ok([packed(&module)?, packed(&vec![0; 4 << 20])?].concat().into_iter().filter(|seed| seed.len() < 65536).collect())
+}
+
+/// Archives of two files and a link, in ustar and with a long name of GNU.
+pub(crate) fn archives() -> Seeds {
+    let header = |name: &str, kind: u8, size: usize| {
+        let mut block = [0_u8; 512];
+        let mut put = |at: usize, text: &str| block[at..at + text.len()].copy_from_slice(text.as_bytes());
+        put(0, name);
+        put(100, "0000755");
+        put(124, &format!("{size:011o}"));
+        put(148, "        ");
+        put(257, "ustar");
+        block[156] = kind;
+        let sum: u64 = block.iter().map(|byte| u64::from(*byte)).sum();
+        block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        block.to_vec()
+    };
+    let body = |text: &str| {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.resize(text.len().next_multiple_of(512), 0);
+        bytes
+    };
+    let long = format!("top/{}", "d/".repeat(80));
+    let records = "30 path=top/of/pax/with/records\n";
+    let file = [header("top/Kbuild", b'0', 6), body("obj-y\n"), header("top/link", b'2', 0)].concat();
+    let gnu = [header("././@LongLink", b'L', long.len()), body(&long), header("top/x", b'0', 0)].concat();
+    let pax = [header("pax", b'x', records.len()), body(records), header("top/x", b'0', 3), body("abc")].concat();
+    let end = vec![0; 1024];
+    vec![[file.clone(), end.clone()].concat(), [gnu, file, end.clone()].concat(), [pax, end].concat()]
+}
+
+/// The beginning of this program, whose tables are there, and a small vmlinux.
+pub(crate) fn programs() -> Outcome<Seeds> {
+    let mut this = fs::read("/bin/true")?;
+    this.truncate(SEED_MAX as usize);
+    Ok(vec![this, vmlinux()])
+}
+
+pub(crate) fn records() -> Seeds {
+    let record = |version: &str| {
+        format!(
+            "Package: linux-image-{version}-amd64\nSource: linux\nVersion: {version}-1\nArchitecture: amd64\nSize: 1234\n\
+             SHA256: {}\nDepends: linux-base (>= 4.3~), linux-binary-{version}-amd64 (= {version}-1)\nFilename: pool/l.deb\n\
+             Description: Linux\n more\n\nPackage: linux-image-amd64\nVersion: {version}-1\nSize: 1\nSHA256: 00\n\
+             Depends: linux-image-{version}-amd64 (= {version}-1)\n",
+            "ab".repeat(32)
+        )
+    };
+    vec![record("6.1.0-9").into(), [record("6.12.9"), record("6.19~rc1")].join("\n").into()]
+}
+
+pub(crate) fn beside() -> Seeds {
+    vec![
+        "ffffffff81000000 T _text\n".repeat(110).into(),
+        b"# x\nCONFIG_A=y\n# CONFIG_B is not set\n".to_vec(),
+        b"name=deb:6.12\nimage=vmlinuz\nimage-sha256=00\n".to_vec(),
+    ]
+}
+
+/// Memory dumps of five pages in every format, and notes.
+pub(crate) struct Dumps {
+    pub(crate) elf: Seeds,
+    pub(crate) kdump: Seeds,
+    pub(crate) archive: Seeds,
+    pub(crate) flattened: Seeds,
+    pub(crate) note: Seeds,
+}
+
+pub(crate) fn dumps(folder: &Path) -> Outcome<Dumps> {
+    let (small, scratch) = (folder.join("tiny"), folder.join("made"));
+    fs::write(&small, tiny())?;
+    let made = |what, flattened| converted(&small, Form { what, flattened }, &scratch);
+    let mapped = folder.join("mapped");
+    Synthetic { groups: "0x010+40 anon\n 0x0c0 free 4".to_owned(), ..Synthetic::default() }.write(&mapped)?;
+    let dump = Dump::open(&[mapped])?;
+    let text: String = dump.info().lines().map(|(key, value)| format!("{key}={value}\n")).collect();
+    let codecs = [Codec::Zstd, Codec::Zlib, Codec::Snappy, Codec::Lzo];
+    let kdump = codecs.map(|codec| made(What::Kdump(codec), false)).into_iter().collect::<Result<_, _>>()?;
+    Ok(Dumps {
+        elf: vec![tiny(), made(What::Elf, false)?],
+        kdump,
+        archive: vec![made(What::Archive, false)?],
+        flattened: vec![made(What::Kdump(Codec::Zstd), true)?, made(What::Elf, true)?],
+        note: vec![dump.notes().to_vec(), text.into_bytes()],
+    })
+}
+
+pub(crate) fn btf() -> Seeds {
+    let numbers: [u32; 11] = [0x0001_eb9f, 24, 0, 28, 28, 13, 1, 6 << 24 | 1, 4, 1, 12];
+    let mut types: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    types.extend(b"\0PG_reserved\0");
+    vec![types]
+}
+
+pub(crate) fn lzo() -> Seeds {
+    vec![b"\x15abcd\x6e\x00XY\x20\x00\x00\x01\x00\x00\x11\x00\x00".to_vec()]
+}
