@@ -98,7 +98,7 @@ pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
 /// which looks like a measured 0.
 ///
 /// # Errors
-/// If the document is invalid, has more than [`COLUMNS_MAX`] runs or [`MATRIX_VALUES_MAX`] values of the test, or does not
+/// If the document is invalid, has more runs or values of the test than their limits, or does not
 /// name the runs of its columns.
 pub fn lkp_columns(place: &LkpResultPath, json: &[u8]) -> Result<Vec<(u64, Foreign)>, String> {
     let mut columns: Vec<Taken<'_>> = Vec::new();
