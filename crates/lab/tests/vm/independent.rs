@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use lab::{Lab, LabSettings};
+use lab::{Dumps, Event, Lab, LabSettings, Plan, Reuse};
 use machine::{Programs, SnapshotUse};
 use model::MICRO;
 
@@ -41,6 +41,33 @@ fn plain_boot_gives_snapshot_numbers() {
             assert_eq!(samples(saved), samples(booted), "{kernel} {}", saved.workload);
         }
     }
+}
+
+#[test]
+fn each_job_starts_from_a_saved_snapshot() {
+    let home = fresh("saved-home");
+    let lab = Lab::open(&home, LabSettings::default()).unwrap();
+    let build = same_build(&lab, &build("deb:6.1"));
+    let plan = Plan {
+        sides: vec![&build],
+        suite: &MICRO,
+        workloads: ["getppid", "fork-exit"].map(|name| Arc::clone(declared(name))).to_vec(),
+        replicates: vec![1],
+        machines: 1,
+        reuse: Reuse::Nothing,
+        dumps: Dumps::Drop,
+    };
+    let remarks = Mutex::new(Vec::new());
+    lab.execute(&plan, &|event| {
+        if let Event::Ready { remark, .. } = event {
+            remarks.lock().unwrap().push(remark);
+        }
+    })
+    .unwrap();
+    assert_eq!(remarks.into_inner().unwrap(), [None]);
+    // QEMU was given the snapshot and accepted it, else it would have been removed.
+    let seals = std::fs::read_dir(home.join("snapshots")).unwrap().flatten();
+    assert_eq!(seals.filter(|entry| entry.path().join("seal").is_file()).count(), 1);
 }
 
 /// How far a median may move when the agent gains a workload: the margin. Another agent needs some instructions more or

@@ -23,7 +23,7 @@ use self::snapshot::{RAM, Snapshot, Snapshots};
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
 use crate::console::reason_in;
 use crate::initrd::{Programs, initrd, initrd_with_modules};
-use crate::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, STATE_ADDRESS, Scratch, failure};
+use crate::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, Scratch, failure, restore, save};
 use crate::{MachineError, hash};
 
 /// `max` has all that TCG offers. With erms and fsrm, kernels would copy by `rep movsb`, which icount counts byte by
@@ -258,13 +258,7 @@ impl Exact {
         arguments.extend(memory(self.guest_config.memory_mib, &format!("off{}", read_only.unwrap_or_default())));
         arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
         let mut process = Process::start(&self.qemu, &arguments, scratch)?;
-        ignore_shared(&mut process)?;
-        process.command("migrate-incoming", json!({ "uri": STATE_ADDRESS }))?;
-        let status = process.until_not("query-status", &["inmigrate"])?;
-        // It was saved in the state in which the watchdog stopped it.
-        if status != "watchdog" && status != "paused" {
-            return Err(MachineError::Refused { command: "migrate-incoming".into(), answer: status });
-        }
+        restore(&mut process, scratch)?;
         Ok(process)
     }
 
@@ -415,7 +409,7 @@ impl Backend for Exact {
             drop(process);
             return Ok(self.failed_boot(&load, ended, &scratch));
         }
-        match save(&mut process) {
+        match save(&mut process, &scratch) {
             Ok(()) => {
                 drop(process);
                 Ok(ready(Snapshot::Saved(self.snapshots.keep(&ingredients, &scratch)?)))
@@ -527,21 +521,6 @@ fn memory(mib: u32, share: &str) -> [String; 6] {
         "-machine".into(),
         "memory-backend=ram".into(),
     ]
-}
-
-fn save(process: &mut Process) -> Result<(), MachineError> {
-    ignore_shared(process)?;
-    process.command("migrate", json!({ "uri": STATE_ADDRESS }))?;
-    match process.until_not("query-migrate", &["none", "setup", "active", "device"])?.as_str() {
-        "completed" => Ok(()),
-        status => Err(MachineError::Refused { command: "migrate".into(), answer: status.to_owned() }),
-    }
-}
-
-/// Makes QEMU migrate only the devices' state: memory stays in its file.
-fn ignore_shared(process: &mut Process) -> Result<(), MachineError> {
-    let capabilities = json!({ "capabilities": [{ "capability": "x-ignore-shared", "state": true }] });
-    process.command("migrate-set-capabilities", capabilities).map(|_| ())
 }
 
 fn identify(

@@ -6,12 +6,14 @@ mod process;
 mod program;
 mod qmp;
 mod seat;
+mod state;
 
 use model::{FailureReason, Stage, SubjectFailure};
 
 pub use self::memory::VmcoreFormat;
-pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, STATE, STATE_ADDRESS, Scratch};
+pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
 pub use self::program::{Qemu, QemuProblem};
+pub use self::state::{STATE, restore, save};
 use crate::console::{readable_tail, reason_in};
 
 /// Returns the kernel's failure for a stage that ended too early.

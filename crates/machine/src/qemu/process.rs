@@ -41,13 +41,6 @@ const STDERR_MAX: usize = 2000;
 /// QEMU's arguments for the control protocol over its standard input and output.
 pub const CONTROL: &str = "-chardev stdio,id=control,signal=off -mon chardev=control,mode=control";
 
-/// The file that QEMU has open for the devices' state, within a scratch folder: its filter lets it start no program.
-pub const STATE: &str = "state";
-/// Its address for QEMU.
-pub const STATE_ADDRESS: &str = "fd:3";
-/// Opens it: a link to a saved state for reading, or else a new file for writing.
-const OPEN_STATE: &str = "if [ -e \"$0\" ]; then exec 3<\"$0\"; else exec 3>\"$0\"; fi; exec \"$@\"";
-
 /// The serial line's file within a scratch folder.
 pub const CONSOLE: &str = "console";
 
@@ -192,8 +185,7 @@ impl Process {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
         let seat = Seat::take();
-        let mut running = Program::new("sh")
-            .args(["-c", OPEN_STATE, STATE, "chrt"])
+        let mut running = Program::new("chrt")
             .args(seat.words())
             .args([&qemu.program])
             .args(arguments)

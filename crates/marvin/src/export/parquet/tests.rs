@@ -189,5 +189,5 @@ fn units_are_in_the_file() {
     let metadata = metadata(&parquet(&table).unwrap());
     let units = metadata.at(5).list();
     assert_eq!(units[8].at(1).text(), "unit.started_unix");
-    assert_eq!(units[8].at(2).text(), "seconds since 1970-01-01 UTC");
+    assert_eq!(units[8].at(2).text(), "seconds since 1970-01-01 UTC; none if not known");
 }
