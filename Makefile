@@ -47,8 +47,8 @@ bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=
 bench-stats: ## Print speed and error rates of the statistics beside Otava's (OTAVA=python that has apache-otava)
 	@$(CARGO) run --release --locked -q -p benches --bin stats
 
-fuzz: ## Run every reader on damaged files (MINUTES=10), and print executions, the slowest and memory
-	@$(CARGO) run --release --locked -q -p fuzz -- --minutes $(or $(MINUTES),10)
+fuzz: ## Run every reader on damaged files (MINUTES=10, FROM=number), and print executions, the slowest and memory
+	@$(CARGO) run --release --locked -q -p fuzz -- --minutes $(or $(MINUTES),10) $(addprefix --from ,$(FROM))
 
 install: build ## Install program, man pages and completions below PREFIX (default /usr/local)
 	install -D -m 755 target/release/marvin $(DESTDIR)$(PREFIX)/bin/marvin

@@ -5,6 +5,8 @@
 //! saved one after another, so that memory does not grow with their number.
 
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 #[cfg(test)]
 mod golden;
 mod lkp;

@@ -162,8 +162,14 @@ pub(crate) fn unpack(file: &Path, most: u64) -> Result<Vec<u8>, String> {
         return Err(format!("larger than {limit}"));
     }
     let open = File::open(file).map_err(unreadable)?.take(most);
+    unpack_from(open, file.extension().and_then(|extension| extension.to_str()), most)
+}
+
+/// Unpacks what a reader has, according to the suffix of its file.
+pub(crate) fn unpack_from(open: impl Read, suffix: Option<&str>, most: u64) -> Result<Vec<u8>, String> {
+    let limit = format!("{} MiB: Marvin does not read it", most >> 20);
     let mut bytes = Vec::new();
-    let read = match file.extension().and_then(|extension| extension.to_str()) {
+    let read = match suffix {
         Some("gz") => read_within(flate2::read::MultiGzDecoder::new(open), most, &mut bytes),
         Some("xz") => {
             let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_MAX, liblzma::stream::CONCATENATED);

@@ -9,8 +9,10 @@ use crate::profile::{NAMELESS, USER};
 
 /// The root of chains with an unknown beginning.
 const UNKNOWN: &str = "[unknown caller]";
-/// Longest chain; more functions mean a damaged file.
+/// Most functions of a chain. The tracer follows 512 calls (`FRAMES_MAX` there).
 const DEPTH_MAX: usize = 1000;
+/// Most functions of all chains, so that they take some 200 MiB. A suite's workloads have some thousands.
+const FUNCTIONS_MAX: usize = 4 << 20;
 
 /// Invalid nodes of a call tree.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +23,12 @@ pub enum CallsError {
     /// A line is not in the tracer's format.
     #[error("line {0} of the tracer's call tree makes no sense")]
     Malformed(usize),
+    /// A chain has too many functions.
+    #[error("line {0} of the tracer's call tree is {DEPTH_MAX} calls deep, where Marvin reads no further")]
+    Deep(usize),
+    /// All chains together have too many functions.
+    #[error("the tracer's call tree has more than {FUNCTIONS_MAX} functions in its chains: measure less at a time")]
+    Large,
     /// The tree differs from the profile.
     #[error("the call tree has {tree} instructions in {share}, the profile {profile}: they must be the same")]
     Sum {
@@ -35,6 +43,8 @@ pub enum CallsError {
 
 struct Node<'a> {
     parent: usize,
+    /// Functions of its chain.
+    depth: usize,
     symbol: &'a str,
     calls: [u64; 3],
     executed: [u64; 3],
@@ -47,6 +57,7 @@ struct Node<'a> {
 pub fn call_tree(nodes: &[u8], symbols: &Symbols, profile: &Profile) -> Result<CallTree, CallsError> {
     let nodes = parse(&String::from_utf8_lossy(nodes), symbols)?;
     let mut paths: BTreeMap<(Share, Vec<String>), (u64, u64)> = BTreeMap::new();
+    let mut kept = 0;
     for (index, node) in nodes.iter().enumerate() {
         if node.executed == [0; 3] && node.calls == [0; 3] {
             continue;
@@ -56,6 +67,10 @@ pub fn call_tree(nodes: &[u8], symbols: &Symbols, profile: &Profile) -> Result<C
         for (place, share) in [own, Share::Interrupt, Share::Other].into_iter().enumerate() {
             let (executed, calls) = (node.executed[place], node.calls[place]);
             if executed + calls > 0 {
+                kept += node.depth;
+                if kept > FUNCTIONS_MAX {
+                    return Err(CallsError::Large);
+                }
                 let sums = paths.entry((share, functions.clone())).or_default();
                 *sums = (sums.0 + executed, sums.1 + calls);
             }
@@ -103,8 +118,12 @@ fn parse<'a>(text: &str, symbols: &'a Symbols) -> Result<Vec<Node<'a>>, CallsErr
             1 => USER,
             _ => symbols.at(address).map_or(NAMELESS, |(symbol, _)| symbol),
         };
+        let depth = if parent > 1 { nodes.get(parent).map_or(0, |node: &Node<'_>| node.depth) + 1 } else { 1 };
+        if depth > DEPTH_MAX {
+            return Err(CallsError::Deep(number + 1));
+        }
         let [a, b, c, d, e, f] = numbers;
-        nodes.push(Node { parent, symbol, calls: [a, b, c], executed: [d, e, f] });
+        nodes.push(Node { parent, depth, symbol, calls: [a, b, c], executed: [d, e, f] });
     }
     Err(CallsError::Cut)
 }
@@ -112,7 +131,7 @@ fn parse<'a>(text: &str, symbols: &'a Symbols) -> Result<Vec<Node<'a>>, CallsErr
 /// Returns the functions from the outermost to a node.
 fn chain(nodes: &[Node<'_>], mut index: usize) -> Vec<String> {
     let mut functions = vec![nodes[index].symbol.to_owned()];
-    while index > 1 && nodes[index].parent > 1 && functions.len() < DEPTH_MAX {
+    while index > 1 && nodes[index].parent > 1 {
         index = nodes[index].parent;
         functions.push(nodes[index].symbol.to_owned());
     }
@@ -163,6 +182,23 @@ mod tests {
         assert_eq!(refused("node 0 0 0 0 0 1 0 0\n"), CallsError::Cut);
         assert_eq!(refused("node 5 0 0 0 0 1 0 0\n"), CallsError::Malformed(1));
         assert_eq!(refused("nonsense\n"), CallsError::Malformed(1));
+    }
+
+    #[test]
+    fn deep_and_large_trees_are_refused() {
+        let chain = |depth: usize, executed: u64| {
+            let below: String = (2..=depth).map(|n| format!("node {n} 1100 0 0 0 {executed} 0 0\n")).collect();
+            format!("node 0 0 0 0 0 0 0 0\nnode 0 0 0 0 0 10 0 0\nnode 0 1000 0 0 0 0 7 0\n{below}")
+        };
+        let region = Region { user: 10, kernel: 999, interrupt: 7, other: 0 };
+        let profile = Profile { regions: vec![region], ..profile() };
+        let read = |text: String| call_tree(text.as_bytes(), &symbols(), &profile);
+        let deepest = read(chain(super::DEPTH_MAX, 1) + "end\n").unwrap();
+        assert_eq!(deepest.paths.iter().map(|path| path.functions.len()).max(), Some(super::DEPTH_MAX));
+        assert_eq!(read(chain(super::DEPTH_MAX + 1, 1) + "end\n").unwrap_err(), CallsError::Deep(super::DEPTH_MAX + 3));
+        // Many leaves of a long chain.
+        let leaves = format!("node {} 1100 0 0 0 1 0 0\n", super::DEPTH_MAX).repeat(5000);
+        assert_eq!(read(chain(super::DEPTH_MAX - 1, 0) + &leaves + "end\n").unwrap_err(), CallsError::Large);
     }
 
     proptest::proptest! {

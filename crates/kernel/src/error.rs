@@ -92,6 +92,14 @@ pub enum KernelError {
         /// The fault.
         said: String,
     },
+    /// Modules exceed a limit.
+    #[error("{}: {limit}; Marvin loads no such modules: install or build them again", file.display())]
+    Modules {
+        /// The file that exceeds it.
+        file: PathBuf,
+        /// What it does.
+        limit: String,
+    },
     /// The data directory cannot be used.
     #[error("cannot use the data directory {}: {source}", folder.display())]
     Home {
@@ -135,6 +143,7 @@ impl KernelError {
             | Self::NoImage(_)
             | Self::Image { .. }
             | Self::Module { .. }
+            | Self::Modules { .. }
             | Self::Home { .. } => Guilt::User,
             Self::Source(error) => error.guilt(),
             Self::NoKernels

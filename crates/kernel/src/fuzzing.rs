@@ -2,11 +2,17 @@
 
 use std::collections::HashSet;
 use std::hint::black_box;
+use std::path::Path;
 
 use crate::catalogue::Catalogue;
 use crate::image::Image;
+use crate::modules::order;
+use crate::source::deb_src;
 use crate::source::tar::Archive;
-use crate::{beside, folder, payload, userland};
+use crate::{Inlines, beside, folder, payload, source_places, userland};
+
+/// Most bytes that are read of an unpacked archive: more would only take longer.
+const UNPACKED_MAX: usize = 64 << 20;
 
 /// An image to boot: a bzImage or a vmlinux.
 pub fn image(bytes: &[u8]) {
@@ -27,6 +33,37 @@ pub fn tar(bytes: &[u8]) {
     while let Ok(Some(entry)) = archive.next() {
         assert!(!entry.path.split('/').any(|part| part == ".."), "{}", entry.path);
         assert!(entry.content.len() <= bytes.len());
+    }
+}
+
+/// The compressed archive of a source package.
+pub fn source_package(bytes: &[u8]) {
+    let Ok(unpacked) = deb_src::unpacked(bytes) else { return };
+    let (mut archive, mut size) = (Archive::new(unpacked), 0);
+    while let Ok(Some(entry)) = archive.next() {
+        size += entry.content.len() + 512;
+        if size > UNPACKED_MAX {
+            return;
+        }
+    }
+}
+
+/// Modules that need one another: each line is the name of a module and its content.
+pub fn modules(bytes: &[u8]) {
+    order(&String::from_utf8_lossy(bytes));
+}
+
+/// The debug information of a vmlinux, at an address that is in the first eight bytes.
+pub fn lines(bytes: &[u8], scratch: &Path) {
+    let Some((address, vmlinux)) = bytes.split_first_chunk() else { return };
+    let address = u64::from_le_bytes(*address);
+    drop(std::fs::remove_file(scratch));
+    if std::fs::write(scratch, vmlinux).is_err() {
+        return;
+    }
+    assert_eq!(source_places(scratch, &[address, 0]).len(), 2);
+    if let Some(inlines) = Inlines::open(scratch, address) {
+        black_box((0..64).filter(|n| inlines.function(address.wrapping_add(*n)).is_some()).count());
     }
 }
 

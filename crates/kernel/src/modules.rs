@@ -16,6 +16,15 @@ use crate::payload::unpack_file;
 /// Largest module file, packed.
 const FILE_MOST: u64 = 64 << 20;
 
+/// Most unpacked bytes of all modules for a guest, which keeps them in memory.
+const ALL_MOST: usize = 256 << 20;
+
+/// Longest chain of dependencies: a distribution's have less than ten.
+const DEPTH_MAX: usize = 64;
+
+/// Most levels of directories: a distribution has less than ten.
+const FOLDERS_MAX: usize = 32;
+
 /// Largest list of built-in modules: Debian's has 10 kB.
 const LIST_MOST: u64 = 4 << 20;
 
@@ -51,40 +60,70 @@ pub fn is_built_in(build: &Build, name: &str) -> Result<Option<bool>, KernelErro
 pub fn modules(build: &Build, names: &[&str]) -> Result<Vec<Module>, KernelError> {
     let mut files = BTreeMap::new();
     if let Some(folder) = &build.modules {
-        list(&folder.join("kernel"), &mut files)?;
+        list(&folder.join("kernel"), &mut files, FOLDERS_MAX)?;
     }
-    let mut found = ModuleOrder { files, seen: BTreeSet::new(), modules: Vec::new() };
-    names.iter().try_for_each(|name| found.add(name))?;
+    let mut found = ModuleOrder { files, read, seen: BTreeSet::new(), modules: Vec::new(), size: 0 };
+    names.iter().try_for_each(|name| found.add(name, DEPTH_MAX))?;
     Ok(found.modules)
 }
 
-struct ModuleOrder {
+struct ModuleOrder<R> {
     files: BTreeMap<String, PathBuf>,
+    read: R,
     seen: BTreeSet<String>,
     modules: Vec<Module>,
+    /// Bytes of all modules so far.
+    size: usize,
 }
 
-impl ModuleOrder {
-    fn add(&mut self, name: &str) -> Result<(), KernelError> {
+impl<R: FnMut(&Path) -> Result<Vec<u8>, KernelError>> ModuleOrder<R> {
+    fn add(&mut self, name: &str, depth: usize) -> Result<(), KernelError> {
         let name = name.replace('-', "_");
         // Visit each module once, so that circular dependencies terminate.
         let Some(file) = self.files.get(&name).filter(|_| self.seen.insert(name.clone())) else { return Ok(()) };
-        let bytes = read(file)?;
+        let file = file.clone();
+        let Some(left) = depth.checked_sub(1) else {
+            return Err(beyond(&file, format!("ends a chain of more than {DEPTH_MAX} modules that need one another")));
+        };
+        let bytes = (self.read)(&file)?;
+        self.size += bytes.len();
+        if self.size > ALL_MOST {
+            return Err(beyond(&file, format!("has more than {} MiB with the modules it needs", ALL_MOST >> 20)));
+        }
         for needed in needed(&bytes) {
-            self.add(&needed)?;
+            self.add(&needed, left)?;
         }
         self.modules.push(Module { name, bytes });
         Ok(())
     }
 }
 
+/// Orders modules as a fuzzer names them: each line is the name of a module and its content.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn order(text: &str) {
+    let lines: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('=')).collect();
+    let files = lines.keys().map(|name| ((*name).to_owned(), PathBuf::from(name))).collect();
+    let content = |file: &Path| {
+        let text = file.to_str().and_then(|name| lines.get(name)).copied().unwrap_or_default();
+        Ok(text.replace("\\0", "\0").into_bytes())
+    };
+    let mut found = ModuleOrder { files, read: content, seen: BTreeSet::new(), modules: Vec::new(), size: 0 };
+    if lines.keys().try_for_each(|name| found.add(name, DEPTH_MAX)).is_ok() {
+        let plain = lines.keys().filter(|name| !name.contains('-')).count();
+        assert_eq!(found.modules.len(), plain, "each module once");
+    }
+}
+
 /// Lists the module files below a directory by module name; does not follow links.
-fn list(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> Result<(), KernelError> {
+fn list(folder: &Path, files: &mut BTreeMap<String, PathBuf>, levels: usize) -> Result<(), KernelError> {
+    let Some(left) = levels.checked_sub(1) else {
+        return Err(beyond(folder, format!("is more than {FOLDERS_MAX} directories down")));
+    };
     for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
         let entry = entry.map_err(KernelError::at(folder))?;
         let path = entry.path();
         if entry.file_type().map_err(KernelError::at(&path))?.is_dir() {
-            list(&path, files)?;
+            list(&path, files, left)?;
         } else if let Some((name, "" | ".xz" | ".gz" | ".zst")) = entry.file_name().to_string_lossy().split_once(".ko")
         {
             files.insert(name.replace('-', "_"), path);
@@ -108,6 +147,10 @@ fn bytes(file: &Path, most: u64) -> Result<Vec<u8>, KernelError> {
 
 fn refused(file: &Path, said: String) -> KernelError {
     KernelError::Module { file: file.to_owned(), said }
+}
+
+fn beyond(file: &Path, limit: String) -> KernelError {
+    KernelError::Modules { file: file.to_owned(), limit }
 }
 
 /// Returns the names in `depends=`; each entry of `.modinfo` ends with a zero.
@@ -163,6 +206,24 @@ mod tests {
         assert_eq!(names(folder.path(), &["virtio_blk"]), ["virtio_ring", "virtio", "virtio_blk"]);
         assert_eq!(modules(&build(folder.path()), &["virtio_ring"]).unwrap()[1].bytes, packed);
         assert!(names(folder.path(), &["ext4"]).is_empty(), "built in, or not there at all");
+    }
+
+    #[test]
+    fn endless_dependencies_and_directories_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().join("kernel");
+        fs::create_dir_all(&top).unwrap();
+        for n in 0..=super::DEPTH_MAX {
+            fs::write(top.join(format!("m{n}.ko")), format!("\x7fELF\0depends=m{}\0", n + 1)).unwrap();
+        }
+        let failed = |name: &str| {
+            let error = modules(&build(folder.path()), &[name]).unwrap_err().to_string();
+            error.replace(folder.path().to_str().unwrap(), "MODULES")
+        };
+        insta::assert_snapshot!(failed("m0"), @"MODULES/kernel/m64.ko: ends a chain of more than 64 modules that need one another; Marvin loads no such modules: install or build them again");
+        assert_eq!(names(folder.path(), &["m1"]).len(), super::DEPTH_MAX);
+        fs::create_dir_all(top.join("d/".repeat(super::FOLDERS_MAX))).unwrap();
+        insta::assert_snapshot!(failed("m1").replace("/d", ""), @"MODULES/kernel: is more than 32 directories down; Marvin loads no such modules: install or build them again");
     }
 
     #[test]

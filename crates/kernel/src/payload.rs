@@ -12,7 +12,7 @@ use crate::bytes::u32_at;
 const MOST: u32 = 256 << 20;
 
 /// Most memory of liblzma: a dictionary of 128 MiB, as `scripts/xz_wrap.sh` of the kernel chooses, and more.
-const XZ_MEMORY: u64 = 192 << 20;
+pub(crate) const XZ_MEMORY: u64 = 192 << 20;
 
 /// Largest block of the kernel's build (`lz4 -l`).
 const LZ4_BLOCK: usize = 8 << 20;

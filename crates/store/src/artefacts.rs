@@ -296,6 +296,19 @@ fn unpack(packed: impl Read, size: usize, take: &mut dyn FnMut(&[u8]) -> bool) -
     }
 }
 
+/// Unpacks any bytes as an artefact of this size; returns how many came out.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn unpacked(packed: &[u8], size: usize) -> usize {
+    let mut all = 0;
+    let whole = unpack(packed, size, &mut |piece| {
+        assert!(piece.len() <= PIECE, "pieces are bounded");
+        all += piece.len();
+        true
+    });
+    assert!(all <= size && (whole.is_err() || all == size), "{all} of {size} bytes");
+    all
+}
+
 fn file_name(artefact: &str) -> String {
     format!("{artefact}.zst")
 }

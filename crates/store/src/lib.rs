@@ -14,6 +14,8 @@ mod columns;
 mod database;
 mod decisions;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod growth;
 mod home;
 mod kernels;

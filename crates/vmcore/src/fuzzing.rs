@@ -3,6 +3,7 @@
 //! A body returns for any bytes: with an error, or with a result that it checks. It panics if the result is wrong.
 //! Bodies for files write the bytes to `scratch` first.
 
+use std::hint::black_box;
 use std::path::Path;
 
 use crate::btf;
@@ -24,6 +25,8 @@ use crate::plan::{Plan, Work};
 use crate::reader::{Io, Reader};
 use crate::rule::Level;
 use crate::system;
+use crate::variables::Variables;
+use crate::vmlinux::Vmlinux;
 
 /// Most visited pages: more would only take longer.
 const PAGES_MAX: u64 = 1 << 14;
@@ -75,6 +78,29 @@ pub fn btf(bytes: &[u8]) {
         types.enumerator("PG_reserved");
         let lists = types.structure("per_cpu_pages").and_then(|pages| types.member(pages, "lists"));
         lists.map(|lists| types.length(lists.kind));
+    }
+}
+
+/// A vmlinux: its symbols, and the types and variables that BTF and DWARF describe.
+pub fn vmlinux(bytes: &[u8], scratch: &Path) {
+    let mut bytes = bytes.to_vec();
+    if let Some(place) = bytes.get_mut(..7) {
+        place.copy_from_slice(b"\x7fELF\x02\x01\x01");
+    }
+    drop(std::fs::remove_file(scratch));
+    if std::fs::write(scratch, &bytes).is_err() {
+        return;
+    }
+    let Ok(vmlinux) = Vmlinux::open(scratch) else { return };
+    black_box((vmlinux.release(), vmlinux.build_id()));
+    let Ok(types) = vmlinux.types() else { return };
+    let variables = Variables::new(&vmlinux, &types);
+    for name in ["init_task", "things", "other", "text"] {
+        let place = vmlinux.symbol(name).map_or(0xffff_ffff_8100_0010, |symbol| symbol.address);
+        if let Some(kind) = variables.kind(name, place) {
+            black_box(variables.size(&kind));
+            black_box(variables.member(&kind, "b").and_then(|(_, kind)| variables.size(&kind)));
+        }
     }
 }
 

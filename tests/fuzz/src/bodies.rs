@@ -4,6 +4,7 @@ use std::cell::LazyCell;
 use std::hint::black_box;
 
 use ingest::{Symbols, ToolOutput};
+use machine::{InitrdFile, initrd_of};
 use model::ToolRows;
 use wire::{Frame, Stream};
 
@@ -118,6 +119,36 @@ pub(crate) fn monitor(bytes: &[u8]) {
     let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
     let path = String::from_utf8_lossy(&bytes[..at]);
     black_box(ingest::reading(&path, bytes.get(at + 1..).unwrap_or_default()));
+}
+
+/// An initrd with any names and contents, each line `PATH=CONTENT`: what is written can be read again.
+pub(crate) fn cpio(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let files: Vec<InitrdFile> = text
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(path, _)| !path.is_empty() && !path.contains('\0'))
+        .map(|(path, content)| InitrdFile { path: path.to_owned(), bytes: content.as_bytes().to_vec() })
+        .collect();
+    let archive = initrd_of(&files);
+    assert!(archive.len().is_multiple_of(4));
+    let (mut rest, mut found) = (archive.as_slice(), Vec::new());
+    // Documentation/driver-api/early-userspace/buffer-format.rst: six letters, thirteen numbers, name, content.
+    while let Some((header, after)) = rest.split_at_checked(110) {
+        assert!(header.starts_with(b"070701"));
+        let number = |n: usize| {
+            let digits = std::str::from_utf8(&header[6 + n * 8..14 + n * 8]).unwrap_or_default();
+            usize::from_str_radix(digits, 16).unwrap_or(usize::MAX)
+        };
+        let (name, size) = (number(11), number(6));
+        let content = (110 + name).next_multiple_of(4) - 110;
+        if number(1) == 0o100_755 {
+            let path = String::from_utf8_lossy(&after[..name - 1]).into_owned();
+            found.push(InitrdFile { path, bytes: after[content..content + size].to_vec() });
+        }
+        rest = &after[content + size.next_multiple_of(4)..];
+    }
+    assert!(found == files, "an initrd is read as it was written");
 }
 
 /// marvin.toml.

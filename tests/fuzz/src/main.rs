@@ -1,13 +1,14 @@
 //! Runs all targets in turn for some minutes, in two processes, and prints executions, the slowest and the memory of each.
 //!
 //! `fuzz --minutes N` fails on a panic, on more than 2 s of processor time, and on more than 512 MiB. It then prints the
-//! command that repeats the input: `fuzz TARGET NUMBER`.
+//! command that repeats the input: `fuzz TARGET NUMBER`. Each session goes on with the number where the former ended, which
+//! is in a file beside this program, or begins with `--from N`; `--workers N` are other processes.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of the terminal")]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,10 +17,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use fuzz::{Target, targets};
 
-/// Worker processes: memory of one does not count as that of another.
+/// Worker processes, unless others are asked for: memory of one does not count as that of another.
 const WORKERS: u64 = 2;
 /// Executions of a target before it is the next one's turn; all targets get as many.
 const BATCH: u64 = 256;
+/// The line of a worker with the round after its last one.
+const NEXT: &str = "=";
 const CPU_MAX: Duration = Duration::from_secs(2);
 const MEMORY_MAX: u64 = 512 << 20;
 /// An execution that takes this long, by the clock, does not end.
@@ -29,10 +32,9 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["--minutes", minutes] => all(minutes),
-        ["--worker", worker, minutes, folder] => work(worker, minutes, Path::new(folder)),
-        [target, number] => one(target, number),
-        _ => Err(anyhow!("usage: fuzz --minutes N | fuzz TARGET NUMBER")),
+        ["--worker", first, step, minutes, folder] => work(first, step, minutes, Path::new(folder)),
+        [target, number] if !target.starts_with('-') => one(target, number),
+        options => Session::of(options).and_then(|session| all(&session)),
     };
     done.map_or_else(
         |error| {
@@ -52,17 +54,56 @@ struct Figures {
     memory: u64,
 }
 
+/// What a session was asked to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Session {
+    minutes: String,
+    from: u64,
+    workers: u64,
+    /// Executions of the sessions before.
+    before: u64,
+}
+
+impl Session {
+    fn of(options: &[&str]) -> Result<Self> {
+        let usage = || anyhow!("usage: fuzz --minutes N [--from N] [--workers N] | fuzz TARGET NUMBER");
+        let (from, before) = former()?.unwrap_or_default();
+        let mut session = Self { minutes: String::new(), from, workers: WORKERS, before };
+        for pair in options.chunks(2) {
+            match *pair {
+                ["--minutes", minutes] => minutes.clone_into(&mut session.minutes),
+                ["--from", from] => (session.from, session.before) = (from.parse().context("--from")?, 0),
+                ["--workers", workers] => session.workers = workers.parse().context("--workers")?,
+                _ => return Err(usage()),
+            }
+        }
+        if session.minutes.is_empty() || session.workers == 0 { Err(usage()) } else { Ok(session) }
+    }
+}
+
+/// The file with the number where the former session ended, and the executions of all sessions.
+fn place() -> Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_extension("next"))
+}
+
+fn former() -> Result<Option<(u64, u64)>> {
+    let place = place()?;
+    let Ok(text) = fs::read_to_string(&place) else { return Ok(None) };
+    let numbers = text.trim().split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    Ok(Some(numbers.with_context(|| format!("{} is not two numbers: remove it", place.display()))?))
+}
+
 /// Starts the workers and prints the sums of what they print.
-fn all(minutes: &str) -> Result<()> {
+fn all(session: &Session) -> Result<()> {
     let begun = Instant::now();
-    let mut workers = Vec::new();
-    for worker in 0..WORKERS {
+    let (first, mut workers) = (session.from.div_ceil(BATCH), Vec::new());
+    for worker in 0..session.workers {
         let folder = scratch()?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["--worker", &worker.to_string(), minutes]).arg(folder.path());
-        workers.push((command.stdout(Stdio::piped()).spawn()?, folder));
+        command.args(["--worker", &(first + worker).to_string(), &session.workers.to_string(), &session.minutes]);
+        workers.push((command.arg(folder.path()).stdout(Stdio::piped()).spawn()?, folder));
     }
-    let (mut order, mut sums, mut failed) = (Vec::new(), BTreeMap::<String, Figures>::new(), false);
+    let (mut order, mut sums, mut failed, mut next) = (Vec::new(), BTreeMap::<String, Figures>::new(), false, first);
     for (worker, folder) in workers {
         let output = worker.wait_with_output()?;
         if !output.status.success() {
@@ -74,6 +115,10 @@ fn all(minutes: &str) -> Result<()> {
             let (name, numbers) = line.split_once(' ').context("a worker's line")?;
             let numbers: Vec<u64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>()?;
             let &[executions, slowest, number, memory] = numbers.as_slice() else { bail!("a worker's line: {line}") };
+            if name == NEXT {
+                next = next.max(executions);
+                continue;
+            }
             if !sums.contains_key(name) {
                 order.push(name.to_owned());
             }
@@ -85,11 +130,15 @@ fn all(minutes: &str) -> Result<()> {
             }
         }
     }
-    print(&order, &sums, begun.elapsed());
+    let total = print(&order, &sums, begun.elapsed());
+    let (next, all) = (next * BATCH, session.before + total);
+    println!("numbers {} to {next}; {all} executions in all sessions since --from", session.from);
+    fs::write(place()?, format!("{next} {all}\n"))?;
     if failed { Err(anyhow!("a reader failed")) } else { Ok(()) }
 }
 
-fn print(order: &[String], sums: &BTreeMap<String, Figures>, time: Duration) {
+/// Prints the table; returns all executions.
+fn print(order: &[String], sums: &BTreeMap<String, Figures>, time: Duration) -> u64 {
     println!("{:<12}{:>12}{:>14}{:>14}{:>12}", "target", "executions", "slowest", "number", "memory");
     for name in order {
         let sum = sums[name];
@@ -99,35 +148,48 @@ fn print(order: &[String], sums: &BTreeMap<String, Figures>, time: Duration) {
     }
     let total: u64 = sums.values().map(|sum| sum.executions).sum();
     println!("{total} executions in {:.0} s, {:.0} per second", time.as_secs_f64(), total as f64 / time.as_secs_f64());
+    total
 }
 
-/// Runs the numbers of one worker for some minutes.
-fn work(worker: &str, minutes: &str, folder: &Path) -> Result<()> {
-    let (worker, minutes): (u64, f64) = (worker.parse()?, minutes.parse().context("minutes")?);
+/// Runs the numbers of one worker for some minutes, and prints what they took even if one failed.
+fn work(first: &str, step: &str, minutes: &str, folder: &Path) -> Result<()> {
+    let minutes: f64 = minutes.parse().context("minutes")?;
     let end = Instant::now() + Duration::try_from_secs_f64(minutes * 60.0)?;
     let targets = targets(folder).map_err(|error| anyhow!("{error}"))?;
     let mut figures = vec![Figures::default(); targets.len()];
     let now = watch();
-    let mut round = worker;
-    while Instant::now() < end {
-        for (index, target) in targets.iter().enumerate() {
-            let numbers = round * BATCH..(round + 1) * BATCH;
-            fs::write(folder.join("progress"), format!("{} {}", target.name, numbers.start))?;
-            let before = reset_memory()?;
-            for number in numbers.clone() {
-                now.store((index as u64) << 48 | number, Ordering::Relaxed);
-                execute(target, number, folder, &mut figures[index])?;
-            }
-            let memory = status("VmHWM")?.saturating_sub(before);
-            if memory > MEMORY_MAX {
-                bail!("{} MiB: {}", memory >> 20, repeat(target, numbers.start));
-            }
-            figures[index].memory = figures[index].memory.max(memory);
-        }
-        round += WORKERS;
+    let (mut round, step): (u64, u64) = (first.parse()?, step.parse()?);
+    let mut done = Ok(());
+    while done.is_ok() && Instant::now() < end {
+        done = (0..targets.len()).try_for_each(|n| batch(n, &targets[n], round, folder, (&now, &mut figures[n])));
+        round += step;
     }
     for (target, Figures { executions, slowest, slowest_number, memory }) in targets.iter().zip(figures) {
         println!("{} {executions} {} {slowest_number} {memory}", target.name, slowest.as_nanos());
+    }
+    println!("{NEXT} {round} 0 0 0");
+    done
+}
+
+/// Runs the numbers of one round.
+fn batch(
+    index: usize,
+    target: &Target,
+    round: u64,
+    folder: &Path,
+    (now, figures): (&AtomicU64, &mut Figures),
+) -> Result<()> {
+    let numbers = round * BATCH..(round + 1) * BATCH;
+    fs::write(folder.join("progress"), format!("{} {}", target.name, numbers.start))?;
+    let before = reset_memory()?;
+    for number in numbers.clone() {
+        now.store((index as u64) << 48 | number, Ordering::Relaxed);
+        execute(target, number, folder, figures)?;
+    }
+    let memory = status("VmHWM")?.saturating_sub(before);
+    figures.memory = figures.memory.max(memory);
+    if memory > MEMORY_MAX {
+        bail!("{} MiB: {}", memory >> 20, repeat(target, numbers.start));
     }
     Ok(())
 }

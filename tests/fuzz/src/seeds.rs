@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use synthetic_dumps::Synthetic;
 use synthetic_dumps::damage::tiny;
@@ -289,6 +290,90 @@ pub(crate) fn dumps(folder: &Path) -> Outcome<Dumps> {
         flattened: vec![made(What::Kdump(Codec::Zstd), true)?, made(What::Elf, true)?],
         note: vec![dump.notes().to_vec(), text.into_bytes()],
     })
+}
+
+pub(crate) fn modules() -> Seeds {
+    let many: String = (0..100).map(|n| format!("m{n}=\\0depends=m{},m{}\\0\n", n + 1, n * 7 % 100)).collect();
+    let few = "virtio_blk=\\0depends=virtio,virtio_ring\\0\nvirtio=\\0depends=virtio_ring\\0\n\
+               virtio_ring=\\0depends=virtio\\0\n";
+    vec![few.into(), many.into()]
+}
+
+/// The archives of `archives`, compressed.
+pub(crate) fn packages() -> Outcome<Seeds> {
+    let packed = |archive: Vec<u8>| {
+        let mut xz = liblzma::write::XzEncoder::new(vec![], 1);
+        xz.write_all(&archive)?;
+        Ok(xz.finish()?)
+    };
+    archives().into_iter().map(packed).collect()
+}
+
+/// Packed artefacts behind their sizes: text, zeros, and many small frames.
+pub(crate) fn artefacts() -> Outcome<Seeds> {
+    let text = fs::read(tree("crates/ingest/corpus/6.12/vmstat"))?;
+    let sized = |size: usize, packed: Vec<u8>| [&(size as u32).to_le_bytes()[..], &packed].concat();
+    let frames = zstd::encode_all(&b"frame"[..], 3)?.repeat(400);
+    Ok(vec![
+        sized(text.len(), zstd::encode_all(&*text, 3)?),
+        sized(4 << 20, zstd::encode_all(&*vec![0; 4 << 20], 3)?),
+        sized(2000, frames),
+    ])
+}
+
+/// Results of LKP, compressed in the two ways.
+pub(crate) fn imported() -> Outcome<Seeds> {
+    let mut all = Vec::new();
+    for content in [&lkp()[0], &vec![b'0'; 1 << 20]] {
+        let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
+        gzip.write_all(content)?;
+        let mut xz = liblzma::write::XzEncoder::new(vec![], 1);
+        xz.write_all(content)?;
+        all.extend([gzip.finish()?, xz.finish()?]);
+    }
+    Ok(all)
+}
+
+pub(crate) fn initrds() -> Seeds {
+    vec![
+        b"init=#!/bin/sh\netc/passwd=root:x:0:0\nlib/modules/6.12/kernel/fs/ext4.ko=\x7fELF\nlib/modules/x=y\n"
+            .to_vec(),
+    ]
+}
+
+/// Functions inlined into one another, and variables; the program begins at `start`.
+const SOURCE: &str = "struct thing { long a, b; }; struct thing things[3][2]; const char *text = \"x\"; int other;\n\
+    static inline int add(int a) { return a + other; }\nstatic inline int twice(int a) { return add(a) * add(a + 1); }\n\
+    int start(int a)\n{\n\tfor (int i = 0; i < a; i++)\n\t\tother += twice(i);\n\treturn (int)things[1][1].b;\n}\n";
+
+/// Returns a small program with debug information in this version of DWARF, and BTF.
+fn compiled(folder: &Path, dwarf: &str) -> Outcome<Vec<u8>> {
+    let at = |name: &str| folder.join(name);
+    fs::write(at("source.c"), SOURCE)?;
+    let mut types = synthetic_dumps::vmlinux::Btf::default();
+    let long = types.int("long", 8);
+    types.record("thing", 16, &[("a", long, 0), ("b", long, 8)]);
+    types.typedef("thing_t", 2);
+    fs::write(at("types"), types.bytes())?;
+    let flags = ["-O1", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-Wl,-e,start,--build-id=none", "-o", "program"];
+    run(Command::new("cc").arg(dwarf).args(flags).arg("source.c").current_dir(folder))?;
+    run(Command::new("objcopy").args(["--add-section", ".BTF=types", "program"]).current_dir(folder))?;
+    Ok(fs::read(at("program"))?)
+}
+
+fn run(command: &mut Command) -> Outcome<()> {
+    let status = command.status()?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
+}
+
+pub(crate) fn vmlinuxes(folder: &Path) -> Outcome<Seeds> {
+    Ok(vec![compiled(folder, "-gdwarf-5")?, compiled(folder, "-gdwarf-4")?])
+}
+
+/// The same, each behind the address where it begins.
+pub(crate) fn lines(folder: &Path) -> Outcome<Seeds> {
+    let begun = |program: Vec<u8>| [&program[24..32], &program].concat();
+    Ok(vmlinuxes(folder)?.into_iter().map(begun).collect())
 }
 
 pub(crate) fn btf() -> Seeds {

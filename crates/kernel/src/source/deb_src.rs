@@ -4,16 +4,18 @@
 //! version order.
 
 use std::fs::{self, File};
-use std::io::{BufReader, Write};
+use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use liblzma::read::XzDecoder;
+use liblzma::stream::Stream;
 
 use super::SourceError;
 use super::git::{Repository, git};
 use super::program::Program;
 use super::tar::{Archive, Entry, Kind};
 use crate::catalogue::{DebFile, Offer, field};
+use crate::payload::XZ_MEMORY;
 use crate::scratch::Scratch;
 use crate::version::{debian, upstream};
 use crate::{KernelError, Step, apt};
@@ -114,7 +116,8 @@ fn tag(version: &str) -> String {
 /// Imports a source archive into the repository, as a commit with a ref.
 fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), KernelError> {
     let file = File::open(archive).map_err(KernelError::at(archive))?;
-    let mut files = Archive::new(XzDecoder::new(BufReader::new(file)));
+    let unpacked = unpacked(BufReader::new(file)).map_err(KernelError::at(archive))?;
+    let mut files = Archive::new(unpacked);
     let damaged = |said: String| SourceError::Archive { what: offer.origin().to_string(), said };
     let pipe = KernelError::at;
     let import = git(repository.folder()).args(["fast-import", "--quiet", "--done", "--force"]).deadline_s(1800);
@@ -131,6 +134,11 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
         Some(0) => Ok(()),
         _ => Err(damaged(ended.reason()).into()),
     }
+}
+
+/// Unpacks an archive of a source package in bounded memory.
+pub(crate) fn unpacked<R: Read>(packed: R) -> std::io::Result<XzDecoder<R>> {
+    Ok(XzDecoder::new_stream(packed, Stream::new_stream_decoder(XZ_MEMORY, 0)?))
 }
 
 fn begin(input: &mut impl Write) -> std::io::Result<()> {

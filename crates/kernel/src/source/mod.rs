@@ -3,7 +3,7 @@
 mod commit_graph;
 mod compiled;
 mod config;
-mod deb_src;
+pub(crate) mod deb_src;
 mod error;
 mod git;
 mod make;
