@@ -353,6 +353,11 @@ impl Comparison {
         self.kernels().any(|kernel| kernel.machine.capabilities().foreign)
     }
 
+    /// Returns whether its runs are noisy: ratings decide its verdicts.
+    pub(crate) fn is_noisy(&self) -> bool {
+        self.kernels().any(|kernel| !kernel.machine.capabilities().deterministic)
+    }
+
     /// Returns the name of a row's block: its experiment, or else the suite.
     pub(crate) fn block(&self, row: &Row) -> &str {
         let declared = if self.is_imported() { None } else { experiment_of(&row.workload.name) };

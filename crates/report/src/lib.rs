@@ -28,6 +28,7 @@ mod pairing;
 mod question;
 pub mod render;
 pub mod rmap;
+mod side_by_side;
 mod value;
 mod verdict;
 
@@ -43,6 +44,7 @@ pub use error::CompareError;
 pub use noisy::{Q_MAX, centre, scores, test_of};
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};
+pub use side_by_side::{Agreement, Explanation, MachineColumn, MatchedRow, SideBySide, SideBySideError, side_by_side};
 /// The noise between runs of one kernel, over several kernels.
 pub use stats::History as Scatter;
 pub use value::{NOT_COUNTED, NoValue, RunValue, Scale, run_value, samples, value_unit};

@@ -106,6 +106,16 @@ pub(crate) struct Column {
     pub(crate) width: Width,
     /// Whether a part of a cut table may begin here.
     pub(crate) starts: bool,
+    /// The group that it belongs to. A table is cut between groups, as long as each of them fits.
+    pub(crate) group: Option<Group>,
+}
+
+/// A group of neighbouring columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) name: String,
+    /// What text writes beside the name.
+    pub(crate) about: String,
 }
 
 /// The kind of a column.
@@ -224,12 +234,17 @@ impl Document {
 
 impl Column {
     pub(crate) fn new(head: &str, kind: Kind, width: Width) -> Self {
-        Self { head: [head.to_owned(), String::new()], kind, width, starts: false }
+        Self { head: [head.to_owned(), String::new()], kind, width, starts: false, group: None }
     }
 
-    /// Joins both lines of the head.
+    /// Joins both lines of the head, after the group's name.
     pub(crate) fn title(&self) -> String {
-        self.head.iter().filter(|line| !line.is_empty()).cloned().collect::<Vec<_>>().join("-")
+        let head = self.head.iter().filter(|line| !line.is_empty()).cloned().collect::<Vec<_>>().join("-");
+        match &self.group {
+            Some(group) if head.is_empty() => group.name.clone(),
+            Some(group) => format!("{} {head}", group.name),
+            None => head,
+        }
     }
 }
 

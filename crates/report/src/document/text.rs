@@ -1,6 +1,6 @@
 //! Documents as text: 80 columns, for terminals and mails.
 
-use super::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
+use super::{Block, Column, Fact, Group, Kind, Row, Table, Weight, Width};
 use crate::label::{cut_middle, distinct_width};
 use crate::render::Styles;
 use crate::render::layout::{Page, WIDTH, break_line, command_lines, wrap};
@@ -98,12 +98,17 @@ fn parts(table: &Table) -> Vec<Lines<'_>> {
         return vec![whole];
     }
     let (fixed, rest) = shown.split_at(table.fixed);
+    let fits = |part: &[usize], more: &[usize]| Lines::new(table, [part, more].concat()).width() <= WIDTH;
+    let groups = rest.chunk_by(|before, at| table.columns[*before].group == table.columns[*at].group);
+    let pieces = groups.flat_map(|group| match fits(fixed, group) {
+        true => vec![group],
+        false => group.chunk_by(|_, at| !table.columns[*at].starts).collect(),
+    });
     let mut parts: Vec<Vec<usize>> = Vec::new();
-    for group in rest.chunk_by(|_, at| !table.columns[*at].starts) {
-        let fits = |part: &Vec<usize>| Lines::new(table, [part, group].concat()).width() <= WIDTH;
+    for piece in pieces {
         match parts.last_mut() {
-            Some(part) if fits(part) => part.extend(group),
-            _ => parts.push([fixed, group].concat()),
+            Some(part) if fits(part, piece) => part.extend(piece),
+            _ => parts.push([fixed, piece].concat()),
         }
     }
     parts.into_iter().map(|part| Lines::new(table, part)).collect()
@@ -192,6 +197,9 @@ impl<'a> Lines<'a> {
 
     fn write(&self, page: &mut Page, styles: &Styles) {
         let columns = || self.shown.iter().map(|at| &self.table.columns[*at]);
+        if columns().any(|column| column.group.is_some()) {
+            page.line(styles.strong(self.groups().trim_end()));
+        }
         for line in 0..=usize::from(columns().any(|column| !column.head[1].is_empty())) {
             let head =
                 |column: &Column| if column.kind == Kind::Verdict { String::new() } else { plain(&column.head[line]) };
@@ -214,6 +222,27 @@ impl<'a> Lines<'a> {
             let line = self.line(&cells, false);
             page.line(if row.weight == Weight::Faint { styles.faint(line.trim_end()) } else { line.trim_end().into() });
         }
+    }
+
+    /// Returns the line above the heads: the name of each group, centred over its columns.
+    fn groups(&self) -> String {
+        let group = |place: usize| self.table.columns[self.shown[place]].group.as_ref();
+        let (mut line, mut end) = (String::new(), 0);
+        let places: Vec<usize> = (0..self.shown.len()).collect();
+        for places in places.chunk_by(|before, place| group(*before) == group(*place)) {
+            let width: usize = places.iter().map(|place| self.gap(*place) + self.widths[*place]).sum();
+            if let Some(Group { name, about }) = group(places[0]) {
+                // Two spaces stay free before each group.
+                let room = width.saturating_sub(GAP);
+                let words = [name, about].map(|words| plain(words)).join(": ");
+                let words = cut_middle(words.trim_end_matches(": "), room.saturating_sub(2));
+                let from = end + width - room;
+                let words = format!(" {words} ");
+                line = format!("{line:<from$}{words:-^room$}");
+            }
+            end += width;
+        }
+        line
     }
 
     fn cells(&self, row: &Row, styles: &Styles) -> Vec<Shown> {

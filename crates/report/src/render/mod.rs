@@ -15,6 +15,7 @@ pub mod rmap;
 mod run;
 mod scale;
 mod schema;
+pub mod side_by_side;
 mod style;
 mod styles;
 mod view;

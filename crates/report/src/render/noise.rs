@@ -12,10 +12,14 @@ const ROWS_MAX: usize = 6;
 /// The longest name of a row.
 const NAME: usize = 48;
 
-/// Returns the sentences; none for runs without noise.
-pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
+/// Returns the rank tests that agree with the ratings, in a sentence; `None` for runs without noise.
+pub(crate) fn ranks_that_agree(comparison: &Comparison) -> Option<String> {
+    together("Ranks of the runs (exact Mann-Whitney; Hodges-Lehmann shift)", ranks(comparison, true))
+}
+
+/// Returns the reasons to doubt ratings; none for runs without noise.
+pub(crate) fn doubts(comparison: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(together("Ranks of the runs (exact Mann-Whitney; Hodges-Lehmann shift)", ranks(comparison, true)));
     notes.extend(together(
         "Ranks and rating do not agree; look at the runs before you believe either",
         ranks(comparison, false),

@@ -44,8 +44,17 @@ pub(crate) fn ratio(number: f64, width: usize) -> String {
 /// Formats both ends of an interval, with the same number of decimals.
 #[must_use]
 pub fn interval(spread: Spread, width: usize) -> String {
+    ends(spread, 2, width)
+}
+
+/// Formats both ends of a ratio's interval: three decimals, or fewer to fit.
+pub(crate) fn ratio_interval(spread: Spread, width: usize) -> String {
+    ends(spread, 3, width)
+}
+
+fn ends(spread: Spread, decimals: usize, width: usize) -> String {
     let both = |decimals| format!("{}..{}", format_fixed(spread.min, decimals), format_fixed(spread.max, decimals));
-    (0..=2)
+    (0..=decimals)
         .rev()
         .map(both)
         .find(|text| text.len() <= width)

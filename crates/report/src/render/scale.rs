@@ -52,9 +52,14 @@ pub(crate) enum Beyond {
 impl Scale {
     /// Returns the scale for the rows.
     pub(crate) fn new(comparison: &Comparison) -> Self {
-        let mut sizes: Vec<f64> = comparison
-            .rows
-            .iter()
+        Self::of([comparison])
+    }
+
+    /// Returns the scale for the rows of all comparisons.
+    pub(crate) fn of<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Self {
+        let mut sizes: Vec<f64> = comparisons
+            .into_iter()
+            .flat_map(|comparison| &comparison.rows)
             .flat_map(|row| &row.cells)
             .filter_map(|cell| cell.compared.ratio)
             .map(|ratio| ratio.ln().abs())

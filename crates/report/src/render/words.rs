@@ -17,8 +17,13 @@ pub fn headlines(comparison: &Comparison) -> Vec<String> {
 
 fn headline(comparison: &Comparison, kernel: usize, other: &Against) -> String {
     let sides = format!("{} against {}", other.kernel.title, comparison.base.title);
+    format!("{sides}: {}", tally(comparison, kernel, other))
+}
+
+/// Returns the number of rows with each verdict, in words.
+pub(crate) fn tally(comparison: &Comparison, kernel: usize, other: &Against) -> String {
     if other.images == Images::EqualWithoutRuns {
-        return format!("{sides}: equal images, no run needed");
+        return "equal images, no run needed".to_owned();
     }
     let counts = other.counts;
     let failed: HashSet<&str> = comparison
@@ -29,7 +34,7 @@ fn headline(comparison: &Comparison, kernel: usize, other: &Against) -> String {
         .collect();
     let of_these = if failed.is_empty() { String::new() } else { format!(" ({} failed)", failed.len()) };
     format!(
-        "{sides}: {} better, {} worse, {} same, {} unclear{of_these}",
+        "{} better, {} worse, {} same, {} unclear{of_these}",
         counts.better, counts.worse, counts.same, counts.unclear
     )
 }
@@ -73,8 +78,18 @@ pub(crate) fn alarms(comparison: &Comparison) -> Vec<String> {
 
 /// Returns the notes on the headline.
 pub(crate) fn notes(comparison: &Comparison) -> Vec<String> {
+    let ranks = super::noise::ranks_that_agree(comparison);
+    warnings(comparison).chain(ranks).chain(super::noise::doubts(comparison)).collect()
+}
+
+/// Returns the notes on the headline that raise doubts.
+pub(crate) fn doubts(comparison: &Comparison) -> Vec<String> {
+    warnings(comparison).chain(super::noise::doubts(comparison)).collect()
+}
+
+fn warnings(comparison: &Comparison) -> impl Iterator<Item = String> {
     let notes = comparison.warnings.iter().filter(|warning| is_note(warning)).map(warning);
-    measured_again(comparison).into_iter().chain(notes).chain(super::noise::notes(comparison)).collect()
+    measured_again(comparison).into_iter().chain(notes)
 }
 
 fn is_note(warning: &Warning) -> bool {
@@ -187,20 +202,35 @@ pub(crate) fn seeds(comparison: &Comparison) -> String {
             let numbers = list.strip_prefix("seeds ").or_else(|| list.strip_prefix("seed ")).unwrap_or(&list);
             format!("none; runs {numbers} as their suite counts them")
         }
-        [one] => format!("{one} (1 seed)"),
+        [one] => format!("{one} ({})", count(1, replicate(comparison))),
         many => {
             let list = seed_list(many);
             let numbers = list.strip_prefix("seeds ").unwrap_or(&list);
-            format!("{numbers} ({} seeds)", many.len())
+            format!("{numbers} ({})", count(many.len(), replicate(comparison)))
         }
     }
+}
+
+/// Returns what a replicate is called: the exact machine varies seeds, another suite repeats runs, and other machines boot
+/// again.
+pub(crate) fn replicate(comparison: &Comparison) -> &'static str {
+    match comparison.is_noisy() {
+        false => "seed",
+        true if comparison.is_imported() => "run",
+        true => "boot",
+    }
+}
+
+/// Returns what the values of noisy runs are.
+pub(crate) fn means(comparison: &Comparison) -> String {
+    format!("geometric means over the {}s", replicate(comparison))
 }
 
 /// Returns the legend of the stars in tables without letters, with the margins.
 pub(crate) fn legend_of_stars(comparison: &Comparison) -> String {
     let text = margins(comparison);
     let rest = "Rows without a star are the same or unclear: see the observations.";
-    if comparison.is_imported() {
+    if comparison.is_noisy() {
         return format!(
             "Stars: surely better or worse (at most 5% of them by chance), and by more than {text}. {rest}"
         );
@@ -221,8 +251,16 @@ fn margins(comparison: &Comparison) -> String {
     }
 }
 
-/// Returns the legend of a comparison's letters, with the margins; only letters in tables of this style.
+/// Returns the legend of a comparison's table: its letters, and its intervals.
 pub(crate) fn legend(comparison: &Comparison, style: Style) -> String {
+    let has_intervals = style == Style::Marvin && comparison.is_noisy();
+    let intervals = has_intervals.then(|| "min..max: confidence interval of 95%.".to_owned());
+    let letters = Some(legend_of_letters(comparison, style)).filter(|letters| !letters.is_empty());
+    letters.into_iter().chain(intervals).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the legend of a comparison's letters, with the margins; only letters in tables of this style.
+pub(crate) fn legend_of_letters(comparison: &Comparison, style: Style) -> String {
     let text = margins(comparison);
     let has = |letter: char| {
         comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.compared.verdict.letter() == letter)
@@ -232,12 +270,11 @@ pub(crate) fn legend(comparison: &Comparison, style: Style) -> String {
         .filter(|(letter, _)| has(*letter))
         .map(|(_, words)| *words)
         .collect();
-    let (is_imported, seeds) =
-        (comparison.is_imported(), if comparison.seeds.len() > 1 { " for every seed" } else { "" });
+    let (is_noisy, seeds) = (comparison.is_noisy(), if comparison.seeds.len() > 1 { " for every seed" } else { "" });
     let mut parts = Vec::new();
     if !changed.is_empty() {
         let changed = changed.join(", ");
-        parts.push(match is_imported {
+        parts.push(match is_noisy {
             true => format!("{changed}: significant (at most 5% of them by chance) and by more than {text}."),
             false => format!("{changed}: by more than {text}{seeds}."),
         });
@@ -245,12 +282,11 @@ pub(crate) fn legend(comparison: &Comparison, style: Style) -> String {
     // Tables of MMTests have no column of letters: B and W are listed below them.
     if style == Style::Marvin {
         let within = if parts.is_empty() { &*text } else { "it" };
-        parts.extend(has('=').then(|| match is_imported {
+        parts.extend(has('=').then(|| match is_noisy {
             true => format!("= same: within {within}, with a confidence of 90%."),
             false => format!("= same: within {within}{seeds}."),
         }));
         parts.extend(has('?').then(|| "? unclear: the reason is below.".to_owned()));
-        parts.extend(is_imported.then(|| "min..max: confidence interval of 95%.".to_owned()));
     }
     parts.join(" ")
 }

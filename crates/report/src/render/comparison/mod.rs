@@ -1,8 +1,8 @@
 //! Builds the document of a comparison: content, order, and folded parts. The writers format it; `render/json` has its
 //! JSON document.
 
-mod origin;
-mod table;
+pub(crate) mod origin;
+pub(crate) mod table;
 
 use model::Verdict;
 

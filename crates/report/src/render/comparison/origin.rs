@@ -9,7 +9,7 @@ use crate::render::{findings, words};
 const VALUE: usize = 100;
 
 /// Returns the differences between the environments in a line.
-pub(super) fn differing(comparison: &Comparison) -> String {
+pub(crate) fn differing(comparison: &Comparison) -> String {
     let environment = &comparison.environment;
     let names: Vec<&str> = environment.differences.iter().map(|difference| &*difference.name).collect();
     let differing = match names.as_slice() {
@@ -21,7 +21,7 @@ pub(super) fn differing(comparison: &Comparison) -> String {
 }
 
 /// Returns the differences between the environments, value by value.
-pub(super) fn environment(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn environment(comparison: &Comparison) -> Vec<Block> {
     let of = |difference| {
         let values = findings::values(comparison, difference, VALUE);
         let facts = comparison.kernels().zip(values).map(|(kernel, value)| Fact::new(kernel.title.clone(), value));
@@ -31,7 +31,7 @@ pub(super) fn environment(comparison: &Comparison) -> Vec<Block> {
 }
 
 /// Returns the origins of the kernels.
-pub(super) fn kernels(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn kernels(comparison: &Comparison) -> Vec<Block> {
     let images = std::iter::once(Images::Different).chain(comparison.others.iter().map(|other| other.images));
     let of = |(kernel, images): (&Kernel, Images)| {
         let role = if images == Images::Different { "" } else { " (the base's image)" };
@@ -54,7 +54,7 @@ fn origin(kernel: &Kernel) -> Vec<Fact> {
 }
 
 /// Returns the machines with their fingerprints; common entries are shown once.
-pub(super) fn machines(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn machines(comparison: &Comparison) -> Vec<Block> {
     let mut found: Vec<&model::Machine> = Vec::new();
     for machine in comparison.kernels().flat_map(Kernel::machines) {
         // Few machines: one per guest config, unless the user mixes them.
@@ -78,7 +78,7 @@ pub(super) fn machines(comparison: &Comparison) -> Vec<Block> {
 }
 
 /// Returns the runs.
-pub(super) fn runs(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn runs(comparison: &Comparison) -> Vec<Block> {
     let heads = [("run", Kind::Name), ("kernel", Kind::Words), ("seed", Kind::Number), ("started", Kind::Words)];
     let columns = heads.map(|(head, kind)| Column::new(head, kind, Width::Fit(VALUE))).into();
     let of = |kernel: &Kernel| {

@@ -12,7 +12,7 @@ use crate::render::counted;
 use crate::render::number::{interval, margin, percent, ratio, signed_percent, value};
 use crate::render::scale::{Beyond, Scale, WIDTH_PERCENT};
 use crate::render::view::{Only, Sort, View};
-use crate::render::words::{Section, caption, sections};
+use crate::render::words::{self, Section, caption, sections};
 
 const NAME: usize = 18;
 /// Workloads of other suites have longer names; a mail could not fit all anyway.
@@ -23,13 +23,13 @@ const INTERVAL: usize = 15;
 const RATIO: usize = 6;
 
 /// The legend of bars, for pages.
-pub(super) const ABOUT_BARS: &str = "<p class=\"small\">Bars: the ratio on a logarithmic scale, worse to the left, better \
+pub(crate) const ABOUT_BARS: &str = "<p class=\"small\">Bars: the ratio on a logarithmic scale, worse to the left, better \
     to the right of 1; line: smallest to largest over the seeds, where wide enough to be seen; grey band: the margin; arrow: \
     beyond the scale.</p>\n";
 
 /// The part after the percentage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extra {
+pub(crate) enum Extra {
     /// None: one seed has no interval.
     Ratio,
     /// The smallest and the largest difference over the seeds.
@@ -45,7 +45,7 @@ impl Extra {
         match comparison.others.len() {
             3.. => Self::Matrix,
             2 => Self::Hint,
-            _ if comparison.seeds.len() > 1 || comparison.is_imported() => Self::Interval,
+            _ if comparison.seeds.len() > 1 || comparison.is_noisy() => Self::Interval,
             _ => Self::Ratio,
         }
     }
@@ -55,12 +55,14 @@ impl Extra {
         matches!(self, Self::Hint | Self::Matrix)
     }
 
-    fn explain(self, imported: bool) -> &'static str {
+    fn explain(self, comparison: &Comparison) -> String {
         match self {
-            _ if imported => "values: geometric means over the runs; difference: positive is better",
-            Self::Ratio => "difference: positive is better; ratio: above 1 is better",
-            Self::Interval => "difference: of the medians, positive is better; min..max: over the seeds",
-            Self::Hint | Self::Matrix => "difference from the base: positive is better",
+            _ if comparison.is_noisy() => {
+                format!("values: {}; difference: positive is better", words::means(comparison))
+            }
+            Self::Ratio => "difference: positive is better; ratio: above 1 is better".to_owned(),
+            Self::Interval => "difference: of the medians, positive is better; min..max: over the seeds".to_owned(),
+            Self::Hint | Self::Matrix => "difference from the base: positive is better".to_owned(),
         }
     }
 }
@@ -78,7 +80,7 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
         let section = Section { rows: select_rows(&section.rows, view), ..section };
         blocks.push(Block::Heading(caption(&section)));
         if number == 0 {
-            blocks.push(Block::Paragraph(extra.explain(comparison.is_imported()).to_owned()));
+            blocks.push(Block::Paragraph(extra.explain(comparison)));
         }
         blocks.push(match section.rows.is_empty() {
             true => Block::Note("No row of the verdict that was asked for.".to_owned()),
@@ -90,8 +92,14 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
 
 /// Returns the selected rows in the selected order.
 fn select_rows<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a comparison::Row> {
-    let fits = |row: &&&comparison::Row| {
-        let is = |verdict: &Verdict| row.cells.iter().any(|cell| cell.compared.verdict.word() == verdict.word());
+    select(rows, view, |row| row.cells.iter().collect())
+}
+
+/// Returns the selected items in the selected order, from the cells of each.
+pub(crate) fn select<'a, T: Copy>(items: &[T], view: &View, cells: impl Fn(T) -> Vec<&'a comparison::Cell>) -> Vec<T> {
+    let fits = |item: &T| {
+        let cells = cells(*item);
+        let is = |verdict: &Verdict| cells.iter().any(|cell| cell.compared.verdict.word() == verdict.word());
         match view.only {
             None => true,
             Some(Only::Worse) => is(&Verdict::Worse),
@@ -99,13 +107,13 @@ fn select_rows<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a compari
             Some(Only::Changed) => is(&Verdict::Worse) || is(&Verdict::Better),
         }
     };
-    let mut chosen: Vec<&comparison::Row> = rows.iter().filter(fits).copied().collect();
+    let mut chosen: Vec<T> = items.iter().copied().filter(fits).collect();
     if view.sort == Sort::Effect {
         // With several kernels, the worst difference decides. Rows without one come last.
-        let worst = |row: &comparison::Row| {
-            row.cells.iter().filter_map(|cell| cell.compared.difference_percent).fold(f64::INFINITY, f64::min)
+        let worst = |item: T| {
+            cells(item).iter().filter_map(|cell| cell.compared.difference_percent).fold(f64::INFINITY, f64::min)
         };
-        chosen.sort_by(|a, b| worst(a).total_cmp(&worst(b)));
+        chosen.sort_by(|a, b| worst(*a).total_cmp(&worst(*b)));
     }
     chosen
 }
@@ -114,24 +122,13 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
     let scale = Scale::new(comparison);
     let numbers: HashMap<&str, usize> =
         comparison.rows.iter().enumerate().map(|(number, row)| (&*row.workload.name, number)).collect();
-    // A group that is the whole table has the table's name; sorted rows are not grouped.
-    let mut groups = section.rows.chunk_by(|a, b| group_of(&a.workload) == group_of(&b.workload));
-    let grouped = view.sort == Sort::Suite && groups.clone().count() > 1;
-    let mut firsts: HashMap<&str, &str> = HashMap::new();
-    if grouped {
-        firsts.extend(
-            groups
-                .by_ref()
-                .filter(|rows| rows.len() > 1)
-                .map(|rows| (&*rows[0].workload.name, group_of(&rows[0].workload))),
-        );
-    }
+    let workloads: Vec<&Workload> = section.rows.iter().map(|row| &*row.workload).collect();
+    let firsts = firsts_of_groups(&workloads, view);
+    let look = Look { extra, scale, width: VALUE };
     let of_row = |row: &&comparison::Row| {
         let workload = &row.workload;
-        let others = row.cells.iter().zip(&comparison.others);
-        let cells = others.flat_map(|(cell, other)| cells(cell, other, row, extra, scale));
         Row {
-            cells: [Cell::new(workload.name.to_string()), base(&row.base, extra)].into_iter().chain(cells).collect(),
+            cells: std::iter::once(Cell::new(workload.name.to_string())).chain(look.cells(row, comparison)).collect(),
             anchor: anchor(workload, numbers[&*workload.name]),
             group: firsts.get(&*workload.name).copied().unwrap_or_default().to_owned(),
             about: format!(
@@ -144,44 +141,79 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
         }
     };
     Table {
-        columns: columns(comparison, extra, scale),
+        columns: std::iter::once(name_column([comparison])).chain(look.columns(comparison)).collect(),
         rows: section.rows.iter().map(of_row).collect(),
         fixed: 2,
         ..Table::default()
     }
 }
 
-fn columns(comparison: &Comparison, extra: Extra, scale: Scale) -> Vec<Column> {
-    let name = if comparison.is_imported() { Width::Fit(FOREIGN_NAME) } else { Width::Whole(NAME) };
-    let kernel = |head: &[String; 2]| Column {
-        head: head.clone(),
-        starts: true,
-        ..Column::new("", Kind::Number, Width::Fixed(VALUE + 1))
-    };
-    let mut columns = vec![Column::new("", Kind::Name, name), kernel(&comparison.base.head)];
-    let [low, middle, high] = scale.ticks();
-    let axis = format!("<div class=\"axis\"><span>{low}</span> <span>{middle}</span> <span>{high}</span></div>");
-    for other in &comparison.others {
-        columns.push(kernel(&other.kernel.head));
-        columns.extend(match extra {
-            Extra::Ratio => Some(Column::new("ratio", Kind::Number, Width::Fixed(RATIO + 1))),
-            Extra::Interval => Some(Column::new("min..max %", Kind::Number, Width::Fixed(INTERVAL + 1))),
-            Extra::Hint | Extra::Matrix => None,
-        });
-        let is_matrix = extra == Extra::Matrix;
-        columns.push(Column::new(if is_matrix { "" } else { "verdict" }, Kind::Verdict, Width::Fixed(1)));
-        columns.extend((!is_matrix).then(|| Column::new(&axis, Kind::Drawing, Width::Fixed(0))));
+/// Returns the headings above rows, by the name of the first row of each group. A group that is the whole table has the
+/// table's name; sorted rows are not grouped.
+pub(crate) fn firsts_of_groups<'a>(workloads: &[&'a Workload], view: &View) -> HashMap<&'a str, &'a str> {
+    let groups = workloads.chunk_by(|a, b| group_of(a) == group_of(b));
+    if view.sort != Sort::Suite || groups.clone().count() < 2 {
+        return HashMap::new();
     }
-    columns
+    groups.filter(|rows| rows.len() > 1).map(|rows| (&*rows[0].name, group_of(rows[0]))).collect()
 }
 
-fn base(measured: &Measured, extra: Extra) -> Cell {
+/// Returns the column of the rows' names.
+pub(crate) fn name_column<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Column {
+    let is_imported = comparisons.into_iter().any(Comparison::is_imported);
+    Column::new("", Kind::Name, if is_imported { Width::Fit(FOREIGN_NAME) } else { Width::Whole(NAME) })
+}
+
+/// How the numbers of a table look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) extra: Extra,
+    pub(crate) scale: Scale,
+    /// The widest value.
+    pub(crate) width: usize,
+}
+
+impl Look {
+    /// Returns the columns of a comparison's kernels.
+    pub(crate) fn columns(&self, comparison: &Comparison) -> Vec<Column> {
+        let kernel = |head: &[String; 2]| Column {
+            head: head.clone(),
+            starts: true,
+            ..Column::new("", Kind::Number, Width::Fixed(self.width + 1))
+        };
+        let mut columns = vec![kernel(&comparison.base.head)];
+        let [low, middle, high] = self.scale.ticks();
+        let axis = format!("<div class=\"axis\"><span>{low}</span> <span>{middle}</span> <span>{high}</span></div>");
+        for other in &comparison.others {
+            columns.push(kernel(&other.kernel.head));
+            columns.extend(match self.extra {
+                Extra::Ratio => Some(Column::new("ratio", Kind::Number, Width::Fixed(RATIO + 1))),
+                Extra::Interval => Some(Column::new("min..max %", Kind::Number, Width::Fixed(INTERVAL + 1))),
+                Extra::Hint | Extra::Matrix => None,
+            });
+            let is_matrix = self.extra == Extra::Matrix;
+            columns.push(Column::new(if is_matrix { "" } else { "verdict" }, Kind::Verdict, Width::Fixed(1)));
+            columns.extend((!is_matrix).then(|| Column::new(&axis, Kind::Drawing, Width::Fixed(0))));
+        }
+        columns
+    }
+
+    /// Returns a row's cells for these columns.
+    pub(crate) fn cells(&self, row: &comparison::Row, comparison: &Comparison) -> Vec<Cell> {
+        let others = row.cells.iter().zip(&comparison.others);
+        let cells = others.flat_map(|(cell, other)| cells(cell, other, row, *self));
+        std::iter::once(base(&row.base, *self)).chain(cells).collect()
+    }
+}
+
+fn base(measured: &Measured, look: Look) -> Cell {
     let zero = || Change { percent: percent(0.0, PERCENT), starred: false, word: "" };
-    let change = (!extra.is_hidden() && measured.value.is_some()).then(zero);
-    Cell { change, ..Cell::new(median(measured)) }
+    let change = (!look.extra.is_hidden() && measured.value.is_some()).then(zero);
+    Cell { change, ..Cell::new(median(measured, look.width)) }
 }
 
-fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, extra: Extra, scale: Scale) -> Vec<Cell> {
+fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, look: Look) -> Vec<Cell> {
+    let Look { extra, scale, width } = look;
     let verdict = &cell.compared.verdict;
     let tone = verdict.word();
     let change = |d| Change { percent: percent(d, PERCENT), starred: false, word: tone };
@@ -189,7 +221,7 @@ fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, extra:
         change: cell.compared.difference_percent.map(change),
         hint: if extra.is_hidden() { describe(cell) } else { String::new() },
         tone: if extra == Extra::Matrix { tone } else { "" },
-        ..Cell::new(median(&cell.measured))
+        ..Cell::new(median(&cell.measured, width))
     };
     let beside = match extra {
         Extra::Ratio => Some(cell.compared.ratio.map(|r| ratio(r, RATIO))),
@@ -208,8 +240,8 @@ fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, extra:
     std::iter::once(number).chain(beside).chain([verdict]).chain(bar).collect()
 }
 
-fn median(measured: &Measured) -> String {
-    measured.value.map_or_else(|| "-".to_owned(), |m| value(m, VALUE))
+fn median(measured: &Measured, width: usize) -> String {
+    measured.value.map_or_else(|| "-".to_owned(), |m| value(m, width))
 }
 
 /// Describes a bar in words.
@@ -218,6 +250,7 @@ fn describe(cell: &comparison::Cell) -> String {
         return String::new();
     };
     let spread = match cell.compared.spread_percent {
+        Some(spread) if cell.rated.is_some() => format!(", 95%: {}", interval(spread, INTERVAL * 2)),
         Some(spread) if cell.compared.differences.len() > 1 => {
             format!(", {} over the seeds", interval(spread, INTERVAL * 2))
         }
@@ -250,7 +283,7 @@ fn bar(cell: &comparison::Cell, row: &comparison::Row, scale: Scale) -> Option<S
 }
 
 /// Returns the id of a row: its workload's name if that is a valid id, else its number.
-pub(super) fn anchor(workload: &Workload, number: usize) -> String {
+pub(crate) fn anchor(workload: &Workload, number: usize) -> String {
     let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !workload.name.is_empty() && workload.name.chars().all(fine) {
         format!("row-{}", workload.name)
@@ -260,7 +293,7 @@ pub(super) fn anchor(workload: &Workload, number: usize) -> String {
 }
 
 /// Returns the parts of the changed rows, and the cross-check by guest time.
-pub(super) fn apart(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn apart(comparison: &Comparison) -> Vec<Block> {
     let number = |head: &str| Column::new(head, Kind::Number, Width::Fixed(VALUE + 1));
     let heads = ["kernel", "", "user code", "", "ticks, others", ""].map(number);
     let of_row = |of: &counted::Apart| {
@@ -274,7 +307,7 @@ pub(super) fn apart(comparison: &Comparison) -> Vec<Block> {
 }
 
 /// Returns the table of all values.
-pub(super) fn values(comparison: &Comparison) -> Vec<Block> {
+pub(crate) fn values(comparison: &Comparison) -> Vec<Block> {
     let mut columns = vec![
         Column::new("workload", Kind::Name, Width::Whole(NAME)),
         Column::new("kernel", Kind::Words, Width::Fit(NAME)),

@@ -14,7 +14,7 @@ use crate::render::number::date;
 use crate::render::words;
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Document<'a> {
+pub(crate) struct Document<'a> {
     schema_version: u32,
     kind: &'static str,
     headlines: Vec<String>,
@@ -188,7 +188,7 @@ struct RunDocument {
 }
 
 /// Returns the document of a comparison.
-pub(super) fn document(comparison: &Comparison) -> Document<'_> {
+pub(crate) fn document(comparison: &Comparison) -> Document<'_> {
     Document {
         schema_version: SCHEMA_VERSION,
         kind: "comparison",

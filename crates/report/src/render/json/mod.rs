@@ -5,6 +5,8 @@
 
 mod document;
 
+pub(crate) use document::{Document, document};
+
 use crate::comparison::Comparison;
 use crate::render::RenderError;
 
