@@ -10,7 +10,6 @@ mod checks;
 mod compare;
 mod comparison;
 mod difference;
-mod document;
 mod environment;
 mod error;
 mod failures;

@@ -47,7 +47,7 @@ fn contrast(one: f64, other: f64) -> f64 {
 fn text_has_enough_contrast() {
     let sheets = [
         ("style.css", include_str!("../templates/style.css")),
-        ("comparison.css", include_str!("../../report/templates/comparison.css")),
+        ("comparison.css", include_str!("../../document/templates/comparison.css")),
     ];
     for (sheet, css) in sheets {
         for (scheme, colours) in ["light", "dark"].into_iter().zip(schemes(css)) {

@@ -5,8 +5,8 @@ use model::{Direction, MonitorFile, Observation};
 
 use super::fixtures::{reading, timed, two};
 use super::{Monitored, SampleRow, page_tables};
-use crate::document::{Block, text_of};
 use crate::render::{Styles, monitors::relative};
+use document::{Block, text_of};
 
 fn row(monitored: &Monitored, name: &str) -> [f64; 2] {
     let rows = monitored.blocks.iter().flat_map(|block| &block.rows);

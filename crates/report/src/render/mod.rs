@@ -5,7 +5,6 @@ pub(crate) mod comparison;
 mod counted;
 pub(crate) mod findings;
 mod json;
-pub mod layout;
 pub mod ledger;
 pub mod mail;
 pub mod monitors;
@@ -17,28 +16,18 @@ mod scale;
 mod schema;
 pub mod side_by_side;
 mod style;
-mod styles;
 mod view;
 mod words;
 
-pub use crate::document::{DOCUMENT_STYLES, SCRIPT, SCRIPT_STYLES, SITE_POLICY, page_head, page_script, write_json};
 pub use comparison::comparison;
+pub use document::{
+    DOCUMENT_STYLES, RenderError, SCRIPT, SCRIPT_STYLES, SITE_POLICY, Styles, layout, page_head, page_script,
+    write_json,
+};
 pub use json::{SCHEMA_VERSION, json};
 pub use number::{count, date, start_date};
 pub use run::{Shown, result_unit, run};
 pub use schema::{schema_of, schemas};
 pub use style::{Style, StyleError};
-pub use styles::Styles;
 pub use view::{Only, Sort, View, ViewError};
 pub use words::headlines;
-
-/// A rendering that could not be written: a bug of Marvin, as everything is in memory.
-#[derive(Debug, thiserror::Error)]
-pub enum RenderError {
-    /// The page's template.
-    #[error("failed to fill in the page: {0}")]
-    Template(#[from] askama::Error),
-    /// The JSON document.
-    #[error("failed to write JSON: {0}")]
-    Json(#[from] serde_json::Error),
-}

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use model::{Build, Machine, Metric, Outcome, Run, SubjectFailure, Workload, WorkloadResult};
 
 use crate::label::cut_middle;
+use crate::render::Styles;
 use crate::render::layout::{Page, WIDTH, break_line, wrap};
 use crate::render::number::{count, start_date, value};
-use crate::render::styles::Styles;
 use crate::render::words;
 use crate::value::{NoValue, RunValue, Scale, run_value, samples};
 use model::{plain, plain_lines};
@@ -220,7 +220,7 @@ fn environment(page: &mut Page, shown: &Shown<'_>, styles: &Styles) {
 mod tests {
     use super::{Outcome, Shown, run};
     use crate::fixtures::{Subject, dead, new, old};
-    use crate::render::styles::Styles;
+    use crate::render::Styles;
 
     fn shown(subject: &Subject) -> String {
         let (run_of, build, machine) = (&subject.runs[0], &subject.build, &subject.machine);

@@ -7,11 +7,11 @@ pub(crate) mod table;
 use model::Verdict;
 
 use crate::comparison::{Comparison, Failure, Row};
-use crate::document::{Block, Details, Document, Fact, Link};
 use crate::monitors::SampleTable;
 use crate::render::number::{date, signed_percent};
 use crate::render::view::View;
 use crate::render::{Style, counted, findings, monitors, words};
+use document::{Block, Details, Document, Fact, Link};
 use model::{plain, plain_lines};
 
 /// The experiment whose results may be published only in percent.

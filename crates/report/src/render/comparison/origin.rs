@@ -1,9 +1,9 @@
 //! The origin of a comparison's numbers: environments, kernels, machines and runs.
 
 use crate::comparison::{Comparison, Images, Kernel};
-use crate::document::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
 use crate::render::number::start_date;
 use crate::render::{findings, words};
+use document::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
 
 /// Longest shown value of a long difference.
 const VALUE: usize = 100;

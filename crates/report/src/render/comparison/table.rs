@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use model::{Verdict, Workload, group_of};
 
 use crate::comparison::{self, Absent, Against, Comparison, Images, Measured};
-use crate::document::{Block, Cell, Change, Column, Kind, Row, Table, Weight, Width};
 use crate::render::counted;
 use crate::render::number::{interval, margin, percent, ratio, signed_percent, value};
 use crate::render::scale::{Beyond, Scale, WIDTH_PERCENT};
 use crate::render::view::{Only, Sort, View};
 use crate::render::words::{self, Section, caption, sections};
+use document::{Block, Cell, Change, Column, Kind, Row, Table, Weight, Width};
 
 const NAME: usize = 18;
 /// Workloads of other suites have longer names; a mail could not fit all anyway.

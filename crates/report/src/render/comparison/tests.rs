@@ -9,8 +9,8 @@ use crate::fixtures::{
     Ending, HOSTILE, Subject, THROUGHPUT, build, equal, hostile, large, mixed, old, other_machine, question, seeds,
     three, two, without_script,
 };
+use crate::render::Styles;
 use crate::render::style::Style;
-use crate::render::styles::Styles;
 use crate::render::view::{Only, Sort, View};
 use crate::{Comparison, Side};
 

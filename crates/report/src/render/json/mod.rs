@@ -16,7 +16,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// Returns the document's JSON schema.
 #[must_use]
 pub(crate) fn schema() -> schemars::Schema {
-    crate::render::schema::schema_of::<document::Document<'_>>("marvin compare, marvin report")
+    crate::render::schema::schema_of::<Document<'_>>("marvin compare, marvin report")
 }
 
 /// Renders a comparison as a JSON document with a final newline.
@@ -24,7 +24,7 @@ pub(crate) fn schema() -> schemars::Schema {
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
 pub fn json(comparison: &Comparison) -> Result<String, RenderError> {
-    crate::document::write_json(&document::document(comparison))
+    ::document::write_json(&document(comparison))
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use askama::Template;
 use super::flame::Flame;
 use super::{Profiled, TableRow, rows};
 use crate::calls::CallDifference;
-use crate::document::Block;
 use crate::ledger::Ledger;
 use crate::render::RenderError;
+use document::Block;
 
 /// Most lines of a chart.
 const BARS: usize = 20;

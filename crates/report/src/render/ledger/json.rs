@@ -177,7 +177,7 @@ pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
         model: profiled.model.as_ref().map(ToString::to_string),
         without_model: missing(&profiled.without_model),
     };
-    crate::document::write_json(&document)
+    document::write_json(&document)
 }
 
 fn missing(workloads: &[(String, String)]) -> Vec<Missing<'_>> {

@@ -10,10 +10,10 @@ pub(crate) use json::schema;
 use model::{CostModel, Share};
 
 use crate::calls::CallDifference;
-use crate::document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width, text_of};
 use crate::ledger::{Ledger, LedgerLine, Sources, label, share_words};
 use crate::modelled::{Figure, Finding, ModelDifference, ModelRow};
 use crate::render::{RenderError, Styles, number};
+use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width, text_of};
 
 /// The profiles of two kernels, workload by workload.
 #[derive(Debug, Clone)]

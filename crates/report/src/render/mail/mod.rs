@@ -9,14 +9,14 @@ pub use head::{CLONE, REGRESSIONS, command, head, labelled, labelled_command, mo
 use model::Verdict;
 
 use crate::comparison::{Comparison, Measured, Row};
-use crate::document::{self, Block, Cell, Change, Table, Width, write_text};
 use crate::label::cut_middle;
 use crate::monitors::Monitored;
+use crate::render::Styles;
 use crate::render::layout::{Page, WIDTH, break_line, command_lines};
 use crate::render::number::{percent, value};
 use crate::render::style::Style;
-use crate::render::styles::Styles;
 use crate::render::{counted, monitors, words};
+use document::{Block, Cell, Change, Table, Width, write_text};
 use model::plain;
 
 /// The widest value and percentage.

@@ -29,7 +29,7 @@ pub(crate) struct MonitorsDocument<'a> {
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
 pub fn json(monitored: &Monitored) -> Result<String, RenderError> {
-    crate::document::write_json(&document(monitored))
+    document::write_json(&document(monitored))
 }
 
 /// Returns monitor data as a document.

@@ -10,13 +10,11 @@ use model::Direction;
 
 use super::style::Style;
 use super::view::View;
-use crate::document::{
-    Block, Cell, Change, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width,
-};
-use crate::document::{short, text_of};
 use crate::monitors::{self, Block as Counters, BlockRow, Form, Monitored, SampleRow, SampleTable, Value};
 use crate::monitors::{difference_percent, title};
 use crate::render::Styles;
+use document::{Block, Cell, Change, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width};
+use document::{short, text_of};
 
 pub use dictionary::dictionary;
 pub use json::json;

@@ -1,9 +1,9 @@
 //! The counters that changed most from one kernel to another. Counters have no good direction, so there is no verdict.
 
 use super::columns;
-use crate::document::{Block, Cell, Change, Row, Table, Width};
 use crate::monitors::{self, BlockRow, Form, Monitored};
 use crate::render::style::Style;
+use document::{Block, Cell, Change, Row, Table, Width};
 
 /// How many counters a reader sees first.
 const MOST: usize = 5;
@@ -69,9 +69,9 @@ fn distance(row: &BlockRow) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::{distance, moved};
-    use crate::document::Block;
     use crate::monitors::fixtures::newer;
     use crate::monitors::{BlockRow, Form, Value};
+    use document::Block;
 
     fn row(form: Form, values: &[f64]) -> BlockRow {
         BlockRow {

@@ -108,7 +108,7 @@ pub fn json(rmap: &Rmap) -> Result<String, RenderError> {
         cells: cells(rmap),
         laws: laws(rmap),
     };
-    crate::document::write_json(&document)
+    document::write_json(&document)
 }
 
 fn cells(rmap: &Rmap) -> Vec<CellDocument<'_>> {

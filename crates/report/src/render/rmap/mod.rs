@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use crate::rmap::PowerLaw;
 use model::{Direction, RmapCase, RmapCell, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
 
-use crate::document::{Block, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width};
 use crate::monitors::difference_percent;
 use crate::render::number;
 use crate::rmap::{Laws, Rmap, Value, is_poor};
+use document::{Block, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width};
 use model::plain;
 
 pub use json::json;

@@ -103,7 +103,7 @@ pub(crate) fn schema() -> schemars::Schema {
 /// # Errors
 /// Never in practice: everything is in memory and every key is a string.
 pub fn json(side_by_side: &SideBySide) -> Result<String, RenderError> {
-    crate::document::write_json(&Document {
+    document::write_json(&Document {
         schema_version: SCHEMA_VERSION,
         kind: "side-by-side",
         headlines: words::headlines(side_by_side),

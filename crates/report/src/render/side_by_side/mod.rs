@@ -12,12 +12,12 @@ pub(crate) use json::schema;
 pub use words::headlines;
 
 use crate::comparison::Comparison;
-use crate::document::{Block, Details, Document, Fact};
 use crate::render::comparison::{origin, table as comparison_table};
 use crate::render::number::{count, date};
 use crate::render::view::View;
 use crate::render::{Style, counted, findings, noise, words as single};
 use crate::side_by_side::SideBySide;
+use document::{Block, Details, Document, Fact};
 
 /// Returns the document of comparisons side by side. The style of a view has no effect: MMTests has no such table.
 #[must_use]

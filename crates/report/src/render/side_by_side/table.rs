@@ -8,13 +8,13 @@ use stats::Spread;
 
 use super::machines;
 use crate::comparison::{self, Comparison};
-use crate::document::{Block, Cell, Column, Group, Kind, Row, Table, Width};
 use crate::render::comparison::table::{Extra, Look, anchor, firsts_of_groups, name_column, select};
 use crate::render::number::{margin, ratio, ratio_interval};
 use crate::render::scale::Scale;
 use crate::render::view::View;
 use crate::render::words::{self, Section, caption};
 use crate::side_by_side::{MatchedRow, SideBySide};
+use document::{Block, Cell, Column, Group, Kind, Row, Table, Width};
 
 /// The widest value: two groups fit beside the widest name.
 const VALUE: usize = 8;

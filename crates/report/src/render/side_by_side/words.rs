@@ -6,9 +6,9 @@ use model::{Verdict, plain};
 
 use super::machines;
 use crate::comparison::{Cell, Comparison};
-use crate::document::Block;
 use crate::render::number::{count, interval, margin, signed_percent};
 use crate::side_by_side::{Agreement, Explanation, MatchedRow, SideBySide};
+use document::Block;
 
 /// The widest interval in a sentence.
 const INTERVAL: usize = 30;

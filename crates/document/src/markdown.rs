@@ -4,7 +4,7 @@ use super::{Block, Cell, Column, Details, Kind, Row, Table, Weight};
 use model::plain;
 
 /// Writes blocks; the text ends with one newline.
-pub(crate) fn markdown_of(blocks: &[Block]) -> String {
+pub fn markdown_of(blocks: &[Block]) -> String {
     let list = |items: Vec<String>| items.iter().map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n");
     let block = |block: &Block| match block {
         Block::Heading(words) => Some(format!("## {}", escaped(words))),
@@ -56,7 +56,7 @@ fn cell(column: &Column, Cell { text, change, .. }: &Cell, weight: Weight) -> St
 }
 
 /// Escapes text so that markdown shows it unchanged.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in plain(text).chars() {
         match c {
@@ -85,7 +85,8 @@ fn fence(lines: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{escaped, fence};
-    use crate::fixtures::HOSTILE;
+
+    const HOSTILE: &str = "<script>alert('x')</script>|`\x1b[31m*_&amp;";
 
     #[test]
     fn hostile_words_are_escaped_in_markdown() {

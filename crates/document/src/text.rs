@@ -1,9 +1,8 @@
 //! Documents as text: 80 columns, for terminals and mails.
 
 use super::{Block, Column, Fact, Group, Kind, Row, Table, Weight, Width};
-use crate::label::{cut_middle, distinct_width};
-use crate::render::Styles;
-use crate::render::layout::{Page, WIDTH, break_line, command_lines, wrap};
+use crate::layout::{Page, WIDTH, break_line, command_lines, wrap};
+use crate::{Styles, cut_middle, distinct_width};
 use model::plain;
 
 /// The brackets of a percentage: ` (%)`, or ` *%*`.
@@ -14,14 +13,14 @@ const GAP: usize = 2;
 const CONSOLE_LINES: usize = 16;
 
 /// Writes blocks.
-pub(crate) fn text_of(blocks: &[Block], styles: &Styles) -> String {
+pub fn text_of(blocks: &[Block], styles: &Styles) -> String {
     let mut page = Page::default();
     write_text(&mut page, blocks, styles);
     page.finish()
 }
 
 /// Writes blocks below existing ones.
-pub(crate) fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
+pub fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
     // No blank line between the title of a page and its subject.
     let title = Block::Heading(String::new());
     let mut before = (!page.is_empty()).then_some(&title);

@@ -18,7 +18,7 @@ impl Page {
     }
 
     /// Returns whether it is empty.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
@@ -55,7 +55,7 @@ impl Page {
 }
 
 /// Returns the words, made plain, in lines of at most `width` characters. Longer words are broken.
-pub(crate) fn wrap(words: &str, width: usize) -> Vec<String> {
+pub fn wrap(words: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
     let mut put = |word: &str, length: usize| {
@@ -82,7 +82,7 @@ pub(crate) fn wrap(words: &str, width: usize) -> Vec<String> {
 }
 
 /// Splits a console line into pieces of at most `width` characters; keeps its spaces.
-pub(crate) fn break_line(line: &str, width: usize) -> Vec<String> {
+pub fn break_line(line: &str, width: usize) -> Vec<String> {
     let characters: Vec<char> = line.chars().collect();
     if characters.is_empty() {
         return vec![String::new()];

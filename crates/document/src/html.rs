@@ -4,22 +4,22 @@ use askama::Template;
 
 use super::chart::{HEIGHT, LEFT, WIDTH};
 use super::{Block, Document, Kind, Table, Weight};
-use crate::render::RenderError;
+use crate::RenderError;
 use model::printable;
 
 /// The first lines of every page.
-const HEAD: &str = include_str!("../../templates/head.html");
+const HEAD: &str = include_str!("../templates/head.html");
 /// The styles for elements that the script adds.
-pub const SCRIPT_STYLES: &str = include_str!("../../templates/page.css");
+pub const SCRIPT_STYLES: &str = include_str!("../templates/page.css");
 /// The styles of documents.
 pub const DOCUMENT_STYLES: &str = concat!(
-    include_str!("../../templates/comparison.css"),
-    include_str!("../../templates/plots.css"),
-    include_str!("../../templates/document.css"),
-    include_str!("../../templates/page.css"),
+    include_str!("../templates/comparison.css"),
+    include_str!("../templates/plots.css"),
+    include_str!("../templates/document.css"),
+    include_str!("../templates/page.css"),
 );
 /// The script of every page: it sorts and filters rows and chooses kernels. Without it a page has all its content.
-pub const SCRIPT: &str = include_str!("../../templates/page.js");
+pub const SCRIPT: &str = include_str!("../templates/page.js");
 /// Its hash, by which a standalone page refuses every other script. A test computes it.
 const SCRIPT_HASH: &str = "sha256-fjLq8Sw7tefp82vfvRPpFj2vxqBktjPWBHP1tZXH/Kc=";
 

@@ -66,7 +66,7 @@ impl Styles {
     }
 
     /// Colours text that belongs to a verdict.
-    pub(crate) fn tone(&self, word: &str, text: &str) -> String {
+    pub fn tone(&self, word: &str, text: &str) -> String {
         let start = match word {
             "better" => self.better,
             "worse" => self.worse,

@@ -6,7 +6,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 
-use crate::render::RenderError;
+use crate::RenderError;
 
 /// Writes a JSON document with a final newline.
 ///

@@ -1,36 +1,53 @@
 //! The content of a report, independent of the format: each subject builds one [`Document`], and each format has one
-//! writer.
+//! writer. Knows no run and no comparison: `report` builds the documents.
 //!
 //! Words and cells come in unescaped: each writer makes them plain and escapes them for its format.
 
 mod chart;
+mod cut;
 mod html;
 mod json;
+pub mod layout;
 mod markdown;
+mod styles;
 mod text;
 
-pub(crate) use chart::{Chart, Curve, Scale, short};
+pub use chart::{Chart, Curve, Scale, short};
+pub use cut::{cut_middle, distinct_width};
 pub use html::{DOCUMENT_STYLES, SCRIPT, SCRIPT_STYLES, SITE_POLICY, page_head, page_script};
 pub use json::write_json;
-pub(crate) use markdown::{escaped, markdown_of};
-pub(crate) use text::{text_of, write_text};
+pub use markdown::{escaped, markdown_of};
+pub use styles::Styles;
+pub use text::{text_of, write_text};
 
-use crate::render::layout::{Page, WIDTH, wrap};
-use crate::render::{RenderError, Styles};
+use crate::layout::{Page, WIDTH, wrap};
+
+/// A rendering that could not be written: a bug of Marvin, as everything is in memory.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// The page's template.
+    #[error("failed to fill in the page: {0}")]
+    Template(#[from] askama::Error),
+    /// The JSON document.
+    #[error("failed to write JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
 
 /// A report.
 #[derive(Debug, Default)]
 pub struct Document {
     /// Reasons to doubt the report: they come before the title.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
     /// One line, or several.
-    pub(crate) title: String,
-    pub(crate) blocks: Vec<Block>,
+    pub title: String,
+    /// Its content.
+    pub blocks: Vec<Block>,
 }
 
 /// A part of a report.
 #[derive(Debug)]
-pub(crate) enum Block {
+pub enum Block {
+    /// The title of a part.
     Heading(String),
     /// The title of what follows, for blocks without a title of their own.
     Subheading(String),
@@ -38,8 +55,11 @@ pub(crate) enum Block {
     Paragraph(String),
     /// A side note.
     Note(String),
+    /// One item each.
     List(Vec<String>),
+    /// Names with values.
     Facts(Vec<Fact>),
+    /// A table.
     Table(Table),
     /// Preformatted lines, such as a console's.
     Console(Vec<String>),
@@ -55,72 +75,86 @@ pub(crate) enum Block {
 
 /// A fact and its name.
 #[derive(Debug)]
-pub(crate) struct Fact {
-    pub(crate) name: String,
-    pub(crate) value: String,
+pub struct Fact {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
     /// The parts of the value, which a page links to rows.
-    pub(crate) links: Vec<Link>,
+    pub links: Vec<Link>,
 }
 
 /// A part of a fact that links to a row.
 #[derive(Debug)]
-pub(crate) struct Link {
-    pub(crate) anchor: String,
-    pub(crate) name: String,
-    pub(crate) rest: String,
+pub struct Link {
+    /// The id of the row.
+    pub anchor: String,
+    /// The text of the link.
+    pub name: String,
+    /// The text after it.
+    pub rest: String,
 }
 
 /// Blocks below a summary line.
 #[derive(Debug)]
-pub(crate) struct Details {
-    pub(crate) summary: String,
-    pub(crate) blocks: Vec<Block>,
+pub struct Details {
+    /// The line.
+    pub summary: String,
+    /// What it folds away.
+    pub blocks: Vec<Block>,
     /// Whether only pages show them.
-    pub(crate) pages_only: bool,
+    pub pages_only: bool,
 }
 
 /// Charts with a common legend.
 #[derive(Debug)]
-pub(crate) struct Plot {
+pub struct Plot {
     /// The names of the first colour's lines, the second colour's, and so on.
-    pub(crate) key: Vec<String>,
-    pub(crate) charts: Vec<Chart>,
+    pub key: Vec<String>,
+    /// The charts.
+    pub charts: Vec<Chart>,
 }
 
 /// A table.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Row>,
-    pub(crate) notes: Vec<String>,
+pub struct Table {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows; each has a cell for each column.
+    pub rows: Vec<Row>,
+    /// Notes below the table.
+    pub notes: Vec<String>,
     /// The leading columns that every part repeats if a table is cut to fit 80 columns; 0 if it is never cut.
-    pub(crate) fixed: usize,
+    pub fixed: usize,
 }
 
 /// A column.
 #[derive(Debug)]
-pub(crate) struct Column {
+pub struct Column {
     /// In two lines; the second is often empty.
-    pub(crate) head: [String; 2],
-    pub(crate) kind: Kind,
-    pub(crate) width: Width,
+    pub head: [String; 2],
+    /// Its kind.
+    pub kind: Kind,
+    /// Its width in text.
+    pub width: Width,
     /// Whether a part of a cut table may begin here.
-    pub(crate) starts: bool,
+    pub starts: bool,
     /// The group that it belongs to. A table is cut between groups, as long as each of them fits.
-    pub(crate) group: Option<Group>,
+    pub group: Option<Group>,
 }
 
 /// A group of neighbouring columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Group {
-    pub(crate) name: String,
+pub struct Group {
+    /// Its name.
+    pub name: String,
     /// What text writes beside the name.
-    pub(crate) about: String,
+    pub about: String,
 }
 
 /// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Left-aligned, preformatted.
     Name,
     /// Left-aligned.
@@ -135,7 +169,8 @@ pub(crate) enum Kind {
 
 /// The width of a column in text. Names are cut to fit; numbers never are.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Width {
+pub enum Width {
+    /// This width.
     Fixed(usize),
     /// The width of the widest cell, up to this maximum.
     Fit(usize),
@@ -147,22 +182,26 @@ pub(crate) enum Width {
 
 /// A row.
 #[derive(Debug, Default)]
-pub(crate) struct Row {
-    pub(crate) cells: Vec<Cell>,
-    pub(crate) weight: Weight,
+pub struct Row {
+    /// Its cells.
+    pub cells: Vec<Cell>,
+    /// Its emphasis.
+    pub weight: Weight,
     /// The id for links; empty for none.
-    pub(crate) anchor: String,
+    pub anchor: String,
     /// The heading above the row and those that follow, on pages.
-    pub(crate) group: String,
+    pub group: String,
     /// The note below the row, on pages.
-    pub(crate) about: String,
+    pub about: String,
 }
 
 /// The emphasis of a row.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub enum Weight {
+    /// As it is.
     #[default]
     Normal,
+    /// Less than others.
     Faint,
     /// Below a rule.
     Total,
@@ -170,24 +209,26 @@ pub(crate) enum Weight {
 
 /// A cell.
 #[derive(Debug, Default)]
-pub(crate) struct Cell {
-    pub(crate) text: String,
-    pub(crate) change: Option<Change>,
+pub struct Cell {
+    /// Its text.
+    pub text: String,
+    /// The improvement beside the text.
+    pub change: Option<Change>,
     /// A verdict's word, which colours the cell.
-    pub(crate) tone: &'static str,
+    pub tone: &'static str,
     /// The tooltip.
-    pub(crate) hint: String,
+    pub hint: String,
 }
 
 /// The improvement over the base.
 #[derive(Debug)]
-pub(crate) struct Change {
+pub struct Change {
     /// Percent with two decimals, without the percent sign.
-    pub(crate) percent: String,
+    pub percent: String,
     /// Whether MMTests would mark it with stars.
-    pub(crate) starred: bool,
+    pub starred: bool,
     /// A verdict's word, or empty: a colour is a judgement.
-    pub(crate) word: &'static str,
+    pub word: &'static str,
 }
 
 impl Document {
@@ -233,12 +274,13 @@ impl Document {
 }
 
 impl Column {
-    pub(crate) fn new(head: &str, kind: Kind, width: Width) -> Self {
+    /// Returns a column with a head of one line.
+    pub fn new(head: &str, kind: Kind, width: Width) -> Self {
         Self { head: [head.to_owned(), String::new()], kind, width, starts: false, group: None }
     }
 
     /// Joins both lines of the head, after the group's name.
-    pub(crate) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         let head = self.head.iter().filter(|line| !line.is_empty()).cloned().collect::<Vec<_>>().join("-");
         match &self.group {
             Some(group) if head.is_empty() => group.name.clone(),
@@ -249,19 +291,22 @@ impl Column {
 }
 
 impl Row {
-    pub(crate) fn new(weight: Weight, cells: impl IntoIterator<Item = String>) -> Self {
+    /// Returns a row of texts.
+    pub fn new(weight: Weight, cells: impl IntoIterator<Item = String>) -> Self {
         Self { cells: cells.into_iter().map(Cell::new).collect(), weight, ..Self::default() }
     }
 }
 
 impl Cell {
-    pub(crate) fn new(text: String) -> Self {
+    /// Returns a cell of a text.
+    pub fn new(text: String) -> Self {
         Self { text, ..Self::default() }
     }
 }
 
 impl Fact {
-    pub(crate) fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+    /// Returns a fact without links.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into(), links: Vec::new() }
     }
 }

@@ -18,10 +18,11 @@ const TICKS_MAX: f64 = 5.0;
 
 /// A chart as texts.
 #[derive(Debug)]
-pub(crate) struct Chart {
-    pub(crate) title: String,
+pub struct Chart {
+    /// Its title.
+    pub title: String,
     /// The description for screen readers.
-    pub(crate) told: String,
+    pub told: String,
     pub(super) lines: Vec<Line>,
     /// The grid lines with their labels.
     pub(super) across: Vec<Tick>,
@@ -59,16 +60,18 @@ pub(super) struct Tick {
 
 /// A curve.
 #[derive(Debug)]
-pub(crate) struct Curve {
+pub struct Curve {
     /// Its colour: all curves of a kernel share one.
-    pub(crate) colour: usize,
-    pub(crate) name: Option<String>,
-    pub(crate) points: Vec<(f64, f64)>,
+    pub colour: usize,
+    /// Its name, which stands at its end where there is space.
+    pub name: Option<String>,
+    /// Its points.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// The mapping of values to positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub enum Scale {
     /// Linear, from 0.
     Linear,
     /// Logarithmic: a power law is a straight line; each point is drawn.
@@ -77,7 +80,7 @@ pub(crate) enum Scale {
 
 impl Chart {
     /// Draws curves; `None` if an axis would have no length.
-    pub(crate) fn new(title: String, told: String, axis: &'static str, scale: Scale, curves: &[Curve]) -> Option<Self> {
+    pub fn new(title: String, told: String, axis: &'static str, scale: Scale, curves: &[Curve]) -> Option<Self> {
         let right = WIDTH - if curves.iter().any(|curve| curve.name.is_some()) { NAMES } else { RIGHT };
         let all = || curves.iter().flat_map(|curve| &curve.points).filter(|(x, y)| x.is_finite() && y.is_finite());
         let ends = |of: fn(&(f64, f64)) -> f64| {
@@ -160,7 +163,7 @@ fn step(largest: f64) -> f64 {
 }
 
 /// Formats a number for an axis: `1.5k`, `20M`.
-pub(crate) fn short(number: f64) -> String {
+pub fn short(number: f64) -> String {
     let (scaled, unit) = match number {
         n if n >= 0.999e9 => (n / 1e9, "G"),
         n if n >= 0.999e6 => (n / 1e6, "M"),
