@@ -30,7 +30,7 @@ pub(crate) struct Bar {
     pub(crate) x: i32,
     /// The bar's length.
     pub(crate) width: i32,
-    /// The ends of the interval over the seeds, if it is wide enough.
+    /// The ends of the interval, over the seeds or of 95 % confidence, if it is wide enough.
     pub(crate) whisker: Option<(i32, i32)>,
     /// The margin's left edge.
     pub(crate) band: i32,
@@ -85,7 +85,12 @@ impl Scale {
         let ratio = cell.compared.ratio?;
         let end = self.x(ratio);
         let ratios: Vec<f64> = cell.compared.differences.iter().filter_map(|d| d.ratio).collect();
+        let rated = || {
+            let ends = cell.rated?.rating.interval()?;
+            Some(stats::Spread { min: ends.low, max: ends.high })
+        };
         let whisker = stats::spread(&ratios)
+            .or_else(rated)
             .map(|ends| (self.x(ends.min), self.x(ends.max)))
             .filter(|(from, to)| to - from >= VISIBLE);
         let band = self.x(ratio_of_percent(direction, -margin_percent));
@@ -162,6 +167,17 @@ mod tests {
         }
         cell.compared.ratio = None;
         assert_eq!(scale.bar(&cell, LowerIsBetter, 1.0), None);
+    }
+
+    #[test]
+    fn noisy_bar_has_its_confidence_interval() {
+        let comparison = crate::fixtures::on_noisy(5, 1.0);
+        let cell = &comparison.rows[7].cells[0];
+        let scale = Scale { end: 1.25 };
+        let (from, to) = scale.bar(cell, LowerIsBetter, 1.0).unwrap().whisker.unwrap();
+        let ends = cell.rated.unwrap().rating.interval().unwrap();
+        assert_eq!((from, to), (scale.x(ends.low), scale.x(ends.high)));
+        assert!(from < 1000 && 1000 < to);
     }
 
     #[test]

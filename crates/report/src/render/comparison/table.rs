@@ -24,8 +24,8 @@ const RATIO: usize = 6;
 
 /// The legend of bars, for pages.
 pub(crate) const ABOUT_BARS: &str = "<p class=\"small\">Bars: the ratio on a logarithmic scale, worse to the left, better \
-    to the right of 1; line: smallest to largest over the seeds, where wide enough to be seen; grey band: the margin; arrow: \
-    beyond the scale.</p>\n";
+    to the right of 1; line: smallest to largest over the seeds, or the 95% interval of noisy runs, where wide enough to be \
+    seen; grey band: the margin; arrow: beyond the scale.</p>\n";
 
 /// The part after the percentage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

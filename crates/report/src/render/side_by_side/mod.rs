@@ -65,8 +65,9 @@ fn facts(side_by_side: &SideBySide) -> Vec<Fact> {
     let mut facts = Vec::new();
     for (machine, comparison) in machines(side_by_side) {
         for (place, other) in comparison.others.iter().enumerate() {
-            let of = if comparison.others.len() > 1 { format!(", {}", other.kernel.title) } else { String::new() };
-            facts.push(Fact::new(format!("On {machine}{of}"), single::tally(comparison, place + 1, other)));
+            let of = if comparison.others.len() > 1 { format!("{}: ", other.kernel.title) } else { String::new() };
+            let tally = single::tally(comparison, place + 1, other);
+            facts.push(Fact::new(format!("On {machine}"), format!("{of}{tally}")));
         }
     }
     for (machine, comparison) in machines(side_by_side) {

@@ -4,7 +4,7 @@ use proptest::prelude::{prop_assert, proptest};
 use serde_json::Value;
 
 use super::{document, headlines, json};
-use crate::fixtures::{on_exact, on_noisy, on_two_machines, two, without_script};
+use crate::fixtures::{equal, on_exact, on_noisy, on_two_machines, three, two, without_script};
 use crate::render::number::{percent, ratio, value};
 use crate::render::{Only, Sort, Styles, View};
 use crate::{Agreement, Comparison, SideBySide, side_by_side};
@@ -36,6 +36,20 @@ fn two_machines_fit_eighty_columns() {
 fn three_machines_are_groups_below_each_other() {
     let columns = vec![("exact", on_exact()), ("vm", on_noisy(5, 1.0)), ("testbox", on_noisy(8, 1.02))];
     insta::assert_snapshot!(text(&side_by_side(named(columns)).unwrap(), &View::default()));
+}
+
+#[test]
+fn several_kernels_are_counted_each_by_itself() {
+    let both = side_by_side(named(vec![("exact", three(&[1, 2])), ("other", three(&[1]))])).unwrap();
+    insta::assert_snapshot!(text(&both, &View { only: Some(Only::Worse), ..View::default() }));
+    let many: Vec<(String, Comparison)> = (0..5).map(|n| (format!("m{n}"), three(&[1]))).collect();
+    assert!(page(&side_by_side(many).unwrap()).contains("class=\"document matrix\""));
+}
+
+#[test]
+fn kernels_that_need_no_run_have_no_table() {
+    let both = side_by_side(named(vec![("exact", equal(&[1])), ("other", equal(&[1]))])).unwrap();
+    insta::assert_snapshot!(text(&both, &View::default()));
 }
 
 #[test]
@@ -137,7 +151,7 @@ fn comparisons_that_do_not_match_are_refused() {
     let texts = [
         refusal(vec![("exact", on_exact())]),
         refusal(vec![("exact", on_exact()), ("exact", on_exact())]),
-        refusal(vec![("exact", on_exact()), ("vm", crate::fixtures::three(&[1]))]),
+        refusal(vec![("exact", on_exact()), ("vm", three(&[1]))]),
     ];
     insta::assert_snapshot!(texts.join("\n"));
     assert!(side_by_side(named(vec![("exact", on_exact()), ("other", two(&[1]))])).is_ok());
