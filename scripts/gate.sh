@@ -38,6 +38,8 @@ full)
     step env MARVIN_FULL=1 "$cargo" test --locked -p process -- killed_process --nocapture
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program killed:: -- --nocapture
     step env MARVIN_FULL=1 "$cargo" test --locked -p crash-guests --test hostile -- --nocapture
+    # An hour of kills, stops, full disks and restarts in one data directory; MARVIN_SOAK_MINUTES sets another length.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program soak:: -- --nocapture
     exit 0
     ;;
 esac

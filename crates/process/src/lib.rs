@@ -237,7 +237,7 @@ impl Program {
         if let Some(variables) = &self.variables {
             command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
         }
-        Running::spawn(command, self.deadline_s)
+        Running::spawn(command, self.deadline_s, self.walls.is_some())
     }
 
     fn start_caught(&self, input: Stdio) -> Result<Running, ProgramError> {

@@ -12,7 +12,12 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+/// How long the processes behind walls may take to end after the program there.
+const EMPTY: Duration = Duration::from_secs(2);
+/// Interval at which this is checked.
+const EMPTY_LOOK: Duration = Duration::from_millis(2);
 
 /// The guard: starts the program if Marvin ($1) lives, with the deadline $2 in seconds. It prepares for the signal before it
 /// compares and starts anything. A program that reached its deadline takes along what it started.
@@ -51,14 +56,15 @@ pub struct Running {
     deadline: Duration,
     /// The guard's process id until it has ended: afterwards the number may be another's.
     session: Option<Pid>,
+    is_walled: bool,
 }
 
 impl Running {
-    pub(crate) fn spawn(mut command: Command, deadline_s: u64) -> io::Result<Self> {
+    pub(crate) fn spawn(mut command: Command, deadline_s: u64, is_walled: bool) -> io::Result<Self> {
         let begun = Instant::now();
         let guard = command.spawn()?;
         let session = Some(Pid::from_child(&guard));
-        Ok(Self { guard, begun, deadline: Duration::from_secs(deadline_s), session })
+        Ok(Self { guard, begun, deadline: Duration::from_secs(deadline_s), session, is_walled })
     }
 
     /// Returns its standard input, the first time, if it is a pipe.
@@ -76,13 +82,14 @@ impl Running {
         self.guard.stderr.take()
     }
 
-    /// Waits for its end, and returns its status and whether it reached its deadline.
+    /// Waits for its end, and returns its status and whether it reached its deadline. Behind walls, all processes that it
+    /// started have ended then: none changes a file that the caller reads next.
     ///
     /// # Errors
     /// If the host fails.
     pub fn wait(&mut self) -> io::Result<(ExitStatus, bool)> {
         let status = self.guard.wait()?;
-        self.session = None;
+        self.wait_for_walls();
         Ok((status, self.begun.elapsed() >= self.deadline))
     }
 
@@ -92,8 +99,21 @@ impl Running {
     /// If the host fails.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.guard.try_wait()?;
-        self.session = self.session.filter(|_| status.is_none());
+        if status.is_some() {
+            self.wait_for_walls();
+        }
         Ok(status)
+    }
+
+    /// Waits until no process is left behind the walls: bubblewrap ends when the program does, and only its end has the
+    /// kernel kill the first process of the namespace, which is in this session and ends as the last one there.
+    fn wait_for_walls(&mut self) {
+        let Some(session) = self.session.take().filter(|_| self.is_walled) else { return };
+        let begun = Instant::now();
+        // The number is not another's while a process of the group is left.
+        while test_kill_process_group(session).is_ok() && lives(session) && begun.elapsed() < EMPTY {
+            std::thread::sleep(EMPTY_LOOK);
+        }
     }
 
     /// Kills it and the processes that it started, and waits for its end.
@@ -126,6 +146,15 @@ impl Drop for Running {
             drop(self.kill());
         }
     }
+}
+
+/// Returns whether a session has a process that is no zombie.
+fn lives(session: Pid) -> bool {
+    let session = session.as_raw_nonzero().get().unsigned_abs();
+    let is_zombie =
+        |process: &Path| std::fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") Z "));
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    processes.filter(|process| in_session(process, session).is_some()).any(|process| !is_zombie(&process))
 }
 
 /// Returns the numbers of a process and its parent if it belongs to a session.
@@ -189,6 +218,25 @@ mod tests {
         );
         drop(running);
         assert!(has_within(Duration::from_secs(2), || processes_in(&folder).is_empty()), "{:?}", processes_in(&folder));
+    }
+
+    #[test]
+    fn nothing_behind_walls_outlives_its_program() {
+        // A busy host, on which processes take their time to die.
+        let busy = Program::new("sh").args(["-c", "for n in 1 2 3 4 5 6; do while :; do :; done & done; wait"]);
+        let busy = busy.start(Stdio::null(), Stdio::null(), Stdio::null()).unwrap();
+        let own = format!("63.{}", std::process::id());
+        let is_left = |process: std::fs::DirEntry| {
+            std::fs::read_to_string(process.path().join("cmdline"))
+                .is_ok_and(|words| words == format!("sleep\0{own}\0"))
+        };
+        let script = format!("for n in 1 2 3 4 5 6 7 8 9; do nice -n 19 setsid sleep {own} & done; sleep 0.05; exit 7");
+        for round in 0..8 {
+            let program = Program::new("sh").args(["-c", &script]).walls(crate::Walls::default());
+            assert_eq!(program.run().unwrap().code, Some(7));
+            assert!(!std::fs::read_dir("/proc").unwrap().flatten().any(is_left), "round {round}");
+        }
+        drop(busy);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{Store, StoreError};
 /// The columns of a job's identity, in the order of [`of_work`] and [`read`].
 const WORK: [&str; 6] = ["kernel", "tree", "config", "suite", "workloads", "seeds"];
 /// The columns that change: [`that_changes`].
-const CHANGES: [&str; 14] = [
+const CHANGES: [&str; 15] = [
     "plan",
     "priority",
     "rank",
@@ -27,6 +27,7 @@ const CHANGES: [&str; 14] = [
     "queued_unix",
     "started_unix",
     "ended_unix",
+    "kills",
 ];
 
 /// The result of queueing a job.
@@ -228,6 +229,7 @@ fn that_changes(job: &QueuedJob) -> [Value; CHANGES.len()] {
         job.queued_unix.into(),
         job.started_unix.into(),
         job.ended_unix.into(),
+        job.kills.into(),
     ]
 }
 
@@ -269,6 +271,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<QueuedJob> {
         queued_unix: row.get(18)?,
         started_unix: row.get(19)?,
         ended_unix: row.get(20)?,
+        kills: row.get(21)?,
     })
 }
 

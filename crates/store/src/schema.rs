@@ -16,6 +16,7 @@ const STEPS: &[&str] = &[
     include_str!("../schema/004.sql"),
     include_str!("../schema/005.sql"),
     include_str!("../schema/006.sql"),
+    include_str!("../schema/007.sql"),
 ];
 
 /// The steps of a database on a server.

@@ -296,7 +296,11 @@ impl Site {
             let id: RunId = RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
             let run = store.run(&id)?;
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
-            Ok(pages::Shown { artefacts: store.artefact_names(&id)?, run, build, machine })
+            let is_omitted = |size: usize| self.is_static && size > ARTEFACT_BYTES_MAX;
+            let (omitted, sent): (Vec<_>, Vec<_>) =
+                store.artefact_sizes(&id)?.into_iter().partition(|(_, size)| is_omitted(*size));
+            let artefacts = sent.into_iter().map(|(name, _)| name).collect();
+            Ok(pages::Shown { artefacts, omitted, run, build, machine })
         })?;
         html(pages::run(Frame::at(2, shown.run.id.short()), &shown))
     }
@@ -305,8 +309,10 @@ impl Site {
     fn artefact(&self, id: &str, name: &str) -> Answered {
         let found = self.find_artefact(id, name)?;
         if found.size > ARTEFACT_BYTES_MAX {
-            let how = format!("marvin show {} --artefact {name} --output FILE", found.run.short());
-            return Err(Refusal::TooLarge(format!("{name} is too large for the dashboard: {how}")));
+            let (mib, how) = (found.size >> 20, pages::get_artefact(&found.run, name));
+            let text =
+                format!("{name} has {mib} MiB, too large for these pages. Who has the results gets it with: {how}");
+            return Err(Refusal::TooLarge(text));
         }
         let mut bytes = Vec::new();
         self.copy_artefact(&found, &mut |piece| {

@@ -519,3 +519,23 @@ fn answers_beyond_the_memory_are_refused() {
     std::thread::sleep(Duration::from_secs(5));
     assert!(sent_bytes(address, LARGE).len() > 30_000_000);
 }
+
+#[test]
+fn published_site_says_which_artifact_it_lacks() {
+    let lab = Lab::usual();
+    let mut run = lab.store.runs(1).map(|runs| lab.store.run(&runs[0].id).unwrap()).unwrap();
+    run.id = model::RunId::from_hex("00000000000000ff").unwrap();
+    let bytes = vec![0; (64 << 20) + 1];
+    let large = store::Artefact { name: "large.vmcore", bytes: &bytes };
+    lab.store.save_run(&run, &[large, store::Artefact { name: "small", bytes: &bytes[..9] }]).unwrap();
+    let target = lab.home().join("site");
+    publish(&Site::of_files(lab.home(), lab.source().snapshot(1)), &target).unwrap();
+    let folder = target.join("r/00000000000000ff");
+    let page = fs::read_to_string(folder.join("index.html")).unwrap();
+    let list = page.split("id=\"artifacts\"").nth(1).unwrap().split("</ul>").next().unwrap();
+    insta::assert_snapshot!(list);
+    assert!(folder.join("small").exists() && !folder.join("large.vmcore").exists(), "no page under its name");
+    // A server sends it.
+    let page = body(&lab.site().answer("/r/00000000000000ff/index.html", ""));
+    assert!(page.contains("large.vmcore</a>"), "{page}");
+}

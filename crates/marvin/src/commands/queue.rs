@@ -137,6 +137,12 @@ fn move_job(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
             WrongInput(format!("`{number}` is not a position in the queue: use first, last, or a priority such as 200"))
         })?,
     };
-    let job = store.change_job(to.job, |job| job.reprioritise(priority))?;
+    let job = store.change_job(to.job, |job| {
+        job.reprioritise(priority)?;
+        if to.place == "first" {
+            job.hurry(now());
+        }
+        Ok(())
+    })?;
     Ok(format!("job {} has priority {priority} now: {}\n", job.number, job.new.work))
 }

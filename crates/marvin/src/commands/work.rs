@@ -113,7 +113,8 @@ fn courier(home: &std::path::Path, site: &Site, ended: &AtomicBool) {
 fn format_event(event: &WorkEvent) -> String {
     match event {
         WorkEvent::Requeued(job) => {
-            format!("job {}: its worker died; the job is {}", job.number, job.state.word())
+            let times = if job.kills > 1 { format!(", {} in a row", job.kills) } else { String::new() };
+            format!("job {}: its worker died{times}; the job is {}", job.number, job.state.word())
         }
         WorkEvent::Begun(job) => format!("job {}: {}", job.number, job.new.work),
         WorkEvent::Ended(job) if job.reason.is_empty() => format!("job {} is {}", job.number, job.state.word()),

@@ -308,7 +308,8 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
             format!("{} executes it; others may take it after {}", plain(worker), date(*until_unix))
         }
         (Why::Later { from_unix }, _) => {
-            format!("the last attempt failed; the next is not before {}{started}", date(*from_unix))
+            let last = if job.kills > 0 { &job.reason } else { "the last attempt failed" };
+            format!("{}; the next is not before {}{started}", plain(last), date(*from_unix))
         }
         (Why::Behind { waiting: 0, running }, _) => {
             format!("{} running; it is next{started}", jobs(*running, "is", "are"))

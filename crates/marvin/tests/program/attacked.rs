@@ -1,14 +1,14 @@
 //! The server under clients that ask for much and read nothing: its memory stays bounded.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use store::{Artefact, Store};
 
 use crate::fresh::fresh;
+use crate::served::Server;
 use crate::{marvin, stored};
 
 /// The limit that README and docs promise (kB).
@@ -32,42 +32,27 @@ fn fill(home: &Path) {
     store.save_run(&stored::run("00000000000000ff", 0, 1, vec![result]), &[artefact]).unwrap();
 }
 
-/// Returns the largest memory that a process has taken (kB).
-fn largest_memory_kb(server: &Child) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse().unwrap()
-}
-
 #[test]
 fn idle_readers_of_large_artifacts_take_no_memory() {
     let home = fresh("attacked-home");
     fill(&home);
-    let mut server = marvin(&home).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
-    let before = largest_memory_kb(&server);
+    let server = Server::start(marvin(&home));
+    let before = server.memory_kb("VmHWM");
     for count in [24, 200] {
         let request = "GET /r/00000000000000ff/large.vmcore HTTP/1.1\r\nHost: localhost\r\n\r\n";
         let idle: Vec<TcpStream> = (0..count)
             .map(|_| {
-                let mut stream = TcpStream::connect(&address).unwrap();
+                let mut stream = server.connect();
                 stream.write_all(request.as_bytes()).unwrap();
                 stream
             })
             .collect();
         std::thread::sleep(Duration::from_secs(4));
-        let memory = largest_memory_kb(&server);
+        let memory = server.memory_kb("VmHWM");
         println!("{count} idle readers: {memory} kB, {before} kB before");
         assert!(memory <= MEMORY_KB_MAX, "{count} idle readers: {memory} kB");
         drop(idle);
     }
-    let mut stream = TcpStream::connect(&address).unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    server.kill().unwrap();
-    server.wait().unwrap();
+    let answer = server.ask("/");
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
 }

@@ -1,14 +1,12 @@
 //! Histories, alerts and the dashboard on a store with prepared runs.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::Stdio;
 
 use model::{Declared, Direction, Run, WorkloadResult, unit_named};
 use store::Store;
 
 use crate::fresh::{Fresh, fresh};
+use crate::served::Server;
 use crate::{marvin, output_of, stored};
 
 /// A data directory in which faults cost more since 6.12.100.
@@ -97,16 +95,7 @@ fn dashboard_is_published_and_served() {
     );
     assert!(text(&page).contains("<svg") && !text(&page).contains("src=") && !text(&page).contains("href=\"r/"));
 
-    let mut server = marvin(&home).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).map(str::to_owned);
-    let mut answer = String::new();
-    let mut stream = TcpStream::connect(address.unwrap()).unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
-    stream.read_to_string(&mut answer).unwrap();
-    server.kill().unwrap();
-    server.wait().unwrap();
+    let answer = Server::start(marvin(&home)).ask("/");
     assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("First seen in 6.12.100"), "{answer}");
 }
 
@@ -146,22 +135,12 @@ fn changed_unit_is_reported_and_never_mixed() {
 #[test]
 fn token_in_an_address_is_never_logged() {
     let home = lab("history-token");
-    let mut server = marvin(&home).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
-    let mut complaints = BufReader::new(server.stderr.take().unwrap());
-    let mut said = String::new();
-    complaints.read_line(&mut said).unwrap();
-    let address = said.split("http://").nth(1).and_then(|rest| rest.split('/').next()).map(str::to_owned);
+    let server = Server::start(marvin(&home));
     for path in ["/?token=s3cr3t", "/alerts.html?Access%5FToken=s3cr3t", "/s3cr3t?password=s3cr3t"] {
-        let mut stream = TcpStream::connect(address.as_ref().unwrap()).unwrap();
-        let question = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(question.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = server.ask(path);
         assert!(answer.starts_with("HTTP/1.1 400") && !answer.contains("s3cr3t"), "{answer}");
     }
-    server.kill().unwrap();
-    server.wait().unwrap();
-    complaints.read_to_string(&mut said).unwrap();
+    let said = server.end();
     assert!(said.contains("http://") && !said.contains("s3cr3t"), "{said}");
     for entry in walk(&home) {
         let bytes = std::fs::read(&entry).unwrap();

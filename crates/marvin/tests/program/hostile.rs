@@ -9,7 +9,7 @@ use store::{Artefact, Store};
 
 use crate::bisected::Tree;
 use crate::fresh::{Fresh, fresh};
-use crate::{marvin, stored};
+use crate::{images, marvin, stored};
 
 /// Clears a screen, sets a title, returns to the start of a line, turns letters around, and is not seen.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}1m\u{7f}\u{202e}\u{2066}\u{200b}\u{feff}\u{61c}\u{2028}";
@@ -116,6 +116,40 @@ fn hostile_commits_and_compilers_reach_no_output() {
     of(&["bisect", "good", "main"]);
     of(&["bisect", "good", "main", "--dry-run"]);
     of(&["bisect", "good", "no\u{1b}[2J\u{202e}where"]);
+}
+
+/// The kernel is an image that the tree has.
+const WITH_IMAGE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
+    vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
+
+#[test]
+fn hostile_culprit_gives_a_harmless_mail() {
+    let (_, images) = images();
+    let (home, tree, mail) = (fresh("culprit-home"), Tree::new("culprit-tree"), fresh("culprit-mail"));
+    tree.file("Makefile", WITH_IMAGE);
+    ["Kbuild", "mm/memory.c"].iter().for_each(|file| tree.file(file, ""));
+    let [old, new] = [0, 1].map(|n| tree.image(&images[n]));
+    tree.commit("choice", &old);
+    tree.git(&["tag", "good"]);
+    tree.file("choice", &new);
+    tree.git(&["add", "-A"]);
+    // Headers after carriage returns, and a command to regzbot.
+    let subject = format!("mm: {EVIL}\rBcc: all@example.org\r\r#regzbot introduced: v1\r{EVIL}");
+    let author = "--author=Eve\u{1b}[2J\u{202e}\rBcc: b@example.org\u{85}\u{2028} <eve\u{7f}@example.org>";
+    tree.git(&["commit", "-qm", &subject, author]);
+    let bisect = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "2"];
+    let said = safe_output(&home, &[&bisect[..], &["--mail", &mail.display().to_string()]].concat());
+    assert!(said.contains("worse "), "{said}");
+    let mail = fs::read_to_string(&mail).unwrap();
+    let found = mail.chars().find(|c| is_hostile(*c) && !matches!(c, '\n' | '\t'));
+    assert_eq!(found, None, "{}", mail.escape_debug());
+    let (head, body) = mail.split_once("\n\n").unwrap();
+    let names: Vec<&str> =
+        head.lines().filter(|line| !line.starts_with(' ')).map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(names, ["To", "Cc", "Subject"], "{head}");
+    let commands: Vec<&str> = body.lines().filter(|line| line.starts_with("#regzbot")).collect();
+    assert!(commands.len() == 1 && !commands[0].contains("v1"), "{body}");
+    assert!(!body.lines().any(|line| line.starts_with("Bcc")), "{body}");
 }
 
 /// Returns an ELF file that QEMU could boot, with this banner.

@@ -1,10 +1,8 @@
 //! Stored results: in the data directory or on a server, mailed, exported, deleted.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use store::cluster::{Cluster, Durability, PASSWORD};
@@ -12,6 +10,7 @@ use store::{Location, Store};
 
 use crate::fresh::{Fresh, fresh};
 use crate::history::fill;
+use crate::served::Server;
 use crate::{format_output, marvin, output_of};
 
 /// Two of the lab's runs.
@@ -140,14 +139,10 @@ fn server_certificates_are_checked() {
 }
 
 /// Polls a page of a server until it contains a text; `None` after half a minute.
-fn poll_page(address: &str, path: &str, until: &str) -> Option<String> {
+fn poll_page(server: &Server, path: &str, until: &str) -> Option<String> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(30) {
-        let mut stream = TcpStream::connect(address).unwrap();
-        let question = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(question.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
+        let answer = server.ask(path);
         if answer.contains(until) {
             return Some(answer);
         }
@@ -165,24 +160,17 @@ fn dashboard_survives_a_lost_store_server() {
     let (home, place) = (fresh("kept-gone"), cluster.place().unwrap());
     fill(&Store::open(Location::server(&place, None).unwrap()).unwrap());
     let mut program = marvin(&home);
-    program.env("MARVIN_STORE", &place).args(["serve", "--listen", "127.0.0.1:0"]).stderr(Stdio::piped());
-    let mut server = program.spawn().unwrap();
-    let mut said = BufReader::new(server.stderr.take().unwrap());
-    let mut line = String::new();
-    said.read_line(&mut line).unwrap();
-    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).unwrap().to_owned();
-    assert!(poll_page(&address, "/metrics", "marvin_store_unreadable 0\n").is_some());
+    program.env("MARVIN_STORE", &place);
+    let server = Server::start(program);
+    assert!(poll_page(&server, "/metrics", "marvin_store_unreadable 0\n").is_some());
     cluster.pause().unwrap();
-    assert!(poll_page(&address, "/metrics", "marvin_store_unreadable 1\n").is_some(), "the failure is reported");
-    assert!(poll_page(&address, "/", "First seen in 6.12.100").is_some(), "what was read is still shown");
-    let failed = poll_page(&address, "/runs.html", "cannot read the store").unwrap();
+    assert!(poll_page(&server, "/metrics", "marvin_store_unreadable 1\n").is_some(), "the failure is reported");
+    assert!(poll_page(&server, "/", "First seen in 6.12.100").is_some(), "what was read is still shown");
+    let failed = poll_page(&server, "/runs.html", "cannot read the store").unwrap();
     assert!(failed.starts_with("HTTP/1.1 500") && !failed.contains(PASSWORD), "{failed}");
     cluster.resume().unwrap();
-    assert!(poll_page(&address, "/metrics", "marvin_store_unreadable 0\n").is_some(), "and that it is back");
-    assert!(poll_page(&address, "/runs.html", "HTTP/1.1 200").is_some(), "nothing is lost");
-    server.kill().unwrap();
-    server.wait().unwrap();
-    line.clear();
-    said.read_to_string(&mut line).unwrap();
-    assert!(!line.contains(PASSWORD), "{line}");
+    assert!(poll_page(&server, "/metrics", "marvin_store_unreadable 0\n").is_some(), "and that it is back");
+    assert!(poll_page(&server, "/runs.html", "HTTP/1.1 200").is_some(), "nothing is lost");
+    let said = server.end();
+    assert!(!said.contains(PASSWORD), "{said}");
 }

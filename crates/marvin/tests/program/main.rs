@@ -19,6 +19,8 @@ mod mistakes;
 mod one_value;
 mod real_build;
 mod real_source;
+mod served;
+mod soak;
 mod sources;
 mod stored;
 mod tools;

@@ -63,6 +63,8 @@ pub struct QueuedJob {
     pub fence: u64,
     /// The number of attempts.
     pub attempts: u32,
+    /// How many of its workers were killed since an attempt last ended.
+    pub kills: u32,
     /// The reason of its state, in words; may be empty.
     pub reason: String,
     /// When it was queued.
@@ -129,6 +131,7 @@ impl QueuedJob {
             state: JobState::Waiting { from_unix: now_unix },
             fence: 0,
             attempts: 0,
+            kills: 0,
             reason: String::new(),
             queued_unix: now_unix,
             started_unix: None,

@@ -6,6 +6,10 @@ use super::{JobState, QueuedJob};
 pub const RETRY_S: u64 = 60;
 /// The longest wait.
 const RETRY_S_MAX: u64 = 6 * 3600;
+/// After so many killed workers in a row a job lets the others pass.
+const KILLS_AT_ONCE: u32 = 2;
+/// The longest wait after a killed worker.
+const KILLED_S_MAX: u64 = 3600;
 /// How much longer a lease is than the time limit: the worker needs time to end an overdue job and record that.
 const GRACE_S: u64 = 120;
 /// Seconds until the next attempt if the data directory was in use.
@@ -89,15 +93,22 @@ impl QueuedJob {
     }
 
     /// Requeues the job of a dead worker: its lease is over, or its worker is known to have ended. The lab failed and not
-    /// the job, so this does not count as an attempt, and the next worker starts at once. Returns whether it was requeued.
+    /// the job, so this does not count as an attempt, and the next worker starts at once; but a job that kills each of its
+    /// workers, for example by the host's memory, waits from the third on. Returns whether it was requeued.
     pub fn take_back(&mut self, now_unix: i64) -> bool {
         if !matches!(self.state, JobState::Running { .. }) {
             return false;
         }
         self.fence += 1;
         self.attempts = self.attempts.saturating_sub(1);
-        self.reason = "its worker was killed".into();
-        self.state = JobState::Waiting { from_unix: now_unix };
+        self.kills = self.kills.saturating_add(1);
+        let late = self.kills.saturating_sub(KILLS_AT_ONCE);
+        let wait_s = if late == 0 { 0 } else { retry_after_s(late).min(KILLED_S_MAX) };
+        self.reason = match self.kills {
+            1 => "its worker was killed".to_owned(),
+            kills => format!("its workers were killed, {kills} in a row"),
+        };
+        self.state = JobState::Waiting { from_unix: later(now_unix, wait_s) };
         true
     }
 
@@ -108,6 +119,9 @@ impl QueuedJob {
     pub fn end(&mut self, fence: u64, ending: Ending, now_unix: i64) -> Result<(), Refusal> {
         if fence != self.fence || !matches!(self.state, JobState::Running { .. }) {
             return Err(Refusal::Fenced(self.number));
+        }
+        if ending != Ending::Busy {
+            self.kills = 0;
         }
         match ending {
             Ending::Done(reason) => self.over(JobState::Done, reason, now_unix),
@@ -173,6 +187,13 @@ impl QueuedJob {
         let fence = self.fence;
         *self = Self { fence, ..Self::queued(self.number, new, now_unix) };
         Ok(())
+    }
+
+    /// Has it wait for no time any more: a user wants it now.
+    pub fn hurry(&mut self, now_unix: i64) {
+        if let JobState::Waiting { from_unix } = &mut self.state {
+            *from_unix = now_unix.min(*from_unix);
+        }
     }
 
     /// Changes its priority.

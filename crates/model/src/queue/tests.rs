@@ -225,6 +225,32 @@ fn job_is_retried_up_to_its_limit() {
 }
 
 #[test]
+fn killed_workers_delay_and_never_fail_jobs() {
+    let mut jobs = queue(2);
+    let mut now = 0;
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        jobs[0].claim("a", now).unwrap();
+        assert!(jobs[0].take_back(now));
+        let JobState::Waiting { from_unix } = jobs[0].state else { panic!("{jobs:?}") };
+        let next = next_job(&jobs, now).map(|job| job.number);
+        assert_eq!(next, Some(if from_unix > now { 2 } else { 1 }), "others pass while it waits");
+        waits.push(from_unix - now);
+        now = from_unix;
+    }
+    assert_eq!(waits, [0, 0, 60, 240, 960, 3600, 3600, 3600]);
+    assert_eq!((jobs[0].attempts, jobs[0].reason.as_str()), (0, "its workers were killed, 8 in a row"));
+    jobs[0].hurry(now - 1000);
+    jobs[0].claim("a", now - 1000).unwrap();
+    let fence = jobs[0].fence;
+    jobs[0].end(fence, Ending::Infra("no network".into()), now).unwrap();
+    jobs[0].hurry(now);
+    jobs[0].claim("a", now).unwrap();
+    assert!(jobs[0].take_back(now));
+    assert_eq!(jobs[0].state, JobState::Waiting { from_unix: now }, "an attempt ended in between");
+}
+
+#[test]
 fn why_a_job_waits() {
     let mut jobs = queue(3);
     jobs[0].claim("a", 0).unwrap();

@@ -300,13 +300,16 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let one = queued(&store, "git:v6.1");
         // More often than the job may be attempted.
-        for _ in 0..5 {
-            store.claim_job("here", 30).unwrap().unwrap();
-            store.take_back_jobs(Some("here"), 30).unwrap();
+        let other = queued(&store, "git:v6.2");
+        for day in 0..5 {
+            store.claim_job("here", day * 86_400).unwrap().unwrap();
+            store.take_back_jobs(Some("here"), day * 86_400).unwrap();
         }
         let job = store.queued_job(one).unwrap();
-        assert_eq!((job.state, job.attempts), (JobState::Waiting { from_unix: 30 }, 0));
-        assert_eq!(job.reason, "its worker was killed");
+        assert_eq!((job.state, job.attempts, job.kills), (JobState::Waiting { from_unix: 4 * 86_400 + 960 }, 0, 5));
+        assert_eq!(job.reason, "its workers were killed, 5 in a row");
+        // It lets the other pass, which it would otherwise block.
+        assert_eq!(store.claim_job("here", 4 * 86_400).unwrap().map(|job| job.number), Some(other));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::address::slug;
 pub(crate) use alerts::alerts;
 pub(crate) use overview::overview;
 pub(crate) use rows::{RowRequest, Show};
-pub(crate) use runs::{RUNS_MAX, Shown, run, runs};
+pub(crate) use runs::{RUNS_MAX, Shown, get_artefact, run, runs};
 pub(crate) use series::series;
 
 /// The parts of every page.

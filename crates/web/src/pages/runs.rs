@@ -1,7 +1,7 @@
 //! Runs: a list, and one run in full with its artifacts.
 
 use askama::Template;
-use model::{Build, Machine, Run};
+use model::{Build, Machine, Run, RunId};
 use store::RunSummary;
 
 use super::{Frame, Rendered, count, render};
@@ -51,6 +51,7 @@ pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered 
 struct One {
     frame: Frame,
     artefacts: Vec<(String, String)>,
+    omitted: Vec<(String, usize, String)>,
     text: String,
 }
 
@@ -61,6 +62,13 @@ pub(crate) struct Shown {
     pub(crate) build: Build,
     pub(crate) machine: Machine,
     pub(crate) artefacts: Vec<String>,
+    /// Those that this site does not have because of their size, with their bytes.
+    pub(crate) omitted: Vec<(String, usize)>,
+}
+
+/// Returns the command that writes an artifact to a file.
+pub(crate) fn get_artefact(run: &RunId, name: &str) -> String {
+    format!("marvin show {} --artefact {name} --output {name}", run.short())
 }
 
 /// Renders one run.
@@ -76,5 +84,7 @@ pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
         &report::render::Styles::plain(),
     );
     let link = |name: &String| (name.clone(), format!("r/{}/{name}", shown.run.id.hex()));
-    render(&One { frame, artefacts: shown.artefacts.iter().map(link).collect(), text })
+    let get = |name: &str| get_artefact(&shown.run.id, name);
+    let omitted = shown.omitted.iter().map(|(name, size)| (name.clone(), size >> 20, get(name))).collect();
+    render(&One { frame, artefacts: shown.artefacts.iter().map(link).collect(), omitted, text })
 }

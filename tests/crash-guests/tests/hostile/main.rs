@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use lab::{Lab, LabSettings};
 use machine::qemu::{Budget, CONSOLE, CONTROL, Process, Qemu, Scratch};
@@ -61,7 +62,9 @@ fn hostile_guests_end_with_a_named_outcome() {
     let mut outcomes: BTreeMap<String, u32> = BTreeMap::new();
     let mut begun = 0;
     for seed in 1..=seeds {
+        let start = Instant::now();
         let (ended, has_begun) = outcome(&qemu, &build.boot_file().path, &initrd, seed, wall_s);
+        println!("seed {seed}: {:.0} s, poked: {has_begun}, {ended}", start.elapsed().as_secs_f64());
         *outcomes.entry(ended).or_default() += 1;
         begun += u32::from(has_begun);
     }
