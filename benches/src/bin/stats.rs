@@ -4,6 +4,9 @@
 //! `OTAVA` names a Python with the package apache-otava; by default the one in PATH. All noise is seeded: except for
 //! the seconds, each run prints the same. Like the other benches it fails only if it cannot measure.
 
+#[path = "stats/sequence.rs"]
+mod sequence;
+
 use std::hint::black_box;
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -37,7 +40,8 @@ fn main() -> anyhow::Result<()> {
     everything(&mut figures)?;
     detection(otava.as_ref())?;
     newest(otava.as_ref())?;
-    calibration()
+    calibration()?;
+    sequence::print()
 }
 
 /// Series at 100 with a deviation of 1 and three steps of 5.

@@ -15,8 +15,15 @@ mod precision;
 mod rating;
 mod resolution;
 mod scores;
+mod sequential;
+mod spending;
 
 pub use cross::{CrossCheck, cross_check};
 pub use history::History;
 pub use rating::{Basis, Interval, Precision, Rating, Unclear, Verdict, rate};
 pub use scores::{Better, Fault, Scores};
+#[cfg(any(test, feature = "synthetic"))]
+pub(crate) use sequential::FIRST;
+pub use sequential::{Look, Sequential};
+#[cfg(any(test, feature = "synthetic"))]
+pub(crate) use spending::bounds;

@@ -31,8 +31,6 @@ const WILD_SHARE: usize = 5;
 const VARIANCE_MIN: f64 = 1e-24;
 /// Largest p that ranks must be able to reach to be asked.
 const RANKS_P_MAX: f64 = 0.05;
-/// Tails outside the intervals that a rating needs: of 95 % for the reader, of 90 % for two one-sided tests.
-pub(super) const TAILS: [f64; 2] = [0.025, 0.05];
 
 /// What both sides say together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,8 +41,9 @@ pub(super) struct Judged {
     pub(super) precision: Option<Precision>,
 }
 
-/// Judges a new side against a base: `margin` is a logarithm, not negative.
-pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64) -> Judged {
+/// Judges a new side against a base: `margin` is a logarithm, not negative; `tails` are those outside the intervals that a rating
+/// needs, of 95 % for the reader and of 90 % for two one-sided tests.
+pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64, tails: [f64; 2]) -> Judged {
     let kept = [base, new].map(|side| without_wild(side.as_slice()));
     let Coarse { half, difference: coarse } = base.resolution().coarse(new.resolution());
     let sides = [Side::of(&kept[0], half), Side::of(&kept[1], half)];
@@ -57,7 +56,7 @@ pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64)
         }
         found.p = beyond(effect, 0.0, &found);
         found.p_margin = beyond(effect, margin, &found);
-        found.ends = TAILS.map(|tail| {
+        found.ends = tails.map(|tail| {
             let half = student_upper_quantile(tail, found.degrees).unwrap_or(f64::INFINITY) * found.error + coarse;
             (effect - half, effect + half)
         });
@@ -67,7 +66,7 @@ pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64)
         }
         let is_cut = kept[0].len() < base.count() || kept[1].len() < new.count();
         if is_cut || base.count() != new.count() {
-            ask_ranks(&mut found, base, new, effect, margin);
+            ask_ranks(&mut found, [base, new], effect, margin, tails);
         }
         found
     });
@@ -199,7 +198,7 @@ fn ways([n, m]: [usize; 2]) -> f64 {
 
 /// Lets ranks speak against the rest where they can: skewed noise and two modes deceive Student's t when the sides are of
 /// unequal size, and wild groups were left out of it.
-fn ask_ranks(found: &mut Precision, base: &Scores, new: &Scores, effect: f64, margin: f64) {
+fn ask_ranks(found: &mut Precision, [base, new]: [&Scores; 2], effect: f64, margin: f64, tails: [f64; 2]) {
     if 2.0 / ways([base.count(), new.count()]) > RANKS_P_MAX {
         return;
     }
@@ -211,7 +210,7 @@ fn ask_ranks(found: &mut Precision, base: &Scores, new: &Scores, effect: f64, ma
     };
     let (at_zero, at_margin) = (by(0.0), by(margin));
     (found.p, found.p_margin) = (found.p.max(at_zero), found.p_margin.max(at_margin));
-    for (ends, tail) in found.ends.iter_mut().zip(TAILS) {
+    for (ends, tail) in found.ends.iter_mut().zip(tails) {
         if let Some((low, high)) = shift_interval(base.as_slice(), new.as_slice(), tail) {
             *ends = (ends.0.min(low - found.coarse), ends.1.max(high + found.coarse));
         }

@@ -1,9 +1,10 @@
 //! The ratio of two sides, and the verdict.
 
-use super::{History, Scores, forecast, precision};
+use super::forecast::{self, Plan};
+use super::{History, Scores, precision};
 
 /// Largest q of a difference beyond the margin.
-const Q_MAX: f64 = 0.05;
+pub(super) const Q_MAX: f64 = 0.05;
 
 /// Where the error of a rating comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,6 +63,8 @@ pub struct Rating {
     margin: f64,
     /// How sure it is; none for one group on each side and no history: values within a group cannot tell.
     pub precision: Option<Precision>,
+    /// How many groups more of each side would show that there is no difference.
+    more: Option<usize>,
 }
 
 /// What a rating comes to.
@@ -85,7 +88,7 @@ pub enum Unclear {
     /// So many groups more on each side, at least one, show with a chance of 80 % that there is no difference, or that one of
     /// two margins is there.
     MoreGroups(usize),
-    /// More than 50 groups of each side: not with this noise.
+    /// More than 50 groups of each side, and more than planned: not with this noise.
     TooNoisy,
     /// The clock's steps are as wide as the margin: no number of groups tells.
     TooCoarse,
@@ -105,10 +108,30 @@ pub enum Unclear {
 /// rounded. A margin that is negative or not finite is none: nothing then has a verdict.
 #[must_use]
 pub fn rate(base: &Scores, new: &Scores, history: &History, margin: f64) -> Rating {
+    rate_by(base, new, history, margin, &Rule::ONCE)
+}
+
+/// What a rating's intervals leave out, and what later ones will.
+pub(super) struct Rule<'a> {
+    /// Chance that the true ratio lies beyond one end of the interval of 95 %, and of the one of 90 %.
+    pub(super) tails: [f64; 2],
+    /// The later ones, by which forecasts are made.
+    pub(super) plan: Plan<'a>,
+}
+
+impl Rule<'_> {
+    /// One look.
+    const ONCE: Self = Self { tails: [0.025, 0.05], plan: Plan::ONCE };
+}
+
+/// Rates as [`rate`] does, by other intervals.
+pub(super) fn rate_by(base: &Scores, new: &Scores, history: &History, margin: f64, rule: &Rule<'_>) -> Rating {
     let margin = margin.ln_1p();
     let tested = if margin.is_finite() { margin.max(0.0) } else { 0.0 };
-    let precision::Judged { effect, precision } = precision::judge(base, new, history, tested);
-    Rating { effect, groups: (base.count(), new.count()), margin, precision }
+    let precision::Judged { effect, precision } = precision::judge(base, new, history, tested, rule.tails);
+    let rating = Rating { effect, groups: (base.count(), new.count()), margin, precision, more: None };
+    let more = precision.and_then(|precision| forecast::groups_more(&rating, &precision, tested, &rule.plan));
+    Rating { more, ..rating }
 }
 
 impl Rating {
@@ -154,8 +177,7 @@ impl Rating {
         } else if precision.coarse >= margin {
             Verdict::Unclear(Unclear::TooCoarse)
         } else {
-            let more = forecast::groups_more(self, &precision, margin);
-            Verdict::Unclear(more.map_or(Unclear::TooNoisy, Unclear::MoreGroups))
+            Verdict::Unclear(self.more.map_or(Unclear::TooNoisy, Unclear::MoreGroups))
         })
     }
 }
