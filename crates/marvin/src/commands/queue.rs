@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use kernel::KernelError;
 use model::{Choice, KernelName, NewJob, QueuedJob, TreeOrigin, Work};
-use store::{Listed, Queued, Store};
+use store::{Listed, Queued, Store, WorkerLock};
 
 use super::compare::now;
 use super::config::site;
@@ -51,7 +51,12 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
         }
         Queue::Move(to) => {
             drop(Store::open_read_only(&home)?);
-            move_job(&Store::open(&home)?, to)?
+            let store = Store::open(&home)?;
+            // Without a worker here, the jobs that this machine's worker held wait: it was killed.
+            if let Ok(_lock) = WorkerLock::acquire(&home) {
+                store.take_back_jobs(Some(&site::machine_name()), now())?;
+            }
+            move_job(&store, to)?
         }
     };
     answer.write(text)?;

@@ -85,15 +85,19 @@ fn killed_commands_leave_no_process_and_lose_nothing() {
     let folders: [&Path; 2] = [&home, &tree.folder];
     let mut slowest = Duration::ZERO;
     for (number, command) in commands.iter().enumerate() {
+        // After so many killed workers the jobs would let others pass for an hour.
+        let hurry = || {
+            for job in ["1", "2"].iter().filter(|_| command[0] == "work") {
+                output_of(&home, &["queue", "move", job, "first"]);
+            }
+        };
         for kill in 0..kills {
+            hurry();
             // Spread over the first three seconds, other moments for each command.
             let delay_ms = (kill * 787 + number as u64 * 331 + 5) % 3_000;
             slowest = slowest.max(kill_after(delay_ms, &home, command, &folders));
         }
-        // After so many killed workers the jobs would let others pass for an hour.
-        for job in ["1", "2"] {
-            output_of(&home, &["queue", "move", job, "first"]);
-        }
+        hurry();
         let end = output_of(&home, command);
         let code = end.split_whitespace().nth(1).unwrap_or_default();
         assert!(["0", "1", "3"].contains(&code), "{command:?}: {end}");
