@@ -25,6 +25,7 @@ fn main() {
     let built = [
         ("MARVIN_AGENT", "agent/marvin-agent"),
         ("MARVIN_INIT", "agent/marvin-init"),
+        ("MARVIN_SERVE", "agent/marvin-serve"),
         ("MARVIN_EQUIP", "agent/marvin-equip"),
         ("MARVIN_CRASH", "agent/marvin-crash"),
         ("MARVIN_TRACER", "tracer/libtracer.so"),

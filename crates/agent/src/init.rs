@@ -1,12 +1,14 @@
-//! Being PID 1 of the exact machine from the workload on: do the job, send what came out, switch off.
+//! Doing a job and sending what came out: as PID 1 of the exact machine from the workload on, which then switches off,
+//! or as an ordinary process of any other machine.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 
 use guest::clock::sleep_to_round_point;
 use guest::stream::Sender;
 use guest::{JOB, VERSION, console, die_saying, equipment, in_child, power_off};
-use wire::{Frame, Job, Task};
+use wire::{Clock, Frame, JOB_SIZE, Job, Task};
 
 use crate::measure::{self, Plan};
 use crate::monitors::Monitors;
@@ -27,6 +29,21 @@ fn live() -> io::Result<()> {
     // Only the gravest messages may come between the frames.
     fs::write("/proc/sys/kernel/printk", "1")?;
     let mut sender = Sender::new(console()?, job.id);
+    send(&mut sender, frames)?;
+    sender.drain()
+}
+
+/// Does the job on standard input, and sends its frames on standard output.
+pub(crate) fn do_job() -> io::Result<()> {
+    let mut bytes = Vec::with_capacity(JOB_SIZE);
+    io::stdin().take(JOB_SIZE as u64).read_to_end(&mut bytes)?;
+    let job = Job::decode(&bytes).map_err(io::Error::other)?;
+    let frames = work(&job)?;
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    send(&mut Sender::new(output, job.id), frames)
+}
+
+fn send(sender: &mut Sender, frames: Vec<Frame>) -> io::Result<()> {
     sender.send(&Frame::Hello { agent: VERSION.to_owned() })?;
     for frame in frames {
         match frame {
@@ -34,8 +51,16 @@ fn live() -> io::Result<()> {
             frame => sender.send(&frame)?,
         }
     }
-    sender.send(&Frame::End)?;
-    sender.drain()
+    sender.send(&Frame::End)
+}
+
+/// Returns what is waited for before a workload and between its iterations. Only the exact machine has round points: on
+/// others the next iteration follows at once.
+fn wait_of(clock: Clock) -> fn(u64, u64) -> io::Result<()> {
+    match clock {
+        Clock::Tsc => sleep_to_round_point,
+        Clock::Monotonic => |_, _| Ok(()),
+    }
 }
 
 fn work(job: &Job) -> io::Result<Vec<Frame>> {
@@ -44,7 +69,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
         Task::Environment => Ok(environment::copy().into_iter().map(file).collect()),
         Task::Symbols => Ok(vec![file(("symbols".to_owned(), symbols::copy()?))]),
         Task::Tool(tool) => {
-            let pause = || sleep_to_round_point(job.perturbation.delay_us, job.perturbation.spins);
+            let pause = || wait_of(job.clock)(job.perturbation.delay_us, job.perturbation.spins);
             let (end, files) = tool::run(tool, job.clock, &pause)?;
             Ok(files.into_iter().map(file).chain([end]).collect())
         }
@@ -70,7 +95,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
                 operations: *operations,
                 warm_up: *warm_up,
                 iterations: *iterations,
-                wait: sleep_to_round_point,
+                wait: wait_of(job.clock),
                 delay_us: job.perturbation.delay_us,
                 spins: job.perturbation.spins,
             };

@@ -1,8 +1,9 @@
 //! The agent: one static program that is PID 1 of the guest, runs workloads and sends raw results.
 //!
 //! It interprets nothing and needs nothing but Linux 3.10: what the bytes mean is decided on the host, so that old
-//! runs can be read again by better programs. Besides being PID 1 it can be tried by hand: `marvin-agent list`,
-//! `marvin-agent run NAME [OPERATIONS]`, and `marvin-agent sample FILE ROUNDS INTERVAL_MS` says what its monitors cost.
+//! runs can be read again by better programs. As an ordinary process, `marvin-agent job` reads a job from standard input
+//! and writes its frames to standard output. By hand: `marvin-agent list`, `marvin-agent run NAME [OPERATIONS]`, and
+//! `marvin-agent sample FILE ROUNDS INTERVAL_MS` says what its monitors cost.
 #![expect(unsafe_code, reason = "the agent is made of system calls; each block says why it is sound")]
 
 mod environment;
@@ -23,7 +24,8 @@ use std::process::ExitCode;
 use guest::sys;
 use wire::Clock;
 
-const USAGE: &str = "usage: marvin-agent list | run NAME [OPERATIONS] | sample FILE ROUNDS INTERVAL_MS | --version\n";
+const USAGE: &str =
+    "usage: marvin-agent job | list | run NAME [OPERATIONS] | sample FILE ROUNDS INTERVAL_MS | --version\n";
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
@@ -32,6 +34,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (text, code) = match words.as_slice() {
+        ["job"] => match init::do_job() {
+            Ok(()) => (String::new(), ExitCode::SUCCESS),
+            Err(error) => (format!("agent: {error}\n"), ExitCode::FAILURE),
+        },
         ["list"] => (workloads::names().map(|name| format!("{name}\n")).collect(), ExitCode::SUCCESS),
         ["run", name] => try_out(name, "1000"),
         ["run", name, operations] => try_out(name, operations),

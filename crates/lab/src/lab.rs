@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, SourceSettings, Sources, Step};
-use machine::{Backend, Boot, Limits, MachineError, Observe, Programs, Settings, SnapshotUse};
+use machine::{Backend, Boot, Limits, MachineError, Observe, Programs, Settings, SnapshotUse, Wanted};
 use model::{
     Build, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run,
     RunId, SourceLocation, Workload,
@@ -21,7 +21,7 @@ use crate::machine_pool::{MachinePool, guest_configs};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::tools::{Tools, images};
-use crate::{AGENT, EQUIP, Event, INIT, LabError, Plan, TRACER};
+use crate::{AGENT, EQUIP, Event, INIT, LabError, Plan, SERVE, TRACER};
 
 /// Suffix of artifacts that hold copies of monitors.
 const MONITORS: &str = ".monitors";
@@ -33,6 +33,8 @@ pub struct LabSettings {
     pub store: Option<Location>,
     /// The machine; default: opened with the settings below.
     pub machine: Option<Arc<dyn Backend>>,
+    /// The kind of machine to open.
+    pub wanted: Wanted,
     /// The QEMU program; default: the one in PATH.
     pub qemu: Option<PathBuf>,
     /// The guest's programs; default: [`INIT`] and [`AGENT`].
@@ -52,6 +54,7 @@ impl Default for LabSettings {
         Self {
             store: None,
             machine: None,
+            wanted: Wanted::Exact,
             qemu: None,
             programs: Programs { init: INIT.to_vec(), agent: AGENT.to_vec() },
             snapshots: SnapshotUse::Cached,
@@ -126,26 +129,30 @@ fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
     result.is_none_or(|result| result.counted.is_empty() || result.counted == profile.regions)
 }
 
+/// Returns the guest's programs: guests of an exact machine do one job, others one after the other.
+fn programs_for(wanted: Wanted, programs: Programs) -> Programs {
+    match wanted {
+        Wanted::Exact => programs,
+        Wanted::Vm(_) => Programs { init: SERVE.to_vec(), ..programs },
+    }
+}
+
 impl Lab {
     /// Opens the lab of a data directory, an absolute path, and creates the directory if needed.
     ///
     /// # Errors
     /// If the directory cannot be used, another process measures in it, or no machine is usable.
     pub fn open(home: &Path, settings: LabSettings) -> Result<Self, LabError> {
-        let LabSettings { store, machine, qemu, programs, snapshots, limits, tools, sources } = settings;
+        let LabSettings { store, machine, wanted, qemu, programs, snapshots, limits, tools, sources } = settings;
         let lock = HomeLock::acquire(home)?;
         let machine = match machine {
             Some(machine) => machine,
-            None => machine::open(Settings {
-                qemu,
-                programs,
-                loader: EQUIP.to_vec(),
-                tracer: TRACER.to_vec(),
-                home: home.to_owned(),
-                conditions: conditions(),
-                snapshots,
-                limits,
-            })?,
+            None => {
+                let (loader, tracer, home) = (EQUIP.to_vec(), TRACER.to_vec(), home.to_owned());
+                let programs = programs_for(wanted, programs);
+                let conditions = conditions();
+                machine::open(wanted, Settings { qemu, programs, loader, tracer, conditions, home, snapshots, limits })?
+            }
         };
         let store = Mutex::new(Store::open(store.unwrap_or_else(|| home.into()))?);
         let mut cache = BuildCache::open(home)?;

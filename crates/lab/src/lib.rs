@@ -42,6 +42,9 @@ pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));
 /// PID 1 of every guest up to the snapshot; `build.rs` builds it.
 pub const INIT: &[u8] = include_bytes!(env!("MARVIN_INIT"));
 
+/// PID 1 of guests that do one job after the other; `build.rs` builds it.
+pub const SERVE: &[u8] = include_bytes!(env!("MARVIN_SERVE"));
+
 /// PID 1 of guests that load modules, until it executes [`INIT`]; `build.rs` builds it.
 pub const EQUIP: &[u8] = include_bytes!(env!("MARVIN_EQUIP"));
 

@@ -11,10 +11,13 @@ mod exact;
 #[cfg(feature = "fake")]
 mod fake;
 mod initrd;
+mod initrds;
 pub mod qemu;
+mod vm;
 
 use std::sync::Arc;
 
+use model::{Machine, MachineId, MachineKind};
 use sha2::{Digest, Sha256};
 
 pub use backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
@@ -24,13 +27,40 @@ pub use exact::{Limits, Settings, SnapshotUse, free_mib, hash_memory};
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
 pub use initrd::{InitrdFile, Programs, initrd_of};
+pub use vm::VmShape;
 
-/// Opens the machine with these settings. There is one kind so far, the exact machine.
+/// A kind of machine that can be opened, with what it needs to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// The exact machine.
+    Exact,
+    /// A virtual machine.
+    Vm(VmShape),
+}
+
+/// Opens a machine.
 ///
 /// # Errors
 /// If no QEMU is usable or the data directory cannot be written.
-pub fn open(settings: Settings) -> Result<Arc<dyn Backend>, MachineError> {
-    Ok(Arc::new(exact::Exact::open(settings)?))
+pub fn open(wanted: Wanted, settings: Settings) -> Result<Arc<dyn Backend>, MachineError> {
+    Ok(match wanted {
+        Wanted::Exact => Arc::new(exact::Exact::open(settings)?),
+        Wanted::Vm(shape) => Arc::new(vm::Vm::open(settings, shape)?),
+    })
+}
+
+/// Returns a machine whose id is the hash of its kind and its fingerprint.
+fn identify(
+    kind: MachineKind,
+    summary: String,
+    mut fingerprint: Vec<(String, String)>,
+) -> Result<Machine, MachineError> {
+    fingerprint.sort();
+    let text: String = fingerprint.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let digest = hash(&[format!("{kind}\n").as_bytes(), text.as_bytes()]);
+    let id = MachineId::from_hex(&digest)
+        .map_err(|error| MachineError::Refused { command: "sha256".into(), answer: error.to_string() })?;
+    Ok(Machine { id, kind, summary, fingerprint })
 }
 
 /// Returns the SHA-256 of the concatenated parts as hexadecimal digits.

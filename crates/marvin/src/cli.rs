@@ -2,6 +2,7 @@
 
 mod keeping;
 mod lists;
+mod machines;
 mod sources;
 mod standing;
 
@@ -16,6 +17,7 @@ use crate::completion;
 use crate::exit::EXIT_CODES;
 pub(crate) use keeping::{Export, ExportFormat, Gc};
 pub(crate) use lists::{Doctor, Kernels, ListFormat, Output, Runs, Tools, Workloads};
+pub(crate) use machines::On;
 pub(crate) use sources::{Bisect, Build, Series};
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
 
@@ -341,6 +343,9 @@ pub(crate) struct Compare {
 
     #[command(flatten)]
     pub(crate) measure: Measure,
+
+    #[command(flatten)]
+    pub(crate) on: On,
 
     /// Number of boots with different seeds; a seed perturbs layout and timing, to show what depends on them
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]

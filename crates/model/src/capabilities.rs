@@ -36,6 +36,19 @@ pub struct Capabilities {
     pub dead_memory: bool,
 }
 
+/// A machine with a clock and nothing else.
+const NOISY: Capabilities = Capabilities {
+    deterministic: false,
+    clock: Clock::Seconds,
+    foreign: false,
+    boots_at_once: 0,
+    counts: false,
+    calls: false,
+    cost_model: false,
+    sampling: false,
+    dead_memory: false,
+};
+
 impl MachineKind {
     /// Returns the capabilities of machines of this kind. Stored runs keep only kind and fingerprint of their machine,
     /// so this is the only place where a kind decides anything. A machine that boots builds may lack some of these and
@@ -54,17 +67,8 @@ impl MachineKind {
                 sampling: false,
                 dead_memory: true,
             },
-            Self::Imported => Capabilities {
-                deterministic: false,
-                clock: Clock::Seconds,
-                foreign: true,
-                boots_at_once: 0,
-                counts: false,
-                calls: false,
-                cost_model: false,
-                sampling: false,
-                dead_memory: false,
-            },
+            Self::Vm | Self::Local => Capabilities { boots_at_once: 1, ..NOISY },
+            Self::Imported => Capabilities { foreign: true, ..NOISY },
         }
     }
 }

@@ -13,6 +13,10 @@ const OF_GUEST_CONFIG: [&str; 2] = ["equipment", "memory_mib"];
 pub enum MachineKind {
     /// QEMU with instruction counting and no outside input: the same build gives the same numbers.
     Exact,
+    /// QEMU with several processors and real time: noisy, and nothing of the host but its processor is in it.
+    Vm,
+    /// This host, with the kernel that it runs.
+    Local,
     /// An unknown machine on which another suite measured: its results are imported and noisy.
     Imported,
 }
@@ -23,13 +27,15 @@ pub enum MachineKind {
 pub struct UnknownMachineKind(String);
 
 impl MachineKind {
-    const ALL: [Self; 2] = [Self::Exact, Self::Imported];
+    const ALL: [Self; 4] = [Self::Exact, Self::Vm, Self::Local, Self::Imported];
 
     /// Returns its name in stores and documents, which never changes.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Exact => "exact",
+            Self::Vm => "vm",
+            Self::Local => "local",
             Self::Imported => "imported",
         }
     }
@@ -41,6 +47,11 @@ impl MachineKind {
             Self::Exact => {
                 "Exact machine: instructions are not cycles; one processor; caches, contention and devices are not in it."
             }
+            Self::Vm => {
+                "Virtual machine: time on a host that others may use too; without KVM, QEMU translates each instruction, \
+                 and caches are not in it."
+            }
+            Self::Local => "This host: time with whatever else it did; runs of one boot are no independent boots.",
             Self::Imported => {
                 "Imported: another suite measured this. A difference is that of geometric means over runs; each run is \
                  taken for a start of its own."
@@ -102,7 +113,7 @@ mod tests {
 
     #[test]
     fn kinds_are_read_from_their_words() {
-        assert_eq!(MachineKind::ALL.map(MachineKind::word), ["exact", "imported"], "stores have these");
+        assert_eq!(MachineKind::ALL.map(MachineKind::word), ["exact", "vm", "local", "imported"], "stores have these");
         for kind in MachineKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }

@@ -15,3 +15,6 @@ pub use tool::{Command, ToolTask};
 
 /// Version of job and stream. Raise it if either changes incompatibly.
 pub const PROTOCOL: u32 = 1;
+
+/// Follows each job's stream where a guest does one job after the other; no frame contains it.
+pub const JOB_END: u8 = 4;

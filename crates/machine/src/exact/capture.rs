@@ -19,7 +19,7 @@ impl Exact {
     /// Repeats a job during which the kernel died, and returns the ended guest; `None` if the kernel does not die this
     /// time.
     pub(super) fn capture_job(&self, start: &Start, job: &Job) -> Result<Option<DeadMemory>, MachineError> {
-        self.check_space(self.guest_config.memory_mib)?;
+        self.check_space(self.memory_mib())?;
         let mut scratch = self.prepare(&start.load, &job.encode()?)?;
         let Ok(mut process) = self.at_start(start, &mut scratch, Observe::Nothing)? else { return Ok(None) };
         let budget = self.job_budget(&mut process, Observe::Nothing)?;
@@ -32,7 +32,7 @@ impl Exact {
 
     /// Repeats a boot that failed, and returns the ended guest; `None` if it hangs or boots.
     pub(super) fn capture_boot(&self, guest: &Guest<'_>, seed: u64) -> Result<Option<DeadMemory>, MachineError> {
-        self.check_space(self.guest_config.memory_mib)?;
+        self.check_space(self.memory_mib())?;
         let scratch = self.prepare(&self.load(guest, seed)?, &NO_JOB)?;
         let mut process = self.start_booting(seed, &scratch, Observe::Nothing)?;
         let ended = process.wait_for_end(&self.boot_budget(Observe::Nothing))?;
@@ -41,7 +41,7 @@ impl Exact {
 
     /// Writes the memory of a paused guest to a file.
     fn write_dump(&self, mut process: Process, scratch: Scratch) -> Result<DeadMemory, MachineError> {
-        process.write_memory(VmcoreFormat::Elf, MEMORY, self.guest_config.memory_mib)?;
+        process.write_memory(VmcoreFormat::Elf, MEMORY, self.memory_mib())?;
         drop(process);
         Ok(DeadMemory::new(scratch.path(MEMORY), scratch))
     }

@@ -11,10 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use model::{
-    Capabilities, ExtraFiles, FailureReason, GuestConfig, GuestModule, Machine, MachineId, MachineKind, Need, Stage,
-    SubjectFailure,
-};
+use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
 use serde_json::json;
 use wire::{Job, StreamError};
 
@@ -22,9 +19,10 @@ pub use self::snapshot::hash_memory;
 use self::snapshot::{RAM, Snapshot, Snapshots};
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
 use crate::console::reason_in;
-use crate::initrd::{Programs, initrd, initrd_with_modules};
+use crate::initrd::Programs;
+use crate::initrds::Initrds;
 use crate::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, Scratch, failure, restore, save};
-use crate::{MachineError, hash};
+use crate::{MachineError, hash, identify};
 
 /// `max` has all that TCG offers. With erms and fsrm, kernels would copy by `rep movsb`, which icount counts byte by
 /// byte, and others word by word.
@@ -94,20 +92,29 @@ pub struct Settings {
     pub limits: Limits,
 }
 
+impl Settings {
+    /// Returns an empty directory for temporary files.
+    pub(crate) fn scratch(&self) -> Result<PathBuf, MachineError> {
+        let scratch = self.home.join("scratch");
+        if scratch.exists() {
+            // Left by a killed Marvin; the lock of the data directory excludes other users.
+            fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
+        }
+        fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
+        Ok(scratch)
+    }
+}
+
 /// An exact machine, ready to boot builds. Several threads may use it at the same time.
 #[derive(Debug)]
 pub(crate) struct Exact {
     qemu: Qemu,
     machine: Machine,
-    /// The initrd of guests without modules.
-    initrd: PathBuf,
+    initrds: Initrds,
     tracer: PathBuf,
     scratch: PathBuf,
     snapshots: Arc<Snapshots>,
     settings: Settings,
-    guest_config: GuestConfig,
-    /// The archive of files that guests carry.
-    files: Option<PathBuf>,
 }
 
 /// What a machine boots.
@@ -145,44 +152,22 @@ impl Exact {
     /// Finds QEMU, computes the machine's identity and prepares its directories.
     pub(crate) fn open(settings: Settings) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
-        let archive = initrd(&settings.programs);
-        let guest_config = GuestConfig::PLAIN;
-        let machine = identify(&qemu, &archive, &[], &settings, &guest_config)?;
-        let scratch = settings.home.join("scratch");
-        if scratch.exists() {
-            // Left by a killed Marvin; the lock of the data directory excludes other users.
-            fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
-        }
-        fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
-        let initrd = scratch.join("initrd");
-        fs::write(&initrd, &archive).map_err(MachineError::io("write", &initrd))?;
+        let scratch = settings.scratch()?;
+        let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
+        let machine = identity(&qemu, &initrds, &settings)?;
         let tracer = scratch.join(TRACER);
         fs::write(&tracer, &settings.tracer).map_err(MachineError::io("write", &tracer))?;
         let snapshots = Snapshots::new(settings.home.join("snapshots"), settings.limits.snapshot_bytes)?;
-        let (snapshots, files) = (Arc::new(snapshots), None);
-        Ok(Self { qemu, machine, initrd, tracer, scratch, snapshots, settings, guest_config, files })
+        Ok(Self { qemu, machine, initrds, tracer, scratch, snapshots: Arc::new(snapshots), settings })
     }
 
-    /// Writes an initrd under its content's hash, where it stays until the lab closes.
-    fn keep_initrd(&self, archive: &[u8]) -> Result<PathBuf, MachineError> {
-        let path = self.scratch.join(format!("initrd-{}", hash(&[archive])));
-        if !path.exists() {
-            let folder = Scratch::new(&self.scratch)?;
-            folder.write("initrd", archive)?;
-            fs::rename(folder.path("initrd"), &path).map_err(MachineError::io("keep", &path))?;
-        }
-        Ok(path)
+    fn memory_mib(&self) -> u32 {
+        self.initrds.guest_config().memory_mib
     }
 
     /// Returns what to boot for a guest.
     fn load(&self, guest: &Guest<'_>, seed: u64) -> Result<Load, MachineError> {
-        let kernel = guest.build.boot_file().path.clone();
-        if self.guest_config.modules.is_empty() {
-            return Ok(Load { kernel, initrd: self.initrd.clone(), seed });
-        }
-        let mut archive = read_files(self.files.as_deref())?;
-        archive.extend(initrd_with_modules(&self.settings.programs, &self.settings.loader, guest.modules));
-        Ok(Load { kernel, initrd: self.keep_initrd(&archive)?, seed })
+        Ok(Load { kernel: guest.build.boot_file().path.clone(), initrd: self.initrds.of(guest)?, seed })
     }
 
     fn failed_boot(&self, load: &Load, ended: Ended, scratch: &Scratch) -> Boot {
@@ -217,7 +202,7 @@ impl Exact {
     /// Starts a machine that boots, without a snapshot.
     fn start_booting(&self, seed: u64, scratch: &Scratch, observe: Observe<'_>) -> Result<Process, MachineError> {
         let mut arguments = self.arguments(seed, "quiet", observe);
-        arguments.extend(["-m".to_owned(), self.guest_config.memory_mib.to_string()]);
+        arguments.extend(["-m".to_owned(), self.memory_mib().to_string()]);
         Process::start(&self.qemu, &arguments, scratch)
     }
 
@@ -255,7 +240,7 @@ impl Exact {
         scratch.link(STATE, &folder.join(STATE))?;
         let mut arguments = self.arguments(seed, "quiet", observe);
         // share=off: the guest's writes stay in this process, the saved memory is only read.
-        arguments.extend(memory(self.guest_config.memory_mib, &format!("off{}", read_only.unwrap_or_default())));
+        arguments.extend(memory(self.memory_mib(), &format!("off{}", read_only.unwrap_or_default())));
         arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
         let mut process = Process::start(&self.qemu, &arguments, scratch)?;
         restore(&mut process, scratch)?;
@@ -267,7 +252,7 @@ impl Exact {
         let scratch = self.prepare(load, &NO_JOB).ok()?;
         let mut arguments =
             self.arguments(load.seed, "ignore_loglevel earlyprintk=serial,ttyS0,115200", Observe::Nothing);
-        arguments.extend(["-m".to_owned(), self.guest_config.memory_mib.to_string()]);
+        arguments.extend(["-m".to_owned(), self.memory_mib().to_string()]);
         let mut process = Process::start(&self.qemu, &arguments, &scratch).ok()?;
         process.wait_for_end(&self.boot_budget(Observe::Nothing)).ok()?;
         drop(process);
@@ -354,34 +339,15 @@ impl Backend for Exact {
         guest_config: &GuestConfig,
         files: Option<&Path>,
     ) -> Result<Arc<dyn Backend>, MachineError> {
-        let mut archive = read_files(files)?;
-        let mut pairs = Vec::new();
-        if !guest_config.modules.is_empty() {
-            let modules = guest_config.modules.iter().map(describe_module).collect::<Vec<_>>().join(", ");
-            pairs.push(("equipment.loader.sha256".to_owned(), hash(&[&self.settings.loader])));
-            pairs.push(("equipment.modules".to_owned(), modules));
-        }
-        if files.is_some() {
-            let name = match &guest_config.files {
-                ExtraFiles::None => "",
-                ExtraFiles::Image(name) => name,
-            };
-            pairs.push(("equipment.files.sha256".to_owned(), hash(&[&archive])));
-            pairs.push(("equipment.files.of".to_owned(), name.to_owned()));
-        }
-        let own = initrd(&self.settings.programs);
-        let machine = identify(&self.qemu, &own, &pairs, &self.settings, guest_config)?;
-        archive.extend(own);
+        let initrds = self.initrds.with_guest_config(guest_config, files)?;
         Ok(Arc::new(Self {
             qemu: self.qemu.clone(),
-            machine,
-            initrd: self.keep_initrd(&archive)?,
+            machine: identity(&self.qemu, &initrds, &self.settings)?,
+            initrds,
             tracer: self.tracer.clone(),
             scratch: self.scratch.clone(),
             snapshots: Arc::clone(&self.snapshots),
             settings: self.settings.clone(),
-            guest_config: guest_config.clone(),
-            files: files.map(Path::to_owned),
         }))
     }
 
@@ -398,10 +364,10 @@ impl Backend for Exact {
         if let Some(folder) = self.snapshots.find(&ingredients) {
             return Ok(ready(Snapshot::Saved(folder)));
         }
-        self.check_space(self.guest_config.memory_mib)?;
+        self.check_space(self.memory_mib())?;
         let scratch = self.prepare(&load, &NO_JOB)?;
         let mut arguments = self.arguments(seed, "quiet", Observe::Nothing);
-        arguments.extend(memory(self.guest_config.memory_mib, "on"));
+        arguments.extend(memory(self.memory_mib(), "on"));
         let mut process = Process::start(&self.qemu, &arguments, &scratch)?;
         let ended = process.wait_for_end(&self.boot_budget(Observe::Nothing))?;
         let hello = wire::find_hello(&scratch.console()).is_some();
@@ -461,7 +427,7 @@ impl Booted for Start {
             (Ended::PoweredOff, Ok(stream)) => Ok(stream),
             (_, error) => {
                 // On a full disk the console loses bytes, which is not the kernel's fault.
-                exact.check_space(exact.guest_config.memory_mib)?;
+                exact.check_space(exact.memory_mib())?;
                 Err(stream_failure(ended, error.err(), &console))
             }
         };
@@ -483,16 +449,6 @@ fn plain_boot(why: &str) -> Snapshot {
 pub fn free_mib(folder: &Path) -> Option<u64> {
     let room = rustix::fs::statvfs(folder).ok()?;
     Some(room.f_bavail.saturating_mul(room.f_frsize) >> 20)
-}
-
-/// Reads an archive of files, if there is one.
-fn read_files(path: Option<&Path>) -> Result<Vec<u8>, MachineError> {
-    path.map_or(Ok(Vec::new()), |path| fs::read(path).map_err(MachineError::io("read", path)))
-}
-
-fn describe_module(module: &GuestModule) -> String {
-    let maybe = if module.need == Need::May { "?" } else { "" };
-    format!("{}{maybe} {}", module.name, module.parameters).trim_end().to_owned()
 }
 
 /// The arguments shared by all boots and builds; part of the machine's identity.
@@ -523,37 +479,24 @@ fn memory(mib: u32, share: &str) -> [String; 6] {
     ]
 }
 
-fn identify(
-    qemu: &Qemu,
-    archive: &[u8],
-    more: &[(String, String)],
-    settings: &Settings,
-    guest_config: &GuestConfig,
-) -> Result<Machine, MachineError> {
-    let memory_mib = guest_config.memory_mib;
-    let mut fingerprint = vec![
-        ("initrd.sha256".to_owned(), hash(&[archive])),
+fn identity(qemu: &Qemu, initrds: &Initrds, settings: &Settings) -> Result<Machine, MachineError> {
+    let memory_mib = initrds.guest_config().memory_mib;
+    let mut fingerprint = initrds.fingerprint();
+    fingerprint.extend([
         ("tracer.sha256".to_owned(), if qemu.plugins { hash(&[&settings.tracer]) } else { "none".to_owned() }),
         ("arguments".to_owned(), fixed_arguments(qemu).join(" ")),
         ("command_line".to_owned(), COMMAND_LINE.to_owned()),
         ("cpu".to_owned(), CPU.to_owned()),
-        ("memory_mib".to_owned(), memory_mib.to_string()),
-        ("qemu.version".to_owned(), qemu.version.clone()),
-    ];
-    fingerprint.extend(qemu.hashes.iter().map(|(name, hash)| (format!("sha256.{name}"), hash.clone())));
-    fingerprint.extend(settings.conditions.iter().chain(more).cloned());
-    fingerprint.sort();
-    let text: String = fingerprint.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-    let digest = hash(&[b"exact\n", text.as_bytes()]);
-    let id = MachineId::from_hex(&digest)
-        .map_err(|error| MachineError::Refused { command: "sha256".into(), answer: error.to_string() })?;
-    let fitted = more.iter().find(|(name, _)| name == "equipment.modules");
+    ]);
+    fingerprint.extend(qemu.fingerprint().into_iter().chain(settings.conditions.iter().cloned()));
+    let fitted = fingerprint.iter().find(|(name, _)| name == "equipment.modules");
     let fitted = fitted.map_or_else(String::new, |(_, modules)| format!(", modules {modules}"));
     let summary = format!("QEMU {}, microvm, -cpu {CPU}, {memory_mib} MiB{fitted}, -icount shift=0", qemu.version);
-    Ok(Machine { id, kind: MachineKind::Exact, summary, fingerprint })
+    identify(MachineKind::Exact, summary, fingerprint)
 }
 
-fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> SubjectFailure {
+/// Returns the failure of a job whose guest ended early or whose stream is damaged.
+pub(crate) fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> SubjectFailure {
     let stage = match &error {
         None | Some(StreamError::Empty) => Stage::Workload,
         Some(_) => Stage::Results,

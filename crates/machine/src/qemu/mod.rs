@@ -13,6 +13,7 @@ use model::{FailureReason, Stage, SubjectFailure};
 pub use self::memory::VmcoreFormat;
 pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
 pub use self::program::{Qemu, QemuProblem};
+pub(crate) use self::seat::{Seat, allowed as allowed_processors};
 pub use self::state::{STATE, restore, save};
 use crate::console::{readable_tail, reason_in};
 

@@ -1,6 +1,8 @@
 //! A running QEMU: started in a scratch directory, polled for its deadlines, killed when dropped.
 
 use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -123,6 +125,13 @@ impl Scratch {
         writable.fold(walls, |walls, path| walls.writable(path))
     }
 
+    /// Opens a socket in it by a short name, as its own may have more than the 107 bytes of `sun_path`.
+    pub(crate) fn at_socket<T>(&self, name: &str, open: impl Fn(String) -> io::Result<T>) -> Result<T, MachineError> {
+        let folder = fs::File::open(&self.folder).map_err(MachineError::io("open", &self.folder))?;
+        let short = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
+        open(short).map_err(MachineError::io("open", &self.path(name)))
+    }
+
     /// Returns what the guest printed.
     #[must_use]
     pub fn console(&self) -> Vec<u8> {
@@ -182,9 +191,18 @@ impl Process {
     /// # Errors
     /// If the directory cannot be written, or QEMU cannot be started.
     pub fn start(qemu: &Qemu, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
+        Self::start_on(Seat::take(), qemu, arguments, scratch)
+    }
+
+    /// Starts QEMU on these host processors.
+    pub(crate) fn start_on(
+        seat: Seat,
+        qemu: &Qemu,
+        arguments: &[String],
+        scratch: &Scratch,
+    ) -> Result<Self, MachineError> {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
-        let seat = Seat::take();
         let mut running = Program::new("chrt")
             .args(seat.words())
             .args([&qemu.program])
@@ -240,6 +258,18 @@ impl Process {
         Err(MachineError::Refused { command: query.to_owned(), answer: "not ready in time".to_owned() })
     }
 
+    /// Returns whether the guest has ended within a short time, or its console is full.
+    pub(crate) fn poll(&mut self, console_bytes: u64) -> Result<Option<Ended>, MachineError> {
+        let ended = match self.qmp.next_event(SLICE) {
+            Event::Stopped => Some(Ended::Stopped),
+            Event::PoweredOff => Some(Ended::PoweredOff),
+            Event::Closed => return Err(death(&mut self.running, &self.stderr)),
+            Event::Nothing => None,
+        };
+        let is_full = fs::metadata(&self.console).is_ok_and(|file| file.len() > console_bytes);
+        Ok(if is_full { Some(Ended::ConsoleFull) } else { ended })
+    }
+
     /// Waits until the guest stops, ends, or uses up its budget. A guest beyond its instructions has hung, however late
     /// Marvin notices: the verdict does not depend on the host.
     ///
@@ -250,14 +280,9 @@ impl Process {
         let before = self.cpu_ticks();
         let mut pulse = Pulse::default();
         loop {
-            let ended = match self.qmp.next_event(SLICE) {
-                Event::Stopped => Some(Ended::Stopped),
-                Event::PoweredOff => Some(Ended::PoweredOff),
-                Event::Closed => return Err(death(&mut self.running, &self.stderr)),
-                Event::Nothing => None,
-            };
+            let ended = self.poll(budget.console_bytes)?;
             waited += SLICE;
-            if fs::metadata(&self.console).is_ok_and(|file| file.len() > budget.console_bytes) {
+            if ended == Some(Ended::ConsoleFull) {
                 return Ok(Ended::ConsoleFull);
             }
             if let Some(until) = budget.until
@@ -305,6 +330,20 @@ impl Process {
             }
         }
         Err(MachineError::QemuDied { how: "it did not exit after the guest's end".into(), stderr: String::new() })
+    }
+
+    /// Returns the host's ids of the threads that execute the guest's processors, in the processors' order. QEMU names
+    /// them `CPU 0/TCG` if it has debug-threads=on.
+    pub(crate) fn processor_threads(&self) -> Vec<u32> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.id)).into_iter().flatten().flatten();
+        let number = |task: &Path| {
+            let name = fs::read_to_string(task.join("comm")).ok()?;
+            name.strip_prefix("CPU ")?.split('/').next()?.parse::<u32>().ok()
+        };
+        let thread = |task: PathBuf| Some((number(&task)?, task.file_name()?.to_str()?.parse().ok()?));
+        let mut found: Vec<(u32, u32)> = tasks.filter_map(|task| thread(task.path())).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, thread)| thread).collect()
     }
 
     /// Returns the processor time used so far; 0 if the system does not report it.

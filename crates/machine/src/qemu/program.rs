@@ -119,6 +119,13 @@ impl Qemu {
 }
 
 impl Qemu {
+    /// Returns its version and the hashes of its files, for a machine's identity.
+    pub(crate) fn fingerprint(&self) -> Vec<(String, String)> {
+        let version = ("qemu.version".to_owned(), self.version.clone());
+        let hashes = self.hashes.iter().map(|(name, hash)| (format!("sha256.{name}"), hash.clone()));
+        std::iter::once(version).chain(hashes).collect()
+    }
+
     /// Returns its arguments against a guest that takes it over. They are no part of a machine's identity: they change no
     /// number (`marvin/tests/program/walls.rs`), and results from before them stay valid.
     pub(crate) fn sandbox(&self) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! One host processor for each machine.
+//! The host processors of each machine: one for an exact machine, all for a virtual machine with several processors.
 //!
 //! QEMU's main loop and its vCPU thread are exact together only while they do not interleave at certain points
 //! (`crates/tracer/src/idle.rs` separates them at the known ones). If both share a host processor and neither preempts
@@ -12,31 +12,45 @@ use std::sync::{Mutex, PoisonError};
 /// Number of our machines on each processor.
 static TAKEN: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// A reserved processor, released on drop.
+/// A reserved processor, released on drop; `None` for all.
 #[derive(Debug)]
-pub(crate) struct Seat(usize);
+pub(crate) struct Seat(Option<usize>);
 
 impl Seat {
     /// Reserves the allowed processor with the fewest machines.
     pub(crate) fn take() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let freest = processors(list).into_iter().min_by_key(|cpu| taken.get(cpu).copied().unwrap_or(0)).unwrap_or(0);
+        let freest = allowed().into_iter().min_by_key(|cpu| taken.get(cpu).copied().unwrap_or(0)).unwrap_or(0);
         *taken.entry(freest).or_default() += 1;
-        Self(freest)
+        Self(Some(freest))
+    }
+
+    /// Reserves nothing.
+    pub(crate) const fn anywhere() -> Self {
+        Self(None)
     }
 
     /// Returns the arguments of chrt(1) that run a program on it.
-    pub(crate) fn words(&self) -> [String; 5] {
-        ["--batch", "0", "taskset", "--cpu-list", &self.0.to_string()].map(str::to_owned)
+    pub(crate) fn words(&self) -> Vec<String> {
+        let words = match self.0 {
+            Some(processor) => format!("--batch 0 taskset --cpu-list {processor}"),
+            None => "--other 0".to_owned(),
+        };
+        words.split(' ').map(str::to_owned).collect()
     }
+}
+
+/// Returns the host processors that Marvin may use.
+pub(crate) fn allowed() -> Vec<usize> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
+    processors(list)
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = taken.get_mut(&self.0) {
+        if let Some(count) = self.0.and_then(|processor| taken.get_mut(&processor)) {
             *count = count.saturating_sub(1);
         }
     }

@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::net::Shutdown;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
@@ -30,7 +29,7 @@ const BYTES_MAX: u64 = 64 << 20;
 /// If QEMU refuses or dies, or the file cannot be written.
 pub fn save(process: &mut Process, scratch: &Scratch) -> Result<(), MachineError> {
     leave_memory(process)?;
-    let listener = at_socket(scratch, UnixListener::bind)?;
+    let listener = scratch.at_socket(SOCKET, UnixListener::bind)?;
     process.command("migrate", json!({ "uri": format!("unix:{SOCKET}") }))?;
     // From then on QEMU is connected, or has failed.
     let status = process.until_not("query-migrate", &["none", "setup"])?;
@@ -51,7 +50,7 @@ pub fn save(process: &mut Process, scratch: &Scratch) -> Result<(), MachineError
 pub fn restore(process: &mut Process, scratch: &Scratch) -> Result<(), MachineError> {
     leave_memory(process)?;
     process.command("migrate-incoming", json!({ "uri": format!("unix:{SOCKET}") }))?;
-    let stream = at_socket(scratch, UnixStream::connect)?;
+    let stream = scratch.at_socket(SOCKET, UnixStream::connect)?;
     let path = scratch.path(STATE);
     send(&path, stream).map_err(MachineError::io("read", &path))?;
     let status = process.until_not("query-status", &["inmigrate"])?;
@@ -66,13 +65,6 @@ pub fn restore(process: &mut Process, scratch: &Scratch) -> Result<(), MachineEr
 fn leave_memory(process: &mut Process) -> Result<(), MachineError> {
     let capabilities = json!({ "capabilities": [{ "capability": "x-ignore-shared", "state": true }] });
     process.command("migrate-set-capabilities", capabilities).map(|_| ())
-}
-
-/// Opens the socket by a short name, as the directory's own may have more than the 107 bytes of `sun_path`.
-fn at_socket<T>(scratch: &Scratch, open: impl Fn(String) -> io::Result<T>) -> Result<T, MachineError> {
-    let folder = File::open(scratch.folder()).map_err(MachineError::io("open", scratch.folder()))?;
-    let name = format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd());
-    open(name).map_err(MachineError::io("open", &scratch.path(SOCKET)))
 }
 
 fn receive(listener: &UnixListener, path: &Path) -> io::Result<()> {

@@ -1,11 +1,12 @@
 //! `marvin compare`: compares kernels with a baseline.
 
 use lab::{Event, Lab, Measurement, Plan, Reuse};
+use machine::Wanted;
 use model::{Build, KernelName, Observation, Run};
 use report::monitors::{Monitored, Watched, heads};
-use report::{Machines, Question, Side};
+use report::{Comparison, Machines, Question, Side};
 
-use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_with, plan, prepare};
+use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_on, plan, prepare};
 use super::tree::around;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
@@ -14,23 +15,48 @@ use crate::progress::Progress;
 use crate::rows::Rows;
 
 pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Result<Exit> {
-    let measure = &command.measure;
-    let Chosen { suite, workloads, tools } = choose_workloads(arguments, measure)?;
+    let chosen = choose_workloads(arguments, &command.measure)?;
     let names = sides(command)?;
     let answer = Answer::open(command.write.output.as_deref())?;
-    let lab = open_with(arguments, measure, tools)?;
+    let mut columns = Vec::new();
+    for (machine, wanted) in command.on.machines() {
+        columns.push((machine.word().to_owned(), compare_on(wanted, arguments, command, &chosen, &names)?));
+    }
+    let [(_, comparison)] = &columns[..] else {
+        anyhow::bail!("several machines are not shown side by side yet");
+    };
+    write(comparison, &command.write, answer, arguments)?;
+    super::report::mention(arguments, comparison);
+    Ok(comparison.conclusion().into())
+}
+
+/// Measures and compares on one machine.
+fn compare_on(
+    wanted: Wanted,
+    arguments: &Arguments,
+    command: &Compare,
+    chosen: &Chosen,
+    names: &[KernelName],
+) -> anyhow::Result<Comparison> {
+    let (measure, Chosen { suite, workloads, tools }) = (&command.measure, chosen);
+    let lab = open_on(wanted, arguments, measure, tools.clone())?;
     let progress = Progress::new(arguments.quiet);
-    let builds = builds(&lab, &names, &progress)?;
-    let seeds: Vec<u64> = (1..=if command.quick { 1 } else { command.seeds }).collect();
-    prepare(&lab, &workloads, &progress)?;
-    let plan = plan(measure, &builds, &suite, &workloads, &seeds);
-    let rows = Rows::new(&builds, &workloads, seeds[0]);
+    let builds = builds(&lab, names, &progress)?;
+    let replicates = match lab.machine().capabilities().deterministic {
+        true if command.quick => 1,
+        true => command.seeds,
+        false => command.on.boots,
+    };
+    let seeds: Vec<u64> = (1..=replicates).collect();
+    prepare(&lab, workloads, &progress)?;
+    let plan = plan(measure, &builds, suite, workloads, &seeds);
+    let rows = Rows::new(&builds, workloads, seeds[0]);
     let runs = execute_plan(&lab, plan, &|event| {
         progress.event(&event);
         rows.whole(&event).iter().for_each(|row| progress.say(row));
     })?;
     progress.end();
-    let machines = lab.machines(&workloads)?;
+    let machines = lab.machines(workloads)?;
     let sides: Vec<Side<'_>> = builds
         .iter()
         .zip(&runs)
@@ -44,7 +70,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let question = Question {
         scatters: std::collections::BTreeMap::new(),
         suite: suite.name.to_owned(),
-        workloads,
+        workloads: workloads.clone(),
         seeds,
         margin_percent: command.write.margin,
         machines: Machines::Equal,
@@ -58,9 +84,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     if command.write.monitors {
         comparison.monitors = observe_sides(&lab, &builds, &runs, &question, command.interval, &progress)?;
     }
-    write(&comparison, &command.write, answer, arguments)?;
-    super::report::mention(arguments, &comparison);
-    Ok(comparison.conclusion().into())
+    Ok(comparison)
 }
 
 /// Returns the names of the sides, baseline first. A range means two names.
@@ -201,9 +225,11 @@ fn reproducer(command: &Compare, builds: &[Build]) -> String {
     for manifest in &command.measure.manifest {
         words.extend(["--manifest".into(), manifest.display().to_string()]);
     }
+    words.extend(command.on.words());
+    let exact = command.on.has_exact();
     if command.quick {
         words.push("--quick".into());
-    } else {
+    } else if exact {
         words.extend(["--seeds".into(), command.seeds.to_string()]);
     }
     if let Some(margin) = command.write.margin {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Tools};
-use machine::SnapshotUse;
+use machine::{SnapshotUse, Wanted};
 use model::{Build, Choice, KernelName, KernelNameError, SUITES, SelectionError, Suite, Workload};
 
 use super::tools::known_tools;
@@ -126,10 +126,15 @@ pub(crate) fn open(arguments: &Arguments, measure: &Measure) -> anyhow::Result<L
 
 /// Opens the lab, with tools.
 pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
+    open_on(Wanted::Exact, arguments, measure, tools)
+}
+
+/// Opens the lab on a machine, with tools.
+pub(crate) fn open_on(wanted: Wanted, arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
     let store = Some(store(arguments)?);
     let snapshots = if measure.no_snapshots { SnapshotUse::Never } else { SnapshotUse::Cached };
     let sources = settings(arguments, &measure.sources)?;
-    open_lab(arguments, LabSettings { store, snapshots, tools, sources, ..LabSettings::default() })
+    open_lab(arguments, LabSettings { store, wanted, snapshots, tools, sources, ..LabSettings::default() })
 }
 
 /// Finds builds. Checks all names before it fetches or builds the first kernel.

@@ -1,0 +1,280 @@
+//! The virtual machine: QEMU with several processors and the guest's clock, by KVM where it works, else by TCG without
+//! counting. Noisy: what it says about a kernel is statistics over boots.
+//!
+//! A build boots once per replicate, and does its jobs one after the other: `marvin-serve` in the guest reads them from
+//! the second serial line. A guest that dies boots again for the next job.
+
+mod accelerator;
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
+use wire::{JOB_END, Job};
+
+pub(crate) use self::accelerator::Accelerator;
+use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
+use crate::exact::Settings;
+use crate::initrds::Initrds;
+use crate::qemu::{CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, Seat, allowed_processors, failure};
+use crate::{MachineError, identify};
+
+const COMMAND_LINE: &str = "console=ttyS0 reboot=t panic=-1 oops=panic quiet";
+/// The socket of the second serial line within a scratch directory.
+const JOBS: &str = "jobs";
+/// Longest boot (s), on a busy host without KVM.
+const BOOT_S: u64 = 300;
+/// Longest job (s).
+const JOB_S: u64 = 900;
+/// How long one read of the jobs' line waits; then the guest is looked at.
+const SLICE: Duration = Duration::from_millis(20);
+/// Limit on what a job may send (bytes).
+const STREAM_MAX: usize = 64 << 20;
+
+/// What a virtual machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VmShape {
+    /// Its processors.
+    pub cpus: u32,
+    /// Its memory (MiB); workloads that need more get more.
+    pub memory_mib: u32,
+}
+
+/// A virtual machine, ready to boot builds.
+#[derive(Debug)]
+pub(crate) struct Vm {
+    qemu: Qemu,
+    accelerator: Accelerator,
+    shape: VmShape,
+    machine: Machine,
+    initrds: Initrds,
+    scratch: PathBuf,
+    settings: Settings,
+}
+
+/// A build on this machine.
+#[derive(Debug)]
+struct Start {
+    vm: Arc<Vm>,
+    kernel: PathBuf,
+    initrd: PathBuf,
+    /// The running guest; none after one that died.
+    running: Mutex<Option<Running>>,
+}
+
+/// A guest that waits for jobs.
+#[derive(Debug)]
+struct Running {
+    // Dropped in this order: QEMU ends before its directory is removed.
+    process: Process,
+    jobs: UnixStream,
+    scratch: Scratch,
+    /// How much of the console earlier jobs printed (bytes).
+    console_read: usize,
+}
+
+impl Vm {
+    /// Finds QEMU and how it executes guests here, and prepares the machine's directories.
+    pub(crate) fn open(settings: Settings, shape: VmShape) -> Result<Self, MachineError> {
+        let qemu = Qemu::find(settings.qemu.as_deref())?;
+        let scratch = settings.scratch()?;
+        let accelerator = Accelerator::find(&qemu, &scratch)?;
+        let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
+        let machine = identity(&qemu, accelerator, shape, &initrds)?;
+        Ok(Self { qemu, accelerator, shape, machine, initrds, scratch, settings })
+    }
+
+    /// Boots a guest until it waits for jobs.
+    fn start(&self, kernel: &Path, initrd: &Path) -> Result<Result<Running, (Ended, Vec<u8>)>, MachineError> {
+        let scratch = Scratch::new(&self.scratch)?;
+        scratch.link("kernel", kernel)?;
+        scratch.link("initrd", initrd)?;
+        let arguments = arguments(self.accelerator, self.shape, memory_mib(self.shape, &self.initrds));
+        let mut process = Process::start_on(Seat::anywhere(), &self.qemu, &arguments, &scratch)?;
+        pin(&process.processor_threads());
+        let jobs = scratch.at_socket(JOBS, UnixStream::connect)?;
+        jobs.set_read_timeout(Some(SLICE)).map_err(MachineError::io("set up", &scratch.path(JOBS)))?;
+        let console_bytes = self.settings.limits.console_bytes;
+        for _ in 0..BOOT_S * 1000 / 25 {
+            let ended = process.poll(console_bytes)?;
+            let console = scratch.console();
+            if let Some(ended) = ended {
+                drop(process);
+                return Ok(Err((ended, scratch.console())));
+            }
+            if wire::find_hello(&console).is_some() {
+                let console_read = console.len();
+                return Ok(Ok(Running { process, jobs, scratch, console_read }));
+            }
+            if wire::find_last_words(&console).is_some() {
+                return Ok(Err((Ended::PoweredOff, console)));
+            }
+        }
+        Ok(Err((Ended::Deadline, scratch.console())))
+    }
+}
+
+impl Backend for Vm {
+    fn identity(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        MachineKind::Vm.capabilities()
+    }
+
+    fn with_guest_config(
+        &self,
+        guest_config: &GuestConfig,
+        files: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>, MachineError> {
+        let initrds = self.initrds.with_guest_config(guest_config, files)?;
+        Ok(Arc::new(Self {
+            qemu: self.qemu.clone(),
+            accelerator: self.accelerator,
+            shape: self.shape,
+            machine: identity(&self.qemu, self.accelerator, self.shape, &initrds)?,
+            initrds,
+            scratch: self.scratch.clone(),
+            settings: self.settings.clone(),
+        }))
+    }
+
+    fn boot(self: Arc<Self>, guest: &Guest<'_>, _replicate: u64) -> Result<Boot, MachineError> {
+        let (kernel, initrd) = (guest.build.boot_file().path.clone(), self.initrds.of(guest)?);
+        match self.start(&kernel, &initrd)? {
+            Ok(running) => {
+                let running = Mutex::new(Some(running));
+                Ok(Boot::Ready(Box::new(Start { vm: self, kernel, initrd, running })))
+            }
+            Err((ended, console)) => Ok(Boot::Failed(failure(Stage::Boot, ended, &console), console)),
+        }
+    }
+}
+
+impl Start {
+    /// Returns the guest for the next job; boots it again if the last one died.
+    fn guest(&self) -> Result<Result<MutexGuard<'_, Option<Running>>, (Ended, Vec<u8>)>, MachineError> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.is_none() {
+            match self.vm.start(&self.kernel, &self.initrd)? {
+                Ok(again) => *running = Some(again),
+                Err(failed) => return Ok(Err(failed)),
+            }
+        }
+        Ok(Ok(running))
+    }
+}
+
+impl Booted for Start {
+    fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
+        let bytes = job.encode()?;
+        let failed =
+            |failure: SubjectFailure, console| JobEnd { stream: Err(failure), console, counts: None, calls: None };
+        let mut guest = match self.guest()? {
+            Ok(guest) => guest,
+            Err((ended, console)) => return Ok(failed(failure(Stage::Boot, ended, &console), console)),
+        };
+        let Some(running) = guest.as_mut() else { unreachable!("`guest` has one running") };
+        let (sent, ended) = running.exchange(&bytes, self.vm.settings.limits.console_bytes)?;
+        let console = running.new_console();
+        let stream = match (ended, wire::decode(&sent, job.id)) {
+            (None, Ok(stream)) => Ok(stream),
+            (ended, decoded) => {
+                // The next job gets a guest that nothing has happened to.
+                *guest = None;
+                Err(crate::exact::stream_failure(ended.unwrap_or(Ended::PoweredOff), decoded.err(), &console))
+            }
+        };
+        Ok(JobEnd { stream, console, counts: None, calls: None })
+    }
+}
+
+impl Running {
+    /// Sends a job and returns what came back until its end, or until the guest ended.
+    fn exchange(&mut self, job: &[u8], console_bytes: u64) -> Result<(Vec<u8>, Option<Ended>), MachineError> {
+        let line = self.scratch.path(JOBS);
+        self.jobs.write_all(job).map_err(MachineError::io("write", &line))?;
+        let (mut sent, mut part) = (Vec::new(), vec![0; 1 << 16]);
+        for _ in 0..JOB_S * 1000 / 20 {
+            match self.jobs.read(&mut part) {
+                Ok(0) => {}
+                Ok(count) => {
+                    sent.extend_from_slice(&part[..count]);
+                    if part[..count].contains(&JOB_END) {
+                        return Ok((sent, None));
+                    }
+                    if sent.len() > STREAM_MAX {
+                        return Ok((sent, Some(Ended::ConsoleFull)));
+                    }
+                    continue;
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
+                Err(error) => return Err(MachineError::io("read", &line)(error)),
+            }
+            if let Some(ended) = self.process.poll(console_bytes)? {
+                return Ok((sent, Some(ended)));
+            }
+        }
+        Ok((sent, Some(Ended::Deadline)))
+    }
+
+    /// Returns what the guest has printed since the last job.
+    fn new_console(&mut self) -> Vec<u8> {
+        let console = self.scratch.console();
+        let new = console.get(self.console_read..).unwrap_or_default().to_vec();
+        self.console_read = console.len();
+        new
+    }
+}
+
+/// Gives each of the guest's processors one of the host's, if there are as many.
+fn pin(threads: &[u32]) {
+    let processors = allowed_processors();
+    if threads.len() > processors.len() {
+        return;
+    }
+    for (thread, processor) in threads.iter().zip(processors) {
+        let words = ["--cpu-list".to_owned(), "--pid".to_owned(), processor.to_string(), thread.to_string()];
+        // A host that forbids it leaves them where its scheduler puts them.
+        drop(process::Program::new("taskset").args(words).deadline_s(10).run());
+    }
+}
+
+fn memory_mib(shape: VmShape, initrds: &Initrds) -> u32 {
+    shape.memory_mib.max(initrds.guest_config().memory_mib)
+}
+
+fn arguments(accelerator: Accelerator, shape: VmShape, memory_mib: u32) -> Vec<String> {
+    let words = [
+        "-nodefaults -no-user-config -display none -no-reboot -M q35 -name marvin,debug-threads=on",
+        "-kernel kernel -initrd initrd",
+        CONTROL,
+        &format!("-serial file:{CONSOLE} -chardev socket,id=jobs,path={JOBS},server=on,wait=off -serial chardev:jobs"),
+        &format!("-smp {} -m {memory_mib} {}", shape.cpus, accelerator.arguments()),
+    ]
+    .join(" ");
+    let words = words.split(' ').map(str::to_owned);
+    words.chain(["-append".to_owned(), COMMAND_LINE.to_owned()]).collect()
+}
+
+fn identity(qemu: &Qemu, accelerator: Accelerator, shape: VmShape, initrds: &Initrds) -> Result<Machine, MachineError> {
+    let memory_mib = memory_mib(shape, initrds);
+    let processor = accelerator::host_processor();
+    let mut fingerprint = initrds.fingerprint();
+    fingerprint.retain(|(name, _)| name != "memory_mib");
+    fingerprint.extend([
+        ("arguments".to_owned(), arguments(accelerator, shape, memory_mib).join(" ")),
+        ("host.processor".to_owned(), processor.clone()),
+        ("memory_mib".to_owned(), memory_mib.to_string()),
+    ]);
+    fingerprint.extend(qemu.fingerprint());
+    let cpus = shape.cpus;
+    let summary =
+        format!("QEMU {}, q35, {accelerator}, {cpus} processors, {memory_mib} MiB, on {processor}", qemu.version);
+    identify(MachineKind::Vm, summary, fingerprint)
+}
