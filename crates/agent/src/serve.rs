@@ -9,7 +9,7 @@ use std::process::Command;
 
 use guest::stream::Sender;
 use guest::sys::check;
-use guest::{JOB, console, die_saying, loopback_up, mount};
+use guest::{IN_GUEST, JOB, console, die_saying, loopback_up, mount};
 use wire::{Frame, JOB_END, JOB_SIZE};
 
 /// The line on which jobs come and frames go.
@@ -42,7 +42,7 @@ fn live() -> io::Result<std::convert::Infallible> {
         jobs.read_exact(&mut job)?;
         fs::write(JOB, &job)?;
         // An agent that fails sends no end of its stream, so its exit status says nothing more.
-        Command::new(AGENT).arg("job").stdin(File::open(JOB)?).stdout(jobs.try_clone()?).status()?;
+        Command::new(AGENT).arg("job").env(IN_GUEST, "1").stdin(File::open(JOB)?).stdout(jobs.try_clone()?).status()?;
         jobs.write_all(&[JOB_END])?;
     }
 }

@@ -33,6 +33,10 @@ pub fn environment(stream: &Stream) -> Environment {
     add("kernel version", version);
     add("command line", text("/proc/cmdline"));
     add("CPU model", text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "model name")));
+    // Of one processor there is nothing to say: the exact machine has no more.
+    let processors =
+        text("/proc/cpuinfo").map(|cpus| cpus.lines().filter(|line| line.starts_with("processor")).count());
+    add("processors", processors.filter(|count| *count > 1).map(|count| count.to_string()));
     add("memory", text("/proc/meminfo").and_then(|memory| field(&memory, "MemTotal")));
     add("clocksource", text("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
     add("transparent huge pages", text("/sys/kernel/mm/transparent_hugepage/enabled").map(|s| read_choice(&s)));

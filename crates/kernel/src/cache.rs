@@ -15,6 +15,7 @@ use crate::beside::{self, Beside};
 use crate::catalogue::{Catalogue, Offer};
 use crate::folder::{self, Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
+use crate::running::running;
 use crate::scratch::{self, Scratch};
 use crate::{KernelError, SourceSettings, apt};
 
@@ -117,6 +118,7 @@ impl BuildCache {
         match name {
             KernelName::Deb(query) => self.package(name, query, notify),
             KernelName::Imported(_) => return Err(KernelError::Imported(name.to_string())),
+            KernelName::Running => running(Path::new("/")),
             KernelName::Path(file) => {
                 let origin = Origin::Described(file.display().to_string());
                 let found = LocatedImage { name, file, origin, version: None, ours: false };
@@ -156,7 +158,7 @@ impl BuildCache {
                     .map_err(|fault| KernelError::Image { what: file.display().to_string(), fault }),
             },
             KernelName::Git(revision) | KernelName::Patch { revision, .. } => self.check_revision(revision),
-            KernelName::Tree(_) | KernelName::DebSrc(_) => Ok(()),
+            KernelName::Tree(_) | KernelName::DebSrc(_) | KernelName::Running => Ok(()),
             KernelName::Imported(_) => Err(KernelError::Imported(name.to_string())),
         }
     }

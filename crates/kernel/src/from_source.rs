@@ -88,7 +88,7 @@ impl BuildCache {
                 let source = committed(&imported.repository, &tag, Some("-deb".to_owned()))?;
                 Ok(Source { origin: SourceOrigin::DebianSource { tag: imported.tag }, ..source })
             }
-            KernelName::Deb(_) | KernelName::Path(_) | KernelName::Imported(_) => {
+            KernelName::Deb(_) | KernelName::Path(_) | KernelName::Running | KernelName::Imported(_) => {
                 Err(SourceError::NotLinux { what: name.to_string() }.into())
             }
         }

@@ -21,6 +21,7 @@ mod image;
 mod modules;
 mod nearest;
 mod payload;
+mod running;
 mod scratch;
 mod source;
 mod sources;

@@ -65,6 +65,16 @@ pub enum LabError {
         /// The file.
         file: std::path::PathBuf,
     },
+    /// The machine cannot run this kernel.
+    #[error("{machine} cannot measure {kernel}: {}", if *boots { "it boots builds, and this kernel has no image; measure it with --on local" } else { "it measures only the kernel that it runs, whose name is running:" })]
+    OtherKernel {
+        /// The machine's kind.
+        machine: model::MachineKind,
+        /// The kernel's name.
+        kernel: String,
+        /// Whether the machine boots builds.
+        boots: bool,
+    },
     /// The plan is empty.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
@@ -84,7 +94,7 @@ impl LabError {
             | Self::BadMonitors { .. }
             | Self::Bisection { .. }
             | Self::BadBisection { .. } => false,
-            Self::Empty(_) => true,
+            Self::Empty(_) | Self::OtherKernel { .. } => true,
         };
         if user { Guilt::User } else { Guilt::Infra }
     }

@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use machine::{Boot, Booted, DeadMemory, MachineError};
-use model::{Build, BuildId, Clock, Declared, ExtraFiles, MachineId, Outcome, Run, Stage, Workload, WorkloadResult};
+use machine::{Backend, Boot, Booted, DeadMemory, MachineError};
+use model::{
+    Build, BuildId, Clock, Declared, ExtraFiles, KernelName, MachineId, Outcome, Run, Stage, Workload, WorkloadResult,
+};
 use store::{Artefact, RunSummary, Store};
 
 use crate::dump::{artefact, died, dump, is_death};
@@ -45,7 +47,7 @@ struct Shared<'a> {
 
 /// Executes a plan and returns the runs of each side: reused and new ones.
 pub(crate) fn execute(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
-    check(plan)?;
+    check(plan, bench.machine_pool.plain())?;
     let placements = placements(plan, bench.machine_pool)?;
     let mut runs = load_runs(plan, &placements, bench)?;
     let reused = runs.iter().flatten().map(|run| run.results.len()).sum();
@@ -85,7 +87,18 @@ pub(crate) fn execute(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>
     Ok(runs)
 }
 
-fn check(plan: &Plan<'_>) -> Result<(), LabError> {
+/// Checks that a machine can measure a kernel: it boots builds, or it measures the kernel that it runs.
+pub(crate) fn check_kernel(name: &KernelName, machine: &dyn Backend) -> Result<(), LabError> {
+    let boots = machine.capabilities().boots;
+    if boots == (*name == KernelName::Running) {
+        let (machine, kernel) = (machine.identity().kind, name.to_string());
+        return Err(LabError::OtherKernel { machine, kernel, boots });
+    }
+    Ok(())
+}
+
+fn check(plan: &Plan<'_>, machine: &dyn Backend) -> Result<(), LabError> {
+    plan.sides.iter().try_for_each(|side| check_kernel(&side.name, machine))?;
     let parts = [
         (plan.sides.is_empty(), "kernel"),
         (plan.replicates.is_empty(), "seed"),

@@ -15,7 +15,7 @@ use store::{Artefact, HomeLock, Location, Store};
 use wire::{Frame, Task};
 
 use crate::dump::is_dump;
-use crate::execute::{Bench, execute};
+use crate::execute::{Bench, check_kernel, execute};
 use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries};
 use crate::machine_pool::{MachinePool, guest_configs};
 use crate::perturb::conditions;
@@ -132,7 +132,7 @@ fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
 /// Returns the guest's programs: guests of an exact machine do one job, others one after the other.
 fn programs_for(wanted: Wanted, programs: Programs) -> Programs {
     match wanted {
-        Wanted::Exact => programs,
+        Wanted::Exact | Wanted::Local => programs,
         Wanted::Vm(_) => Programs { init: SERVE.to_vec(), ..programs },
     }
 }
@@ -211,6 +211,7 @@ impl Lab {
     /// # Errors
     /// If it does not, or the check fails.
     pub fn check(&self, name: &KernelName) -> Result<(), LabError> {
+        check_kernel(name, self.machine_pool.plain())?;
         Ok(self.cache.check(name)?)
     }
 

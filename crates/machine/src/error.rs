@@ -29,6 +29,11 @@ pub enum MachineError {
         /// QEMU's answer.
         answer: String,
     },
+    /// QEMU executed a breakpoint that was no longer there.
+    #[error(
+        "QEMU executed a breakpoint that the kernel had removed (oops: int3): a fault of its TCG, not of the kernel"
+    )]
+    Breakpoint,
     /// The host gave QEMU too little processor time.
     #[error(
         "the host was too busy: QEMU had {cpu_s} s of processor time in {wall_s} s; try again with --jobs 1 or when the host is idle"
@@ -79,7 +84,7 @@ impl MachineError {
     /// Returns whether an immediate retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::QemuDied { .. } | Self::Overloaded { .. })
+        matches!(self, Self::QemuDied { .. } | Self::Overloaded { .. } | Self::Breakpoint)
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {

@@ -12,6 +12,7 @@ mod exact;
 mod fake;
 mod initrd;
 mod initrds;
+mod local;
 pub mod qemu;
 mod vm;
 
@@ -27,6 +28,7 @@ pub use exact::{Limits, Settings, SnapshotUse, free_mib, hash_memory};
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
 pub use initrd::{InitrdFile, Programs, initrd_of};
+pub use local::this_boot;
 pub use vm::VmShape;
 
 /// A kind of machine that can be opened, with what it needs to know.
@@ -36,6 +38,8 @@ pub enum Wanted {
     Exact,
     /// A virtual machine.
     Vm(VmShape),
+    /// This host.
+    Local,
 }
 
 /// Opens a machine.
@@ -45,6 +49,7 @@ pub enum Wanted {
 pub fn open(wanted: Wanted, settings: Settings) -> Result<Arc<dyn Backend>, MachineError> {
     Ok(match wanted {
         Wanted::Exact => Arc::new(exact::Exact::open(settings)?),
+        Wanted::Local => Arc::new(local::Local::open(&settings)?),
         Wanted::Vm(shape) => Arc::new(vm::Vm::open(settings, shape)?),
     })
 }

@@ -547,6 +547,9 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) measure: Measure,
 
+    #[command(flatten)]
+    pub(crate) on: On,
+
     /// Number of seeds; each is one run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,

@@ -76,6 +76,7 @@ impl Progress {
 
     /// Prints a step of a build.
     pub(crate) fn step(&self, name: &str, step: &Step) {
+        let name = name.trim_end_matches(':');
         match step {
             Step::Resolving => self.message(&format!("{name}: looking up")),
             Step::Downloading { package, bytes } => {

@@ -20,6 +20,8 @@ pub struct Capabilities {
     pub deterministic: bool,
     /// The clock.
     pub clock: Clock,
+    /// Whether it boots builds; otherwise it measures the kernel that it runs.
+    pub boots: bool,
     /// Whether another suite measured: the runs are imported, and that suite defines the metrics.
     pub foreign: bool,
     /// How many builds can be booted at the same time.
@@ -40,6 +42,7 @@ pub struct Capabilities {
 const NOISY: Capabilities = Capabilities {
     deterministic: false,
     clock: Clock::Seconds,
+    boots: false,
     foreign: false,
     boots_at_once: 0,
     counts: false,
@@ -59,6 +62,7 @@ impl MachineKind {
             Self::Exact => Capabilities {
                 deterministic: true,
                 clock: Clock::Instructions,
+                boots: true,
                 foreign: false,
                 boots_at_once: usize::MAX,
                 counts: true,
@@ -67,7 +71,8 @@ impl MachineKind {
                 sampling: false,
                 dead_memory: true,
             },
-            Self::Vm | Self::Local => Capabilities { boots_at_once: 1, ..NOISY },
+            Self::Vm => Capabilities { boots: true, boots_at_once: 1, ..NOISY },
+            Self::Local => Capabilities { boots_at_once: 1, ..NOISY },
             Self::Imported => Capabilities { foreign: true, ..NOISY },
         }
     }

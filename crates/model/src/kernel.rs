@@ -1,5 +1,5 @@
 //! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`, `git:v6.12`, `tree:linux`,
-//! `patch:fix.patch@v6.12`.
+//! `patch:fix.patch@v6.12`, `running:`.
 //!
 //! This module parses the text only; the `kernel` crate resolves it.
 
@@ -33,6 +33,8 @@ pub enum KernelName {
     Tree(PathBuf),
     /// The newest Debian source package whose upstream version begins with these numbers.
     DebSrc(String),
+    /// The kernel that the machine runs; it has no image and cannot be booted.
+    Running,
     /// A kernel measured by another suite, by that suite's name for it. It has no image and cannot be booted.
     Imported(String),
 }
@@ -56,7 +58,7 @@ pub enum DebQuery {
 pub enum KernelNameError {
     /// An unknown source before the colon.
     #[error(
-        "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, path:FILE, git:REVISION, patch:FILE@REVISION, tree:FOLDER or deb-src:VERSION, for example deb:6.12 or path:/boot/vmlinuz"
+        "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, path:FILE, git:REVISION, patch:FILE@REVISION, tree:FOLDER, deb-src:VERSION or running:, for example deb:6.12 or path:/boot/vmlinuz"
     )]
     Source(String),
     /// A version without a source.
@@ -104,6 +106,7 @@ impl FromStr for KernelName {
                 Ok(Self::DebSrc(version.to_owned()))
             }
             Some(("deb-src", _)) => Err(KernelNameError::DebSrc(text.to_owned())),
+            Some(("running", "")) => Ok(Self::Running),
             Some(("imported", name)) if !name.is_empty() => Ok(Self::Imported(name.to_owned())),
             Some(("deb", query)) => {
                 deb_query(query).map(Self::Deb).ok_or_else(|| KernelNameError::Deb(text.to_owned()))
@@ -139,6 +142,7 @@ impl fmt::Display for KernelName {
             Self::Patch { file, revision } => write!(f, "patch:{}@{revision}", file.display()),
             Self::Tree(folder) => write!(f, "tree:{}", folder.display()),
             Self::DebSrc(version) => write!(f, "deb-src:{version}"),
+            Self::Running => f.write_str("running:"),
             Self::Imported(name) => write!(f, "imported:{name}"),
             Self::Deb(DebQuery::Package(package)) => write!(f, "deb:{package}"),
             Self::Deb(DebQuery::Version { version, flavour }) if flavour == DEFAULT_FLAVOUR => {

@@ -60,7 +60,7 @@ impl Origin {
             KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_) => {
                 parse_built(line)
             }
-            KernelName::Path(_) | KernelName::Imported(_) => None,
+            KernelName::Path(_) | KernelName::Running | KernelName::Imported(_) => None,
         };
         read.unwrap_or_else(|| Self::Described(line.to_owned()))
     }

@@ -86,6 +86,7 @@ fn format_request(name: &KernelName) -> String {
         KernelName::Deb(DebQuery::Version { flavour, .. }) => flavour.clone(),
         KernelName::Deb(DebQuery::Package(package)) => package.trim_start_matches("linux-image-").to_owned(),
         KernelName::Imported(name) => name.clone(),
+        KernelName::Running => "running".to_owned(),
         KernelName::Path(file) | KernelName::Tree(file) | KernelName::Patch { file, .. } => {
             file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned())
         }

@@ -107,7 +107,7 @@ fn name_bytes(name: &KernelName) -> Vec<u8> {
         KernelName::Patch { file, revision } => {
             [b"patch:", file.as_os_str().as_bytes(), b"@", revision.as_bytes()].concat()
         }
-        KernelName::Git(_) | KernelName::DebSrc(_) => name.to_string().into_bytes(),
+        KernelName::Git(_) | KernelName::DebSrc(_) | KernelName::Running => name.to_string().into_bytes(),
         KernelName::Deb(DebQuery::Version { version, flavour }) => format!("deb:{version}+{flavour}").into_bytes(),
         KernelName::Deb(DebQuery::Package(_)) | KernelName::Imported(_) => name.to_string().into_bytes(),
     }

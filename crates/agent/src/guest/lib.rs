@@ -15,4 +15,7 @@ pub mod sys;
 /// Where the first program leaves the job for the second.
 pub const JOB: &str = "/tmp/job";
 
+/// The variable by which the first process tells the agent that the guest is theirs alone.
+pub const IN_GUEST: &str = "MARVIN_IN_GUEST";
+
 pub use life::{VERSION, console, die_saying, in_child, loopback_up, mount, power_off};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse};
 use machine::{Limits, Programs};
-use model::{MICRO, Metric, Outcome, Workload};
+use model::{MICRO, Metric, Outcome, Workload, WorkloadResult};
 
 use crate::fresh::fresh;
 use crate::{build, measure, same_build};
@@ -16,7 +16,7 @@ fn impatient(home: &Path) -> Lab {
     Lab::open(home, LabSettings { limits, ..LabSettings::default() }).unwrap()
 }
 
-fn misbehaving(name: &'static str) -> Arc<Workload> {
+pub(crate) fn misbehaving(name: &'static str) -> Arc<Workload> {
     Arc::new(Workload {
         name: name.into(),
         stresses: "the lab".into(),
@@ -51,15 +51,20 @@ fn each_misbehaviour_has_its_own_reason() {
         ("getppid", "completed"),
     ];
     let workloads = expected.map(|(name, _)| misbehaving(name));
-    let found: Vec<String> = measure(&lab, &build, &workloads)
+    let found = outcomes(&measure(&lab, &build, &workloads));
+    assert_eq!(found, expected.map(|(_, outcome)| outcome.to_owned()));
+}
+
+/// Returns the outcome of each result in words.
+pub(crate) fn outcomes(results: &[WorkloadResult]) -> Vec<String> {
+    results
         .iter()
         .map(|result| match &result.outcome {
             Outcome::Completed => "completed".to_owned(),
             Outcome::Unsupported(_) => "unsupported".to_owned(),
             Outcome::Failed(failure) => format!("{} ({})", failure.reason, failure.stage),
         })
-        .collect();
-    assert_eq!(found, expected.map(|(_, outcome)| outcome.to_owned()));
+        .collect()
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod fresh;
 mod guest_config;
 mod independent;
 mod monitors;
+mod noisy;
 mod probes;
 mod profiled;
 mod qemu;

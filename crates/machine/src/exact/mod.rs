@@ -49,6 +49,10 @@ pub struct Limits {
     pub boot_instructions: u64,
     /// Instructions for a job.
     pub job_instructions: u64,
+    /// Seconds for the boot of a machine that counts no instructions; long enough for a busy host without KVM.
+    pub boot_s: u64,
+    /// Seconds for a job there.
+    pub job_s: u64,
     /// Bytes that a guest may print.
     pub console_bytes: u64,
     /// Bytes that all snapshots may take on disk.
@@ -58,7 +62,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let (boot_instructions, job_instructions) = (40_000_000_000, 40_000_000_000);
-        Self { boot_instructions, job_instructions, console_bytes: 16 << 20, snapshot_bytes: 4 << 30 }
+        let (boot_s, job_s) = (300, 900);
+        Self { boot_instructions, job_instructions, boot_s, job_s, console_bytes: 16 << 20, snapshot_bytes: 4 << 30 }
     }
 }
 

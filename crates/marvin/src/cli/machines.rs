@@ -17,6 +17,8 @@ pub(crate) enum MachineName {
     Exact,
     /// A virtual machine with several processors: measures time, which scatters
     Vm,
+    /// This host with the kernel that it runs, whose name is running:
+    Local,
 }
 
 /// Options for the machines to measure on.
@@ -71,6 +73,7 @@ impl On {
     fn wanted(&self, name: MachineName) -> Wanted {
         match name {
             MachineName::Exact => Wanted::Exact,
+            MachineName::Local => Wanted::Local,
             MachineName::Vm => {
                 let here = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(CPUS);
                 let cpus = self.cpus.unwrap_or_else(|| u32::try_from(here).unwrap_or(1));
@@ -86,6 +89,7 @@ impl MachineName {
         match self {
             Self::Exact => "exact",
             Self::Vm => "vm",
+            Self::Local => "local",
         }
     }
 }

@@ -6,7 +6,7 @@ use model::{Build, KernelName, Observation, Run};
 use report::monitors::{Monitored, Watched, heads};
 use report::{Comparison, Machines, Question, Side};
 
-use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_on, plan, prepare};
+use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_on, plan, prepare, replicates};
 use super::tree::around;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
@@ -42,12 +42,8 @@ fn compare_on(
     let lab = open_on(wanted, arguments, measure, tools.clone())?;
     let progress = Progress::new(arguments.quiet);
     let builds = builds(&lab, names, &progress)?;
-    let replicates = match lab.machine().capabilities().deterministic {
-        true if command.quick => 1,
-        true => command.seeds,
-        false => command.on.boots,
-    };
-    let seeds: Vec<u64> = (1..=replicates).collect();
+    let seeds = if command.quick { 1 } else { command.seeds };
+    let seeds = replicates(lab.machine(), seeds, command.on.boots);
     prepare(&lab, workloads, &progress)?;
     let plan = plan(measure, &builds, suite, workloads, &seeds);
     let rows = Rows::new(&builds, workloads, seeds[0]);

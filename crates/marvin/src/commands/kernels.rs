@@ -34,6 +34,10 @@ fn query(name: &str) -> anyhow::Result<DebQuery> {
             let text = format!("path:{} is one file: only deb: names match several kernels", path.display());
             return Err(WrongInput(text).into());
         }
+        KernelName::Running => {
+            let text = "running: is the kernel of this host: only deb: names match several kernels";
+            return Err(WrongInput(text.to_owned()).into());
+        }
         name @ (KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_)) => {
             let text = format!("{name} is one source: only deb: names match several kernels");
             return Err(WrongInput(text).into());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Tools};
 use machine::{SnapshotUse, Wanted};
-use model::{Build, Choice, KernelName, KernelNameError, SUITES, SelectionError, Suite, Workload};
+use model::{Build, Choice, KernelName, KernelNameError, Machine, SUITES, SelectionError, Suite, Workload};
 
 use super::tools::known_tools;
 use super::tree::{around, settings};
@@ -135,6 +135,16 @@ pub(crate) fn open_on(wanted: Wanted, arguments: &Arguments, measure: &Measure, 
     let snapshots = if measure.no_snapshots { SnapshotUse::Never } else { SnapshotUse::Cached };
     let sources = settings(arguments, &measure.sources)?;
     open_lab(arguments, LabSettings { store, wanted, snapshots, tools, sources, ..LabSettings::default() })
+}
+
+/// Returns the replicates to measure: seeds where they are exact, else boots, or the boot that this host is in.
+pub(crate) fn replicates(machine: &Machine, seeds: u64, boots: u64) -> Vec<u64> {
+    let can = machine.capabilities();
+    match (can.deterministic, can.boots) {
+        (true, _) => (1..=seeds).collect(),
+        (false, true) => (1..=boots).collect(),
+        (false, false) => vec![machine::this_boot()],
+    }
 }
 
 /// Finds builds. Checks all names before it fetches or builds the first kernel.

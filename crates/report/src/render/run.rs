@@ -32,7 +32,9 @@ pub struct Shown<'a> {
 pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
     let Shown { run, build, machine, dumps, .. } = shown;
     let mut page = Page::default();
-    let headline = format!("{} on {}, seed {}: {}", plain(&run.suite), build.version, run.seed, endings(&run.results));
+    let replicate = if machine.capabilities().deterministic { "seed" } else { "boot" };
+    let headline =
+        format!("{} on {}, {} {}: {}", plain(&run.suite), build.version, replicate, run.seed, endings(&run.results));
     for line in wrap(&headline, WIDTH) {
         page.line(styles.strong(&line));
     }
@@ -91,7 +93,7 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     if completed.is_empty() {
         return;
     }
-    if !shown.machine.capabilities().deterministic {
+    if shown.machine.capabilities().foreign {
         return noisy(page, shown, &completed);
     }
     let width = completed.iter().map(|result| result.workload.len()).max().unwrap_or(0).clamp(18, 26);
@@ -111,7 +113,14 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
         page.line(format!("{unit:<width$} {:>12} {:>12} {:>12}  iterations", "median", "min", "max"));
         lines.into_iter().for_each(|line| page.line(line));
     }
-    page.words(0, "iterations: without the first, which is left out, x operations in each");
+    page.words(
+        0,
+        if shown.machine.capabilities().deterministic {
+            "iterations: without the first, which is left out, x operations in each"
+        } else {
+            "iterations: x operations in each"
+        },
+    );
 }
 
 fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: usize) -> String {

@@ -1,0 +1,78 @@
+//! Machines that measure time: a virtual machine with two processors, and this host.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use lab::{Lab, LabError, LabSettings};
+use machine::{Limits, VmShape, Wanted};
+use model::{Guilt, MachineKind, Outcome, Workload};
+
+use crate::failing::{misbehaving, outcomes};
+use crate::fresh::fresh;
+use crate::{build, declared, measure, measured_run, same_build};
+
+const SHAPE: VmShape = VmShape { cpus: 2, memory_mib: 512 };
+
+fn open(home: &Path, wanted: Wanted) -> Lab {
+    let limits = Limits { job_s: 60, console_bytes: 1 << 20, ..Limits::default() };
+    Lab::open(home, LabSettings { wanted, limits, ..LabSettings::default() }).unwrap()
+}
+
+fn workloads(names: &[&str]) -> Vec<Arc<Workload>> {
+    names.iter().map(|name| Arc::clone(declared(name))).collect()
+}
+
+#[test]
+fn virtual_machine_measures_time_with_two_processors() {
+    let home = fresh("two-processors-home");
+    let lab = open(&home, Wanted::Vm(SHAPE));
+    assert_eq!(lab.machine().kind, MachineKind::Vm);
+    let build = same_build(&lab, &build("deb:6.12"));
+    let run = measured_run(&lab, &build, &workloads(&["getppid", "pipe-pingpong", "fault-anon"]), &|_| {}).unwrap();
+    for result in &run.results {
+        assert_eq!(result.outcome, Outcome::Completed, "{}", result.workload);
+        // Nanoseconds to milliseconds for each operation, in seconds.
+        assert!(result.samples.iter().all(|seconds| (1e-9..1e-2).contains(seconds)), "{result:?}");
+    }
+    assert!(run.environment.contains(&("processors".to_owned(), "2".to_owned())), "{:?}", run.environment);
+}
+
+#[test]
+fn dead_guest_boots_again_for_the_next_job() {
+    let home = fresh("dead-guest-home");
+    let lab = open(&home, Wanted::Vm(SHAPE));
+    let build = same_build(&lab, &build("deb:6.12"));
+    let expected = [
+        ("misbehave-panic", "panicked (workload)"),
+        ("misbehave-exit", "agent died: the workload left without a word (workload)"),
+        ("getppid", "completed"),
+    ];
+    let results = measure(&lab, &build, &expected.map(|(name, _)| misbehaving(name)));
+    let found = outcomes(&results);
+    assert_eq!(found, expected.map(|(_, outcome)| outcome.to_owned()), "{results:#?}");
+}
+
+#[test]
+fn this_host_measures_the_kernel_it_runs() {
+    let home = fresh("local-home");
+    let lab = open(&home, Wanted::Local);
+    let running = lab.build(&"running:".parse().unwrap(), &|_| {}).unwrap();
+    let results = measure(&lab, &running, &workloads(&["getppid", "fork-exit"]));
+    assert_eq!(outcomes(&results), ["completed", "completed"]);
+    let needy = measure(&lab, &running, &workloads(&["reclaim-file"]));
+    let Outcome::Unsupported(why) = &needy[0].outcome else { panic!("{:?}", needy[0].outcome) };
+    assert!(why.contains("exact or vm"), "{why}");
+}
+
+#[test]
+fn other_kernels_are_refused_with_a_hint() {
+    let home = fresh("refusing-home");
+    let refused = |wanted, name: &str| {
+        let lab = open(&home, wanted);
+        let error: LabError = lab.check(&name.parse().unwrap()).unwrap_err();
+        assert_eq!(error.guilt(), Guilt::User);
+        error.to_string()
+    };
+    insta::assert_snapshot!(refused(Wanted::Local, "deb:6.1"), @"");
+    insta::assert_snapshot!(refused(Wanted::Exact, "running:"), @"");
+}

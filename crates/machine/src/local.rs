@@ -1,0 +1,138 @@
+//! This host, with the kernel that it runs. Boots nothing: a replicate is the boot that the host is in, so all that is
+//! measured until the next reboot belongs to one replicate.
+//!
+//! The agent runs as an ordinary process of the caller, on one processor. What it may not do without privileges, the
+//! workloads say.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
+use process::{Program, ProgramError};
+use wire::{Frame, Job, Stream};
+
+use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
+use crate::exact::Settings;
+use crate::qemu::allowed_processors;
+use crate::vm::host_processor;
+use crate::{MachineError, hash, identify};
+
+/// The id of the present boot (drivers/char/random.c of the kernel).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// Digits of its hash that number the boot: few enough to read, enough to tell boots of one host apart.
+const DIGITS: usize = 6;
+
+/// This host.
+#[derive(Debug)]
+pub(crate) struct Local {
+    machine: Machine,
+    agent: PathBuf,
+    processor: usize,
+    job_s: u64,
+    guest_config: GuestConfig,
+}
+
+/// The kernel that it runs.
+#[derive(Debug)]
+struct Here {
+    local: Arc<Local>,
+}
+
+/// Returns a number of the boot that this host is in: the replicate of everything measured until the next one.
+#[must_use]
+pub fn this_boot() -> u64 {
+    let id = fs::read(BOOT_ID).unwrap_or_default();
+    u64::from_str_radix(&hash(&[&id])[..DIGITS], 16).unwrap_or(0)
+}
+
+impl Local {
+    /// Writes the agent where it can be executed.
+    pub(crate) fn open(settings: &Settings) -> Result<Self, MachineError> {
+        let agent = settings.scratch()?.join("agent");
+        fs::write(&agent, &settings.programs.agent)
+            .and_then(|()| fs::set_permissions(&agent, fs::Permissions::from_mode(0o700)))
+            .map_err(MachineError::io("write", &agent))?;
+        let processor = allowed_processors().into_iter().last().unwrap_or(0);
+        let machine = identity(&settings.programs.agent, processor)?;
+        let job_s = settings.limits.job_s;
+        Ok(Self { machine, agent, processor, job_s, guest_config: GuestConfig::PLAIN })
+    }
+}
+
+impl Backend for Local {
+    fn identity(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        MachineKind::Local.capabilities()
+    }
+
+    fn with_guest_config(
+        &self,
+        guest_config: &GuestConfig,
+        _: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>, MachineError> {
+        let Self { machine, agent, processor, job_s, .. } = self;
+        let (machine, agent, guest_config) = (machine.clone(), agent.clone(), guest_config.clone());
+        Ok(Arc::new(Self { machine, agent, processor: *processor, job_s: *job_s, guest_config }))
+    }
+
+    fn boot(self: Arc<Self>, _: &Guest<'_>, _: u64) -> Result<Boot, MachineError> {
+        Ok(Boot::Ready(Box::new(Here { local: self })))
+    }
+}
+
+impl Booted for Here {
+    fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
+        let bytes = job.encode()?;
+        if self.local.guest_config != GuestConfig::PLAIN {
+            // They would load modules or fill the memory of this host.
+            let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
+            let stream = Ok(Stream { frames: vec![Frame::Unsupported(why)] });
+            return Ok(JobEnd { stream, console: Vec::new(), counts: None, calls: None });
+        }
+        let processor = self.local.processor.to_string();
+        let words = ["--cpu-list", &processor].map(str::to_owned).map(Into::into);
+        let program = Program::new("taskset").args::<std::ffi::OsString>(words).args([self.local.agent.as_os_str()]);
+        let program = program.args(["job"]).without_variables().deadline_s(self.local.job_s);
+        let failed = |reason| Err(SubjectFailure { stage: Stage::Workload, reason, console_tail: String::new() });
+        let (stream, console) = match program.fed(|input| input.write_all(&bytes)) {
+            Ok((ended, _)) => match wire::decode(&ended.output, job.id) {
+                Ok(stream) => (Ok(stream), ended.said.into_bytes()),
+                Err(error) => {
+                    let agent = ended.text().lines().rfind(|line| line.starts_with("agent: ")).map(str::to_owned);
+                    let why = agent.unwrap_or_else(|| format!("{error}; {}", ended.reason()));
+                    (failed(FailureReason::AgentDied(model::plain(&why))), ended.said.into_bytes())
+                }
+            },
+            Err(ProgramError::Deadline { .. }) => (failed(FailureReason::Hung), Vec::new()),
+            Err(ProgramError::Io { source, .. }) => return Err(MachineError::io("run", &self.local.agent)(source)),
+            Err(ProgramError::Missing(_)) => {
+                let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
+                return Err(MachineError::io("run", Path::new("taskset"))(missing));
+            }
+        };
+        Ok(JobEnd { stream, console, counts: None, calls: None })
+    }
+}
+
+fn identity(agent: &[u8], processor: usize) -> Result<Machine, MachineError> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let memory = read("/proc/meminfo").lines().next().unwrap_or_default().replace("MemTotal:", "").trim().to_owned();
+    let (name, count) = (host_processor(), allowed_processors().len());
+    let product = format!("{} {}", read("/sys/class/dmi/id/sys_vendor"), read("/sys/class/dmi/id/product_name"));
+    let fingerprint = [
+        ("agent.processor", processor.to_string()),
+        ("agent.sha256", hash(&[agent])),
+        ("host.id", hash(&[read("/etc/machine-id").as_bytes()])),
+        ("host.memory", memory),
+        ("host.processor", name.clone()),
+        ("host.processors", count.to_string()),
+        ("host.product", product.trim().to_owned()),
+    ];
+    let fingerprint = fingerprint.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    identify(MachineKind::Local, format!("this host, {name}, agent on processor {processor}"), fingerprint)
+}
