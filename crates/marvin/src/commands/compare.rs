@@ -17,17 +17,30 @@ use crate::rows::Rows;
 pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Result<Exit> {
     let chosen = choose_workloads(arguments, &command.measure)?;
     let names = sides(command)?;
+    if command.write.mail && command.on.machines().len() > 1 {
+        let text = "a mail shows one machine: give --on one name, or --format markdown instead of --mail";
+        return Err(WrongInput(text.to_owned()).into());
+    }
     let answer = Answer::open(command.write.output.as_deref())?;
     let mut columns = Vec::new();
     for (machine, wanted) in command.on.machines() {
         columns.push((machine.word().to_owned(), compare_on(wanted, arguments, command, &chosen, &names)?));
     }
-    let [(_, comparison)] = &columns[..] else {
-        anyhow::bail!("several machines are not shown side by side yet");
+    if let [(_, comparison)] = &columns[..] {
+        write(comparison, &command.write, answer, arguments)?;
+        super::report::mention(arguments, comparison);
+        return Ok(comparison.conclusion().into());
+    }
+    let both = report::side_by_side(columns)?;
+    let document = || report::render::side_by_side::document(&both, &command.write.view());
+    let text = match command.write.format {
+        Format::Text => document().text(&answer.styles(arguments.color)),
+        Format::Markdown => document().markdown(),
+        Format::Html => document().html()?,
+        Format::Json => report::render::side_by_side::json(&both)?,
     };
-    write(comparison, &command.write, answer, arguments)?;
-    super::report::mention(arguments, comparison);
-    Ok(comparison.conclusion().into())
+    answer.write(&text)?;
+    Ok(both.conclusion().into())
 }
 
 /// Measures and compares on one machine.
