@@ -17,7 +17,7 @@ const NOTES: &str = "sys/kernel/notes";
 pub(crate) fn running(root: &Path) -> Result<Build, KernelError> {
     let path = root.join(VERSION);
     let version = fs::read(&path).map_err(KernelError::at(&path))?;
-    // Kernels without the file, and sandboxes without sysfs, are told apart by their version alone.
+    // Without the file or without sysfs, the version alone distinguishes kernels.
     let notes = fs::read(root.join(NOTES)).unwrap_or_default();
     let parts = [&b"running\n"[..], &version, &notes].concat();
     let digest: String = Sha256::digest(parts).iter().map(|byte| format!("{byte:02x}")).collect();

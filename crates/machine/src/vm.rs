@@ -66,6 +66,9 @@ struct Start {
     running: Mutex<Option<Running>>,
 }
 
+/// How a boot ended that brought no guest, and its console.
+type DeadBoot = (Ended, Vec<u8>);
+
 /// A guest that waits for jobs.
 #[derive(Debug)]
 struct Running {
@@ -89,7 +92,7 @@ impl Vm {
     }
 
     /// Boots a guest until it waits for jobs.
-    fn start(&self, kernel: &Path, initrd: &Path) -> Result<Result<Running, (Ended, Vec<u8>)>, MachineError> {
+    fn start(&self, kernel: &Path, initrd: &Path) -> Result<Result<Running, DeadBoot>, MachineError> {
         let scratch = Scratch::new(&self.scratch)?;
         scratch.link("kernel", kernel)?;
         scratch.link("initrd", initrd)?;
@@ -169,7 +172,7 @@ impl Backend for Vm {
 
 impl Start {
     /// Returns the guest for the next job; boots it again if the last one died.
-    fn guest(&self) -> Result<Result<MutexGuard<'_, Option<Running>>, (Ended, Vec<u8>)>, MachineError> {
+    fn guest(&self) -> Result<Result<MutexGuard<'_, Option<Running>>, DeadBoot>, MachineError> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if running.is_none() {
             match self.vm.start(&self.kernel, &self.initrd)? {

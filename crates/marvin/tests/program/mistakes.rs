@@ -56,6 +56,28 @@ fn unknown_workloads_and_flags_fail_clearly() {
 }
 
 #[test]
+fn unfit_machines_fail_clearly() {
+    let home = fresh("unfit-home");
+    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--on", "moon"]));
+    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--on", "exact,vm", "--mail"]));
+    insta::assert_snapshot!(output_of(&home, &["run", "deb:6.12", "--on", "local", "-q"]));
+    insta::assert_snapshot!(output_of(&home, &["run", "running:", "-q"]));
+    insta::assert_snapshot!(output_of(&home, &["kernels", "running:"]));
+}
+
+#[test]
+fn this_host_measures_its_own_kernel() {
+    let home = fresh("own-kernel-home");
+    let run = ["run", "running:", "--on", "local", "--workload", "getppid,fork-exit", "-q"];
+    let said = output_of(&home, &run);
+    assert!(said.starts_with("exit 0") && said.contains("2 of 2 workloads completed"), "{said}");
+    assert!(said.contains("Machine: local; this host") && said.contains("iterations: x operations"), "{said}");
+    // The same boot is the same replicate.
+    assert_eq!(output_of(&home, &run).lines().nth(1), said.lines().nth(1));
+    assert_eq!(output_of(&home, &["runs"]).matches("run_").count(), 1);
+}
+
+#[test]
 fn misleading_words_get_their_own_error() {
     let home = fresh("misled-home");
     std::fs::create_dir_all(&home).unwrap();
