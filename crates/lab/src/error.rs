@@ -66,7 +66,7 @@ pub enum LabError {
         file: std::path::PathBuf,
     },
     /// The machine cannot run this kernel.
-    #[error("{machine} cannot measure {kernel}: {}", if *boots { "it boots builds, and this kernel has no image; measure it with --on local" } else { "it measures only the kernel that it runs, whose name is running:" })]
+    #[error("{machine} cannot measure `{kernel}`; {}", if *boots { "it boots builds, and this kernel has no image: measure it with --on local" } else { "it measures only the kernel that it runs, whose name is `running:`" })]
     OtherKernel {
         /// The machine's kind.
         machine: model::MachineKind,

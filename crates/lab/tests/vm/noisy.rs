@@ -73,6 +73,6 @@ fn other_kernels_are_refused_with_a_hint() {
         assert_eq!(error.guilt(), Guilt::User);
         error.to_string()
     };
-    insta::assert_snapshot!(refused(Wanted::Local, "deb:6.1"), @"");
-    insta::assert_snapshot!(refused(Wanted::Exact, "running:"), @"");
+    insta::assert_snapshot!(refused(Wanted::Local, "deb:6.1"), @"local cannot measure `deb:6.1`; it measures only the kernel that it runs, whose name is `running:`");
+    insta::assert_snapshot!(refused(Wanted::Exact, "running:"), @"exact cannot measure `running:`; it boots builds, and this kernel has no image: measure it with --on local");
 }
