@@ -418,7 +418,8 @@ impl Shared<'_> {
         let bench = self.bench;
         let ask = || bench.symbols.of(on);
         let (known, is_new) = with_retries(&|error| self.retrying(error), ask)?;
-        if let (Err(why), true) = (known.as_ref(), is_new) {
+        // A kind of machine that never counts has nothing to report.
+        if let (Err(why), true, true) = (known.as_ref(), is_new, on.machine.identity().capabilities().counts) {
             let version = on.build.version.clone();
             (bench.notify)(Event::NoProfile { version, workload: None, why: why.clone() });
         }

@@ -7,6 +7,7 @@ mod sources;
 mod standing;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -354,6 +355,14 @@ pub(crate) struct Compare {
     /// Use one seed: fast, but does not show what depends on layout or timing
     #[arg(long, conflicts_with = "seeds")]
     pub(crate) quick: bool,
+
+    /// Boot on until no row is unclear, at most --boots times; looking after each boot raises no more false alarms
+    #[arg(long)]
+    pub(crate) until_clear: bool,
+
+    /// With --until-clear, begin no boot after this time: 2h, 30m, 90s
+    #[arg(long, value_name = "TIME", value_parser = machines::time, requires = "until_clear")]
+    pub(crate) budget: Option<Duration>,
 
     /// List below the table the functions that each difference comes from; `marvin profile` shows more
     #[arg(long)]

@@ -45,7 +45,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     let mut rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
     join_valueless(&mut rows);
     if sides.iter().any(|side| !side.machine.capabilities().deterministic) {
-        noisy::rate(&mut rows, &question.scatters);
+        noisy::rate(&mut rows, question);
     }
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     noisy::means(&mut others, &rows);

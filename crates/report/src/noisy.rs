@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use model::Direction;
-use stats::{Better, History, Rating, Scores, Spread};
+use stats::{Better, History, Rating, Scores, Sequential, Spread};
 
 use crate::answer::common;
 use crate::comparison::{Against, Measured, Rated, Row};
 use crate::pairing::SideComparison;
+use crate::question::Question;
 
 /// False discovery rate on noisy machines.
 pub const Q_MAX: f64 = 0.05;
@@ -24,11 +25,12 @@ struct RatedCell {
 /// Adds ratings to rows, instead of differences seed by seed. A cell with a side without any value keeps its reason.
 ///
 /// The rows of one test on one kernel are a family, and all families one question (`stats::families`).
-pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
+pub(crate) fn rate(rows: &mut [Row], question: &Question) {
+    let plan = question.looks_max.map(Sequential::new);
     let mut all: Vec<RatedCell> = Vec::new();
     for (place, row) in rows.iter_mut().enumerate() {
         let direction = row.workload.metric.direction;
-        let history = scatters.get(&*row.workload.name).copied().unwrap_or_default();
+        let history = question.scatters.get(&*row.workload.name).copied().unwrap_or_default();
         let base = values(&row.base);
         row.base.noise = stats::noise_profile(&base);
         let base_scores = scores(&base, direction);
@@ -46,7 +48,11 @@ pub(crate) fn rate(rows: &mut [Row], scatters: &BTreeMap<String, History>) {
             }
             match (&base_scores, new_scores) {
                 (Ok(base), Ok(new)) => {
-                    let rating = stats::rate(base, &new, &history, row.margin_percent / 100.0);
+                    let margin = row.margin_percent / 100.0;
+                    let rating = match &plan {
+                        Some(plan) => plan.look(base, &new, margin).rating,
+                        None => stats::rate(base, &new, &history, margin),
+                    };
                     all.push(RatedCell { row: place, kernel, sides: (base.clone(), new), rating });
                 }
                 (Err(why), _) => cell.compared = SideComparison::nothing(why),
@@ -153,6 +159,7 @@ mod tests {
 
     use crate::comparison::Comparison;
     use crate::difference::difference_percent;
+    use crate::fixtures::on_noisy_looked;
     use crate::fixtures::{Ending, Subject, build, machine, question};
 
     /// Compares two kernels by runs of other suites, each run with these values.
@@ -234,5 +241,23 @@ mod tests {
     fn zero_has_no_ratio_and_says_so() {
         let Verdict::Unclear(why) = verdict(&[&[0.0], &[0.0]], &[&[1.0], &[1.0]]) else { panic!("a verdict") };
         assert_eq!(why.to_string(), "no value: run 0 has a value that is not above zero: no ratio exists");
+    }
+
+    #[test]
+    fn looks_decide_later_and_with_wider_intervals() {
+        let decided = |comparison: &Comparison| {
+            let verdicts = comparison.rows.iter().map(|row| &row.cells[0].compared.verdict);
+            verdicts.filter(|verdict| !matches!(verdict, Verdict::Unclear(_))).count()
+        };
+        let width = |comparison: &Comparison| {
+            let ends = comparison.rows[0].cells[0].rated.as_ref().and_then(|rated| rated.rating.interval()).unwrap();
+            ends.high - ends.low
+        };
+        let once = on_noisy_looked(3, 1.0, None);
+        let early = on_noisy_looked(3, 1.0, Some(30));
+        assert!(decided(&early) < decided(&once), "{} of {}", decided(&early), decided(&once));
+        assert!(width(&early) > width(&once));
+        // The last look has most of the chance.
+        assert!(decided(&on_noisy_looked(30, 1.0, Some(30))) > decided(&early));
     }
 }

@@ -44,6 +44,8 @@ pub struct Question {
     pub machines: Machines,
     /// The noise between runs of other kernels on these machines, by workload, if they are noisy: it rates single runs.
     pub scatters: BTreeMap<String, stats::History>,
+    /// The boots of each side up to which noisy rows are looked at after each boot; `None` if they are rated once.
+    pub looks_max: Option<usize>,
     /// The command that reproduces the comparison.
     pub command: String,
     /// When it was asked, in seconds since 1970-01-01 UTC.

@@ -48,6 +48,7 @@ pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: 
         margin_percent: None,
         machines: Machines::Equal,
         scatters: BTreeMap::new(),
+        looks_max: None,
         command,
         created_unix: None,
     })

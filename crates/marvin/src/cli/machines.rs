@@ -1,5 +1,7 @@
 //! Options that choose the machines of a measurement.
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 use machine::{VmShape, Wanted};
 
@@ -7,6 +9,10 @@ use super::whole;
 
 /// The memory of a virtual machine (MiB), unless its workloads need more.
 const MEMORY_MIB: u32 = 1024;
+/// Boots of each kernel.
+const BOOTS: u64 = 5;
+/// Most boots of each kernel with `--until-clear`.
+const BOOTS_AT_MOST: u64 = 30;
 /// Most processors that a virtual machine has by default.
 const CPUS: usize = 4;
 
@@ -28,9 +34,10 @@ pub(crate) struct On {
     #[arg(long, value_name = "MACHINES", value_enum, value_delimiter = ',', default_value = "exact")]
     pub(crate) on: Vec<MachineName>,
 
-    /// Number of boots of each kernel on machines that measure time
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
-    pub(crate) boots: u64,
+    /// Number of boots of each kernel on machines that measure time; at most, with --until-clear [default: 5; 30 with
+    /// --until-clear]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 100))]
+    pub(crate) boots: Option<u64>,
 
     /// Processors of the virtual machine [default: those of this host, at most 4]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 64))]
@@ -38,6 +45,16 @@ pub(crate) struct On {
 }
 
 impl On {
+    /// Returns the number of boots.
+    pub(crate) fn boots(&self) -> u64 {
+        self.boots.unwrap_or(BOOTS)
+    }
+
+    /// Returns the most boots with `--until-clear`.
+    pub(crate) fn boots_at_most(&self) -> u64 {
+        self.boots.unwrap_or(BOOTS_AT_MOST)
+    }
+
     /// Returns the machines to open, each once, with their names.
     pub(crate) fn machines(&self) -> Vec<(MachineName, Wanted)> {
         let mut names: Vec<MachineName> = Vec::new();
@@ -55,13 +72,14 @@ impl On {
     }
 
     /// Returns these options as words, without those that have no effect.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub(crate) fn words(&self, until_clear: bool) -> Vec<String> {
         if self.on == [MachineName::Exact] {
             return Vec::new();
         }
         let names: Vec<&str> = self.machines().iter().map(|(name, _)| name.word()).collect();
         let mut words = vec!["--on".to_owned(), names.join(",")];
-        words.extend(["--boots".to_owned(), self.boots.to_string()]);
+        let boots = if until_clear { self.boots_at_most() } else { self.boots() };
+        words.extend(["--boots".to_owned(), boots.to_string()]);
         for (_, wanted) in self.machines() {
             if let Wanted::Vm(VmShape { cpus, .. }) = wanted {
                 words.extend(["--cpus".to_owned(), cpus.to_string()]);
@@ -83,6 +101,20 @@ impl On {
     }
 }
 
+/// Parses a time such as `2h`, `30m` or `90s`.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    let expected = || format!("`{text}` is no time: expected a number with its unit, such as 2h, 30m or 90s");
+    let (at, unit) = text.char_indices().last().ok_or_else(expected)?;
+    let seconds = match unit {
+        'h' => 3600,
+        'm' => 60,
+        's' => 1,
+        _ => return Err(expected()),
+    };
+    let number: u64 = text[..at].parse().map_err(|_| expected())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
+}
+
 impl MachineName {
     /// Returns the name as users type it.
     pub(crate) const fn word(self) -> &'static str {
@@ -90,6 +122,22 @@ impl MachineName {
             Self::Exact => "exact",
             Self::Vm => "vm",
             Self::Local => "local",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::time;
+
+    #[test]
+    fn times_have_a_number_and_a_unit() {
+        assert_eq!(time("2h"), Ok(Duration::from_secs(7200)));
+        assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
+        for wrong in ["", "h", "2", "2 h", "-1m", "99999999999999999999h", "9999999999999999h", "2д"] {
+            assert!(time(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,13 +1,16 @@
 //! `marvin compare`: compares kernels with a baseline.
 
+use std::sync::Arc;
+
 use lab::{Event, Lab, Measurement, Plan, Reuse};
 use machine::Wanted;
-use model::{Build, KernelName, Observation, Run};
+use model::{Build, KernelName, Machine, Observation, Run, Workload};
 use report::monitors::{Monitored, Watched, heads};
 use report::{Comparison, Machines, Question, Side};
 
 use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_on, plan, prepare, replicates};
 use super::tree::around;
+use super::until_clear::{Limits, until_clear};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
 use crate::exit::{Exit, WrongInput};
@@ -19,6 +22,10 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let names = sides(command)?;
     if command.write.mail && command.on.machines().len() > 1 {
         let text = "a mail shows one machine: give --on one name, or --format markdown instead of --mail";
+        return Err(WrongInput(text.to_owned()).into());
+    }
+    if command.until_clear && command.on.machines().iter().all(|(_, wanted)| *wanted == Wanted::Exact) {
+        let text = "--until-clear needs a machine that measures time, such as --on vm: the exact one repeats itself";
         return Err(WrongInput(text.to_owned()).into());
     }
     let answer = Answer::open(command.write.output.as_deref())?;
@@ -51,49 +58,96 @@ fn compare_on(
     chosen: &Chosen,
     names: &[KernelName],
 ) -> anyhow::Result<Comparison> {
-    let (measure, Chosen { suite, workloads, tools }) = (&command.measure, chosen);
-    let lab = open_on(wanted, arguments, measure, tools.clone())?;
+    let lab = open_on(wanted, arguments, &command.measure, chosen.tools.clone())?;
     let progress = Progress::new(arguments.quiet);
     let builds = builds(&lab, names, &progress)?;
+    prepare(&lab, &chosen.workloads, &progress)?;
+    let machines = lab.machines(&chosen.workloads)?;
+    let on = OnMachine { lab, progress, builds, machines, command, chosen };
+    if command.until_clear && !on.lab.machine().capabilities().deterministic {
+        return on.compare_until_clear();
+    }
     let seeds = if command.quick { 1 } else { command.seeds };
-    let seeds = replicates(lab.machine(), seeds, command.on.boots);
-    prepare(&lab, workloads, &progress)?;
-    let plan = plan(measure, &builds, suite, workloads, &seeds);
-    let rows = Rows::new(&builds, workloads, seeds[0]);
-    let runs = execute_plan(&lab, plan, &|event| {
-        progress.event(&event);
-        rows.whole(&event).iter().for_each(|row| progress.say(row));
-    })?;
-    progress.end();
-    let machines = lab.machines(workloads)?;
-    let sides: Vec<Side<'_>> = builds
-        .iter()
-        .zip(&runs)
-        .map(|(build, runs)| Side {
-            build,
-            machine: &machines[0],
-            also: machines[1..].iter().collect(),
-            runs: runs.iter().collect(),
-        })
-        .collect();
-    let question = Question {
-        scatters: std::collections::BTreeMap::new(),
-        suite: suite.name.to_owned(),
-        workloads: workloads.clone(),
-        seeds,
-        margin_percent: command.write.margin,
-        machines: Machines::Equal,
-        command: reproducer(command, &builds),
-        created_unix: Some(now()),
-    };
-    let mut comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    let seeds = replicates(on.lab.machine(), seeds, command.on.boots());
+    let runs = on.measure(&chosen.workloads, &seeds)?;
+    let question = on.question(seeds, None);
+    let mut comparison = on.compare(&runs, &question)?;
     if command.profile {
-        comparison.origins = origins(&lab, &runs, &comparison)?;
+        comparison.origins = origins(&on.lab, &runs, &comparison)?;
     }
     if command.write.monitors {
-        comparison.monitors = observe_sides(&lab, &builds, &runs, &question, command.interval, &progress)?;
+        comparison.monitors = observe_sides(&on, &runs, &question)?;
     }
     Ok(comparison)
+}
+
+/// A lab on one machine, with what to compare there.
+struct OnMachine<'a> {
+    lab: Lab,
+    progress: Progress,
+    builds: Vec<Build>,
+    /// One for each guest config.
+    machines: Vec<Machine>,
+    command: &'a Compare,
+    chosen: &'a Chosen,
+}
+
+impl OnMachine<'_> {
+    /// Measures what is missing of these workloads, and returns the runs of each side.
+    fn measure(&self, workloads: &[Arc<Workload>], seeds: &[u64]) -> anyhow::Result<Vec<Vec<Run>>> {
+        let plan = plan(&self.command.measure, &self.builds, &self.chosen.suite, workloads, seeds);
+        let rows = Rows::new(&self.builds, workloads, seeds[0]);
+        let runs = execute_plan(&self.lab, plan, &|event| {
+            self.progress.event(&event);
+            rows.whole(&event).iter().for_each(|row| self.progress.say(row));
+        })?;
+        self.progress.end();
+        Ok(runs)
+    }
+
+    fn question(&self, seeds: Vec<u64>, looks_max: Option<usize>) -> Question {
+        Question {
+            scatters: std::collections::BTreeMap::new(),
+            looks_max,
+            suite: self.chosen.suite.name.to_owned(),
+            workloads: self.chosen.workloads.clone(),
+            seeds,
+            margin_percent: self.command.write.margin,
+            machines: Machines::Equal,
+            command: reproducer(self.command, &self.builds),
+            created_unix: Some(now()),
+        }
+    }
+
+    fn compare(&self, runs: &[Vec<Run>], question: &Question) -> anyhow::Result<Comparison> {
+        let sides = self.builds.iter().zip(runs).map(|(build, runs)| side(build, runs, &self.machines));
+        let sides: Vec<Side<'_>> = sides.collect();
+        Ok(report::compare(&sides[0], &sides[1..], question)?)
+    }
+
+    fn compare_until_clear(&self) -> anyhow::Result<Comparison> {
+        let limits = Limits::begin(self.command.on.boots_at_most(), self.command.budget);
+        let looks_max = usize::try_from(limits.boots).ok();
+        let mut all = vec![Vec::new(); self.builds.len()];
+        let measure = |open: &[Arc<Workload>], boots: u64| {
+            let seeds: Vec<u64> = (1..=boots).collect();
+            for (kept, runs) in all.iter_mut().zip(self.measure(open, &seeds)?) {
+                // What was decided earlier is in the run as it was read first.
+                let is_new = |kept: &[Run], run: &Run| kept.iter().all(|known| known.id != run.id);
+                runs.into_iter().for_each(|run| {
+                    if is_new(kept, &run) {
+                        kept.push(run)
+                    }
+                });
+            }
+            self.compare(&all, &self.question(seeds, looks_max))
+        };
+        until_clear(&self.chosen.workloads, limits, measure, |line| self.progress.say(line))
+    }
+}
+
+fn side<'a>(build: &'a Build, runs: &'a [Run], machines: &'a [Machine]) -> Side<'a> {
+    Side { build, machine: &machines[0], also: machines[1..].iter().collect(), runs: runs.iter().collect() }
 }
 
 /// Returns the names of the sides, baseline first. A range means two names.
@@ -117,14 +171,9 @@ fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
 }
 
 /// Returns the kernels' counters during each workload with the first seed. The copies are stored with the runs.
-fn observe_sides(
-    lab: &Lab,
-    builds: &[Build],
-    runs: &[Vec<Run>],
-    question: &Question,
-    interval_ms: u64,
-    progress: &Progress,
-) -> anyhow::Result<Vec<Monitored>> {
+fn observe_sides(on: &OnMachine<'_>, runs: &[Vec<Run>], question: &Question) -> anyhow::Result<Vec<Monitored>> {
+    let OnMachine { lab, builds, progress, .. } = on;
+    let interval_ms = on.command.interval;
     let heads = heads(&builds.iter().map(|build| (build, lab.machine())).collect::<Vec<_>>());
     let seed = question.seeds.first().copied().unwrap_or(1);
     progress.again("watching", question.workloads.len() * builds.len());
@@ -234,7 +283,10 @@ fn reproducer(command: &Compare, builds: &[Build]) -> String {
     for manifest in &command.measure.manifest {
         words.extend(["--manifest".into(), manifest.display().to_string()]);
     }
-    words.extend(command.on.words());
+    words.extend(command.on.words(command.until_clear));
+    if command.until_clear {
+        words.push("--until-clear".into());
+    }
     let exact = command.on.has_exact();
     if command.quick {
         words.push("--quick".into());

@@ -29,6 +29,7 @@ mod show;
 mod stored;
 mod tools;
 mod tree;
+mod until_clear;
 mod watch;
 mod work;
 

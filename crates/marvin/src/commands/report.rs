@@ -57,6 +57,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         seeds: Vec::new(),
         margin_percent: command.write.margin,
         scatters: if is_imported { scatters(arguments, &groups)? } else { BTreeMap::new() },
+        looks_max: None,
         machines: if command.mixed_machines { Machines::Mixed } else { Machines::Equal },
         command: reproducer(command, &words),
         created_unix: Some(now()),

@@ -38,7 +38,7 @@ fn run_on(
     let progress = Progress::new(arguments.quiet);
     let builds = builds(&lab, std::slice::from_ref(name), &progress)?;
     let [build] = &builds[..] else { unreachable!("one name gives one build") };
-    let seeds = replicates(lab.machine(), command.seeds, command.on.boots);
+    let seeds = replicates(lab.machine(), command.seeds, command.on.boots());
     let plan = plan(measure, &builds, suite, workloads, &seeds);
     prepare(&lab, workloads, &progress)?;
     let machines = lab.machines(workloads)?;

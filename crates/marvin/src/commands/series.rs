@@ -112,6 +112,7 @@ fn fill(
     let machines = lab.machines(workloads)?;
     let question = Question {
         scatters: std::collections::BTreeMap::new(),
+        looks_max: None,
         suite: suite.name.to_owned(),
         workloads: workloads.to_vec(),
         seeds,

@@ -63,6 +63,9 @@ fn unfit_machines_fail_clearly() {
     insta::assert_snapshot!(output_of(&home, &["run", "deb:6.12", "--on", "local", "-q"]));
     insta::assert_snapshot!(output_of(&home, &["run", "running:", "-q"]));
     insta::assert_snapshot!(output_of(&home, &["kernels", "running:"]));
+    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--until-clear"]));
+    let budget = ["compare", "deb:6.1", "deb:6.12", "--on", "vm", "--until-clear", "--budget", "2"];
+    insta::assert_snapshot!(output_of(&home, &budget));
 }
 
 #[test]
