@@ -140,7 +140,7 @@ impl Measured {
         }
         let quantity = &workload.metric.quantity;
         if workload.row_of.is_none() {
-            let samples = whole.samples.iter().map(|ticks| of_operation(self.clock, quantity, *ticks)).collect();
+            let samples = whole.samples.iter().map(|ticks| of_operation(quantity, *ticks)).collect();
             // Only costs are counted; other quantities use the clock.
             let counted = if *quantity == Quantity::Cost { whole.counted } else { Vec::new() };
             return WorkloadResult { samples, counted, ..whole };
@@ -160,13 +160,12 @@ impl Measured {
     }
 }
 
-/// Returns the metric's value of an operation that takes `ticks`: nanoseconds of guest time, and instructions too if
-/// the clock counts them.
-fn of_operation(clock: Clock, quantity: &Quantity, ticks: f64) -> f64 {
+/// Returns the metric's value of an operation that takes `ticks`: nanoseconds, and instructions too if the clock counts
+/// them.
+fn of_operation(quantity: &Quantity, ticks: f64) -> f64 {
     match quantity {
         Quantity::Rate => NS_PER_S / ticks.max(f64::MIN_POSITIVE),
         Quantity::Duration => ticks / NS_PER_S,
-        Quantity::Cost | Quantity::Time if clock == Clock::Seconds => ticks / NS_PER_S,
         Quantity::Cost | Quantity::Time | Quantity::Count | Quantity::Percent | Quantity::Of(_) => ticks,
     }
 }

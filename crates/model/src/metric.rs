@@ -31,8 +31,8 @@ pub enum Unit {
     InstructionsPerOperation,
     /// Guest nanoseconds per operation, by the guest's clock, including time in which other processes ran.
     GuestTimePerOperation,
-    /// Seconds per operation.
-    SecondsPerOperation,
+    /// Nanoseconds per operation, by a clock of real time.
+    NanosecondsPerOperation,
     /// Operations per second of guest time.
     OperationsPerSecond,
     /// Seconds of guest time.
@@ -52,7 +52,7 @@ impl Unit {
         Cow::Borrowed(match self {
             Self::InstructionsPerOperation => "instructions/op",
             Self::GuestTimePerOperation => "guest ns/op",
-            Self::SecondsPerOperation => "seconds/op",
+            Self::NanosecondsPerOperation => "ns/op",
             Self::OperationsPerSecond => "ops/second",
             Self::Seconds => "seconds",
             Self::Count => "number",
@@ -114,7 +114,7 @@ impl Metric {
     pub fn unit(&self, clock: Clock) -> Unit {
         match (clock, &self.quantity) {
             (Clock::Instructions, Quantity::Cost | Quantity::Time) => Unit::InstructionsPerOperation,
-            (Clock::Seconds, Quantity::Cost | Quantity::Time) => Unit::SecondsPerOperation,
+            (Clock::Seconds, Quantity::Cost | Quantity::Time) => Unit::NanosecondsPerOperation,
             (_, Quantity::Rate) => Unit::OperationsPerSecond,
             (_, Quantity::Duration) => Unit::Seconds,
             (_, Quantity::Count) => Unit::Count,

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn direction_of_imported_metric_is_asked_for() {
-        let seconds = |direction| declared("seconds/op", direction);
+        let seconds = |direction| declared("ns/op", direction);
         let (lower, higher) = (Some(Direction::LowerIsBetter), Some(Direction::HigherIsBetter));
         assert_eq!(check_units("imported", [seconds(higher), seconds(None)]), Ok(()));
         assert!(check_units("imported", [seconds(higher), seconds(lower)]).is_err());

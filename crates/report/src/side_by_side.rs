@@ -235,7 +235,7 @@ impl SideBySide {
 fn measure(row: &Row, clock: Clock) -> Measure {
     match row.unit {
         Unit::InstructionsPerOperation | Unit::GuestTimePerOperation => Measure::Work,
-        Unit::SecondsPerOperation => Measure::Time,
+        Unit::NanosecondsPerOperation => Measure::Time,
         Unit::OperationsPerSecond | Unit::Seconds => match clock {
             Clock::Instructions => Measure::Work,
             Clock::Seconds => Measure::Time,

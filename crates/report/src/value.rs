@@ -202,6 +202,6 @@ mod tests {
         let unit = |scale: Scale, clock| scale.unit(&Metric::COST, clock);
         assert_eq!(unit(Scale::Counted, Clock::Instructions), Unit::InstructionsPerOperation);
         assert_eq!(unit(Scale::Reported, Clock::Instructions).name(), "guest ns/op");
-        assert_eq!(unit(Scale::Reported, Clock::Seconds), Unit::SecondsPerOperation);
+        assert_eq!(unit(Scale::Reported, Clock::Seconds), Unit::NanosecondsPerOperation);
     }
 }
