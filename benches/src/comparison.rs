@@ -93,6 +93,7 @@ fn round(
 fn question(workloads: &[Arc<Workload>]) -> Question {
     Question {
         scatters: std::collections::BTreeMap::new(),
+        looks_max: None,
         suite: MICRO.name.to_owned(),
         workloads: workloads.to_vec(),
         seeds: vec![1],

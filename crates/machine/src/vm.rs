@@ -215,10 +215,11 @@ impl Running {
         let line = self.scratch.path(JOBS);
         self.jobs.write_all(job).map_err(MachineError::io("write", &line))?;
         let (mut sent, mut part) = (Vec::new(), vec![0; 1 << 16]);
-        for _ in 0..limits.job_s * LOOKS_PER_S / 2 {
+        // Only waits count: the line brings some bytes at a time. QEMU itself ends after a day.
+        let mut waits = 0;
+        while waits < limits.job_s * LOOKS_PER_S / 2 {
             match self.jobs.read(&mut part) {
-                Ok(0) => {}
-                Ok(count) => {
+                Ok(count @ 1..) => {
                     sent.extend_from_slice(&part[..count]);
                     if part[..count].contains(&JOB_END) {
                         return Ok((sent, None));
@@ -228,10 +229,12 @@ impl Running {
                     }
                     continue;
                 }
+                Ok(0) => {}
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
                 Err(error) => return Err(MachineError::io("read", &line)(error)),
             }
+            waits += 1;
             if let Some(ended) = self.process.poll(limits.console_bytes)? {
                 return Ok((sent, Some(ended)));
             }

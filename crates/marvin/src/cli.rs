@@ -222,7 +222,7 @@ pub(crate) struct Measure {
     #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
     pub(crate) suite: String,
 
-    /// Run only these workloads or groups, separated by commas: fault,fork,getppid; external tools and their workloads are
+    /// Run only these workloads or groups, separated by commas: fault,fork,syscall; external tools and their workloads are
     /// tool:sysbench, tool:sysbench-cpu
     #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
     pub(crate) workload: Vec<String>,

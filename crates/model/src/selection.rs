@@ -113,14 +113,21 @@ pub(crate) fn group_of_name(name: &str) -> &str {
     name.split('-').next().unwrap_or(name)
 }
 
+/// A group whose members' names do not begin with it.
+const SYSCALL: (&str, [&str; 2]) = ("syscall", ["getppid", "signal"]);
+
 /// Returns the workloads of a suite that the words name, in the suite's order; without words, all.
 ///
-/// A word is a workload's name or a group: `fault` stands for `fault-anon`, `fault-file-private` and so on.
+/// A word is a workload's name or a group: `fault` stands for `fault-anon`, `fault-file-private` and so on, and
+/// `syscall` for those of system calls alone.
 ///
 /// # Errors
 /// If there is no such workload or group, or the words are empty.
 pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, SelectionError> {
-    let meant = |workload: &Workload, word: &str| workload.name == word || group_of(workload) == word;
+    let is_syscall = |workload: &Workload| SYSCALL.1.contains(&&*workload.name);
+    let meant = |workload: &Workload, word: &str| {
+        workload.name == word || group_of(workload) == word || (word == SYSCALL.0 && is_syscall(workload))
+    };
     if let Some(word) = words.iter().find(|word| !suite.workloads.iter().any(|w| meant(w, word))) {
         return Err(if word.is_empty() {
             SelectionError::Nothing
@@ -150,6 +157,7 @@ mod tests {
         let faults = names(&["fault"]);
         assert!(faults.len() > 1 && faults.iter().all(|name| name.starts_with("fault-")));
         assert_eq!(names(&["getppid", "getppid"]), ["getppid"]);
+        assert_eq!(names(&["syscall"]), ["getppid", "signal"]);
     }
 
     #[test]

@@ -31,8 +31,8 @@ fn virtual_machine_measures_time_with_two_processors() {
     let run = measured_run(&lab, &build, &workloads(&["getppid", "pipe-pingpong", "fault-anon"]), &|_| {}).unwrap();
     for result in &run.results {
         assert_eq!(result.outcome, Outcome::Completed, "{}", result.workload);
-        // Nanoseconds to milliseconds for each operation, in seconds.
-        assert!(result.samples.iter().all(|seconds| (1e-9..1e-2).contains(seconds)), "{result:?}");
+        // From a nanosecond to ten milliseconds for each operation.
+        assert!(result.samples.iter().all(|ns| (1.0..1e7).contains(ns)), "{result:?}");
     }
     assert!(run.environment.contains(&("processors".to_owned(), "2".to_owned())), "{:?}", run.environment);
 }
