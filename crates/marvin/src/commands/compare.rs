@@ -136,7 +136,7 @@ impl OnMachine<'_> {
                 let is_new = |kept: &[Run], run: &Run| kept.iter().all(|known| known.id != run.id);
                 runs.into_iter().for_each(|run| {
                     if is_new(kept, &run) {
-                        kept.push(run)
+                        kept.push(run);
                     }
                 });
             }
