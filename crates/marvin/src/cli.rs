@@ -32,6 +32,7 @@ const KERNELS: &str = "Kernel names:
   patch:FILE@REVISION          patch on top of a commit, or of HEAD without @REVISION; Marvin builds it
   tree:FOLDER                  source directory with uncommitted changes; Marvin builds it
   deb-src:6.12                 Debian source package; Marvin builds it
+  running:                     the kernel that this host runs; only with --on local
   HEAD~1                       inside a kernel tree: git:HEAD~1 of that tree
   vmlinux.old                  existing file: path:vmlinux.old
 
