@@ -1,7 +1,8 @@
 //! Machines: they boot a build and execute its jobs.
 //!
 //! `backend.rs` is the interface of every machine. The first machine is the exact one (`exact/`), QEMU with instruction
-//! counting and no outside input; the second is scripted, for tests (`fake.rs`). `qemu/` controls QEMU itself. `ingest`
+//! counting and no outside input; `vm` is QEMU with several processors and real time, `local` this host, and `fake` follows
+//! a script, for tests. `qemu/` controls QEMU itself. `ingest`
 //! and `report` interpret results; `lab` decides which jobs run in which order.
 
 mod backend;
@@ -10,10 +11,12 @@ mod error;
 mod exact;
 #[cfg(feature = "fake")]
 mod fake;
+mod host;
 mod initrd;
 mod initrds;
 mod local;
 pub mod qemu;
+mod settings;
 mod vm;
 
 use std::sync::Arc;
@@ -24,11 +27,12 @@ use sha2::{Digest, Sha256};
 pub use backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
 pub use console::{readable_tail, reason_in};
 pub use error::MachineError;
-pub use exact::{Limits, Settings, SnapshotUse, free_mib, hash_memory};
+pub use exact::hash_memory;
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
 pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use local::this_boot;
+pub use settings::{Limits, Settings, SnapshotUse, free_mib};
 pub use vm::VmShape;
 
 /// A kind of machine that can be opened, with what it needs to know.

@@ -14,9 +14,8 @@ use process::{Program, ProgramError};
 use wire::{Frame, Job, Stream};
 
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
-use crate::exact::Settings;
-use crate::qemu::allowed_processors;
-use crate::vm::host_processor;
+use crate::host::{allowed_processors, processor_name};
+use crate::settings::Settings;
 use crate::{MachineError, hash, identify};
 
 /// The id of the present boot (drivers/char/random.c of the kernel).
@@ -122,7 +121,7 @@ impl Booted for Here {
 fn identity(agent: &[u8], processor: usize) -> Result<Machine, MachineError> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let memory = read("/proc/meminfo").lines().next().unwrap_or_default().replace("MemTotal:", "").trim().to_owned();
-    let (name, count) = (host_processor(), allowed_processors().len());
+    let (name, count) = (processor_name(), allowed_processors().len());
     let product = format!("{} {}", read("/sys/class/dmi/id/sys_vendor"), read("/sys/class/dmi/id/product_name"));
     let fingerprint = [
         ("agent.processor", processor.to_string()),

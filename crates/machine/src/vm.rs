@@ -16,11 +16,11 @@ use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage, SubjectFailu
 use wire::{JOB_END, Job};
 
 use self::accelerator::Accelerator;
-pub(crate) use self::accelerator::host_processor;
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
-use crate::exact::{Limits, Settings};
+use crate::host::{allowed_processors, processor_name};
 use crate::initrds::Initrds;
-use crate::qemu::{CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, Seat, allowed_processors, failure};
+use crate::qemu::{CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, Seat, failure, stream_failure};
+use crate::settings::{Limits, Settings};
 use crate::{MachineError, identify};
 
 const COMMAND_LINE: &str = "console=ttyS0 reboot=t panic=-1 oops=panic quiet";
@@ -202,7 +202,7 @@ impl Booted for Start {
                 // The next job gets a guest that nothing has happened to.
                 *guest = None;
                 self.vm.check_emulator(&console)?;
-                Err(crate::exact::stream_failure(ended.unwrap_or(Ended::PoweredOff), decoded.err(), &console))
+                Err(stream_failure(ended.unwrap_or(Ended::PoweredOff), decoded.err(), &console))
             }
         };
         Ok(JobEnd { stream, console, counts: None, calls: None })
@@ -283,7 +283,7 @@ fn arguments(accelerator: Accelerator, shape: VmShape, memory_mib: u32) -> Vec<S
 
 fn identity(qemu: &Qemu, accelerator: Accelerator, shape: VmShape, initrds: &Initrds) -> Result<Machine, MachineError> {
     let memory_mib = memory_mib(shape, initrds);
-    let processor = host_processor();
+    let processor = processor_name();
     let mut fingerprint = initrds.fingerprint();
     fingerprint.retain(|(name, _)| name != "memory_mib");
     fingerprint.extend([

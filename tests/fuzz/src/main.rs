@@ -161,7 +161,7 @@ fn work(first: &str, step: &str, minutes: &str, folder: &Path) -> Result<()> {
     let (mut round, step): (u64, u64) = (first.parse()?, step.parse()?);
     let mut done = Ok(());
     while done.is_ok() && Instant::now() < end {
-        done = (0..targets.len()).try_for_each(|n| batch(n, &targets[n], round, folder, (&now, &mut figures[n])));
+        done = (0..targets.len()).try_for_each(|n| batch(n, &targets[n], round, folder, &now, &mut figures[n]));
         round += step;
     }
     for (target, Figures { executions, slowest, slowest_number, memory }) in targets.iter().zip(figures) {
@@ -177,7 +177,8 @@ fn batch(
     target: &Target,
     round: u64,
     folder: &Path,
-    (now, figures): (&AtomicU64, &mut Figures),
+    now: &AtomicU64,
+    figures: &mut Figures,
 ) -> Result<()> {
     let numbers = round * BATCH..(round + 1) * BATCH;
     fs::write(folder.join("progress"), format!("{} {}", target.name, numbers.start))?;

@@ -11,17 +11,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
+use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage};
 use serde_json::json;
-use wire::{Job, StreamError};
+use wire::Job;
 
 pub use self::snapshot::hash_memory;
 use self::snapshot::{RAM, Snapshot, Snapshots};
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
-use crate::console::reason_in;
-use crate::initrd::Programs;
 use crate::initrds::Initrds;
-use crate::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, Scratch, failure, restore, save};
+use crate::qemu::{
+    Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, Scratch, failure, restore, save, stream_failure,
+};
+use crate::settings::{Settings, SnapshotUse, free_mib};
 use crate::{MachineError, hash, identify};
 
 /// `max` has all that TCG offers. With erms and fsrm, kernels would copy by `rep movsb`, which icount counts byte by
@@ -41,74 +42,6 @@ const LEAST_WALL_S: u64 = 60;
 const NO_JOB: [u8; wire::JOB_SIZE] = [0; wire::JOB_SIZE];
 /// The tracer's file for the call tree.
 const CALLS: &str = "calls";
-
-/// Limits of one machine. They count the guest's instructions, so that a kernel hangs on all hosts or on none.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Instructions for boot and settling.
-    pub boot_instructions: u64,
-    /// Instructions for a job.
-    pub job_instructions: u64,
-    /// Seconds for the boot of a machine that counts no instructions; long enough for a busy host without KVM.
-    pub boot_s: u64,
-    /// Seconds for a job there.
-    pub job_s: u64,
-    /// Bytes that a guest may print.
-    pub console_bytes: u64,
-    /// Bytes that all snapshots may take on disk.
-    pub snapshot_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let (boot_instructions, job_instructions) = (40_000_000_000, 40_000_000_000);
-        let (boot_s, job_s) = (300, 900);
-        Self { boot_instructions, job_instructions, boot_s, job_s, console_bytes: 16 << 20, snapshot_bytes: 4 << 30 }
-    }
-}
-
-/// Whether to use snapshots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SnapshotUse {
-    /// Boot once per seed, then start from the saved guest.
-    Cached,
-    /// Boot for each job. Slower; the numbers are the same.
-    Never,
-}
-
-/// Settings of an exact machine.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// QEMU; default: the one in PATH.
-    pub qemu: Option<PathBuf>,
-    /// The guest's programs.
-    pub programs: Programs,
-    /// The first PID 1 of guests that load modules.
-    pub loader: Vec<u8>,
-    /// The plugin that QEMU loads.
-    pub tracer: Vec<u8>,
-    /// Other conditions that results depend on; part of the machine's identity.
-    pub conditions: Vec<(String, String)>,
-    /// The directory of snapshots and scratch files.
-    pub home: PathBuf,
-    /// Whether to use snapshots.
-    pub snapshots: SnapshotUse,
-    /// Limits.
-    pub limits: Limits,
-}
-
-impl Settings {
-    /// Returns an empty directory for temporary files.
-    pub(crate) fn scratch(&self) -> Result<PathBuf, MachineError> {
-        let scratch = self.home.join("scratch");
-        if scratch.exists() {
-            // Left by a killed Marvin; the lock of the data directory excludes other users.
-            fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
-        }
-        fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
-        Ok(scratch)
-    }
-}
 
 /// An exact machine, ready to boot builds. Several threads may use it at the same time.
 #[derive(Debug)]
@@ -449,13 +382,6 @@ fn plain_boot(why: &str) -> Snapshot {
     Snapshot::PlainBoot(format!("no snapshot ({why}): each job boots"))
 }
 
-/// Returns the free space for us in a directory (MiB); `None` if the system does not report it.
-#[must_use]
-pub fn free_mib(folder: &Path) -> Option<u64> {
-    let room = rustix::fs::statvfs(folder).ok()?;
-    Some(room.f_bavail.saturating_mul(room.f_frsize) >> 20)
-}
-
 /// The arguments shared by all boots and builds; part of the machine's identity.
 fn fixed_arguments(qemu: &Qemu) -> Vec<String> {
     let words = [
@@ -498,22 +424,4 @@ fn identity(qemu: &Qemu, initrds: &Initrds, settings: &Settings) -> Result<Machi
     let fitted = fitted.map_or_else(String::new, |(_, modules)| format!(", modules {modules}"));
     let summary = format!("QEMU {}, microvm, -cpu {CPU}, {memory_mib} MiB{fitted}, -icount shift=0", qemu.version);
     identify(MachineKind::Exact, summary, fingerprint)
-}
-
-/// Returns the failure of a job whose guest ended early or whose stream is damaged.
-pub(crate) fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> SubjectFailure {
-    let stage = match &error {
-        None | Some(StreamError::Empty) => Stage::Workload,
-        Some(_) => Stage::Results,
-    };
-    let mut failure = failure(stage, ended, console);
-    // Only a full disk damages a stream of a kernel that ended well.
-    if ended == Ended::PoweredOff
-        && reason_in(console).is_none()
-        && wire::find_last_words(console).is_none()
-        && let Some(error) = error
-    {
-        failure.reason = FailureReason::BadStream(error.to_string());
-    }
-    failure
 }

@@ -9,11 +9,12 @@ mod seat;
 mod state;
 
 use model::{FailureReason, Stage, SubjectFailure};
+use wire::StreamError;
 
 pub use self::memory::VmcoreFormat;
 pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
 pub use self::program::{Qemu, QemuProblem};
-pub(crate) use self::seat::{Seat, allowed as allowed_processors};
+pub(crate) use self::seat::Seat;
 pub use self::state::{STATE, restore, save};
 use crate::console::{readable_tail, reason_in};
 
@@ -30,4 +31,22 @@ pub fn failure(stage: Stage, ended: Ended, console: &[u8]) -> SubjectFailure {
         (Ended::PoweredOff, None) => FailureReason::AgentDied("the guest switched off".into()),
     };
     SubjectFailure { stage, reason, console_tail: readable_tail(console) }
+}
+
+/// Returns the failure of a job whose guest ended early or whose stream is damaged.
+pub(crate) fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> SubjectFailure {
+    let stage = match &error {
+        None | Some(StreamError::Empty) => Stage::Workload,
+        Some(_) => Stage::Results,
+    };
+    let mut failure = failure(stage, ended, console);
+    // Only a full disk damages a stream of a kernel that ended well.
+    if ended == Ended::PoweredOff
+        && reason_in(console).is_none()
+        && wire::find_last_words(console).is_none()
+        && let Some(error) = error
+    {
+        failure.reason = FailureReason::BadStream(error.to_string());
+    }
+    failure
 }

@@ -6,8 +6,9 @@
 //! safeguard: with the tracer alone, about one job in a thousand still differed on a heavily overloaded host.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::{Mutex, PoisonError};
+
+use crate::host::allowed_processors;
 
 /// Number of our machines on each processor.
 static TAKEN: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
@@ -20,7 +21,8 @@ impl Seat {
     /// Reserves the allowed processor with the fewest machines.
     pub(crate) fn take() -> Self {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let freest = allowed().into_iter().min_by_key(|cpu| taken.get(cpu).copied().unwrap_or(0)).unwrap_or(0);
+        let freest =
+            allowed_processors().into_iter().min_by_key(|cpu| taken.get(cpu).copied().unwrap_or(0)).unwrap_or(0);
         *taken.entry(freest).or_default() += 1;
         Self(Some(freest))
     }
@@ -40,13 +42,6 @@ impl Seat {
     }
 }
 
-/// Returns the host processors that Marvin may use.
-pub(crate) fn allowed() -> Vec<usize> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
-    processors(list)
-}
-
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,26 +51,9 @@ impl Drop for Seat {
     }
 }
 
-/// Parses a list such as `0-1,4`.
-fn processors(list: &str) -> Vec<usize> {
-    list.split(',')
-        .filter_map(|part| {
-            let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
-            Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?.min(4096))
-        })
-        .flatten()
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Seat, processors};
-
-    #[test]
-    fn lists_are_read() {
-        assert_eq!(processors("\t0-2,5"), [0, 1, 2, 5]);
-        assert_eq!(processors("x"), Vec::<usize>::new());
-    }
+    use super::Seat;
 
     #[test]
     fn machines_get_separate_processors_if_possible() {

@@ -2,7 +2,6 @@
 //! proves nothing: in nested guests it may be there and fail, or be slower than TCG.
 
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 use process::{Program, Walls};
@@ -62,13 +61,6 @@ impl fmt::Display for Accelerator {
             Self::Tcg => "TCG",
         })
     }
-}
-
-/// Returns the name of the host's processor.
-pub(crate) fn host_processor() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    name.map_or_else(|| "an unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use report::{Comparison, Machines, Question, Side};
 
 use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_on, plan, prepare, replicates};
 use super::tree::around;
-use super::until_clear::{Limits, until_clear};
+use super::until_clear::{Limits, unclear, until_clear};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Compare, Format, Write};
 use crate::exit::{Exit, WrongInput};
@@ -142,7 +142,7 @@ impl OnMachine<'_> {
             }
             self.compare(&all, &self.question(seeds, looks_max))
         };
-        until_clear(&self.chosen.workloads, limits, measure, |line| self.progress.say(line))
+        until_clear(&self.chosen.workloads, limits, measure, unclear, |line| self.progress.say(line))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use model::{Uncertainty, Verdict, Workload};
 use report::Comparison;
 
-/// A boot that shows no scatter: the first look comes after the second.
+/// One boot shows no scatter: the first look comes after the second.
 const FIRST: u64 = 2;
 
 /// How long to go on.
@@ -32,22 +32,24 @@ impl Limits {
     }
 }
 
-/// Measures and looks until the end; returns the last comparison. `measure` measures these workloads on so many boots and
-/// compares all that was measured.
-pub(crate) fn until_clear(
+/// Measures and looks until the end; returns the last answer. `measure` measures these workloads on so many boots and
+/// compares all that was measured, `unclear` names the rows of an answer that more boots may decide.
+pub(crate) fn until_clear<T>(
     workloads: &[Arc<Workload>],
     limits: Limits,
-    mut measure: impl FnMut(&[Arc<Workload>], u64) -> anyhow::Result<Comparison>,
+    mut measure: impl FnMut(&[Arc<Workload>], u64) -> anyhow::Result<T>,
+    unclear: impl Fn(&T) -> BTreeSet<String>,
     say: impl Fn(&str),
-) -> anyhow::Result<Comparison> {
+) -> anyhow::Result<T> {
     let mut open = workloads.to_vec();
     let mut boots = FIRST;
     loop {
-        let comparison = measure(&open, boots)?;
-        let unclear = unclear(&comparison);
-        open.retain(|workload| unclear.contains(&*workload.name));
+        let answer = measure(&open, boots)?;
+        let unclear = unclear(&answer);
+        // Rows share one rate of false discoveries: one that was clear may be unclear again beside the others.
+        open = workloads.iter().filter(|workload| unclear.contains(&*workload.name)).cloned().collect();
         if open.is_empty() || !limits.allow(boots + 1) {
-            return Ok(comparison);
+            return Ok(answer);
         }
         boots += 1;
         say(&format!("boot {boots} of at most {}: {} of {} rows unclear", limits.boots, open.len(), workloads.len()));
@@ -55,9 +57,57 @@ pub(crate) fn until_clear(
 }
 
 /// Returns the workloads that more boots may decide.
-fn unclear(comparison: &Comparison) -> BTreeSet<&str> {
+pub(crate) fn unclear(comparison: &Comparison) -> BTreeSet<String> {
     let may_help =
         |verdict: &Verdict| matches!(verdict, Verdict::Unclear(Uncertainty::Noise { .. } | Uncertainty::TooNoisy));
     let rows = comparison.rows.iter().filter(|row| row.cells.iter().any(|cell| may_help(&cell.compared.verdict)));
-    rows.map(|row| &*row.workload.name).collect()
+    rows.map(|row| row.workload.name.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use model::Workload;
+
+    use super::{Limits, until_clear};
+
+    /// Goes on with two workloads; `unclear` says which are after so many boots. Returns what was measured.
+    fn measured(limits: Limits, unclear: impl Fn(u64) -> Vec<&'static str>) -> Vec<(u64, String)> {
+        let names = ["getppid", "signal"];
+        let workloads: Vec<Arc<Workload>> =
+            model::workloads().into_iter().filter(|workload| names.contains(&&*workload.name)).cloned().collect();
+        let asked = RefCell::new(Vec::new());
+        let measure = |open: &[Arc<Workload>], boots: u64| {
+            let names: Vec<&str> = open.iter().map(|workload| &*workload.name).collect();
+            asked.borrow_mut().push((boots, names.join(" ")));
+            Ok(unclear(boots).into_iter().map(str::to_owned).collect::<BTreeSet<String>>())
+        };
+        until_clear(&workloads, limits, measure, BTreeSet::clone, |_| {}).unwrap();
+        asked.into_inner()
+    }
+
+    #[test]
+    fn only_unclear_rows_go_on_until_decided() {
+        let unclear = |boots| match boots {
+            2 => vec!["getppid", "signal"],
+            3 => vec!["signal"],
+            // Clear at one look, and unclear again beside the others.
+            4 => vec!["getppid"],
+            _ => vec![],
+        };
+        let asked = measured(Limits::begin(30, None), unclear);
+        let expected = [(2, "getppid signal"), (3, "getppid signal"), (4, "signal"), (5, "getppid")];
+        assert_eq!(asked, expected.map(|(boots, names)| (boots, names.to_owned())));
+    }
+
+    #[test]
+    fn boots_and_budget_end_the_looks() {
+        let never = |_| vec!["getppid"];
+        assert_eq!(measured(Limits::begin(4, None), never).len(), 3);
+        assert_eq!(measured(Limits::begin(30, Some(Duration::ZERO)), never).len(), 1);
+    }
 }

@@ -1,0 +1,39 @@
+//! What this host has: the processors that Marvin may use, and their name.
+
+use std::fs;
+
+/// Returns the host processors that Marvin may use.
+pub(crate) fn allowed_processors() -> Vec<usize> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
+    processors(list)
+}
+
+/// Returns the name of the host's processors.
+pub(crate) fn processor_name() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    name.map_or_else(|| "an unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+/// Parses a list such as `0-1,4`.
+fn processors(list: &str) -> Vec<usize> {
+    list.split(',')
+        .filter_map(|part| {
+            let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
+            Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?.min(4096))
+        })
+        .flatten()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::processors;
+
+    #[test]
+    fn lists_are_read() {
+        assert_eq!(processors("\t0-2,5"), [0, 1, 2, 5]);
+        assert_eq!(processors("x"), Vec::<usize>::new());
+    }
+}

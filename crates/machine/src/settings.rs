@@ -1,0 +1,83 @@
+//! What machines are opened with: programs, limits, directories.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::MachineError;
+use crate::initrd::Programs;
+
+/// Limits of one machine. Where it counts the guest's instructions they do, too, so that a kernel hangs on all hosts or on
+/// none.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Instructions for boot and settling.
+    pub boot_instructions: u64,
+    /// Instructions for a job.
+    pub job_instructions: u64,
+    /// Seconds for the boot of a machine that counts no instructions; long enough for a busy host without KVM.
+    pub boot_s: u64,
+    /// Seconds for a job there.
+    pub job_s: u64,
+    /// Bytes that a guest may print.
+    pub console_bytes: u64,
+    /// Bytes that all snapshots may take on disk.
+    pub snapshot_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let (boot_instructions, job_instructions) = (40_000_000_000, 40_000_000_000);
+        let (boot_s, job_s) = (300, 900);
+        Self { boot_instructions, job_instructions, boot_s, job_s, console_bytes: 16 << 20, snapshot_bytes: 4 << 30 }
+    }
+}
+
+/// Whether to use snapshots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotUse {
+    /// Boot once per seed, then start from the saved guest.
+    Cached,
+    /// Boot for each job. Slower; the numbers are the same.
+    Never,
+}
+
+/// Settings of a machine; each takes what it needs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// QEMU; default: the one in PATH.
+    pub qemu: Option<PathBuf>,
+    /// The guest's programs.
+    pub programs: Programs,
+    /// The first PID 1 of guests that load modules.
+    pub loader: Vec<u8>,
+    /// The plugin that QEMU loads.
+    pub tracer: Vec<u8>,
+    /// Other conditions that results depend on; part of the machine's identity.
+    pub conditions: Vec<(String, String)>,
+    /// The directory of snapshots and scratch files.
+    pub home: PathBuf,
+    /// Whether to use snapshots.
+    pub snapshots: SnapshotUse,
+    /// Limits.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// Returns an empty directory for temporary files.
+    pub(crate) fn scratch(&self) -> Result<PathBuf, MachineError> {
+        let scratch = self.home.join("scratch");
+        if scratch.exists() {
+            // Left by a killed Marvin; the lock of the data directory excludes other users.
+            fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
+        }
+        fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
+        Ok(scratch)
+    }
+}
+
+/// Returns the free space for us in a directory (MiB); `None` if the system does not report it.
+#[must_use]
+pub fn free_mib(folder: &Path) -> Option<u64> {
+    let room = rustix::fs::statvfs(folder).ok()?;
+    Some(room.f_bavail.saturating_mul(room.f_frsize) >> 20)
+}
