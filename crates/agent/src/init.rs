@@ -7,13 +7,13 @@ use std::os::fd::AsFd;
 
 use guest::clock::sleep_to_round_point;
 use guest::stream::Sender;
-use guest::{JOB, VERSION, console, die_saying, equipment, in_child, power_off};
+use guest::{IN_GUEST, JOB, VERSION, console, die_saying, equipment, in_child, power_off};
 use wire::{Clock, Frame, JOB_SIZE, Job, Task};
 
 use crate::measure::{self, Plan};
 use crate::monitors::Monitors;
 use crate::workloads::Failure;
-use crate::{environment, probes, rmap, symbols, tool};
+use crate::{environment, load, probes, rmap, symbols, tool};
 
 /// Lives the rest of PID 1's life; ends with the machine.
 pub(crate) fn main() -> ! {
@@ -38,7 +38,14 @@ pub(crate) fn do_job() -> io::Result<()> {
     let mut bytes = Vec::with_capacity(JOB_SIZE);
     io::stdin().take(JOB_SIZE as u64).read_to_end(&mut bytes)?;
     let job = Job::decode(&bytes).map_err(io::Error::other)?;
-    let frames = work(&job)?;
+    let is_measured = matches!(job.task, Task::Workload { .. } | Task::Tool(_));
+    // What disturbs a guest is seen from outside.
+    let before = (is_measured && std::env::var_os(IN_GUEST).is_none()).then(load::copy);
+    let mut frames = work(&job)?;
+    if let Some(before) = before {
+        frames.push(Frame::File { name: load::BEFORE.to_owned(), bytes: before });
+        frames.push(Frame::File { name: load::AFTER.to_owned(), bytes: load::copy() });
+    }
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     send(&mut Sender::new(output, job.id), frames)
 }

@@ -3,11 +3,16 @@
 //! It interprets nothing and needs nothing but Linux 3.10: what the bytes mean is decided on the host, so that old
 //! runs can be read again by better programs. As an ordinary process, `marvin-agent job` reads a job from standard input
 //! and writes its frames to standard output. By hand: `marvin-agent list`, `marvin-agent run NAME [OPERATIONS]`, and
-//! `marvin-agent sample FILE ROUNDS INTERVAL_MS` says what its monitors cost.
+//! `marvin-agent sample FILE ROUNDS INTERVAL_MS` says what its monitors cost. On machines that measure time,
+//! `marvin-agent prepare UNDO_FILE` sets the machine for measuring, `marvin-agent restore UNDO_FILE` sets it back, and
+//! `marvin-agent describe` says what machine and boot it is.
 #![expect(unsafe_code, reason = "the agent is made of system calls; each block says why it is sound")]
 
+mod describe;
 mod environment;
 mod init;
+mod knobs;
+mod load;
 mod measure;
 mod monitors;
 mod probes;
@@ -16,16 +21,18 @@ mod resident;
 mod rmap;
 mod symbols;
 mod tool;
+mod undo;
 mod workloads;
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use guest::sys;
 use wire::Clock;
 
-const USAGE: &str =
-    "usage: marvin-agent job | list | run NAME [OPERATIONS] | sample FILE ROUNDS INTERVAL_MS | --version\n";
+const USAGE: &str = "usage: marvin-agent job | list | run NAME [OPERATIONS] | sample FILE ROUNDS INTERVAL_MS | prepare UNDO_FILE | \
+    restore UNDO_FILE | describe | --version\n";
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
@@ -41,6 +48,9 @@ fn main() -> ExitCode {
         ["list"] => (workloads::names().map(|name| format!("{name}\n")).collect(), ExitCode::SUCCESS),
         ["run", name] => try_out(name, "1000"),
         ["run", name, operations] => try_out(name, operations),
+        ["prepare", undo] => turn(knobs::prepare, undo),
+        ["restore", undo] => turn(knobs::restore, undo),
+        ["describe"] => (describe(), ExitCode::SUCCESS),
         ["sample", file, rounds, interval_ms] => sample(file, (rounds, interval_ms)),
         ["--version"] => (format!("marvin-agent {}\n", env!("CARGO_PKG_VERSION")), ExitCode::SUCCESS),
         _ => (USAGE.to_owned(), ExitCode::from(2)),
@@ -49,6 +59,21 @@ fn main() -> ExitCode {
         Ok(()) => code,
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+type Turn = fn(&knobs::Tree, &Path) -> io::Result<Vec<String>>;
+
+/// Turns knobs, and says what they were and are.
+fn turn(knobs: Turn, undo: &str) -> (String, ExitCode) {
+    match knobs(&knobs::Tree::of(Path::new("/")), Path::new(undo)) {
+        Ok(lines) => (lines.iter().map(|line| format!("{line}\n")).collect(), ExitCode::SUCCESS),
+        Err(error) => (format!("agent: {error}\n"), ExitCode::FAILURE),
+    }
+}
+
+fn describe() -> String {
+    let pairs = describe::describe(&knobs::Tree::of(Path::new("/")));
+    pairs.iter().map(|(name, value)| format!("{name}={value}\n")).collect()
 }
 
 /// Has the monitors copy here, so many times, and says what one time costs.

@@ -1,7 +1,8 @@
 //! CRC-32 (IEEE 802.3, reflected, as in zlib): guards frames against a noisy line, not against malice.
 
 /// Returns the CRC-32 of the concatenated parts.
-pub(crate) fn crc32(parts: &[&[u8]]) -> u32 {
+#[must_use]
+pub fn crc32(parts: &[&[u8]]) -> u32 {
     let mut crc = u32::MAX;
     for byte in parts.iter().copied().flatten() {
         crc ^= u32::from(*byte);

@@ -9,6 +9,7 @@ mod job;
 mod stream;
 mod tool;
 
+pub use checksum::crc32;
 pub use job::{Clock, JOB_SIZE, Job, JobError, Perturbation, Task};
 pub use stream::{Frame, MARK, Stream, StreamError, decode, encode, find_hello, find_last_words};
 pub use tool::{Command, ToolTask};
