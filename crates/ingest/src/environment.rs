@@ -9,6 +9,8 @@ use wire::{Frame, Stream};
 
 const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities/";
 const SYSCTLS: &str = "/proc/sys/";
+/// What the machine adds about itself and what was set on it: a name and a value per line.
+const MACHINE: &str = "marvin/machine";
 /// Longest value, in characters.
 const VALUE_MAX: usize = 400;
 
@@ -50,6 +52,9 @@ pub fn environment(stream: &Stream) -> Environment {
             add(&path.replace('/', "."), text(name).map(|value| value.replace('\t', " ")));
         }
     }
+    for (name, value) in text(MACHINE).iter().flat_map(|lines| lines.lines()).filter_map(|line| line.split_once('=')) {
+        add(name, Some(value.to_owned()));
+    }
     values
 }
 
@@ -86,6 +91,7 @@ mod tests {
                 file("/proc/cpuinfo", " CPU\n"),
                 file("/proc/version", "Linux version 6.12.117+deb12 (x@y) #1 SMP\n"),
                 file("/sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
+                file("marvin/machine", "knob governor=powersave -> performance\nhost.bios=1.2\nno pair\n"),
             ],
         };
         let lines: Vec<String> = environment(&stream).iter().map(|(name, value)| format!("{name} = {value}")).collect();
@@ -96,6 +102,8 @@ mod tests {
         transparent huge pages = madvise
         net.ipv4.tcp_rmem = 4096 131072 6291456
         mitigation meltdown = Not affected
+        knob governor = powersave -> performance
+        host.bios = 1.2
         ");
     }
 

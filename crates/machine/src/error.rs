@@ -62,6 +62,14 @@ pub enum MachineError {
         /// The system's error.
         source: io::Error,
     },
+    /// The agent could not set this host for measuring, or back.
+    #[error("cannot set this host for measuring, or back: {why}; what it was is in {}", .undo.display())]
+    NotPrepared {
+        /// What the agent says.
+        why: String,
+        /// The undo file.
+        undo: PathBuf,
+    },
     /// The job cannot be encoded.
     #[error(transparent)]
     Job(#[from] wire::JobError),

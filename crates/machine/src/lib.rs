@@ -15,6 +15,7 @@ mod host;
 mod initrd;
 mod initrds;
 mod local;
+mod prepared;
 pub mod qemu;
 mod settings;
 mod vm;

@@ -2,7 +2,7 @@
 //! measured until the next reboot belongs to one replicate.
 //!
 //! The agent runs as an ordinary process of the caller, on one processor. What it may not do without privileges, the
-//! workloads say.
+//! workloads say. From the first boot until the last is released, the host is set for measuring (`prepared`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
 use process::{Program, ProgramError};
-use wire::{Frame, Job, Stream};
+use wire::{Frame, Job, Stream, Task};
 
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::host::{allowed_processors, processor_name};
+use crate::prepared::{Preparation, Prepared};
 use crate::settings::Settings;
 use crate::{MachineError, hash, identify};
 
@@ -31,12 +32,14 @@ pub(crate) struct Local {
     processor: usize,
     job_s: u64,
     guest_config: GuestConfig,
+    preparation: Arc<Preparation>,
 }
 
 /// The kernel that it runs.
 #[derive(Debug)]
 struct Here {
     local: Arc<Local>,
+    prepared: Prepared,
 }
 
 /// Returns a number of the boot that this host is in: the replicate of everything measured until the next one.
@@ -56,7 +59,8 @@ impl Local {
         let processor = allowed_processors().into_iter().last().unwrap_or(0);
         let machine = identity(&settings.programs.agent, processor)?;
         let job_s = settings.limits.job_s;
-        Ok(Self { machine, agent, processor, job_s, guest_config: GuestConfig::PLAIN })
+        let preparation = Arc::new(Preparation::open(agent.clone(), &settings.home.join("host"))?);
+        Ok(Self { machine, agent, processor, job_s, guest_config: GuestConfig::PLAIN, preparation })
     }
 }
 
@@ -74,17 +78,27 @@ impl Backend for Local {
         guest_config: &GuestConfig,
         _: Option<&Path>,
     ) -> Result<Arc<dyn Backend>, MachineError> {
-        let Self { machine, agent, processor, job_s, .. } = self;
-        let (machine, agent, guest_config) = (machine.clone(), agent.clone(), guest_config.clone());
-        Ok(Arc::new(Self { machine, agent, processor: *processor, job_s: *job_s, guest_config }))
+        Ok(Arc::new(Self {
+            machine: self.machine.clone(),
+            agent: self.agent.clone(),
+            processor: self.processor,
+            job_s: self.job_s,
+            guest_config: guest_config.clone(),
+            preparation: Arc::clone(&self.preparation),
+        }))
     }
 
     fn boot(self: Arc<Self>, _: &Guest<'_>, _: u64) -> Result<Boot, MachineError> {
-        Ok(Boot::Ready(Box::new(Here { local: self })))
+        let prepared = Arc::clone(&self.preparation).prepare()?;
+        Ok(Boot::Ready(Box::new(Here { local: self, prepared })))
     }
 }
 
 impl Booted for Here {
+    fn remark(&self) -> Option<&str> {
+        self.prepared.remark()
+    }
+
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
         if self.local.guest_config != GuestConfig::PLAIN {
@@ -100,7 +114,12 @@ impl Booted for Here {
         let failed = |reason| Err(SubjectFailure { stage: Stage::Workload, reason, console_tail: String::new() });
         let (stream, console) = match program.fed(|input| input.write_all(&bytes)) {
             Ok((ended, _)) => match wire::decode(&ended.output, job.id) {
-                Ok(stream) => (Ok(stream), ended.said.into_bytes()),
+                Ok(mut stream) => {
+                    if job.task == Task::Environment {
+                        stream.frames.push(self.prepared.report());
+                    }
+                    (Ok(stream), ended.said.into_bytes())
+                }
                 Err(error) => {
                     let agent = ended.text().lines().rfind(|line| line.starts_with("agent: ")).map(str::to_owned);
                     let why = agent.unwrap_or_else(|| format!("{error}; {}", ended.reason()));
@@ -116,11 +135,15 @@ impl Booted for Here {
         };
         Ok(JobEnd { stream, console, counts: None, calls: None })
     }
+
+    fn release(self: Box<Self>) -> Result<(), MachineError> {
+        self.prepared.release()
+    }
 }
 
 fn identity(agent: &[u8], processor: usize) -> Result<Machine, MachineError> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
-    let memory = read("/proc/meminfo").lines().next().unwrap_or_default().replace("MemTotal:", "").trim().to_owned();
+    let memory = format!("{} GiB", memory_gib(&read("/proc/meminfo")));
     let (name, count) = (processor_name(), allowed_processors().len());
     let product = format!("{} {}", read("/sys/class/dmi/id/sys_vendor"), read("/sys/class/dmi/id/product_name"));
     let fingerprint = [
@@ -134,4 +157,23 @@ fn identity(agent: &[u8], processor: usize) -> Result<Machine, MachineError> {
     ];
     let fingerprint = fingerprint.map(|(name, value)| (name.to_owned(), value)).to_vec();
     identify(MachineKind::Local, format!("this host, {name}, agent on processor {processor}"), fingerprint)
+}
+
+/// Returns the memory in GiB, rounded up: what a kernel reserves of it differs between kernels, and is less.
+fn memory_gib(meminfo: &str) -> u64 {
+    let total =
+        meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
+    total.map_or(0, |kib: u64| kib.div_ceil(1 << 20))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::memory_gib;
+
+    #[test]
+    fn memory_is_that_of_the_modules() {
+        let kernels = ["MemTotal:       16283944 kB\nMemFree: 1 kB\n", "MemTotal:       16011004 kB\n"];
+        assert_eq!(kernels.map(memory_gib), [16, 16]);
+        assert_eq!(memory_gib(""), 0);
+    }
 }

@@ -17,6 +17,7 @@ mod kept;
 mod killed;
 mod mistakes;
 mod one_value;
+mod prepared;
 mod real_build;
 mod real_source;
 mod served;

@@ -1,0 +1,245 @@
+//! This host set for measuring: by the agent before the first job of a boot, and set back after the last.
+//!
+//! The undo file is in the data directory, so that after a kill the next Marvin there sets back what is left. What the
+//! agent reports becomes part of a run's environment.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use process::Program;
+use wire::Frame;
+
+use crate::MachineError;
+
+/// How long the agent may take (s): before it drops caches, it waits for the disks.
+const DEADLINE_S: u64 = 120;
+/// The name under which `ingest` expects the report.
+const REPORT: &str = "marvin/machine";
+/// Descriptions that a run's environment has under other names, or that say when and not what.
+const KNOWN: [&str; 8] = [
+    "boot.clocksource",
+    "boot.command_line",
+    "boot.id",
+    "boot.mitigation.",
+    "boot.release",
+    "boot.transparent_hugepage",
+    "boot.version",
+    "host.processor",
+];
+
+/// The agent on this host, and its undo file.
+#[derive(Debug)]
+pub(crate) struct Preparation {
+    agent: PathBuf,
+    undo: PathBuf,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// Boots for which the host is set.
+    boots: usize,
+    report: String,
+    has_remarked: bool,
+}
+
+/// The host as long as it is set for measuring.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    preparation: Arc<Preparation>,
+    report: String,
+    remark: Option<String>,
+    is_over: bool,
+}
+
+impl Preparation {
+    /// Sets back what a killed Marvin left.
+    pub(crate) fn open(agent: PathBuf, folder: &Path) -> Result<Self, MachineError> {
+        fs::create_dir_all(folder).map_err(MachineError::io("create", folder))?;
+        let preparation = Self { agent, undo: folder.join("undo"), held: Mutex::default() };
+        if preparation.undo.exists() {
+            preparation.turn("restore")?;
+        }
+        Ok(preparation)
+    }
+
+    /// Sets the host for measuring, unless it is set already.
+    pub(crate) fn prepare(self: Arc<Self>) -> Result<Prepared, MachineError> {
+        let mut held = self.held();
+        if held.boots == 0 {
+            held.report = format!("{}{}", self.turn("prepare")?, self.agent(&["describe".as_ref()])?);
+        }
+        held.boots += 1;
+        let remark = remark(&held.report).filter(|_| !std::mem::replace(&mut held.has_remarked, true));
+        let report = held.report.clone();
+        drop(held);
+        Ok(Prepared { preparation: self, report, remark, is_over: false })
+    }
+
+    fn release(&self) -> Result<(), MachineError> {
+        let mut held = self.held();
+        held.boots -= 1;
+        if held.boots == 0 { self.turn("restore").map(|_| ()) } else { Ok(()) }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn turn(&self, command: &str) -> Result<String, MachineError> {
+        self.agent(&[command.as_ref(), self.undo.as_os_str()])
+    }
+
+    fn agent(&self, words: &[&OsStr]) -> Result<String, MachineError> {
+        let ended = Program::new(&self.agent).args(words).without_variables().deadline_s(DEADLINE_S).run();
+        let why = match ended {
+            Ok(ended) if ended.code == Some(0) => return Ok(ended.text()),
+            Ok(ended) => ended.text().lines().next().map_or_else(|| ended.reason(), str::to_owned),
+            Err(error) => error.to_string(),
+        };
+        let why = why.strip_prefix("agent: ").unwrap_or(&why).to_owned();
+        Err(MachineError::NotPrepared { why: model::plain(&why), undo: self.undo.clone() })
+    }
+}
+
+impl Prepared {
+    /// Says once what may not be set.
+    pub(crate) fn remark(&self) -> Option<&str> {
+        self.remark.as_deref()
+    }
+
+    /// Returns what was set, and what the host is, for the environment of a run.
+    pub(crate) fn report(&self) -> Frame {
+        Frame::File { name: REPORT.to_owned(), bytes: readable(&self.report).into_bytes() }
+    }
+
+    /// Sets the host back if no other boot needs it.
+    pub(crate) fn release(mut self) -> Result<(), MachineError> {
+        self.is_over = true;
+        self.preparation.release()
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // The next opening of the data directory tries again.
+            drop(self.preparation.release());
+        }
+    }
+}
+
+/// Splits a line `knob NAME BEFORE AFTER`.
+fn knob(line: &str) -> Option<(&str, &str, &str)> {
+    let (name, rest) = line.strip_prefix("knob ")?.split_once(' ')?;
+    let (before, after) = rest.split_once(' ')?;
+    Some((name, before, after))
+}
+
+/// Returns a sentence about knobs that were refused.
+fn remark(report: &str) -> Option<String> {
+    let refused = report.lines().filter_map(knob).filter(|(_, _, after)| after.starts_with("refused"));
+    let names: Vec<&str> = refused.map(|(name, _, _)| name).collect();
+    (!names.is_empty()).then(|| format!("this host stays as it is for want of privileges: {}", names.join(", ")))
+}
+
+/// Returns lines `name=value` that people can read.
+fn readable(report: &str) -> String {
+    let line = |line: &str| match knob(line) {
+        Some((name, before, after)) if before == after => Some(format!("knob {name}={before}\n")),
+        Some((name, before, after)) if after.starts_with("refused") => {
+            Some(format!("knob {name}={before} ({after})\n"))
+        }
+        Some((name, before, after)) => Some(format!("knob {name}={before} -> {after}\n")),
+        None => {
+            let (name, _) = line.split_once('=')?;
+            let is_known = KNOWN.iter().any(|known| name == *known || known.ends_with('.') && name.starts_with(known));
+            (!is_known).then(|| format!("{line}\n"))
+        }
+    };
+    report.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use super::{Preparation, readable, remark};
+
+    const REPORT: &str = "knob transparent_hugepage madvise madvise\nknob no_turbo 0 1\n\
+        knob governor powersave refused: Permission denied (os error 13)\n\
+        boot.id=12\nboot.mitigation.meltdown=Not affected\nboot.idle_driver=intel_idle\nhost.bios=1.2\n";
+
+    /// An agent that writes down its commands.
+    fn agent(folder: &Path) -> std::path::PathBuf {
+        let agent = folder.join("agent");
+        let log = folder.join("log");
+        let script = format!(
+            "#!/bin/sh\necho $1 >>{0}\ncase $1 in prepare) echo knob no_turbo 0 1; touch $2;; restore) rm -f $2;; esac\n",
+            log.display()
+        );
+        fs::write(&agent, script).unwrap();
+        fs::set_permissions(&agent, fs::Permissions::from_mode(0o700)).unwrap();
+        agent
+    }
+
+    #[test]
+    fn report_is_readable() {
+        insta::assert_snapshot!(readable(REPORT), @r"
+        knob transparent_hugepage=madvise
+        knob no_turbo=0 -> 1
+        knob governor=powersave (refused: Permission denied (os error 13))
+        boot.idle_driver=intel_idle
+        host.bios=1.2
+        ");
+    }
+
+    #[test]
+    fn refused_knobs_are_named() {
+        let text = "this host stays as it is for want of privileges: governor";
+        assert_eq!(remark(REPORT).as_deref(), Some(text));
+        assert_eq!(remark("knob no_turbo 0 1\n"), None);
+    }
+
+    #[test]
+    fn last_of_several_boots_sets_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+        let host = Arc::new(Preparation::open(agent(folder.path()), &folder.path().join("host")).unwrap());
+        assert_eq!(log(), "");
+        let first = Arc::clone(&host).prepare().unwrap();
+        let second = Arc::clone(&host).prepare().unwrap();
+        first.release().unwrap();
+        assert_eq!(log(), "prepare\ndescribe\n");
+        drop(second);
+        assert_eq!(log(), "prepare\ndescribe\nrestore\n");
+        host.prepare().unwrap().release().unwrap();
+        assert_eq!(log().lines().count(), 6);
+    }
+
+    #[test]
+    fn leftover_is_set_back_at_opening() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = folder.path().join("host");
+        fs::create_dir(&host).unwrap();
+        fs::write(host.join("undo"), "").unwrap();
+        Preparation::open(agent(folder.path()), &host).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("log")).unwrap(), "restore\n");
+        assert!(!host.join("undo").exists());
+    }
+
+    #[test]
+    fn failing_agent_is_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let agent = agent(folder.path());
+        fs::write(&agent, "#!/bin/sh\necho agent: undo: the undo file is damaged; exit 1\n").unwrap();
+        let host = Arc::new(Preparation::open(agent, Path::new("/tmp")).unwrap());
+        let error = host.prepare().unwrap_err();
+        insta::assert_snapshot!(error, @"cannot set this host for measuring, or back: undo: the undo file is damaged; what it was is in /tmp/undo");
+    }
+}
