@@ -238,8 +238,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let agent = agent(folder.path());
         fs::write(&agent, "#!/bin/sh\necho agent: undo: the undo file is damaged; exit 1\n").unwrap();
-        let host = Arc::new(Preparation::open(agent, Path::new("/tmp")).unwrap());
-        let error = host.prepare().unwrap_err();
-        insta::assert_snapshot!(error, @"cannot set this host for measuring, or back: undo: the undo file is damaged; what it was is in /tmp/undo");
+        let host = Arc::new(Preparation::open(agent, folder.path()).unwrap());
+        let error = host.prepare().unwrap_err().to_string().replace(&folder.path().display().to_string(), "HOME");
+        insta::assert_snapshot!(error, @"cannot set this host for measuring, or back: undo: the undo file is damaged; what it was is in HOME/undo");
     }
 }
