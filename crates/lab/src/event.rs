@@ -84,6 +84,17 @@ pub enum Event {
         /// The error.
         error: String,
     },
+    /// Other work on the host disturbed a job; Marvin repeats it.
+    Disturbed {
+        /// The build's version.
+        version: String,
+        /// The replicate.
+        replicate: u64,
+        /// The workload.
+        workload: String,
+        /// How much.
+        text: String,
+    },
     /// A run is complete and stored.
     Stored(RunId),
 }

@@ -6,9 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use machine::{Backend, Boot, Booted, DeadMemory, MachineError};
 use model::{
     Build, BuildId, Clock, Declared, ExtraFiles, KernelName, MachineId, Outcome, Run, Stage, Workload, WorkloadResult,
+    disturbed_pair,
 };
 use store::{Artefact, RunSummary, Store};
 
+use crate::disturbed::{self, Disturbed, LOAD};
 use crate::dump::{artefact, died, dump, is_death};
 use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::forecast::Forecast;
@@ -365,7 +367,8 @@ impl Shared<'_> {
                 progress.consoles.push(("environment.console".into(), fetched.console));
             }
             Some(declared) if let Some(tool) = self.bench.tools.workload(&declared.name) => {
-                let printed = with_retries(&retrying, || tool_job::run(on, tool.0, tool.1))?;
+                let attempt = || with_retries(&retrying, || tool_job::run(on, tool.0, tool.1));
+                let printed = self.undisturbed(run, &declared.name, attempt)?;
                 let results: Vec<_> = run.brought(job).map(|(n, row)| (n, printed.result_of(row))).collect();
                 let mut progress = run.progress();
                 progress.results.extend(results);
@@ -375,7 +378,8 @@ impl Shared<'_> {
             Some(declared) => {
                 let known = self.symbols(on)?;
                 let named = known.as_ref().as_ref().ok();
-                let fetched = with_retries(&retrying, || workload(on, &declared, named))?;
+                let attempt = || with_retries(&retrying, || workload(on, &declared, named));
+                let fetched = self.undisturbed(run, &declared.name, attempt)?;
                 let dump = died(&fetched.value.outcome)
                     .then(|| self.dump(run, &declared.name, || booted.run_to_death(&on.job_of(&declared))));
                 let mut progress = run.progress();
@@ -393,6 +397,34 @@ impl Shared<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Executes a job, and repeats it while other work on the host disturbs it; of a job that was disturbed each time, the
+    /// run keeps the last result and says so.
+    fn undisturbed<T: Disturbed>(
+        &self,
+        run: &RunInProgress<'_>,
+        job: &str,
+        attempt: impl Fn() -> Result<T, LabError>,
+    ) -> Result<T, LabError> {
+        for repeated in 0.. {
+            let end = attempt()?;
+            let Some(disturbance) = end.disturbance() else { return Ok(end) };
+            let text = disturbed::describe(&disturbance);
+            let mut progress = run.progress();
+            progress.load += &disturbed::line(job, &disturbance);
+            if !disturbance.is_beyond() {
+                return Ok(end);
+            }
+            if repeated == disturbed::REPEATS {
+                progress.environment.push(disturbed_pair(job, text));
+                return Ok(end);
+            }
+            drop(progress);
+            let (version, replicate, workload) = (run.build.version.clone(), run.replicate, job.to_owned());
+            (self.bench.notify)(Event::Disturbed { version, replicate, workload, text });
+        }
+        unreachable!("the loop returns at the last repetition")
     }
 
     /// Returns the memory of a kernel that died, as an artifact; `None` leaves the result as it is.
@@ -431,9 +463,15 @@ impl Shared<'_> {
     }
 
     fn keep(&self, measured: &RunInProgress<'_>) -> Result<(), LabError> {
-        let times = to_text(&measured.progress().times);
+        let (times, load) = {
+            let progress = measured.progress();
+            (to_text(&progress.times), progress.load.clone())
+        };
         let Some((run, mut consoles)) = measured.run(self.suite) else { return Ok(()) };
         consoles.push((TIMES.to_owned(), times.into_bytes()));
+        if !load.is_empty() {
+            consoles.push((LOAD.to_owned(), load.into_bytes()));
+        }
         let artefacts: Vec<Artefact<'_>> = consoles.iter().map(|(name, bytes)| Artefact { name, bytes }).collect();
         self.bench.store.lock().unwrap_or_else(PoisonError::into_inner).save_run(&run, &artefacts)?;
         (self.bench.notify)(Event::Stored(run.id.clone()));

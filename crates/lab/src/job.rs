@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use machine::{Backend, Booted, MachineError, Observe};
+use machine::{Backend, Booted, Disturbance, MachineError, Observe};
 use model::{
     Build, CallTree, Clock, CostModel, Declared, Environment, FailureReason, Modelled, MonitorCopy, Outcome, Profile,
     Quantity, Stage, SubjectFailure, Workload, WorkloadResult,
@@ -74,6 +74,8 @@ pub(crate) struct Measured {
     pub(crate) rows: BTreeMap<String, Vec<u64>>,
     pub(crate) console: Vec<u8>,
     clock: Clock,
+    /// What disturbed it on the host, if known.
+    pub(crate) disturbance: Option<Disturbance>,
     /// Its profile as stored, or why there is none; `None` if not requested.
     pub(crate) profile: Option<Result<String, String>>,
 }
@@ -127,7 +129,8 @@ pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Name
         counted,
     };
     let profile = profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile)));
-    Ok(Measured { value, rows, console: end.console, clock: on.clock(), profile })
+    let disturbance = end.disturbance;
+    Ok(Measured { value, rows, console: end.console, clock: on.clock(), disturbance, profile })
 }
 
 impl Measured {

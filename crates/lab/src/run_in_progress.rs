@@ -56,6 +56,8 @@ pub(crate) struct Progress {
     pub(crate) consoles: Consoles,
     /// Durations.
     pub(crate) times: Vec<Took>,
+    /// What disturbed jobs on the host, a line each.
+    pub(crate) load: String,
 }
 
 impl Progress {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ingest::{ToolOutput, tool_samples};
-use machine::{MachineError, Observe};
+use machine::{Disturbance, MachineError, Observe};
 use model::{
     Clock, Declared, FailureReason, Outcome, Source, Stage, SubjectFailure, Tool, ToolWorkload, Workload,
     WorkloadResult,
@@ -26,6 +26,8 @@ pub(crate) struct Printed {
     pub(crate) rows: Rows,
     pub(crate) console: Vec<u8>,
     clock: Clock,
+    /// What disturbed it on the host, if known.
+    pub(crate) disturbance: Option<Disturbance>,
     /// The raw output and files of the runs, each part below its name.
     pub(crate) output: Vec<u8>,
 }
@@ -79,7 +81,8 @@ pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Resu
     };
     let (outcome, rows) = fail_if_killed(outcome, rows, &end.console);
     let outcome = explain_by_console(outcome, &end.console);
-    Ok(Printed { outcome, rows, console: end.console, clock: on.clock(), output })
+    let disturbance = end.disturbance;
+    Ok(Printed { outcome, rows, console: end.console, clock: on.clock(), disturbance, output })
 }
 
 /// Returns the tool's outcome, and its samples by row.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use model::{Build, Capabilities, CostModel, GuestConfig, Machine, SubjectFailure};
 use wire::{Job, Stream};
 
-use crate::{InitrdFile, MachineError};
+use crate::{Disturbance, InitrdFile, MachineError};
 
 /// A machine that boots builds; several threads may use it at the same time. It sets its own deadlines per stage, as
 /// stages take longer on some machines. A kernel's failure is a value; an error is the lab's failure.
@@ -119,6 +119,15 @@ pub struct JobEnd {
     pub counts: Option<Vec<u8>>,
     /// The call tree, under the same conditions.
     pub calls: Option<Vec<u8>>,
+    /// What disturbed it on the host, if the machine measures time and the job took long enough to tell.
+    pub disturbance: Option<Disturbance>,
+}
+
+impl JobEnd {
+    /// Returns the end of a job that was not observed, and of which no disturbance is known.
+    pub(crate) const fn of(stream: Result<Stream, SubjectFailure>, console: Vec<u8>) -> Self {
+        Self { stream, console, counts: None, calls: None, disturbance: None }
+    }
 }
 
 /// The memory of a kernel that died, in a file that exists as long as this value.

@@ -10,7 +10,7 @@ use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineId, Machin
 use wire::{Frame, Job, Stream, Task};
 
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
-use crate::{MachineError, hash};
+use crate::{Disturbance, MachineError, hash};
 
 /// The functions of every kernel that it boots, as a guest lists them.
 const SYMBOLS: &str = "Tffffffff81000000 vfs_read\nT1000 handle_mm_fault\nT1000 schedule\nT1000 _etext\n";
@@ -39,6 +39,8 @@ pub enum Does {
     Takes(u64),
     /// A job takes about this many ticks, with noise up to this many percent.
     Around(u64, f64),
+    /// A job takes this many ticks while others take this share of the processors.
+    Disturbed(u64, f64),
     /// The agent sends these frames.
     Says(Vec<Frame>),
     /// The kernel fails.
@@ -166,7 +168,7 @@ impl Backend for Fake {
             Does::Breaks(error) => Err(error),
             Does::Fails(stage, reason) => Ok(Boot::Failed(failure(stage, reason), b"the console\n".to_vec())),
             Does::Hangs(stage) => Ok(Boot::Failed(failure(stage, FailureReason::Hung), Vec::new())),
-            Does::Takes(_) | Does::Around(..) | Does::Says(_) => {
+            Does::Takes(_) | Does::Around(..) | Does::Disturbed(..) | Does::Says(_) => {
                 let mut booted = lock(&self.state.booted);
                 *booted = (booted.0 + 1, booted.1.max(booted.0 + 1));
                 drop(booted);
@@ -189,16 +191,23 @@ impl Booted for FakeBooted {
         };
         let file = |name: &str, text: &str| Frame::File { name: name.to_owned(), bytes: text.as_bytes().to_vec() };
         let mut samples = Vec::new();
-        let stream = match self.machine.ask(&self.version, self.replicate, Some((name, job))) {
+        let does = self.machine.ask(&self.version, self.replicate, Some((name, job)));
+        let disturbance = match does {
+            Does::Disturbed(_, others) => Some(Disturbance { others, steal: 0.0, limit: 0.1 }),
+            _ => None,
+        };
+        let stream = match does {
             Does::Breaks(error) => return Err(error),
             Does::Fails(stage, reason) => Err(failure(stage, reason)),
             Does::Hangs(stage) => Err(failure(stage, FailureReason::Hung)),
             Does::Says(frames) => Ok(frames),
-            Does::Takes(_) | Does::Around(..) if job.task == Task::Symbols => Ok(vec![file("symbols", SYMBOLS)]),
-            Does::Takes(_) | Does::Around(..) if job.task == Task::Environment => {
+            Does::Takes(_) | Does::Around(..) | Does::Disturbed(..) if job.task == Task::Symbols => {
+                Ok(vec![file("symbols", SYMBOLS)])
+            }
+            Does::Takes(_) | Does::Around(..) | Does::Disturbed(..) if job.task == Task::Environment => {
                 Ok(vec![file("/proc/cmdline", "quiet")])
             }
-            Does::Takes(ticks) => {
+            Does::Takes(ticks) | Does::Disturbed(ticks, _) => {
                 samples = vec![ticks * operations; iterations as usize];
                 Ok(vec![Frame::Samples(samples.clone())])
             }
@@ -216,7 +225,7 @@ impl Booted for FakeBooted {
         let stream = stream.map(|frames| Stream { frames });
         let is_counted = !matches!(observe, Observe::Nothing) && self.machine.capabilities.counts;
         let counts = (is_counted && !samples.is_empty()).then(|| counts(&samples));
-        Ok(JobEnd { stream, console: b"the console\n".to_vec(), counts, calls: None })
+        Ok(JobEnd { stream, console: b"the console\n".to_vec(), counts, calls: None, disturbance })
     }
 
     fn release(self: Box<Self>) -> Result<(), MachineError> {

@@ -17,7 +17,7 @@ pub(crate) fn processor_name() -> String {
 }
 
 /// Parses a list such as `0-1,4`.
-fn processors(list: &str) -> Vec<usize> {
+pub(crate) fn processors(list: &str) -> Vec<usize> {
     list.split(',')
         .filter_map(|part| {
             let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));

@@ -14,6 +14,7 @@ mod fake;
 mod host;
 mod initrd;
 mod initrds;
+mod load;
 mod local;
 mod prepared;
 pub mod qemu;
@@ -32,6 +33,7 @@ pub use exact::hash_memory;
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
 pub use initrd::{InitrdFile, Programs, initrd_of};
+pub use load::Disturbance;
 pub use local::this_boot;
 pub use settings::{Limits, Settings, SnapshotUse, free_mib};
 pub use vm::VmShape;

@@ -16,8 +16,8 @@ use wire::{Frame, Job, Stream, Task};
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::host::{allowed_processors, processor_name};
 use crate::prepared::{Preparation, Prepared};
-use crate::settings::Settings;
-use crate::{MachineError, hash, identify};
+use crate::settings::{Limits, Settings};
+use crate::{MachineError, hash, identify, load};
 
 /// The id of the present boot (drivers/char/random.c of the kernel).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -31,6 +31,7 @@ pub(crate) struct Local {
     agent: PathBuf,
     processor: usize,
     job_s: u64,
+    disturbed_share: f64,
     guest_config: GuestConfig,
     preparation: Arc<Preparation>,
 }
@@ -58,9 +59,9 @@ impl Local {
             .map_err(MachineError::io("write", &agent))?;
         let processor = allowed_processors().into_iter().last().unwrap_or(0);
         let machine = identity(&settings.programs.agent, processor)?;
-        let job_s = settings.limits.job_s;
+        let Limits { job_s, disturbed_share, .. } = settings.limits;
         let preparation = Arc::new(Preparation::open(agent.clone(), &settings.home.join("host"))?);
-        Ok(Self { machine, agent, processor, job_s, guest_config: GuestConfig::PLAIN, preparation })
+        Ok(Self { machine, agent, processor, job_s, disturbed_share, guest_config: GuestConfig::PLAIN, preparation })
     }
 }
 
@@ -83,6 +84,7 @@ impl Backend for Local {
             agent: self.agent.clone(),
             processor: self.processor,
             job_s: self.job_s,
+            disturbed_share: self.disturbed_share,
             guest_config: guest_config.clone(),
             preparation: Arc::clone(&self.preparation),
         }))
@@ -105,16 +107,18 @@ impl Booted for Here {
             // They would load modules or fill the memory of this host.
             let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
             let stream = Ok(Stream { frames: vec![Frame::Unsupported(why)] });
-            return Ok(JobEnd { stream, console: Vec::new(), counts: None, calls: None });
+            return Ok(JobEnd::of(stream, Vec::new()));
         }
         let processor = self.local.processor.to_string();
         let words = ["--cpu-list", &processor].map(str::to_owned).map(Into::into);
         let program = Program::new("taskset").args::<std::ffi::OsString>(words).args([self.local.agent.as_os_str()]);
         let program = program.args(["job"]).without_variables().deadline_s(self.local.job_s);
         let failed = |reason| Err(SubjectFailure { stage: Stage::Workload, reason, console_tail: String::new() });
+        let mut disturbance = None;
         let (stream, console) = match program.fed(|input| input.write_all(&bytes)) {
             Ok((ended, _)) => match wire::decode(&ended.output, job.id) {
                 Ok(mut stream) => {
+                    disturbance = load::take(&mut stream, self.local.disturbed_share);
                     if job.task == Task::Environment {
                         stream.frames.push(self.prepared.report());
                     }
@@ -133,7 +137,7 @@ impl Booted for Here {
                 return Err(MachineError::io("run", Path::new("taskset"))(missing));
             }
         };
-        Ok(JobEnd { stream, console, counts: None, calls: None })
+        Ok(JobEnd { disturbance, ..JobEnd::of(stream, console) })
     }
 
     fn release(self: Box<Self>) -> Result<(), MachineError> {

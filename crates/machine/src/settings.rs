@@ -20,6 +20,10 @@ pub struct Limits {
     pub job_s: u64,
     /// Bytes that a guest may print.
     pub console_bytes: u64,
+    /// Share of the processors' time beyond which others have disturbed a job on a machine that measures time. An idle
+    /// host's daemons take less than a hundredth, and counting in ticks errs by less than a twentieth; a process that
+    /// competes for one of four processors takes an eighth.
+    pub disturbed_share: f64,
     /// Bytes that all snapshots may take on disk.
     pub snapshot_bytes: u64,
 }
@@ -28,7 +32,8 @@ impl Default for Limits {
     fn default() -> Self {
         let (boot_instructions, job_instructions) = (40_000_000_000, 40_000_000_000);
         let (boot_s, job_s) = (300, 900);
-        Self { boot_instructions, job_instructions, boot_s, job_s, console_bytes: 16 << 20, snapshot_bytes: 4 << 30 }
+        let (disturbed_share, console_bytes, snapshot_bytes) = (0.1, 16 << 20, 4 << 30);
+        Self { boot_instructions, job_instructions, boot_s, job_s, disturbed_share, console_bytes, snapshot_bytes }
     }
 }
 

@@ -19,6 +19,7 @@ use self::accelerator::Accelerator;
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::host::{allowed_processors, processor_name};
 use crate::initrds::Initrds;
+use crate::load::Accounts;
 use crate::qemu::{CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, Seat, failure, stream_failure};
 use crate::settings::{Limits, Settings};
 use crate::{MachineError, identify};
@@ -76,6 +77,8 @@ struct Running {
     process: Process,
     jobs: UnixStream,
     scratch: Scratch,
+    /// The host's processors that it may use.
+    used: Vec<usize>,
     /// How much of the console earlier jobs printed (bytes).
     console_read: usize,
 }
@@ -98,7 +101,7 @@ impl Vm {
         scratch.link("initrd", initrd)?;
         let arguments = arguments(self.accelerator, self.shape, memory_mib(self.shape, &self.initrds));
         let mut process = Process::start_on(Seat::anywhere(), &self.qemu, &arguments, &scratch)?;
-        pin(&process.processor_threads());
+        let used = pin(&process.processor_threads());
         let jobs = scratch.at_socket(JOBS, UnixStream::connect)?;
         jobs.set_read_timeout(Some(SLICE)).map_err(MachineError::io("set up", &scratch.path(JOBS)))?;
         let console_bytes = self.settings.limits.console_bytes;
@@ -112,7 +115,7 @@ impl Vm {
             }
             if wire::find_hello(&console).is_some() {
                 let console_read = console.len();
-                return Ok(Ok(Running { process, jobs, scratch, console_read }));
+                return Ok(Ok(Running { process, jobs, scratch, used, console_read }));
             }
             if wire::find_last_words(&console).is_some() {
                 return Ok(Err((Ended::PoweredOff, console)));
@@ -187,14 +190,16 @@ impl Start {
 impl Booted for Start {
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
-        let failed =
-            |failure: SubjectFailure, console| JobEnd { stream: Err(failure), console, counts: None, calls: None };
+        let failed = |failure: SubjectFailure, console| JobEnd::of(Err(failure), console);
         let mut guest = match self.guest()? {
             Ok(guest) => guest,
             Err((ended, console)) => return Ok(failed(failure(Stage::Boot, ended, &console), console)),
         };
         let Some(running) = guest.as_mut() else { unreachable!("`guest` has one running") };
-        let (sent, ended) = running.exchange(&bytes, &self.vm.settings.limits)?;
+        let limits = &self.vm.settings.limits;
+        let before = running.accounts();
+        let (sent, ended) = running.exchange(&bytes, limits)?;
+        let disturbance = running.accounts().since(&before, limits.disturbed_share);
         let console = running.new_console();
         let stream = match (ended, wire::decode(&sent, job.id)) {
             (None, Ok(stream)) => Ok(stream),
@@ -205,7 +210,7 @@ impl Booted for Start {
                 Err(stream_failure(ended.unwrap_or(Ended::PoweredOff), decoded.err(), &console))
             }
         };
-        Ok(JobEnd { stream, console, counts: None, calls: None })
+        Ok(JobEnd { disturbance, ..JobEnd::of(stream, console) })
     }
 }
 
@@ -242,6 +247,10 @@ impl Running {
         Ok((sent, Some(Ended::Deadline)))
     }
 
+    fn accounts(&self) -> Accounts {
+        Accounts::of_process(self.process.id(), &self.used)
+    }
+
     /// Returns what the guest has printed since the last job.
     fn new_console(&mut self) -> Vec<u8> {
         let console = self.scratch.console();
@@ -251,17 +260,19 @@ impl Running {
     }
 }
 
-/// Gives each of the guest's processors one of the host's, if there are as many.
-fn pin(threads: &[u32]) {
-    let processors = allowed_processors();
+/// Gives each of the guest's processors one of the host's, if there are as many; returns the host's that it may use.
+fn pin(threads: &[u32]) -> Vec<usize> {
+    let mut processors = allowed_processors();
     if threads.len() > processors.len() {
-        return;
+        return processors;
     }
-    for (thread, processor) in threads.iter().zip(processors) {
+    processors.truncate(threads.len());
+    for (thread, processor) in threads.iter().zip(&processors) {
         let words = ["--cpu-list".to_owned(), "--pid".to_owned(), processor.to_string(), thread.to_string()];
         // A host that forbids it leaves them where its scheduler puts them.
         drop(process::Program::new("taskset").args(words).deadline_s(10).run());
     }
+    processors
 }
 
 fn memory_mib(shape: VmShape, initrds: &Initrds) -> u32 {

@@ -125,6 +125,9 @@ impl Progress {
                 self.line(&format!("{version} {of}: no memory dump: {why}"));
             }
             Event::LeftOut => self.done("left out"),
+            Event::Disturbed { version, replicate, workload, text } => {
+                self.line(&format!("{version} boot {replicate} {workload}: {text}; measuring it again"));
+            }
             Event::Retrying { error } => self.line(&format!("trying again: {error}")),
         }
     }

@@ -65,7 +65,9 @@ pub use rmap::{
     ENTRIES_PER_TABLE, RmapCase, RmapCaseError, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab,
     RmapSpace,
 };
-pub use run::{Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult};
+pub use run::{
+    Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult, disturbed_pair, disturbed_workload,
+};
 pub use selection::{Choice, SelectionError, TOOL, ToolRows, choose, group_of, select, suite, workloads};
 pub use settings::{
     Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret, StandingPlan, TreeOrigin,

@@ -136,6 +136,21 @@ pub struct Run {
     pub results: Vec<WorkloadResult>,
 }
 
+/// Prefix of the names in an environment of workloads that the host disturbed each time; the rest is the workload.
+const DISTURBED: &str = "disturbed ";
+
+/// Returns the environment's pair for a workload that other work on the host disturbed each time.
+#[must_use]
+pub fn disturbed_pair(workload: &str, text: String) -> (String, String) {
+    (format!("{DISTURBED}{workload}"), text)
+}
+
+/// Returns the workload of such a pair; `None` for other names.
+#[must_use]
+pub fn disturbed_workload(name: &str) -> Option<&str> {
+    name.strip_prefix(DISTURBED)
+}
+
 impl Run {
     /// The start of an imported run whose suite stored none.
     pub const NO_START: i64 = 0;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use model::{Direction, SubjectFailure, Verdict, Workload, WorkloadResult, floor_percent};
+use model::{Direction, SubjectFailure, Verdict, Workload, WorkloadResult, disturbed_workload, floor_percent};
 
 use crate::comparison::{
     Absent, Against, Cell, Counted, Counts, GeometricMean, Images, Kernel, Measured, Occurrence, Row, RunMark, Sampled,
@@ -182,6 +182,23 @@ impl Answer<'_> {
             (!seeds.is_empty()).then_some(Warning::SeedsLeftOut { kernel, seeds })
         };
         self.labels[1..].iter().enumerate().filter_map(of_kernel).collect()
+    }
+
+    /// Returns which of the rows other work on the host disturbed.
+    pub(crate) fn disturbed(&self, rows: &[Row]) -> Vec<Warning> {
+        let is_row = |name: &str| rows.iter().any(|row| row.workload.job_name() == name);
+        let of_kernel = |(index, label): (&Index<'_>, &Label)| {
+            let (mut names, mut boots) = (BTreeSet::new(), 0);
+            for run in index.runs.iter().filter(|run| self.seeds.contains(&run.seed)) {
+                let disturbed = run.environment.iter().filter_map(|(name, _)| disturbed_workload(name));
+                let of_rows: Vec<&str> = disturbed.filter(|name| is_row(name)).collect();
+                boots += usize::from(!of_rows.is_empty());
+                names.extend(of_rows);
+            }
+            let workloads = names.into_iter().map(str::to_owned).collect();
+            (boots > 0).then(|| Warning::Disturbed { kernel: label.title.clone(), workloads, boots })
+        };
+        self.indices.iter().zip(self.labels).filter_map(of_kernel).collect()
     }
 
     pub(crate) fn find_unrepeated(&self, workloads: &[Arc<Workload>]) -> Vec<Warning> {

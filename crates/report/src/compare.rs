@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use model::{Unit, Workload};
+use model::{Unit, Workload, disturbed_workload};
 
 use crate::answer::Answer;
 use crate::checks::{check_machines, check_question, check_runs};
@@ -50,6 +50,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     noisy::means(&mut others, &rows);
     warnings.extend(answer.left_out(&rows));
+    warnings.extend(answer.disturbed(&rows));
     warnings.extend(answer.find_unrepeated(&workloads));
     warnings.extend(answer.clock_disagrees(&rows));
     let environments: Vec<Pairs<'_>> = (0..sides.len())
@@ -106,14 +107,17 @@ fn seeds(sides: &[&Side<'_>], question: &Question) -> Vec<u64> {
 }
 
 fn environment<'a>(index: &Index<'a>) -> Pairs<'a> {
-    index.runs.iter().flat_map(|run| &run.environment).map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    let pairs = index.runs.iter().flat_map(|run| &run.environment);
+    // What disturbed a run is a note of its own.
+    let lasting = pairs.filter(|(name, _)| disturbed_workload(name).is_none());
+    lasting.map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use model::{FailureReason, Stage, Uncertainty, Verdict};
+    use model::{FailureReason, Stage, Uncertainty, Verdict, disturbed_pair};
 
     use super::compare;
     use crate::comparison::{Absent, Comparison, Conclusion, Counts, Images, Warning};
@@ -324,6 +328,25 @@ mod tests {
         assert_eq!(comparison.failures[0].occurrences.len(), 24);
         assert_eq!(comparison.conclusion(), Conclusion::Failed);
         assert_eq!(comparison.environment.silent, [1]);
+    }
+
+    #[test]
+    fn disturbed_workloads_are_noted_with_their_kernel() {
+        let (old, mut new) = (old(&[1, 2]), new(&[1, 2]));
+        let text = "others took 23% of the host's processors".to_owned();
+        for (run, names) in [(0, &["getppid", "mmap"][..]), (1, &["getppid", "no-row"])] {
+            new.runs[run].environment.extend(names.iter().map(|name| disturbed_pair(name, text.clone())));
+        }
+        let comparison = compare(&old.side(), &[new.side()], &question(&[1, 2])).unwrap();
+        let workloads = ["getppid", "mmap"].map(str::to_owned).to_vec();
+        let kernel = comparison.others[0].kernel.title.clone();
+        assert_eq!(comparison.warnings, [Warning::Disturbed { kernel, workloads, boots: 2 }]);
+        assert!(comparison.environment.differences.iter().all(|d| !d.name.starts_with("disturbed")));
+        let text = crate::render::comparison(&comparison, &View::default()).text(&Styles::plain());
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let note = "Other work on the host disturbed getppid, mmap on 6.12.117 in 2 boots, however often Marvin measured; \
+                    `marvin show RUN` says how much.";
+        assert!(words.contains(note), "{text}");
     }
 
     #[test]

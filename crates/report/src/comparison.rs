@@ -62,6 +62,15 @@ pub enum Warning {
         /// The seeds.
         seeds: Vec<u64>,
     },
+    /// Workloads that other work on the host disturbed in some boots, each time that Marvin measured them.
+    Disturbed {
+        /// The kernel's title.
+        kernel: String,
+        /// The workloads.
+        workloads: Vec<String>,
+        /// How many boots.
+        boots: usize,
+    },
     /// Workloads without a row because their direction is unknown.
     NotRated {
         /// Their names.

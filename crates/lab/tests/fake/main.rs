@@ -1,6 +1,7 @@
 //! Planning, order, failures, retries and reuse, on a scripted machine. No QEMU, no kernel.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod disturbed;
 mod failures;
 mod looking;
 mod order;

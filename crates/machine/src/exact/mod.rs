@@ -349,7 +349,7 @@ impl Booted for Start {
             Err(ended) => {
                 let console = scratch.console();
                 let stream = Err(failure(Stage::Boot, ended, &console));
-                return Ok(JobEnd { stream, console, counts: None, calls: None });
+                return Ok(JobEnd::of(stream, console));
             }
         };
         let budget = exact.job_budget(&mut process, observe)?;
@@ -370,7 +370,7 @@ impl Booted for Start {
             }
         };
         let written = |file| fs::read(scratch.path(file)).ok();
-        Ok(JobEnd { stream, console, counts: written(COUNTS), calls: written(CALLS) })
+        Ok(JobEnd { counts: written(COUNTS), calls: written(CALLS), ..JobEnd::of(stream, console) })
     }
 
     fn run_to_death(&self, job: &Job) -> Result<Option<DeadMemory>, MachineError> {

@@ -332,6 +332,11 @@ impl Process {
         Err(MachineError::QemuDied { how: "it did not exit after the guest's end".into(), stderr: String::new() })
     }
 
+    /// Returns QEMU's process id.
+    pub(crate) const fn id(&self) -> u32 {
+        self.id
+    }
+
     /// Returns the host's ids of the threads that execute the guest's processors, in the processors' order. QEMU names
     /// them `CPU 0/TCG` if it has debug-threads=on.
     pub(crate) fn processor_threads(&self) -> Vec<u32> {

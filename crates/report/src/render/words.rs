@@ -58,6 +58,12 @@ pub(crate) fn warning(warning: &Warning) -> String {
         Warning::SeedsLeftOut { kernel, seeds } => {
             format!("Left out: {}: {kernel} and the baseline were not both measured with them.", seed_list(seeds))
         }
+        Warning::Disturbed { kernel, workloads, boots } => format!(
+            "Other work on the host disturbed {} on {kernel} in {}, however often Marvin measured; `marvin show RUN` says \
+             how much.",
+            shorten(workloads),
+            count(*boots, "boot")
+        ),
         Warning::NotRated { workloads } => format!(
             "{} not shown, metric direction unknown: {}. Set it with --lower NAMES or --higher NAMES.",
             count(workloads.len(), "workload"),
@@ -93,7 +99,13 @@ fn warnings(comparison: &Comparison) -> impl Iterator<Item = String> {
 }
 
 fn is_note(warning: &Warning) -> bool {
-    matches!(warning, Warning::ClockDisagrees { .. } | Warning::NotRated { .. } | Warning::SeedsLeftOut { .. })
+    matches!(
+        warning,
+        Warning::ClockDisagrees { .. }
+            | Warning::Disturbed { .. }
+            | Warning::NotRated { .. }
+            | Warning::SeedsLeftOut { .. }
+    )
 }
 
 /// Returns names; of many, only the first ones.
