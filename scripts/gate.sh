@@ -32,6 +32,8 @@ full)
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program real_source:: -- --nocapture
     # 200 labs of 800 noisy series without any change: none may be an alert.
     step env MARVIN_FULL=1 "$cargo" test --release --locked -p history large_labs -- --nocapture
+    # Servers boot kernels by kexec and GRUB, once, and come back; each boot takes a minute.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p rack --test rack -- --nocapture --test-threads 1
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p crash-guests --test dumps -- --nocapture --test-threads 2
     # A thousand kills, and fifty guests that attack QEMU for a minute each.

@@ -60,6 +60,13 @@ if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     want cpio cpio
     want openssl openssl
     want python3 python3
+    # Servers of tests/rack: made of packages without root, reached by ssh.
+    want mmdebstrap mmdebstrap
+    want fakeroot fakeroot
+    [ "$(id -u)" = 0 ] || want fakechroot fakechroot
+    [ -e /sbin/mke2fs ] || [ -e /usr/sbin/mke2fs ] || packages="$packages e2fsprogs"
+    want qemu-img qemu-utils
+    want ssh openssh-client
     # Pages are looked at in a real browser.
     want chromium chromium
     # Debian has its programs beside the PATH, a folder for each version.

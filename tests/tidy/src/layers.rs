@@ -64,7 +64,8 @@ const TABLE: &[(&str, &[&str])] = &[
 const DEVELOPMENT: &[&str] = &["benches", "crash-guests", "fuzz", "stories", "tidy"];
 
 /// Crates for tests only, each with the crates that it may use.
-const FOR_TESTS: &[(&str, &[&str])] = &[("probes", &["lab", "model", "wire"]), ("synthetic-dumps", &[])];
+const FOR_TESTS: &[(&str, &[&str])] =
+    &[("probes", &["lab", "model", "wire"]), ("rack", &["process"]), ("synthetic-dumps", &[])];
 
 /// Finds dependencies outside the table.
 ///

@@ -1,0 +1,68 @@
+//! What can go wrong with the rack: mostly, that the host lacks a program.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use process::ProgramError;
+
+/// A failure of the rack.
+#[derive(Debug, thiserror::Error)]
+pub enum RackError {
+    /// The host lacks a program.
+    #[error("cannot make servers for tests: there is no `{program}`\nhint: apt install {package}")]
+    Missing {
+        /// The program.
+        program: &'static str,
+        /// Debian's package that has it.
+        package: &'static str,
+    },
+    /// A program failed.
+    #[error("`{command}` failed: {said}")]
+    Failed {
+        /// The command.
+        command: String,
+        /// Its standard error.
+        said: String,
+    },
+    /// A program could not run.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// The host failed.
+    #[error("cannot {verb} {}: {source}", path.display())]
+    Io {
+        /// What failed.
+        verb: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's message.
+        source: io::Error,
+    },
+    /// QEMU did not do as it should.
+    #[error("QEMU of {server}: {said}")]
+    Qemu {
+        /// The server.
+        server: String,
+        /// What happened.
+        said: String,
+    },
+    /// A server did not answer in time.
+    #[error("{server} has no ssh after {seconds} s; its console ends:\n{console}")]
+    NoSsh {
+        /// The server.
+        server: String,
+        /// The deadline.
+        seconds: u64,
+        /// The end of its console.
+        console: String,
+    },
+    /// All places are taken.
+    #[error("all {0} places of the rack are taken")]
+    Full(usize),
+}
+
+impl RackError {
+    pub(crate) fn io(verb: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { verb, path, source }
+    }
+}
