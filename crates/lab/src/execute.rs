@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use machine::{Backend, Boot, Booted, DeadMemory, MachineError};
 use model::{
@@ -10,15 +11,16 @@ use model::{
 };
 use store::{Artefact, RunSummary, Store};
 
+use crate::calibration::{Calibration, Trial};
 use crate::disturbed::{self, Disturbed, LOAD};
 use crate::dump::{artefact, died, dump, is_death};
 use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::forecast::Forecast;
-use crate::job::{Subject, environment, with_retries, workload};
+use crate::job::{Measured, Subject, environment, with_retries, workload};
 use crate::machine_pool::{MachinePool, Placement, guest_configs};
 use crate::plan::{Dumps, Item, Plan, Reuse, Turns, interleave};
 use crate::run_in_progress::RunInProgress;
-use crate::symbols::{Known, SymbolCache};
+use crate::symbols::{Known, Named, SymbolCache};
 use crate::tool_job;
 use crate::tools::Tools;
 use crate::{Estimate, Event, LabError, host};
@@ -31,6 +33,7 @@ pub(crate) struct Bench<'a> {
     pub(crate) machine_pool: &'a MachinePool,
     pub(crate) store: &'a Mutex<Store>,
     pub(crate) symbols: &'a SymbolCache,
+    pub(crate) calibration: &'a Calibration,
     pub(crate) tools: &'a Tools,
     pub(crate) notify: &'a (dyn Fn(Event) + Sync),
 }
@@ -127,7 +130,7 @@ fn load_runs(plan: &Plan<'_>, placements: &[Vec<Placement>], bench: &Bench<'_>) 
         for placement in placements {
             store.save_machine(placement.machine.identity())?;
             if plan.reuse == Reuse::Stored {
-                found.extend(load_runs_on(plan, build, placement, &store)?);
+                found.extend(load_runs_on(plan, build, placement, &store, bench)?);
             }
         }
         sides.push(found);
@@ -136,7 +139,13 @@ fn load_runs(plan: &Plan<'_>, placements: &[Vec<Placement>], bench: &Bench<'_>) 
 }
 
 /// Loads the runs of a build on one machine.
-fn load_runs_on(plan: &Plan<'_>, build: &Build, placement: &Placement, store: &Store) -> Result<Vec<Run>, LabError> {
+fn load_runs_on(
+    plan: &Plan<'_>,
+    build: &Build,
+    placement: &Placement,
+    store: &Store,
+    bench: &Bench<'_>,
+) -> Result<Vec<Run>, LabError> {
     let (machine, clock) = (&placement.machine.identity().id, placement.machine.capabilities().clock);
     let mut runs: Vec<Run> = store.runs_of(&build.id, machine, plan.suite.name)?.into_iter().rev().collect();
     let modules = placement.modules_hash();
@@ -144,7 +153,8 @@ fn load_runs_on(plan: &Plan<'_>, build: &Build, placement: &Placement, store: &S
     let wanted = |result: &WorkloadResult| {
         plan.workloads
             .iter()
-            .any(|workload| workload.guest_config == placement.guest_config && answers(result, workload, clock))
+            .filter(|workload| workload.guest_config == placement.guest_config)
+            .any(|workload| answers(result, workload, clock, rounds(bench, &*placement.machine, workload)))
     };
     let mut seen = BTreeSet::new();
     for run in &mut runs {
@@ -167,14 +177,27 @@ fn same_modules(run: &Run, modules: Option<&str>) -> bool {
     recorded == modules
 }
 
-/// Returns whether a stored result is what measuring the workload now would give.
-fn answers(result: &WorkloadResult, workload: &Workload, clock: Clock) -> bool {
+/// Returns the rounds of a workload on a machine; `None` if the machine must find them out.
+fn rounds(bench: &Bench<'_>, machine: &dyn Backend, workload: &Workload) -> Option<u32> {
+    let is_fixed = match machine.capabilities().clock {
+        Clock::Instructions => true,
+        // A tool decides by itself how long it runs.
+        Clock::Seconds => bench.tools.workload(workload.job_name()).is_some(),
+    };
+    if is_fixed { Some(1) } else { bench.calibration.rounds(&machine.identity().id, workload) }
+}
+
+/// Returns whether a stored result is what measuring the workload now would give, with so many rounds.
+fn answers(result: &WorkloadResult, workload: &Workload, clock: Clock, rounds: Option<u32>) -> bool {
+    let is_completed = result.outcome == Outcome::Completed;
+    let operations = rounds.map(|rounds| workload.operations * u64::from(rounds));
+    let is_asked = Some(result.operations) == operations || !is_completed && result.operations == workload.operations;
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
     result.workload == workload.name
-        && result.operations == workload.operations
+        && is_asked
         && result.declared.as_ref().is_none_or(|then| then.agrees(&Declared::of(&workload.metric, clock)))
         // A run of a tool may give several samples.
-        && (result.outcome != Outcome::Completed
+        && (!is_completed
             || result.samples.len() == iterations
             || matches!(workload.guest_config.files, ExtraFiles::Image(_)))
 }
@@ -378,7 +401,7 @@ impl Shared<'_> {
             Some(declared) => {
                 let known = self.symbols(on)?;
                 let named = known.as_ref().as_ref().ok();
-                let attempt = || with_retries(&retrying, || workload(on, &declared, named));
+                let attempt = || self.calibrated(on, &declared, named);
                 let fetched = self.undisturbed(run, &declared.name, attempt)?;
                 let dump = died(&fetched.value.outcome)
                     .then(|| self.dump(run, &declared.name, || booted.run_to_death(&on.job_of(&declared))));
@@ -397,6 +420,27 @@ impl Shared<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Runs a workload with as many rounds as its machine needs, and finds those out first if they are not known.
+    fn calibrated(&self, on: Subject<'_>, declared: &Workload, named: Option<&Named>) -> Result<Measured, LabError> {
+        let (bench, machine) = (self.bench, &on.machine.identity().id);
+        let measure = |rounds| with_retries(&|error| self.retrying(error), || workload(on, declared, rounds, named));
+        let rounds = match rounds(bench, on.machine, declared) {
+            Some(rounds) => rounds,
+            None => {
+                let begun = Instant::now();
+                let once = measure(1)?;
+                let Some(iteration_ns) = once.iteration_ns() else { return Ok(once) };
+                let rounds = Trial { iteration_ns, job_s: begun.elapsed().as_secs_f64() }.rounds();
+                bench.calibration.keep(machine, declared, rounds);
+                if rounds == 1 {
+                    return Ok(once);
+                }
+                rounds
+            }
+        };
+        measure(rounds)
     }
 
     /// Executes a job, and repeats it while other work on the host disturbs it; of a job that was disturbed each time, the

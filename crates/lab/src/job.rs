@@ -9,6 +9,7 @@ use model::{
 };
 use wire::{Job, Perturbation, Task};
 
+use crate::calibration::{fold, fold_numbers};
 use crate::perturb::perturbation;
 use crate::run_in_progress::job_id;
 use crate::symbols::Named;
@@ -102,17 +103,29 @@ pub(crate) fn environment(on: Subject<'_>) -> Result<Fetched<Environment>, Machi
     Ok(Fetched { value, console: end.console })
 }
 
-/// Runs one workload, and counts the instructions of each function if the functions are known.
-pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Named>) -> Result<Measured, MachineError> {
+/// Runs one workload, and counts the instructions of each function if the functions are known. So many rounds of its
+/// operations are one iteration.
+pub(crate) fn workload(
+    on: Subject<'_>,
+    workload: &Workload,
+    rounds: u32,
+    named: Option<&Named>,
+) -> Result<Measured, MachineError> {
     let observe = named.map_or(Observe::Nothing, |named| Observe::Counts(&named.marks));
-    let end = on.booted.run(&on.job_of(workload), observe)?;
+    let repeated = Workload {
+        iterations: workload.iterations.saturating_mul(rounds),
+        warm_up: workload.warm_up.saturating_mul(rounds),
+        ..workload.clone()
+    };
+    let end = on.booted.run(&on.job_of(&repeated), observe)?;
     let rows = end.stream.as_ref().map(ingest::rows).unwrap_or_default();
+    let rows = rows.into_iter().map(|(name, numbers)| (name, fold_numbers(&numbers, rounds))).collect();
     let (outcome, samples) = match end.stream {
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
-        Ok(stream) => ingest::outcome(&stream, workload.operations, workload.iterations)
+        Ok(stream) => ingest::outcome(&stream, repeated.operations, repeated.iterations)
             .unwrap_or_else(|error| (damaged(&error), Vec::new())),
     };
-    let outcome = explain_by_console(outcome, &end.console);
+    let (outcome, samples) = (explain_by_console(outcome, &end.console), fold(&samples, rounds));
     let profile = named.filter(|_| outcome == Outcome::Completed).map(|named| {
         let counts = end.counts.unwrap_or_default();
         ingest::profile(&counts, &named.symbols, workload.operations).map_err(|error| error.to_string())
@@ -122,7 +135,7 @@ pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Name
     let counted = regions.filter(|regions| regions.len() == samples.len()).unwrap_or_default();
     let value = WorkloadResult {
         workload: workload.name.to_string(),
-        operations: workload.operations,
+        operations: workload.operations * u64::from(rounds),
         declared: Some(Declared::of(&workload.metric, on.clock())),
         outcome,
         samples,
@@ -134,6 +147,13 @@ pub(crate) fn workload(on: Subject<'_>, workload: &Workload, named: Option<&Name
 }
 
 impl Measured {
+    /// Returns how long the fastest iteration took (ns), which says most on a busy host; `None` unless it completed.
+    pub(crate) fn iteration_ns(&self) -> Option<f64> {
+        let WorkloadResult { outcome, samples, operations, .. } = &self.value;
+        let operation_ns = samples.iter().copied().reduce(f64::min).filter(|_| *outcome == Outcome::Completed)?;
+        Some(operation_ns * *operations as f64)
+    }
+
     /// Returns the result of the workload that ran, or of one of its rows.
     pub(crate) fn result_of(&self, workload: &Workload) -> WorkloadResult {
         let declared = Some(Declared::of(&workload.metric, self.clock));

@@ -14,6 +14,7 @@ use model::{
 use store::{Artefact, HomeLock, Location, Store};
 use wire::{Frame, Task};
 
+use crate::calibration::Calibration;
 use crate::dump::is_dump;
 use crate::execute::{Bench, check_kernel, execute};
 use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries};
@@ -72,6 +73,7 @@ pub struct Lab {
     cache: BuildCache,
     machine_pool: MachinePool,
     symbols: SymbolCache,
+    calibration: Calibration,
     tools: Tools,
     home: PathBuf,
     _lock: HomeLock,
@@ -158,11 +160,13 @@ impl Lab {
         let mut cache = BuildCache::open(home)?;
         cache.set_sources(sources);
         let symbols = SymbolCache::new(home.join("symbols"));
+        let calibration = Calibration::new(home.join("calibration"));
         Ok(Self {
             store,
             cache,
             machine_pool: MachinePool::new(machine),
             symbols,
+            calibration,
             tools,
             home: home.to_owned(),
             _lock: lock,
@@ -239,6 +243,7 @@ impl Lab {
                 machine_pool: &self.machine_pool,
                 store: &self.store,
                 symbols: &self.symbols,
+                calibration: &self.calibration,
                 tools: &self.tools,
                 notify,
             },

@@ -4,6 +4,7 @@
 //! This is the lowest layer that reads the clock. `report` interprets the results; `machine` knows how machines work.
 
 mod bisect;
+mod calibration;
 mod disturbed;
 mod dump;
 mod error;

@@ -12,8 +12,8 @@ pub const MARK: &str = "#M";
 
 /// Most frames of a stream.
 const FRAMES_MAX: usize = 65_536;
-/// Longest parsed line, in bytes.
-const LINE_MAX: usize = 4096;
+/// Longest parsed line, in bytes: the samples of a job with many iterations are one.
+const LINE_MAX: usize = 64 << 10;
 
 /// One message of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Planning, order, failures, retries and reuse, on a scripted machine. No QEMU, no kernel.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod calibrated;
 mod disturbed;
 mod failures;
 mod looking;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse};
 use machine::{Asked, Backend, Does, Fake, MachineError};
-use model::{Build, BuildFile, BuildId, KernelName, MICRO, Origin, Outcome, Run, Workload};
+use model::{Build, BuildFile, BuildId, Capabilities, Clock, KernelName, MICRO, Origin, Outcome, Run, Workload};
 
 /// A lab with its own machine and data directory.
 struct Story {
@@ -50,6 +51,11 @@ fn open(home: &Path, machine: &Arc<Fake>) -> Lab {
 /// A machine on which everything succeeds.
 fn steady() -> Fake {
     Fake::new(|_| Does::Takes(100))
+}
+
+/// Makes a machine one that measures time.
+fn measures_time(can: &mut Capabilities) {
+    (can.deterministic, can.clock, can.counts) = (false, Clock::Seconds, false);
 }
 
 /// A lab failure after which a retry may succeed.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lab::{Lab, LabError, LabSettings};
 use machine::{Limits, VmShape, Wanted};
-use model::{Guilt, Outcome, Workload};
+use model::{Guilt, Outcome, Workload, WorkloadResult};
 
 use crate::failing::{misbehaving, outcomes};
 use crate::fresh::fresh;
@@ -59,6 +59,10 @@ fn this_host_measures_the_kernel_it_runs() {
     let running = lab.build(&"running:".parse().unwrap(), &|_| {}).unwrap();
     let results = measure(&lab, &running, &workloads(&["getppid", "fork-exit"]));
     assert_eq!(outcomes(&results), ["completed", "completed"]);
+    let again = measure(&lab, &running, &workloads(&["getppid"]));
+    let operations = |results: &[WorkloadResult]| results[0].operations;
+    assert_eq!(operations(&again), operations(&results), "calibrated once");
+    assert!(operations(&results) > 20_000, "an iteration takes longer than on the exact machine: {results:?}");
     let needy = measure(&lab, &running, &workloads(&["reclaim-file"]));
     let Outcome::Unsupported(why) = &needy[0].outcome else { panic!("{:?}", needy[0].outcome) };
     assert!(why.contains("exact or vm"), "{why}");
