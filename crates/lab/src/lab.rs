@@ -132,9 +132,9 @@ fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
 }
 
 /// Returns the guest's programs: guests of an exact machine do one job, others one after the other.
-fn programs_for(wanted: Wanted, programs: Programs) -> Programs {
+fn programs_for(wanted: &Wanted, programs: Programs) -> Programs {
     match wanted {
-        Wanted::Exact | Wanted::Local => programs,
+        Wanted::Exact | Wanted::Local | Wanted::Server(_) => programs,
         Wanted::Vm(_) => Programs { init: SERVE.to_vec(), ..programs },
     }
 }
@@ -151,7 +151,7 @@ impl Lab {
             Some(machine) => machine,
             None => {
                 let (loader, tracer, home) = (EQUIP.to_vec(), TRACER.to_vec(), home.to_owned());
-                let programs = programs_for(wanted, programs);
+                let programs = programs_for(&wanted, programs);
                 let conditions = conditions();
                 machine::open(wanted, Settings { qemu, programs, loader, tracer, conditions, home, snapshots, limits })?
             }
@@ -248,6 +248,14 @@ impl Lab {
                 notify,
             },
         )
+    }
+
+    /// Leaves the machines as they were found. A server boots its own kernel.
+    ///
+    /// # Errors
+    /// If a machine does not return.
+    pub fn close(&self) -> Result<(), LabError> {
+        Ok(self.machine_pool.plain().close()?)
     }
 
     /// Returns the profile of a workload in a run, if it was counted.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{KernelError, is_built_in, modules};
-use machine::{Backend, Boot, Booted, DeadMemory, Guest, InitrdFile, MachineError, modules_hash};
+use machine::{Backend, Boot, Booted, DeadMemory, Driver, Guest, InitrdFile, MachineError, modules_hash};
 use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Workload};
 
 use crate::LabError;
@@ -80,12 +80,16 @@ impl MachinePool {
         let machine = self.machine(guest_config)?;
         let mut known = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (build.id.clone(), guest_config.clone());
-        let carried = known.entry(key).or_insert_with(|| Arc::new(self.carry(build, guest_config)));
+        let carry = || Arc::new(self.carry(build, guest_config, machine.drivers()));
+        let carried = known.entry(key).or_insert_with(carry);
         Ok(Placement { guest_config: guest_config.clone(), machine, carried: Arc::clone(carried) })
     }
 
-    fn carry(&self, build: &Build, guest_config: &GuestConfig) -> Result<Vec<InitrdFile>, String> {
+    fn carry(&self, build: &Build, guest_config: &GuestConfig, drivers: &[Driver]) -> Result<Vec<InitrdFile>, String> {
         self.image(guest_config)?;
+        if !drivers.is_empty() {
+            return collect_drivers(build, drivers);
+        }
         if guest_config.modules.is_empty() { Ok(Vec::new()) } else { collect_modules(build, guest_config.modules) }
     }
 }
@@ -154,6 +158,24 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
     }
     files.push(InitrdFile { path: "equipment/load".to_owned(), bytes: list.into_bytes() });
     Ok(files)
+}
+
+/// Returns a build's modules for a machine's drivers, with those they need; the error names a driver without which the
+/// machine would not come back.
+fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>, String> {
+    let said = |error: KernelError| error.to_string();
+    let names: Vec<&str> = drivers.iter().map(|driver| driver.name.as_str()).collect();
+    let found = modules(build, &names).map_err(said)?;
+    for driver in drivers.iter().filter(|driver| !driver.needed_by.is_empty()) {
+        let Driver { name, needed_by } = driver;
+        if !found.iter().any(|module| module.name == name.replace('-', "_"))
+            && is_built_in(build, name).map_err(said)? == Some(false)
+        {
+            return Err(format!("the build has no driver {name}, which {needed_by} of the machine needs"));
+        }
+    }
+    let file = |module: kernel::Module| InitrdFile { path: format!("{}.ko", module.name), bytes: module.bytes };
+    Ok(found.into_iter().map(file).collect())
 }
 
 #[cfg(test)]

@@ -20,6 +20,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Returns what this machine can do.
     fn capabilities(&self) -> Capabilities;
 
+    /// Returns the drivers that a build should have there. The lab carries their modules with the guest.
+    fn drivers(&self) -> &[Driver] {
+        &[]
+    }
+
     /// Returns this machine with another guest config and, if given, an archive of files: another machine.
     ///
     /// # Errors
@@ -44,6 +49,23 @@ pub trait Backend: fmt::Debug + Send + Sync {
     fn boot_to_death(&self, _: &Guest<'_>, _replicate: u64) -> Result<Option<DeadMemory>, MachineError> {
         Ok(None)
     }
+
+    /// Leaves the machine as it was found. Call it when nothing is booted and no boot will follow.
+    ///
+    /// # Errors
+    /// If the machine does not return.
+    fn close(&self) -> Result<(), MachineError> {
+        Ok(())
+    }
+}
+
+/// A driver of a machine's own kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// The name of its module.
+    pub name: String,
+    /// What needs it, if a boot without it fails: `the root disk`; otherwise empty.
+    pub needed_by: String,
 }
 
 /// A build that a machine has booted; dropping it ends the guest.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use model::Guilt;
 
 use crate::qemu::QemuProblem;
+use crate::server::ServerProblem;
 
 /// A failure of the lab while it works with a machine.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,9 @@ pub enum MachineError {
     /// There is no usable QEMU.
     #[error(transparent)]
     Qemu(#[from] QemuProblem),
+    /// A server could not be used.
+    #[error(transparent)]
+    Server(#[from] ServerProblem),
     /// QEMU ended without a request from the guest.
     #[error("QEMU exited unexpectedly ({how}){}", format_stderr(.stderr))]
     QemuDied {
@@ -92,7 +96,8 @@ impl MachineError {
     /// Returns whether an immediate retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::QemuDied { .. } | Self::Overloaded { .. } | Self::Breakpoint)
+        matches!(self, Self::Server(problem) if problem.is_passing())
+            || matches!(self, Self::QemuDied { .. } | Self::Overloaded { .. } | Self::Breakpoint)
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {

@@ -57,18 +57,30 @@ pub struct InitrdFile {
 /// Returns an archive with these files, all executable, and their directories.
 #[must_use]
 pub fn initrd_of(files: &[InitrdFile]) -> Vec<u8> {
-    let mut archive = Archive::with_capacity(files.iter().map(|file| file.bytes.len() + 512).sum());
-    let mut made = BTreeSet::new();
-    for file in files {
-        for (at, _) in file.path.match_indices('/') {
-            if made.insert(&file.path[..at]) {
-                archive.add(&file.path[..at], Kind::Folder);
+    let bytes = files.iter().map(|file| file.bytes.len() + 512).sum();
+    Archive::with_capacity(bytes).with_files(files)
+}
+
+/// Returns an archive with these files, and nothing that a guest would need.
+pub(crate) fn archive_of(files: &[InitrdFile]) -> Vec<u8> {
+    Archive { bytes: Vec::new(), inode: 0 }.with_files(files)
+}
+
+impl Archive {
+    /// Adds files with their directories, and ends.
+    fn with_files(mut self, files: &[InitrdFile]) -> Vec<u8> {
+        let mut made = BTreeSet::new();
+        for file in files {
+            for (at, _) in file.path.match_indices('/') {
+                if made.insert(&file.path[..at]) {
+                    self.add(&file.path[..at], Kind::Folder);
+                }
             }
+            self.add(&file.path, Kind::Program(&file.bytes));
         }
-        archive.add(&file.path, Kind::Program(&file.bytes));
+        self.add("TRAILER!!!", Kind::Trailer);
+        self.bytes
     }
-    archive.add("TRAILER!!!", Kind::Trailer);
-    archive.bytes
 }
 
 struct Archive {

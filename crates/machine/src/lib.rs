@@ -1,10 +1,11 @@
 //! Machines: they boot a build and execute its jobs.
 //!
 //! `backend.rs` is the interface of every machine. The first machine is the exact one (`exact/`), QEMU with instruction
-//! counting and no outside input; `vm` is QEMU with several processors and real time, `local` this host, and `fake` follows
-//! a script, for tests. `qemu/` controls QEMU itself. `ingest`
+//! counting and no outside input; `vm` is QEMU with several processors and real time, `local` this host, `server` one that ssh
+//! reaches, and `fake` follows a script, for tests. `qemu/` controls QEMU itself. `ingest`
 //! and `report` interpret results; `lab` decides which jobs run in which order.
 
+mod agent_process;
 mod backend;
 mod console;
 mod error;
@@ -18,15 +19,16 @@ mod load;
 mod local;
 mod prepared;
 pub mod qemu;
+mod server;
 mod settings;
 mod vm;
 
 use std::sync::Arc;
 
-use model::{Machine, MachineId, MachineKind};
+use model::{Machine, MachineId, MachineKind, ServerSettings};
 use sha2::{Digest, Sha256};
 
-pub use backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
+pub use backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
 pub use console::{readable_tail, reason_in};
 pub use error::MachineError;
 pub use exact::hash_memory;
@@ -35,11 +37,12 @@ pub use fake::{Asked, Does, Fake};
 pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use load::Disturbance;
 pub use local::this_boot;
+pub use server::{ServerLook, ServerProblem, look};
 pub use settings::{Limits, Settings, SnapshotUse, free_mib};
 pub use vm::VmShape;
 
 /// A kind of machine that can be opened, with what it needs to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// The exact machine.
     Exact,
@@ -47,6 +50,8 @@ pub enum Wanted {
     Vm(VmShape),
     /// This host.
     Local,
+    /// A server.
+    Server(ServerSettings),
 }
 
 /// Opens a machine.
@@ -57,6 +62,7 @@ pub fn open(wanted: Wanted, settings: Settings) -> Result<Arc<dyn Backend>, Mach
     Ok(match wanted {
         Wanted::Exact => Arc::new(exact::Exact::open(settings)?),
         Wanted::Local => Arc::new(local::Local::open(&settings)?),
+        Wanted::Server(server) => Arc::new(server::OnServer::open(server, &settings)?),
         Wanted::Vm(shape) => Arc::new(vm::Vm::open(settings, shape)?),
     })
 }

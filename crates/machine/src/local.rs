@@ -13,6 +13,7 @@ use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Stag
 use process::{Program, ProgramError};
 use wire::{Frame, Job, Stream, Task};
 
+use crate::agent_process::read_end;
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::host::{allowed_processors, processor_name};
 use crate::prepared::{Preparation, Prepared};
@@ -106,31 +107,28 @@ impl Booted for Here {
         if self.local.guest_config != GuestConfig::PLAIN {
             // They would load modules or fill the memory of this host.
             let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
-            let stream = Ok(Stream { frames: vec![Frame::Unsupported(why)] });
-            return Ok(JobEnd::of(stream, Vec::new()));
+            return Ok(JobEnd::of(Ok(Stream { frames: vec![Frame::Unsupported(why)] }), Vec::new()));
         }
         let processor = self.local.processor.to_string();
         let words = ["--cpu-list", &processor].map(str::to_owned).map(Into::into);
         let program = Program::new("taskset").args::<std::ffi::OsString>(words).args([self.local.agent.as_os_str()]);
         let program = program.args(["job"]).without_variables().deadline_s(self.local.job_s);
-        let failed = |reason| Err(SubjectFailure { stage: Stage::Workload, reason, console_tail: String::new() });
         let mut disturbance = None;
         let (stream, console) = match program.fed(|input| input.write_all(&bytes)) {
-            Ok((ended, _)) => match wire::decode(&ended.output, job.id) {
-                Ok(mut stream) => {
-                    disturbance = load::take(&mut stream, self.local.disturbed_share);
+            Ok((ended, _)) => {
+                let (mut stream, console) = read_end(&ended, job.id);
+                if let Ok(stream) = &mut stream {
+                    disturbance = load::take(stream, self.local.disturbed_share);
                     if job.task == Task::Environment {
                         stream.frames.push(self.prepared.report());
                     }
-                    (Ok(stream), ended.said.into_bytes())
                 }
-                Err(error) => {
-                    let agent = ended.text().lines().rfind(|line| line.starts_with("agent: ")).map(str::to_owned);
-                    let why = agent.unwrap_or_else(|| format!("{error}; {}", ended.reason()));
-                    (failed(FailureReason::AgentDied(model::plain(&why))), ended.said.into_bytes())
-                }
-            },
-            Err(ProgramError::Deadline { .. }) => (failed(FailureReason::Hung), Vec::new()),
+                (stream, console)
+            }
+            Err(ProgramError::Deadline { .. }) => {
+                let (stage, reason) = (Stage::Workload, FailureReason::Hung);
+                (Err(SubjectFailure { stage, reason, console_tail: String::new() }), Vec::new())
+            }
             Err(ProgramError::Io { source, .. }) => return Err(MachineError::io("run", &self.local.agent)(source)),
             Err(ProgramError::Missing(_)) => {
                 let missing = std::io::Error::from(std::io::ErrorKind::NotFound);

@@ -17,8 +17,8 @@ use report::render::{Only, Sort, Style, View};
 use crate::completion;
 use crate::exit::EXIT_CODES;
 pub(crate) use keeping::{Export, ExportFormat, Gc};
-pub(crate) use lists::{Doctor, Kernels, ListFormat, Output, Runs, Tools, Workloads};
-pub(crate) use machines::On;
+pub(crate) use lists::{Doctor, Kernels, ListFormat, Machines, MachinesCheck, Output, Runs, Tools, Workloads};
+pub(crate) use machines::{OWN, On};
 pub(crate) use sources::{Bisect, Build, Series};
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
 
@@ -180,6 +180,8 @@ pub(crate) enum Command {
     Workloads(Workloads),
     /// List external tools that run as workloads: purpose, version, reported values
     Tools(Tools),
+    /// List machines to measure on with their state, or check one
+    Machines(Machines),
     /// Check this host and print a fix for each problem
     Doctor(Doctor),
     /// Write a shell's completion script to standard output: source <(marvin completions bash)

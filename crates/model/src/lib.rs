@@ -28,6 +28,7 @@ mod release;
 mod rmap;
 mod run;
 mod selection;
+mod server;
 mod settings;
 mod source;
 mod subsystem;
@@ -69,6 +70,7 @@ pub use run::{
     Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult, disturbed_pair, disturbed_workload,
 };
 pub use selection::{Choice, SelectionError, TOOL, ToolRows, choose, group_of, select, suite, workloads};
+pub use server::{BootOnce, ServerSettings};
 pub use settings::{
     Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret, StandingPlan, TreeOrigin,
     WatchedTree, WorkSettings,

@@ -17,6 +17,8 @@ pub enum MachineKind {
     Vm,
     /// This host, with the kernel that it runs.
     Local,
+    /// A server by ssh, which boots builds once.
+    Server,
     /// An unknown machine on which another suite measured: its results are imported and noisy.
     Imported,
 }
@@ -27,7 +29,7 @@ pub enum MachineKind {
 pub struct UnknownMachineKind(String);
 
 impl MachineKind {
-    const ALL: [Self; 4] = [Self::Exact, Self::Vm, Self::Local, Self::Imported];
+    const ALL: [Self; 5] = [Self::Exact, Self::Vm, Self::Local, Self::Server, Self::Imported];
 
     /// Returns its name in stores and documents, which never changes.
     #[must_use]
@@ -36,6 +38,7 @@ impl MachineKind {
             Self::Exact => "exact",
             Self::Vm => "vm",
             Self::Local => "local",
+            Self::Server => "ssh",
             Self::Imported => "imported",
         }
     }
@@ -52,6 +55,7 @@ impl MachineKind {
                  and caches are not in it."
             }
             Self::Local => "This host: time with whatever else it did; runs of one boot are no independent boots.",
+            Self::Server => "Server: time on this machine; boots differ, so a difference is one between boots.",
             Self::Imported => {
                 "Imported: another suite measured this. A difference is that of geometric means over runs; each run is \
                  taken for a start of its own."
@@ -113,7 +117,11 @@ mod tests {
 
     #[test]
     fn kinds_are_read_from_their_words() {
-        assert_eq!(MachineKind::ALL.map(MachineKind::word), ["exact", "vm", "local", "imported"], "stores have these");
+        assert_eq!(
+            MachineKind::ALL.map(MachineKind::word),
+            ["exact", "vm", "local", "ssh", "imported"],
+            "stores have these"
+        );
         for kind in MachineKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }

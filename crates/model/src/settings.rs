@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{Release, Suite};
+use crate::{Release, ServerSettings, Suite};
 
 /// The settings of a site.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +20,8 @@ pub struct LabSettings {
     pub work: WorkSettings,
     /// The recipients of notices.
     pub channels: Vec<Channel>,
+    /// The servers that boot builds.
+    pub servers: Vec<ServerSettings>,
     /// The address of the dashboard.
     pub listen: Option<SocketAddr>,
 }

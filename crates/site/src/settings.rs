@@ -44,6 +44,9 @@ impl Site {
                 tree.config = folder.join(&tree.config).display().to_string();
             }
         }
+        for file in settings.servers.iter_mut().filter_map(|server| server.ssh_config.as_mut()) {
+            *file = folder.join(&*file);
+        }
         for login in settings.channels.iter_mut().filter_map(|channel| login(&mut channel.kind)) {
             if let Secret::File(path) = &mut login.password {
                 *path = folder.join(&*path);

@@ -74,6 +74,7 @@ pub(crate) static FILE: Table = Table {
         key("plan", Kind::Many(&PLAN), Optional, "What is measured of each kernel of some trees."),
         key("work", Kind::One(&WORK), Optional, "How `marvin work` works."),
         key("notify", Kind::Many(&NOTIFY), Optional, "Whom to tell of what goes wrong, and how."),
+        key("machine", Kind::Many(&MACHINE), Optional, "The servers that boot builds; docs/machines.md."),
         key("serve", Kind::One(&SERVE), Optional, "The dashboard."),
     ],
 };
@@ -170,6 +171,49 @@ static NOTIFY: Table = Table {
             Kind::Texts,
             Optional,
             "Program with arguments that reads the JSON document from standard input.",
+        ),
+    ],
+};
+
+static MACHINE: Table = Table {
+    what: "[[machine]]",
+    about: "A server that boots builds, for --on NAME. Its own kernel is the default of each start.",
+    keys: &[
+        key("name", Kind::Name, Needed, "Its name."),
+        key("kind", Kind::Choice(&["ssh"]), Without(Preset::Text("ssh")), "How it is reached: by the system's ssh."),
+        key("host", Kind::Text, Needed, "Where ssh finds it: root@testbox.lab, or a host of the ssh configuration."),
+        key("ssh_config", Kind::Text, Optional, "A configuration file of ssh, from the folder of this file."),
+        key(
+            "boot",
+            Kind::Choice(&model::BootOnce::WORDS),
+            Without(Preset::Text("kexec")),
+            "How a build is booted once; with command, by the program in boot_command.",
+        ),
+        key(
+            "boot_command",
+            Kind::Texts,
+            Optional,
+            "Program of the server that has the kernel MARVIN_KERNEL booted once, with MARVIN_INITRD and \
+             MARVIN_COMMAND_LINE, and restarts.",
+        ),
+        key("boot_deadline", Kind::Span, Without(Preset::Span(600, "10m")), "How long a boot may take."),
+        key(
+            "cpus",
+            Kind::Text,
+            Optional,
+            "Processors for workloads, as taskset writes them: 2-7. Without it, the last one.",
+        ),
+        key(
+            "power",
+            Kind::Texts,
+            Optional,
+            "Program of this host that switches the server's power; its last argument is cycle.",
+        ),
+        key(
+            "console",
+            Kind::Texts,
+            Optional,
+            "Program of this host that prints the server's serial console until it is killed.",
         ),
     ],
 };

@@ -3,6 +3,7 @@
 mod channel;
 mod check;
 mod keys;
+mod machine;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -52,10 +53,11 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Fault> {
     let names: Vec<&str> = trees.iter().map(|tree| tree.name.as_str()).collect();
     let plans = file.records("plan").iter().map(|record| plan(record, &names, tools)).collect::<Result<_, _>>()?;
     let channels = file.records("notify").iter().map(channel::channel).collect::<Result<_, _>>()?;
-    for key in ["tree", "plan", "notify"] {
+    let servers = file.records("machine").iter().map(machine::server).collect::<Result<_, _>>()?;
+    for key in ["tree", "plan", "notify", "machine"] {
         no_name_twice(file.records(key))?;
     }
-    Ok(LabSettings { plans, channels, work: work(file), listen: listen(file)?, trees })
+    Ok(LabSettings { plans, channels, servers, work: work(file), listen: listen(file)?, trees })
 }
 
 fn no_name_twice(records: &[Record]) -> Result<(), Fault> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::whole;
 use crate::completion;
@@ -40,6 +40,30 @@ pub(crate) struct Runs {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// `marvin machines`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Machines {
+    #[command(subcommand)]
+    pub(crate) check: Option<MachinesCheck>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// A subcommand of `marvin machines`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MachinesCheck {
+    /// Check whether a server of marvin.toml can boot builds, and print what to mend
+    Check {
+        /// Its name
+        name: String,
+
+        #[command(flatten)]
+        output: Output,
+    },
 }
 
 /// `marvin kernels`.

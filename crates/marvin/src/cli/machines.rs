@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use machine::{VmShape, Wanted};
 
 use super::whole;
@@ -16,23 +16,20 @@ const BOOTS_AT_MOST: u64 = 30;
 /// Most processors that a virtual machine has by default.
 const CPUS: usize = 4;
 
-/// A machine by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MachineName {
-    /// Counts instructions: the same kernel gives the same numbers
-    Exact,
-    /// A virtual machine with several processors: measures time, which scatters
-    Vm,
-    /// This host with the kernel that it runs, whose name is running:
-    Local,
-}
+/// Names of machines that need no settings, and what they are.
+pub(crate) const OWN: [(&str, &str); 3] = [
+    ("exact", "counts instructions, repeats exactly"),
+    ("vm", "several processors, measures time"),
+    ("local", "this host; its kernel is running:"),
+];
 
 /// Options for the machines to measure on.
 #[derive(Debug, Args)]
 pub(crate) struct On {
-    /// Machines to measure on, separated by commas
-    #[arg(long, value_name = "MACHINES", value_enum, value_delimiter = ',', default_value = "exact")]
-    pub(crate) on: Vec<MachineName>,
+    /// Machines to measure on, separated by commas: exact (counts instructions), vm (a virtual machine with several
+    /// processors), local (this host; its kernel is running:), or a [[machine]] of marvin.toml
+    #[arg(long, value_name = "MACHINES", value_delimiter = ',', default_value = "exact")]
+    pub(crate) on: Vec<String>,
 
     /// Number of boots of each kernel on machines that measure time; at most, with --until-clear [default: 5; 30 with
     /// --until-clear]
@@ -55,48 +52,48 @@ impl On {
         self.boots.unwrap_or(BOOTS_AT_MOST)
     }
 
-    /// Returns the machines to open, each once, with their names.
-    pub(crate) fn machines(&self) -> Vec<(MachineName, Wanted)> {
-        let mut names: Vec<MachineName> = Vec::new();
+    /// Returns the names of the machines, each once.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
         for name in &self.on {
-            if !names.contains(name) {
-                names.push(*name);
+            if !names.contains(&name.as_str()) {
+                names.push(name);
             }
         }
-        names.into_iter().map(|name| (name, self.wanted(name))).collect()
+        names
     }
 
     /// Returns whether results are counts, at least in part.
     pub(crate) fn has_exact(&self) -> bool {
-        self.on.contains(&MachineName::Exact)
+        self.names().contains(&OWN[0].0)
     }
 
     /// Returns these options as words, without those that have no effect.
     pub(crate) fn words(&self, until_clear: bool) -> Vec<String> {
-        if self.on == [MachineName::Exact] {
+        if self.names() == [OWN[0].0] {
             return Vec::new();
         }
-        let names: Vec<&str> = self.machines().iter().map(|(name, _)| name.word()).collect();
-        let mut words = vec!["--on".to_owned(), names.join(",")];
         let boots = if until_clear { self.boots_at_most() } else { self.boots() };
-        words.extend(["--boots".to_owned(), boots.to_string()]);
-        for (_, wanted) in self.machines() {
-            if let Wanted::Vm(VmShape { cpus, .. }) = wanted {
-                words.extend(["--cpus".to_owned(), cpus.to_string()]);
-            }
+        let mut words = vec!["--on".to_owned(), self.names().join(","), "--boots".to_owned(), boots.to_string()];
+        if self.names().contains(&OWN[1].0) {
+            words.extend(["--cpus".to_owned(), self.cpus().to_string()]);
         }
         words
     }
 
-    fn wanted(&self, name: MachineName) -> Wanted {
+    /// Returns the number of processors of the virtual machine.
+    fn cpus(&self) -> u32 {
+        let here = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(CPUS);
+        self.cpus.unwrap_or_else(|| u32::try_from(here).unwrap_or(1))
+    }
+
+    /// Returns a machine that needs no settings; `None` for other names.
+    pub(crate) fn own(&self, name: &str) -> Option<Wanted> {
         match name {
-            MachineName::Exact => Wanted::Exact,
-            MachineName::Local => Wanted::Local,
-            MachineName::Vm => {
-                let here = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(CPUS);
-                let cpus = self.cpus.unwrap_or_else(|| u32::try_from(here).unwrap_or(1));
-                Wanted::Vm(VmShape { cpus, memory_mib: MEMORY_MIB })
-            }
+            "exact" => Some(Wanted::Exact),
+            "vm" => Some(Wanted::Vm(VmShape { cpus: self.cpus(), memory_mib: MEMORY_MIB })),
+            "local" => Some(Wanted::Local),
+            _ => None,
         }
     }
 }
@@ -113,17 +110,6 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     };
     let number: u64 = text[..at].parse().map_err(|_| expected())?;
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
-}
-
-impl MachineName {
-    /// Returns the name as users type it.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Vm => "vm",
-            Self::Local => "local",
-        }
-    }
 }
 
 #[cfg(test)]

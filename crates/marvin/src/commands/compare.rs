@@ -8,7 +8,9 @@ use model::{Build, KernelName, Machine, Observation, Run, Workload};
 use report::monitors::{Monitored, Watched, heads};
 use report::{Comparison, Machines, Question, Side};
 
-use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_on, plan, prepare, replicates};
+use super::measure::{
+    Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare, replicates,
+};
 use super::tree::around;
 use super::until_clear::{Limits, unclear, until_clear};
 use crate::answer::Answer;
@@ -20,18 +22,19 @@ use crate::rows::Rows;
 pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Result<Exit> {
     let chosen = choose_workloads(arguments, &command.measure)?;
     let names = sides(command)?;
-    if command.write.mail && command.on.machines().len() > 1 {
+    if command.write.mail && command.on.names().len() > 1 {
         let text = "a mail shows one machine: give --on one name, or --format markdown instead of --mail";
         return Err(WrongInput(text.to_owned()).into());
     }
-    if command.until_clear && command.on.machines().iter().all(|(_, wanted)| *wanted == Wanted::Exact) {
+    let machines = named_machines(arguments, &command.on)?;
+    if command.until_clear && machines.iter().all(|(_, wanted)| *wanted == Wanted::Exact) {
         let text = "--until-clear needs a machine that measures time, such as --on vm: the exact one repeats itself";
         return Err(WrongInput(text.to_owned()).into());
     }
     let answer = Answer::open(command.write.output.as_deref())?;
     let mut columns = Vec::new();
-    for (machine, wanted) in command.on.machines() {
-        columns.push((machine.word().to_owned(), compare_on(wanted, arguments, command, &chosen, &names)?));
+    for (machine, wanted) in machines {
+        columns.push((machine, compare_on(wanted, arguments, command, &chosen, &names)?));
     }
     if let [(_, comparison)] = &columns[..] {
         write(comparison, &command.write, answer, arguments)?;
@@ -64,21 +67,12 @@ fn compare_on(
     prepare(&lab, &chosen.workloads, &progress)?;
     let machines = lab.machines(&chosen.workloads)?;
     let on = OnMachine { lab, progress, builds, machines, command, chosen };
-    if command.until_clear && !on.lab.machine().capabilities().deterministic {
-        return on.compare_until_clear();
-    }
-    let seeds = if command.quick { 1 } else { command.seeds };
-    let seeds = replicates(on.lab.machine(), seeds, command.on.boots());
-    let runs = on.measure(&chosen.workloads, &seeds)?;
-    let question = on.question(seeds, None);
-    let mut comparison = on.compare(&runs, &question)?;
-    if command.profile {
-        comparison.origins = origins(&on.lab, &runs, &comparison)?;
-    }
-    if command.write.monitors {
-        comparison.monitors = observe_sides(&on, &runs, &question)?;
-    }
-    Ok(comparison)
+    // A machine that cannot return to its own kernel is an error, but not the loss of what was measured.
+    let compared = on.compare_all();
+    let closed = on.lab.close();
+    let compared = compared?;
+    closed?;
+    Ok(compared)
 }
 
 /// A lab on one machine, with what to compare there.
@@ -123,6 +117,26 @@ impl OnMachine<'_> {
         let sides = self.builds.iter().zip(runs).map(|(build, runs)| side(build, runs, &self.machines));
         let sides: Vec<Side<'_>> = sides.collect();
         Ok(report::compare(&sides[0], &sides[1..], question)?)
+    }
+
+    /// Measures and compares, row by row until they are clear if asked to.
+    fn compare_all(&self) -> anyhow::Result<Comparison> {
+        let command = self.command;
+        if command.until_clear && !self.lab.machine().capabilities().deterministic {
+            return self.compare_until_clear();
+        }
+        let seeds = if command.quick { 1 } else { command.seeds };
+        let seeds = replicates(self.lab.machine(), seeds, command.on.boots());
+        let runs = self.measure(&self.chosen.workloads, &seeds)?;
+        let question = self.question(seeds, None);
+        let mut comparison = self.compare(&runs, &question)?;
+        if command.profile {
+            comparison.origins = origins(&self.lab, &runs, &comparison)?;
+        }
+        if command.write.monitors {
+            comparison.monitors = observe_sides(self, &runs, &question)?;
+        }
+        Ok(comparison)
     }
 
     fn compare_until_clear(&self) -> anyhow::Result<Comparison> {

@@ -30,7 +30,7 @@ pub(crate) fn doctor(arguments: &Arguments, command: &Doctor) -> anyhow::Result<
         Check::new("memory", memory()),
         Check::new("processors", processors()),
     ];
-    let document = DoctorDocument::new(checks);
+    let document = DoctorDocument::new("this host", checks);
     Answer::open(None)?.list(&document, command.output, arguments)?;
     Ok(if document.is_fit() { Exit::Fine } else { Exit::Lab })
 }

@@ -10,7 +10,7 @@ use model::{Build, Choice, KernelName, KernelNameError, Machine, SUITES, Selecti
 
 use super::tools::known_tools;
 use super::tree::{around, settings};
-use crate::cli::{Arguments, Measure};
+use crate::cli::{Arguments, Measure, OWN, On};
 use crate::exit::WrongInput;
 use crate::home::{open_lab, store};
 use crate::progress::Progress;
@@ -127,6 +127,30 @@ pub(crate) fn open(arguments: &Arguments, measure: &Measure) -> anyhow::Result<L
 /// Opens the lab, with tools.
 pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
     open_on(Wanted::Exact, arguments, measure, tools)
+}
+
+/// Returns the machines to open with their names: Marvin's own, or servers of marvin.toml.
+pub(crate) fn named_machines(arguments: &Arguments, on: &On) -> anyhow::Result<Vec<(String, Wanted)>> {
+    let names = on.names();
+    let servers = match names.iter().all(|name| on.own(name).is_some()) {
+        true => Vec::new(),
+        false => super::config::site(arguments)?.settings.servers,
+    };
+    let wanted = |name: &str| match on.own(name) {
+        Some(wanted) => Ok((name.to_owned(), wanted)),
+        None => match servers.iter().find(|server| server.name == name) {
+            Some(server) => Ok((name.to_owned(), Wanted::Server(server.clone()))),
+            None => {
+                let known = OWN.iter().map(|(name, _)| *name).chain(servers.iter().map(|server| &*server.name));
+                let guess = did_you_mean(known, name);
+                let text = format!(
+                    "no machine `{name}`{guess}: Marvin has exact, vm and local, and those of [[machine]] in marvin.toml"
+                );
+                Err(WrongInput(text).into())
+            }
+        },
+    };
+    names.into_iter().map(wanted).collect()
 }
 
 /// Opens the lab on a machine, with tools.

@@ -17,6 +17,7 @@ mod history;
 mod import;
 mod kernels;
 mod listing;
+mod machines;
 mod measure;
 mod monitors;
 mod profile;
@@ -62,6 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Series(command) => series::series(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),
+        Command::Machines(command) => machines::machines(arguments, command),
         Command::Tools(command) => tools::tools(arguments, command),
         Command::Show(command) => show::show(arguments, command),
         Command::Report(command) => report::report(arguments, command),

@@ -4,7 +4,9 @@ use machine::Wanted;
 use model::{KernelName, Outcome};
 use report::render::Shown;
 
-use super::measure::{Chosen, builds, choose_workloads, kernel_name, open_on, plan, prepare, replicates};
+use super::measure::{
+    Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare, replicates,
+};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Run};
 use crate::exit::Exit;
@@ -16,7 +18,7 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     let answer = Answer::open(None)?;
     let mut texts = Vec::new();
     let mut failed = false;
-    for (_, wanted) in command.on.machines() {
+    for (_, wanted) in named_machines(arguments, &command.on)? {
         let (runs, shown) = run_on(wanted, arguments, command, &chosen, &name)?;
         failed |= runs.iter().flat_map(|run| &run.results).any(|r| matches!(r.outcome, Outcome::Failed(_)));
         texts.extend(shown);
@@ -42,7 +44,10 @@ fn run_on(
     let plan = plan(measure, &builds, suite, workloads, &seeds);
     prepare(&lab, workloads, &progress)?;
     let machines = lab.machines(workloads)?;
-    let runs = lab.execute(&plan, &|event| progress.event(&event))?.concat();
+    let runs = lab.execute(&plan, &|event| progress.event(&event));
+    let closed = lab.close();
+    let runs = runs?.concat();
+    closed?;
     progress.end();
     let styles = Answer::open(None)?.styles(arguments.color);
     let mut texts = Vec::new();

@@ -13,6 +13,8 @@ pub(crate) struct DoctorDocument {
     schema_version: u32,
     /// Kind of the document.
     kind: &'static str,
+    /// The machine that was checked: `this host`, or the name of a server.
+    subject: String,
     /// Whether all checks passed.
     fit: bool,
     /// The checks.
@@ -51,9 +53,10 @@ impl Check {
 
 impl DoctorDocument {
     /// Returns the document of checks.
-    pub(crate) fn new(checks: Vec<Check>) -> Self {
+    pub(crate) fn new(subject: &str, checks: Vec<Check>) -> Self {
+        let subject = subject.to_owned();
         let fit = checks.iter().all(|check| check.problem.is_none());
-        Self { schema_version: SCHEMA_VERSION, kind: "doctor", fit, checks }
+        Self { schema_version: SCHEMA_VERSION, kind: "doctor", subject, fit, checks }
     }
 
     /// Tells whether all checks passed.
@@ -70,8 +73,8 @@ impl Listing for DoctorDocument {
                 format!("WRONG {:<11} {wrong}\n      {:<11} fix: {fix}\n", check.what, "")
             }
         };
-        let end = if self.fit { "this host is fit\n" } else { "this host is not fit yet\n" };
-        self.checks.iter().map(line).chain([end.to_owned()]).collect()
+        let end = if self.fit { "is fit" } else { "is not fit yet" };
+        self.checks.iter().map(line).chain([format!("{} {end}\n", self.subject)]).collect()
     }
 }
 
@@ -85,7 +88,7 @@ mod tests {
     fn failed_checks_have_their_fix() {
         let problem = Problem { wrong: "not found".to_owned(), fix: "sudo apt-get install dpkg".to_owned() };
         let checks = vec![Check::new("disk", Ok("9000 MB free".to_owned())), Check::new("dpkg-deb", Err(problem))];
-        let document = DoctorDocument::new(checks);
+        let document = DoctorDocument::new("this host", checks);
         assert!(!document.is_fit());
         insta::assert_snapshot!(document.text(&Styles::plain()));
     }

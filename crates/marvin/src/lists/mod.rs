@@ -4,6 +4,7 @@ mod build;
 mod doctor;
 mod garbage;
 mod kernels;
+mod machines;
 mod queue;
 mod run;
 mod runs;
@@ -18,6 +19,7 @@ pub(crate) use build::BuildDocument;
 pub(crate) use doctor::{Check, DoctorDocument, Problem};
 pub(crate) use garbage::{GarbageDocument, Sizes};
 pub(crate) use kernels::{KernelsDocument, ListedKernel};
+pub(crate) use machines::{ListedMachine, MachineState, MachinesDocument};
 pub(crate) use queue::{JobDocument, QueueDocument, QueueView};
 pub(crate) use run::RunDocument;
 pub(crate) use runs::{ListedRun, RunsDocument};
@@ -51,6 +53,7 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("gc", schema_of::<GarbageDocument>("marvin gc")),
         ("job", schema_of::<JobDocument>("marvin queue why")),
         ("kernels", schema_of::<KernelsDocument>("marvin kernels")),
+        ("machines", schema_of::<MachinesDocument>("marvin machines")),
         ("queue", schema_of::<QueueDocument>("marvin queue list")),
         ("run", schema_of::<RunDocument>("marvin show")),
         ("runs", schema_of::<RunsDocument>("marvin runs")),

@@ -1,0 +1,366 @@
+//! A server that boots builds: it installs a build, boots it once, proves that it runs, has the agent measure, and goes back
+//! to its own kernel, which is the default of its next start at every moment.
+//!
+//! `reach` is what is done there, step by step; `ssh` does it, and this module decides what follows from how it went. A
+//! server whose kernel died comes back with its own kernel: by itself (the builds boot with `panic=10`), or by its power
+//! control.
+
+mod archive;
+mod control;
+mod look;
+mod problem;
+mod reach;
+mod record;
+mod ssh;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use model::{
+    BootOnce, Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage, SubjectFailure,
+};
+use wire::{Frame, Job, Stream};
+
+use self::control::{Control, Programs};
+pub use self::look::{ServerLook, look};
+pub use self::problem::ServerProblem;
+use self::reach::{Facts, Kernel, MARK, Reach};
+use self::record::Record;
+use crate::agent_process::read_end;
+use crate::backend::{Backend, Boot, Booted, Driver, Guest, JobEnd, Observe, modules_hash};
+use crate::console::{readable_tail, reason_in};
+use crate::settings::Settings;
+use crate::{MachineError, hash, identify};
+
+/// Digits of the hash that marks a kernel on the server.
+const TAG: usize = 12;
+/// Time between two looks at a server that restarts.
+const LOOK: Duration = Duration::from_secs(2);
+/// What one look takes by itself if the server does not answer (s): ssh's ConnectTimeout, on average half of it.
+const LOOK_S: u64 = 7;
+/// How much room an installed kernel needs, as a multiple of what is sent: the parts, the initramfs, the modules.
+const ROOM: u64 = 4;
+
+/// A server.
+#[derive(Debug)]
+pub(crate) struct OnServer {
+    at: Arc<At>,
+    machine: Machine,
+    drivers: Vec<Driver>,
+    guest_config: GuestConfig,
+}
+
+/// A way to the server, and what is known of its state.
+#[derive(Debug)]
+struct At {
+    server: ServerSettings,
+    reach: Box<dyn Reach>,
+    control: Box<dyn Control>,
+    /// Time between two looks; none in tests.
+    look: Duration,
+    job_s: u64,
+    /// Whether it may run a kernel under test.
+    is_away: Mutex<bool>,
+}
+
+/// A build that the server runs.
+#[derive(Debug)]
+struct OnBuild {
+    on: Arc<OnServer>,
+    tag: String,
+    boot_id: String,
+}
+
+impl OnServer {
+    /// Asks the server what it is.
+    pub(crate) fn open(server: ServerSettings, settings: &Settings) -> Result<Self, MachineError> {
+        let scratch = settings.scratch()?;
+        let reach = Box::new(ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), &settings.programs.agent));
+        let control = Box::new(Programs::start(&server));
+        let (is_away, job_s) = (Mutex::new(false), settings.limits.job_s);
+        Self::at(At { server, reach, control, look: LOOK, job_s, is_away }, settings)
+    }
+
+    fn at(at: At, settings: &Settings) -> Result<Self, MachineError> {
+        let (server, mut facts) = (&at.server, at.reach.facts()?);
+        if let Some(problem) = problems(server, &facts).into_iter().next() {
+            return Err(problem.into());
+        }
+        if facts.running().is_some() {
+            // Another Marvin was killed: what the server is, its own kernel says.
+            at.set_away(true);
+            at.go_home()?;
+            facts = at.reach.facts()?;
+        }
+        let Record { fingerprint, drivers } = Record::of(&facts).kept(&settings.home, &server.name)?;
+        let machine = identity(server, fingerprint, &settings.programs.agent)?;
+        Ok(Self { at: Arc::new(at), machine, drivers, guest_config: GuestConfig::PLAIN })
+    }
+
+    /// Installs a build unless it is there.
+    fn install(&self, kernel: &Kernel<'_>, facts: &Facts) -> Result<(), ServerProblem> {
+        if facts.has_installed(kernel.tag) {
+            return Ok(());
+        }
+        let needed_mib = ((kernel.archive.len() as u64 * ROOM) >> 20).max(1);
+        let free_mib = facts.get("free_kib").parse::<u64>().unwrap_or(0) >> 10;
+        if free_mib < needed_mib {
+            let name = self.at.server.name.clone();
+            return Err(ServerProblem::NoSpace { name, free_mib, needed_mib });
+        }
+        self.at.reach.install(kernel)
+    }
+}
+
+impl Backend for OnServer {
+    fn identity(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        MachineKind::Server.capabilities()
+    }
+
+    fn drivers(&self) -> &[Driver] {
+        &self.drivers
+    }
+
+    fn with_guest_config(
+        &self,
+        guest_config: &GuestConfig,
+        _: Option<&Path>,
+    ) -> Result<Arc<dyn Backend>, MachineError> {
+        let (at, machine, drivers) = (Arc::clone(&self.at), self.machine.clone(), self.drivers.clone());
+        Ok(Arc::new(Self { at, machine, drivers, guest_config: guest_config.clone() }))
+    }
+
+    fn boot(self: Arc<Self>, guest: &Guest<'_>, _replicate: u64) -> Result<Boot, MachineError> {
+        let tag = tag(guest);
+        let archive = archive::of(guest)?;
+        let kernel = Kernel { tag: &tag, release: archive::release(guest.build), archive: &archive };
+        let before = self.at.home_if_lost()?;
+        self.install(&kernel, &before)?;
+        // What was printed before belongs to the kernel before.
+        drop(self.at.control.new_console());
+        self.at.set_away(true);
+        self.at.reach.boot_once(&kernel)?;
+        let (end, console) = self.at.wait_for_boot(before.boot_id(), "the boot")?;
+        match end {
+            Some(facts) if facts.running() == Some(&*tag) => {
+                check_release(&self.at.server, &kernel, &facts)?;
+                let boot_id = facts.boot_id().to_owned();
+                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, boot_id })))
+            }
+            Some(_) => {
+                self.at.set_away(false);
+                Ok(Boot::Failed(died(Stage::Boot, FailureReason::DidNotBoot, &console), console))
+            }
+            None => Ok(Boot::Failed(died(Stage::Boot, FailureReason::Hung, &console), console)),
+        }
+    }
+
+    fn close(&self) -> Result<(), MachineError> {
+        self.at.go_home()?;
+        Ok(self.at.reach.leave()?)
+    }
+}
+
+impl At {
+    fn set_away(&self, is_away: bool) {
+        *self.is_away.lock().unwrap_or_else(PoisonError::into_inner) = is_away;
+    }
+
+    fn is_away(&self) -> bool {
+        *self.is_away.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the server's facts; waits for it if it does not answer, and switches it off and on if that does not help.
+    fn home_if_lost(&self) -> Result<Facts, ServerProblem> {
+        match self.reach.facts() {
+            Err(problem) if problem.is_silence() => {
+                let (facts, _) = self.wait_for_boot("", "the last contact")?;
+                facts.map_or_else(|| self.reach.facts(), Ok)
+            }
+            facts => facts,
+        }
+    }
+
+    /// Waits until the server runs another boot than this one and returns its facts; also after its power was switched
+    /// off and on, which is `None`: the kernel did not come back by itself. Returns the console of that time, too.
+    fn wait_for_boot(&self, before: &str, stage: &str) -> Result<(Option<Facts>, Vec<u8>), ServerProblem> {
+        let mut console = Vec::new();
+        if let Some(facts) = self.look_for(before, &mut console)? {
+            return Ok((Some(facts), console));
+        }
+        let power = if self.control.cycle_power()? {
+            if self.look_for(before, &mut console)?.is_some() {
+                self.set_away(false);
+                return Ok((None, console));
+            }
+            ", also after its power was switched off and on"
+        } else {
+            ", and its [[machine]] has no power control"
+        };
+        let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
+        Err(ServerProblem::Lost { name, stage: stage.to_owned(), seconds, power })
+    }
+
+    /// Looks for another boot until the deadline.
+    fn look_for(&self, before: &str, console: &mut Vec<u8>) -> Result<Option<Facts>, ServerProblem> {
+        for _ in 0..(self.server.boot_s / (LOOK_S + self.look.as_secs())).max(1) {
+            std::thread::sleep(self.look);
+            let facts = self.reach.facts();
+            console.extend(self.control.new_console());
+            match facts {
+                Ok(facts) if facts.boot_id() != before => return Ok(Some(facts)),
+                // It still runs the kernel before, shuts down, or does not answer yet.
+                Ok(_) => std::thread::sleep(self.look),
+                Err(problem) if problem.is_silence() => {}
+                // While services start and end, ssh says many things.
+                Err(ServerProblem::Step { .. }) => {}
+                Err(problem) => return Err(problem),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Has the server boot its own kernel if it runs another one.
+    fn go_home(&self) -> Result<(), ServerProblem> {
+        if !self.is_away() {
+            return Ok(());
+        }
+        let facts = self.home_if_lost()?;
+        if facts.running().is_some() {
+            self.reach.reboot()?;
+            let (facts, _) = self.wait_for_boot(facts.boot_id(), "the return to its own kernel")?;
+            if let Some(tag) = facts.as_ref().and_then(Facts::running) {
+                let (name, step) = (self.server.name.clone(), "return to its own kernel");
+                return Err(ServerProblem::Step { name, step, said: format!("it boots {MARK}{tag} again") });
+            }
+        }
+        self.set_away(false);
+        Ok(())
+    }
+}
+
+impl Booted for OnBuild {
+    fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
+        let bytes = job.encode()?;
+        let at = &self.on.at;
+        if self.on.guest_config != GuestConfig::PLAIN {
+            let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
+            return Ok(JobEnd::of(Ok(Stream { frames: vec![Frame::Unsupported(why)] }), Vec::new()));
+        }
+        match at.reach.run_job(&bytes, at.job_s) {
+            Ok(ended) => {
+                let (stream, _) = read_end(&ended, job.id);
+                Ok(JobEnd::of(stream, at.control.new_console()))
+            }
+            Err(problem) if problem.is_silence() => self.after_silence(),
+            Err(problem) => Err(problem.into()),
+        }
+    }
+}
+
+impl OnBuild {
+    /// Finds out why the connection ended during a job: cut, or the kernel died.
+    fn after_silence(&self) -> Result<JobEnd, MachineError> {
+        let at = &self.on.at;
+        let mut console = at.control.new_console();
+        let facts = match at.reach.facts() {
+            Ok(facts) if facts.boot_id() == self.boot_id => {
+                return Err(ServerProblem::Cut { name: at.server.name.clone() }.into());
+            }
+            Ok(facts) => Some(facts),
+            Err(problem) if problem.is_silence() => {
+                // A network that comes back brings the same boot back.
+                let (facts, more) = at.wait_for_boot("", "a job")?;
+                console.extend(more);
+                facts
+            }
+            Err(problem) => return Err(problem.into()),
+        };
+        let reason = match facts {
+            Some(facts) if facts.boot_id() == self.boot_id && facts.running() == Some(&*self.tag) => {
+                return Err(ServerProblem::Cut { name: at.server.name.clone() }.into());
+            }
+            Some(_) => FailureReason::Panicked,
+            None => FailureReason::Hung,
+        };
+        at.set_away(false);
+        Ok(JobEnd::of(Err(died(Stage::Workload, reason, &console)), console))
+    }
+}
+
+/// Says how a kernel died: as its console says or, without one, as the server's behaviour suggests.
+fn died(stage: Stage, suggested: FailureReason, console: &[u8]) -> SubjectFailure {
+    let reason = reason_in(console).unwrap_or(suggested);
+    SubjectFailure { stage, reason, console_tail: readable_tail(console) }
+}
+
+/// Returns why Marvin cannot boot kernels there, found before anything is changed.
+fn problems(server: &ServerSettings, facts: &Facts) -> Vec<ServerProblem> {
+    let name = || server.name.clone();
+    let mut problems = Vec::new();
+    if facts.get("user") != "root" {
+        problems.push(ServerProblem::NotRoot { name: name(), user: facts.get("user").to_owned() });
+    }
+    if !facts.get("unwritable").is_empty() {
+        let said = facts.get("unwritable").to_owned();
+        problems.push(ServerProblem::Step { name: name(), step: "keep kernels", said });
+    }
+    let of_boot = match &server.boot {
+        BootOnce::Kexec => Some("kexec"),
+        BootOnce::Grub => Some("grub-reboot"),
+        BootOnce::SystemdBoot => Some("bootctl"),
+        BootOnce::Command(_) => None,
+    };
+    for tool in of_boot.into_iter().chain(["cpio", "depmod", "taskset", "timeout"]) {
+        if facts.get(&format!("tool.{tool}")) != "yes" {
+            problems.push(ServerProblem::NoTool { name: name(), tool: tool.to_owned() });
+        }
+    }
+    if facts.running().is_none() && facts.get("own_initrd").is_empty() {
+        problems.push(ServerProblem::NoInitramfs { name: name(), release: facts.get("release").to_owned() });
+    }
+    if facts.get("secure_boot") == "1" {
+        problems.push(ServerProblem::Locked { name: name(), why: "secure boot is on".into() });
+    }
+    let lockdown = facts.get("lockdown");
+    if lockdown.contains("[integrity]") || lockdown.contains("[confidentiality]") {
+        problems.push(ServerProblem::Locked { name: name(), why: format!("lockdown: {lockdown}") });
+    }
+    problems
+}
+
+/// Checks the release of the kernel that runs, beside its mark.
+fn check_release(server: &ServerSettings, kernel: &Kernel<'_>, facts: &Facts) -> Result<(), ServerProblem> {
+    let runs = facts.get("release");
+    if kernel.release.is_empty() || runs == kernel.release {
+        return Ok(());
+    }
+    let said = format!("it runs {runs} and not {}", kernel.release);
+    Err(ServerProblem::Step { name: server.name.clone(), step: "boot the kernel", said })
+}
+
+fn identity(server: &ServerSettings, known: Vec<(String, String)>, agent: &[u8]) -> Result<Machine, MachineError> {
+    let get = |name: &str| known.iter().find(|(of, _)| of == name).map_or("", |(_, value)| value.as_str());
+    let (cpus, processor) = (server.cpus.clone().unwrap_or_else(|| "the last one".into()), get("host.processor"));
+    let summary = format!("{}, {processor}, agent on processor {cpus}, boots by {}", server.name, server.boot.word());
+    let mut fingerprint = known.clone();
+    fingerprint.extend([
+        ("agent.processors".to_owned(), cpus),
+        ("agent.sha256".to_owned(), hash(&[agent])),
+        ("boot".to_owned(), server.boot.word().to_owned()),
+    ]);
+    identify(MachineKind::Server, summary, fingerprint)
+}
+
+/// Returns what marks a build with its modules on the server.
+fn tag(guest: &Guest<'_>) -> String {
+    let parts = [guest.build.id.hex().to_owned(), modules_hash(guest.modules)];
+    hash(&parts.each_ref().map(String::as_bytes))[..TAG].to_owned()
+}

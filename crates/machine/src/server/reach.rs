@@ -1,0 +1,104 @@
+//! What Marvin does on a server, one step each. `ssh` does it with the system's ssh; tests have a make-believe server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use process::Ended;
+
+use super::problem::ServerProblem;
+use crate::backend::Driver;
+
+/// The mark of a build on a kernel's command line: `marvin.build=0123456789ab`.
+pub(crate) const MARK: &str = "marvin.build=";
+/// Limit on lines of an answer.
+const LINES_MAX: usize = 4096;
+
+/// A way to a server. Each step has a deadline of its own.
+pub(crate) trait Reach: Debug + Send + Sync {
+    /// Holds the server for this lab and asks what it is and what it runs.
+    fn facts(&self) -> Result<Facts, ServerProblem>;
+
+    /// Copies a kernel there and makes its initramfs. Changes nothing that the server's own kernel boots from.
+    fn install(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem>;
+
+    /// Has the server boot an installed kernel once. Returns before the server goes down.
+    fn boot_once(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem>;
+
+    /// Has the server boot its own kernel. Returns before it goes down.
+    fn reboot(&self) -> Result<(), ServerProblem>;
+
+    /// Runs the agent with a job on its standard input, and returns what came from its output.
+    fn run_job(&self, job: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem>;
+
+    /// Lets other labs use the server.
+    fn leave(&self) -> Result<(), ServerProblem>;
+}
+
+/// A kernel to install.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kernel<'a> {
+    /// Twelve digits of the build's id.
+    pub(crate) tag: &'a str,
+    /// Its release, which is the name of its module directory; empty if the build has no modules.
+    pub(crate) release: &'a str,
+    /// An archive (cpio) with the image and its modules.
+    pub(crate) archive: &'a [u8],
+}
+
+/// What a server says about itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    values: BTreeMap<String, String>,
+    drivers: Vec<Driver>,
+    installed: BTreeSet<String>,
+}
+
+impl Facts {
+    /// Reads lines `name=value`; `driver=NAME WHY` and `installed=TAG` may occur several times.
+    pub(crate) fn read(text: &str) -> Self {
+        let mut facts = Self::default();
+        for (name, value) in text.lines().take(LINES_MAX).filter_map(|line| line.split_once('=')) {
+            let value = model::plain(value.trim());
+            match name {
+                "driver" => {
+                    let (driver, why) = value.split_once(' ').unwrap_or((&value, ""));
+                    facts.drivers.push(Driver { name: driver.to_owned(), needed_by: why.to_owned() });
+                }
+                "installed" => drop(facts.installed.insert(value)),
+                _ => drop(facts.values.insert(name.to_owned(), value)),
+            }
+        }
+        facts
+    }
+
+    /// Returns a value; empty if the server does not know it.
+    pub(crate) fn get(&self, name: &str) -> &str {
+        self.values.get(name).map_or("", String::as_str)
+    }
+
+    /// Returns the present boot's id.
+    pub(crate) fn boot_id(&self) -> &str {
+        self.get("boot_id")
+    }
+
+    /// Returns the build under test that runs; `None` if the server runs its own kernel.
+    pub(crate) fn running(&self) -> Option<&str> {
+        self.get("cmdline").split_whitespace().find_map(|word| word.strip_prefix(MARK))
+    }
+
+    /// Returns whether a kernel is installed there.
+    pub(crate) fn has_installed(&self, tag: &str) -> bool {
+        self.installed.contains(tag)
+    }
+
+    /// Returns the drivers that a build needs there.
+    pub(crate) fn drivers(&self) -> &[Driver] {
+        &self.drivers
+    }
+
+    /// Returns what identifies the server, from the lines that begin with `machine.`.
+    pub(crate) fn fingerprint(&self) -> Vec<(String, String)> {
+        let of_machine = self.values.iter().filter_map(|(name, value)| Some((name.strip_prefix("machine.")?, value)));
+        of_machine.map(|(name, value)| (format!("host.{name}"), value.clone())).collect()
+    }
+}

@@ -1,0 +1,77 @@
+# Prints what the server is: lines NAME=VALUE. Holds it for a lab, if one is given. Arguments: the lab's token, its name for
+# people.
+home=/var/lib/marvin
+first() { head -n 1 "$1" 2>/dev/null; }
+echo "boot_id=$(first /proc/sys/kernel/random/boot_id)"
+echo "release=$(uname -r)"
+echo "version=$(uname -v)"
+echo "cmdline=$(first /proc/cmdline)"
+echo "user=$(id -un)"
+now=$(date +%s)
+# Two hours after the last contact of the lab that holds the server, the hold counts no more.
+if [ -r "$home/held" ] && read -r token until who < "$home/held" && [ "$token" != "$1" ] && [ "${until:-0}" -gt "$now" ]; then
+    echo "held_by=$who"
+    [ -n "$1" ] && exit 0
+fi
+if [ -n "$1" ] && [ "$(id -u)" = 0 ]; then
+    if mkdir -p "$home/kernels" 2>/dev/null; then
+        # One file, made by link(2), which only one lab can do.
+        rm -f "$home/held"
+        echo "$1 $((now + 7200)) $2" > "$home/held.$$" && ln "$home/held.$$" "$home/held" 2>/dev/null || echo "held_by=another lab"
+        rm -f "$home/held.$$"
+    else
+        echo "unwritable=$(mkdir -p "$home/kernels" 2>&1)"
+    fi
+fi
+for kernel in "$home"/kernels/*/ready; do
+    [ -e "$kernel" ] && kernel=${kernel%/ready} && echo "installed=${kernel##*/}"
+done
+echo "free_kib=$({ df -Pk "$home" || df -Pk /var/lib; } 2>/dev/null | awk 'NR==2 {print $4}')"
+echo "clock=$(first /sys/devices/system/clocksource/clocksource0/current_clocksource)"
+for tool in kexec cpio depmod taskset timeout grub-reboot bootctl systemctl; do
+    command -v "$tool" >/dev/null 2>&1 && echo "tool.$tool=yes"
+done
+# Secure boot: the fifth byte of the variable (UEFI specification 3.3). Lockdown: Documentation of the kernel, lockdown.
+for variable in /sys/firmware/efi/efivars/SecureBoot-*; do
+    [ -e "$variable" ] && echo "secure_boot=$(od -An -tu1 -j4 -N1 "$variable" | tr -d ' ')"
+done
+echo "lockdown=$(first /sys/kernel/security/lockdown)"
+# The drivers of the root disk and of the network, each with those of the devices it hangs on.
+chain() {
+    path=$(readlink -f "$1") || return
+    while [ "${path#/sys/devices/}" != "$path" ]; do
+        if [ -e "$path/driver/module" ]; then
+            echo "driver=$(basename "$(readlink -f "$path/driver/module")") $2"
+        elif [ -e "$path/driver" ]; then
+            echo "built_in=$(basename "$(readlink -f "$path/driver")")"
+        fi
+        path=${path%/*}
+    done
+}
+disk=$(stat -c %d / 2>/dev/null)
+[ -n "$disk" ] && chain "/sys/dev/block/$((disk / 256)):$((disk % 256))" "the root disk"
+while read -r device place type rest; do
+    [ "$place" = / ] && [ -d "/sys/module/$type/holders" ] && [ -e "/sys/module/$type/initstate" ] && echo "driver=$type the root file system"
+done < /proc/mounts
+for card in /sys/class/net/*/device; do
+    [ -e "$card" ] && chain "$card" "the network"
+done
+# All loaded modules: a build gets those it has.
+while read -r module rest; do echo "driver=$module"; done < /proc/modules
+echo "machine.id=$(first /etc/machine-id | sha256sum | cut -c 1-16)"
+echo "machine.processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+echo "machine.processors=$(getconf _NPROCESSORS_ONLN)"
+echo "machine.memory=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1024)) MiB"
+echo "machine.product=$(first /sys/class/dmi/id/sys_vendor) $(first /sys/class/dmi/id/product_name)"
+echo "machine.bios=$(first /sys/class/dmi/id/bios_version)"
+echo "machine.microcode=$(sed -n 's/^microcode[^:]*: //p' /proc/cpuinfo | head -n 1)"
+if ! grep -q marvin.build= /proc/cmdline; then
+    # The server's own kernel: what its next start boots, and whose initramfs finds the root disk.
+    release=$(uname -r)
+    for file in /boot/initrd.img-$release /boot/initramfs-$release.img /boot/initrd-$release /boot/initramfs-linux.img; do
+        [ -e "$file" ] && initrd=$file && break
+    done
+    echo "own_initrd=${initrd:-}"
+    [ -n "$1" ] && [ -w "$home" ] && printf '%s\n%s\n%s\n' "$release" "${initrd:-}" "$(cat /proc/cmdline)" > "$home/own.part" 2>/dev/null && mv "$home/own.part" "$home/own"
+fi
+echo "done=yes"

@@ -1,0 +1,268 @@
+//! The way to a server by the system's ssh: one connection that all steps share, no password, keys checked.
+//!
+//! The scripts in `scripts/` are POSIX shell. They come with the command, so that nothing of Marvin's stays running there.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
+
+use model::{BootOnce, ServerSettings};
+use process::{Ended, Program, Running};
+
+use super::problem::ServerProblem;
+use super::reach::{Facts, Kernel, Reach};
+use crate::hash;
+
+const FACTS: &str = include_str!("scripts/facts.sh");
+const INSTALL: &str = include_str!("scripts/install.sh");
+const MODULES: &str = include_str!("scripts/modules.sh");
+const ONCE: &str = include_str!("scripts/once.sh");
+const KEXEC: &str = include_str!("scripts/kexec.sh");
+const GRUB: &str = include_str!("scripts/grub.sh");
+const SYSTEMD_BOOT: &str = include_str!("scripts/systemd-boot.sh");
+const COMMAND: &str = include_str!("scripts/command.sh");
+const REBOOT: &str = include_str!("scripts/reboot.sh");
+
+/// Marvin's directory on servers.
+const HOME: &str = "/var/lib/marvin";
+/// ssh's exit status if it is the connection that failed (ssh(1)).
+const BROKEN: i32 = 255;
+/// Deadlines of steps (s).
+const FACTS_S: u64 = 60;
+const COPY_S: u64 = 900;
+const STEP_S: u64 = 120;
+
+/// A server by ssh.
+#[derive(Debug)]
+pub(crate) struct Ssh {
+    server: ServerSettings,
+    /// Options and host, up to the command.
+    words: Vec<String>,
+    known_hosts: PathBuf,
+    agent: Vec<u8>,
+    /// Where the agent is on the server.
+    agent_path: String,
+    /// What other labs see: a token, and a name for people.
+    holder: [String; 2],
+    /// Whether the steps share a connection.
+    shares: bool,
+    master: Mutex<Option<Running>>,
+}
+
+impl Ssh {
+    /// Prepares the way; connects to nothing yet.
+    pub(crate) fn new(server: ServerSettings, home: &Path, scratch: Option<&Path>, agent: &[u8]) -> Self {
+        let known_hosts = home.join("known_hosts");
+        // A socket's path has at most 107 bytes, and ssh appends some while it opens it.
+        let socket = scratch.map(|scratch| scratch.join("ssh")).filter(|path| path.as_os_str().len() < 80);
+        let shares = socket.is_some();
+        let words = words(&server, &known_hosts, socket);
+        let agent_path = format!("{HOME}/agent-{}", &hash(&[agent])[..12]);
+        let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
+        let token = hash(&[&machine, home.as_os_str().as_encoded_bytes()])[..16].to_owned();
+        let user = std::env::var("USER").unwrap_or_else(|_| "somebody".into());
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let holder = [token, format!("{user}@{}", host.trim())];
+        let (agent, master) = (agent.to_owned(), Mutex::default());
+        Self { server, words, known_hosts, agent, agent_path, holder, shares, master }
+    }
+
+    /// Opens the connection that the steps share, unless it is open. Without it each step connects by itself.
+    fn connect(&self) {
+        if !self.shares {
+            return;
+        }
+        let mut master = self.master.lock().unwrap_or_else(PoisonError::into_inner);
+        if master.as_mut().is_some_and(|running| !running.try_wait().is_ok_and(|ended| ended.is_some())) {
+            return;
+        }
+        let program = self.ssh(&["-M", "-N"], &[]).deadline_s(86_400);
+        *master = program.start(Stdio::null(), Stdio::null(), Stdio::null()).ok();
+    }
+
+    fn ssh(&self, options: &[&str], command: &[&str]) -> Program {
+        let (host, rest) = self.words.split_last().map_or(("", &[][..]), |(host, rest)| (host.as_str(), rest));
+        let words = options.iter().copied().chain(rest.iter().map(String::as_str));
+        let command = command.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+        let command = (!command.is_empty()).then_some(command);
+        Program::new("ssh").args(words.chain(["--", host])).args(command).inherit(&["SSH_AUTH_SOCK"])
+    }
+
+    /// Runs a script there with arguments and standard input.
+    fn run(&self, script: &str, arguments: &[&str], input: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem> {
+        let words: Vec<&str> = ["sh", "-c", script, "marvin"].into_iter().chain(arguments.iter().copied()).collect();
+        self.run_words(&words, input, deadline_s)
+    }
+
+    fn run_words(&self, words: &[&str], input: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem> {
+        self.connect();
+        let program = self.ssh(&[], words).deadline_s(deadline_s);
+        // A server that stops reading says why on standard error.
+        let (ended, _) = program.fed(|to| to.write_all(input))?;
+        if ended.code == Some(BROKEN) { Err(self.broken(&ended)) } else { Ok(ended) }
+    }
+
+    /// Runs a script that must succeed.
+    fn step(
+        &self,
+        step: &'static str,
+        script: &str,
+        arguments: &[&str],
+        input: &[u8],
+        deadline_s: u64,
+    ) -> Result<(), ServerProblem> {
+        let ended = self.run(script, arguments, input, deadline_s)?;
+        if ended.code == Some(0) {
+            return Ok(());
+        }
+        let said = model::plain(&ended.reason());
+        Err(ServerProblem::Step { name: self.server.name.clone(), step, said })
+    }
+
+    /// Says why a connection failed.
+    fn broken(&self, ended: &Ended) -> ServerProblem {
+        let (name, said) = (self.server.name.clone(), model::plain(&ended.reason()));
+        let has = |words: &str| ended.said.contains(words);
+        if has("Host key verification failed") || has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
+            let said = ended.said.lines().find(|line| line.contains("host key") || line.contains("HOST ID"));
+            let said = said.map_or_else(|| ended.reason(), |line| line.trim_matches(['@', ' ']).to_owned());
+            let known_hosts = self.known_hosts.display().to_string();
+            return ServerProblem::HostKey { name, said: model::plain(&said), known_hosts };
+        }
+        if has("Permission denied") || has("Too many authentication failures") {
+            return ServerProblem::NoLogin { name, host: self.server.host.clone(), said };
+        }
+        ServerProblem::Unreachable { name, said }
+    }
+}
+
+impl Ssh {
+    /// Asks the server what it is, and does not hold it.
+    pub(super) fn look(&self) -> Result<Facts, ServerProblem> {
+        self.ask("", "")
+    }
+
+    fn ask(&self, token: &str, who: &str) -> Result<Facts, ServerProblem> {
+        let ended = self.run(FACTS, &[token, who], &[], FACTS_S)?;
+        let facts = Facts::read(&ended.text());
+        if !facts.get("held_by").is_empty() && !token.is_empty() {
+            let holder = facts.get("held_by").to_owned();
+            return Err(ServerProblem::Held { name: self.server.name.clone(), holder });
+        }
+        if facts.get("done") == "yes" {
+            return Ok(facts);
+        }
+        let said = model::plain(&ended.reason());
+        Err(ServerProblem::Step { name: self.server.name.clone(), step: "say what it is", said })
+    }
+}
+
+impl Reach for Ssh {
+    fn facts(&self) -> Result<Facts, ServerProblem> {
+        let [token, who] = &self.holder;
+        self.ask(token, who)
+    }
+
+    fn install(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem> {
+        self.step("install the kernel", INSTALL, &[kernel.tag, kernel.release], kernel.archive, COPY_S)
+    }
+
+    fn boot_once(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem> {
+        if !kernel.release.is_empty() {
+            self.step("install the modules", MODULES, &[kernel.tag, kernel.release], &[], STEP_S)?;
+        }
+        let (body, arguments) = match &self.server.boot {
+            BootOnce::Kexec => (KEXEC, &[][..]),
+            BootOnce::Grub => (GRUB, &[][..]),
+            BootOnce::SystemdBoot => (SYSTEMD_BOOT, &[][..]),
+            BootOnce::Command(words) => (COMMAND, &words[..]),
+        };
+        let script = format!("{ONCE}{body}");
+        let arguments: Vec<&str> = [kernel.tag].into_iter().chain(arguments.iter().map(String::as_str)).collect();
+        self.step("boot the kernel", &script, &arguments, &[], STEP_S)
+    }
+
+    fn reboot(&self) -> Result<(), ServerProblem> {
+        self.step("restart", REBOOT, &[], &[], STEP_S)
+    }
+
+    fn run_job(&self, job: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem> {
+        let put =
+            format!("test -x {0} || {{ cat > {0}.part && chmod 700 {0}.part && mv {0}.part {0}; }}", self.agent_path);
+        let there = self.run(&format!("test -x {}", self.agent_path), &[], &[], STEP_S)?;
+        if there.code != Some(0) {
+            self.step("take the agent", &put, &[], &self.agent, COPY_S)?;
+        }
+        // Without a choice of the site, the last processor: interrupts prefer the first.
+        let cpus = self.server.cpus.clone().unwrap_or_else(|| "$(($(getconf _NPROCESSORS_ONLN) - 1))".into());
+        let script = format!("exec timeout -k 5 {deadline_s} taskset -c {cpus} {} job", self.agent_path);
+        self.run(&script, &[], job, deadline_s + STEP_S)
+    }
+
+    fn leave(&self) -> Result<(), ServerProblem> {
+        let script = format!("read -r token rest < {HOME}/held && [ \"$token\" = \"$1\" ] && rm {HOME}/held || :");
+        self.step("be released", &script, &[&self.holder[0]], &[], STEP_S)
+    }
+}
+
+/// Returns ssh's options and the host, which is last.
+fn words(server: &ServerSettings, known_hosts: &Path, socket: Option<PathBuf>) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(file) = &server.ssh_config {
+        words.extend(["-F".to_owned(), file.display().to_string()]);
+    }
+    let options = [
+        "BatchMode=yes".to_owned(),
+        "StrictHostKeyChecking=yes".to_owned(),
+        "ConnectTimeout=10".to_owned(),
+        // A server that is gone is noticed after 15 s.
+        "ServerAliveInterval=5".to_owned(),
+        "ServerAliveCountMax=3".to_owned(),
+        "ControlPersist=no".to_owned(),
+        format!("ControlPath={}", socket.map_or_else(|| "none".to_owned(), |socket| socket.display().to_string())),
+    ];
+    words.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
+    if server.ssh_config.is_none() {
+        let files = format!("UserKnownHostsFile=~/.ssh/known_hosts {}", quote_option(known_hosts));
+        words.extend(["-o".to_owned(), files]);
+    }
+    words.push(server.host.clone());
+    words
+}
+
+/// Quotes a word for the server's shell.
+fn quote(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Quotes a path for an option of ssh.
+fn quote_option(path: &Path) -> String {
+    format!("\"{}\"", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quote;
+
+    #[test]
+    fn shells_read_quoted_words_unchanged() {
+        let word = "it's $HOME; `x`\n\\ \"two\"";
+        let ended = process::Program::new("sh").args(["-c", &format!("printf %s {}", quote(word))]).run().unwrap();
+        assert_eq!(ended.text(), word);
+    }
+
+    #[test]
+    fn scripts_are_posix_shell() {
+        for script in [super::FACTS, super::INSTALL, super::MODULES, super::REBOOT] {
+            check(script);
+        }
+        for body in [super::KEXEC, super::GRUB, super::SYSTEMD_BOOT, super::COMMAND] {
+            check(&format!("{}{body}", super::ONCE));
+        }
+    }
+
+    fn check(script: &str) {
+        let ended = process::Program::new("sh").args(["-n", "-c", script]).run().unwrap();
+        assert_eq!((ended.code, &*ended.said), (Some(0), ""), "{script}");
+    }
+}

@@ -1,0 +1,322 @@
+//! A make-believe server, whose kernels boot, die, hang and lose the network as a test says.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::{BootOnce, Build, BuildFile, BuildId, FailureReason, KernelName, Outcome, ServerSettings, SubjectFailure};
+use process::Ended;
+use tempfile::TempDir;
+use wire::{Clock, Job, Perturbation, Task};
+
+use super::control::Control;
+use super::problem::ServerProblem;
+use super::reach::{Facts, Kernel, MARK, Reach};
+use super::{At, OnServer};
+use crate::backend::{Backend, Boot, Guest, Observe};
+use crate::initrd::Programs;
+use crate::settings::{Limits, Settings, SnapshotUse};
+
+/// What the kernel under test does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Boots,
+    /// It dies while it boots, and the server starts its own kernel.
+    Dies,
+    /// It does not answer until the power is switched.
+    Hangs,
+    /// It dies in a job, and the server starts its own kernel.
+    DiesInJob,
+    /// It stops in a job until the power is switched.
+    HangsInJob,
+    /// The connection is cut in a job.
+    IsCutInJob,
+}
+
+#[derive(Debug)]
+struct State {
+    does: Does,
+    has_power: bool,
+    boots: u32,
+    running: Option<String>,
+    answers: bool,
+    installed: Vec<String>,
+    memory_mib: u64,
+    user: &'static str,
+    free_kib: u64,
+    console: Vec<u8>,
+    log: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Fake(Arc<Mutex<State>>);
+
+impl Fake {
+    fn new(does: Does) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            does,
+            has_power: true,
+            boots: 1,
+            running: None,
+            answers: true,
+            installed: Vec::new(),
+            memory_mib: 1000,
+            user: "root",
+            free_kib: 1 << 30,
+            console: Vec::new(),
+            log: Vec::new(),
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn log(&self) -> String {
+        self.state().log.join(", ")
+    }
+
+    fn open(&self, home: &TempDir) -> Result<Arc<OnServer>, crate::MachineError> {
+        let server = ServerSettings {
+            name: "testbox".into(),
+            host: "root@testbox".into(),
+            ssh_config: None,
+            boot: BootOnce::Kexec,
+            cpus: None,
+            boot_s: 30,
+            power: None,
+            console: None,
+        };
+        let settings = Settings {
+            qemu: None,
+            programs: Programs { init: Vec::new(), agent: Vec::new() },
+            loader: Vec::new(),
+            tracer: Vec::new(),
+            conditions: Vec::new(),
+            home: home.path().to_owned(),
+            snapshots: SnapshotUse::Never,
+            limits: Limits::default(),
+        };
+        let (reach, control) = (Box::new(self.clone()), Box::new(self.clone()));
+        let (look, is_away) = (Duration::ZERO, Mutex::new(false));
+        OnServer::at(At { server, reach, control, look, job_s: 60, is_away }, &settings).map(Arc::new)
+    }
+}
+
+fn silence() -> ServerProblem {
+    ServerProblem::Unreachable { name: "testbox".into(), said: "Connection timed out".into() }
+}
+
+impl Reach for Fake {
+    fn facts(&self) -> Result<Facts, ServerProblem> {
+        let state = self.state();
+        if !state.answers {
+            return Err(silence());
+        }
+        let mark = state.running.as_ref().map(|tag| format!("{MARK}{tag}")).unwrap_or_default();
+        let installed: String = state.installed.iter().map(|tag| format!("installed={tag}\n")).collect();
+        Ok(Facts::read(&format!(
+            "boot_id={}\nrelease=6.1\ncmdline=root=/dev/vda1 {mark}\nuser={}\nfree_kib={}\nmachine.memory={} MiB\n{installed}\
+             tool.kexec=yes\ntool.cpio=yes\ntool.depmod=yes\ntool.taskset=yes\ntool.timeout=yes\n\
+             own_initrd=/boot/initrd\n\
+             driver=virtio_blk the root disk\nmachine.processor=make-believe\ndone=yes\n",
+            state.boots, state.user, state.free_kib, state.memory_mib
+        )))
+    }
+
+    fn install(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem> {
+        let mut state = self.state();
+        state.log.push("install".into());
+        state.installed.push(kernel.tag.to_owned());
+        Ok(())
+    }
+
+    fn boot_once(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem> {
+        let mut state = self.state();
+        state.log.push("boot".into());
+        state.boots += 1;
+        match state.does {
+            Does::Dies => state.console.extend(b"Kernel panic - not syncing: VFS: cannot\n"),
+            Does::Hangs => state.answers = false,
+            _ => state.running = Some(kernel.tag.to_owned()),
+        }
+        Ok(())
+    }
+
+    fn reboot(&self) -> Result<(), ServerProblem> {
+        let mut state = self.state();
+        state.log.push("reboot".into());
+        (state.boots, state.running) = (state.boots + 1, None);
+        Ok(())
+    }
+
+    fn run_job(&self, _: &[u8], _: u64) -> Result<Ended, ServerProblem> {
+        let mut state = self.state();
+        state.log.push("job".into());
+        match state.does {
+            Does::DiesInJob => (state.boots, state.running) = (state.boots + 1, None),
+            Does::HangsInJob => state.answers = false,
+            Does::IsCutInJob => state.does = Does::Boots,
+            _ => {
+                return Ok(Ended { code: Some(1), output: b"agent: no such workload\n".to_vec(), said: String::new() });
+            }
+        }
+        Err(silence())
+    }
+
+    fn leave(&self) -> Result<(), ServerProblem> {
+        self.state().log.push("leave".into());
+        Ok(())
+    }
+}
+
+impl Control for Fake {
+    fn cycle_power(&self) -> Result<bool, ServerProblem> {
+        let mut state = self.state();
+        if state.has_power {
+            state.log.push("power".into());
+            (state.boots, state.running, state.answers) = (state.boots + 1, None, true);
+        }
+        Ok(state.has_power)
+    }
+
+    fn new_console(&self) -> Vec<u8> {
+        std::mem::take(&mut self.state().console)
+    }
+}
+
+fn build(folder: &TempDir) -> Build {
+    let path = folder.path().join("vmlinuz");
+    std::fs::write(&path, "image").unwrap();
+    let modules = folder.path().join("modules/6.1");
+    std::fs::create_dir_all(&modules).unwrap();
+    Build {
+        id: BuildId::from_hex(&"a".repeat(64)).unwrap(),
+        name: KernelName::Path(PathBuf::from("vmlinuz")),
+        version: "6.1".into(),
+        origin: model::Origin::Described("vmlinuz".into()),
+        image: BuildFile { path, sha256: "b".repeat(64) },
+        vmlinux: None,
+        config: None,
+        symbols: None,
+        modules: Some(modules),
+    }
+}
+
+fn job() -> Job {
+    Job { id: 7, clock: Clock::Monotonic, perturbation: Perturbation::default(), task: Task::Environment }
+}
+
+/// Boots a build and runs a job; returns how they ended.
+fn boot_and_run(fake: &Fake) -> (Result<Outcome, String>, Arc<OnServer>) {
+    let home = tempfile::tempdir().unwrap();
+    let server = fake.open(&home).unwrap();
+    let build = build(&home);
+    let boot = Arc::clone(&server).boot(&Guest { build: &build, modules: &[] }, 1);
+    let failed = |failure: SubjectFailure| Ok(Outcome::Failed(failure));
+    let end = match boot {
+        Err(error) => Err(error.to_string()),
+        Ok(Boot::Failed(failure, _)) => failed(failure),
+        Ok(Boot::Ready(booted)) => match booted.run(&job(), Observe::Nothing) {
+            Err(error) => Err(error.to_string()),
+            Ok(end) => end.stream.map(|_| Outcome::Completed).or_else(failed),
+        },
+    };
+    (end, server)
+}
+
+fn reason(end: Result<Outcome, String>) -> FailureReason {
+    match end {
+        Ok(Outcome::Failed(failure)) => failure.reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn server_boots_measures_and_returns() {
+    let fake = Fake::new(Does::Boots);
+    let (end, server) = boot_and_run(&fake);
+    assert_eq!(reason(end), FailureReason::AgentDied("agent: no such workload".into()));
+    server.close().unwrap();
+    server.close().unwrap();
+    assert_eq!(fake.log(), "install, boot, job, reboot, leave, leave");
+    assert_eq!(fake.state().running, None);
+}
+
+#[test]
+fn kernel_that_dies_at_boot_is_its_failure() {
+    let fake = Fake::new(Does::Dies);
+    let (end, server) = boot_and_run(&fake);
+    assert_eq!(reason(end), FailureReason::Panicked, "as its console says");
+    server.close().unwrap();
+    assert_eq!(fake.log(), "install, boot, leave", "it runs its own kernel already");
+}
+
+#[test]
+fn hung_kernel_is_ended_by_power_control() {
+    for (does, log) in
+        [(Does::Hangs, "install, boot, power, leave"), (Does::HangsInJob, "install, boot, job, power, leave")]
+    {
+        let fake = Fake::new(does);
+        let (end, server) = boot_and_run(&fake);
+        assert_eq!(reason(end), FailureReason::Hung);
+        server.close().unwrap();
+        assert_eq!(fake.log(), log);
+    }
+}
+
+#[test]
+fn server_without_power_control_is_lost() {
+    let fake = Fake::new(Does::Hangs);
+    fake.state().has_power = false;
+    let (end, _) = boot_and_run(&fake);
+    insta::assert_snapshot!(end.unwrap_err(), @"testbox is lost: after the boot it did not answer for 30 s, and its [[machine]] has no power control; its own kernel is the default of the next start");
+}
+
+#[test]
+fn kernel_that_dies_in_a_job_fails_it() {
+    let fake = Fake::new(Does::DiesInJob);
+    assert_eq!(reason(boot_and_run(&fake).0), FailureReason::Panicked);
+}
+
+#[test]
+fn cut_connection_is_the_labs_failure() {
+    let fake = Fake::new(Does::IsCutInJob);
+    let (end, _) = boot_and_run(&fake);
+    assert_eq!(end.unwrap_err(), "the connection to testbox was cut while the kernel ran on");
+}
+
+#[test]
+fn killed_marvins_kernel_is_left_at_opening() {
+    let fake = Fake::new(Does::Boots);
+    fake.state().running = Some("0123456789ab".into());
+    let home = tempfile::tempdir().unwrap();
+    fake.open(&home).unwrap();
+    assert_eq!(fake.log(), "reboot");
+}
+
+#[test]
+fn changed_machine_is_refused() {
+    let fake = Fake::new(Does::Boots);
+    let home = tempfile::tempdir().unwrap();
+    fake.open(&home).unwrap();
+    fake.state().memory_mib = 500;
+    let error = fake.open(&home).unwrap_err().to_string();
+    assert!(error.contains("host.memory 1000 MiB -> 500 MiB"), "{error}");
+}
+
+#[test]
+fn unfit_servers_are_refused_before_any_change() {
+    let home = tempfile::tempdir().unwrap();
+    let fake = Fake::new(Does::Boots);
+    fake.state().user = "lab";
+    let user = fake.open(&home).unwrap_err().to_string();
+    let fake = Fake::new(Does::Boots);
+    fake.state().free_kib = 512;
+    let (full, _) = boot_and_run(&fake);
+    insta::assert_snapshot!(format!("{user}\n{}", full.unwrap_err()), @r#"
+    testbox boots kernels only for root, not for user lab: set host = "root@..." in its [[machine]]
+    testbox has 0 MiB left in /var/lib/marvin; the kernel needs 1 MiB: free some there
+    "#);
+    assert_eq!(fake.log(), "");
+}

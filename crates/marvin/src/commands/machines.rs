@@ -1,0 +1,144 @@
+//! `marvin machines`: lists machines to measure on, and checks servers.
+
+use std::path::Path;
+
+use machine::qemu::Qemu;
+use machine::{ServerLook, ServerProblem, look};
+use model::{BootOnce, ServerSettings};
+
+use super::config::site;
+use super::measure::did_you_mean;
+use crate::answer::Answer;
+use crate::cli::{Arguments, Machines, MachinesCheck, OWN};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+use crate::lists::{Check, DoctorDocument, ListedMachine, MachineState, MachinesDocument, Problem};
+
+pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Result<Exit> {
+    let (home, servers) = (home(arguments.home.as_deref())?, site(arguments)?.settings.servers);
+    let answer = Answer::open(None)?;
+    if let Some(MachinesCheck::Check { name, output }) = &command.check {
+        let document = DoctorDocument::new(name, checks(find(&servers, name)?, &home));
+        answer.list(&document, *output, arguments)?;
+        return Ok(if document.is_fit() { Exit::Fine } else { Exit::Lab });
+    }
+    // A server that does not answer takes ten seconds: ask all at once.
+    let listed = std::thread::scope(|scope| {
+        let asked: Vec<_> = servers.iter().map(|server| scope.spawn(|| listed(server, &home))).collect();
+        let answers = asked.into_iter().map(|one| one.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)));
+        own().into_iter().chain(answers).collect()
+    });
+    answer.list(&MachinesDocument::new(listed), command.output, arguments)?;
+    Ok(Exit::Fine)
+}
+
+fn find<'a>(servers: &'a [ServerSettings], name: &str) -> anyhow::Result<&'a ServerSettings> {
+    servers.iter().find(|server| server.name == name).ok_or_else(|| {
+        let guess = did_you_mean(servers.iter().map(|server| &*server.name), name);
+        let text = format!("no [[machine]] `{name}` in marvin.toml{guess}; this host is checked by: marvin doctor");
+        WrongInput(text).into()
+    })
+}
+
+/// Returns the machines that need no settings.
+fn own() -> Vec<ListedMachine> {
+    let given = std::env::var_os("MARVIN_QEMU");
+    let (state, qemu) = match Qemu::find(given.as_ref().map(Path::new)) {
+        Ok(qemu) => (MachineState::Ready, format!("QEMU {}: ", qemu.version.split(' ').next().unwrap_or_default())),
+        Err(_) => (MachineState::Unfit, "no QEMU, see marvin doctor: ".to_owned()),
+    };
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
+    OWN.into_iter()
+        .map(|(name, about)| {
+            let is_here = name == OWN[2].0;
+            let (state, qemu) = if is_here { (MachineState::Ready, "") } else { (state, &*qemu) };
+            let kernel = release.as_ref().filter(|_| is_here).map(|release| model::plain(release.trim()));
+            ListedMachine { name: name.to_owned(), kind: name, state, kernel, about: format!("{qemu}{about}") }
+        })
+        .collect()
+}
+
+fn listed(server: &ServerSettings, home: &Path) -> ListedMachine {
+    let (name, kind) = (server.name.clone(), "ssh");
+    let (state, kernel, about) = match look(server, home) {
+        Err(problem) => (MachineState::Silent, None, first_line(&problem)),
+        Ok(look) => {
+            let (state, about) = state(server, &look);
+            (state, Some(look.kernel), about)
+        }
+    };
+    ListedMachine { name, kind, state, kernel, about }
+}
+
+fn state(server: &ServerSettings, look: &ServerLook) -> (MachineState, String) {
+    if let Some(problem) = look.problems.first() {
+        return (MachineState::Unfit, first_line(problem));
+    }
+    if let Some(holder) = &look.held_by {
+        return (MachineState::Held, format!("by {holder}"));
+    }
+    let about = format!("{}, boots by {}", hardware(look), server.boot.word());
+    (if look.under_test { MachineState::Away } else { MachineState::Ready }, about)
+}
+
+fn hardware(look: &ServerLook) -> String {
+    format!("{} x {}, {}", look.processors, look.processor.trim(), look.memory)
+}
+
+fn first_line(problem: &ServerProblem) -> String {
+    problem.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// Checks a server, in the order in which a measurement needs it.
+fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
+    let look = match look(server, home) {
+        Err(problem) => return vec![Check::new("ssh", Err(as_problem(&problem)))],
+        Ok(look) => look,
+    };
+    let mut checks = vec![Check::new("ssh", Ok(format!("{} answers, its key is known", server.host)))];
+    checks.extend(look.problems.iter().map(|problem| Check::new("boot", Err(as_problem(problem)))));
+    if look.problems.is_empty() {
+        checks.push(Check::new("boot", Ok(boots(&server.boot).to_owned())));
+    }
+    let kernel =
+        if look.under_test { "a kernel under test; the next measurement returns to its own" } else { "its own" };
+    checks.push(Check::new("kernel", Ok(format!("{}, {kernel}", look.kernel))));
+    checks.push(Check::new("hardware", Ok(hardware(&look))));
+    checks.push(Check::new("disk", Ok(format!("{} MiB free in /var/lib/marvin", look.free_mib))));
+    checks.push(Check::new("clock", clock(&look.clock)));
+    let control = |program: &Option<Vec<String>>, without: &str| match program {
+        Some(words) => words.join(" "),
+        None => format!("none: {without}"),
+    };
+    checks.push(Check::new("power", Ok(control(&server.power, "a kernel that hangs leaves the server lost"))));
+    checks.push(Check::new("console", Ok(control(&server.console, "why a kernel died is not recorded"))));
+    if let Some(holder) = look.held_by {
+        let fix = "wait until it is free".to_owned();
+        checks.push(Check::new("hold", Err(Problem { wrong: format!("held by {holder}"), fix })));
+    }
+    checks
+}
+
+fn boots(how: &BootOnce) -> &'static str {
+    match how {
+        BootOnce::Kexec => "by kexec: the firmware does not run between two kernels",
+        BootOnce::Grub => "by GRUB, once; then its own kernel again",
+        BootOnce::SystemdBoot => "by systemd-boot, once; then its own kernel again",
+        BootOnce::Command(_) => "by the site's program",
+    }
+}
+
+/// Other clock sources than the processors' take a microsecond to read, and more (arch/x86/kernel/hpet.c, acpi_pm.c).
+fn clock(source: &str) -> Result<String, Problem> {
+    match source {
+        "tsc" | "kvm-clock" | "arch_sys_counter" => Ok(source.to_owned()),
+        _ => Ok(format!("{source}: slow to read; short workloads get less exact")),
+    }
+}
+
+/// Splits a problem's text into what is wrong and what to do.
+fn as_problem(problem: &ServerProblem) -> Problem {
+    let text = problem.to_string();
+    let (wrong, fix) = text.split_once("\nhint: ").or_else(|| text.split_once(": ")).unwrap_or((&text, ""));
+    Problem { wrong: wrong.to_owned(), fix: fix.to_owned() }
+}

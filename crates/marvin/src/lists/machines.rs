@@ -1,0 +1,111 @@
+//! The list of machines: `marvin machines`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Listing, SCHEMA_VERSION};
+use report::render::Styles;
+
+/// Widths of the columns but the last.
+const WIDTHS: [usize; 4] = [10, 6, 8, 22];
+
+/// Machines to measure on.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct MachinesDocument {
+    /// Version of the schema.
+    schema_version: u32,
+    /// Kind of the document.
+    kind: &'static str,
+    /// The machines.
+    machines: Vec<ListedMachine>,
+}
+
+/// A machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct ListedMachine {
+    /// Name for --on.
+    pub(crate) name: String,
+    /// `exact`, `vm`, `local` or `ssh`.
+    pub(crate) kind: &'static str,
+    /// State.
+    pub(crate) state: MachineState,
+    /// Release of the kernel that runs; null if the machine boots a build when it is asked to, or does not answer.
+    pub(crate) kernel: Option<String>,
+    /// What it is, who holds it, or what is wrong.
+    pub(crate) about: String,
+}
+
+/// The state of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum MachineState {
+    /// It can be measured on.
+    Ready,
+    /// A lab uses it.
+    Held,
+    /// It runs a kernel under test, and no lab uses it: a Marvin was killed. The next contact brings it back.
+    Away,
+    /// It answers, but cannot be measured on.
+    Unfit,
+    /// It does not answer.
+    Silent,
+}
+
+impl MachineState {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Held => "held",
+            Self::Away => "away",
+            Self::Unfit => "unfit",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+impl MachinesDocument {
+    /// Returns the document of machines.
+    pub(crate) fn new(machines: Vec<ListedMachine>) -> Self {
+        Self { schema_version: SCHEMA_VERSION, kind: "machines", machines }
+    }
+}
+
+impl Listing for MachinesDocument {
+    fn text(&self, _: &Styles) -> String {
+        let row = |cells: [&str; 5]| {
+            let padded = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:<width$} "));
+            let line: String = padded.chain([cells[4].to_owned()]).collect();
+            format!("{}\n", line.trim_end())
+        };
+        let heads = row(["NAME", "KIND", "STATE", "KERNEL", "ABOUT"]);
+        let rows = self.machines.iter().map(|machine| {
+            let kernel = machine.kernel.as_deref().unwrap_or("-");
+            row([&machine.name, machine.kind, machine.state.word(), kernel, &machine.about])
+        });
+        std::iter::once(heads).chain(rows).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ListedMachine, MachineState, MachinesDocument};
+    use crate::lists::Listing;
+    use report::render::Styles;
+
+    #[test]
+    fn table_fits_terminal() {
+        let machine = |name: &str, kind, state, kernel: Option<&str>, about: &str| ListedMachine {
+            name: name.into(),
+            kind,
+            state,
+            kernel: kernel.map(str::to_owned),
+            about: about.into(),
+        };
+        let document = MachinesDocument::new(vec![
+            machine("exact", "exact", MachineState::Ready, None, "QEMU 7.2.22"),
+            machine("testbox", "ssh", MachineState::Held, Some("6.1.0-44-amd64"), "by anna@laptop"),
+            machine("bigbox", "ssh", MachineState::Silent, None, "Connection timed out"),
+        ]);
+        insta::assert_snapshot!(document.text(&Styles::plain()));
+    }
+}

@@ -1,0 +1,54 @@
+//! A server of the lab: how Marvin reaches it and boots builds on it. `ingest` parses it from a `[[machine]]` of
+//! `marvin.toml`.
+
+use std::path::PathBuf;
+
+/// A server that boots builds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// Its name: `testbox`.
+    pub name: String,
+    /// Where ssh finds it: `root@testbox.lab`, or a host of the ssh configuration.
+    pub host: String,
+    /// A configuration file for ssh; `None` for the user's.
+    pub ssh_config: Option<PathBuf>,
+    /// How a build is booted once.
+    pub boot: BootOnce,
+    /// The processors that workloads run on, as taskset(1) writes them; `None` for the last one.
+    pub cpus: Option<String>,
+    /// How long a boot may take (s).
+    pub boot_s: u64,
+    /// A program of the lab's host that switches its power: it gets `on`, `off` or `cycle` as last argument.
+    pub power: Option<Vec<String>>,
+    /// A program of the lab's host that prints its serial console until it is killed.
+    pub console: Option<Vec<String>>,
+}
+
+/// How a server boots a build once; the next boot is that of its own kernel again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BootOnce {
+    /// The running kernel starts the build: kexec(8).
+    Kexec,
+    /// GRUB boots it at the next start: grub-reboot(8).
+    Grub,
+    /// systemd-boot boots it at the next start: bootctl(1) set-oneshot.
+    SystemdBoot,
+    /// A program of the server with its arguments: it gets MARVIN_KERNEL, MARVIN_INITRD and MARVIN_COMMAND_LINE.
+    Command(Vec<String>),
+}
+
+impl BootOnce {
+    /// All names in `marvin.toml`.
+    pub const WORDS: [&str; 4] = ["kexec", "grub-once", "systemd-boot-once", "command"];
+
+    /// Returns its name in `marvin.toml`.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Kexec => Self::WORDS[0],
+            Self::Grub => Self::WORDS[1],
+            Self::SystemdBoot => Self::WORDS[2],
+            Self::Command(_) => Self::WORDS[3],
+        }
+    }
+}
