@@ -112,7 +112,7 @@ impl Prepared {
 
     /// Returns what was set, and what the host is, for the environment of a run.
     pub(crate) fn report(&self) -> Frame {
-        Frame::File { name: REPORT.to_owned(), bytes: readable(&self.report).into_bytes() }
+        report(&self.report)
     }
 
     /// Sets the host back if no other boot needs it.
@@ -129,6 +129,11 @@ impl Drop for Prepared {
             drop(self.preparation.release());
         }
     }
+}
+
+/// Returns what the agent said about a machine, for the environment of a run.
+pub(crate) fn report(text: &str) -> Frame {
+    Frame::File { name: REPORT.to_owned(), bytes: readable(text).into_bytes() }
 }
 
 /// Splits a line `knob NAME BEFORE AFTER`.

@@ -22,7 +22,7 @@ use std::time::Duration;
 use model::{
     BootOnce, Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage, SubjectFailure,
 };
-use wire::{Frame, Job, Stream};
+use wire::{Frame, Job, Stream, Task};
 
 use self::control::{Control, Programs};
 pub use self::look::{ServerLook, look};
@@ -32,8 +32,8 @@ use self::record::Record;
 use crate::agent_process::read_end;
 use crate::backend::{Backend, Boot, Booted, Driver, Guest, JobEnd, Observe, modules_hash};
 use crate::console::{readable_tail, reason_in};
-use crate::settings::Settings;
-use crate::{MachineError, hash, identify};
+use crate::settings::{Limits, Settings};
+use crate::{MachineError, hash, identify, load, prepared};
 
 /// Digits of the hash that marks a kernel on the server.
 const TAG: usize = 12;
@@ -41,6 +41,10 @@ const TAG: usize = 12;
 const LOOK: Duration = Duration::from_secs(2);
 /// What one look takes by itself if the server does not answer (s): ssh's ConnectTimeout, on average half of it.
 const LOOK_S: u64 = 7;
+/// The agent's undo file on the server.
+const UNDO: &str = "/var/lib/marvin/undo";
+/// How long the agent may take to set the machine (s): before it drops caches, it waits for the disks.
+const PREPARE_S: u64 = 120;
 /// How much room an installed kernel needs, as a multiple of what is sent: the parts, the initramfs, the modules.
 const ROOM: u64 = 4;
 
@@ -62,6 +66,7 @@ struct At {
     /// Time between two looks; none in tests.
     look: Duration,
     job_s: u64,
+    disturbed_share: f64,
     /// Whether it may run a kernel under test.
     is_away: Mutex<bool>,
 }
@@ -72,6 +77,8 @@ struct OnBuild {
     on: Arc<OnServer>,
     tag: String,
     boot_id: String,
+    /// What was set for measuring, and what the machine says about itself.
+    report: String,
 }
 
 impl OnServer {
@@ -80,8 +87,8 @@ impl OnServer {
         let scratch = settings.scratch()?;
         let reach = Box::new(ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), &settings.programs.agent));
         let control = Box::new(Programs::start(&server));
-        let (is_away, job_s) = (Mutex::new(false), settings.limits.job_s);
-        Self::at(At { server, reach, control, look: LOOK, job_s, is_away }, settings)
+        let (is_away, Limits { job_s, disturbed_share, .. }) = (Mutex::new(false), settings.limits);
+        Self::at(At { server, reach, control, look: LOOK, job_s, disturbed_share, is_away }, settings)
     }
 
     fn at(at: At, settings: &Settings) -> Result<Self, MachineError> {
@@ -151,8 +158,8 @@ impl Backend for OnServer {
         match end {
             Some(facts) if facts.running() == Some(&*tag) => {
                 check_release(&self.at.server, &kernel, &facts)?;
-                let boot_id = facts.boot_id().to_owned();
-                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, boot_id })))
+                let (boot_id, report) = (facts.boot_id().to_owned(), self.at.prepare()?);
+                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, boot_id, report })))
             }
             Some(_) => {
                 self.at.set_away(false);
@@ -175,6 +182,22 @@ impl At {
 
     fn is_away(&self) -> bool {
         *self.is_away.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the booted kernel for measuring. The next boot forgets it all: there is nothing to set back.
+    fn prepare(&self) -> Result<String, ServerProblem> {
+        let step = |command: &str| {
+            let words: &[&str] = if command == "describe" { &[command] } else { &[command, UNDO] };
+            let ended = self.reach.run_agent(words, &[], PREPARE_S)?;
+            if ended.code == Some(0) {
+                return Ok(ended.text());
+            }
+            let said = model::plain(&ended.reason());
+            Err(ServerProblem::Step { name: self.server.name.clone(), step: "be set for measuring", said })
+        };
+        // A file of an earlier boot would be in the way.
+        step("restore")?;
+        Ok(format!("{}{}", step("prepare")?, step("describe")?))
     }
 
     /// Returns the server's facts; waits for it if it does not answer, and switches it off and on if that does not help.
@@ -254,10 +277,17 @@ impl Booted for OnBuild {
             let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
             return Ok(JobEnd::of(Ok(Stream { frames: vec![Frame::Unsupported(why)] }), Vec::new()));
         }
-        match at.reach.run_job(&bytes, at.job_s) {
+        match at.reach.run_agent(&["job"], &bytes, at.job_s) {
             Ok(ended) => {
-                let (stream, _) = read_end(&ended, job.id);
-                Ok(JobEnd::of(stream, at.control.new_console()))
+                let (mut stream, _) = read_end(&ended, job.id);
+                let mut disturbance = None;
+                if let Ok(stream) = &mut stream {
+                    disturbance = load::take(stream, at.disturbed_share);
+                    if job.task == Task::Environment {
+                        stream.frames.push(prepared::report(&self.report));
+                    }
+                }
+                Ok(JobEnd { disturbance, ..JobEnd::of(stream, at.control.new_console()) })
             }
             Err(problem) if problem.is_silence() => self.after_silence(),
             Err(problem) => Err(problem.into()),

@@ -27,8 +27,8 @@ pub(crate) trait Reach: Debug + Send + Sync {
     /// Has the server boot its own kernel. Returns before it goes down.
     fn reboot(&self) -> Result<(), ServerProblem>;
 
-    /// Runs the agent with a job on its standard input, and returns what came from its output.
-    fn run_job(&self, job: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem>;
+    /// Runs the agent with these arguments and standard input, on the processors for workloads.
+    fn run_agent(&self, words: &[&str], input: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem>;
 
     /// Lets other labs use the server.
     fn leave(&self) -> Result<(), ServerProblem>;

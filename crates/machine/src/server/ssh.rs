@@ -186,7 +186,7 @@ impl Reach for Ssh {
         self.step("restart", REBOOT, &[], &[], STEP_S)
     }
 
-    fn run_job(&self, job: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem> {
+    fn run_agent(&self, words: &[&str], input: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem> {
         let put =
             format!("test -x {0} || {{ cat > {0}.part && chmod 700 {0}.part && mv {0}.part {0}; }}", self.agent_path);
         let there = self.run(&format!("test -x {}", self.agent_path), &[], &[], STEP_S)?;
@@ -195,8 +195,8 @@ impl Reach for Ssh {
         }
         // Without a choice of the site, the last processor: interrupts prefer the first.
         let cpus = self.server.cpus.clone().unwrap_or_else(|| "$(($(getconf _NPROCESSORS_ONLN) - 1))".into());
-        let script = format!("exec timeout -k 5 {deadline_s} taskset -c {cpus} {} job", self.agent_path);
-        self.run(&script, &[], job, deadline_s + STEP_S)
+        let script = format!("exec timeout -k 5 {deadline_s} taskset -c {cpus} {} \"$@\"", self.agent_path);
+        self.run(&script, words, input, deadline_s + STEP_S)
     }
 
     fn leave(&self) -> Result<(), ServerProblem> {

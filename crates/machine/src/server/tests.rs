@@ -99,7 +99,8 @@ impl Fake {
         };
         let (reach, control) = (Box::new(self.clone()), Box::new(self.clone()));
         let (look, is_away) = (Duration::ZERO, Mutex::new(false));
-        OnServer::at(At { server, reach, control, look, job_s: 60, is_away }, &settings).map(Arc::new)
+        OnServer::at(At { server, reach, control, look, job_s: 60, disturbed_share: 0.1, is_away }, &settings)
+            .map(Arc::new)
     }
 }
 
@@ -150,9 +151,12 @@ impl Reach for Fake {
         Ok(())
     }
 
-    fn run_job(&self, _: &[u8], _: u64) -> Result<Ended, ServerProblem> {
+    fn run_agent(&self, words: &[&str], _: &[u8], _: u64) -> Result<Ended, ServerProblem> {
         let mut state = self.state();
-        state.log.push("job".into());
+        state.log.push(words[0].into());
+        if words != ["job"] {
+            return Ok(Ended { code: Some(0), output: Vec::new(), said: String::new() });
+        }
         match state.does {
             Does::DiesInJob => (state.boots, state.running) = (state.boots + 1, None),
             Does::HangsInJob => state.answers = false,
@@ -239,7 +243,7 @@ fn server_boots_measures_and_returns() {
     assert_eq!(reason(end), FailureReason::AgentDied("agent: no such workload".into()));
     server.close().unwrap();
     server.close().unwrap();
-    assert_eq!(fake.log(), "install, boot, job, reboot, leave, leave");
+    assert_eq!(fake.log(), "install, boot, restore, prepare, describe, job, reboot, leave, leave");
     assert_eq!(fake.state().running, None);
 }
 
@@ -254,9 +258,10 @@ fn kernel_that_dies_at_boot_is_its_failure() {
 
 #[test]
 fn hung_kernel_is_ended_by_power_control() {
-    for (does, log) in
-        [(Does::Hangs, "install, boot, power, leave"), (Does::HangsInJob, "install, boot, job, power, leave")]
-    {
+    for (does, log) in [
+        (Does::Hangs, "install, boot, power, leave"),
+        (Does::HangsInJob, "install, boot, restore, prepare, describe, job, power, leave"),
+    ] {
         let fake = Fake::new(does);
         let (end, server) = boot_and_run(&fake);
         assert_eq!(reason(end), FailureReason::Hung);
