@@ -21,6 +21,7 @@ mod prepared;
 mod real_build;
 mod real_source;
 mod served;
+mod server;
 mod soak;
 mod sources;
 mod stored;

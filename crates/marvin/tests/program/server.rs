@@ -1,0 +1,261 @@
+//! Servers by ssh: real Debian servers of the rack boot real kernels by kexec, once, and come back; with kernels that die,
+//! hang and lose the network, cut connections, full disks and killed Marvins.
+
+use std::fmt::Write;
+use std::fs;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rack::{Rack, Server};
+
+use crate::fresh::{Fresh, fresh};
+use crate::{images, marvin, output_of};
+
+/// How long a server may take for anything, on a busy host.
+const PATIENCE: Duration = Duration::from_secs(900);
+
+/// A lab with one server.
+struct Lab {
+    home: Fresh,
+    server: Server,
+}
+
+impl Lab {
+    fn new(name: &str, memory_mib: Option<u32>) -> Self {
+        let rack = Rack::open().unwrap();
+        let server = match memory_mib {
+            None => rack.server("testbox").unwrap(),
+            Some(memory_mib) => {
+                let server = rack.cold_server("testbox", memory_mib).unwrap();
+                server.wait_for_ssh(PATIENCE).unwrap();
+                server
+            }
+        };
+        let home = fresh(name);
+        fs::create_dir_all(&home).unwrap();
+        // The kernels that other tests have fetched.
+        std::os::unix::fs::symlink(images().0.join("builds"), home.join("builds")).unwrap();
+        let lab = Self { home, server };
+        lab.settings("");
+        lab
+    }
+
+    /// Writes marvin.toml with further keys.
+    fn settings(&self, more: &str) {
+        let (config, power) = (self.server.ssh().config.display(), self.server.power_command());
+        let (host, port) = self.server.console_address();
+        let mut text = format!("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\nssh_config = \"{config}\"\n");
+        writeln!(text, "boot_deadline = \"6m\"\npower = [\"{}\"]", power.display()).unwrap();
+        writeln!(text, "console = [\"bash\", \"-c\", \"cat < /dev/tcp/{host}/{port}\"]\n{more}").unwrap();
+        fs::write(self.home.join("marvin.toml"), text).unwrap();
+    }
+
+    fn marvin(&self, words: &[&str]) -> String {
+        output_of(&self.home, words)
+    }
+
+    /// Starts a measurement of getppid and signal on 6.12.
+    fn start(&self) -> Child {
+        let words = ["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", "syscall"];
+        let file = |name: &str| fs::File::create(self.home.join(name)).unwrap();
+        marvin(&self.home).args(words).stdout(file("out")).stderr(file("err")).spawn().unwrap()
+    }
+
+    /// Returns the exit code and what a started measurement printed.
+    fn end(&self, mut child: Child) -> (Option<i32>, String) {
+        let code = child.wait().unwrap().code();
+        let read = |name: &str| fs::read_to_string(self.home.join(name)).unwrap();
+        (code, format!("{}{}", read("out"), read("err")))
+    }
+
+    /// Waits until the kernel under test runs on the server.
+    fn wait_for_test_kernel(&self) {
+        let begun = Instant::now();
+        while !self.server.run("cat /proc/cmdline").is_ok_and(|line| line.contains("marvin.build=")) {
+            assert!(begun.elapsed() < PATIENCE, "no kernel under test: {}", self.server.console());
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
+    fn assert_own_kernel(&self) {
+        self.server.wait_for_ssh(PATIENCE).unwrap();
+        let line = self.server.run("cat /proc/cmdline; ls /var/lib/marvin").unwrap();
+        assert!(!line.contains("marvin.build=") && !line.contains("held"), "{line}");
+    }
+}
+
+#[test]
+fn server_boots_a_kernel_once_and_returns() {
+    let lab = Lab::new("server-home", None);
+    let listed = lab.marvin(&["machines"]);
+    assert!(listed.contains("testbox    ssh    ready    6.1."), "{listed}");
+    let checked = lab.marvin(&["machines", "check", "testbox"]);
+    assert!(checked.starts_with("exit 0") && checked.contains("testbox is fit"), "{checked}");
+    let own = lab.server.run("uname -r").unwrap();
+
+    let (code, printed) = lab.end(lab.start());
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("getppid") && printed.contains("6.12."), "{printed}");
+    lab.assert_own_kernel();
+    assert_eq!(lab.server.run("uname -r").unwrap(), own);
+    let console = lab.server.console();
+    assert!(console.contains("marvin.build="), "it was booted by Marvin: {console}");
+}
+
+/// Returns whether slow stories run; says why not.
+fn is_full() -> bool {
+    let full = std::env::var_os("MARVIN_FULL").is_some();
+    if !full {
+        println!("skipped: takes minutes for each boot of a server: MARVIN_FULL=1 or make test-full");
+    }
+    full
+}
+
+#[test]
+fn server_compares_two_kernels_side_by_side() {
+    if !is_full() {
+        return;
+    }
+    let lab = Lab::new("server-compare-home", None);
+    let words = ["compare", "deb:6.1", "deb:6.12", "--boots", "2", "--workload", "getppid", "--on", "exact,testbox"];
+    let printed = lab.marvin(&words);
+    assert!(printed.contains("-- out") && printed.contains("testbox") && printed.contains("getppid"), "{printed}");
+    println!("{printed}");
+    lab.assert_own_kernel();
+}
+
+#[test]
+fn kernel_that_panics_in_a_job_is_its_failure() {
+    if !is_full() {
+        return;
+    }
+    let lab = Lab::new("server-panic-home", None);
+    let child = lab.start();
+    lab.wait_for_test_kernel();
+    drop(lab.server.run("echo 1 > /proc/sys/kernel/sysrq; (sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 &"));
+    let (code, printed) = lab.end(child);
+    assert_eq!(code, Some(4), "{printed}");
+    assert!(printed.contains("panicked") || printed.contains("oopsed"), "{printed}");
+    lab.assert_own_kernel();
+}
+
+#[test]
+fn kernel_that_hangs_is_ended_by_the_power_switch() {
+    if !is_full() {
+        return;
+    }
+    let lab = Lab::new("server-hang-home", None);
+    lab.settings("");
+    let child = lab.start();
+    lab.wait_for_test_kernel();
+    // To Marvin a kernel without network is one that hangs.
+    lab.server.unplug_network().unwrap();
+    let begun = Instant::now();
+    let firmware = |console: &str| console.matches("Booting `").count();
+    let before = firmware(&lab.server.console());
+    while firmware(&lab.server.console()) == before {
+        assert!(begun.elapsed() < PATIENCE, "the power was not switched");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    lab.server.plug_network().unwrap();
+    let (code, printed) = lab.end(child);
+    assert_eq!(code, Some(4), "{printed}");
+    assert!(printed.contains("hung"), "{printed}");
+    lab.assert_own_kernel();
+}
+
+#[test]
+fn cut_connection_is_repeated() {
+    if !is_full() {
+        return;
+    }
+    let lab = Lab::new("server-cut-home", None);
+    let child = lab.start();
+    lab.wait_for_test_kernel();
+    lab.server.unplug_network().unwrap();
+    std::thread::sleep(Duration::from_secs(30));
+    lab.server.plug_network().unwrap();
+    let (code, printed) = lab.end(child);
+    assert_eq!(code, Some(0), "{printed}");
+    lab.assert_own_kernel();
+}
+
+#[test]
+fn full_disk_of_a_server_changes_nothing() {
+    if !is_full() {
+        return;
+    }
+    let lab = Lab::new("server-full-home", None);
+    lab.server.fill_disk().unwrap();
+    let boot = lab.server.boot_id().unwrap();
+    let (code, printed) = lab.end(lab.start());
+    assert_eq!(code, Some(5), "{printed}");
+    assert!(printed.contains("testbox"), "{printed}");
+    assert_eq!(lab.server.boot_id().unwrap(), boot);
+    lab.server.empty_disk().unwrap();
+    let (code, printed) = lab.end(lab.start());
+    assert_eq!(code, Some(0), "{printed}");
+}
+
+#[test]
+fn killed_marvins_server_comes_back_with_the_next() {
+    if !is_full() {
+        return;
+    }
+    let lab = Lab::new("server-killed-home", None);
+    let mut child = lab.start();
+    lab.wait_for_test_kernel();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let listed = lab.marvin(&["machines"]);
+    assert!(listed.contains("away") || listed.contains("held"), "{listed}");
+    let (code, printed) = lab.end(lab.start());
+    assert_eq!(code, Some(0), "{printed}");
+    lab.assert_own_kernel();
+}
+
+#[test]
+fn server_that_lost_memory_is_refused() {
+    if !is_full() {
+        return;
+    }
+    let lab = Lab::new("server-drift-home", Some(1024));
+    let (code, printed) = lab.end(lab.start());
+    assert_eq!(code, Some(0), "{printed}");
+    let Lab { home, server } = lab;
+    drop(server);
+    let server = Rack::open().unwrap().cold_server("testbox", 768).unwrap();
+    server.wait_for_ssh(PATIENCE).unwrap();
+    let lab = Lab { home, server };
+    lab.settings("");
+    let (code, printed) = lab.end(lab.start());
+    assert_eq!(code, Some(5), "{printed}");
+    assert!(printed.contains("machine testbox changed: host.memory"), "{printed}");
+}
+
+#[test]
+fn unusable_servers_fail_clearly() {
+    let home = fresh("server-mistakes-home");
+    fs::create_dir_all(&home).unwrap();
+    let config = home.join("ssh_config");
+    fs::write(&config, "Host silent\n  HostName 127.0.0.1\n  Port 1\n").unwrap();
+    let machine = |name: &str, host: &str| {
+        format!("[[machine]]\nname = \"{name}\"\nhost = \"{host}\"\nssh_config = \"ssh_config\"\n")
+    };
+    fs::write(home.join("marvin.toml"), machine("silent", "silent") + &machine("nohost", "no-such-host.invalid"))
+        .unwrap();
+    let said = ["silent", "nohost", "slient"]
+        .map(|name| output_of(&home, &["run", "deb:6.12", "--on", name, "--boots", "1", "--workload", "getppid"]));
+    insta::assert_snapshot!(said.join("\n"));
+    for (wrong, what) in [
+        ("name = \"vm\"\nhost = \"x\"", "`vm` is a machine of Marvin"),
+        ("name = \"a\"\nhost = \"-oProxyCommand=x\"", "expected a host for ssh"),
+        ("name = \"a\"\nhost = \"x\"\ncpus = \"; reboot\"", "expected processors such as 2-7"),
+        ("name = \"a\"\nhost = \"x\"\nboot = \"command\"", "without `boot_command`"),
+        ("name = \"a\"\nhost = \"x\"\nboot_command = [\"x\"]", "without boot = "),
+    ] {
+        fs::write(home.join("marvin.toml"), format!("[[machine]]\n{wrong}\n")).unwrap();
+        let output = output_of(&home, &["config", "check"]);
+        assert!(output.starts_with("exit 2") && output.contains(what), "{output}");
+    }
+}
