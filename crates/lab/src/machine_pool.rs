@@ -185,7 +185,9 @@ mod tests {
 
     use model::{Build, BuildFile, BuildId, GuestModule, KernelName};
 
-    use super::collect_modules;
+    use machine::Driver;
+
+    use super::{collect_drivers, collect_modules};
 
     fn build(modules: Option<&Path>) -> Build {
         let hash = "0".repeat(64);
@@ -200,6 +202,28 @@ mod tests {
             symbols: None,
             modules: modules.map(Path::to_owned),
         }
+    }
+
+    #[test]
+    fn build_without_the_root_disks_driver_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("kernel")).unwrap();
+        fs::write(folder.path().join("modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
+        fs::write(folder.path().join("kernel/virtio_ring.ko"), b"\x7fELF\0depends=\0").unwrap();
+        let driver = |name: &str, by: &str| Driver { name: name.into(), needed_by: by.into() };
+        let drivers = [
+            driver("ext4", "the root file system"),
+            driver("loop", ""),
+            driver("virtio_blk", "the root disk"),
+            driver("virtio_ring", "the root disk"),
+        ];
+        let build = build(Some(folder.path()));
+        let why = collect_drivers(&build, &drivers).unwrap_err();
+        assert_eq!(why, "the build has no driver virtio_blk, which the root disk of the machine needs");
+        fs::write(folder.path().join("kernel/virtio_blk.ko"), b"\x7fELF\0depends=virtio_ring\0").unwrap();
+        let files = collect_drivers(&build, &drivers).unwrap();
+        let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(names, ["virtio_ring.ko", "virtio_blk.ko"]);
     }
 
     const WANTED: &[GuestModule] =

@@ -139,13 +139,13 @@ impl Ssh {
 impl Ssh {
     /// Asks the server what it is, and does not hold it.
     pub(super) fn look(&self) -> Result<Facts, ServerProblem> {
-        self.ask("", "")
+        self.ask(&self.holder[0], "")
     }
 
     fn ask(&self, token: &str, who: &str) -> Result<Facts, ServerProblem> {
         let ended = self.run(FACTS, &[token, who], &[], FACTS_S)?;
         let facts = Facts::read(&ended.text());
-        if !facts.get("held_by").is_empty() && !token.is_empty() {
+        if !facts.get("held_by").is_empty() && !who.is_empty() {
             let holder = facts.get("held_by").to_owned();
             return Err(ServerProblem::Held { name: self.server.name.clone(), holder });
         }

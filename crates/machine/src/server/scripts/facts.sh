@@ -1,4 +1,4 @@
-# Prints what the server is: lines NAME=VALUE. Holds it for a lab, if one is given. Arguments: the lab's token, its name for
+# Prints what the server is: lines NAME=VALUE. Holds it if the lab has a name. Arguments: the lab's token, its name for
 # people.
 home=/var/lib/marvin
 first() { head -n 1 "$1" 2>/dev/null; }
@@ -11,9 +11,9 @@ now=$(date +%s)
 # Two hours after the last contact of the lab that holds the server, the hold counts no more.
 if [ -r "$home/held" ] && read -r token until who < "$home/held" && [ "$token" != "$1" ] && [ "${until:-0}" -gt "$now" ]; then
     echo "held_by=$who"
-    [ -n "$1" ] && exit 0
+    [ -n "$2" ] && exit 0
 fi
-if [ -n "$1" ] && [ "$(id -u)" = 0 ]; then
+if [ -n "$2" ] && [ "$(id -u)" = 0 ]; then
     if mkdir -p "$home/kernels" 2>/dev/null; then
         # One file, made by link(2), which only one lab can do.
         rm -f "$home/held"
@@ -72,6 +72,6 @@ if ! grep -q marvin.build= /proc/cmdline; then
         [ -e "$file" ] && initrd=$file && break
     done
     echo "own_initrd=${initrd:-}"
-    [ -n "$1" ] && [ -w "$home" ] && printf '%s\n%s\n%s\n' "$release" "${initrd:-}" "$(cat /proc/cmdline)" > "$home/own.part" 2>/dev/null && mv "$home/own.part" "$home/own"
+    [ -n "$2" ] && [ -w "$home" ] && printf '%s\n%s\n%s\n' "$release" "${initrd:-}" "$(cat /proc/cmdline)" > "$home/own.part" 2>/dev/null && mv "$home/own.part" "$home/own"
 fi
 echo "done=yes"
