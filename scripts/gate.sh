@@ -34,6 +34,8 @@ full)
     step env MARVIN_FULL=1 "$cargo" test --release --locked -p history large_labs -- --nocapture
     # Servers boot kernels by kexec and GRUB, once, and come back; each boot takes a minute.
     step env MARVIN_FULL=1 "$cargo" test --locked -p rack --test rack -- --nocapture --test-threads 1
+    # The same with Marvin: kernels that die, hang and lose the network, full disks, killed Marvins.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program server:: -- --nocapture --test-threads 1
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p crash-guests --test dumps -- --nocapture --test-threads 2
     # A thousand kills, and fifty guests that attack QEMU for a minute each.
