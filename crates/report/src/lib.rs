@@ -15,6 +15,7 @@ mod error;
 mod failures;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
+mod floor;
 mod index;
 pub mod label;
 pub mod ledger;
@@ -40,6 +41,7 @@ pub use difference::difference_percent;
 pub use document::Document;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
+pub use floor::{BOOTS, NoiseFloor, noise_floors};
 pub use noisy::{Q_MAX, centre, scores, test_of};
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};

@@ -26,8 +26,8 @@ pub use families::{Family, benjamini_hochberg, families, simes};
 pub use noise::{NoiseProfile, noise_profile};
 pub use ranks::{RankTest, rank_test};
 pub use rated::{
-    Basis, Better, CrossCheck, Fault, History, Interval, Look, Precision, Rating, Scores, Sequential, Unclear, Verdict,
-    cross_check, rate,
+    Basis, Better, CrossCheck, Fault, Floor, History, Interval, Look, Precision, Rating, Scores, Sequential, Unclear,
+    Verdict, cross_check, rate,
 };
 pub use remaining::{Remaining, fair_rate};
 pub use search::{

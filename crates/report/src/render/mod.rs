@@ -8,7 +8,7 @@ mod json;
 pub mod ledger;
 pub mod mail;
 pub mod monitors;
-mod noise;
+pub(crate) mod noise;
 pub mod number;
 pub mod rmap;
 mod run;

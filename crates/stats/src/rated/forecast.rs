@@ -4,7 +4,7 @@ use super::{Precision, Rating};
 use crate::distribution::normal_two_sided;
 
 /// Chance of a clear verdict that the wanted number of groups is to give.
-const POWER: f64 = 0.80;
+pub(super) const POWER: f64 = 0.80;
 /// Beyond so many groups of each side no number is named: only less noise helps.
 pub(super) const GROUPS_MAX: usize = 50;
 

@@ -9,6 +9,7 @@
 //! Which series is which, and which sides are worth comparing, is left to the callers.
 
 mod cross;
+mod floor;
 mod forecast;
 mod history;
 mod precision;
@@ -19,6 +20,7 @@ mod sequential;
 mod spending;
 
 pub use cross::{CrossCheck, cross_check};
+pub use floor::Floor;
 pub use history::History;
 pub use rating::{Basis, Interval, Precision, Rating, Unclear, Verdict, rate};
 pub use scores::{Better, Fault, Scores};

@@ -75,7 +75,7 @@ pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64,
 
 /// One side: its groups without wild ones.
 #[derive(Debug, Clone, Copy)]
-struct Side {
+pub(super) struct Side {
     count: f64,
     mean: f64,
     squares: f64,
@@ -84,11 +84,21 @@ struct Side {
 impl Side {
     /// What scatters within a step of the clock cannot be seen: a variance of less than a twelfth of its square is none (Sheppard
     /// 1898).
-    fn of(scores: &[f64], half: f64) -> Self {
+    pub(super) fn of(scores: &[f64], half: f64) -> Self {
         let count = scores.len() as f64;
         let mean = scores.iter().sum::<f64>() / count;
         let squares: f64 = scores.iter().map(|score| (score - mean).powi(2)).sum();
         Self { count, mean, squares: squares.max((count - 1.0) * half * half / 3.0) }
+    }
+
+    /// Returns a side of so many groups that scatter so much.
+    pub(super) fn like(count: f64, variance: f64) -> Self {
+        Self { count, mean: 0.0, squares: variance * (count - 1.0) }
+    }
+
+    /// Returns the sum of squares around the mean.
+    pub(super) const fn squares(&self) -> f64 {
+        self.squares
     }
 }
 
@@ -104,7 +114,7 @@ pub(super) fn without_wild(scores: &[f64]) -> Vec<f64> {
 }
 
 /// Returns the error of the difference; none where nothing tells of a side's scatter.
-fn error(sides: &[Side; 2], history: &History) -> Option<Precision> {
+pub(super) fn error(sides: &[Side; 2], history: &History) -> Option<Precision> {
     let past = history.variance().map(|variance| (variance, history.degrees().min(HISTORY_DEGREES_MAX) as f64));
     let single = sides.iter().filter(|side| side.count <= 1.0).count();
     let mut found: Vec<Scatter> = Vec::with_capacity(2);
@@ -171,7 +181,7 @@ impl Scatter {
 
 /// Returns the chance of an effect at least so far beyond a margin if the true one is within it: McCarthy and Smyth 2009
 /// (TREAT); Student's two-sided p for a margin of zero.
-fn beyond(effect: f64, margin: f64, found: &Precision) -> f64 {
+pub(super) fn beyond(effect: f64, margin: f64, found: &Precision) -> f64 {
     let margin = margin + found.coarse;
     let tail = |t: f64| {
         let far = student_two_sided(t, found.degrees) / 2.0;
