@@ -16,7 +16,7 @@ use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use figures::perfherder;
 use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Quality, Short, Trials};
-use stats::{Better, Criteria, History, Scores, changes, families, rate};
+use stats::{Better, Criteria, Exposures, History, Scores, changes, families, rate};
 
 const SEED: u64 = 20_261_121;
 /// Repetitions; the minimum counts, as other processes can only add.
@@ -37,6 +37,7 @@ fn main() -> anyhow::Result<()> {
     speed(&mut figures, otava.as_ref())?;
     growth(&mut figures)?;
     ratings(&mut figures)?;
+    counts(&mut figures)?;
     everything(&mut figures)?;
     detection(otava.as_ref())?;
     newest(otava.as_ref())?;
@@ -111,6 +112,20 @@ fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
     })?;
     let name = "1,000 rows of 2 × 5 groups of 10 values, rated";
     print(figures, name, seconds * 1e3, "ms CPU", Against::Goal(20.0))
+}
+
+/// The differences of a sampled profile's functions, with q over all.
+fn counts(figures: &mut Figures) -> anyhow::Result<()> {
+    let mut chance = Chance::new(SEED);
+    let mut side = |mean: usize| -> Vec<u64> { (0..5).map(|_| (mean + chance.below(mean)) as u64).collect() };
+    let things: Vec<[Vec<u64>; 2]> = (1..=1000).map(|n| [side(n), side(n)]).collect();
+    let exposures = Exposures::of([vec![1e4; 5], vec![1e4; 5]]).context("exposures of ten thousand are none")?;
+    let seconds = least(10, || {
+        let p: Vec<f64> =
+            exposures.differences(&things, &exposures.common_scatter(&things)).iter().map(|one| one.p).collect();
+        black_box(stats::benjamini_hochberg(&p));
+    })?;
+    print(figures, "1,000 functions sampled in 2 × 5 boots, compared", seconds * 1e3, "ms CPU", Against::Goal(5.0))
 }
 
 /// The full analysis of a comparison of many rows: ratings with q over all, ranks, the noise of both sides, and the

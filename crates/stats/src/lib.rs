@@ -6,6 +6,7 @@
 
 mod average;
 mod change;
+mod counts;
 mod distribution;
 mod families;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub mod synthetic;
 
 pub use average::{Spread, geometric_mean, median, median_without_first, spread};
 pub use change::percent_change;
+pub use counts::{CommonScatter, Exposures, RateDifference};
 pub use families::{Family, benjamini_hochberg, families, simes};
 pub use noise::{NoiseProfile, noise_profile};
 pub use ranks::{RankTest, rank_test};
