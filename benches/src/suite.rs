@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lab::{Dumps, Event, Lab, LabSettings, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabSettings, Plan, Reuse, Sampled};
 use model::{Build, MICRO, Outcome, Run, Workload};
 
 use figures::cpu;
@@ -83,6 +83,7 @@ impl Ready {
             machines,
             reuse: Reuse::Nothing,
             dumps: Dumps::Drop,
+            sampled: Sampled::No,
         };
         let (start, before_s) = (Instant::now(), cpu::children_s()?);
         let runs = self.lab.execute(&plan, &notify)?;

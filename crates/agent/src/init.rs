@@ -12,8 +12,12 @@ use wire::{Clock, Frame, JOB_SIZE, Job, Task};
 
 use crate::measure::{self, Plan};
 use crate::monitors::Monitors;
+use crate::samples::Samples;
 use crate::workloads::Failure;
 use crate::{environment, load, probes, rmap, symbols, tool};
+
+/// Begins a file in what the worker says.
+const FILE: char = '\0';
 
 /// Lives the rest of PID 1's life; ends with the machine.
 pub(crate) fn main() -> ! {
@@ -88,7 +92,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
             delay_us: job.perturbation.delay_us,
             spins: job.perturbation.spins,
         }),
-        Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
+        Task::Workload { name, operations, warm_up, iterations, probes, monitors, sampling } => {
             if let Some(why) = equipment::failure() {
                 return Ok(vec![Frame::Unsupported(why)]);
             }
@@ -105,6 +109,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
                 wait: wait_of(job.clock),
                 delay_us: job.perturbation.delay_us,
                 spins: job.perturbation.spins,
+                sampling: *sampling,
             };
             let monitors = monitors.map(Monitors::start).transpose()?;
             let mut frames = in_worker(name, &plan)?;
@@ -125,7 +130,8 @@ fn in_worker(name: &str, plan: &Plan) -> io::Result<Vec<Frame>> {
         let (tag, text) = match measure::measure(name, plan) {
             Ok(measured) => {
                 let rows = measured.rows.iter().map(|(name, values)| format!("\n{name} {}", list(values)));
-                ('s', list(&measured.ticks) + &rows.collect::<String>())
+                let text = list(&measured.ticks) + &rows.collect::<String>();
+                ('s', text + &sampled(measured.samples)?)
             }
             Err(Failure::Unsupported(why)) => ('u', why),
             Err(Failure::Error(error)) => ('f', error.to_string()),
@@ -139,14 +145,24 @@ fn in_worker(name: &str, plan: &Plan) -> io::Result<Vec<Frame>> {
     };
     Ok(match text.split_at_checked(1) {
         Some(("s", said)) => {
+            let (said, files) = said.split_once(FILE).unwrap_or((said, ""));
             let (ticks, rows) = said.split_once('\n').unwrap_or((said, ""));
             let samples = Frame::Samples(ticks.split(',').filter_map(|tick| tick.parse().ok()).collect());
-            [samples].into_iter().chain(rows.lines().filter_map(row)).collect()
+            let files = files.split(FILE).filter_map(|file| file.split_once('\n'));
+            let files = files.map(|(name, text)| Frame::File { name: name.to_owned(), bytes: text.into() });
+            [samples].into_iter().chain(rows.lines().filter_map(row)).chain(files).collect()
         }
         Some(("u", why)) => vec![Frame::Unsupported(why.to_owned())],
         Some(("f", what)) => vec![Frame::Failed(what.to_owned())],
         _ => vec![Frame::Died("the workload left without a word".to_owned())],
     })
+}
+
+/// Returns what was sampled as files: each begins with a mark and its name.
+fn sampled(samples: Option<Samples>) -> io::Result<String> {
+    let Some(samples) = samples else { return Ok(String::new()) };
+    let files = samples.files(&symbols::list()?).into_iter();
+    Ok(files.map(|(name, bytes)| format!("{FILE}{name}\n{}", String::from_utf8_lossy(&bytes))).collect())
 }
 
 fn list(numbers: &[u64]) -> String {

@@ -19,6 +19,8 @@ mod probes;
 mod region;
 mod resident;
 mod rmap;
+mod samples;
+mod sampling;
 mod symbols;
 mod tool;
 mod undo;
@@ -100,6 +102,7 @@ fn try_out(name: &str, operations: &str) -> (String, ExitCode) {
         wait: |_, _| Ok(()),
         delay_us: 0,
         spins: 0,
+        sampling: None,
     };
     match measure::measure(name, &plan) {
         Ok(measured) => {

@@ -6,6 +6,8 @@ use wire::Clock;
 
 use crate::region;
 use crate::resident::touch_program;
+use crate::samples::Samples;
+use crate::sampling::Sampler;
 use crate::workloads::{self, Between, Failure, Row};
 use guest::clock::now;
 
@@ -25,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) delay_us: u64,
     /// And how many rounds are executed then.
     pub(crate) spins: u64,
+    /// Nanoseconds between samples of where the processors are; `None` for a measurement.
+    pub(crate) sampling: Option<u64>,
 }
 
 /// What came of a workload.
@@ -34,6 +38,8 @@ pub(crate) struct Measured {
     pub(crate) ticks: Vec<u64>,
     /// What else it measured, by name: a number for each measured iteration.
     pub(crate) rows: Vec<(String, Vec<u64>)>,
+    /// What was sampled.
+    pub(crate) samples: Option<Samples>,
 }
 
 impl Measured {
@@ -51,14 +57,19 @@ impl Measured {
 pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Measured, Failure> {
     touch_program()?;
     (plan.wait)(plan.delay_us, plan.spins)?;
+    // Before the workload starts processes: those inherit the events.
+    let mut sampler = plan.sampling.map(Sampler::open).transpose()?;
     let mut workload = workloads::create(name)?;
     // All memory for results is there before the first iteration, so that recording one touches no allocator.
-    let mut measured = Measured { ticks: Vec::with_capacity(plan.iterations as usize), rows: Vec::new() };
+    let mut measured =
+        Measured { ticks: Vec::with_capacity(plan.iterations as usize), rows: Vec::new(), samples: None };
     for iteration in 0..plan.warm_up + plan.iterations {
         workload.prepare(plan.operations)?;
         if workload.between() == Between::Rest {
             (plan.wait)(plan.delay_us, plan.spins)?;
         }
+        let sampled = sampler.as_mut().filter(|_| iteration >= plan.warm_up);
+        sampled.as_ref().map_or(Ok(()), |sampler| sampler.start())?;
         let start = now(plan.clock);
         if iteration >= plan.warm_up {
             region::open();
@@ -67,6 +78,10 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Measured, Failure> {
         // After an iteration that was not opened this means nothing.
         region::close();
         let end = now(plan.clock);
+        if let Some(sampler) = sampled {
+            sampler.stop()?;
+            sampler.drain();
+        }
         workload.clear(plan.operations)?;
         let rows = workload.rows();
         if iteration >= plan.warm_up {
@@ -74,5 +89,6 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Measured, Failure> {
             measured.add(rows);
         }
     }
+    measured.samples = sampler.map(Sampler::into_samples);
     Ok(measured)
 }

@@ -18,8 +18,9 @@ use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::forecast::Forecast;
 use crate::job::{Measured, Subject, environment, with_retries, workload};
 use crate::machine_pool::{MachinePool, Placement, guest_configs};
-use crate::plan::{Dumps, Item, Plan, Reuse, Turns, interleave};
+use crate::plan::{Dumps, Item, Plan, Reuse, Sampled, Turns, interleave};
 use crate::run_in_progress::RunInProgress;
+use crate::sampling::{sample, sampled_artefact};
 use crate::symbols::{Known, Named, SymbolCache};
 use crate::tool_job;
 use crate::tools::Tools;
@@ -43,6 +44,7 @@ struct Shared<'a> {
     bench: &'a Bench<'a>,
     suite: &'a str,
     dumps: Dumps,
+    sampled: Sampled,
     forecast: Forecast,
     runs_in_progress: Vec<RunInProgress<'a>>,
     queue: Mutex<VecDeque<Item>>,
@@ -68,6 +70,7 @@ pub(crate) fn execute(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>
         bench,
         suite: plan.suite.name,
         dumps: plan.dumps,
+        sampled: plan.sampled,
         forecast,
         queue: Mutex::new(interleave(&jobs, plan.sides.len(), turns).into()),
         runs_in_progress,
@@ -156,14 +159,20 @@ fn load_runs_on(
             .filter(|workload| workload.guest_config == placement.guest_config)
             .any(|workload| answers(result, workload, clock, rounds(bench, &*placement.machine, workload)))
     };
+    let samples = plan.sampled == Sampled::Yes && placement.machine.capabilities().sampling;
     let mut seen = BTreeSet::new();
     for run in &mut runs {
         let replicate = run.seed;
-        let kept = if plan.dumps == Dumps::Keep { store.artefact_names(&run.id)? } else { Vec::new() };
+        let kept = if plan.dumps == Dumps::Keep || samples { store.artefact_names(&run.id)? } else { Vec::new() };
         let has_dump = |name: &str| [name, "boot"].iter().any(|of| kept.contains(&artefact(of)));
+        let is_sampled = |name: &str| {
+            let workload = plan.workloads.iter().find(|workload| workload.name == name);
+            workload.is_some_and(|workload| kept.contains(&sampled_artefact(workload.job_name())))
+        };
         run.results.retain(|result| {
             wanted(result)
                 && (plan.dumps == Dumps::Drop || !died(&result.outcome) || has_dump(&result.workload))
+                && (!samples || result.outcome != Outcome::Completed || is_sampled(&result.workload))
                 && seen.insert((replicate, result.workload.clone()))
         });
     }
@@ -405,8 +414,9 @@ impl Shared<'_> {
                 let fetched = self.undisturbed(run, &declared.name, attempt)?;
                 let dump = died(&fetched.value.outcome)
                     .then(|| self.dump(run, &declared.name, || booted.run_to_death(&on.job_of(&declared))));
+                let sampled = self.sample(on, &declared, &fetched.value)?;
                 let mut progress = run.progress();
-                progress.consoles.extend(dump.flatten());
+                progress.consoles.extend(dump.flatten().into_iter().chain(sampled));
                 progress.results.extend(run.brought(job).map(|(n, brought)| (n, fetched.result_of(brought))));
                 progress.consoles.push((format!("{}.console", declared.name), fetched.console));
                 match fetched.profile {
@@ -469,6 +479,27 @@ impl Shared<'_> {
             (self.bench.notify)(Event::Disturbed { version, replicate, workload, text });
         }
         unreachable!("the loop returns at the last repetition")
+    }
+
+    /// Returns the sampled profile of a measured workload, as an artifact; without one there is a result all the same.
+    fn sample(
+        &self,
+        on: Subject<'_>,
+        workload: &Workload,
+        measured: &WorkloadResult,
+    ) -> Result<Option<(String, Vec<u8>)>, LabError> {
+        let is_wanted = self.sampled == Sampled::Yes && on.machine.capabilities().sampling;
+        if !is_wanted || measured.outcome != Outcome::Completed {
+            return Ok(None);
+        }
+        match with_retries(&|error| self.retrying(error), || sample(on, workload, measured))? {
+            Ok(profile) => Ok(Some((sampled_artefact(&workload.name), ingest::sampled_to_text(&profile).into_bytes()))),
+            Err(why) => {
+                let (version, workload) = (on.build.version.clone(), Some(workload.name.to_string()));
+                (self.bench.notify)(Event::NoProfile { version, workload, why });
+                Ok(None)
+            }
+        }
     }
 
     /// Returns the memory of a kernel that died, as an artifact; `None` leaves the result as it is.

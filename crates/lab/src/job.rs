@@ -296,6 +296,7 @@ fn task(workload: &Workload) -> Task {
         iterations: workload.iterations,
         probes: Vec::new(),
         monitors: None,
+        sampling: None,
     }
 }
 

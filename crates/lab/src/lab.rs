@@ -69,7 +69,7 @@ impl Default for LabSettings {
 /// A lab with its data directory locked: only one process measures there at a time.
 #[derive(Debug)]
 pub struct Lab {
-    store: Mutex<Store>,
+    pub(crate) store: Mutex<Store>,
     cache: BuildCache,
     machine_pool: MachinePool,
     symbols: SymbolCache,

@@ -20,6 +20,7 @@ mod perturb;
 mod plan;
 mod rmap;
 mod run_in_progress;
+mod sampling;
 mod symbols;
 mod tool_job;
 mod tools;
@@ -35,7 +36,8 @@ pub use event::Event;
 pub use execute::estimate_measurement;
 pub use ingest::seconds;
 pub use lab::{Followed, Lab, LabSettings, Measurement, kept_observation, monitored_subject};
-pub use plan::{Dumps, Plan, Reuse};
+pub use plan::{Dumps, Plan, Reuse, Sampled};
+pub use sampling::sampled_profile;
 pub use tools::{Tools, ToolsError};
 
 /// The agent: the static program that runs the workloads in every guest; `build.rs` builds it.

@@ -22,6 +22,15 @@ pub enum Dumps {
     Keep,
 }
 
+/// Whether to sample where the processors are, on machines that can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sampled {
+    /// No samples.
+    No,
+    /// Repeat each workload after its measurement, sample it, and store the profile with the run: `WORKLOAD.samples`.
+    Yes,
+}
+
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct Plan<'a> {
@@ -39,6 +48,8 @@ pub struct Plan<'a> {
     pub reuse: Reuse,
     /// Whether to dump the memory of kernels that die.
     pub dumps: Dumps,
+    /// Whether to sample.
+    pub sampled: Sampled,
 }
 
 /// One job of a run in progress: one build with one replicate.

@@ -101,7 +101,7 @@ impl SymbolCache {
 }
 
 impl Named {
-    fn of(text: &str, build: &Build) -> Result<Self, String> {
+    pub(crate) fn of(text: &str, build: &Build) -> Result<Self, String> {
         let mut symbols = Symbols::parse(text).map_err(|error| error.to_string())?;
         let anchors: Vec<u64> = ANCHORS.iter().filter_map(|name| symbols.address(name)).collect();
         symbols.tell_apart(|addresses| {

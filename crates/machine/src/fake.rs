@@ -209,7 +209,7 @@ impl Booted for FakeBooted {
             }
             Does::Takes(ticks) | Does::Disturbed(ticks, _) => {
                 samples = vec![ticks * operations; iterations as usize];
-                Ok(vec![Frame::Samples(samples.clone())])
+                Ok(frames_of(&samples, job))
             }
             Does::Around(ticks, percent) => {
                 let asked = lock(&self.machine.state.log).len();
@@ -219,7 +219,7 @@ impl Booted for FakeBooted {
                     (ticks * operations as f64) as u64
                 };
                 samples = (0..iterations).map(scattered).collect();
-                Ok(vec![Frame::Samples(samples.clone())])
+                Ok(frames_of(&samples, job))
             }
         };
         let stream = stream.map(|frames| Stream { frames });
@@ -238,6 +238,19 @@ impl Drop for FakeBooted {
     fn drop(&mut self) {
         lock(&self.machine.state.booted).0 -= 1;
     }
+}
+
+/// Returns the frames of a workload, with samples of one function if the job asks for some.
+fn frames_of(samples: &[u64], job: &Job) -> Vec<Frame> {
+    let mut frames = vec![Frame::Samples(samples.to_vec())];
+    if let Task::Workload { sampling: Some(period), .. } = &job.task {
+        let file = |name: &str, text: String| Frame::File { name: name.to_owned(), bytes: text.into_bytes() };
+        let head = format!("marvin-samples 1\nevent cpu-clock\nscope system\nperiod {period}\nprocessors 1\n");
+        let count = samples.iter().sum::<u64>() / period + 1;
+        let stacks = format!("lost 0\nthrottled 0\nunkept 0\nat {FUNCTION}\nprocess {count} 0 0\n");
+        frames.extend([file("samples", head + &stacks), file("symbols", SYMBOLS.to_owned())]);
+    }
+    frames
 }
 
 /// Counts of regions that belong to one function, as the tracer writes them.

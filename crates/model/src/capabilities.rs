@@ -32,7 +32,7 @@ pub struct Capabilities {
     pub calls: bool,
     /// Whether it simulates a processor's caches and branch prediction.
     pub cost_model: bool,
-    /// Whether it samples where a processor is.
+    /// Whether the agent can sample where its processors are, if the kernel lets it.
     pub sampling: bool,
     /// Whether Marvin can read the memory of a kernel that died.
     pub dead_memory: bool,
@@ -71,8 +71,9 @@ impl MachineKind {
                 sampling: false,
                 dead_memory: true,
             },
-            Self::Vm | Self::Server => Capabilities { boots: true, boots_at_once: 1, ..NOISY },
-            Self::Local => Capabilities { boots_at_once: 1, ..NOISY },
+            Self::Vm => Capabilities { boots: true, boots_at_once: 1, sampling: true, ..NOISY },
+            Self::Server => Capabilities { boots: true, boots_at_once: 1, ..NOISY },
+            Self::Local => Capabilities { boots_at_once: 1, sampling: true, ..NOISY },
             Self::Imported => Capabilities { foreign: true, ..NOISY },
         }
     }

@@ -27,6 +27,7 @@ mod queue;
 mod release;
 mod rmap;
 mod run;
+mod samples;
 mod selection;
 mod server;
 mod settings;
@@ -69,6 +70,7 @@ pub use rmap::{
 pub use run::{
     Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult, disturbed_pair, disturbed_workload,
 };
+pub use samples::{SampledProfile, SampledStack, Sampling, SamplingEvent, SamplingScope};
 pub use selection::{Choice, SelectionError, TOOL, ToolRows, choose, group_of, select, suite, workloads};
 pub use server::{BootOnce, ServerSettings};
 pub use settings::{

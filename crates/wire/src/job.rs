@@ -65,6 +65,9 @@ pub enum Task {
         /// Milliseconds between copies of the kernel's counters, 0 for copies before and after only; `None` for a
         /// measurement.
         monitors: Option<u64>,
+        /// Nanoseconds between samples of where the processors are in the measured iterations, which come as the files
+        /// `samples` and `symbols`; `None` for a measurement.
+        sampling: Option<u64>,
     },
     /// Run an external tool. Samples are the ticks of each run; its output comes as files, `0/stdout`, `0/stderr` and
     /// so on for each run.
@@ -130,13 +133,14 @@ impl Job {
                 words.push(format!("processes={processes}"));
                 words.push(format!("mappings={mappings}"));
             }
-            Task::Workload { name, operations, warm_up, iterations, probes, monitors } => {
+            Task::Workload { name, operations, warm_up, iterations, probes, monitors, sampling } => {
                 words.push("task=workload".into());
                 words.push(format!("name={}", escape(name.as_bytes())));
                 words.push(format!("operations={operations}"));
                 words.push(format!("warm_up={warm_up}"));
                 words.push(format!("iterations={iterations}"));
                 words.extend(monitors.map(|interval_ms| format!("monitors={interval_ms}")));
+                words.extend(sampling.map(|period_ns| format!("sampling={period_ns}")));
                 words.extend(probes.iter().map(|probe| format!("probe={}", escape(probe.as_bytes()))));
             }
         }
@@ -185,6 +189,12 @@ impl<'a> Fields<'a> {
         self.all(name).next()?.parse().ok()
     }
 
+    /// The inner one is none without such a line, the outer one if it is no number.
+    #[expect(clippy::option_option, reason = "an absent line is not a damaged one")]
+    fn optional(&self, name: &'a str) -> Option<Option<u64>> {
+        self.all(name).next().map_or(Some(None), |word| word.parse().ok().map(Some))
+    }
+
     fn text(word: &str) -> Option<String> {
         String::from_utf8(unescape(word)?).ok()
     }
@@ -218,10 +228,8 @@ impl<'a> Fields<'a> {
                     warm_up: self.number("warm_up")?,
                     iterations: self.number("iterations")?,
                     probes: self.all("probe").map(Self::text).collect::<Option<_>>()?,
-                    monitors: match self.all("monitors").next() {
-                        Some(interval_ms) => Some(interval_ms.parse().ok()?),
-                        None => None,
-                    },
+                    monitors: self.optional("monitors")?,
+                    sampling: self.optional("sampling")?,
                 },
                 _ => return None,
             },
@@ -245,6 +253,7 @@ mod tests {
                 iterations: 16,
                 probes: vec!["do_anonymous_page".into(), "odd name".into()],
                 monitors: Some(250),
+                sampling: Some(250_007),
             },
         }
     }
@@ -285,6 +294,7 @@ mod tests {
             iterations: 1,
             probes: vec![],
             monitors: None,
+            sampling: None,
         };
         assert!(matches!(long.encode(), Err(JobError::TooLong(_))));
     }

@@ -94,6 +94,23 @@ pub(crate) fn counts(bytes: &[u8]) {
     });
 }
 
+/// The agent's samples, and sampled profiles from the store.
+pub(crate) fn samples(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let check = |profile: &model::SampledProfile| {
+        let again = ingest::sampled_from_text(&ingest::sampled_to_text(profile));
+        assert!(again.as_ref() == Some(profile), "a sampled profile is read as it was kept");
+    };
+    KNOWN.with(|known| {
+        if let Some(profile) = known.as_ref().and_then(|symbols| ingest::sampled(&text, symbols, 1).ok()) {
+            check(&profile);
+        }
+    });
+    if let Some(profile) = ingest::sampled_from_text(&text) {
+        check(&profile);
+    }
+}
+
 /// The tracer's call tree.
 pub(crate) fn calls(bytes: &[u8]) {
     KNOWN.with(|known| {

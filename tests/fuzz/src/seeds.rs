@@ -67,7 +67,8 @@ pub(crate) fn files() -> Outcome<Seeds> {
 pub(crate) fn jobs() -> Outcome<Seeds> {
     let name = "fault-anon".to_owned();
     let probes = vec!["do_anonymous_page".to_owned()];
-    let workload = Task::Workload { name, operations: 2048, warm_up: 2, iterations: 16, probes, monitors: Some(250) };
+    let (monitors, sampling) = (Some(250), Some(250_007));
+    let workload = Task::Workload { name, operations: 2048, warm_up: 2, iterations: 16, probes, monitors, sampling };
     let rmap = Task::Rmap { case: "file".into(), processes: 10, mappings: 1000 };
     let perturbation = Perturbation { delay_us: 17, spins: 2, child_pages: 1000, child_forks: 10 };
     let seed = |task| Job { id: JOB, clock: Clock::Tsc, perturbation, task }.encode();
@@ -82,6 +83,16 @@ pub(crate) fn symbols() -> Seeds {
 pub(crate) fn counts() -> Seeds {
     let text = "region 1 10 61 7 0\nat 0 10 0 0\nat 1000 20 0 0\nat 1110 41 7 0\nrepeated 1110 5 0 0\nend 0 0\n";
     vec![text.into(), text.replace("region 1 10", "region 10").into()]
+}
+
+/// What the agent sampled, and its stored form.
+pub(crate) fn samples() -> Seeds {
+    let head =
+        "marvin-samples 1\nevent cpu-clock\nscope system\nperiod 250007\nprocessors 2\nlost 1\nthrottled 0\nunkept 0\n";
+    let stacks = "at 1000\nat 1110\nuser 5 0\nidle 2 0 1\nprocess 4 0 0 1\nprocess 3 1 1 1\n";
+    let stored = "marvin-sampled 1\nevent\tcycles\nscope\tprocesses\nperiod\t7\nprocessors\t2\noperations\t9\nidle\t0\n\
+                  lost\t0\nthrottled\t0\nunkept\t0\nuser\t5\t[user]\nkernel\t4\tentry_SYSCALL_64;vfs_read\n";
+    vec![(head.to_owned() + stacks).into(), stored.into()]
 }
 
 pub(crate) fn calls() -> Seeds {

@@ -20,6 +20,7 @@ pub fn targets(folder: &Path) -> Outcome<Vec<Target>> {
         bytes("job", bodies::job, seeds::jobs()?),
         bytes("symbols", bodies::symbols, seeds::symbols()),
         bytes("counts", bodies::counts, seeds::counts()),
+        bytes("samples", bodies::samples, seeds::samples()),
         bytes("calls", bodies::calls, seeds::calls()),
         bytes("kept", bodies::kept, seeds::kept()?),
         bytes("monitor", bodies::monitor, seeds::monitors()?),

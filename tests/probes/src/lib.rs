@@ -54,5 +54,6 @@ fn task(workload: &Workload) -> Task {
         iterations: workload.iterations,
         probes: probes.collect(),
         monitors: None,
+        sampling: None,
     }
 }

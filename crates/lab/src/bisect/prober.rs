@@ -8,7 +8,7 @@ use model::{Capabilities, Run, Suite, Workload};
 use report::{NOT_COUNTED, Scale, run_value};
 
 use super::{Probe, Prober, RebuildCost};
-use crate::{Dumps, Event, Lab, LabError, Plan, Reuse};
+use crate::{Dumps, Event, Lab, LabError, Plan, Reuse, Sampled};
 
 /// What to measure of each commit, and with what.
 #[derive(Debug)]
@@ -50,6 +50,7 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
             machines: self.machines,
             reuse: self.reuse,
             dumps: Dumps::Drop,
+            sampled: Sampled::No,
         };
         let runs = self.lab.execute(&plan, &self.event)?.concat();
         Ok(match values_of(&runs, seeds, &self.workload.name, self.lab.machine().capabilities()) {

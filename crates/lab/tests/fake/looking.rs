@@ -1,9 +1,11 @@
 //! Profiles, calls and monitors of stored runs: only on a machine that repeats a run exactly, and never for a build
 //! that does not boot.
 
-use lab::Measurement;
-use model::{CostModel, FailureReason, Stage};
+use lab::{Event, Measurement, Plan, Sampled};
+use machine::Fake;
+use model::{CostModel, FailureReason, Outcome, Stage};
 use probes::Probe;
+use wire::{Frame, Task};
 
 use crate::{Does, Story, build, declared, plan, steady, story, story_on};
 
@@ -76,4 +78,47 @@ fn observing_releases_the_machine() {
     story.lab.observe(of, 0).unwrap().unwrap();
     story.lab.probe(of.build, of.workload).unwrap();
     assert_eq!((story.count_requests("boot"), story.count_requests("release"), story.machine.booted().0), (2, 2, 0));
+}
+
+#[test]
+fn sampled_profile_is_stored_and_reused() {
+    let story = story_on(steady().that_can(|can| can.sampling = true));
+    let kernel = build("6.1");
+    let unsampled = plan(&[&kernel], &["getppid"], &[1, 2]);
+    story.execute(&unsampled).runs.unwrap();
+    let plan = Plan { sampled: Sampled::Yes, ..unsampled };
+    let first = story.execute(&plan);
+    assert_eq!(first.planned(), (4, 0), "runs without samples are measured again");
+    let runs = first.runs.unwrap();
+    let profile = story.lab.sampled(&runs[0][0].id, declared("getppid")).unwrap().unwrap();
+    assert_eq!(profile.stacks.len(), 1);
+    assert_eq!(profile.stacks[0].functions, ["vfs_read"]);
+    assert_eq!(story.execute(&plan).planned(), (0, 2));
+}
+
+#[test]
+fn machine_without_sampling_is_not_asked() {
+    let story = story_on(steady());
+    let kernel = build("6.1");
+    let plan = Plan { sampled: Sampled::Yes, ..plan(&[&kernel], &["getppid"], &[1]) };
+    let told = story.execute(&plan);
+    assert_eq!(story.count_requests("6.1 #1 getppid"), 1);
+    let runs = told.runs.unwrap();
+    assert_eq!(story.lab.sampled(&runs[0][0].id, declared("getppid")).unwrap(), None);
+    assert_eq!(story.execute(&plan).planned(), (0, 1));
+}
+
+#[test]
+fn refused_sampling_leaves_the_result() {
+    let story = story_on(
+        Fake::new(|asked| match asked.whole.map(|job| &job.task) {
+            Some(Task::Workload { sampling: Some(_), .. }) => Does::Says(vec![Frame::Unsupported("perf".into())]),
+            _ => Does::Takes(100),
+        })
+        .that_can(|can| can.sampling = true),
+    );
+    let kernel = build("6.1");
+    let told = story.execute(&Plan { sampled: Sampled::Yes, ..plan(&[&kernel], &["getppid"], &[1]) });
+    assert_eq!(told.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "perf")), 1);
+    assert_eq!(told.runs.unwrap()[0][0].results[0].outcome, Outcome::Completed);
 }

@@ -14,7 +14,7 @@ mod values;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
 use machine::{Asked, Backend, Does, Fake, MachineError};
 use model::{Build, BuildFile, BuildId, Capabilities, Clock, KernelName, MICRO, Origin, Outcome, Run, Workload};
 
@@ -93,6 +93,7 @@ fn plan<'a>(sides: &[&'a Build], names: &[&str], replicates: &[u64]) -> Plan<'a>
         machines: 1,
         reuse: Reuse::Stored,
         dumps: Dumps::Drop,
+        sampled: Sampled::No,
     }
 }
 

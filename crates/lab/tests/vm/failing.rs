@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse};
+use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
 use machine::{Limits, Programs};
 use model::{MICRO, Metric, Outcome, Workload, WorkloadResult};
 
@@ -80,6 +80,7 @@ fn panic_leaves_console_and_dump() {
         machines: 1,
         reuse: Reuse::Nothing,
         dumps: Dumps::Keep,
+        sampled: Sampled::No,
     };
     let run = lab.execute(&plan, &|_| {}).unwrap().remove(0).remove(0);
     // Only of the workload whose kernel died.

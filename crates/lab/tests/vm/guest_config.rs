@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use lab::{Dumps, Plan, Reuse};
+use lab::{Dumps, Plan, Reuse, Sampled};
 use model::{GuestConfig, GuestModule, MICRO, Outcome, Run, Workload};
 
 use crate::{build, declared, kernels, lab, measure, samples};
@@ -22,8 +22,8 @@ static ON: LazyLock<[Arc<Workload>; 4]> = LazyLock::new(|| {
 fn run(kernel: &str, workloads: &[Arc<Workload>]) -> Vec<Run> {
     let build = build(kernel);
     let (suite, workloads) = (&MICRO, workloads.to_vec());
-    let (replicates, reuse, dumps) = (vec![1], Reuse::Nothing, Dumps::Drop);
-    let plan = Plan { sides: vec![&build], suite, workloads, replicates, machines: 2, reuse, dumps };
+    let (replicates, reuse, dumps, sampled) = (vec![1], Reuse::Nothing, Dumps::Drop, Sampled::No);
+    let plan = Plan { sides: vec![&build], suite, workloads, replicates, machines: 2, reuse, dumps, sampled };
     lab().execute(&plan, &|_| {}).unwrap().remove(0)
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use lab::{Dumps, Event, Lab, LabSettings, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabSettings, Plan, Reuse, Sampled};
 use machine::{Programs, SnapshotUse};
 use model::MICRO;
 
@@ -56,6 +56,7 @@ fn each_job_starts_from_a_saved_snapshot() {
         machines: 1,
         reuse: Reuse::Nothing,
         dumps: Dumps::Drop,
+        sampled: Sampled::No,
     };
     let remarks = Mutex::new(Vec::new());
     lab.execute(&plan, &|event| {

@@ -20,7 +20,7 @@ mod truthful;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use lab::{Dumps, Event, Lab, LabError, LabSettings, Measurement, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabError, LabSettings, Measurement, Plan, Reuse, Sampled};
 use model::{Build, KernelName, MICRO, Outcome, Run, Workload, WorkloadResult};
 
 /// Where the tests keep kernels and snapshots from one time to the next. They reuse no results.
@@ -87,6 +87,7 @@ fn measured_run(
         machines: 2,
         reuse: Reuse::Nothing,
         dumps: Dumps::Drop,
+        sampled: Sampled::No,
     };
     let mut runs = lab.execute(&plan, notify)?.remove(0);
     assert_eq!(runs.len(), 1);

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse};
+use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
 use model::{Guilt, MICRO, Outcome, Run};
 
 use crate::fresh::fresh;
@@ -33,6 +33,7 @@ fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<S
         machines: 1,
         reuse: Reuse::Nothing,
         dumps: Dumps::Drop,
+        sampled: Sampled::No,
     };
     let retries = Mutex::new(Vec::new());
     let result = lab.execute(&plan, &|event| {

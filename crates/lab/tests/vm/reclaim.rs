@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lab::{Dumps, Plan, Reuse};
+use lab::{Dumps, Plan, Reuse, Sampled};
 use model::{
     FailureReason, GuestConfig, GuestModule, MonitorFile, Outcome, RECLAIM, Reading, Workload, WorkloadResult,
 };
@@ -30,9 +30,9 @@ fn results(kernel: &str, workloads: &[Arc<Workload>]) -> Vec<WorkloadResult> {
 
 fn results_of(kernel: &str, workloads: &[Arc<Workload>], seed: u64) -> Vec<WorkloadResult> {
     let build = build(kernel);
-    let (replicates, reuse, dumps) = (vec![seed], Reuse::Nothing, Dumps::Drop);
+    let (replicates, reuse, dumps, sampled) = (vec![seed], Reuse::Nothing, Dumps::Drop, Sampled::No);
     let workloads = workloads.to_vec();
-    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps };
+    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps, sampled };
     let runs = lab().execute(&plan, &|_| {}).unwrap().remove(0);
     let found = |wanted: &Arc<Workload>| {
         let machine = lab().machines(std::slice::from_ref(wanted)).unwrap().remove(0);
@@ -167,8 +167,8 @@ fn seeds_stay_within_the_declared_spread() {
     }
     let build = build("deb:6.12");
     let workloads = RECLAIM.workloads.clone();
-    let (replicates, reuse, dumps) = ((1..=5).collect(), Reuse::Nothing, Dumps::Drop);
-    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps };
+    let (replicates, reuse, dumps, sampled) = ((1..=5).collect(), Reuse::Nothing, Dumps::Drop, Sampled::No);
+    let plan = Plan { sides: vec![&build], suite: &RECLAIM, workloads, replicates, machines: 2, reuse, dumps, sampled };
     let runs = lab().execute(&plan, &|_| {}).unwrap().remove(0);
     let mut wrong = Vec::new();
     for workload in &RECLAIM.workloads {

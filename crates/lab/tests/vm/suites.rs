@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse};
+use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
 use model::{MICRO, Steadiness, Workload, floor_percent};
 use probes::Probe;
 
@@ -63,6 +63,7 @@ fn seeds_of_one_build_lie_within_the_floor() {
         machines: 2,
         reuse: Reuse::Nothing,
         dumps: Dumps::Drop,
+        sampled: Sampled::No,
     };
     let runs = lab().execute(&plan, &|_| {}).unwrap().remove(0);
     let capabilities = lab().machine().capabilities();

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use lab::{Dumps, Plan, Reuse, Tools};
+use lab::{Dumps, Plan, Reuse, Sampled, Tools};
 use model::{FailureReason, Outcome, Run, Steadiness, Workload};
 
 use crate::{build, full, kernels, lab, samples};
@@ -118,8 +118,9 @@ fn run(kernel: &str, words: &[&str], seeds: &[u64]) -> Vec<Run> {
     let workloads: Vec<_> = words.iter().flat_map(|word| TOOLS.select(word)).collect();
     let build = build(kernel);
     lab().prepare(&workloads, &|_| {}).unwrap();
-    let (replicates, reuse, dumps) = (seeds.to_vec(), Reuse::Nothing, Dumps::Drop);
-    let plan = Plan { sides: vec![&build], suite: TOOLS.suite(), workloads, replicates, machines: 2, reuse, dumps };
+    let (replicates, reuse, dumps, sampled) = (seeds.to_vec(), Reuse::Nothing, Dumps::Drop, Sampled::No);
+    let plan =
+        Plan { sides: vec![&build], suite: TOOLS.suite(), workloads, replicates, machines: 2, reuse, dumps, sampled };
     lab().execute(&plan, &|_| {}).unwrap().remove(0)
 }
 

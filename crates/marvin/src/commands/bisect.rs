@@ -7,7 +7,7 @@ use history::{BisectionRecord, RecordedCulprit};
 use kernel::{BuildCache, CommitGraph, Sources, Step};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Event, Lab, LabProber,
-    LabSettings, Noise, Plan, Probe, Refused, Reuse, Stands,
+    LabSettings, Noise, Plan, Probe, Refused, Reuse, Sampled, Stands,
 };
 use model::{Steadiness, Workload};
 use report::ledger::Ledger;
@@ -157,6 +157,7 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
         machines: prober.machines,
         reuse: Reuse::Stored,
         dumps: Dumps::Drop,
+        sampled: Sampled::No,
     };
     let runs = prober.lab.execute(&plan, &prober.event)?;
     super::profile::ledger(prober.lab, &runs, &prober.workload.name)

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Tools};
+use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled, Tools};
 use machine::{SnapshotUse, Wanted};
 use model::{Build, Choice, KernelName, KernelNameError, Machine, SUITES, SelectionError, Suite, Workload};
 
@@ -206,6 +206,7 @@ pub(crate) fn plan<'a>(
         machines: machines(measure),
         reuse: reuse(measure),
         dumps: if measure.keep_dump { Dumps::Keep } else { Dumps::Drop },
+        sampled: Sampled::No,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
-use lab::{Dumps, LabError, LabSettings, Plan, Reuse};
+use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled};
 use model::{KernelName, Outcome, QueuedJob, Run, Stage, TreeOrigin};
 use site::{JobProcess, Site, SiteError, Until, WorkEvent, Worked, Worker};
 use store::{Store, StoreError, WorkerLock};
@@ -174,6 +174,7 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
         machines: machines_of(None),
         reuse: Reuse::Stored,
         dumps: Dumps::Drop,
+        sampled: Sampled::No,
     };
     let runs = lab.execute(&plan, &|event| progress.event(&event))?.concat();
     Ok(sum_up(&build.version, &runs))
