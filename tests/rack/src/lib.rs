@@ -14,7 +14,12 @@
 //!
 //! A server is a copy of one that has booted, with its processes: it answers within seconds. All copies have the boot_id,
 //! the machine-id and the host key of the first; a reboot makes a new boot_id. `image` makes that first server, from
-//! Debian's packages and without root. A server runs under emulation: its kernel boots in half a minute on an idle host.
+//! Debian's packages and without root. A server runs under emulation: a boot takes a minute of processor time.
+//!
+//! The kernel's command line has `panic=10`, a reboot goes through the firmware and never through kexec, and GRUB's default
+//! stays the first kernel when others are installed. As with a firewall that drops, connections to a server that is off
+//! are accepted and get no answer. `MARVIN_TEST_CACHE` names another directory than cargo's for the image, which several
+//! trees may share.
 
 mod disk;
 mod error;

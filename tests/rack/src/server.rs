@@ -1,6 +1,7 @@
 //! One server: a QEMU that lives as long as the value, however often its guest is switched off and on.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use process::Program;
+use process::{Ended, Program};
 use serde_json::{Value, json};
 
 use crate::image::{DISK, Image, KEY, STATE, done};
@@ -125,14 +126,26 @@ impl Server {
     /// # Errors
     /// If the server cannot be reached, or the command fails.
     pub fn run(&self, command: &str) -> Result<String, RackError> {
-        let ended = self.ssh.run(command)?;
-        match ended.code {
-            Some(0) => Ok(ended.text()),
-            _ => {
-                let said = format!("{}{}", ended.said, ended.reason());
-                Err(RackError::Failed { command: format!("{}: {command}", self.name), said })
-            }
+        self.succeeded(command, self.ssh.run(command)?)
+    }
+
+    /// Copies a file to the server.
+    ///
+    /// # Errors
+    /// If the file cannot be read, the server cannot be reached, or its disk is full.
+    pub fn copy(&self, file: &Path, to: &str) -> Result<(), RackError> {
+        let bytes = fs::read(file).map_err(RackError::io("read", file))?;
+        let command = format!("cat >'{to}'");
+        let ended = self.ssh.run_with(&command, &bytes)?;
+        self.succeeded(&command, ended).map(drop)
+    }
+
+    fn succeeded(&self, command: &str, ended: Ended) -> Result<String, RackError> {
+        if ended.code == Some(0) {
+            return Ok(ended.text());
         }
+        let said = format!("{}{}", ended.said, ended.reason());
+        Err(RackError::Failed { command: format!("{}: {command}", self.name), said })
     }
 
     /// Waits until the server answers.
@@ -194,7 +207,6 @@ impl Server {
     /// # Errors
     /// If QEMU refuses, or another client holds the console.
     pub fn press_sysrq(&self, key: char) -> Result<(), RackError> {
-        use std::io::Write;
         let said = |error: std::io::Error| self.failed(format!("console: {error}"));
         let mut stream = std::net::TcpStream::connect(self.console_address()).map_err(said)?;
         self.command("chardev-send-break", json!({ "id": "console" }))?;
@@ -261,9 +273,10 @@ impl Server {
     /// # Errors
     /// If the server cannot be reached.
     pub fn fill_disk(&self) -> Result<(), RackError> {
-        let script = "fallocate -l $(($(stat -fc %f / | head -n 1) * $(stat -fc %S /) - 1048576)) /var/filler; \
-            dd if=/dev/zero of=/var/filler.rest bs=4096 status=none; sync; test $(stat -fc %f /) -lt 16";
-        self.run(&format!("{{ {script}; }} 2>&1")).map(drop)
+        // A large file takes a moment, and what is too small for it is written until the disk is full.
+        let script = "fallocate -l $(($(stat -fc %f /) * $(stat -fc %S /) - (64 << 20))) /var/filler && \
+            ! dd if=/dev/zero of=/var/filler.rest bs=64k status=none && sync";
+        self.run(script).map(drop)
     }
 
     /// Empties it again.

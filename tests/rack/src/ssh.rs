@@ -51,10 +51,20 @@ impl Ssh {
 
     /// Runs a command line of the server's shell.
     pub(crate) fn run(&self, command: &str) -> Result<Ended, RackError> {
+        Ok(self.program(command).run()?)
+    }
+
+    /// Runs a command line of the server's shell with bytes as its input.
+    pub(crate) fn run_with(&self, command: &str, input: &[u8]) -> Result<Ended, RackError> {
+        // A command that does not read to the end fails by its status.
+        Ok(self.program(command).fed(|to| to.write_all(input).is_ok())?.0)
+    }
+
+    fn program(&self, command: &str) -> Program {
         let words = ["-o", "LogLevel=ERROR", "-F"].map(Into::into);
         let config = self.config.clone().into_os_string();
-        let program = Program::new("ssh").args(words.into_iter().chain([config, (&self.name).into(), command.into()]));
-        Ok(program.deadline_s(COMMAND_S).run()?)
+        let words = words.into_iter().chain([config, (&self.name).into(), command.into()]);
+        Program::new("ssh").args(words).deadline_s(COMMAND_S)
     }
 
     /// Returns whether sshd answers: first its greeting, which costs the server least.

@@ -29,6 +29,13 @@ fn server_answers_and_obeys_its_switches() {
     server.run("echo a word on the console >/dev/ttyS0").unwrap();
     assert!(server.console().contains("a word on the console"));
 
+    let full = Instant::now();
+    server.fill_disk().unwrap();
+    println!("full disk: {:.1} s", full.elapsed().as_secs_f64());
+    assert!(server.run("head -c 1000000 /dev/zero >/var/more").is_err());
+    server.empty_disk().unwrap();
+    server.run("head -c 1000000 /dev/zero >/var/more").unwrap();
+
     server.unplug_network().unwrap();
     let refused = server.wait_for_ssh(std::time::Duration::from_secs(1)).unwrap_err();
     assert!(refused.to_string().starts_with("testbox has no ssh after 1 s"));
