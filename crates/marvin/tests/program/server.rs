@@ -125,7 +125,7 @@ fn server_compares_two_kernels_side_by_side() {
 }
 
 #[test]
-fn kernel_that_panics_in_a_job_is_its_failure() {
+fn kernel_that_dies_in_a_job_fails_it() {
     if !is_full() {
         return;
     }
@@ -140,7 +140,7 @@ fn kernel_that_panics_in_a_job_is_its_failure() {
 }
 
 #[test]
-fn kernel_that_hangs_is_ended_by_the_power_switch() {
+fn hung_kernel_is_ended_by_the_power_switch() {
     if !is_full() {
         return;
     }
