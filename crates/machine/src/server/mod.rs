@@ -27,7 +27,7 @@ use wire::{Frame, Job, Stream, Task};
 use self::control::{Control, Programs};
 pub use self::look::{ServerLook, look};
 pub use self::problem::ServerProblem;
-use self::reach::{Facts, Kernel, MARK, Reach};
+use self::reach::{Facts, Kernel, MARK, OTHER_BOOT, Reach, TIMED_OUT};
 use self::record::Record;
 use crate::agent_process::read_end;
 use crate::backend::{Backend, Boot, Booted, Driver, Guest, JobEnd, Observe, modules_hash};
@@ -76,10 +76,21 @@ struct At {
 struct OnBuild {
     on: Arc<OnServer>,
     tag: String,
+    release: String,
+    /// The present boot; none after one that died.
+    session: Mutex<Option<Session>>,
+}
+
+/// A boot of a build.
+#[derive(Debug, Clone)]
+struct Session {
     boot_id: String,
     /// What was set for measuring, and what the machine says about itself.
     report: String,
 }
+
+/// How a boot failed, and its console.
+type DeadBoot = (SubjectFailure, Vec<u8>);
 
 impl OnServer {
     /// Asks the server what it is.
@@ -105,6 +116,31 @@ impl OnServer {
         let Record { fingerprint, drivers } = Record::of(&facts).kept(&settings.home, &server.name)?;
         let machine = identity(server, fingerprint, &settings.programs.agent)?;
         Ok(Self { at: Arc::new(at), machine, drivers, guest_config: GuestConfig::PLAIN })
+    }
+
+    /// Boots a kernel once and proves that it runs.
+    fn start(&self, kernel: &Kernel<'_>) -> Result<Result<Session, DeadBoot>, MachineError> {
+        let before = self.at.home_if_lost()?;
+        self.install(kernel, &before)?;
+        // What was printed before belongs to the kernel before.
+        drop(self.at.control.new_console());
+        self.at.set_away(true);
+        self.at.reach.boot_once(kernel)?;
+        let (end, console) = self.at.wait_for_boot(before.boot_id(), "the boot")?;
+        let reason = match end {
+            Some(facts) if facts.running() == Some(kernel.tag) => {
+                check_release(&self.at.server, kernel, &facts)?;
+                let boot_id = facts.boot_id().to_owned();
+                let report = self.at.prepare(&boot_id)?;
+                return Ok(Ok(Session { boot_id, report }));
+            }
+            Some(_) => {
+                self.at.set_away(false);
+                FailureReason::DidNotBoot
+            }
+            None => FailureReason::Hung,
+        };
+        Ok(Err((died(Stage::Boot, reason, &console), console)))
     }
 
     /// Installs a build unless it is there.
@@ -145,27 +181,14 @@ impl Backend for OnServer {
     }
 
     fn boot(self: Arc<Self>, guest: &Guest<'_>, _replicate: u64) -> Result<Boot, MachineError> {
-        let tag = tag(guest);
+        let (tag, release) = (tag(guest), archive::release(guest.build).to_owned());
         let archive = archive::of(guest)?;
-        let kernel = Kernel { tag: &tag, release: archive::release(guest.build), archive: &archive };
-        let before = self.at.home_if_lost()?;
-        self.install(&kernel, &before)?;
-        // What was printed before belongs to the kernel before.
-        drop(self.at.control.new_console());
-        self.at.set_away(true);
-        self.at.reach.boot_once(&kernel)?;
-        let (end, console) = self.at.wait_for_boot(before.boot_id(), "the boot")?;
-        match end {
-            Some(facts) if facts.running() == Some(&*tag) => {
-                check_release(&self.at.server, &kernel, &facts)?;
-                let (boot_id, report) = (facts.boot_id().to_owned(), self.at.prepare()?);
-                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, boot_id, report })))
+        match self.start(&Kernel { tag: &tag, release: &release, archive: &archive })? {
+            Ok(session) => {
+                let session = Mutex::new(Some(session));
+                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, release, session })))
             }
-            Some(_) => {
-                self.at.set_away(false);
-                Ok(Boot::Failed(died(Stage::Boot, FailureReason::DidNotBoot, &console), console))
-            }
-            None => Ok(Boot::Failed(died(Stage::Boot, FailureReason::Hung, &console), console)),
+            Err((failure, console)) => Ok(Boot::Failed(failure, console)),
         }
     }
 
@@ -185,10 +208,11 @@ impl At {
     }
 
     /// Sets the booted kernel for measuring. The next boot forgets it all: there is nothing to set back.
-    fn prepare(&self) -> Result<String, ServerProblem> {
+    fn prepare(&self, boot_id: &str) -> Result<String, ServerProblem> {
+        let on = reach::Boot { id: boot_id, deadline_s: PREPARE_S };
         let step = |command: &str| {
             let words: &[&str] = if command == "describe" { &[command] } else { &[command, UNDO] };
-            let ended = self.reach.run_agent(words, &[], PREPARE_S)?;
+            let ended = self.reach.run_agent(&on, words, &[])?;
             if ended.code == Some(0) {
                 return Ok(ended.text());
             }
@@ -277,33 +301,52 @@ impl Booted for OnBuild {
             let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
             return Ok(JobEnd::of(Ok(Stream { frames: vec![Frame::Unsupported(why)] }), Vec::new()));
         }
-        match at.reach.run_agent(&["job"], &bytes, at.job_s) {
+        let session = match self.session()? {
+            Ok(session) => session,
+            Err((failure, console)) => return Ok(JobEnd::of(Err(failure), console)),
+        };
+        let on = reach::Boot { id: &session.boot_id, deadline_s: at.job_s };
+        match at.reach.run_agent(&on, &["job"], &bytes) {
+            Ok(ended) if ended.code == Some(OTHER_BOOT) => self.after_silence(&session),
+            Ok(ended) if ended.code == Some(TIMED_OUT) => {
+                let console = at.control.new_console();
+                Ok(JobEnd::of(Err(died(Stage::Workload, FailureReason::Hung, &console)), console))
+            }
             Ok(ended) => {
                 let (mut stream, _) = read_end(&ended, job.id);
                 let mut disturbance = None;
                 if let Ok(stream) = &mut stream {
                     disturbance = load::take(stream, at.disturbed_share);
                     if job.task == Task::Environment {
-                        stream.frames.push(prepared::report(&self.report));
+                        stream.frames.push(prepared::report(&session.report));
                     }
                 }
                 Ok(JobEnd { disturbance, ..JobEnd::of(stream, at.control.new_console()) })
             }
-            Err(problem) if problem.is_silence() => self.after_silence(),
+            Err(problem) if problem.is_silence() => self.after_silence(&session),
             Err(problem) => Err(problem.into()),
         }
     }
 }
 
 impl OnBuild {
+    /// Returns the boot for the next job; boots again if the last one died.
+    fn session(&self) -> Result<Result<Session, DeadBoot>, MachineError> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(session) = &*session {
+            return Ok(Ok(session.clone()));
+        }
+        // It is installed: nothing has to be sent.
+        let started = self.on.start(&Kernel { tag: &self.tag, release: &self.release, archive: &[] })?;
+        *session = started.as_ref().ok().cloned();
+        Ok(started)
+    }
+
     /// Finds out why the connection ended during a job: cut, or the kernel died.
-    fn after_silence(&self) -> Result<JobEnd, MachineError> {
+    fn after_silence(&self, session: &Session) -> Result<JobEnd, MachineError> {
         let at = &self.on.at;
         let mut console = at.control.new_console();
         let facts = match at.reach.facts() {
-            Ok(facts) if facts.boot_id() == self.boot_id => {
-                return Err(ServerProblem::Cut { name: at.server.name.clone() }.into());
-            }
             Ok(facts) => Some(facts),
             Err(problem) if problem.is_silence() => {
                 // A network that comes back brings the same boot back.
@@ -314,13 +357,15 @@ impl OnBuild {
             Err(problem) => return Err(problem.into()),
         };
         let reason = match facts {
-            Some(facts) if facts.boot_id() == self.boot_id && facts.running() == Some(&*self.tag) => {
+            Some(facts) if facts.boot_id() == session.boot_id => {
                 return Err(ServerProblem::Cut { name: at.server.name.clone() }.into());
             }
-            Some(_) => FailureReason::Panicked,
+            // Only the console tells a kernel that died from somebody who reset the server.
+            Some(_) => FailureReason::AgentDied("the server restarted during the job".into()),
             None => FailureReason::Hung,
         };
         at.set_away(false);
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(JobEnd::of(Err(died(Stage::Workload, reason, &console)), console))
     }
 }

@@ -10,6 +10,10 @@ use crate::backend::Driver;
 
 /// The mark of a build on a kernel's command line: `marvin.build=0123456789ab`.
 pub(crate) const MARK: &str = "marvin.build=";
+/// The exit status of an agent that was not started, as the server is in another boot (`scripts/agent.sh`).
+pub(crate) const OTHER_BOOT: i32 = 97;
+/// The exit status of timeout(1) if it ended the agent.
+pub(crate) const TIMED_OUT: i32 = 124;
 /// Limit on lines of an answer.
 const LINES_MAX: usize = 4096;
 
@@ -27,11 +31,21 @@ pub(crate) trait Reach: Debug + Send + Sync {
     /// Has the server boot its own kernel. Returns before it goes down.
     fn reboot(&self) -> Result<(), ServerProblem>;
 
-    /// Runs the agent with these arguments and standard input, on the processors for workloads.
-    fn run_agent(&self, words: &[&str], input: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem>;
+    /// Runs the agent with these arguments and standard input, on the processors for workloads. Ends with [`OTHER_BOOT`]
+    /// if the server is in another boot.
+    fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem>;
 
     /// Lets other labs use the server.
     fn leave(&self) -> Result<(), ServerProblem>;
+}
+
+/// Where and how long the agent runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Boot<'a> {
+    /// The id of the boot in which the server has to be.
+    pub(crate) id: &'a str,
+    /// How long the agent may run (s).
+    pub(crate) deadline_s: u64,
 }
 
 /// A kernel to install.

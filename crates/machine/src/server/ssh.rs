@@ -10,7 +10,7 @@ use model::{BootOnce, ServerSettings};
 use process::{Ended, Program, Running};
 
 use super::problem::ServerProblem;
-use super::reach::{Facts, Kernel, Reach};
+use super::reach::{Boot, Facts, Kernel, Reach};
 use crate::hash;
 
 const FACTS: &str = include_str!("scripts/facts.sh");
@@ -21,6 +21,7 @@ const KEXEC: &str = include_str!("scripts/kexec.sh");
 const GRUB: &str = include_str!("scripts/grub.sh");
 const SYSTEMD_BOOT: &str = include_str!("scripts/systemd-boot.sh");
 const COMMAND: &str = include_str!("scripts/command.sh");
+const AGENT: &str = include_str!("scripts/agent.sh");
 const REBOOT: &str = include_str!("scripts/reboot.sh");
 
 /// Marvin's directory on servers.
@@ -186,17 +187,17 @@ impl Reach for Ssh {
         self.step("restart", REBOOT, &[], &[], STEP_S)
     }
 
-    fn run_agent(&self, words: &[&str], input: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem> {
+    fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem> {
         let put =
             format!("test -x {0} || {{ cat > {0}.part && chmod 700 {0}.part && mv {0}.part {0}; }}", self.agent_path);
         let there = self.run(&format!("test -x {}", self.agent_path), &[], &[], STEP_S)?;
         if there.code != Some(0) {
             self.step("take the agent", &put, &[], &self.agent, COPY_S)?;
         }
-        // Without a choice of the site, the last processor: interrupts prefer the first.
-        let cpus = self.server.cpus.clone().unwrap_or_else(|| "$(($(getconf _NPROCESSORS_ONLN) - 1))".into());
-        let script = format!("exec timeout -k 5 {deadline_s} taskset -c {cpus} {} \"$@\"", self.agent_path);
-        self.run(&script, words, input, deadline_s + STEP_S)
+        let (deadline, cpus) = (on.deadline_s.to_string(), self.server.cpus.as_deref().unwrap_or_default());
+        let fixed = [on.id, &self.agent_path, &deadline, cpus];
+        let arguments: Vec<&str> = fixed.into_iter().chain(words.iter().copied()).collect();
+        self.run(AGENT, &arguments, input, on.deadline_s + STEP_S)
     }
 
     fn leave(&self) -> Result<(), ServerProblem> {
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn scripts_are_posix_shell() {
-        for script in [super::FACTS, super::INSTALL, super::MODULES, super::REBOOT] {
+        for script in [super::FACTS, super::INSTALL, super::MODULES, super::AGENT, super::REBOOT] {
             check(script);
         }
         for body in [super::KEXEC, super::GRUB, super::SYSTEMD_BOOT, super::COMMAND] {

@@ -11,7 +11,7 @@ use wire::{Clock, Job, Perturbation, Task};
 
 use super::control::Control;
 use super::problem::ServerProblem;
-use super::reach::{Facts, Kernel, MARK, Reach};
+use super::reach::{Boot as AgentBoot, Facts, Kernel, MARK, OTHER_BOOT, Reach};
 use super::{At, OnServer};
 use crate::backend::{Backend, Boot, Guest, Observe};
 use crate::initrd::Programs;
@@ -151,8 +151,11 @@ impl Reach for Fake {
         Ok(())
     }
 
-    fn run_agent(&self, words: &[&str], _: &[u8], _: u64) -> Result<Ended, ServerProblem> {
+    fn run_agent(&self, on: &AgentBoot<'_>, words: &[&str], _: &[u8]) -> Result<Ended, ServerProblem> {
         let mut state = self.state();
+        if on.id != state.boots.to_string() {
+            return Ok(Ended { code: Some(OTHER_BOOT), output: Vec::new(), said: String::new() });
+        }
         state.log.push(words[0].into());
         if words != ["job"] {
             return Ok(Ended { code: Some(0), output: Vec::new(), said: String::new() });
@@ -279,9 +282,29 @@ fn server_without_power_control_is_lost() {
 }
 
 #[test]
+fn no_job_runs_on_another_kernel() {
+    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
+    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    let Boot::Ready(booted) = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap() else { panic!() };
+    let run = || booted.run(&job(), Observe::Nothing).unwrap().stream.unwrap_err().reason;
+    let dead = FailureReason::AgentDied("agent: no such workload".into());
+    assert_eq!(run(), dead);
+    // Somebody resets the server: it runs its own kernel.
+    {
+        let mut state = fake.state();
+        (state.boots, state.running) = (state.boots + 1, None);
+    }
+    let restarted = FailureReason::AgentDied("the server restarted during the job".into());
+    assert_eq!(run(), restarted, "the job was not run");
+    assert_eq!(run(), dead, "the build was booted again");
+    assert_eq!(fake.log(), "install, boot, restore, prepare, describe, job, boot, restore, prepare, describe, job");
+}
+
+#[test]
 fn kernel_that_dies_in_a_job_fails_it() {
     let fake = Fake::new(Does::DiesInJob);
-    assert_eq!(reason(boot_and_run(&fake).0), FailureReason::Panicked);
+    let restarted = FailureReason::AgentDied("the server restarted during the job".into());
+    assert_eq!(reason(boot_and_run(&fake).0), restarted, "without a console");
 }
 
 #[test]

@@ -14,6 +14,9 @@ use crate::{images, marvin, output_of};
 /// How long a server may take for anything, on a busy host.
 const PATIENCE: Duration = Duration::from_secs(900);
 
+/// Workloads that take long enough to be interrupted.
+const LONG: &str = "fault,fork,syscall";
+
 /// A lab with one server.
 struct Lab {
     home: Fresh,
@@ -54,9 +57,14 @@ impl Lab {
         output_of(&self.home, words)
     }
 
-    /// Starts a measurement of getppid and signal on 6.12.
+    /// Starts a measurement of two short workloads on 6.12.
     fn start(&self) -> Child {
-        let words = ["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", "syscall"];
+        self.start_with("syscall")
+    }
+
+    /// Starts a measurement on 6.12.
+    fn start_with(&self, workloads: &str) -> Child {
+        let words = ["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", workloads];
         let file = |name: &str| fs::File::create(self.home.join(name)).unwrap();
         marvin(&self.home).args(words).stdout(file("out")).stderr(file("err")).spawn().unwrap()
     }
@@ -130,7 +138,7 @@ fn kernel_that_dies_in_a_job_fails_it() {
         return;
     }
     let lab = Lab::new("server-panic-home", None);
-    let child = lab.start();
+    let child = lab.start_with(LONG);
     lab.wait_for_test_kernel();
     drop(lab.server.run("echo 1 > /proc/sys/kernel/sysrq; (sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 &"));
     let (code, printed) = lab.end(child);
@@ -146,7 +154,7 @@ fn hung_kernel_is_ended_by_the_power_switch() {
     }
     let lab = Lab::new("server-hang-home", None);
     lab.settings("");
-    let child = lab.start();
+    let child = lab.start_with(LONG);
     lab.wait_for_test_kernel();
     // To Marvin a kernel without network is one that hangs.
     lab.server.unplug_network().unwrap();
@@ -170,7 +178,7 @@ fn cut_connection_is_repeated() {
         return;
     }
     let lab = Lab::new("server-cut-home", None);
-    let child = lab.start();
+    let child = lab.start_with(LONG);
     lab.wait_for_test_kernel();
     lab.server.unplug_network().unwrap();
     std::thread::sleep(Duration::from_secs(30));
