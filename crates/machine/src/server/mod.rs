@@ -360,7 +360,7 @@ impl OnBuild {
             Some(facts) if facts.boot_id() == session.boot_id => {
                 return Err(ServerProblem::Cut { name: at.server.name.clone() }.into());
             }
-            // Only the console tells a kernel that died from somebody who reset the server.
+            // Only the console tells a kernel that died from a reset of the server.
             Some(_) => FailureReason::AgentDied("the server restarted during the job".into()),
             None => FailureReason::Hung,
         };

@@ -289,7 +289,7 @@ fn no_job_runs_on_another_kernel() {
     let run = || booted.run(&job(), Observe::Nothing).unwrap().stream.unwrap_err().reason;
     let dead = FailureReason::AgentDied("agent: no such workload".into());
     assert_eq!(run(), dead);
-    // Somebody resets the server: it runs its own kernel.
+    // A reset: the server runs its own kernel.
     {
         let mut state = fake.state();
         (state.boots, state.running) = (state.boots + 1, None);
