@@ -69,6 +69,8 @@ fn settings_file_with_every_section_is_read() {
     assert_eq!((server.to_string().as_str(), server.secrecy), ("smtps://mail.example.org:465", Secrecy::Whole));
     assert_eq!(server.login.unwrap().password, Secret::Variable("MARVIN_MAIL_PASSWORD".into()));
     assert_eq!(read.listen.unwrap().port(), 8080);
+    assert_eq!((read.servers[0].boot_s, read.servers[0].cpus.as_deref()), (900, Some("2-7")));
+    assert_eq!(read.servers[1].boot, model::BootOnce::Command(vec!["/usr/local/sbin/boot-once".into()]));
     let nothing = settings("").unwrap();
     assert_eq!((nothing.work.deadline_s, nothing.work.attempts_max, nothing.listen), (14_400, 3, None));
 }
