@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lab::{Lab, LabError, LabSettings};
+use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
 use machine::{Limits, VmShape, Wanted};
-use model::{Guilt, Outcome, Workload, WorkloadResult};
+use model::{Build, Guilt, MICRO, Outcome, SampledProfile, Share, Workload, WorkloadResult};
+use report::sampled::SampledDifference;
 
 use crate::failing::{misbehaving, outcomes};
 use crate::fresh::fresh;
-use crate::{build, declared, measure, measured_run, same_build};
+use crate::{build, declared, full, measure, measured_run, same_build};
 
 const SHAPE: VmShape = VmShape { cpus: 2, memory_mib: 512 };
 
@@ -79,4 +80,69 @@ fn other_kernels_are_refused_with_a_hint() {
     };
     insta::assert_snapshot!(refused(Wanted::Local, "deb:6.1"), @"local cannot measure `deb:6.1`; it measures only the kernel that it runs, whose name is `running:`");
     insta::assert_snapshot!(refused(Wanted::Exact, "running:"), @"exact cannot measure `running:`; it boots builds, and this kernel has no image: measure it with --on local");
+}
+
+/// Measures and samples a workload of some builds in some boots; returns the profiles of each side.
+fn sampled(lab: &Lab, builds: &[&Build], name: &str, boots: u64) -> Vec<Vec<SampledProfile>> {
+    let workload = declared(name);
+    let plan = Plan {
+        sides: builds.to_vec(),
+        suite: &MICRO,
+        workloads: vec![Arc::clone(workload)],
+        replicates: (1..=boots).collect(),
+        machines: 1,
+        reuse: Reuse::Nothing,
+        dumps: Dumps::Drop,
+        sampled: Sampled::Yes,
+    };
+    let refused = std::sync::Mutex::new(None);
+    let notify = |event: Event| {
+        if let Event::NoProfile { why, .. } = event {
+            refused.lock().unwrap().replace(why);
+        }
+    };
+    let runs = lab.execute(&plan, &notify).unwrap();
+    let of_side =
+        |runs: &Vec<model::Run>| runs.iter().filter_map(|run| lab.sampled(&run.id, workload).unwrap()).collect();
+    let profiles: Vec<Vec<SampledProfile>> = runs.iter().map(of_side).collect();
+    println!(
+        "{name}: sampled {:?}; refused: {:?}",
+        profiles.iter().map(Vec::len).collect::<Vec<_>>(),
+        refused.lock().unwrap()
+    );
+    profiles
+}
+
+#[test]
+fn kernel_sampled_against_itself_shows_no_function() {
+    let home = fresh("sampling-home");
+    let lab = open(&home, Wanted::Vm(SHAPE));
+    let build = same_build(&lab, &build("deb:6.12"));
+    let sides = sampled(&lab, &[&build, &build], "fault-anon", if full() { 5 } else { 2 });
+    let profile = &sides[0][0];
+    let of = |part: &dyn Fn(&model::SampledStack) -> bool| -> u64 {
+        profile.stacks.iter().filter(|stack| part(stack)).map(|stack| stack.samples).sum()
+    };
+    let all = profile.samples();
+    let faults = of(&|stack| stack.functions.first().is_some_and(|name| name.contains("asm_exc_page_fault")));
+    let nameless = of(&|stack| stack.functions.iter().any(|name| name == "[no symbol]"));
+    let other = of(&|stack| matches!(stack.share, Share::Other | Share::Interrupt));
+    println!("samples {all}, below page faults {faults}, nameless {nameless}, other {other}, idle {}", profile.idle);
+    let SampledProfile { lost, throttled, unkept, .. } = profile;
+    println!("lost {lost}, throttled {throttled}, unkept {unkept}, stacks {}", profile.stacks.len());
+    assert!(all > 1000 && faults * 2 > all && nameless * 50 < all, "{all} {faults} {nameless}");
+    let difference = SampledDifference::new("fault-anon", &sides[0], &sides[1]).unwrap();
+    println!("{}", difference.sentence());
+    assert_eq!(difference.functions.significant(), []);
+}
+
+#[test]
+fn this_host_samples_its_kernel_if_allowed() {
+    let home = fresh("sampling-local-home");
+    let lab = open(&home, Wanted::Local);
+    let running = lab.build(&"running:".parse().unwrap(), &|_| {}).unwrap();
+    for profile in sampled(&lab, &[&running], "fork-exit", 1).concat() {
+        assert!(profile.samples() > 100, "{profile:?}");
+        assert_eq!(profile.idle, 0, "only processes are sampled");
+    }
 }

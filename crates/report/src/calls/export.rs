@@ -35,7 +35,7 @@ fn each(difference: &CallDifference, then: &mut dyn FnMut(&[&str], &CallNode)) {
 }
 
 /// Returns a profile in pprof's format (github.com/google/pprof, proto/profile.proto), not compressed. Its samples have
-/// three values: instructions of the base, of the new kernel, and the difference, all per unit of the base's work.
+/// three values: instructions, or costs, of the base, of the new kernel, and the difference, all per unit of the base's work.
 #[must_use]
 pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     let mut strings = Strings::default();
@@ -58,7 +58,7 @@ pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     for name in ["base", "new", "added"] {
         let mut value_type = Message::default();
         value_type.number(1, strings.of(name));
-        value_type.number(2, strings.of("instructions"));
+        value_type.number(2, strings.of(differences.first().map_or("instructions", |difference| difference.unit)));
         profile.message(1, &value_type);
     }
     profile.bytes.extend(samples.bytes);

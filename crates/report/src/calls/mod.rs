@@ -43,6 +43,8 @@ pub struct CallDifference {
     pub workload: String,
     /// Operations of the base and of the new kernel.
     pub operations: [u64; 2],
+    /// What is counted: instructions, or the unit of a sampled cost.
+    pub unit: &'static str,
     /// The root of the tree.
     pub root: CallNode,
 }
@@ -66,7 +68,8 @@ impl CallDifference {
                 node.calls[side] += path.calls;
             }
         }
-        Some(Self { workload: workload.to_owned(), operations, root: root.grown("all".to_owned()) })
+        let (workload, root) = (workload.to_owned(), root.grown("all".to_owned()));
+        Some(Self { workload, operations, unit: "instructions", root })
     }
 
     /// Returns the additional instructions per operation of the new kernel.

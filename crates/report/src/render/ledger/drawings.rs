@@ -57,7 +57,7 @@ pub(super) fn bars(ledger: &Ledger, profiled: &Profiled) -> Result<Option<Block>
 }
 
 /// Draws a workload's calls.
-pub(super) fn flame(workload: &str, calls: &CallDifference) -> Result<Block, RenderError> {
+pub(in crate::render) fn flame(workload: &str, calls: &CallDifference) -> Result<Block, RenderError> {
     Ok(Block::Drawing(FlameOf { workload, flame: super::flame::flame(calls) }.render()?))
 }
 

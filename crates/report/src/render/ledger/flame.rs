@@ -67,6 +67,7 @@ fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, x: f64,
     let [base, new] = difference.per_operation(node.all);
     let [own_base, own_new] = difference.per_operation(node.own);
     let own = if node.children.is_empty() { String::new() } else { format!("; itself {own_base:.1} to {own_new:.1}") };
+    let unit = difference.unit;
     let y = level * LINE;
     let strength = if way == "same" { 1.0 } else { (0.25 + 0.75 * change).min(1.0) };
     flame.height = flame.height.max(y + LINE);
@@ -80,7 +81,7 @@ fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, x: f64,
         is_strong: way != "same" && strength > 0.6,
         name: node.function.clone(),
         label: shorten(&node.function, width),
-        title: format!("{}: {base:.1} to {new:.1} instructions per operation, {added:+.1}{own}", node.function),
+        title: format!("{}: {base:.1} to {new:.1} {unit} per operation, {added:+.1}{own}", node.function),
     });
     let mut children: Vec<&CallNode> = node.children.iter().collect();
     children.sort_by(|a, b| weight(difference, b).total_cmp(&weight(difference, a)));

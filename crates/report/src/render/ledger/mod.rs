@@ -1,6 +1,6 @@
 //! Ledgers as documents and as JSON.
 
-mod drawings;
+pub(super) mod drawings;
 mod flame;
 mod json;
 

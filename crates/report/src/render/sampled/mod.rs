@@ -1,0 +1,200 @@
+//! Sampled profiles as documents and as JSON.
+
+mod json;
+
+pub use json::json;
+pub(crate) use json::schema;
+
+use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
+use stats::RateDifference;
+
+use crate::render::{RenderError, ledger::drawings, number};
+use crate::sampled::{Lines, SampledDifference, label, words};
+
+/// Most entry points.
+const ENTRIES: usize = 8;
+/// Lost samples and pauses, as a share of all samples, that need no word.
+const LOST: f64 = 0.01;
+
+/// The sampled profiles of two kernels, workload by workload.
+#[derive(Debug, Clone)]
+pub struct SampledProfiles {
+    /// The base: its label and its origin.
+    pub base: (String, String),
+    /// The new kernel.
+    pub new: (String, String),
+    /// The machine, described in words.
+    pub machine: String,
+    /// One per workload.
+    pub differences: Vec<SampledDifference>,
+    /// Workloads without one, with the reason.
+    pub missing: Vec<(String, String)>,
+    /// The command that repeats it.
+    pub command: String,
+    /// Most functions in the tables of a workload.
+    pub lines_max: usize,
+}
+
+/// The note on the numbers, in every format.
+const LEGEND: &str = "Costs per operation: samples times their period, over the operations of all boots; sampled apart from \
+the measurement. More work +: new minus base, so + is worse here. ±: half the interval of 95%, by how the boots differ. A \
+function has a line of its own if it differs by more than the boots do (at most 5% of such lines are expected to be chance). \
+All lines add up to the total; share is of the new kernel's.";
+const OF_TIMERS: &str =
+    "A timer cannot fire while interrupts are off: that time shows where they are switched on again.";
+
+/// Returns the document of the sampled profiles of two kernels.
+///
+/// # Errors
+/// Never in practice: everything is in memory.
+pub fn document(profiles: &SampledProfiles) -> Result<Document, RenderError> {
+    let mut blocks = Vec::new();
+    for difference in &profiles.differences {
+        blocks.push(Block::Heading(difference.workload.clone()));
+        blocks.push(Block::Paragraph(difference.sentence()));
+        blocks.extend(doubts(difference).map(Block::Paragraph));
+        blocks.push(Block::Table(table("function", difference, &difference.functions, profiles.lines_max)));
+        blocks.push(Block::Table(table("entry point", difference, &difference.entries, ENTRIES)));
+        blocks.push(drawings::flame(&difference.workload, &difference.calls)?);
+    }
+    if !profiles.missing.is_empty() {
+        blocks.push(Block::Paragraph("Without a profile:".to_owned()));
+        blocks.push(Block::List(profiles.missing.iter().map(|(workload, why)| format!("{workload}: {why}")).collect()));
+    }
+    blocks.push(Block::Note(LEGEND.to_owned()));
+    let is_timer = |difference: &SampledDifference| difference.sampling.event == model::SamplingEvent::Timer;
+    blocks.extend(profiles.differences.iter().any(is_timer).then(|| Block::Note(OF_TIMERS.to_owned())));
+    let kernels = [&profiles.base, &profiles.new];
+    let mut facts: Vec<Fact> =
+        kernels.into_iter().map(|(title, origin)| Fact::new("Kernel", format!("{title}, {origin}"))).collect();
+    facts.push(Fact::new("Machine", profiles.machine.clone()));
+    facts.extend(profiles.differences.first().map(|difference| {
+        let [base, new] = difference.boots;
+        Fact::new("Sampled", format!("{}, {base} boots against {new}", words(difference.sampling)))
+    }));
+    blocks.extend([Block::Facts(facts), Block::Command(profiles.command.clone())]);
+    let title = format!("Sampled profile: {} against {}", profiles.new.0, profiles.base.0);
+    Ok(Document { title, blocks, ..Document::default() })
+}
+
+/// Says what speaks against a profile.
+fn doubts(difference: &SampledDifference) -> Option<String> {
+    let [samples, lost, throttled] =
+        [difference.samples, difference.lost, difference.throttled].map(|sides| sides[0] + sides[1]);
+    let is_much = |count: u64| count as f64 > LOST * samples as f64;
+    let doubts = [
+        is_much(lost).then(|| format!("the kernels lost {lost} samples beside {samples}")),
+        is_much(throttled).then(|| format!("they paused {throttled} times because samples took too long")),
+    ];
+    let doubts: Vec<String> = doubts.into_iter().flatten().collect();
+    (!doubts.is_empty()).then(|| format!("Doubtful: {}.", doubts.join("; ")))
+}
+
+fn table(head: &str, difference: &SampledDifference, lines: &Lines, max: usize) -> Table {
+    let numbers = [("base", 10), ("new", 10), ("more work +", 12), ("±", 8), ("ratio", 7), ("share", 7)];
+    let numbers = numbers.map(|(head, width)| Column::new(head, Kind::Number, Width::Fixed(width)));
+    let columns = std::iter::once(Column::new(head, Kind::Name, Width::Fixed(26))).chain(numbers).collect();
+    let whole = difference.total.rates[1];
+    let row = |name: String, cost: &RateDifference, weight| Row::new(weight, cells(name, cost, whole));
+    // Where nothing can be tested, the largest are shown.
+    let named = if difference.is_tested() { lines.significant() } else { &lines.all };
+    let (shown, hidden) = named.split_at(named.len().min(max));
+    let mut rows: Vec<Row> = shown.iter().map(|line| row(label(line), &line.cost, Weight::Normal)).collect();
+    if !hidden.is_empty() {
+        let sum = |side: usize| hidden.iter().map(|line| line.cost.rates[side]).sum::<f64>();
+        let cost = RateDifference { rates: [sum(0), sum(1)], half: None, p: 1.0, dispersion: 1.0 };
+        let differ = if difference.is_tested() { " that differ" } else { "" };
+        rows.push(row(format!("{} more{differ}", hidden.len()), &cost, Weight::Normal));
+    }
+    let rest = lines.all.len() - named.len();
+    if rest > 0 {
+        rows.push(row(format!("{rest} without difference"), &lines.rest, Weight::Normal));
+    }
+    rows.push(row("total".to_owned(), &lines.total, Weight::Total));
+    Table { columns, rows, ..Table::default() }
+}
+
+fn cells(name: String, cost: &RateDifference, whole: f64) -> Vec<String> {
+    let [base, new] = cost.rates;
+    let value = |value: f64| if value.abs() < 100_000.0 { format!("{value:.1}") } else { format!("{value:.0}") };
+    let signed = |value: f64| if value.abs() < 100_000.0 { format!("{value:+.1}") } else { format!("{value:+.0}") };
+    let ratio = if base > 0.0 && new > 0.0 { number::ratio(new / base, 6) } else { String::new() };
+    let note = match (base > 0.0, new > 0.0) {
+        (true, false) => "gone".to_owned(),
+        (false, true) => "new".to_owned(),
+        _ => ratio,
+    };
+    let share = format!("{:.1}%", 100.0 * new / whole.max(f64::MIN_POSITIVE));
+    let half = cost.half.map(value).unwrap_or_default();
+    vec![name, value(base), value(new), signed(cost.difference()), half, note, share]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SampledProfiles, document, json};
+    use crate::render::Styles;
+    use crate::sampled::SampledDifference;
+    use crate::sampled::tests::boot;
+    use model::SampledProfile;
+
+    const FAULT: &str = "asm_exc_page_fault;exc_page_fault;handle_mm_fault";
+
+    fn side(slow: u64, more: &[(&str, u64)]) -> Vec<SampledProfile> {
+        (0..5)
+            .map(|n| {
+                let near = |count: u64| count + (n * 7 + count) % 11;
+                let chain = |name: &str| format!("{FAULT};{name}");
+                let (clear, alloc, rare) = (chain("clear_page_rep"), chain("__alloc_pages"), chain("rare"));
+                let call = "entry_SYSCALL_64;do_syscall_64;__x64_sys_munmap;zap_pte_range";
+                let mut stacks = vec![
+                    ("[user]", near(40)),
+                    (FAULT, near(200)),
+                    (call, near(300)),
+                    (clear.as_str(), near(slow)),
+                    (alloc.as_str(), near(150)),
+                    (rare.as_str(), n % 2),
+                ];
+                stacks.extend(more);
+                boot(&stacks)
+            })
+            .collect()
+    }
+
+    fn profiles() -> SampledProfiles {
+        let base = side(800, &[("entry_SYSCALL_64;a_function_with_a_very_long_name_that_does_not_fit", 90)]);
+        let mut new = side(960, &[("entry_SYSCALL_64;<script>alert(1)</script>", 70)]);
+        new[0].lost = 500;
+        let other = SampledDifference::new("getppid", &base[..1], &new[..1]).unwrap();
+        SampledProfiles {
+            base: ("6.1.192".into(), "linux-image-6.1.0-56-cloud-amd64 6.1.192-2".into()),
+            new: ("6.12.117".into(), "linux-image-6.12.117+deb12-cloud-amd64 6.12.117-1".into()),
+            machine: "QEMU 7.2.22, q35, TCG, 2 processors, 1024 MiB".into(),
+            differences: vec![
+                SampledDifference::new("fault-anon", &base, &new).unwrap(),
+                SampledDifference::new(
+                    "same",
+                    &base,
+                    &side(800, &[("entry_SYSCALL_64;a_function_with_a_very_long_name_that_does_not_fit", 90)]),
+                )
+                .unwrap(),
+                other,
+            ],
+            missing: vec![("fault-huge".into(), "unsupported: no huge pages".into())],
+            command: "marvin profile deb:6.1 deb:6.12 --on vm --boots 5".into(),
+            lines_max: 3,
+        }
+    }
+
+    #[test]
+    fn all_renderings() {
+        let document = document(&profiles()).unwrap();
+        let text = document.text(&Styles::plain());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!("text", text);
+        insta::assert_snapshot!("json", json(&profiles()).unwrap());
+        crate::fixtures::assert_fits("sampled", &json(&profiles()).unwrap());
+        let page = document.html().unwrap();
+        assert!(!page.contains("<script>alert"), "names of a kernel are not to be trusted");
+        assert!(page.contains("ns per operation"), "the flame graph has the unit");
+    }
+}
