@@ -120,7 +120,7 @@ pub(crate) enum Format {
 pub(crate) enum Command {
     /// Compare kernels with a baseline: regressions and improvements
     Compare(Compare),
-    /// Attribute a difference to kernel functions, instruction by instruction
+    /// Attribute a difference to kernel functions: instruction by instruction, or by samples with --on vm
     Profile(Box<Profile>),
     /// Compare kernel counters (/proc) during a workload: reclaim, faults, disks, slabs, stalls
     Monitors(Box<Monitors>),
@@ -383,7 +383,8 @@ pub(crate) struct Compare {
 const PROFILE_EXAMPLES: &str = "Examples:
   marvin profile deb:6.1 deb:6.12 --workload fault-anon
   marvin profile deb:6.1 deb:6.12 --format html -o profile.html
-  marvin profile deb:6.1 deb:6.12 --workload pipe --model";
+  marvin profile deb:6.1 deb:6.12 --workload pipe --model
+  marvin profile deb:6.1 deb:6.12 --workload fault --on vm --boots 8";
 
 /// `marvin profile`.
 #[derive(Debug, Args)]
@@ -399,6 +400,9 @@ pub(crate) struct Profile {
 
     #[command(flatten)]
     pub(crate) measure: Measure,
+
+    #[command(flatten)]
+    pub(crate) on: On,
 
     /// Number of seeds; their counts are added up [default: 1; 4 with --model]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1000))]
@@ -565,6 +569,10 @@ pub(crate) struct Run {
     /// Number of seeds; each is one run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
+
+    /// Also sample each workload after its measurement, on machines that measure time, for marvin profile
+    #[arg(long)]
+    pub(crate) sample: bool,
 }
 
 /// `marvin show`.

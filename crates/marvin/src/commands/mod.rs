@@ -24,6 +24,7 @@ mod profile;
 mod queue;
 mod report;
 mod run;
+mod sampled;
 mod series;
 mod serve;
 mod show;

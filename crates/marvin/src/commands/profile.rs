@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use lab::Lab;
+use machine::Wanted;
 use model::{Build, Outcome, Run};
 use report::ledger::{Ledger, Sources};
 use report::render::ledger::{self, Profiled};
@@ -12,10 +13,19 @@ use super::again::{Followed, Measured, follow, simulate};
 use super::measure::{builds, kernel_name, machines, open, plan, suite, workloads};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Format, Profile};
-use crate::exit::Exit;
+use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
 
 pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
+    match command.on.machines().as_slice() {
+        [(_, Wanted::Exact)] => counted(arguments, command),
+        [(_, wanted)] => super::sampled::profile(arguments, command, *wanted),
+        _ => Err(WrongInput("a profile shows one machine: give --on one name".to_owned()).into()),
+    }
+}
+
+/// Counts instructions.
+fn counted(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
     let measure = &command.measure;
     let suite = suite(&measure.suite)?;
     let workloads = workloads(suite, &measure.workload)?;
@@ -51,16 +61,10 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
     if let Some(file) = pprof {
         file.write_bytes(&report::calls::pprof(&calls))?;
     }
-    let is_told_by_version = builds[0].version != builds[1].version;
-    let title = |build: &Build| {
-        let name = build.name.to_string();
-        let short = name.rsplit('/').next().unwrap_or_default();
-        if is_told_by_version { build.version.clone() } else { short.to_owned() }
-    };
-    let kernel = |build: &Build| (title(build), build.origin.to_string());
+    let [base, new] = titles(&builds);
     let profiled = Profiled {
-        base: kernel(&builds[0]),
-        new: kernel(&builds[1]),
+        base,
+        new,
         machine: lab.machine().summary.clone(),
         seeds,
         ledgers,
@@ -84,6 +88,17 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
     };
     answer.write(&text)?;
     Ok(if profiled.ledgers.is_empty() { Exit::Subject } else { Exit::Fine })
+}
+
+/// Returns the titles and origins of both kernels.
+pub(crate) fn titles(builds: &[Build]) -> [(String, String); 2] {
+    let is_told_by_version = builds[0].version != builds[1].version;
+    [&builds[0], &builds[1]].map(|build| {
+        let name = build.name.to_string();
+        let short = name.rsplit('/').next().unwrap_or_default();
+        let title = if is_told_by_version { build.version.clone() } else { short.to_owned() };
+        (title, build.origin.to_string())
+    })
 }
 
 /// Returns where the source defines the functions of all profiles.

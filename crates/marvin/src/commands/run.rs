@@ -1,5 +1,6 @@
 //! `marvin run`: runs a suite on one kernel.
 
+use lab::{Plan, Sampled};
 use machine::Wanted;
 use model::{KernelName, Outcome};
 use report::render::Shown;
@@ -41,7 +42,8 @@ fn run_on(
     let builds = builds(&lab, std::slice::from_ref(name), &progress)?;
     let [build] = &builds[..] else { unreachable!("one name gives one build") };
     let seeds = replicates(lab.machine(), command.seeds, command.on.boots());
-    let plan = plan(measure, &builds, suite, workloads, &seeds);
+    let sampled = if command.sample { Sampled::Yes } else { Sampled::No };
+    let plan = Plan { sampled, ..plan(measure, &builds, suite, workloads, &seeds) };
     prepare(&lab, workloads, &progress)?;
     let machines = lab.machines(workloads)?;
     let runs = lab.execute(&plan, &|event| progress.event(&event));
