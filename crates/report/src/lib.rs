@@ -28,7 +28,6 @@ mod pairing;
 mod question;
 pub mod render;
 pub mod rmap;
-pub mod sampled;
 mod side_by_side;
 mod value;
 mod verdict;

@@ -10,16 +10,16 @@ use report::render::ledger::{self, Profiled};
 
 use super::again::{Followed, Measured, follow, simulate};
 
-use super::measure::{builds, kernel_name, machines, open, plan, suite, workloads};
+use super::measure::{builds, kernel_name, machines, named_machines, open, plan, suite, workloads};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Format, Profile};
 use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
 
 pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
-    match command.on.machines().as_slice() {
+    match named_machines(arguments, &command.on)?.as_slice() {
         [(_, Wanted::Exact)] => counted(arguments, command),
-        [(_, wanted)] => super::sampled::profile(arguments, command, *wanted),
+        [(_, wanted)] => super::sampled::profile(arguments, command, wanted),
         _ => Err(WrongInput("a profile shows one machine: give --on one name".to_owned()).into()),
     }
 }

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lab::{Event, Reuse, Sampled};
 use machine::Wanted;
 use model::{Build, KernelName, Outcome, Run, RunId, SampledProfile, Workload};
-use report::render::sampled::{SampledProfiles, document, json};
-use report::sampled::SampledDifference;
+use sampled::{SampledDifference, SampledProfiles, document, json};
 use store::Store;
 
 use super::measure::{builds, kernel_name, open_on, plan, replicates, suite, workloads};
@@ -30,7 +29,7 @@ struct Taken {
     found: Vec<(String, Found)>,
 }
 
-pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: Wanted) -> anyhow::Result<Exit> {
+pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted) -> anyhow::Result<Exit> {
     let exact_only =
         [(command.model.is_some(), "--model"), (command.seeds.is_some(), "--seeds"), (command.no_calls, "--no-calls")];
     if let Some((_, option)) = exact_only.into_iter().find(|(given, _)| *given) {
@@ -76,12 +75,12 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: Wanted) 
 }
 
 /// Boots both kernels, and measures and samples the workloads in each boot.
-fn measure(arguments: &Arguments, command: &Profile, wanted: Wanted) -> anyhow::Result<Taken> {
+fn measure(arguments: &Arguments, command: &Profile, wanted: &Wanted) -> anyhow::Result<Taken> {
     let measure = &command.measure;
     let suite = suite(&measure.suite)?;
     let workloads = workloads(suite, &measure.workload)?;
     let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
-    let lab = open_on(wanted, arguments, measure, known_tools(arguments, &[])?)?;
+    let lab = open_on(wanted.clone(), arguments, measure, known_tools(arguments, &[])?)?;
     if !lab.machine().capabilities().sampling {
         return Err(WrongInput(format!("{} cannot sample", lab.machine().summary)).into());
     }

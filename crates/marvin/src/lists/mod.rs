@@ -60,5 +60,11 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("tools", schema_of::<ToolsDocument>("marvin tools")),
         ("workloads", schema_of::<WorkloadsDocument>("marvin workloads")),
     ];
-    lists.into_iter().chain(report::render::schemas()).chain(history::schemas()).chain(marvin_dump::schemas()).collect()
+    lists
+        .into_iter()
+        .chain(report::render::schemas())
+        .chain([("sampled", sampled::schema())])
+        .chain(history::schemas())
+        .chain(marvin_dump::schemas())
+        .collect()
 }

@@ -4,7 +4,7 @@
 //! Counts are exact, so no line has an error bar. `names.rs` matches names; `pairs.rs` suggests pairs that look like
 //! one function with two names, which are never merged.
 
-pub(crate) mod names;
+pub mod names;
 mod pairs;
 mod sources;
 
@@ -269,7 +269,8 @@ pub(crate) fn label(line: &LedgerLine) -> String {
 }
 
 /// Returns a share's name in tables.
-pub(crate) fn share_words(share: Share) -> &'static str {
+#[must_use]
+pub fn share_words(share: Share) -> &'static str {
     match share {
         Share::Kernel => "kernel",
         Share::User => "user code",

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 const SUFFIXES: [&str; 6] = ["isra", "constprop", "part", "cold", "lto_priv", "llvm"];
 
 /// Returns the name by which a symbol is matched: without suffixes and known renamings, with its module.
-pub(crate) fn key(symbol: &str) -> String {
+#[must_use]
+pub fn key(symbol: &str) -> String {
     let plain = without_suffix(symbol);
     let (name, module) = split(&plain);
     // Memory allocation profiling (Linux 6.10) renamed allocating functions: `x` is a macro around `x_noprof` now
@@ -38,16 +39,17 @@ pub(crate) fn without_file(symbol: &str) -> &str {
 
 /// Names to match without files: one side has them without a file.
 #[derive(Debug, Default)]
-pub(crate) struct Plain(BTreeSet<String>);
+pub struct Plain(BTreeSet<String>);
 
 impl Plain {
     /// Finds them among all symbols of both sides.
-    pub(crate) fn of<'a>(symbols: impl Iterator<Item = &'a str>) -> Self {
+    pub fn of<'a>(symbols: impl Iterator<Item = &'a str>) -> Self {
         Self(symbols.filter(|symbol| !symbol.ends_with(')')).map(key).collect())
     }
 
     /// Returns a symbol in the form for matching.
-    pub(crate) fn displayed_name<'a>(&self, symbol: &'a str) -> &'a str {
+    #[must_use]
+    pub fn displayed_name<'a>(&self, symbol: &'a str) -> &'a str {
         let name = without_file(symbol);
         if name != symbol && self.0.contains(&key(name)) { name } else { symbol }
     }

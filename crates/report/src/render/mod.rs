@@ -12,7 +12,6 @@ pub(crate) mod noise;
 pub mod number;
 pub mod rmap;
 mod run;
-pub mod sampled;
 mod scale;
 mod schema;
 pub mod side_by_side;

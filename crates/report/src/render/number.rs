@@ -37,7 +37,8 @@ pub fn margin(percent: f64) -> String {
 }
 
 /// Formats a ratio: three decimals, or fewer to fit.
-pub(crate) fn ratio(number: f64, width: usize) -> String {
+#[must_use]
+pub fn ratio(number: f64, width: usize) -> String {
     fitting(number, 3, width)
 }
 

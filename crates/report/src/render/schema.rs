@@ -3,7 +3,7 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
-use crate::render::{json, ledger, monitors, rmap, sampled, side_by_side};
+use crate::render::{json, ledger, monitors, rmap, side_by_side};
 
 /// Returns the schema of a type, for its serialized form (JSON schema 2020-12).
 #[must_use]
@@ -21,7 +21,6 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("monitors", schema_of::<monitors::MonitorsDocument<'_>>("marvin monitors")),
         ("profile", ledger::schema()),
         ("rmap", rmap::schema()),
-        ("sampled", sampled::schema()),
         ("side-by-side", side_by_side::schema()),
     ]
 }

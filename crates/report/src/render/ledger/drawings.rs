@@ -57,7 +57,10 @@ pub(super) fn bars(ledger: &Ledger, profiled: &Profiled) -> Result<Option<Block>
 }
 
 /// Draws a workload's calls.
-pub(in crate::render) fn flame(workload: &str, calls: &CallDifference) -> Result<Block, RenderError> {
+///
+/// # Errors
+/// Never in practice: everything is in memory.
+pub fn draw_calls(workload: &str, calls: &CallDifference) -> Result<Block, RenderError> {
     Ok(Block::Drawing(FlameOf { workload, flame: super::flame::flame(calls) }.render()?))
 }
 

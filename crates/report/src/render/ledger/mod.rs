@@ -1,9 +1,10 @@
 //! Ledgers as documents and as JSON.
 
-pub(super) mod drawings;
+mod drawings;
 mod flame;
 mod json;
 
+pub use drawings::draw_calls;
 pub use json::json;
 pub(crate) use json::schema;
 
@@ -162,7 +163,7 @@ fn push_changed(blocks: &mut Vec<Block>, ledger: &Ledger, profiled: &Profiled) -
     );
     let shifts = calls.map(shifts).unwrap_or_default();
     push_list(blocks, "Cost shifts, from one call to another below the same function:", shifts);
-    blocks.extend(calls.map(|calls| drawings::flame(&ledger.workload, calls)).transpose()?);
+    blocks.extend(calls.map(|calls| draw_calls(&ledger.workload, calls)).transpose()?);
     Ok(())
 }
 

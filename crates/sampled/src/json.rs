@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use stats::RateDifference;
 
-use super::SampledProfiles;
-use crate::ledger::share_words;
-use crate::render::RenderError;
-use crate::sampled::{Lines, SampledDifference, SampledLine};
+use report::ledger::share_words;
+use report::render::{RenderError, schema_of, write_json};
+
+use crate::{Lines, SampledDifference, SampledLine, SampledProfiles};
 
 /// Version of this document's shape.
 const SCHEMA_VERSION: u32 = 1;
@@ -61,7 +61,6 @@ struct Line<'a> {
     share: &'static str,
     name: &'a str,
     samples: [u64; 2],
-    #[serde(flatten)]
     cost: Cost,
     /// The false discovery rate among the lines; null if there are too few samples or boots to test.
     q: Option<f64>,
@@ -82,8 +81,8 @@ struct Cost {
 
 /// Returns the document's JSON schema.
 #[must_use]
-pub(crate) fn schema() -> schemars::Schema {
-    crate::render::schema::schema_of::<Document<'_>>("marvin profile, sampled")
+pub fn schema() -> schemars::Schema {
+    schema_of::<Document<'_>>("marvin profile, sampled")
 }
 
 /// Renders the sampled profiles of two kernels.
@@ -91,7 +90,7 @@ pub(crate) fn schema() -> schemars::Schema {
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn json(profiles: &SampledProfiles) -> Result<String, RenderError> {
-    document::write_json(&Document {
+    write_json(&Document {
         schema_version: SCHEMA_VERSION,
         kind: "sampled-profile",
         base: Kernel { title: &profiles.base.0, origin: &profiles.base.1 },

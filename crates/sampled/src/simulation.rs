@@ -2,8 +2,8 @@
 //! make-believe boots, and with real samples of one program (`data/aa_counts.txt`: functions, and the samples of 12 runs of
 //! A, of B, which is the same, and of C, which also calls getppid once in 20 faults).
 
-use super::SampledDifference;
-use super::tests::boot;
+use crate::SampledDifference;
+use crate::tests::boot;
 use model::SampledProfile;
 use stats::synthetic::Chance;
 

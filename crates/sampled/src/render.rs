@@ -1,15 +1,11 @@
-//! Sampled profiles as documents and as JSON.
-
-mod json;
-
-pub use json::json;
-pub(crate) use json::schema;
+//! Sampled profiles as documents.
 
 use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
 use stats::RateDifference;
 
-use crate::render::{RenderError, ledger::drawings, number};
-use crate::sampled::{Lines, SampledDifference, label, words};
+use report::render::{RenderError, ledger, number};
+
+use crate::{Lines, SampledDifference, label, words};
 
 /// Most entry points.
 const ENTRIES: usize = 8;
@@ -55,7 +51,7 @@ pub fn document(profiles: &SampledProfiles) -> Result<Document, RenderError> {
         blocks.extend(doubts(difference).map(Block::Paragraph));
         blocks.push(Block::Table(table("function", difference, &difference.functions, profiles.lines_max)));
         blocks.push(Block::Table(table("entry point", difference, &difference.entries, ENTRIES)));
-        blocks.push(drawings::flame(&difference.workload, &difference.calls)?);
+        blocks.push(ledger::draw_calls(&difference.workload, &difference.calls)?);
     }
     if !profiles.missing.is_empty() {
         blocks.push(Block::Paragraph("Without a profile:".to_owned()));
@@ -131,11 +127,11 @@ fn cells(name: String, cost: &RateDifference, whole: f64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{SampledProfiles, document, json};
-    use crate::render::Styles;
-    use crate::sampled::SampledDifference;
-    use crate::sampled::tests::boot;
+    use super::{SampledProfiles, document};
+    use crate::tests::boot;
+    use crate::{SampledDifference, json, schema};
     use model::SampledProfile;
+    use report::render::Styles;
 
     const FAULT: &str = "asm_exc_page_fault;exc_page_fault;handle_mm_fault";
 
@@ -192,7 +188,8 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!("text", text);
         insta::assert_snapshot!("json", json(&profiles()).unwrap());
-        crate::fixtures::assert_fits("sampled", &json(&profiles()).unwrap());
+        let json = serde_json::from_str(&json(&profiles()).unwrap()).unwrap();
+        assert_eq!(report::fixtures::mistakes(schema().as_value(), &json), Vec::<String>::new());
         let page = document.html().unwrap();
         assert!(!page.contains("<script>alert"), "names of a kernel are not to be trusted");
         assert!(page.contains("ns per operation"), "the flame graph has the unit");

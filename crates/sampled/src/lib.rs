@@ -4,6 +4,8 @@
 //! The cost of a function is its samples times their period, over the operations of all boots; `stats::Exposures` says how
 //! sure a difference is, and Benjamini and Hochberg's q holds for all functions of a workload together.
 
+mod json;
+mod render;
 #[cfg(test)]
 #[expect(clippy::print_stdout, reason = "rates for --nocapture")]
 mod simulation;
@@ -13,9 +15,12 @@ use std::collections::BTreeMap;
 use model::{CallPath, CallTree, SampledProfile, Sampling, Share};
 use stats::{CommonScatter, Exposures, RateDifference};
 
-use crate::calls::CallDifference;
-use crate::ledger::names;
-use crate::noisy::Q_MAX;
+use report::Q_MAX;
+use report::calls::CallDifference;
+use report::ledger::names;
+
+pub use json::{json, schema};
+pub use render::{SampledProfiles, document};
 
 /// A function with fewer samples on both sides together is not tested.
 const SAMPLES_MIN: u64 = 10;
