@@ -6,11 +6,10 @@ use std::sync::Arc;
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
 use machine::{Limits, VmShape, Wanted};
 use model::{Build, Guilt, MICRO, Outcome, SampledProfile, Share, Workload, WorkloadResult};
-use report::sampled::SampledDifference;
 
 use crate::failing::{misbehaving, outcomes};
 use crate::fresh::fresh;
-use crate::{build, declared, full, measure, measured_run, same_build};
+use crate::{build, declared, measure, measured_run, same_build};
 
 const SHAPE: VmShape = VmShape { cpus: 2, memory_mib: 512 };
 
@@ -83,7 +82,7 @@ fn other_kernels_are_refused_with_a_hint() {
 }
 
 /// Measures and samples a workload of some builds in some boots; returns the profiles of each side.
-fn sampled(lab: &Lab, builds: &[&Build], name: &str, boots: u64) -> Vec<Vec<SampledProfile>> {
+fn sample(lab: &Lab, builds: &[&Build], name: &str, boots: u64) -> Vec<Vec<SampledProfile>> {
     let workload = declared(name);
     let plan = Plan {
         sides: builds.to_vec(),
@@ -114,11 +113,11 @@ fn sampled(lab: &Lab, builds: &[&Build], name: &str, boots: u64) -> Vec<Vec<Samp
 }
 
 #[test]
-fn kernel_sampled_against_itself_shows_no_function() {
+fn guest_samples_where_its_kernel_is() {
     let home = fresh("sampling-home");
     let lab = open(&home, Wanted::Vm(SHAPE));
     let build = same_build(&lab, &build("deb:6.12"));
-    let sides = sampled(&lab, &[&build, &build], "fault-anon", if full() { 5 } else { 2 });
+    let sides = sample(&lab, &[&build], "fault-anon", 1);
     let profile = &sides[0][0];
     let of = |part: &dyn Fn(&model::SampledStack) -> bool| -> u64 {
         profile.stacks.iter().filter(|stack| part(stack)).map(|stack| stack.samples).sum()
@@ -131,9 +130,6 @@ fn kernel_sampled_against_itself_shows_no_function() {
     let SampledProfile { lost, throttled, unkept, .. } = profile;
     println!("lost {lost}, throttled {throttled}, unkept {unkept}, stacks {}", profile.stacks.len());
     assert!(all > 1000 && faults * 2 > all && nameless * 50 < all, "{all} {faults} {nameless}");
-    let difference = SampledDifference::new("fault-anon", &sides[0], &sides[1]).unwrap();
-    println!("{}", difference.sentence());
-    assert_eq!(difference.functions.significant(), []);
 }
 
 #[test]
@@ -141,7 +137,7 @@ fn this_host_samples_its_kernel_if_allowed() {
     let home = fresh("sampling-local-home");
     let lab = open(&home, Wanted::Local);
     let running = lab.build(&"running:".parse().unwrap(), &|_| {}).unwrap();
-    for profile in sampled(&lab, &[&running], "fork-exit", 1).concat() {
+    for profile in sample(&lab, &[&running], "fork-exit", 1).concat() {
         assert!(profile.samples() > 100, "{profile:?}");
         assert_eq!(profile.idle, 0, "only processes are sampled");
     }
