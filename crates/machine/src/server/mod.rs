@@ -69,6 +69,8 @@ struct At {
     disturbed_share: f64,
     /// Whether it may run a kernel under test.
     is_away: Mutex<bool>,
+    /// Whether it is held for this lab.
+    is_held: Mutex<bool>,
 }
 
 /// A build that the server runs.
@@ -98,12 +100,14 @@ impl OnServer {
         let scratch = settings.scratch()?;
         let reach = Box::new(ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), &settings.programs.agent));
         let control = Box::new(Programs::start(&server));
-        let (is_away, Limits { job_s, disturbed_share, .. }) = (Mutex::new(false), settings.limits);
-        Self::at(At { server, reach, control, look: LOOK, job_s, disturbed_share, is_away }, settings)
+        let Limits { job_s, disturbed_share, .. } = settings.limits;
+        let (is_away, is_held) = (Mutex::default(), Mutex::default());
+        Self::at(At { server, reach, control, look: LOOK, job_s, disturbed_share, is_away, is_held }, settings)
     }
 
     fn at(at: At, settings: &Settings) -> Result<Self, MachineError> {
         let (server, mut facts) = (&at.server, at.reach.facts()?);
+        set(&at.is_held, true);
         if let Some(problem) = problems(server, &facts).into_iter().next() {
             return Err(problem.into());
         }
@@ -193,18 +197,37 @@ impl Backend for OnServer {
     }
 
     fn close(&self) -> Result<(), MachineError> {
-        self.at.go_home()?;
-        Ok(self.at.reach.leave()?)
+        Ok(self.at.close()?)
+    }
+}
+
+fn set(flag: &Mutex<bool>, to: bool) -> bool {
+    std::mem::replace(&mut flag.lock().unwrap_or_else(PoisonError::into_inner), to)
+}
+
+impl Drop for At {
+    fn drop(&mut self) {
+        // After an error that was reported: the server should not wait for the next contact.
+        drop(self.close());
     }
 }
 
 impl At {
     fn set_away(&self, is_away: bool) {
-        *self.is_away.lock().unwrap_or_else(PoisonError::into_inner) = is_away;
+        set(&self.is_away, is_away);
     }
 
     fn is_away(&self) -> bool {
         *self.is_away.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the server run its own kernel and lets others use it, unless that is done.
+    fn close(&self) -> Result<(), ServerProblem> {
+        if !set(&self.is_held, false) {
+            return Ok(());
+        }
+        self.go_home()?;
+        self.reach.leave()
     }
 
     /// Sets the booted kernel for measuring. The next boot forgets it all: there is nothing to set back.
@@ -251,6 +274,8 @@ impl At {
         } else {
             ", and its [[machine]] has no power control"
         };
+        // Nothing more can be done about it now.
+        set(&self.is_held, false);
         let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
         Err(ServerProblem::Lost { name, stage: stage.to_owned(), seconds, power })
     }

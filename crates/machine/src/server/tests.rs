@@ -98,8 +98,8 @@ impl Fake {
             limits: Limits::default(),
         };
         let (reach, control) = (Box::new(self.clone()), Box::new(self.clone()));
-        let (look, is_away) = (Duration::ZERO, Mutex::new(false));
-        OnServer::at(At { server, reach, control, look, job_s: 60, disturbed_share: 0.1, is_away }, &settings)
+        let (look, is_away, is_held) = (Duration::ZERO, Mutex::default(), Mutex::default());
+        OnServer::at(At { server, reach, control, look, job_s: 60, disturbed_share: 0.1, is_away, is_held }, &settings)
             .map(Arc::new)
     }
 }
@@ -246,7 +246,7 @@ fn server_boots_measures_and_returns() {
     assert_eq!(reason(end), FailureReason::AgentDied("agent: no such workload".into()));
     server.close().unwrap();
     server.close().unwrap();
-    assert_eq!(fake.log(), "install, boot, restore, prepare, describe, job, reboot, leave, leave");
+    assert_eq!(fake.log(), "install, boot, restore, prepare, describe, job, reboot, leave");
     assert_eq!(fake.state().running, None);
 }
 
@@ -320,7 +320,7 @@ fn killed_marvins_kernel_is_left_at_opening() {
     fake.state().running = Some("0123456789ab".into());
     let home = tempfile::tempdir().unwrap();
     fake.open(&home).unwrap();
-    assert_eq!(fake.log(), "reboot");
+    assert_eq!(fake.log(), "reboot, leave");
 }
 
 #[test]
@@ -331,6 +331,7 @@ fn changed_machine_is_refused() {
     fake.state().memory_mib = 500;
     let error = fake.open(&home).unwrap_err().to_string();
     assert!(error.contains("host.memory 1000 MiB -> 500 MiB"), "{error}");
+    assert_eq!(fake.log(), "leave, leave", "others may use it");
 }
 
 #[test]
@@ -346,5 +347,5 @@ fn unfit_servers_are_refused_before_any_change() {
     testbox boots kernels only for root, not for user lab: set host = "root@..." in its [[machine]]
     testbox has 0 MiB left in /var/lib/marvin; the kernel needs 1 MiB: free some there
     "#);
-    assert_eq!(fake.log(), "");
+    assert_eq!(fake.log(), "leave");
 }
