@@ -132,7 +132,7 @@ fn line(line: &SampledLine) -> Line<'_> {
         name: &line.function,
         samples: line.samples,
         cost: cost(&line.cost),
-        q: line.q,
+        q: line.q.map(rounded),
         significant: line.is_significant(),
     }
 }
@@ -144,4 +144,9 @@ fn cost(cost: &RateDifference) -> Cost {
         half_interval: cost.half,
         dispersion: cost.dispersion,
     }
+}
+
+/// Rounds to six digits: further ones depend on how the program was compiled.
+fn rounded(q: f64) -> f64 {
+    format!("{q:.5e}").parse().unwrap_or(q)
 }
