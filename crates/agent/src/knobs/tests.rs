@@ -203,7 +203,7 @@ fn undo_file_sets_nothing_but_knobs() {
 #[test]
 fn refused_knob_says_why() {
     let machine = laptop();
-    // A folder cannot be written, whoever tries.
+    // Not even root can write to a folder.
     let place = machine.tree().place("/proc/sys/vm/drop_caches");
     fs::remove_file(&place).unwrap();
     fs::create_dir(&place).unwrap();

@@ -61,7 +61,7 @@ impl Ssh {
         let agent_path = format!("{HOME}/agent-{}", &hash(&[agent])[..12]);
         let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
         let token = hash(&[&machine, home.as_os_str().as_encoded_bytes()])[..16].to_owned();
-        let user = std::env::var("USER").unwrap_or_else(|_| "somebody".into());
+        let user = std::env::var("USER").unwrap_or_else(|_| "unknown".into());
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let holder = [token, format!("{user}@{}", host.trim())];
         let (agent, master) = (agent.to_owned(), Mutex::default());
