@@ -139,7 +139,8 @@ pub(crate) fn ledger(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Re
     Ok(Ledger::new(workload, base, new).ok_or_else(|| "it was not measured on both kernels".into()))
 }
 
-fn reproducer(command: &Profile, builds: &[Build]) -> String {
+/// Returns the words that repeat a profile on any machine: kernels, suite and workloads.
+pub(crate) fn words(command: &Profile, builds: &[Build]) -> Vec<String> {
     let mut words = vec!["marvin".to_owned(), "profile".to_owned()];
     words.extend(builds.iter().map(Build::exact_name));
     if command.measure.suite != model::MICRO.name {
@@ -148,6 +149,11 @@ fn reproducer(command: &Profile, builds: &[Build]) -> String {
     if !command.measure.workload.is_empty() {
         words.extend(["--workload".into(), command.measure.workload.join(",")]);
     }
+    words
+}
+
+fn reproducer(command: &Profile, builds: &[Build]) -> String {
+    let mut words = words(command, builds);
     if let Some(seeds) = command.seeds {
         words.extend(["--seeds".into(), seeds.to_string()]);
     }

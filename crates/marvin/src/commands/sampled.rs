@@ -11,7 +11,7 @@ use sampled::{SampledDifference, SampledProfiles, document, json};
 use store::Store;
 
 use super::measure::{builds, kernel_name, open_on, plan, replicates, suite, workloads};
-use super::profile::titles;
+use super::profile::{titles, words};
 use super::stored::{Choice, Named};
 use super::tools::known_tools;
 use crate::answer::Answer;
@@ -158,14 +158,7 @@ fn profiles(
 }
 
 fn reproducer(command: &Profile, builds: &[Build]) -> String {
-    let mut words = vec!["marvin".to_owned(), "profile".to_owned()];
-    words.extend(builds.iter().map(Build::exact_name));
-    if command.measure.suite != model::MICRO.name {
-        words.extend(["--suite".into(), command.measure.suite.clone()]);
-    }
-    if !command.measure.workload.is_empty() {
-        words.extend(["--workload".into(), command.measure.workload.join(",")]);
-    }
+    let mut words = words(command, builds);
     words.extend(command.on.words(false));
     words.join(" ")
 }
