@@ -16,7 +16,7 @@ use wire::{Frame, Job, Stream, Task};
 use crate::agent_process::read_end;
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::host::{allowed_processors, processor_name};
-use crate::prepared::{Preparation, Prepared};
+use crate::prepared::{LOCK, Preparation, Prepared};
 use crate::settings::{Limits, Settings};
 use crate::{MachineError, hash, identify, load};
 
@@ -61,7 +61,7 @@ impl Local {
         let processor = allowed_processors().into_iter().last().unwrap_or(0);
         let machine = identity(&settings.programs.agent, processor)?;
         let Limits { job_s, disturbed_share, .. } = settings.limits;
-        let preparation = Arc::new(Preparation::open(agent.clone(), &settings.home.join("host"))?);
+        let preparation = Arc::new(Preparation::open(agent.clone(), &settings.home.join("host"), Path::new(LOCK))?);
         Ok(Self { machine, agent, processor, job_s, disturbed_share, guest_config: GuestConfig::PLAIN, preparation })
     }
 }

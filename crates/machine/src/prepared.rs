@@ -1,10 +1,11 @@
 //! This host set for measuring: by the agent before the first job of a boot, and set back after the last.
 //!
-//! The undo file is in the data directory, so that after a kill the next Marvin there sets back what is left. What the
-//! agent reports becomes part of a run's environment.
+//! The undo file is in the data directory, so that after a kill the next Marvin there sets back what is left. A Marvin with
+//! another data directory would set the host back under this one: a lock, which ends with its process, lets only one of
+//! them measure at a time. What the agent reports becomes part of a run's environment.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,11 +30,15 @@ const KNOWN: [&str; 8] = [
     "host.processor",
 ];
 
+/// What Marvins lock on this host: a directory that everybody may open, and that holds the knobs.
+pub(crate) const LOCK: &str = "/sys/devices/system/cpu";
+
 /// The agent on this host, and its undo file.
 #[derive(Debug)]
 pub(crate) struct Preparation {
     agent: PathBuf,
     undo: PathBuf,
+    lock: PathBuf,
     held: Mutex<Held>,
 }
 
@@ -43,6 +48,8 @@ struct Held {
     boots: usize,
     report: String,
     has_remarked: bool,
+    /// Keeps other Marvins from measuring.
+    lock: Option<File>,
 }
 
 /// The host as long as it is set for measuring.
@@ -56,23 +63,41 @@ pub(crate) struct Prepared {
 
 impl Preparation {
     /// Sets back what a killed Marvin left.
-    pub(crate) fn open(agent: PathBuf, folder: &Path) -> Result<Self, MachineError> {
+    pub(crate) fn open(agent: PathBuf, folder: &Path, lock: &Path) -> Result<Self, MachineError> {
         fs::create_dir_all(folder).map_err(MachineError::io("create", folder))?;
-        let preparation = Self { agent, undo: folder.join("undo"), held: Mutex::default() };
+        let undo = folder.join("undo");
+        let preparation = Self { agent, undo, lock: lock.to_owned(), held: Mutex::default() };
         if preparation.undo.exists() {
+            let _alone = preparation.wait_for_others()?;
             preparation.turn("restore")?;
         }
         Ok(preparation)
     }
 
+    /// Waits until no other Marvin measures on this host; says whether one did.
+    fn wait_for_others(&self) -> Result<(File, bool), MachineError> {
+        let failed = |error| MachineError::io("lock", &self.lock)(error);
+        let file = File::open(&self.lock).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok((file, false)),
+            Err(TryLockError::WouldBlock) => file.lock().map(|()| (file, true)).map_err(failed),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
     /// Sets the host for measuring, unless it is set already.
     pub(crate) fn prepare(self: Arc<Self>) -> Result<Prepared, MachineError> {
         let mut held = self.held();
+        let mut has_waited = false;
         if held.boots == 0 {
+            let (lock, waited) = self.wait_for_others()?;
             held.report = format!("{}{}", self.turn("prepare")?, self.agent(&["describe".as_ref()])?);
+            (held.lock, has_waited) = (Some(lock), waited);
         }
         held.boots += 1;
-        let remark = remark(&held.report).filter(|_| !std::mem::replace(&mut held.has_remarked, true));
+        let waited = has_waited.then(|| "waited for another Marvin that measured on this host".to_owned());
+        let refused = remark(&held.report).filter(|_| !std::mem::replace(&mut held.has_remarked, true));
+        let remark = waited.into_iter().chain(refused).reduce(|waited, refused| format!("{waited}; {refused}"));
         let report = held.report.clone();
         drop(held);
         Ok(Prepared { preparation: self, report, remark, is_over: false })
@@ -81,7 +106,12 @@ impl Preparation {
     fn release(&self) -> Result<(), MachineError> {
         let mut held = self.held();
         held.boots -= 1;
-        if held.boots == 0 { self.turn("restore").map(|_| ()) } else { Ok(()) }
+        if held.boots > 0 {
+            return Ok(());
+        }
+        let restored = self.turn("restore").map(|_| ());
+        held.lock = None;
+        restored
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -215,7 +245,8 @@ mod tests {
     fn last_of_several_boots_sets_back() {
         let folder = tempfile::tempdir().unwrap();
         let log = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
-        let host = Arc::new(Preparation::open(agent(folder.path()), &folder.path().join("host")).unwrap());
+        let host =
+            Arc::new(Preparation::open(agent(folder.path()), &folder.path().join("host"), folder.path()).unwrap());
         assert_eq!(log(), "");
         let first = Arc::clone(&host).prepare().unwrap();
         let second = Arc::clone(&host).prepare().unwrap();
@@ -228,12 +259,33 @@ mod tests {
     }
 
     #[test]
+    fn two_marvins_measure_one_after_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |home: &str| {
+            let home = folder.path().join(home);
+            Arc::new(Preparation::open(agent(folder.path()), &home, folder.path()).unwrap())
+        };
+        let [one, other] = ["one", "other"].map(open);
+        let first = one.prepare().unwrap();
+        assert_eq!(first.remark(), None);
+        let second = std::thread::spawn(move || other.prepare().unwrap());
+        // The other one waits; were it not to, it would soon have prepared.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        first.release().unwrap();
+        let second = second.join().unwrap();
+        assert_eq!(second.remark(), Some("waited for another Marvin that measured on this host"));
+        second.release().unwrap();
+        let log = fs::read_to_string(folder.path().join("log")).unwrap();
+        assert_eq!(log.replace('\n', " "), "prepare describe restore prepare describe restore ");
+    }
+
+    #[test]
     fn leftover_is_set_back_at_opening() {
         let folder = tempfile::tempdir().unwrap();
         let host = folder.path().join("host");
         fs::create_dir(&host).unwrap();
         fs::write(host.join("undo"), "").unwrap();
-        Preparation::open(agent(folder.path()), &host).unwrap();
+        Preparation::open(agent(folder.path()), &host, folder.path()).unwrap();
         assert_eq!(fs::read_to_string(folder.path().join("log")).unwrap(), "restore\n");
         assert!(!host.join("undo").exists());
     }
@@ -243,7 +295,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let agent = agent(folder.path());
         fs::write(&agent, "#!/bin/sh\necho agent: undo: the undo file is damaged; exit 1\n").unwrap();
-        let host = Arc::new(Preparation::open(agent, folder.path()).unwrap());
+        let host = Arc::new(Preparation::open(agent, folder.path(), folder.path()).unwrap());
         let error = host.prepare().unwrap_err().to_string().replace(&folder.path().display().to_string(), "HOME");
         insta::assert_snapshot!(error, @"cannot set this host for measuring, or back: undo: the undo file is damaged; what it was is in HOME/undo");
     }
