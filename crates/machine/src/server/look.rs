@@ -1,12 +1,12 @@
-//! A look at a server that changes nothing there.
+//! A look at a server that changes nothing there but that it gets the agent, which says what hardware it has.
 
 use std::path::Path;
 
 use model::ServerSettings;
 
 use super::problem::ServerProblem;
-use super::reach::Facts;
-use super::{problems, ssh};
+use super::reach::{Boot, Facts, Reach};
+use super::{PREPARE_S, problems, ssh};
 
 /// What a server is now.
 #[derive(Debug)]
@@ -17,12 +17,8 @@ pub struct ServerLook {
     pub under_test: bool,
     /// The lab that holds it.
     pub held_by: Option<String>,
-    /// The name of its processors.
-    pub processor: String,
-    /// Their number.
-    pub processors: String,
-    /// Its memory: `972 MiB`.
-    pub memory: String,
+    /// Its processors and memory, as the agent says; `None` while it cannot measure.
+    pub hardware: Option<String>,
     /// Space left for kernels (MiB).
     pub free_mib: u64,
     /// The clock source of its kernel.
@@ -35,23 +31,45 @@ pub struct ServerLook {
 ///
 /// # Errors
 /// If it cannot be reached.
-pub fn look(server: &ServerSettings, home: &Path) -> Result<ServerLook, ServerProblem> {
-    let facts = ssh::Ssh::new(server.clone(), home, None, &[]).look()?;
-    Ok(of(server, &facts))
+pub fn look(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<ServerLook, ServerProblem> {
+    let ssh = ssh::Ssh::new(server.clone(), home, None, agent);
+    let facts = ssh.look()?;
+    let mut look = of(server, &facts);
+    if look.problems.is_empty() && look.held_by.is_none() {
+        match describe(&ssh, &server.name, facts.boot_id()) {
+            Ok(report) => look.hardware = Some(hardware(&report)),
+            Err(problem) => look.problems.push(problem),
+        }
+    }
+    Ok(look)
 }
 
 fn of(server: &ServerSettings, facts: &Facts) -> ServerLook {
     let get = |name: &str| facts.get(name).to_owned();
-    let mib = |name: &str| facts.get(name).parse::<u64>().unwrap_or(0) >> 10;
     ServerLook {
         kernel: get("release"),
         under_test: facts.running().is_some(),
         held_by: Some(get("held_by")).filter(|holder| !holder.is_empty()),
-        processor: get("machine.processor"),
-        processors: get("machine.processors"),
-        memory: get("machine.memory"),
-        free_mib: mib("free_kib"),
+        hardware: None,
+        free_mib: facts.get("free_kib").parse::<u64>().unwrap_or(0) >> 10,
         clock: get("clock"),
         problems: problems(server, facts),
     }
+}
+
+/// Has the agent describe a server in this boot.
+pub(super) fn describe(reach: &dyn Reach, name: &str, boot_id: &str) -> Result<String, ServerProblem> {
+    let ended = reach.run_agent(&Boot { id: boot_id, deadline_s: PREPARE_S }, &["describe"], &[])?;
+    if ended.code == Some(0) {
+        return Ok(ended.text());
+    }
+    let (name, said) = (name.to_owned(), model::plain(&ended.reason()));
+    Err(ServerProblem::Step { name, step: "run the agent", said })
+}
+
+/// Returns processors and memory for people: `2 x Fast, 1024 MiB`.
+fn hardware(report: &str) -> String {
+    let pairs = model::described(report);
+    let get = |name: &str| pairs.iter().find(|(known, _)| known == name).map_or("unknown", |(_, value)| value.trim());
+    model::plain(&format!("{} x {}, {}", get("host.processors"), get("host.processor"), get("host.memory")))
 }

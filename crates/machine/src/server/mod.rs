@@ -15,7 +15,7 @@ mod ssh;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ const ROOM: u64 = 4;
 pub(crate) struct OnServer {
     at: Arc<At>,
     machine: Machine,
-    drivers: Vec<Driver>,
+    record: Record,
+    record_file: PathBuf,
     guest_config: GuestConfig,
 }
 
@@ -117,9 +118,11 @@ impl OnServer {
             at.go_home()?;
             facts = at.reach.facts()?;
         }
-        let Record { fingerprint, drivers } = Record::of(&facts).kept(&settings.home, &server.name)?;
-        let machine = identity(server, fingerprint, &settings.programs.agent)?;
-        Ok(Self { at: Arc::new(at), machine, drivers, guest_config: GuestConfig::PLAIN })
+        let report = look::describe(&*at.reach, &server.name, facts.boot_id())?;
+        let record_file = Record::file(&settings.home, &server.name);
+        let record = Record::of(&facts, &report).kept(&record_file, &server.name)?;
+        let machine = identity(server, record.fingerprint.clone(), &settings.programs.agent)?;
+        Ok(Self { at: Arc::new(at), machine, record, record_file, guest_config: GuestConfig::PLAIN })
     }
 
     /// Boots a kernel once and proves that it runs.
@@ -136,6 +139,7 @@ impl OnServer {
                 check_release(&self.at.server, kernel, &facts)?;
                 let boot_id = facts.boot_id().to_owned();
                 let report = self.at.prepare(&boot_id)?;
+                self.record.check(&report, &self.record_file, &self.at.server.name)?;
                 return Ok(Ok(Session { boot_id, report }));
             }
             Some(_) => {
@@ -172,7 +176,7 @@ impl Backend for OnServer {
     }
 
     fn drivers(&self) -> &[Driver] {
-        &self.drivers
+        &self.record.drivers
     }
 
     fn with_guest_config(
@@ -180,8 +184,13 @@ impl Backend for OnServer {
         guest_config: &GuestConfig,
         _: Option<&Path>,
     ) -> Result<Arc<dyn Backend>, MachineError> {
-        let (at, machine, drivers) = (Arc::clone(&self.at), self.machine.clone(), self.drivers.clone());
-        Ok(Arc::new(Self { at, machine, drivers, guest_config: guest_config.clone() }))
+        Ok(Arc::new(Self {
+            at: Arc::clone(&self.at),
+            machine: self.machine.clone(),
+            record: self.record.clone(),
+            record_file: self.record_file.clone(),
+            guest_config: guest_config.clone(),
+        }))
     }
 
     fn boot(self: Arc<Self>, guest: &Guest<'_>, _replicate: u64) -> Result<Boot, MachineError> {
@@ -233,9 +242,8 @@ impl At {
     /// Sets the booted kernel for measuring. The next boot forgets it all: there is nothing to set back.
     fn prepare(&self, boot_id: &str) -> Result<String, ServerProblem> {
         let on = reach::Boot { id: boot_id, deadline_s: PREPARE_S };
-        let step = |command: &str| {
-            let words: &[&str] = if command == "describe" { &[command] } else { &[command, UNDO] };
-            let ended = self.reach.run_agent(&on, words, &[])?;
+        let turn = |command: &str| {
+            let ended = self.reach.run_agent(&on, &[command, UNDO], &[])?;
             if ended.code == Some(0) {
                 return Ok(ended.text());
             }
@@ -243,8 +251,8 @@ impl At {
             Err(ServerProblem::Step { name: self.server.name.clone(), step: "be set for measuring", said })
         };
         // A file of an earlier boot would be in the way.
-        step("restore")?;
-        Ok(format!("{}{}", step("prepare")?, step("describe")?))
+        turn("restore")?;
+        Ok(format!("{}{}", turn("prepare")?, look::describe(&*self.reach, &self.server.name, boot_id)?))
     }
 
     /// Returns the server's facts; waits for it if it does not answer, and switches it off and on if that does not help.

@@ -97,6 +97,16 @@ pub enum ServerProblem {
         /// What it said.
         said: String,
     },
+    /// A step took too long.
+    #[error("{name} did not {step} within {seconds} s")]
+    Overdue {
+        /// The server.
+        name: String,
+        /// The step.
+        step: &'static str,
+        /// Its deadline (s).
+        seconds: u64,
+    },
     /// The connection was cut; the server still runs the kernel under test.
     #[error("the connection to {name} was cut while the kernel ran on")]
     Cut {
@@ -133,7 +143,7 @@ pub enum ServerProblem {
 impl ServerProblem {
     /// Returns whether the server may just not be reachable now, as while it boots.
     pub(crate) const fn is_silence(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Program(ProgramError::Deadline { .. }))
+        matches!(self, Self::Unreachable { .. } | Self::Overdue { .. })
     }
 
     /// Returns whether an immediate retry may succeed.

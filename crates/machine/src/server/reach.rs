@@ -109,10 +109,4 @@ impl Facts {
     pub(crate) fn drivers(&self) -> &[Driver] {
         &self.drivers
     }
-
-    /// Returns what identifies the server, from the lines that begin with `machine.`.
-    pub(crate) fn fingerprint(&self) -> Vec<(String, String)> {
-        let of_machine = self.values.iter().filter_map(|(name, value)| Some((name.strip_prefix("machine.")?, value)));
-        of_machine.map(|(name, value)| (format!("host.{name}"), value.clone())).collect()
-    }
 }

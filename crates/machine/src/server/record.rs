@@ -2,7 +2,9 @@
 //! later would mix two machines in one series.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use model::{Belongs, described, drift, drift_text};
 
 use super::problem::ServerProblem;
 use super::reach::Facts;
@@ -11,6 +13,8 @@ use crate::backend::Driver;
 
 /// The name of lines with a driver.
 const DRIVER: &str = "driver";
+/// What a kernel under test decides: how many processors it uses, and whether it loads microcode.
+const OF_KERNEL: [&str; 2] = ["host.processors", "host.microcode"];
 
 /// A server's record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,28 +26,45 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Returns what a server is now.
-    pub(super) fn of(facts: &Facts) -> Self {
-        Self { fingerprint: facts.fingerprint(), drivers: facts.drivers().to_vec() }
+    /// Returns what a server is now; the agent described it.
+    pub(super) fn of(facts: &Facts, report: &str) -> Self {
+        let mut fingerprint = of_machine(report);
+        fingerprint.push(("host.id".to_owned(), facts.get("machine_id").to_owned()));
+        Self { fingerprint, drivers: facts.drivers().to_vec() }
+    }
+
+    /// Returns the file with a server's record.
+    pub(super) fn file(home: &Path, name: &str) -> PathBuf {
+        home.join("machines").join(name)
     }
 
     /// Returns the record that the lab keeps of a server; the first contact makes it. Later ones must find the same
     /// machine.
-    pub(super) fn kept(self, home: &Path, name: &str) -> Result<Self, MachineError> {
-        let folder = home.join("machines");
-        let path = folder.join(name);
-        let Ok(text) = fs::read_to_string(&path) else {
-            fs::create_dir_all(&folder).map_err(MachineError::io("create", &folder))?;
+    pub(super) fn kept(self, path: &Path, name: &str) -> Result<Self, MachineError> {
+        let Ok(text) = fs::read_to_string(path) else {
+            let folder = path.parent().unwrap_or(Path::new("."));
+            fs::create_dir_all(folder).map_err(MachineError::io("create", folder))?;
             let part = folder.join(format!("{name}.part"));
             fs::write(&part, self.to_text()).map_err(MachineError::io("write", &part))?;
-            fs::rename(&part, &path).map_err(MachineError::io("write", &path))?;
+            fs::rename(&part, path).map_err(MachineError::io("write", path))?;
             return Ok(self);
         };
         let known = Self::read(&text);
-        let drift = model::drift(&known.fingerprint, &self.fingerprint);
-        match model::drift_text(name, &drift) {
-            None => Ok(known),
-            Some(changes) => Err(ServerProblem::Drifted { changes, record: path.display().to_string() }.into()),
+        known.compare(&self.fingerprint, path, name)?;
+        Ok(known)
+    }
+
+    /// Fails if another machine booted a kernel under test; the agent described it.
+    pub(super) fn check(&self, report: &str, path: &Path, name: &str) -> Result<(), ServerProblem> {
+        let mut now = of_machine(report);
+        now.retain(|(name, _)| !OF_KERNEL.contains(&&**name));
+        self.compare(&now, path, name)
+    }
+
+    fn compare(&self, now: &[(String, String)], path: &Path, name: &str) -> Result<(), ServerProblem> {
+        match drift_text(name, &drift(&self.fingerprint, now)) {
+            None => Ok(()),
+            Some(changes) => Err(ServerProblem::Drifted { changes, record: path.display().to_string() }),
         }
     }
 
@@ -67,9 +88,17 @@ impl Record {
     }
 }
 
+/// Returns what belongs to the machine.
+fn of_machine(report: &str) -> Vec<(String, String)> {
+    let of_machine = described(report).into_iter().filter(|(name, _)| Belongs::of(name) == Belongs::Machine);
+    of_machine.map(|(name, value)| (name, model::plain(&value))).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Record;
+    use std::path::Path;
+
+    use super::{Facts, Record};
     use crate::backend::Driver;
 
     fn lines(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -79,16 +108,27 @@ mod tests {
     #[test]
     fn first_contact_makes_the_record() {
         let home = tempfile::tempdir().unwrap();
+        let file = Record::file(home.path(), "testbox");
         let driver = |needed_by: &str| Driver { name: "ext4".into(), needed_by: needed_by.into() };
         let first = Record {
             fingerprint: lines(&[("host.bios", "1.2")]),
             drivers: vec![driver("the root file system"), driver("")],
         };
-        assert_eq!(first.clone().kept(home.path(), "testbox").unwrap(), first);
+        assert_eq!(first.clone().kept(&file, "testbox").unwrap(), first);
         let later = Record { drivers: Vec::new(), ..first.clone() };
-        assert_eq!(later.kept(home.path(), "testbox").unwrap(), first, "drivers are those of the first contact");
+        assert_eq!(later.kept(&file, "testbox").unwrap(), first, "drivers are those of the first contact");
         let other = Record { fingerprint: lines(&[("host.bios", "2")]), ..first };
-        let error = other.kept(home.path(), "testbox").unwrap_err().to_string();
+        let error = other.kept(&file, "testbox").unwrap_err().to_string();
         assert!(error.starts_with("machine testbox changed: host.bios 1.2 -> 2\nhint: "), "{error}");
+    }
+
+    #[test]
+    fn kernels_decide_their_processors_and_microcode() {
+        let own = "boot.id=1\nhost.memory=1024 MiB\nhost.microcode=0x2\nhost.processors=2\n";
+        let record = Record::of(&Facts::read("machine_id=12\n"), own);
+        let check = |report: &str| record.check(report, Path::new("record"), "testbox");
+        check("boot.id=2\nhost.memory=1024 MiB\nhost.microcode=0x1\nhost.processors=1\n").unwrap();
+        let error = check("host.memory=512 MiB\n").unwrap_err().to_string();
+        assert!(error.starts_with("machine testbox changed: host.memory 1024 MiB -> 512 MiB\n"), "{error}");
     }
 }

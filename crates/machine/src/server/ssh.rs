@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use model::{BootOnce, ServerSettings};
-use process::{Ended, Program, Running};
+use process::{Ended, Program, ProgramError, Running};
 
 use super::problem::ServerProblem;
 use super::reach::{Boot, Facts, Kernel, Reach};
@@ -89,18 +89,27 @@ impl Ssh {
         Program::new("ssh").args(words.chain(["--", host])).args(command).inherit(&["SSH_AUTH_SOCK"])
     }
 
-    /// Runs a script there with arguments and standard input.
-    fn run(&self, script: &str, arguments: &[&str], input: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem> {
-        let words: Vec<&str> = ["sh", "-c", script, "marvin"].into_iter().chain(arguments.iter().copied()).collect();
-        self.run_words(&words, input, deadline_s)
-    }
-
-    fn run_words(&self, words: &[&str], input: &[u8], deadline_s: u64) -> Result<Ended, ServerProblem> {
+    /// Runs a script there with arguments and standard input. The step is for people: `testbox cannot STEP`.
+    fn run(
+        &self,
+        step: &'static str,
+        script: &str,
+        arguments: &[&str],
+        input: &[u8],
+        deadline_s: u64,
+    ) -> Result<Ended, ServerProblem> {
         self.connect();
-        let program = self.ssh(&[], words).deadline_s(deadline_s);
+        let words: Vec<&str> = ["sh", "-c", script, "marvin"].into_iter().chain(arguments.iter().copied()).collect();
+        let program = self.ssh(&[], &words).deadline_s(deadline_s);
         // A server that stops reading says why on standard error.
-        let (ended, _) = program.fed(|to| to.write_all(input))?;
-        if ended.code == Some(BROKEN) { Err(self.broken(&ended)) } else { Ok(ended) }
+        match program.fed(|to| to.write_all(input)) {
+            Ok((ended, _)) if ended.code == Some(BROKEN) => Err(self.broken(&ended)),
+            Ok((ended, _)) => Ok(ended),
+            Err(ProgramError::Deadline { seconds, .. }) => {
+                Err(ServerProblem::Overdue { name: self.server.name.clone(), step, seconds })
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Runs a script that must succeed.
@@ -112,7 +121,7 @@ impl Ssh {
         input: &[u8],
         deadline_s: u64,
     ) -> Result<(), ServerProblem> {
-        let ended = self.run(script, arguments, input, deadline_s)?;
+        let ended = self.run(step, script, arguments, input, deadline_s)?;
         if ended.code == Some(0) {
             return Ok(());
         }
@@ -144,7 +153,8 @@ impl Ssh {
     }
 
     fn ask(&self, token: &str, who: &str) -> Result<Facts, ServerProblem> {
-        let ended = self.run(FACTS, &[token, who], &[], FACTS_S)?;
+        let step = "say what it is";
+        let ended = self.run(step, FACTS, &[token, who], &[], FACTS_S)?;
         let facts = Facts::read(&ended.text());
         if !facts.get("held_by").is_empty() && !who.is_empty() {
             let holder = facts.get("held_by").to_owned();
@@ -154,7 +164,7 @@ impl Ssh {
             return Ok(facts);
         }
         let said = model::plain(&ended.reason());
-        Err(ServerProblem::Step { name: self.server.name.clone(), step: "say what it is", said })
+        Err(ServerProblem::Step { name: self.server.name.clone(), step, said })
     }
 }
 
@@ -188,16 +198,17 @@ impl Reach for Ssh {
     }
 
     fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem> {
-        let put =
-            format!("test -x {0} || {{ cat > {0}.part && chmod 700 {0}.part && mv {0}.part {0}; }}", self.agent_path);
-        let there = self.run(&format!("test -x {}", self.agent_path), &[], &[], STEP_S)?;
+        let step = "take the agent";
+        let there = self.run(step, "test -x \"$1\"", &[&self.agent_path], &[], STEP_S)?;
         if there.code != Some(0) {
-            self.step("take the agent", &put, &[], &self.agent, COPY_S)?;
+            let put =
+                "umask 077; mkdir -p \"${1%/*}\" && cat > \"$1.$$\" && chmod 700 \"$1.$$\" && mv \"$1.$$\" \"$1\"";
+            self.step(step, put, &[&self.agent_path], &self.agent, COPY_S)?;
         }
         let (deadline, cpus) = (on.deadline_s.to_string(), self.server.cpus.as_deref().unwrap_or_default());
         let fixed = [on.id, &self.agent_path, &deadline, cpus];
         let arguments: Vec<&str> = fixed.into_iter().chain(words.iter().copied()).collect();
-        self.run(AGENT, &arguments, input, on.deadline_s + STEP_S)
+        self.run("end the agent", AGENT, &arguments, input, on.deadline_s + STEP_S)
     }
 
     fn leave(&self) -> Result<(), ServerProblem> {
@@ -260,6 +271,39 @@ mod tests {
         for body in [super::KEXEC, super::GRUB, super::SYSTEMD_BOOT, super::COMMAND] {
             check(&format!("{}{body}", super::ONCE));
         }
+    }
+
+    #[test]
+    fn hold_ends_by_uptime() {
+        let server = tempfile::tempdir().unwrap();
+        let place = |name: &str| server.path().join(name).display().to_string();
+        let script = [
+            ("/var/lib/marvin", place("home")),
+            ("/proc/uptime", place("uptime")),
+            ("/proc/sys/kernel/random/boot_id", place("boot")),
+            ("$(id -u)", "0".to_owned()),
+        ];
+        let script = script.iter().fold(super::FACTS.to_owned(), |script, (from, to)| script.replace(from, to));
+        let is_at = |boot: &str, uptime: &str| {
+            std::fs::write(place("boot"), boot).unwrap();
+            std::fs::write(place("uptime"), format!("{uptime}.07 9.50\n")).unwrap();
+        };
+        let holder = |token: &str, who: &str| {
+            let ended = process::Program::new("sh").args(["-c", &script, "marvin", token, who]).run().unwrap();
+            super::Facts::read(&ended.text()).get("held_by").to_owned()
+        };
+        is_at("first", "100");
+        assert_eq!(holder("a", "ann@lab"), "", "no lab held it");
+        is_at("first", "7299");
+        assert_eq!(holder("b", "bob@lab"), "ann@lab");
+        assert_eq!(holder("c", ""), "ann@lab", "a look says so, too");
+        assert_eq!(holder("a", "ann@lab"), "", "a contact begins anew");
+        is_at("first", "14499");
+        assert_eq!(holder("b", "bob@lab"), "");
+        is_at("second", "7199");
+        assert_eq!(holder("a", "ann@lab"), "bob@lab", "a reboot begins anew, whatever the time of day");
+        is_at("second", "7200");
+        assert_eq!(holder("a", "ann@lab"), "");
     }
 
     fn check(script: &str) {

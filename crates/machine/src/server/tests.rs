@@ -42,6 +42,7 @@ struct State {
     answers: bool,
     installed: Vec<String>,
     memory_mib: u64,
+    processor: &'static str,
     user: &'static str,
     free_kib: u64,
     console: Vec<u8>,
@@ -61,6 +62,7 @@ impl Fake {
             answers: true,
             installed: Vec::new(),
             memory_mib: 1000,
+            processor: "make-believe",
             user: "root",
             free_kib: 1 << 30,
             console: Vec::new(),
@@ -117,11 +119,11 @@ impl Reach for Fake {
         let mark = state.running.as_ref().map(|tag| format!("{MARK}{tag}")).unwrap_or_default();
         let installed: String = state.installed.iter().map(|tag| format!("installed={tag}\n")).collect();
         Ok(Facts::read(&format!(
-            "boot_id={}\nrelease=6.1\ncmdline=root=/dev/vda1 {mark}\nuser={}\nfree_kib={}\nmachine.memory={} MiB\n{installed}\
+            "boot_id={}\nrelease=6.1\ncmdline=root=/dev/vda1 {mark}\nuser={}\nfree_kib={}\n{installed}\
              tool.kexec=yes\ntool.cpio=yes\ntool.depmod=yes\ntool.taskset=yes\ntool.timeout=yes\n\
              own_initrd=/boot/initrd\n\
-             driver=virtio_blk the root disk\nmachine.processor=make-believe\ndone=yes\n",
-            state.boots, state.user, state.free_kib, state.memory_mib
+             driver=virtio_blk the root disk\nmachine_id=12\ndone=yes\n",
+            state.boots, state.user, state.free_kib
         )))
     }
 
@@ -158,7 +160,10 @@ impl Reach for Fake {
         }
         state.log.push(words[0].into());
         if words != ["job"] {
-            return Ok(Ended { code: Some(0), output: Vec::new(), said: String::new() });
+            let is_asked = words == ["describe"];
+            let report = format!("host.memory={} MiB\nhost.processor={}\n", state.memory_mib, state.processor);
+            let output = if is_asked { report.into_bytes() } else { Vec::new() };
+            return Ok(Ended { code: Some(0), output, said: String::new() });
         }
         match state.does {
             Does::DiesInJob => (state.boots, state.running) = (state.boots + 1, None),
@@ -246,7 +251,7 @@ fn server_boots_measures_and_returns() {
     assert_eq!(reason(end), FailureReason::AgentDied("agent: no such workload".into()));
     server.close().unwrap();
     server.close().unwrap();
-    assert_eq!(fake.log(), "install, boot, restore, prepare, describe, job, reboot, leave");
+    assert_eq!(fake.log(), "describe, install, boot, restore, prepare, describe, job, reboot, leave");
     assert_eq!(fake.state().running, None);
 }
 
@@ -256,14 +261,14 @@ fn kernel_that_dies_at_boot_is_its_failure() {
     let (end, server) = boot_and_run(&fake);
     assert_eq!(reason(end), FailureReason::Panicked, "as its console says");
     server.close().unwrap();
-    assert_eq!(fake.log(), "install, boot, leave", "it runs its own kernel already");
+    assert_eq!(fake.log(), "describe, install, boot, leave", "it runs its own kernel already");
 }
 
 #[test]
 fn hung_kernel_is_ended_by_power_control() {
     for (does, log) in [
-        (Does::Hangs, "install, boot, power, leave"),
-        (Does::HangsInJob, "install, boot, restore, prepare, describe, job, power, leave"),
+        (Does::Hangs, "describe, install, boot, power, leave"),
+        (Does::HangsInJob, "describe, install, boot, restore, prepare, describe, job, power, leave"),
     ] {
         let fake = Fake::new(does);
         let (end, server) = boot_and_run(&fake);
@@ -297,7 +302,10 @@ fn no_job_runs_on_another_kernel() {
     let restarted = FailureReason::AgentDied("the server restarted during the job".into());
     assert_eq!(run(), restarted, "the job was not run");
     assert_eq!(run(), dead, "the build was booted again");
-    assert_eq!(fake.log(), "install, boot, restore, prepare, describe, job, boot, restore, prepare, describe, job");
+    assert_eq!(
+        fake.log(),
+        "describe, install, boot, restore, prepare, describe, job, boot, restore, prepare, describe, job"
+    );
 }
 
 #[test]
@@ -315,12 +323,22 @@ fn cut_connection_is_the_labs_failure() {
 }
 
 #[test]
+fn machine_that_changed_between_boots_is_refused() {
+    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
+    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    fake.state().memory_mib = 500;
+    let error = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap_err().to_string();
+    assert!(error.contains("host.memory 1000 MiB -> 500 MiB"), "{error}");
+    assert_eq!(fake.state().running, None, "it runs its own kernel again");
+}
+
+#[test]
 fn killed_marvins_kernel_is_left_at_opening() {
     let fake = Fake::new(Does::Boots);
     fake.state().running = Some("0123456789ab".into());
     let home = tempfile::tempdir().unwrap();
     fake.open(&home).unwrap();
-    assert_eq!(fake.log(), "reboot, leave");
+    assert_eq!(fake.log(), "reboot, describe, leave");
 }
 
 #[test]
@@ -331,7 +349,7 @@ fn changed_machine_is_refused() {
     fake.state().memory_mib = 500;
     let error = fake.open(&home).unwrap_err().to_string();
     assert!(error.contains("host.memory 1000 MiB -> 500 MiB"), "{error}");
-    assert_eq!(fake.log(), "leave, leave", "others may use it");
+    assert_eq!(fake.log(), "describe, leave, describe, leave", "others may use it");
 }
 
 #[test]
@@ -347,5 +365,5 @@ fn unfit_servers_are_refused_before_any_change() {
     testbox boots kernels only for root, not for user lab: set host = "root@..." in its [[machine]]
     testbox has 0 MiB left in /var/lib/marvin; the kernel needs 1 MiB: free some there
     "#);
-    assert_eq!(fake.log(), "leave");
+    assert_eq!(fake.log(), "describe, leave");
 }

@@ -60,7 +60,7 @@ fn own() -> Vec<ListedMachine> {
 
 fn listed(server: &ServerSettings, home: &Path) -> ListedMachine {
     let (name, kind) = (server.name.clone(), "ssh");
-    let (state, kernel, about) = match look(server, home) {
+    let (state, kernel, about) = match look(server, home, lab::AGENT) {
         Err(problem) => (MachineState::Silent, None, first_line(&problem)),
         Ok(look) => {
             let (state, about) = state(server, &look);
@@ -77,12 +77,9 @@ fn state(server: &ServerSettings, look: &ServerLook) -> (MachineState, String) {
     if let Some(holder) = &look.held_by {
         return (MachineState::Held, format!("by {holder}"));
     }
-    let about = format!("{}, boots by {}", hardware(look), server.boot.word());
+    let hardware = look.hardware.iter().map(String::as_str);
+    let about = hardware.chain([&*format!("boots by {}", server.boot.word())]).collect::<Vec<_>>().join(", ");
     (if look.under_test { MachineState::Away } else { MachineState::Ready }, about)
-}
-
-fn hardware(look: &ServerLook) -> String {
-    format!("{} x {}, {}", look.processors, look.processor.trim(), look.memory)
 }
 
 fn first_line(problem: &ServerProblem) -> String {
@@ -91,7 +88,7 @@ fn first_line(problem: &ServerProblem) -> String {
 
 /// Checks a server, in the order in which a measurement needs it.
 fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
-    let look = match look(server, home) {
+    let look = match look(server, home, lab::AGENT) {
         Err(problem) => return vec![Check::new("ssh", Err(as_problem(&problem)))],
         Ok(look) => look,
     };
@@ -103,7 +100,7 @@ fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     let kernel =
         if look.under_test { "a kernel under test; the next measurement returns to its own" } else { "its own" };
     checks.push(Check::new("kernel", Ok(format!("{}, {kernel}", look.kernel))));
-    checks.push(Check::new("hardware", Ok(hardware(&look))));
+    checks.extend(look.hardware.map(|hardware| Check::new("hardware", Ok(hardware))));
     checks.push(Check::new("disk", Ok(format!("{} MiB free in /var/lib/marvin", look.free_mib))));
     checks.push(Check::new("clock", clock(&look.clock)));
     let control = |program: &Option<Vec<String>>, without: &str| match program {

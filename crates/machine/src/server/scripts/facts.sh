@@ -2,22 +2,28 @@
 # people.
 home=/var/lib/marvin
 first() { head -n 1 "$1" 2>/dev/null; }
-echo "boot_id=$(first /proc/sys/kernel/random/boot_id)"
+boot=$(first /proc/sys/kernel/random/boot_id)
+echo "boot_id=$boot"
 echo "release=$(uname -r)"
 echo "version=$(uname -v)"
 echo "cmdline=$(first /proc/cmdline)"
 echo "user=$(id -un)"
-now=$(date +%s)
-# Two hours after the last contact of the lab that holds the server, the hold counts no more.
-if [ -r "$home/held" ] && read -r token until who < "$home/held" && [ "$token" != "$1" ] && [ "${until:-0}" -gt "$now" ]; then
-    echo "held_by=$who"
-    [ -n "$2" ] && exit 0
+# A hold ends after two hours of running without contact of the lab that holds the server. The uptime counts, as NTP sets the
+# time of day, and a reboot may lose it.
+up=$(first /proc/uptime)
+up=${up%%.*}
+if [ -r "$home/held" ] && read -r token of since who < "$home/held" && [ "$token" != "$1" ]; then
+    [ "$of" = "$boot" ] || since=0
+    if [ $((up - since)) -lt 7200 ]; then
+        echo "held_by=$who"
+        [ -n "$2" ] && exit 0
+    fi
 fi
 if [ -n "$2" ] && [ "$(id -u)" = 0 ]; then
     if mkdir -p "$home/kernels" 2>/dev/null; then
         # One file, made by link(2), which only one lab can do.
         rm -f "$home/held"
-        echo "$1 $((now + 7200)) $2" > "$home/held.$$" && ln "$home/held.$$" "$home/held" 2>/dev/null || echo "held_by=another lab"
+        echo "$1 $boot $up $2" > "$home/held.$$" && ln "$home/held.$$" "$home/held" 2>/dev/null || echo "held_by=another lab"
         rm -f "$home/held.$$"
     else
         echo "unwritable=$(mkdir -p "$home/kernels" 2>&1)"
@@ -58,13 +64,7 @@ for card in /sys/class/net/*/device; do
 done
 # All loaded modules: a build gets those it has.
 while read -r module rest; do echo "driver=$module"; done < /proc/modules
-echo "machine.id=$(first /etc/machine-id | sha256sum | cut -c 1-16)"
-echo "machine.processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
-echo "machine.processors=$(getconf _NPROCESSORS_ONLN)"
-echo "machine.memory=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1024)) MiB"
-echo "machine.product=$(first /sys/class/dmi/id/sys_vendor) $(first /sys/class/dmi/id/product_name)"
-echo "machine.bios=$(first /sys/class/dmi/id/bios_version)"
-echo "machine.microcode=$(sed -n 's/^microcode[^:]*: //p' /proc/cpuinfo | head -n 1)"
+echo "machine_id=$(first /etc/machine-id | sha256sum | cut -c 1-16)"
 if ! grep -q marvin.build= /proc/cmdline; then
     # The server's own kernel: what its next start boots, and whose initramfs finds the root disk.
     release=$(uname -r)
