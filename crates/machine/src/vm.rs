@@ -17,6 +17,7 @@ use wire::{JOB_END, Job};
 
 use self::accelerator::Accelerator;
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
+use crate::console::check_emulator;
 use crate::host::{allowed_processors, processor_name};
 use crate::initrds::Initrds;
 use crate::load::Accounts;
@@ -31,8 +32,6 @@ const JOBS: &str = "jobs";
 const SLICE: Duration = Duration::from_millis(25);
 /// How often the guest is looked at during a boot (Hz).
 const LOOKS_PER_S: u64 = 40;
-/// What a kernel prints that meets a breakpoint that is not its own.
-const BREAKPOINT: &[u8] = b"int3: 0000";
 /// Limit on what a job may send (bytes).
 const STREAM_MAX: usize = 64 << 20;
 
@@ -126,12 +125,9 @@ impl Vm {
 }
 
 impl Vm {
-    /// Fails the lab, not the kernel, if QEMU has executed a breakpoint that the kernel had set for an instant while it
-    /// patched itself: TCG with several threads does so once in some twenty boots on a loaded host (QEMU 7.2; the kernel
-    /// has no other way to an int3, see `smp_text_poke_int3_handler` in arch/x86/kernel/alternative.c).
+    /// Fails the lab, not the kernel, for a fault of the emulator.
     fn check_emulator(&self, console: &[u8]) -> Result<(), MachineError> {
-        let is_hit = console.windows(BREAKPOINT.len()).any(|words| words == BREAKPOINT);
-        if is_hit && self.accelerator == Accelerator::Tcg { Err(MachineError::Breakpoint) } else { Ok(()) }
+        check_emulator(self.accelerator == Accelerator::Tcg, console)
     }
 }
 

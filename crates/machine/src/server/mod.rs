@@ -31,7 +31,7 @@ use self::reach::{Facts, Kernel, MARK, OTHER_BOOT, Reach, TIMED_OUT};
 use self::record::Record;
 use crate::agent_process::read_end;
 use crate::backend::{Backend, Boot, Booted, Driver, Guest, JobEnd, Observe, modules_hash};
-use crate::console::{readable_tail, reason_in};
+use crate::console::{check_emulator, readable_tail, reason_in};
 use crate::settings::{Limits, Settings};
 use crate::{MachineError, hash, identify, load, prepared};
 
@@ -45,6 +45,8 @@ const LOOK_S: u64 = 7;
 const UNDO: &str = "/var/lib/marvin/undo";
 /// How long the agent may take to set the machine (s): before it drops caches, it waits for the disks.
 const PREPARE_S: u64 = 120;
+/// What the names of processors contain that QEMU emulates, or may.
+const EMULATED: &str = "QEMU";
 /// How much room an installed kernel needs, as a multiple of what is sent: the parts, the initramfs, the modules.
 const ROOM: u64 = 4;
 
@@ -148,7 +150,14 @@ impl OnServer {
             }
             None => FailureReason::Hung,
         };
+        self.check_emulator(&console)?;
         Ok(Err((died(Stage::Boot, reason, &console), console)))
+    }
+
+    /// Fails the lab, not the kernel, for a fault of the server's emulator.
+    fn check_emulator(&self, console: &[u8]) -> Result<(), MachineError> {
+        let is_emulated = |(name, value): &(String, String)| name == "host.processor" && value.contains(EMULATED);
+        check_emulator(self.record.fingerprint.iter().any(is_emulated), console)
     }
 
     /// Installs a build unless it is there.
@@ -399,6 +408,7 @@ impl OnBuild {
         };
         at.set_away(false);
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.on.check_emulator(&console)?;
         Ok(JobEnd::of(Err(died(Stage::Workload, reason, &console)), console))
     }
 }

@@ -17,12 +17,19 @@ use crate::backend::{Backend, Boot, Guest, Observe};
 use crate::initrd::Programs;
 use crate::settings::{Limits, Settings, SnapshotUse};
 
+/// How a kernel's console ends that meets a breakpoint which is not its own.
+const INT3: &[u8] = b"int3: 0000 [#1] PREEMPT SMP\nKernel panic - not syncing: Fatal exception in interrupt\n";
+
 /// What the kernel under test does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     Boots,
     /// It dies while it boots, and the server starts its own kernel.
     Dies,
+    /// An emulator executes a breakpoint that the kernel has removed, at boot.
+    MeetsBreakpoint,
+    /// It does so in a job.
+    MeetsBreakpointInJob,
     /// It does not answer until the power is switched.
     Hangs,
     /// It dies in a job, and the server starts its own kernel.
@@ -140,6 +147,7 @@ impl Reach for Fake {
         state.boots += 1;
         match state.does {
             Does::Dies => state.console.extend(b"Kernel panic - not syncing: VFS: cannot\n"),
+            Does::MeetsBreakpoint => state.console.extend(INT3),
             Does::Hangs => state.answers = false,
             _ => state.running = Some(kernel.tag.to_owned()),
         }
@@ -167,6 +175,10 @@ impl Reach for Fake {
         }
         match state.does {
             Does::DiesInJob => (state.boots, state.running) = (state.boots + 1, None),
+            Does::MeetsBreakpointInJob => {
+                state.console.extend(INT3);
+                (state.boots, state.running) = (state.boots + 1, None);
+            }
             Does::HangsInJob => state.answers = false,
             Does::IsCutInJob => state.does = Does::Boots,
             _ => {
@@ -320,6 +332,20 @@ fn cut_connection_is_the_labs_failure() {
     let fake = Fake::new(Does::IsCutInJob);
     let (end, _) = boot_and_run(&fake);
     assert_eq!(end.unwrap_err(), "the connection to testbox was cut while the kernel ran on");
+}
+
+#[test]
+fn stale_breakpoint_of_an_emulator_is_retried() {
+    for does in [Does::MeetsBreakpoint, Does::MeetsBreakpointInJob] {
+        let fake = Fake::new(does);
+        assert!(matches!(boot_and_run(&fake).0, Ok(Outcome::Failed(_))), "hardware does no such thing");
+        let fake = Fake::new(does);
+        fake.state().processor = "QEMU Virtual CPU version 2.5+";
+        let (end, server) = boot_and_run(&fake);
+        assert!(end.unwrap_err().starts_with("QEMU executed a breakpoint"));
+        server.close().unwrap();
+        assert!(fake.log().ends_with("leave") && fake.state().running.is_none());
+    }
 }
 
 #[test]
