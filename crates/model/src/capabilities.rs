@@ -71,8 +71,7 @@ impl MachineKind {
                 sampling: false,
                 dead_memory: true,
             },
-            Self::Vm => Capabilities { boots: true, boots_at_once: 1, sampling: true, ..NOISY },
-            Self::Server => Capabilities { boots: true, boots_at_once: 1, ..NOISY },
+            Self::Vm | Self::Server => Capabilities { boots: true, boots_at_once: 1, sampling: true, ..NOISY },
             Self::Local => Capabilities { boots_at_once: 1, sampling: true, ..NOISY },
             Self::Imported => Capabilities { foreign: true, ..NOISY },
         }
