@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use model::ServerSettings;
+use process::Ended;
 
 use super::problem::ServerProblem;
-use super::reach::{Boot, Facts, Reach};
+use super::reach::{Boot, Facts, OTHER_BOOT, Reach};
 use super::{PREPARE_S, problems, ssh};
 
 /// What a server is now.
@@ -60,11 +61,17 @@ fn of(server: &ServerSettings, facts: &Facts) -> ServerLook {
 /// Has the agent describe a server in this boot.
 pub(super) fn describe(reach: &dyn Reach, name: &str, boot_id: &str) -> Result<String, ServerProblem> {
     let ended = reach.run_agent(&Boot { id: boot_id, deadline_s: PREPARE_S }, &["describe"], &[])?;
-    if ended.code == Some(0) {
-        return Ok(ended.text());
+    text_of(&ended, name, "run the agent")
+}
+
+/// Returns what the agent printed in a step.
+pub(super) fn text_of(ended: &Ended, name: &str, step: &'static str) -> Result<String, ServerProblem> {
+    let name = name.to_owned();
+    match ended.code {
+        Some(0) => Ok(ended.text()),
+        Some(OTHER_BOOT) => Err(ServerProblem::Unreachable { name, said: "it has restarted".to_owned() }),
+        _ => Err(ServerProblem::Step { name, step, said: model::plain(&ended.reason()) }),
     }
-    let (name, said) = (name.to_owned(), model::plain(&ended.reason()));
-    Err(ServerProblem::Step { name, step: "run the agent", said })
 }
 
 /// Returns processors and memory for people: `2 x Fast, 1024 MiB`.

@@ -135,23 +135,34 @@ impl OnServer {
         drop(self.at.control.new_console());
         self.at.set_away(true);
         self.at.reach.boot_once(kernel)?;
-        let (end, console) = self.at.wait_for_boot(before.boot_id(), "the boot")?;
-        let reason = match end {
+        let (end, mut console) = self.at.wait_for_boot(before.boot_id(), "the boot")?;
+        let (stage, reason) = match end {
             Some(facts) if facts.running() == Some(kernel.tag) => {
                 check_release(&self.at.server, kernel, &facts)?;
-                let boot_id = facts.boot_id().to_owned();
-                let report = self.at.prepare(&boot_id)?;
-                self.record.check(&report, &self.record_file, &self.at.server.name)?;
-                return Ok(Ok(Session { boot_id, report }));
+                match self.prepare(facts.boot_id()) {
+                    Err(problem) if problem.is_silence() => {
+                        let (reason, more) = self.at.find_death(facts.boot_id(), "it had booted")?;
+                        console.extend(more);
+                        (Stage::Settle, reason)
+                    }
+                    session => return Ok(Ok(session?)),
+                }
             }
             Some(_) => {
                 self.at.set_away(false);
-                FailureReason::DidNotBoot
+                (Stage::Boot, FailureReason::DidNotBoot)
             }
-            None => FailureReason::Hung,
+            None => (Stage::Boot, FailureReason::Hung),
         };
         self.check_emulator(&console)?;
-        Ok(Err((died(Stage::Boot, reason, &console), console)))
+        Ok(Err((died(stage, reason, &console), console)))
+    }
+
+    /// Makes a booted kernel ready for jobs.
+    fn prepare(&self, boot_id: &str) -> Result<Session, ServerProblem> {
+        let report = self.at.prepare(boot_id)?;
+        self.record.check(&report, &self.record_file, &self.at.server.name)?;
+        Ok(Session { boot_id: boot_id.to_owned(), report })
     }
 
     /// Fails the lab, not the kernel, for a fault of the server's emulator.
@@ -253,11 +264,7 @@ impl At {
         let on = reach::Boot { id: boot_id, deadline_s: PREPARE_S };
         let turn = |command: &str| {
             let ended = self.reach.run_agent(&on, &[command, UNDO], &[])?;
-            if ended.code == Some(0) {
-                return Ok(ended.text());
-            }
-            let said = model::plain(&ended.reason());
-            Err(ServerProblem::Step { name: self.server.name.clone(), step: "be set for measuring", said })
+            look::text_of(&ended, &self.server.name, "be set for measuring")
         };
         // A file of an earlier boot would be in the way.
         turn("restore")?;
@@ -295,6 +302,32 @@ impl At {
         set(&self.is_held, false);
         let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
         Err(ServerProblem::Lost { name, stage: stage.to_owned(), seconds, power })
+    }
+
+    /// Finds out why the server fell silent in this boot, and returns how its kernel died, and the console. If it lives, the
+    /// connection was cut.
+    fn find_death(&self, boot_id: &str, stage: &str) -> Result<(FailureReason, Vec<u8>), ServerProblem> {
+        let mut console = self.control.new_console();
+        let facts = match self.reach.facts() {
+            Ok(facts) => Some(facts),
+            Err(problem) if problem.is_silence() => {
+                // A network that comes back brings the same boot back.
+                let (facts, more) = self.wait_for_boot("", stage)?;
+                console.extend(more);
+                facts
+            }
+            Err(problem) => return Err(problem),
+        };
+        let reason = match facts {
+            Some(facts) if facts.boot_id() == boot_id => {
+                return Err(ServerProblem::Cut { name: self.server.name.clone() });
+            }
+            // Only the console tells a kernel that died from a reset of the server.
+            Some(_) => FailureReason::AgentDied("the server restarted".into()),
+            None => FailureReason::Hung,
+        };
+        self.set_away(false);
+        Ok((reason, console))
     }
 
     /// Looks for another boot until the deadline.
@@ -386,27 +419,7 @@ impl OnBuild {
 
     /// Finds out why the connection ended during a job: cut, or the kernel died.
     fn after_silence(&self, session: &Session) -> Result<JobEnd, MachineError> {
-        let at = &self.on.at;
-        let mut console = at.control.new_console();
-        let facts = match at.reach.facts() {
-            Ok(facts) => Some(facts),
-            Err(problem) if problem.is_silence() => {
-                // A network that comes back brings the same boot back.
-                let (facts, more) = at.wait_for_boot("", "a job")?;
-                console.extend(more);
-                facts
-            }
-            Err(problem) => return Err(problem.into()),
-        };
-        let reason = match facts {
-            Some(facts) if facts.boot_id() == session.boot_id => {
-                return Err(ServerProblem::Cut { name: at.server.name.clone() }.into());
-            }
-            // Only the console tells a kernel that died from a reset of the server.
-            Some(_) => FailureReason::AgentDied("the server restarted during the job".into()),
-            None => FailureReason::Hung,
-        };
-        at.set_away(false);
+        let (reason, console) = self.on.at.find_death(&session.boot_id, "a job")?;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.on.check_emulator(&console)?;
         Ok(JobEnd::of(Err(died(Stage::Workload, reason, &console)), console))

@@ -32,6 +32,8 @@ enum Does {
     MeetsBreakpointInJob,
     /// It does not answer until the power is switched.
     Hangs,
+    /// It dies while the server is set for measuring.
+    DiesInPreparation,
     /// It dies in a job, and the server starts its own kernel.
     DiesInJob,
     /// It stops in a job until the power is switched.
@@ -167,6 +169,10 @@ impl Reach for Fake {
             return Ok(Ended { code: Some(OTHER_BOOT), output: Vec::new(), said: String::new() });
         }
         state.log.push(words[0].into());
+        if state.does == Does::DiesInPreparation && words[0] == "prepare" {
+            (state.boots, state.running) = (state.boots + 1, None);
+            return Err(silence());
+        }
         if words != ["job"] {
             let is_asked = words == ["describe"];
             let report = format!("host.memory={} MiB\nhost.processor={}\n", state.memory_mib, state.processor);
@@ -311,7 +317,7 @@ fn no_job_runs_on_another_kernel() {
         let mut state = fake.state();
         (state.boots, state.running) = (state.boots + 1, None);
     }
-    let restarted = FailureReason::AgentDied("the server restarted during the job".into());
+    let restarted = FailureReason::AgentDied("the server restarted".into());
     assert_eq!(run(), restarted, "the job was not run");
     assert_eq!(run(), dead, "the build was booted again");
     assert_eq!(
@@ -323,8 +329,18 @@ fn no_job_runs_on_another_kernel() {
 #[test]
 fn kernel_that_dies_in_a_job_fails_it() {
     let fake = Fake::new(Does::DiesInJob);
-    let restarted = FailureReason::AgentDied("the server restarted during the job".into());
+    let restarted = FailureReason::AgentDied("the server restarted".into());
     assert_eq!(reason(boot_and_run(&fake).0), restarted, "without a console");
+}
+
+#[test]
+fn kernel_that_dies_before_the_first_job_fails() {
+    let fake = Fake::new(Does::DiesInPreparation);
+    fake.state().console = b"Kernel panic - not syncing: before the boot\n".to_vec();
+    let (end, server) = boot_and_run(&fake);
+    assert_eq!(reason(end), FailureReason::AgentDied("the server restarted".into()));
+    server.close().unwrap();
+    assert_eq!(fake.log(), "describe, install, boot, restore, prepare, leave");
 }
 
 #[test]
