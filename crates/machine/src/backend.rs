@@ -155,7 +155,7 @@ impl JobEnd {
 /// The memory of a kernel that died, in a file that exists as long as this value.
 #[derive(Debug)]
 pub struct DeadMemory {
-    /// An unfiltered ELF file.
+    /// A memory dump, filtered or not.
     pub file: PathBuf,
     _folder: Box<dyn Keep>,
 }

@@ -20,6 +20,8 @@ pub struct ServerSettings {
     pub boot_s: u64,
     /// A program of the lab's host that switches its power: it gets `on`, `off` or `cycle` as last argument.
     pub power: Option<Vec<String>>,
+    /// A static `marvin-dump` of the lab's host, which saves there the memory of a kernel that dies; `None` to save none.
+    pub collector: Option<PathBuf>,
     /// A program of the lab's host that prints its serial console until it is killed.
     pub console: Option<Vec<String>>,
 }

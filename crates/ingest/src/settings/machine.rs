@@ -40,6 +40,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
         boot: boot(record)?,
         cpus,
         boot_s: record.whole("boot_deadline"),
+        collector: None,
         power,
         console,
     })

@@ -27,11 +27,12 @@ use wire::{Frame, Job, Stream, Task};
 use self::control::{Control, Programs};
 pub use self::look::{ServerLook, look};
 pub use self::problem::ServerProblem;
-use self::reach::{Facts, Kernel, MARK, OTHER_BOOT, Reach, TIMED_OUT};
+use self::reach::{Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach, TIMED_OUT};
 use self::record::Record;
 use crate::agent_process::read_end;
-use crate::backend::{Backend, Boot, Booted, Driver, Guest, JobEnd, Observe, modules_hash};
+use crate::backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
 use crate::console::{check_emulator, readable_tail, reason_in};
+use crate::qemu::Scratch;
 use crate::settings::{Limits, Settings};
 use crate::{MachineError, hash, identify, load, prepared};
 
@@ -45,6 +46,8 @@ const LOOK_S: u64 = 7;
 const UNDO: &str = "/var/lib/marvin/undo";
 /// How long the agent may take to set the machine (s): before it drops caches, it waits for the disks.
 const PREPARE_S: u64 = 120;
+/// The file with the memory of a kernel that died.
+const MEMORY: &str = "memory";
 /// What the names of processors contain that QEMU emulates, or may.
 const EMULATED: &str = "QEMU";
 /// How much room an installed kernel needs, as a multiple of what is sent: the parts, the initramfs, the modules.
@@ -64,8 +67,12 @@ pub(crate) struct OnServer {
 #[derive(Debug)]
 struct At {
     server: ServerSettings,
-    reach: Box<dyn Reach>,
+    reach: Arc<dyn Reach>,
     control: Box<dyn Control>,
+    /// Saves the memory of kernels that die, if that is asked for.
+    capture: Option<Arc<dyn Capture>>,
+    /// The directory for it.
+    scratch: PathBuf,
     /// Time between two looks; none in tests.
     look: Duration,
     job_s: u64,
@@ -84,6 +91,8 @@ struct OnBuild {
     release: String,
     /// The present boot; none after one that died.
     session: Mutex<Option<Session>>,
+    /// The memory of the kernel that died last, or why it was not saved.
+    dead: Mutex<Option<Result<DeadMemory, MachineError>>>,
 }
 
 /// A boot of a build.
@@ -101,11 +110,15 @@ impl OnServer {
     /// Asks the server what it is.
     pub(crate) fn open(server: ServerSettings, settings: &Settings) -> Result<Self, MachineError> {
         let scratch = settings.scratch()?;
-        let reach = Box::new(ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), &settings.programs.agent));
+        let agent = &settings.programs.agent;
+        let reach = Arc::new(ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), agent));
+        let capture = server.collector.is_some().then(|| Arc::clone(&reach) as Arc<dyn Capture>);
         let control = Box::new(Programs::start(&server));
         let Limits { job_s, disturbed_share, .. } = settings.limits;
         let (is_away, is_held) = (Mutex::default(), Mutex::default());
-        Self::at(At { server, reach, control, look: LOOK, job_s, disturbed_share, is_away, is_held }, settings)
+        let look = LOOK;
+        let at = At { server, reach, control, capture, scratch, look, job_s, disturbed_share, is_away, is_held };
+        Self::at(at, settings)
     }
 
     fn at(at: At, settings: &Settings) -> Result<Self, MachineError> {
@@ -160,6 +173,7 @@ impl OnServer {
 
     /// Makes a booted kernel ready for jobs.
     fn prepare(&self, boot_id: &str) -> Result<Session, ServerProblem> {
+        self.at.capture.as_ref().map_or(Ok(()), |capture| capture.load())?;
         let report = self.at.prepare(boot_id)?;
         self.record.check(&report, &self.record_file, &self.at.server.name)?;
         Ok(Session { boot_id: boot_id.to_owned(), report })
@@ -219,7 +233,7 @@ impl Backend for OnServer {
         match self.start(&Kernel { tag: &tag, release: &release, archive: &archive })? {
             Ok(session) => {
                 let session = Mutex::new(Some(session));
-                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, release, session })))
+                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, release, session, dead: Mutex::default() })))
             }
             Err((failure, console)) => Ok(Boot::Failed(failure, console)),
         }
@@ -322,7 +336,7 @@ impl At {
             Some(facts) if facts.boot_id() == boot_id => {
                 return Err(ServerProblem::Cut { name: self.server.name.clone() });
             }
-            // Only the console tells a kernel that died from a reset of the server.
+            // Only the console or its memory tells a kernel that died from a reset of the server.
             Some(_) => FailureReason::AgentDied("the server restarted".into()),
             None => FailureReason::Hung,
         };
@@ -347,6 +361,17 @@ impl At {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the memory of the kernel that died, or why it was not saved; `None` without --keep-dump.
+    fn dead_memory(&self) -> Option<Result<DeadMemory, MachineError>> {
+        let bytes = self.capture.as_ref()?.take();
+        let file = |bytes: Vec<u8>| {
+            let scratch = Scratch::new(&self.scratch)?;
+            scratch.write(MEMORY, &bytes)?;
+            Ok(DeadMemory::new(scratch.path(MEMORY), scratch))
+        };
+        Some(bytes.map_err(MachineError::from).and_then(file))
     }
 
     /// Has the server boot its own kernel if it runs another one.
@@ -402,6 +427,11 @@ impl Booted for OnBuild {
             Err(problem) => Err(problem.into()),
         }
     }
+
+    /// Returns the memory of the kernel that died: on a server it may not die again.
+    fn run_to_death(&self, _: &Job) -> Result<Option<DeadMemory>, MachineError> {
+        self.dead.lock().unwrap_or_else(PoisonError::into_inner).take().transpose()
+    }
 }
 
 impl OnBuild {
@@ -419,9 +449,14 @@ impl OnBuild {
 
     /// Finds out why the connection ended during a job: cut, or the kernel died.
     fn after_silence(&self, session: &Session) -> Result<JobEnd, MachineError> {
-        let (reason, console) = self.on.at.find_death(&session.boot_id, "a job")?;
+        let (mut reason, console) = self.on.at.find_death(&session.boot_id, "a job")?;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.on.check_emulator(&console)?;
+        let dead = self.on.at.dead_memory();
+        if matches!(dead, Some(Ok(_))) {
+            reason = FailureReason::Panicked;
+        }
+        *self.dead.lock().unwrap_or_else(PoisonError::into_inner) = dead;
         Ok(JobEnd::of(Err(died(Stage::Workload, reason, &console)), console))
     }
 }
@@ -487,6 +522,10 @@ fn identity(server: &ServerSettings, known: Vec<(String, String)>, agent: &[u8])
         ("agent.sha256".to_owned(), hash(&[agent])),
         ("boot".to_owned(), server.boot.word().to_owned()),
     ]);
+    if server.collector.is_some() {
+        // Less memory is left to the kernel.
+        fingerprint.push(("reserved".to_owned(), ssh::RESERVED.to_owned()));
+    }
     identify(MachineKind::Server, summary, fingerprint)
 }
 

@@ -39,6 +39,15 @@ pub(crate) trait Reach: Debug + Send + Sync {
     fn leave(&self) -> Result<(), ServerProblem>;
 }
 
+/// A server that saves the memory of a kernel that dies.
+pub(crate) trait Capture: Debug + Send + Sync {
+    /// Has a panic of the kernel that runs save its memory before the server restarts.
+    fn load(&self) -> Result<(), ServerProblem>;
+
+    /// Returns the memory that was saved, filtered.
+    fn take(&self) -> Result<Vec<u8>, ServerProblem>;
+}
+
 /// Where and how long the agent runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Boot<'a> {

@@ -10,7 +10,7 @@ use model::{BootOnce, ServerSettings};
 use process::{Ended, Program, ProgramError, Running};
 
 use super::problem::ServerProblem;
-use super::reach::{Boot, Facts, Kernel, Reach};
+use super::reach::{Boot, Capture, Facts, Kernel, Reach};
 use crate::hash;
 
 const FACTS: &str = include_str!("scripts/facts.sh");
@@ -22,10 +22,14 @@ const GRUB: &str = include_str!("scripts/grub.sh");
 const SYSTEMD_BOOT: &str = include_str!("scripts/systemd-boot.sh");
 const COMMAND: &str = include_str!("scripts/command.sh");
 const AGENT: &str = include_str!("scripts/agent.sh");
+const CAPTURE: &str = include_str!("scripts/capture.sh");
+const DUMP: &str = include_str!("scripts/dump.sh");
 const REBOOT: &str = include_str!("scripts/reboot.sh");
 
 /// Marvin's directory on servers.
 const HOME: &str = "/var/lib/marvin";
+/// What a kernel under test reserves for a capture kernel, which is a distribution's with its initramfs.
+pub(super) const RESERVED: &str = "crashkernel=512M-4G:256M,4G-:512M";
 /// ssh's exit status if it is the connection that failed (ssh(1)).
 const BROKEN: i32 = 255;
 /// Deadlines of steps (s).
@@ -129,6 +133,16 @@ impl Ssh {
         Err(ServerProblem::Step { name: self.server.name.clone(), step, said })
     }
 
+    /// Copies a program there, unless it is there: its path has its hash.
+    fn put(&self, step: &'static str, path: &str, bytes: &[u8]) -> Result<(), ServerProblem> {
+        let there = self.run(step, "test -x \"$1\"", &[path], &[], STEP_S)?;
+        if there.code == Some(0) {
+            return Ok(());
+        }
+        let put = "umask 077; mkdir -p \"${1%/*}\" && cat > \"$1.$$\" && chmod 700 \"$1.$$\" && mv \"$1.$$\" \"$1\"";
+        self.step(step, put, &[path], bytes, COPY_S)
+    }
+
     /// Says why a connection failed.
     fn broken(&self, ended: &Ended) -> ServerProblem {
         let (name, said) = (self.server.name.clone(), model::plain(&ended.reason()));
@@ -188,7 +202,8 @@ impl Reach for Ssh {
             BootOnce::SystemdBoot => (SYSTEMD_BOOT, &[][..]),
             BootOnce::Command(words) => (COMMAND, &words[..]),
         };
-        let script = format!("{ONCE}{body}");
+        let crash = if self.server.collector.is_some() { RESERVED } else { "" };
+        let script = format!("crash='{crash}'\n{ONCE}{body}");
         let arguments: Vec<&str> = [kernel.tag].into_iter().chain(arguments.iter().map(String::as_str)).collect();
         self.step("boot the kernel", &script, &arguments, &[], STEP_S)
     }
@@ -198,13 +213,7 @@ impl Reach for Ssh {
     }
 
     fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem> {
-        let step = "take the agent";
-        let there = self.run(step, "test -x \"$1\"", &[&self.agent_path], &[], STEP_S)?;
-        if there.code != Some(0) {
-            let put =
-                "umask 077; mkdir -p \"${1%/*}\" && cat > \"$1.$$\" && chmod 700 \"$1.$$\" && mv \"$1.$$\" \"$1\"";
-            self.step(step, put, &[&self.agent_path], &self.agent, COPY_S)?;
-        }
+        self.put("take the agent", &self.agent_path, &self.agent)?;
         let (deadline, cpus) = (on.deadline_s.to_string(), self.server.cpus.as_deref().unwrap_or_default());
         let fixed = [on.id, &self.agent_path, &deadline, cpus];
         let arguments: Vec<&str> = fixed.into_iter().chain(words.iter().copied()).collect();
@@ -214,6 +223,31 @@ impl Reach for Ssh {
     fn leave(&self) -> Result<(), ServerProblem> {
         let script = format!("read -r token rest < {HOME}/held && [ \"$token\" = \"$1\" ] && rm {HOME}/held || :");
         self.step("be released", &script, &[&self.holder[0]], &[], STEP_S)
+    }
+}
+
+impl Capture for Ssh {
+    fn load(&self) -> Result<(), ServerProblem> {
+        let (name, step) = (self.server.name.clone(), "be ready to save its memory");
+        let Some(collector) = &self.server.collector else { return Ok(()) };
+        let bytes = std::fs::read(collector).map_err(|error| ServerProblem::Step {
+            name,
+            step,
+            said: format!("{}: {error}", collector.display()),
+        })?;
+        let path = format!("{HOME}/marvin-dump-{}", &hash(&[&bytes])[..12]);
+        self.put(step, &path, &bytes)?;
+        self.step(step, CAPTURE, &[&path], &[], STEP_S)
+    }
+
+    fn take(&self) -> Result<Vec<u8>, ServerProblem> {
+        let step = "save the memory of the kernel";
+        let ended = self.run(step, DUMP, &[], &[], COPY_S)?;
+        if ended.code == Some(0) {
+            return Ok(ended.output);
+        }
+        let (name, said) = (self.server.name.clone(), model::plain(&ended.reason()));
+        Err(ServerProblem::Step { name, step, said })
     }
 }
 
@@ -265,7 +299,9 @@ mod tests {
 
     #[test]
     fn scripts_are_posix_shell() {
-        for script in [super::FACTS, super::INSTALL, super::MODULES, super::AGENT, super::REBOOT] {
+        for script in
+            [super::FACTS, super::INSTALL, super::MODULES, super::AGENT, super::REBOOT, super::CAPTURE, super::DUMP]
+        {
             check(script);
         }
         for body in [super::KEXEC, super::GRUB, super::SYSTEMD_BOOT, super::COMMAND] {

@@ -11,7 +11,7 @@ use wire::{Clock, Job, Perturbation, Task};
 
 use super::control::Control;
 use super::problem::ServerProblem;
-use super::reach::{Boot as AgentBoot, Facts, Kernel, MARK, OTHER_BOOT, Reach};
+use super::reach::{Boot as AgentBoot, Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach};
 use super::{At, OnServer};
 use crate::backend::{Backend, Boot, Guest, Observe};
 use crate::initrd::Programs;
@@ -55,6 +55,8 @@ struct State {
     user: &'static str,
     free_kib: u64,
     console: Vec<u8>,
+    /// What its capture kernel saves.
+    memory: Option<Vec<u8>>,
     log: Vec<String>,
 }
 
@@ -75,6 +77,7 @@ impl Fake {
             user: "root",
             free_kib: 1 << 30,
             console: Vec::new(),
+            memory: None,
             log: Vec::new(),
         })))
     }
@@ -95,6 +98,7 @@ impl Fake {
             boot: BootOnce::Kexec,
             cpus: None,
             boot_s: 30,
+            collector: None,
             power: None,
             console: None,
         };
@@ -108,10 +112,12 @@ impl Fake {
             snapshots: SnapshotUse::Never,
             limits: Limits::default(),
         };
-        let (reach, control) = (Box::new(self.clone()), Box::new(self.clone()));
+        let (reach, control) = (Arc::new(self.clone()), Box::new(self.clone()));
+        let capture = self.state().memory.is_some().then(|| Arc::new(self.clone()) as Arc<dyn Capture>);
         let (look, is_away, is_held) = (Duration::ZERO, Mutex::default(), Mutex::default());
-        OnServer::at(At { server, reach, control, look, job_s: 60, disturbed_share: 0.1, is_away, is_held }, &settings)
-            .map(Arc::new)
+        let (job_s, disturbed_share, scratch) = (60, 0.1, home.path().to_owned());
+        let at = At { server, reach, control, capture, scratch, look, job_s, disturbed_share, is_away, is_held };
+        OnServer::at(at, &settings).map(Arc::new)
     }
 }
 
@@ -197,6 +203,18 @@ impl Reach for Fake {
     fn leave(&self) -> Result<(), ServerProblem> {
         self.state().log.push("leave".into());
         Ok(())
+    }
+}
+
+impl Capture for Fake {
+    fn load(&self) -> Result<(), ServerProblem> {
+        self.state().log.push("load".into());
+        Ok(())
+    }
+
+    fn take(&self) -> Result<Vec<u8>, ServerProblem> {
+        let (name, step, said) = ("testbox".into(), "save the memory of the kernel", "no space".into());
+        self.state().memory.clone().filter(|memory| !memory.is_empty()).ok_or(ServerProblem::Step { name, step, said })
     }
 }
 
@@ -331,6 +349,25 @@ fn kernel_that_dies_in_a_job_fails_it() {
     let fake = Fake::new(Does::DiesInJob);
     let restarted = FailureReason::AgentDied("the server restarted".into());
     assert_eq!(reason(boot_and_run(&fake).0), restarted, "without a console");
+}
+
+#[test]
+fn memory_of_a_dead_kernel_is_brought_home() {
+    for (memory, expected) in
+        [(b"pages".to_vec(), "pages"), (Vec::new(), "testbox cannot save the memory of the kernel: no space")]
+    {
+        let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::DiesInJob));
+        fake.state().memory = Some(memory);
+        let (server, build) = (fake.open(&home).unwrap(), build(&home));
+        let Boot::Ready(booted) = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap() else { panic!() };
+        let failure = booted.run(&job(), Observe::Nothing).unwrap().stream.unwrap_err();
+        let dead = booted.run_to_death(&job());
+        let found = dead.map(|dead| std::fs::read_to_string(dead.unwrap().file).unwrap());
+        assert_eq!(found.unwrap_or_else(|error| error.to_string()), expected);
+        assert_eq!(failure.reason == FailureReason::Panicked, expected == "pages", "without a console");
+        assert!(booted.run_to_death(&job()).unwrap().is_none());
+        assert!(fake.log().starts_with("describe, install, boot, load, restore, prepare"), "{}", fake.log());
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled, Tools};
 use machine::{SnapshotUse, Wanted};
 use model::{Build, Choice, KernelName, KernelNameError, Machine, SUITES, SelectionError, Suite, Workload};
 
+use super::collector;
 use super::tools::known_tools;
 use super::tree::{around, settings};
 use crate::cli::{Arguments, Measure, OWN, On};
@@ -155,6 +156,10 @@ pub(crate) fn named_machines(arguments: &Arguments, on: &On) -> anyhow::Result<V
 
 /// Opens the lab on a machine, with tools.
 pub(crate) fn open_on(wanted: Wanted, arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
+    let wanted = match wanted {
+        Wanted::Server(server) if measure.keep_dump => Wanted::Server(collector::saving(server)?),
+        other => other,
+    };
     let store = Some(store(arguments)?);
     let snapshots = if measure.no_snapshots { SnapshotUse::Never } else { SnapshotUse::Cached };
     let sources = settings(arguments, &measure.sources)?;

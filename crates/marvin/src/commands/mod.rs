@@ -5,6 +5,7 @@ mod alerts;
 mod bisect;
 mod bisect_plan;
 mod build;
+mod collector;
 mod compare;
 mod config;
 mod doctor;

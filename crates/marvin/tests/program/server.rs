@@ -85,6 +85,15 @@ impl Lab {
         }
     }
 
+    /// Waits until a command succeeds on the server.
+    fn wait_for(&self, command: &str) {
+        let begun = Instant::now();
+        while self.server.run(command).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "{command}: {}", self.server.console());
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+
     /// Has the kernel panic.
     fn panic(&self) {
         let panic = "echo 1 > /proc/sys/kernel/sysrq; (sleep 1; echo c > /proc/sysrq-trigger) >/dev/null 2>&1 &";
@@ -188,6 +197,36 @@ fn kernel_that_dies_in_a_job_fails_it() {
     let (code, printed) = lab.end(child);
     assert_eq!(code, Some(4), "{printed}");
     assert!(printed.contains("panicked") || printed.contains("oopsed"), "{printed}");
+    lab.assert_own_kernel();
+}
+
+#[test]
+fn memory_of_a_dead_kernel_comes_home() {
+    if !is_full() {
+        return;
+    }
+    let Some(collector) = std::env::var_os("MARVIN_DUMP").map(std::path::PathBuf::from) else {
+        println!("skipped: MARVIN_DUMP names no static marvin-dump (make dump)");
+        return;
+    };
+    let lab = Lab::new("server-dump-home", None);
+    let words = ["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", LONG, "--keep-dump"];
+    let file = |name: &str| fs::File::create(lab.home.join(name)).unwrap();
+    let path = format!("{}:{}", collector.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let mut command = marvin(&lab.home);
+    let child = command.args(words).env("PATH", path).stdout(file("out")).stderr(file("err")).spawn().unwrap();
+    lab.wait_for_test_kernel();
+    let loaded = "[ $(cat /sys/kernel/kexec_crash_loaded) = 1 ]";
+    lab.wait_for(loaded);
+    lab.wait_for("pidof -q marvin-agent || ls /proc/*/exe -l 2>/dev/null | grep -q marvin/agent");
+    lab.panic();
+    let (code, printed) = lab.end(child);
+    assert_eq!(code, Some(4), "{printed}\n{}", lab.server.console());
+    println!("{printed}");
+    let shown = lab.marvin(&["runs"]);
+    let run = shown.split_whitespace().find(|word| word.starts_with("run_")).unwrap();
+    let shown = lab.marvin(&["show", run]);
+    assert!(shown.contains(".vmcore"), "{shown}");
     lab.assert_own_kernel();
 }
 
