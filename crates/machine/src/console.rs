@@ -12,6 +12,8 @@ const TAIL_LINES: usize = 40;
 const HEADLINES: [&str; 3] = ["Kernel panic - not syncing", "BUG: ", "Oops: "];
 /// Limit on characters of a line in a tail.
 const LINE_CHARACTERS: usize = 160;
+/// How a kernel begins (`linux_banner` in init/version.c of the kernel).
+const STARTS: &[u8] = b"Linux version ";
 /// What a kernel prints that meets a breakpoint that is not its own.
 const BREAKPOINT: &[u8] = b"int3: 0000";
 /// How much of a console's end is searched (bytes): the cause of death is near the end.
@@ -41,6 +43,14 @@ pub fn reason_in(console: &[u8]) -> Option<FailureReason> {
     has("Kernel panic - not syncing").then_some(FailureReason::Panicked)
 }
 
+/// Returns a console without the kernel that started after one had died.
+pub(crate) fn until_next_kernel(console: &[u8]) -> &[u8] {
+    let find = |words: &[u8], from: usize| console[from..].windows(words.len()).position(|at| at == words);
+    let death = HEADLINES.iter().filter_map(|words| find(words.as_bytes(), 0)).min();
+    let next = death.and_then(|death| Some(death + find(STARTS, death)?));
+    &console[..next.unwrap_or(console.len())]
+}
+
 /// Fails the lab, not the kernel, if an emulator has executed a breakpoint that the kernel had set for an instant while it
 /// patched itself: QEMU's TCG with several threads does so once in some twenty boots on a loaded host (QEMU 7.2; the kernel
 /// has no other way to an int3, see `smp_text_poke_int3_handler` in arch/x86/kernel/alternative.c).
@@ -68,7 +78,7 @@ pub fn readable_tail(console: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{readable_tail, reason_in};
+    use super::{readable_tail, reason_in, until_next_kernel};
     use model::FailureReason;
 
     #[test]
@@ -99,6 +109,16 @@ mod tests {
         let tail = readable_tail(console.as_bytes());
         assert_eq!(tail.lines().count(), 40);
         assert!(tail.starts_with("[ 1] Kernel panic"), "{tail}");
+    }
+
+    #[test]
+    fn next_kernel_is_no_part_of_a_death() {
+        let death = "Linux version 6.12\nBUG: bad\nKernel panic - not syncing: x\n";
+        let console = format!("{death}Linux version 6.1\nwelcome\n");
+        assert_eq!(until_next_kernel(console.as_bytes()), death.as_bytes());
+        assert_eq!(until_next_kernel(death.as_bytes()), death.as_bytes());
+        let alive = b"Linux version 6.12\nLinux version 6.1\n";
+        assert_eq!(until_next_kernel(alive), alive);
     }
 
     #[test]

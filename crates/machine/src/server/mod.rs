@@ -31,7 +31,7 @@ use self::reach::{Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach, TIMED_OUT};
 use self::record::Record;
 use crate::agent_process::read_end;
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
-use crate::console::{check_emulator, readable_tail, reason_in};
+use crate::console::{check_emulator, readable_tail, reason_in, until_next_kernel};
 use crate::qemu::Scratch;
 use crate::settings::{Limits, Settings};
 use crate::{MachineError, hash, identify, load, prepared};
@@ -464,7 +464,7 @@ impl OnBuild {
 /// Says how a kernel died: as its console says or, without one, as the server's behaviour suggests.
 fn died(stage: Stage, suggested: FailureReason, console: &[u8]) -> SubjectFailure {
     let reason = reason_in(console).unwrap_or(suggested);
-    SubjectFailure { stage, reason, console_tail: readable_tail(console) }
+    SubjectFailure { stage, reason, console_tail: readable_tail(until_next_kernel(console)) }
 }
 
 /// Returns why Marvin cannot boot kernels there, found before anything is changed.
