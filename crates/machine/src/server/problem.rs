@@ -151,3 +151,15 @@ impl ServerProblem {
         matches!(self, Self::Cut { .. })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::ServerProblem;
+
+    #[test]
+    fn late_step_is_named() {
+        let late = ServerProblem::Overdue { name: "testbox".into(), step: "install the kernel", seconds: 900 };
+        assert_eq!(late.to_string(), "testbox did not install the kernel within 900 s");
+        assert!(late.is_silence(), "it may have died");
+    }
+}
