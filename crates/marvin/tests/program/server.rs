@@ -343,7 +343,10 @@ fn server_that_lost_memory_is_refused() {
     lab.settings("");
     let (code, printed) = lab.end(lab.start());
     assert_eq!(code, Some(5), "{printed}");
-    assert!(printed.contains("machine testbox changed: host.memory"), "{printed}");
+    assert!(
+        printed.contains("machine testbox changed: ") && printed.contains("host.memory 1023 MiB -> 767"),
+        "{printed}"
+    );
 }
 
 #[test]
