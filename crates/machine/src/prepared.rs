@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -74,13 +75,16 @@ impl Preparation {
         Ok(preparation)
     }
 
-    /// Waits until no other Marvin measures on this host; says whether one did.
-    fn wait_for_others(&self) -> Result<(File, bool), MachineError> {
+    /// Waits until no other Marvin measures on this host; says whether one did. A host that shows no knobs has no lock.
+    fn wait_for_others(&self) -> Result<(Option<File>, bool), MachineError> {
         let failed = |error| MachineError::io("lock", &self.lock)(error);
-        let file = File::open(&self.lock).map_err(failed)?;
+        let file = match File::open(&self.lock) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((None, false)),
+            file => file.map_err(failed)?,
+        };
         match file.try_lock() {
-            Ok(()) => Ok((file, false)),
-            Err(TryLockError::WouldBlock) => file.lock().map(|()| (file, true)).map_err(failed),
+            Ok(()) => Ok((Some(file), false)),
+            Err(TryLockError::WouldBlock) => file.lock().map(|()| (Some(file), true)).map_err(failed),
             Err(TryLockError::Error(error)) => Err(failed(error)),
         }
     }
@@ -92,7 +96,7 @@ impl Preparation {
         if held.boots == 0 {
             let (lock, waited) = self.wait_for_others()?;
             held.report = format!("{}{}", self.turn("prepare")?, self.agent(&["describe".as_ref()])?);
-            (held.lock, has_waited) = (Some(lock), waited);
+            (held.lock, has_waited) = (lock, waited);
         }
         held.boots += 1;
         let waited = has_waited.then(|| "waited for another Marvin that measured on this host".to_owned());
@@ -245,8 +249,9 @@ mod tests {
     fn last_of_several_boots_sets_back() {
         let folder = tempfile::tempdir().unwrap();
         let log = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
-        let host =
-            Arc::new(Preparation::open(agent(folder.path()), &folder.path().join("host"), folder.path()).unwrap());
+        let without_knobs = folder.path().join("none");
+        let host = Preparation::open(agent(folder.path()), &folder.path().join("host"), &without_knobs);
+        let host = Arc::new(host.unwrap());
         assert_eq!(log(), "");
         let first = Arc::clone(&host).prepare().unwrap();
         let second = Arc::clone(&host).prepare().unwrap();
