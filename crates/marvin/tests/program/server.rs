@@ -156,7 +156,11 @@ fn server_samples_functions_of_two_kernels() {
     let words = ["profile", "deb:6.1", "deb:6.12", "--boots", "1", "--workload", "fault-anon", "--on", "testbox"];
     let printed = lab.marvin(&words);
     println!("{printed}");
-    assert!(printed.starts_with("exit 0") && printed.contains("page_fault"), "{printed}");
+    // By function, and by entry point.
+    assert!(
+        printed.starts_with("exit 0") && printed.contains("clear_page") && printed.contains("\npage fault "),
+        "{printed}"
+    );
     lab.assert_own_kernel();
 }
 
