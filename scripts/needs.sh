@@ -42,6 +42,9 @@ demo | bench | test | test-full)
 esac
 if [ "${1:-}" = test-full ]; then
     want makedumpfile makedumpfile
+    # Scratch disks of guests.
+    [ -e /sbin/mkfs.xfs ] || [ -e /usr/sbin/mkfs.xfs ] || packages="$packages xfsprogs"
+    [ -e /bin/mkfs.btrfs ] || [ -e /usr/sbin/mkfs.btrfs ] || [ -e /sbin/mkfs.btrfs ] || packages="$packages btrfs-progs"
 fi
 if [ "${1:-}" = bench ] || [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     # Small kernels are built from Debian's source.

@@ -120,6 +120,7 @@ fn workloads() -> Vec<Arc<Workload>> {
         exercises: &[],
         guest_config: model::GuestConfig::PLAIN,
         steadiness: model::Steadiness::Steady,
+        tasks: None,
         row_of: None,
         metric: Metric::COST,
         source: "".into(),

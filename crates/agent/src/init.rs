@@ -92,7 +92,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
             delay_us: job.perturbation.delay_us,
             spins: job.perturbation.spins,
         }),
-        Task::Workload { name, operations, warm_up, iterations, probes, monitors, sampling } => {
+        Task::Workload { name, operations, warm_up, iterations, tasks, probes, monitors, sampling } => {
             if let Some(why) = equipment::failure() {
                 return Ok(vec![Frame::Unsupported(why)]);
             }
@@ -106,6 +106,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
                 operations: *operations,
                 warm_up: *warm_up,
                 iterations: *iterations,
+                tasks: *tasks,
                 wait: wait_of(job.clock),
                 delay_us: job.perturbation.delay_us,
                 spins: job.perturbation.spins,

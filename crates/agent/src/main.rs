@@ -99,6 +99,7 @@ fn try_out(name: &str, operations: &str) -> (String, ExitCode) {
         operations: operations.max(1),
         warm_up: 1,
         iterations: 5,
+        tasks: name.rsplit_once('-').and_then(|(_, tasks)| tasks.parse().ok()).unwrap_or(1),
         wait: |_, _| Ok(()),
         delay_us: 0,
         spins: 0,

@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) warm_up: u32,
     /// Measured iterations.
     pub(crate) iterations: u32,
+    /// How many tasks do the operations at the same time.
+    pub(crate) tasks: u32,
     /// What is waited for before the workload is made, and before each iteration where it rests.
     pub(crate) wait: fn(u64, u64) -> io::Result<()>,
     /// How long, in microseconds.
@@ -59,7 +61,7 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Measured, Failure> {
     (plan.wait)(plan.delay_us, plan.spins)?;
     // Before the workload starts processes: those inherit the events.
     let mut sampler = plan.sampling.map(Sampler::open).transpose()?;
-    let mut workload = workloads::create(name)?;
+    let mut workload = workloads::create(name, plan.tasks)?;
     // All memory for results is there before the first iteration, so that recording one touches no allocator.
     let mut measured =
         Measured { ticks: Vec::with_capacity(plan.iterations as usize), rows: Vec::new(), samples: None };

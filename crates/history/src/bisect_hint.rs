@@ -1,7 +1,5 @@
 //! The bisection that finds the commit of an alert, or the steps before it.
 
-use std::sync::Arc;
-
 use model::plain;
 use model::{Build, KernelName, Origin, SourceOrigin};
 
@@ -170,8 +168,7 @@ fn options_anywhere(worst: &Member) -> Option<String> {
 /// Returns the options that select the measurement; `None` for undeclared workloads.
 fn options(worst: &Member) -> Option<String> {
     let name: &str = &worst.key.workload;
-    let declares = |suite: &&Arc<model::Suite>| suite.workloads.iter().any(|known| known.name == name);
-    let suite = model::SUITES.iter().find(declares)?;
+    let suite = model::suite_of(name)?;
     let suite = if suite.name == model::MICRO.name { String::new() } else { format!(" --suite {}", suite.name) };
     let seeds = match worst.basis {
         Basis::EverySeed { seeds } => format!(" --seeds {}", seeds.clamp(1, SEEDS_MAX)),

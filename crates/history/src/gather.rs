@@ -326,9 +326,9 @@ impl History {
 /// Returns a result's declaration at the time of the measurement, completed by current declarations.
 fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str) -> Declared {
     let Capabilities { foreign, clock, .. } = machine;
-    let known = || match METRICS.get(result.workload.as_str()) {
+    let known = || match metric_now(&result.workload) {
         _ if foreign => imported_metric(suite, &result.workload),
-        Some(metric) => Declared::of(metric, clock),
+        Some(metric) => Declared::of(&metric, clock),
         // Only manifests declare the metrics of tools.
         None if suite == TOOLS => Declared { unit: "".into(), direction: None, margin_percent: 0.0 },
         // Results without a declaration were stored when all workloads had the same metric.
@@ -341,8 +341,13 @@ fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str)
     }
 }
 
+/// Returns the metric that a workload has now; `None` for undeclared ones.
+fn metric_now(workload: &str) -> Option<Metric> {
+    METRICS.get(workload).cloned().or_else(|| Some(model::SCALE.find(workload)?.metric.clone()))
+}
+
 /// Returns the metric of a declaration, with the current name and margin if the workload is still declared like that.
 fn metric_of(workload: &str, declared: &Declared) -> Metric {
-    let now = METRICS.get(workload).filter(|metric| Declared::of(metric, Clock::Instructions).agrees(declared));
-    now.cloned().or_else(|| declared.metric()).unwrap_or(Metric::COST)
+    let now = metric_now(workload).filter(|metric| Declared::of(metric, Clock::Instructions).agrees(declared));
+    now.or_else(|| declared.metric()).unwrap_or(Metric::COST)
 }

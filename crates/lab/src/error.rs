@@ -75,6 +75,18 @@ pub enum LabError {
         /// Whether the machine boots builds.
         boots: bool,
     },
+    /// The machine has fewer processors than a workload has tasks.
+    #[error("{machine} cannot run {workload}: it needs {tasks} processors, and {machine} has {processors}")]
+    TooFewProcessors {
+        /// The machine's kind.
+        machine: model::MachineKind,
+        /// The workload.
+        workload: String,
+        /// Its tasks.
+        tasks: u32,
+        /// The machine's processors.
+        processors: u32,
+    },
     /// The plan is empty.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
@@ -94,7 +106,7 @@ impl LabError {
             | Self::BadMonitors { .. }
             | Self::Bisection { .. }
             | Self::BadBisection { .. } => false,
-            Self::Empty(_) | Self::OtherKernel { .. } => true,
+            Self::Empty(_) | Self::OtherKernel { .. } | Self::TooFewProcessors { .. } => true,
         };
         if user { Guilt::User } else { Guilt::Infra }
     }

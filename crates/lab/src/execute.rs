@@ -107,6 +107,13 @@ pub(crate) fn check_kernel(name: &KernelName, machine: &dyn Backend) -> Result<(
 
 fn check(plan: &Plan<'_>, machine: &dyn Backend) -> Result<(), LabError> {
     plan.sides.iter().try_for_each(|side| check_kernel(&side.name, machine))?;
+    let processors = machine.capabilities().processors;
+    if let Some((workload, tasks)) =
+        plan.workloads.iter().find_map(|w| Some((w, w.tasks.filter(|tasks| *tasks > processors)?)))
+    {
+        let (machine, workload) = (machine.identity().kind, workload.name.to_string());
+        return Err(LabError::TooFewProcessors { machine, workload, tasks, processors });
+    }
     let parts = [
         (plan.sides.is_empty(), "kernel"),
         (plan.replicates.is_empty(), "seed"),

@@ -294,6 +294,7 @@ fn task(workload: &Workload) -> Task {
         operations: workload.operations,
         warm_up: workload.warm_up,
         iterations: workload.iterations,
+        tasks: workload.tasks.unwrap_or(1),
         probes: Vec::new(),
         monitors: None,
         sampling: None,

@@ -80,13 +80,22 @@ impl MachinePool {
         let machine = self.machine(guest_config)?;
         let mut known = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (build.id.clone(), guest_config.clone());
-        let carry = || Arc::new(self.carry(build, guest_config, machine.drivers()));
+        let carry = || Arc::new(self.carry(build, guest_config, &*machine));
         let carried = known.entry(key).or_insert_with(carry);
         Ok(Placement { guest_config: guest_config.clone(), machine, carried: Arc::clone(carried) })
     }
 
-    fn carry(&self, build: &Build, guest_config: &GuestConfig, drivers: &[Driver]) -> Result<Vec<InitrdFile>, String> {
+    fn carry(
+        &self,
+        build: &Build,
+        guest_config: &GuestConfig,
+        machine: &dyn Backend,
+    ) -> Result<Vec<InitrdFile>, String> {
         self.image(guest_config)?;
+        if let Some(file_system) = guest_config.disk.filter(|_| !machine.capabilities().disks) {
+            return Err(format!("it needs a scratch disk with {file_system}: measure it on vm"));
+        }
+        let drivers = machine.drivers();
         if !drivers.is_empty() {
             return collect_drivers(build, drivers);
         }

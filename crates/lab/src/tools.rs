@@ -184,6 +184,7 @@ fn declared(tool: Tool) -> Declared {
                     ..GuestConfig::with_memory(workload.memory_mib)
                 },
                 steadiness: workload.steadiness,
+                tasks: None,
                 row_of: (at > 0).then(|| Cow::Owned(workload.name.clone())),
                 source: Cow::Owned(tool.about.clone()),
             };

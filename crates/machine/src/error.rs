@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use model::Guilt;
+use model::{FileSystem, Guilt};
 
 use crate::qemu::QemuProblem;
 use crate::server::ServerProblem;
@@ -55,6 +55,26 @@ pub enum MachineError {
         folder: PathBuf,
         /// The space needed (MiB).
         needed_mib: u64,
+    },
+    /// The host has no program that makes a file system.
+    #[error(
+        "cannot make a scratch disk with {file_system}: there is no program {program}\nhint: apt-get install {package}"
+    )]
+    NoMkfs {
+        /// The file system.
+        file_system: FileSystem,
+        /// The program.
+        program: &'static str,
+        /// Its Debian package.
+        package: &'static str,
+    },
+    /// A file system could not be made.
+    #[error("cannot make a scratch disk with {file_system}: {why}")]
+    NoFileSystem {
+        /// The file system.
+        file_system: FileSystem,
+        /// Why.
+        why: String,
     },
     /// A file could not be read or written.
     #[error("cannot {action} {}: {source}", .path.display())]

@@ -9,11 +9,21 @@ pub(crate) fn allowed_processors() -> Vec<usize> {
     processors(list)
 }
 
+/// Returns how many host processors Marvin may use.
+pub(crate) fn processor_count() -> u32 {
+    u32::try_from(allowed_processors().len().max(1)).unwrap_or(u32::MAX)
+}
+
 /// Returns the name of the host's processors.
 pub(crate) fn processor_name() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     name.map_or_else(|| "an unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+/// Returns how many processors a list has; without a list, one.
+pub(crate) fn count(list: Option<&str>) -> u32 {
+    list.map_or(1, |list| u32::try_from(processors(list).len().max(1)).unwrap_or(u32::MAX))
 }
 
 /// Parses a list such as `0-1,4`.
@@ -29,11 +39,12 @@ pub(crate) fn processors(list: &str) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::processors;
+    use super::{count, processors};
 
     #[test]
     fn lists_are_read() {
         assert_eq!(processors("\t0-2,5"), [0, 1, 2, 5]);
         assert_eq!(processors("x"), Vec::<usize>::new());
+        assert_eq!([Some("2-7"), Some("x"), None].map(count), [6, 1, 1]);
     }
 }

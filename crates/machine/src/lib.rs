@@ -54,6 +54,19 @@ pub enum Wanted {
     Server(ServerSettings),
 }
 
+impl Wanted {
+    /// Returns how many processors a job may use there, as the capabilities of the opened machine say.
+    #[must_use]
+    pub fn processors(&self) -> u32 {
+        match self {
+            Self::Exact => MachineKind::Exact.capabilities().processors,
+            Self::Vm(shape) => shape.cpus,
+            Self::Local => host::processor_count(),
+            Self::Server(server) => host::count(server.cpus.as_deref()),
+        }
+    }
+}
+
 /// Opens a machine.
 ///
 /// # Errors

@@ -1,7 +1,8 @@
 //! This host, with the kernel that it runs. Boots nothing: a replicate is the boot that the host is in, so all that is
 //! measured until the next reboot belongs to one replicate.
 //!
-//! The agent runs as an ordinary process of the caller, on one processor. What it may not do without privileges, the
+//! The agent runs as an ordinary process of the caller, on the last processor, or on as many of the last as its job has
+//! tasks. What it may not do without privileges, the
 //! workloads say. From the first boot until the last is released, the host is set for measuring (`prepared`).
 
 use std::fs;
@@ -15,7 +16,7 @@ use wire::{Frame, Job, Stream, Task};
 
 use crate::agent_process::read_end;
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
-use crate::host::{allowed_processors, processor_name};
+use crate::host::{allowed_processors, processor_count, processor_name};
 use crate::prepared::{LOCK, Preparation, Prepared};
 use crate::settings::{Limits, Settings};
 use crate::{MachineError, hash, identify, load};
@@ -66,13 +67,23 @@ impl Local {
     }
 }
 
+impl Local {
+    /// Returns the processors of a job, as taskset(1) writes them: the last, or one for each task. The agent refuses a job
+    /// for which there are too few.
+    fn processors_of(&self, job: &Job) -> String {
+        let Task::Workload { tasks: tasks @ 2.., .. } = job.task else { return self.processor.to_string() };
+        let last = allowed_processors().into_iter().rev().take(tasks as usize);
+        last.map(|processor| processor.to_string()).collect::<Vec<_>>().join(",")
+    }
+}
+
 impl Backend for Local {
     fn identity(&self) -> &Machine {
         &self.machine
     }
 
     fn capabilities(&self) -> Capabilities {
-        MachineKind::Local.capabilities()
+        Capabilities { processors: processor_count(), ..MachineKind::Local.capabilities() }
     }
 
     fn with_guest_config(
@@ -109,8 +120,8 @@ impl Booted for Here {
             let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
             return Ok(JobEnd::of(Ok(Stream { frames: vec![Frame::Unsupported(why)] }), Vec::new()));
         }
-        let processor = self.local.processor.to_string();
-        let words = ["--cpu-list", &processor].map(str::to_owned).map(Into::into);
+        let processors = self.local.processors_of(job);
+        let words = ["--cpu-list", &processors].map(str::to_owned).map(Into::into);
         let program = Program::new("taskset").args::<std::ffi::OsString>(words).args([self.local.agent.as_os_str()]);
         let program = program.args(["job"]).without_variables().deadline_s(self.local.job_s);
         let mut disturbance = None;

@@ -5,6 +5,7 @@
 //! the second serial line. A guest that dies boots again for the next job.
 
 mod accelerator;
+mod disk;
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,6 +17,7 @@ use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage, SubjectFailu
 use wire::{JOB_END, Job};
 
 use self::accelerator::Accelerator;
+use self::disk::ScratchDisk;
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::console::check_emulator;
 use crate::host::{allowed_processors, processor_name};
@@ -52,6 +54,7 @@ pub(crate) struct Vm {
     shape: VmShape,
     machine: Machine,
     initrds: Initrds,
+    disk: Option<ScratchDisk>,
     scratch: PathBuf,
     settings: Settings,
 }
@@ -89,8 +92,8 @@ impl Vm {
         let scratch = settings.scratch()?;
         let accelerator = Accelerator::find(&qemu, &scratch)?;
         let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
-        let machine = identity(&qemu, accelerator, shape, &initrds)?;
-        Ok(Self { qemu, accelerator, shape, machine, initrds, scratch, settings })
+        let machine = identity(&qemu, (accelerator, shape), &initrds, None)?;
+        Ok(Self { qemu, accelerator, shape, machine, initrds, disk: None, scratch, settings })
     }
 
     /// Boots a guest until it waits for jobs.
@@ -98,7 +101,11 @@ impl Vm {
         let scratch = Scratch::new(&self.scratch)?;
         scratch.link("kernel", kernel)?;
         scratch.link("initrd", initrd)?;
-        let arguments = arguments(self.accelerator, self.shape, memory_mib(self.shape, &self.initrds));
+        let mut arguments = arguments(self.accelerator, self.shape, memory_mib(self.shape, &self.initrds));
+        if let Some(disk) = &self.disk {
+            disk.make(&scratch)?;
+            arguments.extend(ScratchDisk::arguments().split(' ').map(str::to_owned));
+        }
         let mut process = Process::start_on(Seat::anywhere(), &self.qemu, &arguments, &scratch)?;
         let used = pin(&process.processor_threads());
         let jobs = scratch.at_socket(JOBS, UnixStream::connect)?;
@@ -137,7 +144,7 @@ impl Backend for Vm {
     }
 
     fn capabilities(&self) -> Capabilities {
-        MachineKind::Vm.capabilities()
+        Capabilities { processors: self.shape.cpus, ..MachineKind::Vm.capabilities() }
     }
 
     fn with_guest_config(
@@ -146,12 +153,14 @@ impl Backend for Vm {
         files: Option<&Path>,
     ) -> Result<Arc<dyn Backend>, MachineError> {
         let initrds = self.initrds.with_guest_config(guest_config, files)?;
+        let disk = guest_config.disk.map(ScratchDisk::find).transpose()?;
         Ok(Arc::new(Self {
             qemu: self.qemu.clone(),
             accelerator: self.accelerator,
             shape: self.shape,
-            machine: identity(&self.qemu, self.accelerator, self.shape, &initrds)?,
+            machine: identity(&self.qemu, (self.accelerator, self.shape), &initrds, disk.as_ref())?,
             initrds,
+            disk,
             scratch: self.scratch.clone(),
             settings: self.settings.clone(),
         }))
@@ -288,7 +297,12 @@ fn arguments(accelerator: Accelerator, shape: VmShape, memory_mib: u32) -> Vec<S
     words.chain(["-append".to_owned(), COMMAND_LINE.to_owned()]).collect()
 }
 
-fn identity(qemu: &Qemu, accelerator: Accelerator, shape: VmShape, initrds: &Initrds) -> Result<Machine, MachineError> {
+fn identity(
+    qemu: &Qemu,
+    (accelerator, shape): (Accelerator, VmShape),
+    initrds: &Initrds,
+    disk: Option<&ScratchDisk>,
+) -> Result<Machine, MachineError> {
     let memory_mib = memory_mib(shape, initrds);
     let processor = processor_name();
     let mut fingerprint = initrds.fingerprint();
@@ -299,6 +313,7 @@ fn identity(qemu: &Qemu, accelerator: Accelerator, shape: VmShape, initrds: &Ini
         ("memory_mib".to_owned(), memory_mib.to_string()),
     ]);
     fingerprint.extend(qemu.fingerprint());
+    fingerprint.extend(disk.map(ScratchDisk::fingerprint));
     let cpus = shape.cpus;
     let summary =
         format!("QEMU {}, q35, {accelerator}, {cpus} processors, {memory_mib} MiB, on {processor}", qemu.version);

@@ -26,6 +26,10 @@ pub struct Capabilities {
     pub foreign: bool,
     /// How many builds can be booted at the same time.
     pub boots_at_once: usize,
+    /// How many processors a job may use. A kind says the fewest; a machine that was opened knows its own.
+    pub processors: u32,
+    /// Whether guests can have a scratch disk.
+    pub disks: bool,
     /// Whether it counts the instructions of each function.
     pub counts: bool,
     /// Whether it follows calls.
@@ -45,6 +49,8 @@ const NOISY: Capabilities = Capabilities {
     boots: false,
     foreign: false,
     boots_at_once: 0,
+    processors: 1,
+    disks: false,
     counts: false,
     calls: false,
     cost_model: false,
@@ -65,13 +71,16 @@ impl MachineKind {
                 boots: true,
                 foreign: false,
                 boots_at_once: usize::MAX,
+                processors: 1,
+                disks: false,
                 counts: true,
                 calls: true,
                 cost_model: true,
                 sampling: false,
                 dead_memory: true,
             },
-            Self::Vm | Self::Server => Capabilities { boots: true, boots_at_once: 1, sampling: true, ..NOISY },
+            Self::Vm => Capabilities { boots: true, boots_at_once: 1, disks: true, sampling: true, ..NOISY },
+            Self::Server => Capabilities { boots: true, boots_at_once: 1, sampling: true, ..NOISY },
             Self::Local => Capabilities { boots_at_once: 1, sampling: true, ..NOISY },
             Self::Imported => Capabilities { foreign: true, ..NOISY },
         }

@@ -15,6 +15,37 @@ pub struct GuestConfig {
     pub modules: &'static [GuestModule],
     /// Files in addition to the guest's own programs.
     pub files: ExtraFiles,
+    /// A scratch disk with this file system, empty in each boot; `None` for none.
+    pub disk: Option<FileSystem>,
+}
+
+/// A file system of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileSystem {
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// Btrfs.
+    Btrfs,
+}
+
+impl FileSystem {
+    /// Returns the kernel's name of it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+        }
+    }
+}
+
+impl fmt::Display for FileSystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// A module of the build.
@@ -54,7 +85,7 @@ impl GuestConfig {
     /// Returns a guest config with this memory and nothing else.
     #[must_use]
     pub const fn with_memory(memory_mib: u32) -> Self {
-        Self { memory_mib, modules: &[], files: ExtraFiles::None }
+        Self { memory_mib, modules: &[], files: ExtraFiles::None, disk: None }
     }
 }
 
@@ -80,16 +111,16 @@ impl fmt::Display for GuestConfig {
             let maybe = if *need == Need::May { "?" } else { "" };
             write!(f, ", {name}{maybe}{}{parameters}", if parameters.is_empty() { "" } else { " " })?;
         }
-        match &self.files {
-            ExtraFiles::None => Ok(()),
-            ExtraFiles::Image(name) => write!(f, ", files of {name}"),
+        if let ExtraFiles::Image(name) = &self.files {
+            write!(f, ", files of {name}")?;
         }
+        self.disk.map_or(Ok(()), |file_system| write!(f, ", {file_system} disk"))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ExtraFiles, GuestConfig, GuestModule};
+    use super::{ExtraFiles, FileSystem, GuestConfig, GuestModule};
 
     #[test]
     fn equipment_differs_by_its_text() {
@@ -101,5 +132,7 @@ mod tests {
             ..GuestConfig::with_memory(128)
         };
         assert_eq!(all.to_string(), "128 MiB, lzo?, null_blk gb=4 irqmode=2, files of sysbench 0a");
+        let disk = GuestConfig { disk: Some(FileSystem::Xfs), ..GuestConfig::PLAIN };
+        assert_eq!(disk.to_string(), "256 MiB, xfs disk");
     }
 }

@@ -47,7 +47,7 @@ pub use cost::{CostEvent, CostEvents, CostModel, CostModelError, Modelled, Model
 pub use declared::{Declared, unit_named};
 pub use experiment::experiment_of;
 pub use fingerprint::{Belongs, Drift, described, drift, drift_text};
-pub use guest_config::{ExtraFiles, GuestConfig, GuestModule, Need};
+pub use guest_config::{ExtraFiles, FileSystem, GuestConfig, GuestModule, Need};
 pub use guilt::Guilt;
 pub use ids::{BuildId, IdError, MachineId, RunId};
 pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, imported_workload};
@@ -71,7 +71,10 @@ pub use run::{
     Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult, disturbed_pair, disturbed_workload,
 };
 pub use samples::{SampledProfile, SampledStack, Sampling, SamplingEvent, SamplingScope};
-pub use selection::{Choice, SelectionError, TOOL, ToolRows, choose, group_of, select, suite, workloads};
+pub use selection::{
+    Choice, SelectionError, TOOL, ToolRows, choose, find_workload, group_of, in_tasks, select, suite, suite_of,
+    task_counts, workloads,
+};
 pub use server::{BootOnce, ServerSettings};
 pub use settings::{
     Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret, StandingPlan, TreeOrigin,
@@ -79,8 +82,10 @@ pub use settings::{
 };
 pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
-pub use suites::{IO, MM, NET, RECLAIM, RMAP, SCHED, SEEDS, SMOKE, SUITES, floor_percent, spread_percent};
+pub use suites::{
+    DISKS, IO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUITES, floor_percent, spread_percent,
+};
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
 pub use triage::{Decision, Triage, TriageError};
 pub use verdict::{Uncertainty, Verdict};
-pub use workload::{Steadiness, Suite, Workload};
+pub use workload::{Steadiness, Suite, TASKS_MAX, Workload};

@@ -102,6 +102,18 @@ pub fn workloads() -> Vec<&'static Arc<Workload>> {
     SUITES.iter().flat_map(|suite| &suite.workloads).filter(|workload| seen.insert(&*workload.name)).collect()
 }
 
+/// Finds a workload of any suite by its name, with any number of tasks.
+#[must_use]
+pub fn find_workload(name: &str) -> Option<Arc<Workload>> {
+    SUITES.iter().find_map(|suite| suite.find(name))
+}
+
+/// Returns the suite that declares a workload: the first, as later ones select from others.
+#[must_use]
+pub fn suite_of(name: &str) -> Option<&'static Arc<Suite>> {
+    SUITES.iter().find(|suite| suite.find(name).is_some())
+}
+
 /// Returns the group of a workload: its name up to the first hyphen.
 #[must_use]
 pub fn group_of(workload: &Workload) -> &str {
@@ -126,17 +138,54 @@ const SYSCALL: (&str, [&str; 2]) = ("syscall", ["getppid", "signal"]);
 pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, SelectionError> {
     let is_syscall = |workload: &Workload| SYSCALL.1.contains(&&*workload.name);
     let meant = |workload: &Workload, word: &str| {
-        workload.name == word || group_of(workload) == word || (word == SYSCALL.0 && is_syscall(workload))
+        [&*workload.name, workload.series(), group_of(workload)].contains(&word)
+            || (word == SYSCALL.0 && is_syscall(workload))
     };
-    if let Some(word) = words.iter().find(|word| !suite.workloads.iter().any(|w| meant(w, word))) {
+    let is_known = |word: &str| suite.workloads.iter().any(|w| meant(w, word)) || suite.find(word).is_some();
+    if let Some(word) = words.iter().find(|word| !is_known(word)) {
         return Err(if word.is_empty() {
             SelectionError::Nothing
         } else {
             SelectionError::UnknownWorkload(word.clone())
         });
     }
-    let chosen = |workload: &&Arc<Workload>| words.is_empty() || words.iter().any(|word| meant(workload, word));
-    Ok(suite.workloads.iter().filter(chosen).cloned().collect())
+    let mut chosen = Vec::new();
+    for workload in &suite.workloads {
+        if words.is_empty() || words.iter().any(|word| meant(workload, word)) {
+            chosen.push(Arc::clone(workload));
+        }
+        let named = words.iter().filter(|word| **word != workload.name).filter_map(|word| suite.find(word));
+        for found in named.filter(|found| found.tasks.is_some() && found.series() == workload.series()) {
+            if !chosen.contains(&found) {
+                chosen.push(found);
+            }
+        }
+    }
+    Ok(chosen)
+}
+
+/// Returns the numbers of tasks that show how workloads scale over so many processors: powers of two, and all of them.
+#[must_use]
+pub fn task_counts(processors: u32) -> Vec<u32> {
+    let powers = (0..u32::BITS).map(|power| 1 << power).take_while(|count| *count < processors);
+    powers.chain([processors.max(1)]).collect()
+}
+
+/// Returns the workloads with each of these numbers of tasks. Those without such a parameter stay as they are, and so do
+/// those that a word names with their number.
+#[must_use]
+pub fn in_tasks(workloads: &[Arc<Workload>], words: &[String], counts: &[u32]) -> Vec<Arc<Workload>> {
+    let mut all: Vec<Arc<Workload>> = Vec::new();
+    for workload in workloads {
+        let is_named = words.iter().any(|word| *word == workload.name);
+        let with = |count: &u32| workload.with_tasks(*count).filter(|_| !is_named).map(Arc::new);
+        let with: Vec<Arc<Workload>> = counts.iter().filter_map(with).collect();
+        let series = if with.is_empty() { vec![Arc::clone(workload)] } else { with };
+        all.extend(
+            series.into_iter().filter(|one| !all.iter().any(|known| known.name == one.name)).collect::<Vec<_>>(),
+        );
+    }
+    all
 }
 
 #[cfg(test)]
@@ -144,8 +193,11 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use super::{Choice, SelectionError, ToolRows, choose, group_of, select, suite, workloads};
-    use crate::{IO, MICRO, MM, NET, RECLAIM, RMAP, SCHED, SUITES, Steadiness, Suite, Workload};
+    use super::{
+        Choice, SelectionError, ToolRows, choose, find_workload, group_of, in_tasks, select, suite, suite_of,
+        task_counts, workloads,
+    };
+    use crate::{DISKS, IO, MICRO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SUITES, Steadiness, Suite, Workload};
 
     fn names(words: &[&str]) -> Vec<String> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
@@ -165,6 +217,42 @@ mod tests {
         assert_eq!(names(&[]).len(), MICRO.workloads.len());
         assert_eq!(select(&MICRO, &["foult".into()]), Err(SelectionError::UnknownWorkload("foult".into())));
         assert_eq!(select(&MICRO, &[String::new()]), Err(SelectionError::Nothing));
+    }
+
+    fn scaling(words: &[&str], counts: &[u32]) -> Vec<String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let chosen = select(&SCALE, &words).unwrap();
+        in_tasks(&chosen, &words, counts).iter().map(|workload| workload.name.to_string()).collect()
+    }
+
+    #[test]
+    fn scaling_workloads_come_with_each_count() {
+        assert_eq!(scaling(&["fault-thr"], &[1, 2]), ["fault-thr-1", "fault-thr-2"]);
+        assert_eq!(scaling(&["futex"], &[4]), ["futex-own-4", "futex-shared-4"]);
+        assert_eq!(scaling(&["fault-thr-8", "fault-proc-1"], &[1, 2]), ["fault-thr-8", "fault-proc-1"]);
+        assert_eq!(scaling(&["fault-thr", "fault-thr-2"], &[1, 2]), ["fault-thr-1", "fault-thr-2"]);
+        assert_eq!(scaling(&[], &[1]).len(), SCALE.workloads.len());
+        for wrong in ["fault-thr-0", "fault-thr-02", "fault-thr-+2", "fault-thr-5000", "fault-anon-2"] {
+            assert!(select(&SCALE, &[wrong.to_owned()]).is_err(), "{wrong}");
+            assert_eq!(find_workload(wrong), None, "{wrong}");
+        }
+        assert_eq!(in_tasks(&select(&MICRO, &["getppid".into()]).unwrap(), &[], &[1, 2]).len(), 1);
+    }
+
+    #[test]
+    fn members_of_series_are_declared_workloads() {
+        let four = find_workload("fault-thr-4").unwrap();
+        assert_eq!((four.tasks, four.series(), &*four.name), (Some(4), "fault-thr", "fault-thr-4"));
+        assert_eq!(suite_of("fault-thr-4").unwrap().name, "scale");
+        assert_eq!(suite_of("pft-thr-4").unwrap().name, "mm");
+        let longest = SCALE.workloads.iter().map(|workload| workload.series().len()).max().unwrap();
+        assert!(longest + "-4096".len() <= 18, "{longest}");
+    }
+
+    #[test]
+    fn counts_are_powers_of_two_and_all() {
+        assert_eq!([1, 2, 6, 8].map(task_counts), [vec![1], vec![1, 2], vec![1, 2, 4, 6], vec![1, 2, 4, 8]]);
+        assert_eq!(task_counts(0), [1]);
     }
 
     #[test]
@@ -211,8 +299,10 @@ mod tests {
                 assert_eq!(workload, first, "{}: one name, two declarations", workload.name);
             }
         }
-        let declared: usize =
-            [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP].iter().map(|suite| suite.workloads.len()).sum();
+        let declared: usize = [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &SCALE, &DISKS]
+            .iter()
+            .map(|suite| suite.workloads.len())
+            .sum();
         assert_eq!(workloads().len(), declared, "a name is in two suites that declare");
     }
 

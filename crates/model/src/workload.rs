@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use crate::{GuestConfig, Metric};
 
+/// Most tasks of a workload: names have room for four digits.
+pub const TASKS_MAX: u32 = 4096;
+
 /// A workload, declared once for listings, documents, plans and reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
@@ -29,6 +32,9 @@ pub struct Workload {
     pub guest_config: GuestConfig,
     /// Whether small causes have large effects.
     pub steadiness: Steadiness,
+    /// How many tasks do its operations at the same time, each all of them: the last word of its name. `None` if that is
+    /// no parameter of it.
+    pub tasks: Option<u32>,
     /// The workload whose job yields this row; this one never runs by itself. `None` if it has its own job.
     pub row_of: Option<Cow<'static, str>>,
     /// The older test that it follows, with the parameters that were kept or changed. Empty for Marvin's own.
@@ -51,6 +57,20 @@ impl Workload {
     #[must_use]
     pub fn job(&self) -> Self {
         Self { name: self.row_of.as_ref().unwrap_or(&self.name).clone(), row_of: None, ..self.clone() }
+    }
+
+    /// Returns its name without the number of tasks.
+    #[must_use]
+    pub fn series(&self) -> &str {
+        let series = self.name.rsplit_once('-').filter(|_| self.tasks.is_some());
+        series.map_or(&self.name, |(series, _)| series)
+    }
+
+    /// Returns it with so many tasks; `None` if that is no parameter of it.
+    #[must_use]
+    pub fn with_tasks(&self, tasks: u32) -> Option<Self> {
+        self.tasks?;
+        Some(Self { name: format!("{}-{tasks}", self.series()).into(), tasks: Some(tasks), ..self.clone() })
     }
 
     /// Returns the name of the workload to run for this one.
@@ -76,5 +96,18 @@ impl Suite {
     #[must_use]
     pub fn of(name: &'static str, purpose: &'static str, workloads: impl IntoIterator<Item = Workload>) -> Arc<Self> {
         Arc::new(Self { name, purpose, workloads: workloads.into_iter().map(Arc::new).collect() })
+    }
+
+    /// Finds a workload by its name, with any number of tasks.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Arc<Workload>> {
+        if let Some(declared) = self.workloads.iter().find(|workload| workload.name == name) {
+            return Some(Arc::clone(declared));
+        }
+        let (series, tasks) = name.rsplit_once('-')?;
+        let tasks = tasks.parse().ok().filter(|tasks| (1..=TASKS_MAX).contains(tasks))?;
+        let declared = self.workloads.iter().find(|workload| workload.series() == series)?;
+        // `-04` is no name.
+        declared.with_tasks(tasks).filter(|found| found.name == name).map(Arc::new)
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: 
         }
     }
     let has = |runs: &[Run], name: &str| runs.iter().flat_map(|run| &run.results).any(|result| result.workload == name);
-    let known = if machine.foreign { imported_rows(new) } else { model::workloads().into_iter().cloned().collect() };
+    let known = if machine.foreign { imported_rows(new) } else { own_rows(new) };
     let workloads: Vec<Arc<Workload>> =
         known.into_iter().filter(|workload| has(old, &workload.name) && has(new, &workload.name)).collect();
     let command = if machine.foreign { command } else { measuring(&command, &workloads, &seeds) };
@@ -60,13 +60,14 @@ fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> Strin
     let mut left: BTreeSet<&str> = workloads.iter().map(|workload| &*workload.name).collect();
     let mut commands = Vec::new();
     while !left.is_empty() {
-        let held = |suite: &Suite| suite.workloads.iter().filter(|workload| left.contains(&*workload.name)).count();
+        let held = |suite: &Suite| left.iter().filter(|name| suite.find(name).is_some()).count();
         // Among suites with the most workloads take the first: the last two only select from the others.
         let Some(suite) = model::SUITES.iter().rev().max_by_key(|suite| held(suite)).filter(|suite| held(suite) > 0)
         else {
             break;
         };
-        let named: Vec<&str> = suite.workloads.iter().map(|w| &*w.name).filter(|name| left.contains(name)).collect();
+        let is_held = |name: &&str| left.contains(name) && suite.find(name).is_some();
+        let named: Vec<&str> = workloads.iter().map(|workload| &*workload.name).filter(is_held).collect();
         let some = if named.len() < suite.workloads.len() {
             format!(" --workload {}", named.join(","))
         } else {
@@ -77,6 +78,14 @@ fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> Strin
         commands.push(words);
     }
     commands.join(" && ")
+}
+
+/// Returns all declared workloads, and those of the runs with other numbers of tasks.
+fn own_rows(runs: &[Run]) -> Vec<Arc<Workload>> {
+    let results = runs.iter().flat_map(|run| &run.results);
+    let tasks = results.filter_map(|result| model::SCALE.find(&result.workload)?.tasks).chain([1]);
+    let counts: Vec<u32> = tasks.collect::<BTreeSet<_>>().into_iter().collect();
+    model::in_tasks(&model::workloads().into_iter().cloned().collect::<Vec<_>>(), &[], &counts)
 }
 
 /// Returns the rows of imported runs whose direction is known.
@@ -110,6 +119,11 @@ mod tests {
         assert_eq!(
             measuring("compare A B", &model::SEEDS.workloads, &[1, 2, 5]),
             "compare A B --suite seeds --seeds 5"
+        );
+        let scaling = ["fault-thr-1", "fault-thr-2"].map(|name| model::find_workload(name).unwrap());
+        assert_eq!(
+            measuring("compare A B", &scaling, &[1]),
+            "compare A B --suite scale --seeds 1 --workload fault-thr-1,fault-thr-2"
         );
         let named = |names: &[&str]| -> Vec<Arc<model::Workload>> {
             model::workloads().into_iter().filter(|workload| names.contains(&&*workload.name)).cloned().collect()

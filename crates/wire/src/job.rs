@@ -60,6 +60,8 @@ pub enum Task {
         warm_up: u32,
         /// Measured iterations.
         iterations: u32,
+        /// How many tasks do the operations at the same time, each all of them on a processor of its own.
+        tasks: u32,
         /// Kernel functions to count entries of with kprobes; empty for a measurement.
         probes: Vec<String>,
         /// Milliseconds between copies of the kernel's counters, 0 for copies before and after only; `None` for a
@@ -133,12 +135,13 @@ impl Job {
                 words.push(format!("processes={processes}"));
                 words.push(format!("mappings={mappings}"));
             }
-            Task::Workload { name, operations, warm_up, iterations, probes, monitors, sampling } => {
+            Task::Workload { name, operations, warm_up, iterations, tasks, probes, monitors, sampling } => {
                 words.push("task=workload".into());
                 words.push(format!("name={}", escape(name.as_bytes())));
                 words.push(format!("operations={operations}"));
                 words.push(format!("warm_up={warm_up}"));
                 words.push(format!("iterations={iterations}"));
+                words.extend((*tasks > 1).then(|| format!("tasks={tasks}")));
                 words.extend(monitors.map(|interval_ms| format!("monitors={interval_ms}")));
                 words.extend(sampling.map(|period_ns| format!("sampling={period_ns}")));
                 words.extend(probes.iter().map(|probe| format!("probe={}", escape(probe.as_bytes()))));
@@ -191,7 +194,7 @@ impl<'a> Fields<'a> {
 
     /// The inner one is none without such a line, the outer one if it is no number.
     #[expect(clippy::option_option, reason = "an absent line is not a damaged one")]
-    fn optional(&self, name: &'a str) -> Option<Option<u64>> {
+    fn optional<T: std::str::FromStr>(&self, name: &'a str) -> Option<Option<T>> {
         self.all(name).next().map_or(Some(None), |word| word.parse().ok().map(Some))
     }
 
@@ -227,6 +230,7 @@ impl<'a> Fields<'a> {
                     operations: self.number("operations")?,
                     warm_up: self.number("warm_up")?,
                     iterations: self.number("iterations")?,
+                    tasks: self.optional("tasks")?.unwrap_or(1),
                     probes: self.all("probe").map(Self::text).collect::<Option<_>>()?,
                     monitors: self.optional("monitors")?,
                     sampling: self.optional("sampling")?,
@@ -251,6 +255,7 @@ mod tests {
                 operations: 2048,
                 warm_up: 2,
                 iterations: 16,
+                tasks: 4,
                 probes: vec!["do_anonymous_page".into(), "odd name".into()],
                 monitors: Some(250),
                 sampling: Some(250_007),
@@ -292,6 +297,7 @@ mod tests {
             operations: 1,
             warm_up: 0,
             iterations: 1,
+            tasks: 1,
             probes: vec![],
             monitors: None,
             sampling: None,

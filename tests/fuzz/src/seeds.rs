@@ -68,7 +68,8 @@ pub(crate) fn jobs() -> Outcome<Seeds> {
     let name = "fault-anon".to_owned();
     let probes = vec!["do_anonymous_page".to_owned()];
     let (monitors, sampling) = (Some(250), Some(250_007));
-    let workload = Task::Workload { name, operations: 2048, warm_up: 2, iterations: 16, probes, monitors, sampling };
+    let workload =
+        Task::Workload { name, operations: 2048, warm_up: 2, iterations: 16, tasks: 2, probes, monitors, sampling };
     let rmap = Task::Rmap { case: "file".into(), processes: 10, mappings: 1000 };
     let perturbation = Perturbation { delay_us: 17, spins: 2, child_pages: 1000, child_forks: 10 };
     let seed = |task| Job { id: JOB, clock: Clock::Tsc, perturbation, task }.encode();

@@ -52,6 +52,7 @@ fn task(workload: &Workload) -> Task {
         operations: workload.operations,
         warm_up: workload.warm_up,
         iterations: workload.iterations,
+        tasks: workload.tasks.unwrap_or(1),
         probes: probes.collect(),
         monitors: None,
         sampling: None,

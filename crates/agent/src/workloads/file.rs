@@ -72,7 +72,7 @@ pub(super) fn write_64k() -> Made {
 
 struct OpenClose {
     path: PathBuf,
-    _folder: Folder,
+    _folder: Option<Folder>,
 }
 
 impl Workload for OpenClose {
@@ -93,7 +93,12 @@ impl Workload for OpenClose {
 pub(super) fn open_close() -> Made {
     let folder = Folder::new()?;
     folder.file("file")?;
-    Ok(Box::new(OpenClose { path: folder.path("file"), _folder: folder }))
+    open_close_at(folder.path("file"), Some(folder))
+}
+
+/// The same of a file that is there, in a folder to keep.
+pub(super) fn open_close_at(path: PathBuf, folder: Option<Folder>) -> Made {
+    Ok(Box::new(OpenClose { path, _folder: folder }))
 }
 
 struct Stat {
@@ -125,7 +130,7 @@ pub(super) fn stat() -> Made {
 
 struct CreateUnlink {
     path: PathBuf,
-    _folder: Folder,
+    _folder: Option<Folder>,
 }
 
 impl Workload for CreateUnlink {
@@ -148,7 +153,12 @@ impl Workload for CreateUnlink {
 /// file-create: make an empty file and remove it.
 pub(super) fn create_unlink() -> Made {
     let folder = Folder::new()?;
-    Ok(Box::new(CreateUnlink { path: folder.path("file"), _folder: folder }))
+    create_unlink_at(folder.path("file"), Some(folder))
+}
+
+/// The same with this path, in a folder to keep.
+pub(super) fn create_unlink_at(path: PathBuf, folder: Option<Folder>) -> Made {
+    Ok(Box::new(CreateUnlink { path, _folder: folder }))
 }
 
 struct ReadDir {

@@ -7,6 +7,8 @@
 //! * Nothing depends on the agent itself: not on its size, nor on what other workloads it holds.
 //! * No system call newer than Linux 3.10 is needed.
 
+mod crew;
+mod disk;
 mod ebizzy;
 mod event;
 mod exec;
@@ -25,6 +27,7 @@ mod process;
 mod reclaim;
 mod region;
 pub(crate) mod rmap;
+mod scale;
 mod scratch;
 mod scripts;
 mod socket;
@@ -247,6 +250,18 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("rmap-file-fork", || rmap::fork(Case::File)),
     ("rmap-anon-fork", || rmap::fork(Case::Inherited)),
     ("rmap-chain-fork", || rmap::fork(Case::Chain)),
+    ("ext4-fsync", || disk::fsync("ext4")),
+    ("ext4-read", || disk::read("ext4")),
+    ("ext4-randread", || disk::random_read("ext4")),
+    ("ext4-unlink", || disk::unlink("ext4")),
+    ("xfs-fsync", || disk::fsync("xfs")),
+    ("xfs-read", || disk::read("xfs")),
+    ("xfs-randread", || disk::random_read("xfs")),
+    ("xfs-unlink", || disk::unlink("xfs")),
+    ("btrfs-fsync", || disk::fsync("btrfs")),
+    ("btrfs-read", || disk::read("btrfs")),
+    ("btrfs-randread", || disk::random_read("btrfs")),
+    ("btrfs-unlink", || disk::unlink("btrfs")),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.
@@ -273,12 +288,17 @@ fn in_guest() -> bool {
 }
 
 /// Returns the names of all workloads.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    WORKLOADS.iter().map(|(name, _)| *name)
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    let scaling = scale::SCALING.iter().map(|(name, _)| format!("{name}-1"));
+    WORKLOADS.iter().map(|(name, _)| (*name).to_owned()).chain(scaling)
 }
 
-/// Makes the workload of that name.
-pub(crate) fn create(name: &str) -> Made {
+/// Makes the workload of that name, with so many tasks: at the end of the name of a workload that scales.
+pub(crate) fn create(name: &str, tasks: u32) -> Made {
+    let series = name.strip_suffix(&format!("-{tasks}"));
+    if let Some((_, create)) = scale::SCALING.iter().find(|(known, _)| Some(*known) == series) {
+        return create(tasks as usize);
+    }
     let (_, create) = WORKLOADS
         .iter()
         .chain(HIDDEN)

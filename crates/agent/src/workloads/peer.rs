@@ -20,6 +20,19 @@ impl Peer {
     }
 }
 
+impl Peer {
+    /// Says whether it has ended by itself.
+    pub(super) fn is_over(&self) -> io::Result<bool> {
+        // SAFETY: a siginfo_t of zeroes is a valid value of the C struct.
+        let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: the struct is valid for the call; the child is still to be waited for.
+        sys::check(unsafe { libc::waitid(libc::P_PID, self.0 as libc::id_t, &raw mut ended, flags) })?;
+        // SAFETY: the kernel has filled in the struct of a child, or left it zero.
+        Ok(unsafe { ended.si_pid() } != 0)
+    }
+}
+
 impl Drop for Peer {
     fn drop(&mut self) {
         // A peer that is gone already is what is wanted.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use model::{GuestConfig, Outcome, RECLAIM, Workload};
+use lab::Plan;
+use model::{GuestConfig, Guilt, Outcome, RECLAIM, Workload};
 use wire::Frame;
 
 use crate::{Does, build, declared, outcome_text, plan, steady, story, story_on};
@@ -27,6 +28,36 @@ fn empty_plans_are_refused() {
     assert_eq!(said(plan(&[&kernel], &[], &[1])), "nothing to do: the plan has no workload");
     assert_eq!(said(plan(&[&kernel], &["getppid"], &[])), "nothing to do: the plan has no seed");
     assert!(story.machine.log().is_empty());
+}
+
+#[test]
+fn tasks_beyond_the_processors_are_refused() {
+    let (kernel, two) = (build("6.1"), model::find_workload("fault-thr-2").unwrap());
+    let with = |processors| {
+        let story = story_on(steady().that_can(|can| can.processors = processors));
+        let plan = Plan { workloads: vec![Arc::clone(&two)], ..plan(&[&kernel], &["getppid"], &[1]) };
+        let runs = story.execute(&plan).runs.map(|runs| runs[0][0].results[0].workload.clone());
+        (runs, story.machine.log())
+    };
+    let (refused, asked) = with(1);
+    let error = refused.unwrap_err();
+    assert_eq!((error.guilt(), asked.len()), (Guilt::User, 0));
+    insta::assert_snapshot!(error, @"exact cannot run fault-thr-2: it needs 2 processors, and exact has 1");
+    let (measured, asked) = with(2);
+    assert_eq!(measured.unwrap(), "fault-thr-2");
+    assert!(asked.contains(&"6.1 #1 fault-thr-2".to_owned()), "{asked:?}");
+}
+
+#[test]
+fn disks_are_unsupported_where_there_are_none() {
+    let kernel = build("6.1");
+    let outcome = |disks| {
+        let story = story_on(steady().that_can(|can| can.disks = disks));
+        let plan = plan(&[&kernel], &["ext4-read"], &[1]);
+        outcome_text(&story.execute(&plan).runs.unwrap()[0][0].results[0].outcome)
+    };
+    assert_eq!(outcome(false), "unsupported: it needs a scratch disk with ext4: measure it on vm");
+    assert_eq!(outcome(true), "completed");
 }
 
 #[test]

@@ -27,6 +27,7 @@ pub(crate) fn misbehaving(name: &'static str) -> Arc<Workload> {
         exercises: &[],
         guest_config: model::GuestConfig::PLAIN,
         steadiness: model::Steadiness::Steady,
+        tasks: None,
         row_of: None,
         metric: Metric::COST,
         source: "".into(),

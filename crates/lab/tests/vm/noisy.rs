@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
 use machine::{Limits, VmShape, Wanted};
-use model::{Build, Guilt, MICRO, Outcome, SampledProfile, Share, Workload, WorkloadResult};
+use model::{Build, DISKS, Guilt, MICRO, Outcome, SCALE, SampledProfile, Share, Workload, WorkloadResult};
 
 use crate::failing::{misbehaving, outcomes};
 use crate::fresh::fresh;
-use crate::{build, declared, measure, measured_run, same_build};
+use crate::{build, declared, full, measure, measured_run, same_build};
 
 const SHAPE: VmShape = VmShape { cpus: 2, memory_mib: 512 };
 
@@ -35,6 +35,64 @@ fn virtual_machine_measures_time_with_two_processors() {
         assert!(result.samples.iter().all(|ns| (1.0..1e7).contains(ns)), "{result:?}");
     }
     assert!(run.environment.contains(&("processors".to_owned(), "2".to_owned())), "{:?}", run.environment);
+}
+
+/// A short version of each workload that scales, with so many tasks.
+fn in_tasks(tasks: u32) -> Vec<Arc<Workload>> {
+    let short = |workload: &Arc<Workload>| {
+        let all = workload.with_tasks(tasks).unwrap();
+        Arc::new(Workload { operations: all.operations / 4, iterations: 3, warm_up: 1, ..all })
+    };
+    SCALE.workloads.iter().map(short).collect()
+}
+
+#[test]
+fn workloads_scale_over_two_processors() {
+    let home = fresh("scaling-home");
+    let lab = open(&home, Wanted::Vm(SHAPE));
+    let build = same_build(&lab, &build("deb:6.12"));
+    let both = [in_tasks(1), in_tasks(2)].concat();
+    let run = measured_run(&lab, &build, &both, &|_| {}).unwrap();
+    // Whether two do more than one depends on the host, which does other work meanwhile.
+    for result in &run.results {
+        assert_eq!(result.outcome, Outcome::Completed, "{}", result.workload);
+        println!("{:<16} {:>10.0} ns", result.workload, result.samples[1]);
+    }
+    assert_eq!(run.results.len(), both.len());
+}
+
+#[test]
+fn guests_have_a_scratch_disk() {
+    let home = fresh("disk-home");
+    let lab = open(&home, Wanted::Vm(SHAPE));
+    // With its modules, which the same image by its path does not have.
+    let build = build("deb:6.12");
+    // Every Debian has mke2fs; the full tests need xfsprogs and btrfs-progs as well.
+    let of_host = |workload: &&Arc<Workload>| full() || model::group_of(workload) == "ext4";
+    let short = |workload: &Arc<Workload>| {
+        Arc::new(Workload { operations: workload.operations / 4, iterations: 3, warm_up: 1, ..(**workload).clone() })
+    };
+    let workloads: Vec<Arc<Workload>> = DISKS.workloads.iter().filter(of_host).map(short).collect();
+    let plan = Plan {
+        sides: vec![&build],
+        suite: &DISKS,
+        workloads: workloads.clone(),
+        replicates: vec![1],
+        machines: 1,
+        reuse: Reuse::Nothing,
+        dumps: Dumps::Drop,
+        sampled: Sampled::No,
+    };
+    let runs = lab.execute(&plan, &|_| {}).unwrap().remove(0);
+    let results: Vec<&WorkloadResult> = runs.iter().flat_map(|run| &run.results).collect();
+    for result in &results {
+        assert_eq!(result.outcome, Outcome::Completed, "{}", result.workload);
+        println!("{:<14} {:>10.0} ns", result.workload, result.samples[1]);
+    }
+    assert_eq!(results.len(), workloads.len());
+    let left = std::fs::read_dir(home.join("scratch")).unwrap().flatten();
+    let disks = left.filter(|folder| folder.path().join("disk").exists());
+    assert_eq!(disks.count(), 0, "the disks are gone with their guests");
 }
 
 #[test]

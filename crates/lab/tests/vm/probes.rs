@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use model::{MICRO, Workload};
+use model::{MICRO, SCALE, Workload};
 use probes::Probe;
 
-use crate::{build, each_second, kernels, lab};
+use crate::{build, each_second, full, kernels, lab};
 
 #[test]
 fn workloads_enter_the_functions_they_declare() {
     probe_functions(each_second(&MICRO.workloads));
+}
+
+#[test]
+fn scaling_workloads_enter_declared_functions() {
+    let step = if full() { 1 } else { 4 };
+    probe_functions(SCALE.workloads.iter().step_by(step).cloned().collect());
 }
 
 /// Probes the functions that workloads declare.

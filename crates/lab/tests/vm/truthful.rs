@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use model::{MICRO, Workload};
+use model::{MICRO, SCALE, Workload};
 
-use crate::{build, each_second, lab, measure, samples};
+use crate::{build, each_second, full, lab, measure, samples};
 
 /// How far the ratio may be from two.
 const TOLERANCE: f64 = 0.02;
 
 #[test]
 fn doubled_operations_double_the_time() {
-    double_operations(each_second(&MICRO.workloads));
+    let scaling = SCALE.workloads.iter().filter(|_| full()).cloned();
+    double_operations(each_second(&MICRO.workloads).into_iter().chain(scaling).collect());
 }
 
 /// Measures workloads with their operations and with twice as many.

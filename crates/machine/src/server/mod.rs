@@ -32,6 +32,7 @@ use self::record::Record;
 use crate::agent_process::read_end;
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
 use crate::console::{check_emulator, readable_tail, reason_in, until_next_kernel};
+use crate::host::count;
 use crate::qemu::Scratch;
 use crate::settings::{Limits, Settings};
 use crate::{MachineError, hash, identify, load, prepared};
@@ -206,7 +207,7 @@ impl Backend for OnServer {
     }
 
     fn capabilities(&self) -> Capabilities {
-        MachineKind::Server.capabilities()
+        Capabilities { processors: count(self.at.server.cpus.as_deref()), ..MachineKind::Server.capabilities() }
     }
 
     fn drivers(&self) -> &[Driver] {

@@ -4,20 +4,24 @@
 //! MiB and one processor. A workload uses at most a quarter of that memory. An iteration has about one to fifty million
 //! instructions, which is long against its start-up cost.
 
+mod disk;
 mod io;
 mod mm;
 mod net;
 mod reclaim;
 mod rmap;
+mod scale;
 mod sched;
 mod selections;
 mod spread;
 
+pub use disk::DISKS;
 pub use io::IO;
 pub use mm::MM;
 pub use net::NET;
 pub use reclaim::RECLAIM;
 pub use rmap::RMAP;
+pub use scale::SCALE;
 pub use sched::SCHED;
 pub use selections::{SEEDS, SMOKE};
 pub use spread::{floor_percent, spread_percent};
@@ -28,8 +32,9 @@ use std::sync::{Arc, LazyLock};
 use crate::{GuestConfig, MICRO, Metric, Steadiness, Suite, Workload};
 
 /// All suites. The last two declare no workloads: they select from the others.
-pub static SUITES: LazyLock<[Arc<Suite>; 9]> =
-    LazyLock::new(|| [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &SMOKE, &SEEDS].map(|suite| Arc::clone(suite)));
+pub static SUITES: LazyLock<[Arc<Suite>; 11]> = LazyLock::new(|| {
+    [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &DISKS, &SCALE, &SMOKE, &SEEDS].map(|suite| Arc::clone(suite))
+});
 
 /// The texts of a workload.
 pub(crate) struct Texts {
@@ -54,6 +59,7 @@ pub(crate) const fn workload(name: &'static str, texts: Texts, operations: u64, 
         metric: Metric::COST,
         guest_config: GuestConfig::PLAIN,
         steadiness: Steadiness::Steady,
+        tasks: None,
         row_of: None,
         source: Cow::Borrowed(texts.source),
     }

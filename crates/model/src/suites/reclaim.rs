@@ -25,7 +25,7 @@ const MODULES: &[GuestModule] = &[COMPRESSORS[0], COMPRESSORS[1], COMPRESSORS[2]
 const SLOW_MODULES: &[GuestModule] = &[GuestModule::must("sd_mod", ""), SLOW_DISK];
 
 const fn equipped(memory_mib: u32, modules: &'static [GuestModule]) -> GuestConfig {
-    GuestConfig { memory_mib, modules, files: ExtraFiles::None }
+    GuestConfig { memory_mib, modules, files: ExtraFiles::None, disk: None }
 }
 
 const SMALL: GuestConfig = equipped(128, MODULES);
@@ -78,6 +78,7 @@ fn lead(name: &'static str, stresses: &'static str, metric: Metric, job: &Job) -
         metric,
         guest_config: job.guest_config.clone(),
         steadiness: Steadiness::Chaotic,
+        tasks: None,
         row_of: None,
         source: Cow::Borrowed(job.source),
     }

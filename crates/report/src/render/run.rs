@@ -10,7 +10,7 @@ use crate::render::layout::{Page, WIDTH, break_line, wrap};
 use crate::render::number::{count, start_date, value};
 use crate::render::words;
 use crate::value::{NoValue, RunValue, Scale, run_value, samples};
-use model::{plain, plain_lines};
+use model::{find_workload, plain, plain_lines};
 
 /// A run with its build and machine, as far as known.
 #[derive(Debug, Clone, Copy)]
@@ -84,14 +84,13 @@ fn endings(results: &[WorkloadResult]) -> String {
 /// Returns the unit of a result; none for workloads that are not declared any more.
 #[must_use]
 pub fn result_unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
-    let suites = model::workloads().into_iter();
-    let declared = suites.chain(shown.declared).find(|workload| workload.name == result.workload);
-    let metric = match declared {
-        Some(workload) => &workload.metric,
+    let tool = || shown.declared.iter().find(|workload| workload.name == result.workload).cloned();
+    let metric = match find_workload(&result.workload).or_else(tool) {
+        Some(workload) => workload.metric.clone(),
         None if shown.run.suite == "tools" => return "unknown unit".to_owned(),
-        None => &Metric::COST,
+        None => Metric::COST,
     };
-    plain(&scale.unit(metric, shown.machine.capabilities().clock).name())
+    plain(&scale.unit(&metric, shown.machine.capabilities().clock).name())
 }
 
 fn values(page: &mut Page, shown: &Shown<'_>) {

@@ -110,8 +110,7 @@ pub(crate) fn compare_path(history: &History, base: usize, new: usize, machine: 
 /// Returns the command that attributes a change to functions.
 pub(crate) fn profile_command(history: &History, base: usize, new: usize, workload: &str) -> String {
     let of = |kernel: usize| history.kernel(kernel).build.exact_name();
-    let declares = |suite: &&std::sync::Arc<model::Suite>| suite.workloads.iter().any(|known| known.name == workload);
-    let suite = model::SUITES.iter().find(declares).filter(|suite| suite.name != model::MICRO.name);
+    let suite = model::suite_of(workload).filter(|suite| suite.name != model::MICRO.name);
     let suite = suite.map_or_else(String::new, |suite| format!(" --suite {}", suite.name));
     format!("marvin profile {} {}{suite} --workload {workload}", of(base), of(new))
 }

@@ -71,7 +71,7 @@ pub(crate) fn series(frame: Frame, history: &History, alerts: &[Triaged], line: 
 fn one(history: &History, alerts: &[Triaged], key: &Key, series: &Series, is_alone: bool) -> One {
     let machine = &history.machines()[key.machine];
     let unit = series.scale.unit(&series.metric, machine.capabilities().clock);
-    let declared = model::workloads().into_iter().find(|workload| workload.name == *key.workload);
+    let declared = model::find_workload(&key.workload);
     let stresses = declared
         .map_or_else(String::new, |workload| format!("{}; one operation: {}. ", workload.stresses, workload.operation));
     One {
