@@ -18,7 +18,7 @@ use crate::completion;
 use crate::exit::EXIT_CODES;
 pub(crate) use keeping::{Export, ExportFormat, Gc};
 pub(crate) use lists::{Doctor, Kernels, ListFormat, Machines, MachinesCheck, Output, Runs, Tools, Workloads};
-pub(crate) use machines::{OWN, On};
+pub(crate) use machines::{OWN, On, Tasks, Threads};
 pub(crate) use sources::{Bisect, Build, Series};
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
 
@@ -221,7 +221,7 @@ pub(crate) enum Page {
 /// Options for a measurement.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
-    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, smoke, seeds; `marvin workloads` lists their workloads
+    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, scale, smoke, seeds; `marvin workloads` lists their workloads
     #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
     pub(crate) suite: String,
 
@@ -350,6 +350,9 @@ pub(crate) struct Compare {
 
     #[command(flatten)]
     pub(crate) on: On,
+
+    #[command(flatten)]
+    pub(crate) tasks: Tasks,
 
     /// Number of boots with different seeds; a seed perturbs layout and timing, to show what depends on them
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
@@ -565,6 +568,9 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     pub(crate) on: On,
+
+    #[command(flatten)]
+    pub(crate) tasks: Tasks,
 
     /// Number of seeds; each is one run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]

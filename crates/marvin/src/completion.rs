@@ -130,7 +130,7 @@ pub(crate) fn workload() -> ArgValueCandidates {
         let is_meant = |name: &str| typed.as_ref().is_none_or(|typed| typed == name);
         let mut found = Vec::new();
         for workload in SUITES.iter().filter(|suite| is_meant(suite.name)).flat_map(|suite| &suite.workloads) {
-            found.push(candidate(&workload.name, &workload.stresses));
+            found.push(candidate(workload.series(), &workload.stresses));
             found.push(candidate(model::group_of(workload), "group"));
         }
         let tools = within(|arguments| crate::commands::known_tools(arguments, &[])).unwrap_or_default();

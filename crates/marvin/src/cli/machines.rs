@@ -1,9 +1,11 @@
 //! Options that choose the machines of a measurement.
 
+use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
 use machine::{VmShape, Wanted};
+use model::TASKS_MAX;
 
 use super::whole;
 
@@ -98,6 +100,49 @@ impl On {
     }
 }
 
+/// Options for workloads that scale.
+#[derive(Debug, Args)]
+pub(crate) struct Tasks {
+    /// Run workloads of suite scale with these numbers of tasks at the same time, separated by commas: 1,2,4,max; max: one
+    /// for each processor of the machine [default: powers of two up to max]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = threads)]
+    pub(crate) threads: Vec<Threads>,
+}
+
+/// A number of tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Threads {
+    /// So many.
+    Number(u32),
+    /// One for each processor.
+    Max,
+}
+
+impl fmt::Display for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Max => f.write_str("max"),
+        }
+    }
+}
+
+impl Tasks {
+    /// Returns these options as words.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let numbers: Vec<String> = self.threads.iter().map(Threads::to_string).collect();
+        if numbers.is_empty() { Vec::new() } else { vec!["--threads".to_owned(), numbers.join(",")] }
+    }
+}
+
+fn threads(text: &str) -> Result<Threads, String> {
+    let most = u64::from(TASKS_MAX);
+    match text {
+        "max" => Ok(Threads::Max),
+        _ => whole(1, most)(text).map(Threads::Number).map_err(|why| format!("{why}, or max")),
+    }
+}
+
 /// Parses a time such as `2h`, `30m` or `90s`.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let expected = || format!("`{text}` is no time: expected a number with its unit, such as 2h, 30m or 90s");
@@ -116,7 +161,15 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
 mod tests {
     use std::time::Duration;
 
-    use super::time;
+    use super::{Threads, threads, time};
+
+    #[test]
+    fn threads_are_numbers_or_max() {
+        assert_eq!([threads("4"), threads("max")], [Ok(Threads::Number(4)), Ok(Threads::Max)]);
+        for wrong in ["", "0", "-1", "4097", "two"] {
+            assert_eq!(threads(wrong), Err("expected a whole number from 1 to 4096, or max".to_owned()), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_have_a_number_and_a_unit() {

@@ -11,6 +11,7 @@ use report::{Comparison, Machines, Question, Side};
 use super::measure::{
     Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare, replicates,
 };
+use super::threads::{check_threads, on_machine};
 use super::tree::around;
 use super::until_clear::{Limits, unclear, until_clear};
 use crate::answer::Answer;
@@ -31,9 +32,11 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         let text = "--until-clear needs a machine that measures time, such as --on vm: the exact one repeats itself";
         return Err(WrongInput(text.to_owned()).into());
     }
+    check_threads(&command.tasks, &chosen, &machines)?;
     let answer = Answer::open(command.write.output.as_deref())?;
     let mut columns = Vec::new();
     for (machine, wanted) in machines {
+        let chosen = on_machine(&command.tasks, &command.measure, &chosen, &wanted);
         columns.push((machine, compare_on(wanted, arguments, command, &chosen, &names)?));
     }
     if let [(_, comparison)] = &columns[..] {
@@ -298,6 +301,7 @@ fn reproducer(command: &Compare, builds: &[Build]) -> String {
         words.extend(["--manifest".into(), manifest.display().to_string()]);
     }
     words.extend(command.on.words(command.until_clear));
+    words.extend(command.tasks.words());
     if command.until_clear {
         words.push("--until-clear".into());
     }

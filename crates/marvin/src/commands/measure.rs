@@ -98,7 +98,7 @@ fn explain_selection_error(error: &SelectionError, of_suite: Vec<&str>, tools: V
 
 /// Returns the words that select workloads of a suite.
 fn names(suite: &Suite) -> impl Iterator<Item = &str> {
-    suite.workloads.iter().flat_map(|workload| [&*workload.name, model::group_of(workload)])
+    suite.workloads.iter().flat_map(|workload| [&*workload.name, workload.series(), model::group_of(workload)])
 }
 
 /// Selects one workload.

@@ -30,6 +30,7 @@ mod series;
 mod serve;
 mod show;
 mod stored;
+mod threads;
 mod tools;
 mod tree;
 mod until_clear;

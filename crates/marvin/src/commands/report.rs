@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::{
     Build, BuildId, Declared, Direction, LKP, MMTESTS, Machine, MachineId, Observation, Run, RunId, Workload,
-    imported_metric, imported_workload,
+    find_workload, imported_metric, imported_workload, in_tasks,
 };
 use report::monitors::{Monitored, heads};
 use report::{Machines, Question, Side, Warning};
@@ -47,7 +47,9 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         let names = results().map(|result| result.workload.as_str()).collect();
         choose_imported(&suite, &names, command)?
     } else {
-        let choose_workloads = own(&suite, arguments, command)?;
+        let measured_tasks = || results().filter_map(|result| find_workload(&result.workload)?.tasks);
+        let counts: Vec<u32> = measured_tasks().collect::<BTreeSet<_>>().into_iter().collect();
+        let choose_workloads = in_tasks(&own(&suite, arguments, command)?, &command.workload, &counts);
         let measured = |workload: &Arc<Workload>| results().any(|result| result.workload == workload.name);
         Chosen { workloads: choose_workloads.into_iter().filter(measured).collect(), without_direction: Vec::new() }
     };

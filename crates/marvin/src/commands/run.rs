@@ -8,6 +8,7 @@ use report::render::Shown;
 use super::measure::{
     Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare, replicates,
 };
+use super::threads::{check_threads, on_machine};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Run};
 use crate::exit::Exit;
@@ -19,7 +20,10 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     let answer = Answer::open(None)?;
     let mut texts = Vec::new();
     let mut failed = false;
-    for (_, wanted) in named_machines(arguments, &command.on)? {
+    let machines = named_machines(arguments, &command.on)?;
+    check_threads(&command.tasks, &chosen, &machines)?;
+    for (_, wanted) in machines {
+        let chosen = on_machine(&command.tasks, &command.measure, &chosen, &wanted);
         let (runs, shown) = run_on(wanted, arguments, command, &chosen, &name)?;
         failed |= runs.iter().flat_map(|run| &run.results).any(|r| matches!(r.outcome, Outcome::Failed(_)));
         texts.extend(shown);
@@ -58,5 +62,6 @@ fn run_on(
         let shown = Shown { run, build, machine, declared: &tools.suite().workloads, dumps: &lab.dumps(&run.id)? };
         texts.push(report::render::run(&shown, &styles));
     }
+    texts.extend(scaling::table(build, lab.machine(), &runs.iter().collect::<Vec<_>>(), &styles));
     Ok((runs, texts))
 }

@@ -33,7 +33,12 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
             let declared = &tools.suite().workloads;
             let shown = Shown { run: &run, build: &build, machine: &machine, declared, dumps: &dumps };
             match command.format {
-                ListFormat::Text => report::render::run(&shown, &answer.styles(arguments.color)),
+                ListFormat::Text => {
+                    let styles = answer.styles(arguments.color);
+                    let page = report::render::run(&shown, &styles);
+                    let table = scaling::table(&build, &machine, &[&run], &styles);
+                    std::iter::once(page).chain(table).collect::<Vec<_>>().join("\n")
+                }
                 ListFormat::Json => write_json(&RunDocument::new(&shown))?,
             }
         }
