@@ -17,8 +17,10 @@ use report::render::{Only, Sort, Style, View};
 use crate::completion;
 use crate::exit::EXIT_CODES;
 pub(crate) use keeping::{Export, ExportFormat, Gc};
-pub(crate) use lists::{Doctor, Kernels, ListFormat, Machines, MachinesCheck, Output, Runs, Tools, Workloads};
-pub(crate) use machines::{OWN, On, Tasks, Threads};
+pub(crate) use lists::{
+    Doctor, Kernels, ListFormat, Machines, MachinesCheck, MachinesCommand, Output, Runs, Tools, Workloads,
+};
+pub(crate) use machines::{Noisy, OWN, On, Tasks, Threads, own};
 pub(crate) use sources::{Bisect, Build, Series};
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
 

@@ -15,7 +15,6 @@ mod error;
 mod failures;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
-mod floor;
 mod index;
 pub mod label;
 pub mod ledger;
@@ -41,7 +40,6 @@ pub use difference::difference_percent;
 pub use document::Document;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
-pub use floor::{BOOTS, NoiseFloor, noise_floors};
 pub use noisy::{Q_MAX, centre, scores, test_of};
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};

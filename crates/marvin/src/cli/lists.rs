@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::whole;
+use super::{Measure, Noisy, whole};
 use crate::completion;
 
 /// Output format of a list.
@@ -47,7 +47,7 @@ pub(crate) struct Doctor {
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Machines {
     #[command(subcommand)]
-    pub(crate) check: Option<MachinesCheck>,
+    pub(crate) command: Option<MachinesCommand>,
 
     #[command(flatten)]
     pub(crate) output: Output,
@@ -55,15 +55,29 @@ pub(crate) struct Machines {
 
 /// A subcommand of `marvin machines`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum MachinesCheck {
-    /// Check whether a server of marvin.toml can boot builds, and print what to mend
-    Check {
-        /// Its name
-        name: String,
+pub(crate) enum MachinesCommand {
+    /// Check whether a machine can measure, and print what to mend and how much its boots scatter
+    Check(Box<MachinesCheck>),
+}
 
-        #[command(flatten)]
-        output: Output,
-    },
+/// `marvin machines check`.
+#[derive(Debug, Args)]
+pub(crate) struct MachinesCheck {
+    /// Its name: vm, local, or a [[machine]] of marvin.toml
+    pub(crate) name: String,
+
+    /// Kernel to measure --boots times first; without it the boots count that are stored
+    #[arg(add = completion::kernel())]
+    pub(crate) kernel: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) measure: Measure,
+
+    #[command(flatten)]
+    pub(crate) noisy: Noisy,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// `marvin kernels`.

@@ -33,6 +33,13 @@ pub(crate) struct On {
     #[arg(long, value_name = "MACHINES", value_delimiter = ',', default_value = "exact")]
     pub(crate) on: Vec<String>,
 
+    #[command(flatten)]
+    pub(crate) noisy: Noisy,
+}
+
+/// Options for machines that measure time.
+#[derive(Debug, Args)]
+pub(crate) struct Noisy {
     /// Number of boots of each kernel on machines that measure time; at most, with --until-clear [default: 5; 30 with
     /// --until-clear]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 100))]
@@ -43,15 +50,33 @@ pub(crate) struct On {
     pub(crate) cpus: Option<u32>,
 }
 
-impl On {
+/// Returns a machine that needs no settings; `None` for other names.
+pub(crate) fn own(name: &str, noisy: &Noisy) -> Option<Wanted> {
+    match name {
+        "exact" => Some(Wanted::Exact),
+        "vm" => Some(Wanted::Vm(VmShape { cpus: noisy.cpus(), memory_mib: MEMORY_MIB })),
+        "local" => Some(Wanted::Local),
+        _ => None,
+    }
+}
+
+impl Noisy {
     /// Returns the number of boots.
     pub(crate) fn boots(&self) -> u64 {
         self.boots.unwrap_or(BOOTS)
     }
 
+    /// Returns the number of processors of the virtual machine.
+    fn cpus(&self) -> u32 {
+        let here = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(CPUS);
+        self.cpus.unwrap_or_else(|| u32::try_from(here).unwrap_or(1))
+    }
+}
+
+impl On {
     /// Returns the most boots with `--until-clear`.
     pub(crate) fn boots_at_most(&self) -> u64 {
-        self.boots.unwrap_or(BOOTS_AT_MOST)
+        self.noisy.boots.unwrap_or(BOOTS_AT_MOST)
     }
 
     /// Returns the names of the machines, each once.
@@ -75,28 +100,12 @@ impl On {
         if self.names() == [OWN[0].0] {
             return Vec::new();
         }
-        let boots = if until_clear { self.boots_at_most() } else { self.boots() };
+        let boots = if until_clear { self.boots_at_most() } else { self.noisy.boots() };
         let mut words = vec!["--on".to_owned(), self.names().join(","), "--boots".to_owned(), boots.to_string()];
         if self.names().contains(&OWN[1].0) {
-            words.extend(["--cpus".to_owned(), self.cpus().to_string()]);
+            words.extend(["--cpus".to_owned(), self.noisy.cpus().to_string()]);
         }
         words
-    }
-
-    /// Returns the number of processors of the virtual machine.
-    fn cpus(&self) -> u32 {
-        let here = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(CPUS);
-        self.cpus.unwrap_or_else(|| u32::try_from(here).unwrap_or(1))
-    }
-
-    /// Returns a machine that needs no settings; `None` for other names.
-    pub(crate) fn own(&self, name: &str) -> Option<Wanted> {
-        match name {
-            "exact" => Some(Wanted::Exact),
-            "vm" => Some(Wanted::Vm(VmShape { cpus: self.cpus(), memory_mib: MEMORY_MIB })),
-            "local" => Some(Wanted::Local),
-            _ => None,
-        }
     }
 }
 

@@ -129,7 +129,7 @@ impl OnMachine<'_> {
             return self.compare_until_clear();
         }
         let seeds = if command.quick { 1 } else { command.seeds };
-        let seeds = replicates(self.lab.machine(), seeds, command.on.boots());
+        let seeds = replicates(self.lab.machine(), seeds, command.on.noisy.boots());
         let runs = self.measure(&self.chosen.workloads, &seeds)?;
         let question = self.question(seeds, None);
         let mut comparison = self.compare(&runs, &question)?;

@@ -2,25 +2,27 @@
 
 use std::path::Path;
 
+use lab::Sampled;
 use machine::qemu::Qemu;
-use machine::{ServerLook, ServerProblem, look};
+use machine::{ServerLook, ServerProblem, Wanted, look};
 use model::{BootOnce, ServerSettings};
 
 use super::config::site;
-use super::measure::did_you_mean;
+use super::history::read;
+use super::measure::{choose_workloads, kernel_name, machines_of_names, open_on, replicates};
+use super::run::Whole;
 use crate::answer::Answer;
-use crate::cli::{Arguments, Machines, MachinesCheck, OWN};
+use crate::cli::{Arguments, Machines, MachinesCheck, MachinesCommand, OWN};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 use crate::lists::{Check, DoctorDocument, ListedMachine, MachineState, MachinesDocument, Problem};
+use crate::progress::Progress;
 
 pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Result<Exit> {
     let (home, servers) = (home(arguments.home.as_deref())?, site(arguments)?.settings.servers);
     let answer = Answer::open(None)?;
-    if let Some(MachinesCheck::Check { name, output }) = &command.check {
-        let document = DoctorDocument::new(name, checks(find(&servers, name)?, &home));
-        answer.list(&document, *output, arguments)?;
-        return Ok(if document.is_fit() { Exit::Fine } else { Exit::Lab });
+    if let Some(MachinesCommand::Check(command)) = &command.command {
+        return check(arguments, command);
     }
     // A server that does not answer takes ten seconds: ask all at once.
     let listed = std::thread::scope(|scope| {
@@ -32,12 +34,40 @@ pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Res
     Ok(Exit::Fine)
 }
 
-fn find<'a>(servers: &'a [ServerSettings], name: &str) -> anyhow::Result<&'a ServerSettings> {
-    servers.iter().find(|server| server.name == name).ok_or_else(|| {
-        let guess = did_you_mean(servers.iter().map(|server| &*server.name), name);
-        let text = format!("no [[machine]] `{name}` in marvin.toml{guess}; this host is checked by: marvin doctor");
-        WrongInput(text).into()
-    })
+/// Checks a machine, measures a kernel on it if one is named, and says how much its boots scatter.
+fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit> {
+    let wanted = machines_of_names(arguments, &[&command.name], &command.noisy)?.remove(0).1;
+    let answer = Answer::open(None)?;
+    let mut found = match &wanted {
+        Wanted::Exact => {
+            let text = "exact repeats each number, so no boot scatters; this host is checked by: marvin doctor";
+            return Err(WrongInput(text.to_owned()).into());
+        }
+        Wanted::Server(server) => checks(server, &home(arguments.home.as_deref())?),
+        Wanted::Vm(_) | Wanted::Local => Vec::new(),
+    };
+    let mut noise = Vec::new();
+    if found.iter().all(|check| check.problem.is_none()) {
+        let chosen = choose_workloads(arguments, &command.measure)?;
+        let lab = open_on(wanted, arguments, &command.measure, chosen.tools.clone())?;
+        if let Some(kernel) = &command.kernel {
+            let progress = Progress::new(arguments.quiet);
+            let seeds = replicates(lab.machine(), 1, command.noisy.boots());
+            let whole = Whole { measure: &command.measure, chosen: &chosen, seeds, sampled: Sampled::No };
+            whole.measure(&lab, &kernel_name(kernel)?, &progress)?;
+            progress.end();
+        }
+        let machine = lab.machine().clone();
+        lab.close()?;
+        found.push(Check::new("machine", Ok(machine.summary.clone())));
+        let history = read(arguments)?.history;
+        let machines: Vec<usize> =
+            (0..).zip(history.machines()).filter(|(_, known)| known.is_kin(&machine)).map(|(n, _)| n).collect();
+        noise = history.noise_floors(&machines);
+    }
+    let document = DoctorDocument::new(&command.name, found).with_noise(&noise);
+    answer.list(&document, command.output, arguments)?;
+    Ok(if document.is_fit() { Exit::Fine } else { Exit::Lab })
 }
 
 /// Returns the machines that need no settings.

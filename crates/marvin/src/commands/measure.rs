@@ -11,7 +11,7 @@ use model::{Build, Choice, KernelName, KernelNameError, Machine, SUITES, Selecti
 use super::collector;
 use super::tools::known_tools;
 use super::tree::{around, settings};
-use crate::cli::{Arguments, Measure, OWN, On};
+use crate::cli::{Arguments, Measure, Noisy, OWN, On, own};
 use crate::exit::WrongInput;
 use crate::home::{open_lab, store};
 use crate::progress::Progress;
@@ -132,12 +132,20 @@ pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) 
 
 /// Returns the machines to open with their names: Marvin's own, or servers of marvin.toml.
 pub(crate) fn named_machines(arguments: &Arguments, on: &On) -> anyhow::Result<Vec<(String, Wanted)>> {
-    let names = on.names();
-    let servers = match names.iter().all(|name| on.own(name).is_some()) {
+    machines_of_names(arguments, &on.names(), &on.noisy)
+}
+
+/// Returns the machines of these names.
+pub(crate) fn machines_of_names(
+    arguments: &Arguments,
+    names: &[&str],
+    noisy: &Noisy,
+) -> anyhow::Result<Vec<(String, Wanted)>> {
+    let servers = match names.iter().all(|name| own(name, noisy).is_some()) {
         true => Vec::new(),
         false => super::config::site(arguments)?.settings.servers,
     };
-    let wanted = |name: &str| match on.own(name) {
+    let wanted = |name: &str| match own(name, noisy) {
         Some(wanted) => Ok((name.to_owned(), wanted)),
         None => match servers.iter().find(|server| server.name == name) {
             Some(server) => Ok((name.to_owned(), Wanted::Server(server.clone()))),
@@ -151,7 +159,7 @@ pub(crate) fn named_machines(arguments: &Arguments, on: &On) -> anyhow::Result<V
             }
         },
     };
-    names.into_iter().map(wanted).collect()
+    names.iter().map(|name| wanted(name)).collect()
 }
 
 /// Opens the lab on a machine, with tools.

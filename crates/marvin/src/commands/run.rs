@@ -1,8 +1,8 @@
 //! `marvin run`: runs a suite on one kernel.
 
-use lab::{Plan, Sampled};
+use lab::{Lab, Plan, Sampled};
 use machine::Wanted;
-use model::{KernelName, Outcome};
+use model::{Build, KernelName, Outcome};
 use report::render::Shown;
 
 use super::measure::{
@@ -10,7 +10,7 @@ use super::measure::{
 };
 use super::threads::{check_threads, on_machine};
 use crate::answer::Answer;
-use crate::cli::{Arguments, Run};
+use crate::cli::{Arguments, Measure, Run};
 use crate::exit::Exit;
 use crate::progress::Progress;
 
@@ -40,28 +40,52 @@ fn run_on(
     chosen: &Chosen,
     name: &KernelName,
 ) -> anyhow::Result<(Vec<model::Run>, Vec<String>)> {
-    let (measure, Chosen { suite, workloads, tools }) = (&command.measure, chosen);
-    let lab = open_on(wanted, arguments, measure, tools.clone())?;
+    let lab = open_on(wanted, arguments, &command.measure, chosen.tools.clone())?;
     let progress = Progress::new(arguments.quiet);
-    let builds = builds(&lab, std::slice::from_ref(name), &progress)?;
-    let [build] = &builds[..] else { unreachable!("one name gives one build") };
-    let seeds = replicates(lab.machine(), command.seeds, command.on.boots());
     let sampled = if command.sample { Sampled::Yes } else { Sampled::No };
-    let plan = Plan { sampled, ..plan(measure, &builds, suite, workloads, &seeds) };
-    prepare(&lab, workloads, &progress)?;
-    let machines = lab.machines(workloads)?;
-    let runs = lab.execute(&plan, &|event| progress.event(&event));
-    let closed = lab.close();
-    let runs = runs?.concat();
-    closed?;
+    let seeds = replicates(lab.machine(), command.seeds, command.on.noisy.boots());
+    let whole = Whole { measure: &command.measure, chosen, seeds, sampled };
+    let (build, runs) = whole.measure(&lab, name, &progress)?;
+    let machines = lab.machines(&chosen.workloads)?;
     progress.end();
     let styles = Answer::open(None)?.styles(arguments.color);
     let mut texts = Vec::new();
     for run in &runs {
         let machine = machines.iter().find(|machine| machine.id == run.machine).unwrap_or(lab.machine());
-        let shown = Shown { run, build, machine, declared: &tools.suite().workloads, dumps: &lab.dumps(&run.id)? };
+        let declared = &chosen.tools.suite().workloads;
+        let shown = Shown { run, build: &build, machine, declared, dumps: &lab.dumps(&run.id)? };
         texts.push(report::render::run(&shown, &styles));
     }
-    texts.extend(scaling::table(build, lab.machine(), &runs.iter().collect::<Vec<_>>(), &styles));
+    texts.extend(scaling::table(&build, lab.machine(), &runs.iter().collect::<Vec<_>>(), &styles));
     Ok((runs, texts))
+}
+
+/// Everything to measure of one kernel.
+pub(crate) struct Whole<'a> {
+    pub(crate) measure: &'a Measure,
+    pub(crate) chosen: &'a Chosen,
+    pub(crate) seeds: Vec<u64>,
+    pub(crate) sampled: Sampled,
+}
+
+impl Whole<'_> {
+    /// Measures it on a lab's machine, and leaves the machine as it was.
+    pub(crate) fn measure(
+        &self,
+        lab: &Lab,
+        name: &KernelName,
+        progress: &Progress,
+    ) -> anyhow::Result<(Build, Vec<model::Run>)> {
+        let Chosen { suite, workloads, .. } = self.chosen;
+        let mut builds = builds(lab, std::slice::from_ref(name), progress)?;
+        let plan = Plan { sampled: self.sampled, ..plan(self.measure, &builds, suite, workloads, &self.seeds) };
+        prepare(lab, workloads, progress)?;
+        let runs = lab.execute(&plan, &|event| progress.event(&event));
+        // A machine that cannot return to its own kernel is an error, but not the loss of what was measured.
+        let closed = lab.close();
+        let runs = runs?.concat();
+        closed?;
+        let Some(build) = builds.pop() else { unreachable!("one name gives one build") };
+        Ok((build, runs))
+    }
 }

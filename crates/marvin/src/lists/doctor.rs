@@ -4,7 +4,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
+use history::NoiseFloor;
+use report::label::cut_middle;
 use report::render::Styles;
+
+/// The longest name of a workload that has a column.
+const NAME: usize = 40;
 
 /// Checks of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -19,6 +24,32 @@ pub(crate) struct DoctorDocument {
     fit: bool,
     /// The checks.
     checks: Vec<Check>,
+    /// How much the boots of one kernel scatter, for each workload; null if that was not asked.
+    noise: Option<Vec<Noise>>,
+}
+
+/// How much the boots of one kernel scatter in a workload.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct Noise {
+    /// The workload.
+    workload: String,
+    /// How many boots showed it.
+    boots: usize,
+    /// Coefficient of variation between boots of one kernel, in percent.
+    variation_percent: f64,
+    /// Smallest changes that comparisons show.
+    shows: Vec<Shows>,
+    /// What the order of the boots' values says against the machine; null if nothing, or if there are too few boots.
+    suspicion: Option<String>,
+}
+
+/// The smallest change that a comparison shows four times of five.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct Shows {
+    /// Boots of each kernel.
+    boots: usize,
+    /// The change in percent; null if no change can be shown.
+    percent: Option<f64>,
 }
 
 /// One check.
@@ -56,7 +87,19 @@ impl DoctorDocument {
     pub(crate) fn new(subject: &str, checks: Vec<Check>) -> Self {
         let subject = subject.to_owned();
         let fit = checks.iter().all(|check| check.problem.is_none());
-        Self { schema_version: SCHEMA_VERSION, kind: "doctor", subject, fit, checks }
+        Self { schema_version: SCHEMA_VERSION, kind: "doctor", subject, fit, checks, noise: None }
+    }
+
+    /// Adds how much the boots of the machine scatter.
+    pub(crate) fn with_noise(self, floors: &[NoiseFloor]) -> Self {
+        let noise = floors.iter().map(|floor| Noise {
+            workload: floor.workload.to_string(),
+            boots: floor.boots,
+            variation_percent: floor.variation_percent,
+            shows: floor.least_percent.map(|(boots, percent)| Shows { boots, percent }).to_vec(),
+            suspicion: floor.suspicion.clone(),
+        });
+        Self { noise: Some(noise.collect()), ..self }
     }
 
     /// Tells whether all checks passed.
@@ -74,13 +117,39 @@ impl Listing for DoctorDocument {
             }
         };
         let end = if self.fit { "is fit" } else { "is not fit yet" };
-        self.checks.iter().map(line).chain([format!("{} {end}\n", self.subject)]).collect()
+        let noise = self.noise.as_deref().map_or_else(String::new, |of| noise(&self.subject, of));
+        self.checks.iter().map(line).chain([format!("{} {end}\n", self.subject), noise]).collect()
     }
+}
+
+/// Returns the table of workloads, then what is suspicious.
+fn noise(machine: &str, of: &[Noise]) -> String {
+    let Some(first) = of.first() else {
+        return format!(
+            "\nNoise: no kernel has two boots here; to measure one: marvin machines check {machine} KERNEL\n"
+        );
+    };
+    let width = of.iter().map(|row| row.workload.chars().count()).max().unwrap_or(0).clamp(8, NAME);
+    let line = |name: &str, boots: &str, variation: &str, shows: &str| {
+        format!("{name:width$}  {boots:>5}  {variation:>9}{shows}\n")
+    };
+    let heads: String = first.shows.iter().map(|shows| format!("{:>10}", format!("{} BOOTS", shows.boots))).collect();
+    let row = |row: &Noise| {
+        let shows =
+            row.shows.iter().map(|shows| shows.percent.map_or("-".to_owned(), |percent| format!("{percent:.1}%")));
+        let shows: String = shows.map(|text| format!("{text:>10}")).collect();
+        let variation = format!("{:.1}%", row.variation_percent);
+        line(&cut_middle(&row.workload, width), &row.boots.to_string(), &variation, &shows)
+    };
+    let suspicion = |row: &Noise| Some(format!("{}: {}\n", row.workload, row.suspicion.as_ref()?));
+    let above = format!("\n{}", line("", "", "", &format!("{:>20}", "change shown by")));
+    let heads = line("WORKLOAD", "BOOTS", "VARIATION", &heads);
+    [above, heads].into_iter().chain(of.iter().map(row)).chain(of.iter().filter_map(suspicion)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, DoctorDocument, Problem};
+    use super::{Check, DoctorDocument, NoiseFloor, Problem};
     use crate::lists::Listing as _;
     use report::render::Styles;
 
@@ -91,5 +160,26 @@ mod tests {
         let document = DoctorDocument::new("this host", checks);
         assert!(!document.is_fit());
         insta::assert_snapshot!(document.text(&Styles::plain()));
+    }
+
+    #[test]
+    fn noise_is_a_table_with_suspicions() {
+        let floor = |name: &str, boots, suspicion: Option<&str>| NoiseFloor {
+            workload: name.into(),
+            boots,
+            variation_percent: 1.25,
+            least_percent: [(5, Some(4.449)), (20, (boots > 2).then_some(1.2))],
+            suspicion: suspicion.map(str::to_owned),
+        };
+        let document = DoctorDocument::new("vm", vec![Check::new("machine", Ok("QEMU 7.2.22, TCG".to_owned()))]);
+        let none = document.clone().with_noise(&[]).text(&Styles::plain());
+        assert!(none.ends_with("marvin machines check vm KERNEL\n"), "{none}");
+        let noisy = [
+            floor("fault-anon", 2, None),
+            floor("a-workload-of-another-suite-with-a-long-name", 12, Some("two modes, 6.1 deviations apart")),
+        ];
+        let text = document.with_noise(&noisy).text(&Styles::plain());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!(text, @"");
     }
 }

@@ -25,6 +25,7 @@ pub use document::{
     write_json,
 };
 pub use json::{SCHEMA_VERSION, json};
+pub use noise::profile as describe_noise;
 pub use number::{count, date, start_date};
 pub use run::{Shown, result_unit, run};
 pub use schema::{schema_of, schemas};

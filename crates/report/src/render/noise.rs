@@ -84,7 +84,8 @@ fn noise(comparison: &Comparison) -> Vec<String> {
 }
 
 /// Describes a noise profile; `None` for plain noise.
-pub(crate) fn profile(noise: &NoiseProfile) -> Option<String> {
+#[must_use]
+pub fn profile(noise: &NoiseProfile) -> Option<String> {
     let mut words = Vec::new();
     if let Some(apart) = noise.modes_apart {
         words.push(format!("two modes, {apart:.1} deviations apart"));

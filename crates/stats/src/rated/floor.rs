@@ -1,4 +1,4 @@
-//! The noise floor: how much groups of one subject scatter, and which change of another subject they would still show.
+//! The noise floor: how much groups of the same subject scatter, and which change of another subject they would show.
 
 use super::forecast::POWER;
 use super::precision::{Side, beyond, error, without_wild};
@@ -9,7 +9,7 @@ use crate::distribution::student_upper_quantile;
 /// Steps of a bisection: as many as a number has bits.
 const STEPS: usize = 64;
 
-/// How groups of one subject scatter.
+/// How groups of the same subject scatter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Floor {
     /// How many groups showed it, without wild ones.
@@ -19,12 +19,20 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Returns the floor of groups that measured the same; `None` for fewer than two.
+    /// Returns the floor of sets of groups. The groups of a set measured the same; sets may differ in what they measured.
+    /// `None` without a set of two groups.
     #[must_use]
-    pub fn of(scores: &Scores) -> Option<Self> {
-        let kept = without_wild(scores.as_slice());
-        let degrees = kept.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
-        Some(Self { groups: kept.len(), variance: Side::of(&kept, 0.0).squares() / degrees as f64 })
+    pub fn of<'a>(sets: impl IntoIterator<Item = &'a Scores>) -> Option<Self> {
+        let (mut groups, mut degrees, mut squares) = (0, 0, 0.0);
+        for scores in sets {
+            let kept = without_wild(scores.as_slice());
+            if kept.len() > 1 {
+                groups += kept.len();
+                degrees += kept.len() - 1;
+                squares += Side::of(&kept, 0.0).squares();
+            }
+        }
+        (degrees > 0).then(|| Self { groups, variance: squares / degrees as f64 })
     }
 
     /// Returns the coefficient of variation between groups, as a part of one.
@@ -74,17 +82,17 @@ mod tests {
 
     #[test]
     fn variation_is_that_between_groups() {
-        let floor = Floor::of(&side(&noisy(2000, 50.0, &mut Chance::new(1)))).unwrap();
+        let floor = Floor::of([&side(&noisy(2000, 50.0, &mut Chance::new(1)))]).unwrap();
         assert!((floor.variation() - 0.02).abs() < 0.001, "{floor:?}");
-        assert_eq!(Floor::of(&side(&[7.0])), None);
-        let equal = Floor::of(&side(&[7.0; 9])).unwrap();
+        assert_eq!(Floor::of([&side(&[7.0])]), None);
+        let equal = Floor::of([&side(&[7.0; 9])]).unwrap();
         assert!(equal.variation() < 1e-9 && equal.least_change(5, 0.02).unwrap() < 0.0201);
     }
 
     #[test]
     fn least_change_is_shown_four_times_of_five() {
         let mut chance = Chance::new(2);
-        let floor = Floor::of(&side(&noisy(2000, 50.0, &mut chance))).unwrap();
+        let floor = Floor::of([&side(&noisy(2000, 50.0, &mut chance))]).unwrap();
         for (groups, margin) in [(5, 0.02), (20, 0.02), (5, 0.001), (20, 0.001)] {
             let change = floor.least_change(groups, margin).unwrap();
             let shown = (0..1000).filter(|_| {
@@ -100,7 +108,7 @@ mod tests {
 
     #[test]
     fn impossible_questions_have_no_answer() {
-        let floor = Floor::of(&side(&[1.0, 1.1, 1.2])).unwrap();
+        let floor = Floor::of([&side(&[1.0, 1.1, 1.2])]).unwrap();
         assert_eq!(floor.least_change(1, 0.02), None);
         for margin in [-0.1, f64::NAN, f64::INFINITY] {
             assert_eq!(floor.least_change(5, margin), None);
@@ -110,7 +118,7 @@ mod tests {
     proptest! {
         #[test]
         fn more_groups_show_smaller_changes(values in prop::collection::vec(1.0..2.0, 2..20), groups in 2..40_usize) {
-            let floor = Floor::of(&side(&values)).unwrap();
+            let floor = Floor::of([&side(&values)]).unwrap();
             let [few, many] = [groups, groups + 1].map(|groups| floor.least_change(groups, 0.01));
             prop_assert!(many.unwrap() <= few.unwrap_or(f64::INFINITY) && many.unwrap() >= 0.01 - 1e-12);
         }

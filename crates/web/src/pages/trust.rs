@@ -1,7 +1,7 @@
 //! How far a lab can be trusted: comparisons of a kernel with itself, noise between seeds or runs, and the state of its
 //! machines.
 
-use history::{Cell, Column, History, Overview, TRUST_DAYS, Trust, day};
+use history::{BOOTS, Cell, Column, History, Overview, TRUST_DAYS, Trust, day};
 
 use super::{count, machine_digits};
 
@@ -94,13 +94,18 @@ fn floor<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
     usually(widths).unwrap_or_else(|| "one seed only".to_owned())
 }
 
-/// Describes the noise between runs of one kernel: median and maximum of the rows' standard deviations.
+/// Describes the noise between boots of one kernel, and the change that boots show in the median workload.
 fn scatter(history: &History, column: &Column) -> String {
-    let of_it = history.series().filter(|(key, _)| column.machines.contains(&key.machine));
-    let deviations =
-        of_it.filter_map(|(_, series)| series.scatter(&[]).variance()).map(|of| of.sqrt() * 100.0).collect();
-    usually(deviations)
-        .map_or_else(|| "one run per kernel only".to_owned(), |words| format!("runs: {words} (standard deviation)"))
+    let floors = history.noise_floors(&column.machines);
+    let Some(usual) = usually(floors.iter().map(|floor| floor.variation_percent).collect()) else {
+        return "one run per kernel only".to_owned();
+    };
+    let shows = BOOTS.iter().enumerate().filter_map(|(place, boots)| {
+        let mut least: Vec<f64> = floors.iter().filter_map(|floor| floor.least_percent[place].1).collect();
+        least.sort_by(f64::total_cmp);
+        Some(format!("; {boots} show {:.1}%", least.get(least.len() / 2)?))
+    });
+    format!("runs: {usual} (standard deviation){}", shows.collect::<String>())
 }
 
 fn usually(mut widths: Vec<f64>) -> Option<String> {
