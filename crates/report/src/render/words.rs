@@ -205,21 +205,15 @@ fn iterations(rows: &[&Row]) -> Option<(usize, usize)> {
     counts().min().zip(counts().max())
 }
 
-/// Returns the seeds in a sentence.
-pub(crate) fn seeds(comparison: &Comparison) -> String {
-    match comparison.seeds.as_slice() {
-        [] => "none".to_owned(),
-        runs if comparison.is_imported() => {
-            let list = seed_list(runs);
-            let numbers = list.strip_prefix("seeds ").or_else(|| list.strip_prefix("seed ")).unwrap_or(&list);
-            format!("none; runs {numbers} as their suite counts them")
-        }
-        [one] => format!("{one} ({})", count(1, replicate(comparison))),
-        many => {
-            let list = seed_list(many);
-            let numbers = list.strip_prefix("seeds ").unwrap_or(&list);
-            format!("{numbers} ({})", count(many.len(), replicate(comparison)))
-        }
+/// Returns the replicates: what they are called, and which.
+pub(crate) fn replicates(comparison: &Comparison) -> (&'static str, String) {
+    let list = seed_list(&comparison.seeds);
+    let numbers = list.strip_prefix("seeds ").or_else(|| list.strip_prefix("seed ")).unwrap_or(&list);
+    match (replicate(comparison), comparison.seeds.len()) {
+        ("run", _) => ("Runs", format!("{numbers} as their suite counts them")),
+        ("boot", many) => ("Boots", many.to_string()),
+        (_, 0) => ("Seeds", "none".to_owned()),
+        (seed, many) => ("Seeds", format!("{numbers} ({})", count(many, seed))),
     }
 }
 
@@ -265,7 +259,7 @@ fn margins(comparison: &Comparison) -> String {
 
 /// Returns the legend of a comparison's table: its letters, and its intervals.
 pub(crate) fn legend(comparison: &Comparison, style: Style) -> String {
-    let has_intervals = style == Style::Marvin && comparison.is_noisy();
+    let has_intervals = style == Style::Marvin && comparison.is_imported();
     let intervals = has_intervals.then(|| "min..max: confidence interval of 95%.".to_owned());
     let letters = Some(legend_of_letters(comparison, style)).filter(|letters| !letters.is_empty());
     letters.into_iter().chain(intervals).collect::<Vec<_>>().join(" ")

@@ -2,6 +2,7 @@
 //! JSON document.
 
 pub(crate) mod origin;
+pub(crate) mod ratios;
 pub(crate) mod table;
 
 use model::Verdict;
@@ -26,6 +27,10 @@ pub fn comparison(comparison: &Comparison, view: &View) -> Document {
     blocks.extend(biggest(comparison));
     blocks.extend(tables(comparison, view));
     blocks.extend(closing(comparison, view.style));
+    // With two kernels, the table itself has them.
+    if comparison.others.len() > 1 && !comparison.is_imported() {
+        blocks.extend(ratios::ratios(None, comparison, view));
+    }
     blocks.extend(failures(comparison));
     blocks.extend(unclear(comparison));
     blocks.extend(origins(comparison));
@@ -57,8 +62,8 @@ pub fn comparison(comparison: &Comparison, view: &View) -> Document {
 }
 
 fn facts(comparison: &Comparison) -> Vec<Fact> {
-    let mut facts =
-        vec![Fact::new("Machine", words::machine(comparison)), Fact::new("Seeds", words::seeds(comparison))];
+    let (replicates, which) = words::replicates(comparison);
+    let mut facts = vec![Fact::new("Machine", words::machine(comparison)), Fact::new(replicates, which)];
     facts.extend(comparison.created_unix.map(|created| Fact::new("Compared", date(created))));
     let means = comparison.others.iter().filter_map(|other| words::geometric_mean(comparison, other));
     facts.extend(means.map(|mean| Fact::new("Geomean", mean)));

@@ -6,6 +6,8 @@ use std::collections::HashMap;
 
 use model::{Verdict, Workload, group_of};
 
+use super::ratios;
+
 use crate::comparison::{self, Absent, Against, Comparison, Images, Measured};
 use crate::render::counted;
 use crate::render::number::{interval, margin, percent, ratio, signed_percent, value};
@@ -34,6 +36,8 @@ pub(crate) enum Extra {
     Ratio,
     /// The smallest and the largest difference over the seeds.
     Interval,
+    /// The ratio with its interval, and how many boots there are and would decide, instead of the difference.
+    Boots,
     /// Three kernels side by side: pages show it in a tooltip.
     Hint,
     /// More kernels: a matrix, with colours instead of bars.
@@ -45,18 +49,41 @@ impl Extra {
         match comparison.others.len() {
             3.. => Self::Matrix,
             2 => Self::Hint,
+            _ if comparison.is_noisy() && !comparison.is_imported() => Self::Boots,
             _ if comparison.seeds.len() > 1 || comparison.is_noisy() => Self::Interval,
             _ => Self::Ratio,
         }
     }
 
-    /// Returns whether rows only have space for the difference.
+    /// Returns whether the interval is in a tooltip.
     fn is_hidden(self) -> bool {
         matches!(self, Self::Hint | Self::Matrix)
     }
 
+    /// Returns the columns between a kernel's value and its verdict.
+    fn columns(self, comparison: &Comparison) -> Vec<Column> {
+        let number = |head: &str, width| Column::new(head, Kind::Number, Width::Fixed(width));
+        match self {
+            Self::Ratio => vec![number("ratio", RATIO + 1)],
+            Self::Interval => vec![number("min..max %", INTERVAL + 1)],
+            Self::Boots => ratios::columns(comparison),
+            Self::Hint | Self::Matrix => Vec::new(),
+        }
+    }
+
+    fn cells(self, cell: &comparison::Cell) -> Vec<Cell> {
+        let one = |text: Option<String>| vec![Cell::new(text.unwrap_or_default())];
+        match self {
+            Self::Ratio => one(cell.compared.ratio.map(|r| ratio(r, RATIO))),
+            Self::Interval => one(cell.compared.spread_percent.map(|s| interval(s, INTERVAL))),
+            Self::Boots => ratios::numbers(cell),
+            Self::Hint | Self::Matrix => Vec::new(),
+        }
+    }
+
     fn explain(self, comparison: &Comparison) -> String {
         match self {
+            Self::Boots => format!("values: {}; {}", words::means(comparison), ratios::legend(comparison)),
             _ if comparison.is_noisy() => {
                 format!("values: {}; difference: positive is better", words::means(comparison))
             }
@@ -186,11 +213,7 @@ impl Look {
         let axis = format!("<div class=\"axis\"><span>{low}</span> <span>{middle}</span> <span>{high}</span></div>");
         for other in &comparison.others {
             columns.push(kernel(&other.kernel.head));
-            columns.extend(match self.extra {
-                Extra::Ratio => Some(Column::new("ratio", Kind::Number, Width::Fixed(RATIO + 1))),
-                Extra::Interval => Some(Column::new("min..max %", Kind::Number, Width::Fixed(INTERVAL + 1))),
-                Extra::Hint | Extra::Matrix => None,
-            });
+            columns.extend(self.extra.columns(comparison));
             let is_matrix = self.extra == Extra::Matrix;
             columns.push(Column::new(if is_matrix { "" } else { "verdict" }, Kind::Verdict, Width::Fixed(1)));
             columns.extend((!is_matrix).then(|| Column::new(&axis, Kind::Drawing, Width::Fixed(0))));
@@ -208,7 +231,8 @@ impl Look {
 
 fn base(measured: &Measured, look: Look) -> Cell {
     let zero = || Change { percent: percent(0.0, PERCENT), starred: false, word: "" };
-    let change = (!look.extra.is_hidden() && measured.value.is_some()).then(zero);
+    let has_change = !look.extra.is_hidden() && look.extra != Extra::Boots && measured.value.is_some();
+    let change = has_change.then(zero);
     Cell { change, ..Cell::new(median(measured, look.width)) }
 }
 
@@ -218,15 +242,10 @@ fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, look: 
     let tone = verdict.word();
     let change = |d| Change { percent: percent(d, PERCENT), starred: false, word: tone };
     let number = Cell {
-        change: cell.compared.difference_percent.map(change),
-        hint: if extra.is_hidden() { describe(cell) } else { String::new() },
+        change: cell.compared.difference_percent.filter(|_| extra != Extra::Boots).map(change),
+        hint: if extra.is_hidden() || extra == Extra::Boots { describe(cell) } else { String::new() },
         tone: if extra == Extra::Matrix { tone } else { "" },
         ..Cell::new(median(&cell.measured, width))
-    };
-    let beside = match extra {
-        Extra::Ratio => Some(cell.compared.ratio.map(|r| ratio(r, RATIO))),
-        Extra::Interval => Some(cell.compared.spread_percent.map(|s| interval(s, INTERVAL))),
-        Extra::Hint | Extra::Matrix => None,
     };
     let hint = match verdict {
         Verdict::Unclear(why) => why.to_string(),
@@ -236,8 +255,7 @@ fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, look: 
     let word = if extra.is_hidden() { String::new() } else { format!(" {tone}") };
     let verdict = Cell { tone, hint, ..Cell::new(format!("{}{word}", verdict.letter())) };
     let bar = (extra != Extra::Matrix).then(|| Cell::new(bar(cell, row, scale).unwrap_or_default()));
-    let beside = beside.map(|text| Cell::new(text.unwrap_or_default()));
-    std::iter::once(number).chain(beside).chain([verdict]).chain(bar).collect()
+    std::iter::once(number).chain(extra.cells(cell)).chain([verdict]).chain(bar).collect()
 }
 
 fn median(measured: &Measured, width: usize) -> String {

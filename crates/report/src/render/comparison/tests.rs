@@ -6,8 +6,8 @@ use model::{FailureReason, Stage, Workload};
 
 use crate::compare::compare;
 use crate::fixtures::{
-    Ending, HOSTILE, Subject, THROUGHPUT, build, equal, hostile, large, mixed, old, other_machine, question, seeds,
-    three, two, without_script,
+    Ending, HOSTILE, Subject, THROUGHPUT, build, equal, hostile, large, mixed, old, on_noisy, other_machine, question,
+    seeds, three, two, without_script,
 };
 use crate::render::Styles;
 use crate::render::style::Style;
@@ -48,6 +48,11 @@ fn assert_fits(text: &str) {
         assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
         assert_eq!(line, line.trim_end(), "trailing space");
     }
+}
+
+#[test]
+fn noisy_rows_say_how_many_boots_decide() {
+    insta::assert_snapshot!(shown(&on_noisy(3, 1.0)));
 }
 
 #[test]

@@ -42,7 +42,8 @@ pub fn mail(comparison: &Comparison) -> String {
     }
     page.blank();
     page.hanging("Machine: ", &words::machine(comparison));
-    page.hanging("Seeds:   ", &words::seeds(comparison));
+    let (replicates, which) = words::replicates(comparison);
+    page.hanging(&format!("{:<9}", format!("{replicates}:")), &which);
     for note in words::notes(comparison) {
         page.hanging("Note:    ", &note);
     }

@@ -6,9 +6,10 @@ use model::{Uncertainty, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{machines, table, words};
+use super::{machines, words};
 use crate::comparison::{Cell, Row};
 use crate::render::RenderError;
+use crate::render::comparison::ratios::interval;
 use crate::render::json::{Document as ComparisonDocument, document as comparison_document};
 use crate::side_by_side::{MatchedRow, SideBySide};
 
@@ -154,7 +155,7 @@ fn own_row<'a>(machine: &'a str, row: &Row) -> OwnRow<'a> {
 }
 
 fn own_cell(cell: &Cell) -> OwnCell {
-    let ends = table::interval(cell);
+    let ends = interval(cell);
     let (reason, more_boots) = match &cell.compared.verdict {
         Verdict::Unclear(why @ Uncertainty::Noise { more_runs }) => (Some(why.to_string()), *more_runs),
         Verdict::Unclear(why) => (Some(why.to_string()), None),

@@ -12,6 +12,7 @@ pub(crate) use json::schema;
 pub use words::headlines;
 
 use crate::comparison::Comparison;
+use crate::render::comparison::ratios::ratios;
 use crate::render::comparison::{origin, table as comparison_table};
 use crate::render::number::{count, date};
 use crate::render::view::View;
@@ -27,7 +28,9 @@ pub fn document(side_by_side: &SideBySide, view: &View) -> Document {
     blocks.extend(table::tables(side_by_side, view));
     blocks.extend(closing(side_by_side));
     blocks.extend(words::disagreements(side_by_side));
-    blocks.extend(table::ratios(side_by_side, view));
+    for (machine, comparison) in machines(side_by_side) {
+        blocks.extend(ratios(Some(machine), comparison, view));
+    }
     blocks.extend(failures(side_by_side));
     blocks.extend(unclear(side_by_side));
     for (machine, comparison) in machines(side_by_side) {

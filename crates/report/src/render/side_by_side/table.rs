@@ -1,26 +1,22 @@
-//! The tables: a column group for each machine, and the ratios of noisy machines over their boots.
+//! The table: a column group for each machine.
 //!
 //! Two machines with two kernels fit 80 columns: 18 for the name, 31 for each machine. Of more, text puts the groups
 //! below each other.
 
-use model::{Direction, Uncertainty, Unit, Verdict, Workload};
-use stats::Spread;
+use model::{Direction, Unit, Workload};
 
 use super::machines;
 use crate::comparison::{self, Comparison};
 use crate::render::comparison::table::{Extra, Look, anchor, firsts_of_groups, name_column, select};
-use crate::render::number::{margin, ratio, ratio_interval};
+use crate::render::number::margin;
 use crate::render::scale::Scale;
 use crate::render::view::View;
 use crate::render::words::{self, Section, caption};
 use crate::side_by_side::{MatchedRow, SideBySide};
-use document::{Block, Cell, Column, Group, Kind, Row, Table, Width};
+use document::{Block, Cell, Group, Row, Table, Width};
 
 /// The widest value: two groups fit beside the widest name.
 const VALUE: usize = 8;
-const RATIO: usize = 6;
-const INTERVAL: usize = 14;
-const COUNT: usize = 7;
 /// Most kernels, over all machines, with bars on pages; more are a matrix.
 const WITH_BARS: usize = 4;
 
@@ -156,76 +152,4 @@ fn about(side_by_side: &SideBySide, row: &MatchedRow) -> String {
     margins.dedup();
     let margins = if let [one] = margins.as_slice() { one.clone() } else { on.join(", ") };
     format!("{}; one operation: {}; margin {margins}", row.workload.stresses, row.workload.operation)
-}
-
-/// Returns the tables of ratios: one for each noisy machine that rated any row.
-pub(super) fn ratios(side_by_side: &SideBySide, view: &View) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for (machine, comparison) in machines(side_by_side) {
-        let rated: Vec<&comparison::Row> =
-            comparison.rows.iter().filter(|row| row.cells.iter().any(|cell| cell.rated.is_some())).collect();
-        let rated = select(&rated, view, |row| row.cells.iter().collect());
-        if rated.is_empty() {
-            continue;
-        }
-        let replicates = words::replicate(comparison);
-        blocks.push(Block::Heading(format!("{machine}: ratios over {replicates}s")));
-        let more = rated.iter().flat_map(|row| &row.cells).any(|cell| !more(cell).is_empty());
-        let more = match more {
-            true => format!("; more: {replicates}s of each kernel that would probably decide an unclear row"),
-            false => String::new(),
-        };
-        blocks.push(Block::Paragraph(format!("ratio: above 1 is better; 95%: confidence interval of the ratio{more}")));
-        blocks.push(Block::Table(table_of_ratios(comparison, &rated)));
-    }
-    blocks
-}
-
-fn table_of_ratios(comparison: &Comparison, rows: &[&comparison::Row]) -> Table {
-    let mut columns = vec![name_column([comparison])];
-    for other in &comparison.others {
-        let replicates = format!("{}s", words::replicate(comparison));
-        let heads = [("ratio", RATIO + 2), ("95%", INTERVAL + 2), (&replicates, COUNT), ("more", COUNT)];
-        let number = |(head, width): (&str, usize)| Column::new(head, Kind::Number, Width::Fixed(width));
-        let mut own: Vec<Column> = heads.into_iter().map(number).collect();
-        own.push(Column::new("verdict", Kind::Verdict, Width::Fixed(1)));
-        if comparison.others.len() > 1 {
-            let group = Group { name: other.kernel.title.clone(), about: String::new() };
-            own.iter_mut().for_each(|column| column.group = Some(group.clone()));
-        }
-        columns.extend(own);
-    }
-    let row = |row: &&comparison::Row| {
-        let cells = row.cells.iter().flat_map(cells_of_ratio);
-        Row {
-            cells: std::iter::once(Cell::new(row.workload.name.to_string())).chain(cells).collect(),
-            ..Row::default()
-        }
-    };
-    Table { columns, rows: rows.iter().map(row).collect(), fixed: 1, ..Table::default() }
-}
-
-fn cells_of_ratio(cell: &comparison::Cell) -> Vec<Cell> {
-    let ends = interval(cell).map(|ends| ratio_interval(ends, INTERVAL)).unwrap_or_default();
-    let boots = cell.rated.map(|rated| format!("{}+{}", rated.rating.groups.0, rated.rating.groups.1));
-    let verdict = &cell.compared.verdict;
-    let texts =
-        [cell.compared.ratio.map(|r| ratio(r, RATIO)).unwrap_or_default(), ends, boots.unwrap_or_default(), more(cell)];
-    let letter = Cell { tone: verdict.word(), ..Cell::new(format!("{} {}", verdict.letter(), verdict.word())) };
-    texts.into_iter().map(Cell::new).chain([letter]).collect()
-}
-
-/// Returns the interval that contains the true ratio with a probability of 95 %.
-pub(super) fn interval(cell: &comparison::Cell) -> Option<Spread> {
-    let ends = cell.rated?.rating.interval()?;
-    Some(Spread { min: ends.low, max: ends.high })
-}
-
-/// Returns how many more replicates of each kernel would probably decide an unclear row.
-fn more(cell: &comparison::Cell) -> String {
-    match &cell.compared.verdict {
-        Verdict::Unclear(Uncertainty::Noise { more_runs: Some(more) }) => format!("+{more}"),
-        Verdict::Unclear(Uncertainty::TooNoisy) => ">50".to_owned(),
-        Verdict::Unclear(_) | Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
-    }
 }
