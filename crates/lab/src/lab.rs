@@ -139,6 +139,26 @@ fn programs_for(wanted: &Wanted, programs: Programs) -> Programs {
     }
 }
 
+/// Returns the profile of a workload in a stored run, if it was counted.
+///
+/// # Errors
+/// If the profile is damaged, of another version, or contradicts the run's result.
+pub fn counted_profile(store: &Store, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
+    let name = format!("{workload}.profile");
+    if !store.artefact_names(run)?.contains(&name) {
+        return Ok(None);
+    }
+    let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
+    let Some(profile) = ingest::profile_from_text(&text) else {
+        return Err(LabError::BadProfile { run: run.clone(), name });
+    };
+    if counts_agree(&profile, &store.run(run)?, workload) {
+        Ok(Some(profile))
+    } else {
+        Err(LabError::OtherProfile { run: run.clone(), name })
+    }
+}
+
 impl Lab {
     /// Opens the lab of a data directory, an absolute path, and creates the directory if needed.
     ///
@@ -263,20 +283,7 @@ impl Lab {
     /// # Errors
     /// If the profile is damaged, of another version, or contradicts the run's result.
     pub fn profile(&self, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = format!("{workload}.profile");
-        if !store.artefact_names(run)?.contains(&name) {
-            return Ok(None);
-        }
-        let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
-        let Some(profile) = ingest::profile_from_text(&text) else {
-            return Err(LabError::BadProfile { run: run.clone(), name });
-        };
-        if counts_agree(&profile, &store.run(run)?, workload) {
-            Ok(Some(profile))
-        } else {
-            Err(LabError::OtherProfile { run: run.clone(), name })
-        }
+        counted_profile(&self.store.lock().unwrap_or_else(PoisonError::into_inner), run, workload)
     }
 
     /// Returns the names of a run's artifacts with memory of kernels that died.

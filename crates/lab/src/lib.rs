@@ -35,7 +35,7 @@ pub use estimate::Estimate;
 pub use event::Event;
 pub use execute::estimate_measurement;
 pub use ingest::seconds;
-pub use lab::{Followed, Lab, LabSettings, Measurement, kept_observation, monitored_subject};
+pub use lab::{Followed, Lab, LabSettings, Measurement, counted_profile, kept_observation, monitored_subject};
 pub use plan::{Dumps, Plan, Reuse, Sampled};
 pub use sampling::sampled_profile;
 pub use tools::{Tools, ToolsError};

@@ -7,7 +7,7 @@ use stats::RateDifference;
 use report::ledger::share_words;
 use report::render::{RenderError, schema_of, write_json};
 
-use crate::{Lines, SampledDifference, SampledLine, SampledProfiles};
+use crate::{Counted, Lines, SampledDifference, SampledLine, SampledProfiles};
 
 /// Version of this document's shape.
 const SCHEMA_VERSION: u32 = 1;
@@ -65,6 +65,8 @@ struct Line<'a> {
     /// The false discovery rate among the lines; null if there are too few samples or boots to test.
     q: Option<f64>,
     significant: bool,
+    /// Instructions that the exact machine counted more on the new kernel; null if it counted none, or was not asked.
+    exact_added_per_operation: Option<f64>,
 }
 
 /// Costs per operation.
@@ -117,16 +119,16 @@ fn workload(difference: &SampledDifference) -> Workload<'_> {
         lost: difference.lost,
         throttled: difference.throttled,
         total: cost(&difference.total),
-        functions: lines(&difference.functions),
-        entry_points: lines(&difference.entries),
+        functions: lines(&difference.functions, difference.counted.as_ref()),
+        entry_points: lines(&difference.entries, None),
     }
 }
 
-fn lines(lines: &Lines) -> Vec<Line<'_>> {
-    lines.all.iter().map(line).collect()
+fn lines<'a>(lines: &'a Lines, counted: Option<&Counted>) -> Vec<Line<'a>> {
+    lines.all.iter().map(|of| line(of, counted)).collect()
 }
 
-fn line(line: &SampledLine) -> Line<'_> {
+fn line<'a>(line: &'a SampledLine, counted: Option<&Counted>) -> Line<'a> {
     Line {
         share: share_words(line.share),
         name: &line.function,
@@ -134,6 +136,7 @@ fn line(line: &SampledLine) -> Line<'_> {
         cost: cost(&line.cost),
         q: line.q.map(rounded),
         significant: line.is_significant(),
+        exact_added_per_operation: counted.and_then(|counted| counted.added(line)),
     }
 }
 

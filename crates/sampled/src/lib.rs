@@ -17,7 +17,7 @@ use stats::{CommonScatter, Exposures, RateDifference};
 
 use report::Q_MAX;
 use report::calls::CallDifference;
-use report::ledger::names;
+use report::ledger::{Ledger, LedgerLine, names};
 
 pub use json::{json, schema};
 pub use render::{SampledProfiles, document};
@@ -132,6 +132,30 @@ pub struct SampledDifference {
     pub throttled: [u64; 2],
     /// The stacks of both sides merged; costs in the event's unit.
     pub calls: CallDifference,
+    /// What the exact machine counted for the same kernels, if that is known.
+    pub counted: Option<Counted>,
+}
+
+/// Instructions that the new kernel executes more per operation on the exact machine, by function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counted {
+    added: BTreeMap<(Share, String), f64>,
+    total: f64,
+}
+
+impl Counted {
+    /// Returns those of a ledger.
+    #[must_use]
+    pub fn of(ledger: &Ledger) -> Self {
+        let line = |line: &LedgerLine| ((line.share, line.function.clone()), ledger.line_added(line));
+        let (base, new) = ledger.total(None);
+        Self { added: ledger.lines.iter().map(line).collect(), total: ledger.added(base, new) }
+    }
+
+    /// Returns those of a sampled function; `None` if the exact machine did not execute it.
+    fn added(&self, line: &SampledLine) -> Option<f64> {
+        self.added.get(&(line.share, line.function.clone())).copied()
+    }
 }
 
 impl SampledDifference {
@@ -168,6 +192,7 @@ impl SampledDifference {
             lost: sum(|profile| profile.lost),
             throttled: sum(|profile| profile.throttled),
             calls: CallDifference { unit: sampling.event.unit(), ..calls },
+            counted: None,
         })
     }
 

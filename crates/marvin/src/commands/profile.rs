@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use lab::Lab;
 use machine::Wanted;
-use model::{Build, Outcome, Run};
+use model::{Build, Outcome, Run, RunId};
 use report::ledger::{Ledger, Sources};
 use report::render::ledger::{self, Profiled};
 
@@ -120,6 +120,15 @@ fn sources(lab: &Lab, builds: &[Build], runs: &[Vec<Run>]) -> anyhow::Result<Sou
 
 /// Returns the ledger of a workload over the runs of a baseline and a new kernel, or why there is none.
 pub(crate) fn ledger(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Result<Result<Ledger, String>> {
+    ledger_of(&|run| Ok(lab.profile(run, workload)?), runs, workload)
+}
+
+/// The same, with a function that reads the workload's profile in a run.
+pub(crate) fn ledger_of(
+    read: &dyn Fn(&RunId) -> anyhow::Result<Option<model::Profile>>,
+    runs: &[Vec<Run>],
+    workload: &str,
+) -> anyhow::Result<Result<Ledger, String>> {
     let mut sides = [Vec::new(), Vec::new()];
     for (side, runs) in sides.iter_mut().zip(runs) {
         for run in runs {
@@ -129,7 +138,7 @@ pub(crate) fn ledger(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Re
                 Outcome::Unsupported(why) => return Ok(Err(format!("unsupported: {why}"))),
                 Outcome::Failed(failure) => return Ok(Err(failure.reason.to_string())),
             }
-            match lab.profile(&run.id, workload)? {
+            match read(&run.id)? {
                 Some(profile) => side.push(profile),
                 None => return Ok(Err("its profile was not recorded; --force measures again".into())),
             }

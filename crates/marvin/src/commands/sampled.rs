@@ -1,17 +1,17 @@
 //! `marvin profile` on machines that measure time: samples both kernels in several boots, and compares the functions' costs.
 //! Kernels of this host cannot boot here at will: their profiles were stored by `marvin run --sample`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::{Event, Reuse, Sampled};
 use machine::Wanted;
-use model::{Build, KernelName, Outcome, Run, RunId, SampledProfile, Workload};
-use sampled::{SampledDifference, SampledProfiles, document, json};
+use model::{Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload};
+use sampled::{Counted, SampledDifference, SampledProfiles, document, json};
 use store::Store;
 
 use super::measure::{builds, kernel_name, open_on, plan, replicates, suite, workloads};
-use super::profile::{titles, words};
+use super::profile::{ledger_of, titles, words};
 use super::stored::{Choice, Named};
 use super::tools::known_tools;
 use crate::answer::Answer;
@@ -46,9 +46,13 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
         wanted => measure(arguments, command, wanted)?,
     };
     let (mut differences, mut missing) = (Vec::new(), Vec::new());
+    let store = Store::open_read_only(crate::home::store(arguments)?)?;
     for (workload, found) in found {
         match found.and_then(|[base, new]| SampledDifference::new(&workload, &base, &new)) {
-            Ok(difference) => differences.push(difference),
+            Ok(difference) => {
+                let counted = counted(&store, &builds, &workload)?;
+                differences.push(SampledDifference { counted, ..difference });
+            }
             Err(why) => missing.push((workload, why)),
         }
     }
@@ -86,7 +90,7 @@ fn measure(arguments: &Arguments, command: &Profile, wanted: &Wanted) -> anyhow:
     }
     let progress = Progress::new(arguments.quiet);
     let builds = builds(&lab, &names, &progress)?;
-    let boots = replicates(lab.machine(), 1, command.on.boots());
+    let boots = replicates(lab.machine(), 1, command.on.noisy.boots());
     let mut plan = plan(measure, &builds, suite, &workloads, &boots);
     plan.sampled = Sampled::Yes;
     if builds[0].id == builds[1].id {
@@ -155,6 +159,35 @@ fn profiles(
         }
     }
     Ok(all)
+}
+
+/// Finds what the exact machine counted for both kernels, if that is stored: the newest of its machines that measured both.
+fn counted(store: &Store, builds: &[Build], workload: &str) -> anyhow::Result<Option<Counted>> {
+    let all = store.runs(usize::MAX)?;
+    let mut seen: Vec<&MachineId> = Vec::new();
+    for machine in all.iter().map(|run| &run.machine) {
+        if seen.contains(&machine) {
+            continue;
+        }
+        seen.push(machine);
+        if !store.machine(machine)?.capabilities().deterministic {
+            continue;
+        }
+        let of_build = |build: &Build| -> anyhow::Result<Vec<Run>> {
+            let ids = all.iter().filter(|run| run.build == build.id && run.machine == *machine).map(|run| &run.id);
+            let runs = ids.map(|id| store.run(id)).collect::<Result<Vec<_>, _>>()?;
+            let mut replicates = BTreeSet::new();
+            let mut has_it =
+                |run: &Run| run.results.iter().any(|result| result.workload == workload) && replicates.insert(run.seed);
+            Ok(runs.into_iter().filter(|run| has_it(run)).collect())
+        };
+        let runs = builds.iter().map(of_build).collect::<anyhow::Result<Vec<_>>>()?;
+        let read = |run: &RunId| Ok(lab::counted_profile(store, run, workload)?);
+        if let Ok(ledger) = ledger_of(&read, &runs, workload)? {
+            return Ok(Some(Counted::of(&ledger)));
+        }
+    }
+    Ok(None)
 }
 
 fn reproducer(command: &Profile, builds: &[Build]) -> String {
