@@ -32,6 +32,15 @@ pub(crate) fn conditions() -> Vec<(String, String)> {
     ]
 }
 
+/// Puts items in an order that depends on the replicate only (Fisher and Yates).
+pub(crate) fn shuffle<T>(items: &mut [T], replicate: u64) {
+    for last in (1..items.len()).rev() {
+        let chosen = mix(mix(replicate).wrapping_add(last as u64)) % (last as u64 + 1);
+        // Not above `last`.
+        items.swap(last, usize::try_from(chosen).unwrap_or(last));
+    }
+}
+
 /// SplitMix64's output function (Steele, Lea, Flood 2014): neighbouring seeds give unrelated numbers.
 fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -42,7 +51,25 @@ fn mix(seed: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHILD_FORKS, CHILD_PAGES, DELAY_US_MAX, SPINS, perturbation};
+    use super::{CHILD_FORKS, CHILD_PAGES, DELAY_US_MAX, SPINS, perturbation, shuffle};
+
+    #[test]
+    fn order_depends_on_the_replicate_only() {
+        let order = |replicate| {
+            let mut items: Vec<usize> = (0..6).collect();
+            shuffle(&mut items, replicate);
+            items
+        };
+        assert_eq!(order(3), order(3));
+        // Each item is in each place in about a sixth of the replicates.
+        for item in 0..6 {
+            for place in 0..6 {
+                let there = (0..6000).filter(|replicate| order(*replicate)[place] == item).count();
+                assert!((850..1150).contains(&there), "{item} in {place}: {there}");
+            }
+        }
+        shuffle(&mut [0; 0], 1);
+    }
 
     #[test]
     fn seeds_differ_and_stay_in_range() {

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::forecast::Took;
 use crate::machine_pool::Placement;
+use crate::perturb::shuffle;
 
 /// Consoles by the name of their artifact.
 pub(crate) type Consoles = Vec<(String, Vec<u8>)>;
@@ -79,7 +80,12 @@ impl<'a> RunInProgress<'a> {
         placement: Placement,
         workloads: Vec<Arc<Workload>>,
     ) -> Self {
-        let groups = groups(&workloads);
+        let mut groups = groups(&workloads);
+        if !placement.machine.capabilities().deterministic {
+            // What comes before a workload is in its time; over the replicates each workload comes after all others.
+            // All sides of a replicate have the same order.
+            shuffle(&mut groups, replicate);
+        }
         Self {
             side,
             build,
