@@ -25,16 +25,16 @@ fn some() -> Vec<Arc<Workload>> {
         .collect()
 }
 
-/// Half of them for the most expensive tests, or all of them in the full tests.
-fn half() -> Vec<Arc<Workload>> {
-    some().into_iter().step_by(if full() { 1 } else { 2 }).collect()
+/// A third of them for the most expensive tests, or all of them in the full tests.
+fn third() -> Vec<Arc<Workload>> {
+    some().into_iter().step_by(if full() { 1 } else { 3 }).collect()
 }
 
 #[test]
 fn two_data_directories_give_equal_samples() {
     for kernel in kernels() {
         let build = build(kernel);
-        let workloads = half();
+        let workloads = third();
         let first = measure(lab(), &build, &workloads);
         let home = fresh("second-home");
         let other = Lab::open(&home, LabSettings::default()).unwrap();
@@ -88,7 +88,7 @@ fn seeds_of_one_build_lie_within_the_floor() {
 
 #[test]
 fn doubled_suite_operations_double_the_time() {
-    crate::truthful::double_operations(half());
+    crate::truthful::double_operations(third());
 }
 
 #[test]
