@@ -5,11 +5,13 @@ mod bisection;
 mod calibration;
 mod detection;
 mod sequence;
+mod welch;
 
 pub use bisection::{By, Line, PLACES, Severals, Singles, Start};
 pub use calibration::{Calibration, Design, Kind};
 pub use detection::{Quality, Short, Trials};
 pub use sequence::{Between, Course, Ends, Rule};
+pub use welch::welch;
 
 /// A stream of pseudo-random numbers; the same seed gives the same numbers.
 ///

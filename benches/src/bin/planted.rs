@@ -1,0 +1,200 @@
+//! Prints how a planted slow-down of 3 % is found under the noise of this host: by Marvin's looks, by designs of fixed
+//! size, and by the t-test that users of perf stat and hyperfine do, all on the same data.
+//!
+//! Each run is a process of its own, as for `perf stat -r`; Marvin takes them as it takes boots. The slow-down is 3 % more of
+//! the workload's operations than are declared. Without it, two sides of runs are equal, and any verdict is a false alarm.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use figures::cpu;
+use figures::figure::Figures;
+use lab::AGENT;
+use stats::synthetic::{Chance, welch};
+use stats::{Better, History, Rating, Scores, Sequential, Verdict, rate};
+use wire::{Clock, Frame, Job, Perturbation, Task};
+
+/// The workload, and the operations of an iteration: about 8 ms.
+const WORKLOAD: &str = "getppid";
+const OPERATIONS: u64 = 50_000;
+/// The same with the slow-down.
+const SLOWED: u64 = OPERATIONS * 103 / 100;
+const ITERATIONS: u32 = 5;
+/// Comparisons of each kind, and the most runs of a side.
+const PAIRS: usize = 200;
+const RUNS: usize = 10;
+const SEED: u64 = 20_261_123;
+
+fn main() -> anyhow::Result<()> {
+    let mut figures = Figures;
+    figures.doubt_load(cpu::load()?)?;
+    let declared = model::workloads().into_iter().find(|known| &*known.name == WORKLOAD);
+    let margin = declared.map(|workload| workload.metric.margin_percent).context("the workload is gone")?;
+    let host = Host::open()?;
+    let pairs = host.record()?;
+    print(&pairs, margin / 100.0)
+}
+
+/// The agent on this host's last processor.
+struct Host {
+    folder: tempfile::TempDir,
+    processor: usize,
+}
+
+/// The samples of one run, in nanoseconds per declared operation.
+type Run = Vec<f64>;
+
+/// The runs of one comparison: a kernel, itself, and the slowed one.
+struct Pair {
+    sides: [Vec<Run>; 3],
+}
+
+impl Host {
+    fn open() -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let processor = std::thread::available_parallelism()?.get() - 1;
+        let host = Self { folder, processor };
+        fs::write(host.agent(), AGENT)?;
+        fs::set_permissions(host.agent(), fs::Permissions::from_mode(0o755))?;
+        Ok(host)
+    }
+
+    fn agent(&self) -> PathBuf {
+        self.folder.path().join("marvin-agent")
+    }
+
+    fn job(&self, name: &str, operations: u64) -> anyhow::Result<PathBuf> {
+        let task = Task::Workload {
+            name: WORKLOAD.to_owned(),
+            operations,
+            warm_up: 1,
+            iterations: ITERATIONS,
+            probes: Vec::new(),
+            monitors: None,
+            sampling: None,
+        };
+        let job = Job { id: 1, clock: Clock::Monotonic, perturbation: Perturbation::default(), task };
+        let file = self.folder.path().join(name);
+        fs::write(&file, job.encode()?)?;
+        Ok(file)
+    }
+
+    /// Records all runs. The three sides take turns in an order drawn for each turn, so that no side is always the first.
+    fn record(&self) -> anyhow::Result<Vec<Pair>> {
+        let (plain, slowed) = (self.job("plain", OPERATIONS)?, self.job("slowed", SLOWED)?);
+        let jobs = [&plain, &plain, &slowed];
+        let mut chance = Chance::new(SEED);
+        let mut pairs = Vec::new();
+        for _ in 0..PAIRS {
+            let mut pair = Pair { sides: [Vec::new(), Vec::new(), Vec::new()] };
+            for _ in 0..RUNS {
+                let first = chance.below(3);
+                let step = 1 + chance.below(2);
+                for side in (0..3).map(|place| (first + place * step) % 3) {
+                    pair.sides[side].push(self.run(jobs[side])?);
+                }
+            }
+            pairs.push(pair);
+        }
+        Ok(pairs)
+    }
+
+    fn run(&self, job: &Path) -> anyhow::Result<Run> {
+        let mut command = Command::new("taskset");
+        command.args(["--cpu-list", &self.processor.to_string()]).arg(self.agent()).arg("job");
+        let output = command.stdin(File::open(job)?).stderr(Stdio::null()).output()?;
+        let stream = wire::decode(&output.stdout, 1)?;
+        let samples = stream.frames.into_iter().find_map(|frame| match frame {
+            Frame::Samples(ticks) => Some(ticks),
+            _ => None,
+        });
+        let samples = samples.context("the agent sent no samples")?;
+        Ok(samples.into_iter().map(|ns| ns as f64 / OPERATIONS as f64).collect())
+    }
+}
+
+/// A difference that a rule claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    Faster,
+    Slower,
+}
+
+/// A rule for a comparison: what it claims, and the runs of each side that it took.
+type Rule<'a> = &'a dyn Fn(&[Run], &[Run]) -> anyhow::Result<(Option<Claim>, usize)>;
+
+fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
+    let plan = Sequential::new(RUNS);
+    let looks = |base: &[Run], new: &[Run]| {
+        for runs in 2..=RUNS {
+            let rating = plan.look(&scores(&base[..runs])?, &scores(&new[..runs])?, margin).rating;
+            if !matches!(rating.verdict(rating.p()), None | Some(Verdict::Unclear(_))) || runs == RUNS {
+                return Ok((claimed(&rating), runs));
+            }
+        }
+        unreachable!("the last look returns")
+    };
+    let fixed = |runs: usize| {
+        move |base: &[Run], new: &[Run]| {
+            let rating = rate(&scores(&base[..runs])?, &scores(&new[..runs])?, &History::default(), margin);
+            Ok((claimed(&rating), runs))
+        }
+    };
+    let t_test = |runs: usize| {
+        move |base: &[Run], new: &[Run]| {
+            let means = |side: &[Run]| -> Vec<f64> { side[..runs].iter().map(|run| mean(run)).collect() };
+            let (base, new) = (means(base), means(new));
+            let claim = if mean(&new) > mean(&base) { Claim::Slower } else { Claim::Faster };
+            Ok(((welch(&base, &new) < 0.05).then_some(claim), runs))
+        }
+    };
+    let mut out = std::io::stdout().lock();
+    let most = 0.05 + 2.0 * (0.05 * 0.95 / PAIRS as f64).sqrt();
+    writeln!(
+        out,
+        "3 % planted on this host: {WORKLOAD}, {PAIRS} comparisons of equal sides and {PAIRS} with the slow-down; margin {} % \
+         (most false alarms of a test at 5 %: {:.1} %)",
+        margin * 100.0,
+        most * 100.0
+    )?;
+    writeln!(out, "{:<36} {:>12} {:>9} {:>18}", "rule", "false alarms", "found", "runs of each side")?;
+    let rules: [(&str, Rule<'_>); 5] = [
+        ("marvin, looks up to 10 runs", &looks),
+        ("marvin, 5 runs", &fixed(5)),
+        ("marvin, 10 runs", &fixed(RUNS)),
+        ("perf stat -r 5, hyperfine: t-test", &t_test(5)),
+        ("perf stat -r 10, hyperfine: t-test", &t_test(RUNS)),
+    ];
+    for (name, rule) in rules {
+        let (mut alarms, mut found, mut runs) = (0, 0, 0);
+        for Pair { sides: [base, same, slowed] } in pairs {
+            alarms += usize::from(rule(base, same)?.0.is_some());
+            let (claim, took) = rule(base, slowed)?;
+            found += usize::from(claim == Some(Claim::Slower));
+            runs += took;
+        }
+        let share = |count: usize| format!("{:.1} %", count as f64 / PAIRS as f64 * 100.0);
+        writeln!(out, "{name:<36} {:>12} {:>9} {:>18.1}", share(alarms), share(found), runs as f64 / PAIRS as f64)?;
+    }
+    Ok(())
+}
+
+fn claimed(rating: &Rating) -> Option<Claim> {
+    match rating.verdict(rating.p())? {
+        Verdict::Better => Some(Claim::Faster),
+        Verdict::Worse => Some(Claim::Slower),
+        Verdict::Same | Verdict::Unclear(_) => None,
+    }
+}
+
+fn scores(runs: &[Run]) -> anyhow::Result<Scores> {
+    Scores::of(runs, Better::Lower).map_err(|fault| anyhow::anyhow!("a run has no score: {fault:?}"))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
