@@ -29,7 +29,9 @@ full)
     export MARVIN_DUMP
     MARVIN_FULL=1 timed "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
     # Builds two kernels from nothing, which takes minutes each, and prints what bisections of real sources take.
-    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program real_source:: -- --nocapture
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program real_ -- --nocapture
+    # A kernel against itself on a busy host: all workloads.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program exact:: -- --nocapture
     # 200 labs of 800 noisy series without any change: none may be an alert.
     step env MARVIN_FULL=1 "$cargo" test --release --locked -p history large_labs -- --nocapture
     # Servers boot kernels by kexec and GRUB, once, and come back; each boot takes a minute.

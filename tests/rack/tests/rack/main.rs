@@ -11,6 +11,10 @@ use rack::{Power, Rack};
 
 #[test]
 fn server_answers_and_obeys_its_switches() {
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        println!("skipped: Marvin's story of a server uses all of it: MARVIN_FULL=1 or make test-full");
+        return;
+    }
     let begun = Instant::now();
     let rack = Rack::open().unwrap();
     println!("image after {:.1} s", begun.elapsed().as_secs_f64());
