@@ -18,9 +18,9 @@ use stats::synthetic::{Chance, welch};
 use stats::{Better, History, Rating, Scores, Sequential, Verdict, rate};
 use wire::{Clock, Frame, Job, Perturbation, Task};
 
-/// The workload, and the operations of an iteration: about 8 ms.
+/// The workload, and the operations of an iteration: about 3 ms.
 const WORKLOAD: &str = "getppid";
-const OPERATIONS: u64 = 50_000;
+const OPERATIONS: u64 = 20_000;
 /// The same with the slow-down.
 const SLOWED: u64 = OPERATIONS * 103 / 100;
 const ITERATIONS: u32 = 5;

@@ -64,6 +64,13 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
         let machines: Vec<usize> =
             (0..).zip(history.machines()).filter(|(_, known)| known.is_kin(&machine)).map(|(n, _)| n).collect();
         noise = history.noise_floors(&machines);
+        if noise.is_empty() {
+            let how = match machine.capabilities().boots {
+                true => format!("marvin machines check {} KERNEL", command.name),
+                false => "marvin run running: --on local, once after each reboot".to_owned(),
+            };
+            found.push(Check::new("noise", Ok(format!("not known: no kernel has two boots here; {how}"))));
+        }
     }
     let document = DoctorDocument::new(&command.name, found).with_noise(&noise);
     answer.list(&document, command.output, arguments)?;
