@@ -73,6 +73,7 @@ impl Host {
             operations,
             warm_up: 1,
             iterations: ITERATIONS,
+            tasks: 1,
             probes: Vec::new(),
             monitors: None,
             sampling: None,
