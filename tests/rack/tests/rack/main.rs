@@ -12,7 +12,7 @@ use rack::{Power, Rack};
 #[test]
 fn server_answers_and_obeys_its_switches() {
     if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: Marvin's story of a server uses all of it: MARVIN_FULL=1 or make test-full");
+        println!("skipped: the rack by itself; the story of a server uses most of it: MARVIN_FULL=1 or make test-full");
         return;
     }
     let begun = Instant::now();

@@ -205,7 +205,8 @@ impl Look {
     pub(crate) fn columns(&self, comparison: &Comparison) -> Vec<Column> {
         let kernel = |head: &[String; 2]| Column {
             head: head.clone(),
-            starts: true,
+            // Where the effect is in the column of ratios, a kernel's column sorts by its values.
+            starts: self.extra != Extra::Boots,
             ..Column::new("", Kind::Number, Width::Fixed(self.width + 1))
         };
         let mut columns = vec![kernel(&comparison.base.head)];
