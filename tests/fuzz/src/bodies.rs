@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use ingest::{Symbols, ToolOutput};
 use machine::{InitrdFile, initrd_of};
-use model::ToolRows;
+use model::{ToolRows, ToolWorkload};
 use wire::{Frame, Stream};
 
 /// The job whose streams are read.
@@ -63,13 +63,9 @@ pub(crate) fn job(bytes: &[u8]) {
 /// Symbols to look addresses up.
 pub(crate) const SYMBOLS: &str = "T1000 entry_SYSCALL_64\nT100 __pfx_do_syscall_64\nT10 do_syscall_64\n";
 
-type Tools = LazyCell<Vec<model::Tool>>;
-
 thread_local! {
     static KNOWN: LazyCell<Option<Symbols>> = LazyCell::new(|| Symbols::parse(SYMBOLS).ok());
-    static TOOLS: Tools = LazyCell::new(|| {
-        ingest::SHIPPED.iter().filter_map(|(_, manifest)| ingest::tool(manifest).ok()).collect()
-    });
+    static WORKLOADS: LazyCell<Vec<ToolWorkload>> = LazyCell::new(workloads);
 }
 
 /// The extract of /proc/kallsyms.
@@ -178,17 +174,37 @@ pub(crate) fn manifest(bytes: &[u8]) {
     drop(ingest::tool(&String::from_utf8_lossy(bytes)));
 }
 
-/// The output of every tool.
+/// The output of a workload of a tool, whose name is in the first line; of any if there is none of that name.
 pub(crate) fn output(bytes: &[u8]) {
-    let files = [("/run/stress-ng.yaml".to_owned(), bytes.to_vec())];
-    let output = ToolOutput { stdout: bytes, stderr: b"", files: &files };
-    TOOLS.with(|tools| {
-        for workload in tools.iter().flat_map(|tool| &tool.workloads) {
-            if let Ok(samples) = ingest::tool_samples(workload, &output) {
-                assert_eq!(samples.len(), workload.metrics.len());
-            }
+    let at = bytes.iter().position(|byte| *byte == b'\n').unwrap_or(bytes.len());
+    let (name, written) = (&bytes[..at], bytes.get(at + 1..).unwrap_or_default());
+    WORKLOADS.with(|workloads| {
+        let named = workloads.iter().find(|workload| workload.name.as_bytes() == name);
+        let any = || workloads.get(bytes.len() % workloads.len().max(1));
+        if let Some(workload) = named.or_else(any) {
+            read_output(workload, written);
         }
     });
+}
+
+/// Returns whether a workload's metrics are in what its tool has written.
+pub(crate) fn read_output(workload: &ToolWorkload, written: &[u8]) -> bool {
+    let files = [("/run/stress-ng.yaml".to_owned(), written.to_vec())];
+    let output = ToolOutput { stdout: written, stderr: b"", files: &files };
+    let samples = ingest::tool_samples(workload, &output);
+    samples.as_ref().is_ok_and(|samples| {
+        assert_eq!(samples.len(), workload.metrics.len());
+        true
+    })
+}
+
+/// Returns the workloads of all tools.
+pub(crate) fn workloads() -> Vec<ToolWorkload> {
+    ingest::SHIPPED
+        .iter()
+        .filter_map(|(_, manifest)| ingest::tool(manifest).ok())
+        .flat_map(|tool| tool.workloads)
+        .collect()
 }
 
 /// A job file of LKP, and results of one and of several runs.

@@ -49,6 +49,8 @@ fn main() -> ExitCode {
 #[derive(Debug, Clone, Copy, Default)]
 struct Figures {
     executions: u64,
+    /// By the clock, of all executions.
+    time: Duration,
     slowest: Duration,
     slowest_number: u64,
     memory: u64,
@@ -114,7 +116,9 @@ fn all(session: &Session) -> Result<()> {
         for line in String::from_utf8_lossy(&output.stdout).lines() {
             let (name, numbers) = line.split_once(' ').context("a worker's line")?;
             let numbers: Vec<u64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>()?;
-            let &[executions, slowest, number, memory] = numbers.as_slice() else { bail!("a worker's line: {line}") };
+            let &[executions, time, slowest, number, memory] = numbers.as_slice() else {
+                bail!("a worker's line: {line}")
+            };
             if name == NEXT {
                 next = next.max(executions);
                 continue;
@@ -124,6 +128,7 @@ fn all(session: &Session) -> Result<()> {
             }
             let sum = sums.entry(name.to_owned()).or_default();
             sum.executions += executions;
+            sum.time += Duration::from_nanos(time);
             sum.memory = sum.memory.max(memory);
             if Duration::from_nanos(slowest) > sum.slowest {
                 (sum.slowest, sum.slowest_number) = (Duration::from_nanos(slowest), number);
@@ -139,12 +144,13 @@ fn all(session: &Session) -> Result<()> {
 
 /// Prints the table; returns all executions.
 fn print(order: &[String], sums: &BTreeMap<String, Figures>, time: Duration) -> u64 {
-    println!("{:<12}{:>12}{:>14}{:>14}{:>12}", "target", "executions", "slowest", "number", "memory");
+    println!("{:<12}{:>12}{:>12}{:>12}{:>13}{:>12}", "target", "executions", "mean", "slowest", "number", "memory");
     for name in order {
         let sum = sums[name];
         let slowest = format!("{:.1} ms", sum.slowest.as_secs_f64() * 1000.0);
+        let mean = format!("{:.1} us", sum.time.as_secs_f64() * 1e6 / sum.executions.max(1) as f64);
         let memory = format!("{} MiB", sum.memory >> 20);
-        println!("{name:<12}{:>12}{slowest:>14}{:>14}{memory:>12}", sum.executions, sum.slowest_number);
+        println!("{name:<12}{:>12}{mean:>12}{slowest:>12}{:>13}{memory:>12}", sum.executions, sum.slowest_number);
     }
     let total: u64 = sums.values().map(|sum| sum.executions).sum();
     println!("{total} executions in {:.0} s, {:.0} per second", time.as_secs_f64(), total as f64 / time.as_secs_f64());
@@ -164,10 +170,10 @@ fn work(first: &str, step: &str, minutes: &str, folder: &Path) -> Result<()> {
         done = (0..targets.len()).try_for_each(|n| batch(n, &targets[n], round, folder, &now, &mut figures[n]));
         round += step;
     }
-    for (target, Figures { executions, slowest, slowest_number, memory }) in targets.iter().zip(figures) {
-        println!("{} {executions} {} {slowest_number} {memory}", target.name, slowest.as_nanos());
+    for (target, Figures { executions, time, slowest, slowest_number, memory }) in targets.iter().zip(figures) {
+        println!("{} {executions} {} {} {slowest_number} {memory}", target.name, time.as_nanos(), slowest.as_nanos());
     }
-    println!("{NEXT} {round} 0 0 0");
+    println!("{NEXT} {round} 0 0 0 0");
     done
 }
 
@@ -183,10 +189,12 @@ fn batch(
     let numbers = round * BATCH..(round + 1) * BATCH;
     fs::write(folder.join("progress"), format!("{} {}", target.name, numbers.start))?;
     let before = reset_memory()?;
+    let begun = Instant::now();
     for number in numbers.clone() {
         now.store((index as u64) << 48 | number, Ordering::Relaxed);
         execute(target, number, folder, figures)?;
     }
+    figures.time += begun.elapsed();
     let memory = status("VmHWM")?.saturating_sub(before);
     figures.memory = figures.memory.max(memory);
     if memory > MEMORY_MAX {

@@ -12,7 +12,7 @@ use vmcore::fuzzing::{Form, What, converted};
 use vmcore::{Codec, Dump};
 use wire::{Clock, Frame, Job, Perturbation, Task};
 
-use crate::bodies::{JOB, SYMBOLS};
+use crate::bodies::{JOB, SYMBOLS, read_output, workloads};
 
 pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 type Seeds = Vec<Vec<u8>>;
@@ -52,16 +52,25 @@ pub(crate) fn streams() -> Seeds {
     vec![lines.clone().into_bytes(), format!("[ 0.1] Linux\r\n{}", lines.replace('\n', "\r\n")).into_bytes()]
 }
 
+/// How many copies of /proc a stream to start from has: few, so that damage hits each of them as often.
+const COPIES_A_SEED: usize = 3;
+
 /// Names of files with their content, as jobs send them.
 pub(crate) fn files() -> Outcome<Seeds> {
     let escaped = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', "\\n");
     let mut lines = "row latency=1\\n2\\n3\nrmap=file 10 1000 123 456\nconfig=CONFIG_A=y\n/proc/kallsyms=".to_owned();
     lines += &escaped(SYMBOLS.as_bytes());
-    for (path, bytes) in below(&tree("crates/ingest/corpus/6.12"))?.iter().filter(|(_, bytes)| bytes.len() < 4096) {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().replace('_', "/");
-        lines += &["\nstart 10 20 /proc/", &name, "=", &escaped(bytes)].concat();
+    let mut seeds = vec![lines.into_bytes()];
+    let copies = below(&tree("crates/ingest/corpus/6.12"))?;
+    let small: Vec<_> = copies.iter().filter(|(_, bytes)| bytes.len() < 4096).collect();
+    for group in small.chunks(COPIES_A_SEED) {
+        let line = |(path, bytes): &&(PathBuf, Vec<u8>)| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().replace('_', "/");
+            ["start 10 20 /proc/", &name, "=", &escaped(bytes)].concat()
+        };
+        seeds.push(group.iter().map(line).collect::<Vec<_>>().join("\n").into_bytes());
     }
-    Ok(vec![lines.into_bytes()])
+    Ok(seeds)
 }
 
 pub(crate) fn jobs() -> Outcome<Seeds> {
@@ -134,10 +143,16 @@ pub(crate) fn manifests() -> Seeds {
     ingest::SHIPPED.iter().map(|(_, manifest)| manifest.as_bytes().to_vec()).collect()
 }
 
+/// What tools have written, behind the name of a workload that reads it.
 pub(crate) fn outputs() -> Outcome<Seeds> {
     let is_output = |path: &Path| path.ends_with("output") || path.ends_with("written");
-    let files = below(&tree("crates/ingest/golden/tools"))?;
-    Ok(files.into_iter().filter(|(path, _)| is_output(path)).map(|(_, bytes)| bytes).collect())
+    let files = below(&tree("crates/ingest/golden/tools"))?.into_iter().filter(|(path, _)| is_output(path));
+    let workloads = workloads();
+    let named = |(_, bytes): (PathBuf, Vec<u8>)| {
+        let workload = workloads.iter().find(|workload| read_output(workload, &bytes))?;
+        Some([workload.name.as_bytes(), b"\n", &bytes].concat())
+    };
+    Ok(files.filter_map(named).collect())
 }
 
 pub(crate) fn lkp() -> Seeds {
@@ -216,7 +231,11 @@ pub(crate) fn images() -> Outcome<Seeds> {
 /// A module's text, and zeros that unpack to far more than they have.
 pub(crate) fn payloads() -> Outcome<Seeds> {
     let module = vmlinux().repeat(8);
-    Ok([packed(&module)?, packed(&vec![0; 4 << 20])?].concat().into_iter().filter(|seed| seed.len() < 65536).collect())
+    Ok([packed(&module)?, packed(&vec![0; 256 << 10])?]
+        .concat()
+        .into_iter()
+        .filter(|seed| seed.len() < 65536)
+        .collect())
 }
 
 /// Archives of two files and a link, in ustar and with a long name of GNU.
@@ -328,7 +347,7 @@ pub(crate) fn artefacts() -> Outcome<Seeds> {
     let frames = zstd::encode_all(&b"frame"[..], 3)?.repeat(400);
     Ok(vec![
         sized(text.len(), zstd::encode_all(&*text, 3)?),
-        sized(4 << 20, zstd::encode_all(&*vec![0; 4 << 20], 3)?),
+        sized(256 << 10, zstd::encode_all(&*vec![0; 256 << 10], 3)?),
         sized(2000, frames),
     ])
 }
@@ -336,7 +355,7 @@ pub(crate) fn artefacts() -> Outcome<Seeds> {
 /// Results of LKP, compressed in the two ways.
 pub(crate) fn imported() -> Outcome<Seeds> {
     let mut all = Vec::new();
-    for content in [&lkp()[0], &vec![b'0'; 1 << 20]] {
+    for content in [&lkp()[0], &vec![b'0'; 64 << 10]] {
         let mut gzip = flate2::write::GzEncoder::new(vec![], flate2::Compression::fast());
         gzip.write_all(content)?;
         let mut xz = liblzma::write::XzEncoder::new(vec![], 1);
