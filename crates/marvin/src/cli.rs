@@ -1,5 +1,6 @@
 //! The command line's definition, the source of help, completions, man pages and the reference in `docs/cli.md`.
 
+mod holding;
 mod keeping;
 mod lists;
 mod machines;
@@ -16,6 +17,7 @@ use report::render::{Only, Sort, Style, View};
 
 use crate::completion;
 use crate::exit::EXIT_CODES;
+pub(crate) use holding::{Power, Turn};
 pub(crate) use keeping::{Export, ExportFormat, Gc};
 pub(crate) use lists::{
     Doctor, Kernels, ListFormat, Machines, MachinesCheck, MachinesCommand, Output, Runs, Tools, Workloads,
@@ -184,6 +186,8 @@ pub(crate) enum Command {
     Tools(Tools),
     /// List machines to measure on with their state, or check one
     Machines(Machines),
+    /// Print or switch the power of a server
+    Power(Power),
     /// Check this host and print a fix for each problem
     Doctor(Doctor),
     /// Write a shell's completion script to standard output: source <(marvin completions bash)

@@ -22,6 +22,7 @@ mod micro;
 mod monitor;
 mod origin;
 mod plain;
+mod power;
 mod profile;
 mod queue;
 mod release;
@@ -58,6 +59,7 @@ pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 pub use origin::{Origin, SourceOrigin};
 pub use plain::{escape_json, is_hostile, plain, plain_lines, printable, printable_but};
+pub use power::{Ipmi, PowerSettings, Redfish};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use queue::{
     Ending, Forecast, JobState, NewJob, QueuedJob, RETRY_S, Refusal, Why, Work, forecast, next_job, retry_after_s, why,

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use crate::power::PowerSettings;
+
 /// A server that boots builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
@@ -18,8 +20,8 @@ pub struct ServerSettings {
     pub cpus: Option<String>,
     /// How long a boot may take (s).
     pub boot_s: u64,
-    /// A program of the lab's host that switches its power: it gets `on`, `off` or `cycle` as last argument.
-    pub power: Option<Vec<String>>,
+    /// What switches its power.
+    pub power: Option<PowerSettings>,
     /// A static `marvin-dump` of the lab's host, which saves there the memory of a kernel that dies; `None` to save none.
     pub collector: Option<PathBuf>,
     /// A program of the lab's host that prints its serial console until it is killed.

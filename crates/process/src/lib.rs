@@ -4,6 +4,7 @@
 //! `running` starts them and ends them, `walls` says what they see. The callers interpret the exit status and choose the
 //! program's name in messages.
 
+mod curl;
 mod running;
 mod walls;
 
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 
+pub use curl::curl_config;
 pub use running::{Running, signal_of};
 pub use walls::{Walls, no_walls, remove_walls, wants_walls};
 

@@ -4,7 +4,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use model::{ChannelKind, DebQuery, LabSettings, Login, MailServer, MailTaker, Secret, ToolRows, TreeOrigin};
+use model::{
+    ChannelKind, DebQuery, LabSettings, Login, MailServer, MailTaker, PowerSettings, Secret, ToolRows, TreeOrigin,
+};
 
 use crate::{KernelSource, Packages, SiteError};
 
@@ -44,10 +46,17 @@ impl Site {
                 tree.config = folder.join(&tree.config).display().to_string();
             }
         }
-        for file in settings.servers.iter_mut().filter_map(|server| server.ssh_config.as_mut()) {
-            *file = folder.join(&*file);
+        for server in &mut settings.servers {
+            if let Some(file) = &mut server.ssh_config {
+                *file = folder.join(&*file);
+            }
+            if let Some(PowerSettings::Qmp(socket)) = &mut server.power {
+                *socket = folder.join(&*socket);
+            }
         }
-        for login in settings.channels.iter_mut().filter_map(|channel| login(&mut channel.kind)) {
+        let of_servers = settings.servers.iter_mut().filter_map(|server| server.power.as_mut()?.login_mut());
+        let of_channels = settings.channels.iter_mut().filter_map(|channel| login(&mut channel.kind));
+        for login in of_servers.chain(of_channels) {
             if let Secret::File(path) = &mut login.password {
                 *path = folder.join(&*path);
             }

@@ -32,12 +32,13 @@ const TABLE: &[(&str, &[&str])] = &[
     ("scaling", &["model", "stats", "report"]),
     ("kernel", &["model", "process"]),
     ("store", &["model"]),
-    ("machine", &["model", "process", "wire"]),
+    ("control", &["model", "process"]),
+    ("machine", &["control", "model", "process", "wire"]),
     ("agent", &["wire"]),
     ("lab", &["model", "stats", "wire", "vmcore", "ingest", "report", "kernel", "machine", "store"]),
     ("web", &["model", "report", "history", "store"]),
     ("import", &["ingest", "model", "store"]),
-    ("site", &["ingest", "kernel", "model", "process", "store"]),
+    ("site", &["control", "ingest", "kernel", "model", "process", "store"]),
     (
         "marvin",
         &[
@@ -54,6 +55,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "sampled",
             "scaling",
             "kernel",
+            "control",
             "machine",
             "store",
             "lab",

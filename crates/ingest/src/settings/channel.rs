@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use model::{Channel, ChannelKind, Login, MailServer, MailTaker, Secrecy, Secret};
+use model::{Channel, ChannelKind, MailServer, MailTaker, Secrecy};
 
 use super::check::Record;
+use super::login::login;
 use super::owned;
 use crate::tools::Fault;
 
@@ -134,23 +135,4 @@ fn server(address: &str) -> Result<MailServer, String> {
         _ => Secrecy::Upgraded,
     };
     Ok(MailServer { host: host.to_owned(), port, secrecy, login: None })
-}
-
-fn login(record: &Record) -> Result<Option<Login>, Fault> {
-    let (user, password) = match (record.text("user"), record.text("password")) {
-        (None, None) => return Ok(None),
-        (Some(user), Some(password)) => (user, password),
-        (Some(_), None) => return Err(Fault::new(record.span_of("user"), "`user` without `password`")),
-        (None, Some(_)) => return Err(Fault::new(record.span_of("password"), "`password` without `user`")),
-    };
-    let secret = match password.split_once(':') {
-        Some(("file", path)) if !path.is_empty() => Secret::File(path.into()),
-        Some(("env", name)) if !name.is_empty() && !name.contains('=') => Secret::Variable(name.to_owned()),
-        // The message does not quote it: it may be the password.
-        _ => {
-            let what = "a password does not stand here: say where it is, file:PATH or env:VARIABLE";
-            return Err(Fault::new(record.span_of("password"), what));
-        }
-    };
-    Ok(Some(Login { user: user.to_owned(), password: secret }))
 }

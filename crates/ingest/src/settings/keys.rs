@@ -205,9 +205,9 @@ static MACHINE: Table = Table {
         ),
         key(
             "power",
-            Kind::Texts,
+            Kind::One(&POWER),
             Optional,
-            "Program of this host that switches the server's power; its last argument is cycle.",
+            "What switches its power. Without it, a kernel that hangs leaves it lost.",
         ),
         key(
             "console",
@@ -215,6 +215,47 @@ static MACHINE: Table = Table {
             Optional,
             "Program of this host that prints the server's serial console until it is killed.",
         ),
+    ],
+};
+
+static POWER: Table = Table {
+    what: "[machine.power]",
+    about: "What switches the server's power: a BMC, QEMU, or a program.",
+    keys: &[
+        key(
+            "ipmi",
+            Kind::Text,
+            Optional,
+            "Host of its BMC that speaks IPMI 2.0, by ipmitool; with :PORT for another port.",
+        ),
+        key("redfish", Kind::Text, Optional, "Or address of its BMC that speaks Redfish: https://testbox-bmc.lab."),
+        key("qmp", Kind::Text, Optional, "Or the QMP socket of the QEMU that emulates it."),
+        key(
+            "command",
+            Kind::Texts,
+            Optional,
+            "Or a program of this host; its last argument is on, off or status, which prints on or off.",
+        ),
+        key("user", Kind::Text, Optional, "Who Marvin is to the BMC."),
+        key(
+            "password",
+            Kind::Text,
+            Optional,
+            "Where the password is: file:PATH (from the folder of this file; the first line) or env:VARIABLE.",
+        ),
+        key(
+            "cipher",
+            Kind::Whole(0, 17),
+            Optional,
+            "Cipher suite of IPMI; the same as ipmitool -C. A fixed one saves some BMCs 10 s for each command.",
+        ),
+        key(
+            "system",
+            Kind::Text,
+            Optional,
+            "Path of the Redfish system: /redfish/v1/Systems/1. Without it, the only one.",
+        ),
+        key("insecure", Kind::Flag, Optional, "Accept any certificate of a Redfish BMC."),
     ],
 };
 

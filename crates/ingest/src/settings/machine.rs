@@ -6,6 +6,7 @@ use model::{BootOnce, ServerSettings};
 
 use super::check::Record;
 use super::owned;
+use super::power::power;
 use crate::tools::Fault;
 
 /// Names of machines that need no settings.
@@ -30,7 +31,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
         let what = format!("expected processors such as 2-7 or 1,3, not `{}`", wrong.escape_debug());
         return Err(Fault::new(record.span_of("cpus"), what));
     }
-    let power = record.has("power").then(|| record.words("power"));
+    let power = power(record.one("power"))?;
     let console = record.has("console").then(|| record.words("console"));
     let ssh_config = record.text("ssh_config").map(PathBuf::from);
     Ok(ServerSettings {

@@ -3,7 +3,9 @@
 mod channel;
 mod check;
 mod keys;
+mod login;
 mod machine;
+mod power;
 mod schema;
 #[cfg(test)]
 mod tests;

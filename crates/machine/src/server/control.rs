@@ -1,10 +1,11 @@
-//! What a server may have besides: power control and a console. Both are programs of the lab's host.
+//! What a server may have besides: power control and a console. `control` switches the power; the console is what a program prints.
 
 use std::fmt::Debug;
 use std::io::Read;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use control::Power;
 use model::ServerSettings;
 use process::{Program, Running};
 
@@ -12,8 +13,6 @@ use super::problem::ServerProblem;
 
 /// Limit on what is kept of a console between two looks (bytes).
 const CONSOLE_MAX: usize = 16 << 20;
-/// Deadline of the program that switches the power (s).
-const POWER_S: u64 = 120;
 /// Deadline of the program that prints the console (s): a week.
 const CONSOLE_S: u64 = 7 * 86_400;
 
@@ -29,8 +28,7 @@ pub(crate) trait Control: Debug + Send + Sync {
 /// The programs that a server's settings name.
 #[derive(Debug)]
 pub(super) struct Programs {
-    name: String,
-    power: Option<Vec<String>>,
+    power: Option<Power>,
     printed: Arc<Mutex<Vec<u8>>>,
     /// Prints the console; ends when this value is dropped.
     _console: Option<Running>,
@@ -40,20 +38,16 @@ impl Programs {
     /// Starts to record the console, if there is one.
     pub(super) fn start(server: &ServerSettings) -> Self {
         let printed = Arc::default();
+        let power = server.power.as_ref().map(|settings| Power::new(&server.name, settings));
         let console = server.console.as_deref().and_then(|words| record(words, &printed));
-        Self { name: server.name.clone(), power: server.power.clone(), printed, _console: console }
+        Self { power, printed, _console: console }
     }
 }
 
 impl Control for Programs {
     fn cycle_power(&self) -> Result<bool, ServerProblem> {
-        let Some([program, arguments @ ..]) = self.power.as_deref() else { return Ok(false) };
-        let ended = Program::new(program).args(arguments).args(["cycle"]).deadline_s(POWER_S).run()?;
-        if ended.code == Some(0) {
-            return Ok(true);
-        }
-        let said = model::plain(&ended.reason());
-        Err(ServerProblem::Step { name: self.name.clone(), step: "be switched off and on", said })
+        let Some(power) = &self.power else { return Ok(false) };
+        Ok(power.cycle().map(|_| true)?)
     }
 
     fn new_console(&self) -> Vec<u8> {

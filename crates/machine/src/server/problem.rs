@@ -135,6 +135,9 @@ pub enum ServerProblem {
         /// The file with what it was.
         record: String,
     },
+    /// The power was not switched.
+    #[error(transparent)]
+    Power(#[from] control::PowerError),
     /// A program on this host failed.
     #[error(transparent)]
     Program(#[from] ProgramError),

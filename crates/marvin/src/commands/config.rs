@@ -60,7 +60,7 @@ fn password(channel: &Channel) -> anyhow::Result<()> {
     if let ChannelKind::Mail { by: MailTaker::Server(server), .. } = &channel.kind
         && let Some(login) = &server.login
     {
-        site::password(login).map_err(|why| WrongInput(format!("notify {}: {why}", channel.name)))?;
+        control::password(login).map_err(|why| WrongInput(format!("notify {}: {why}", channel.name)))?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use control::Power;
 use lab::Sampled;
 use machine::qemu::Qemu;
 use machine::{ServerLook, ServerProblem, Wanted, look};
@@ -17,6 +18,10 @@ use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 use crate::lists::{Check, DoctorDocument, ListedMachine, MachineState, MachinesDocument, Problem};
 use crate::progress::Progress;
+
+/// What a server without them lacks.
+const NO_POWER: &str = "a kernel that hangs leaves the server lost";
+const NO_CONSOLE: &str = "why a kernel died is not recorded";
 
 pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Result<Exit> {
     let (home, servers) = (home(arguments.home.as_deref())?, site(arguments)?.settings.servers);
@@ -140,17 +145,27 @@ fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     checks.extend(look.hardware.map(|hardware| Check::new("hardware", Ok(hardware))));
     checks.push(Check::new("disk", Ok(format!("{} MiB free in /var/lib/marvin", look.free_mib))));
     checks.push(Check::new("clock", clock(&look.clock)));
-    let control = |program: &Option<Vec<String>>, without: &str| match program {
-        Some(words) => words.join(" "),
-        None => format!("none: {without}"),
-    };
-    checks.push(Check::new("power", Ok(control(&server.power, "a kernel that hangs leaves the server lost"))));
-    checks.push(Check::new("console", Ok(control(&server.console, "why a kernel died is not recorded"))));
+    checks.push(Check::new("power", power(server)));
+    let console = server.console.as_ref().map(|words| words.join(" "));
+    checks.push(Check::new("console", Ok(console.unwrap_or_else(|| format!("none: {NO_CONSOLE}")))));
     if let Some(holder) = look.held_by {
         let fix = "wait until it is free".to_owned();
         checks.push(Check::new("hold", Err(Problem { wrong: format!("held by {holder}"), fix })));
     }
     checks
+}
+
+/// Asks what switches the power for its state.
+fn power(server: &ServerSettings) -> Result<String, Problem> {
+    let Some(settings) = &server.power else { return Ok(format!("none: {NO_POWER}")) };
+    let power = Power::new(&server.name, settings);
+    match power.state() {
+        Ok(state) => Ok(format!("{state}, by {}", power.place())),
+        Err(error) => {
+            let fix = format!("[machine.power] of {} in marvin.toml", server.name);
+            Err(Problem { wrong: error.to_string(), fix })
+        }
+    }
 }
 
 fn boots(how: &BootOnce) -> &'static str {

@@ -21,6 +21,7 @@ mod listing;
 mod machines;
 mod measure;
 mod monitors;
+mod power;
 mod profile;
 mod queue;
 mod report;
@@ -67,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Machines(command) => machines::machines(arguments, command),
+        Command::Power(command) => power::power(arguments, command),
         Command::Tools(command) => tools::tools(arguments, command),
         Command::Show(command) => show::show(arguments, command),
         Command::Report(command) => report::report(arguments, command),

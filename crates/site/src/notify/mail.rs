@@ -2,10 +2,8 @@
 //!
 //! lettre does SMTP and TLS. After a deadline, its thread continues alone until its sockets time out.
 
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::sync::mpsc;
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +13,7 @@ use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::{Error, SmtpTransport};
 use lettre::{Transport as _, address::AddressError};
-use model::{Login, MailServer, Secrecy, Secret, printable};
+use model::{MailServer, Secrecy, printable};
 use store::{Delivery, Notice};
 
 use super::program::InputResult;
@@ -25,8 +23,6 @@ use crate::work::short;
 const ANSWER_S: u64 = 10;
 /// Describes a server that closed the connection too early.
 const BROKE_OFF: &str = "closed the connection before it accepted the mail";
-/// Reads at most this many bytes of a password file.
-const PASSWORD_MAX: u64 = 4096;
 /// Length limit of a text in a header: a line of a mail has at most 998 bytes (RFC 5322, 2.1.1).
 const HEADER_MAX: usize = 400;
 /// Length limit of a quoted-printable line (RFC 2045, 6.7).
@@ -113,7 +109,7 @@ fn transport(server: &MailServer) -> Result<SmtpTransport, String> {
             Secrecy::Whole => Tls::Wrapper(tls()?),
         });
     Ok(match &server.login {
-        Some(login) => builder.credentials(Credentials::new(login.user.clone(), password(login)?)).build(),
+        Some(login) => builder.credentials(Credentials::new(login.user.clone(), control::password(login)?)).build(),
         None => builder.build(),
     })
 }
@@ -150,40 +146,6 @@ fn words(error: &Error) -> String {
     }
 }
 
-/// Reads a password.
-///
-/// # Errors
-/// If it is missing, empty, or readable by everybody; the text does not contain it.
-pub fn password(login: &Login) -> Result<String, String> {
-    match &login.password {
-        Secret::Variable(name) => match std::env::var(name) {
-            Ok(password) if !password.is_empty() => Ok(password),
-            _ => {
-                Err(format!("cannot read the password of {}: the variable {name} is not set, or not UTF-8", login.user))
-            }
-        },
-        Secret::File(file) => first_line(file)
-            .map_err(|why| format!("cannot read the password of {} in {}: {why}", login.user, file.display())),
-    }
-}
-
-fn first_line(file: &Path) -> Result<String, String> {
-    let meta = fs::metadata(file).map_err(|error| error.to_string())?;
-    if !meta.is_file() {
-        return Err("not a regular file".into());
-    }
-    if meta.permissions().mode() & 0o004 != 0 {
-        return Err("everybody can read it; chmod o= it".into());
-    }
-    let mut text = String::new();
-    let open = File::open(file).map_err(|error| error.to_string())?;
-    open.take(PASSWORD_MAX).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    match text.lines().next() {
-        Some(password) if !password.is_empty() => Ok(password.to_owned()),
-        _ => Err("its first line is empty".into()),
-    }
-}
-
 /// Returns this machine's host name.
 #[must_use]
 pub fn machine_name() -> String {
@@ -202,7 +164,7 @@ pub(crate) mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
     use store::{Delivery, Notice};
 
-    use super::{InputResult, mail, password, quoted_printable, send};
+    use super::{InputResult, mail, quoted_printable, send};
 
     fn delivery(headline: &str, body: &str) -> Delivery {
         let notice = Notice {
@@ -318,26 +280,6 @@ pub(crate) mod tests {
         let silent = MailServer { host: "127.0.0.1".into(), port, secrecy: Secrecy::Plain, login: None };
         let said = send(&silent, &["a@example.org".into()], "m@example.org", "", 1).unwrap_err();
         assert_eq!(said, format!("smtp://127.0.0.1:{port} did not accept the mail within 1 s"));
-    }
-
-    #[test]
-    fn unusable_password_is_reported_without_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let of = |name: &str, text: &str, mode: u32| {
-            let file = folder.path().join(name);
-            std::fs::write(&file, text).unwrap();
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
-            Secret::File(file)
-        };
-        let secrets = [
-            of("open", "sesame", 0o644),
-            of("empty", "\nsesame", 0o600),
-            Secret::File(folder.path().join("none")),
-            Secret::File(folder.path().to_owned()),
-            Secret::Variable("MARVIN_NO_SUCH_VARIABLE".into()),
-        ];
-        let told = secrets.map(|secret| password(&Login { user: "marvin".into(), password: secret }).unwrap_err());
-        insta::assert_snapshot!(told.join("\n").replace(&folder.path().display().to_string(), "FOLDER"));
     }
 
     /// Decodes quoted-printable as defined in RFC 2045.

@@ -13,7 +13,7 @@ use crate::SiteError;
 use mail::{mail, send};
 use program::{InputResult, feed};
 
-pub use mail::{machine_name, password};
+pub use mail::machine_name;
 
 /// Deadline of a channel (s).
 const CHANNEL_S: u64 = 30;
@@ -88,20 +88,16 @@ fn by(channel: &Channel, delivery: &Delivery) -> InputResult {
         ChannelKind::Webhook { url } => {
             let words = ["curl", "-q", "--silent", "--show-error", "--fail", "--max-time", "25", "--config", "-"];
             // The address may be a secret, and other users can see a process's arguments.
-            let input = format!(
-                "url = {}\nheader = \"Content-Type: application/json\"\ndata-raw = {}\noutput = \"/dev/null\"\n",
-                quote(url),
-                quote(&document(delivery))
-            );
+            let input = process::curl_config(&[
+                ("url", url),
+                ("header", "Content-Type: application/json"),
+                ("data-raw", &document(delivery)),
+                ("output", "/dev/null"),
+            ]);
             feed(&words.map(str::to_owned), input.as_bytes(), CHANNEL_S)
         }
         ChannelKind::Command { command } => feed(command, format!("{}\n", document(delivery)).as_bytes(), CHANNEL_S),
     }
-}
-
-/// Quotes a text for curl's configuration.
-fn quote(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Returns a notice as a JSON document in one line. Chat programs show its `text`.
@@ -127,7 +123,7 @@ mod tests {
 
     use super::mail::tests::server;
 
-    use super::{Delivered, deliver, deliver_by, document, quote};
+    use super::{Delivered, deliver, deliver_by, document};
 
     fn notice(subject: &str) -> Notice {
         let headline = format!("{subject} is down\nBcc: all@example.org");
@@ -139,7 +135,6 @@ mod tests {
         let delivery =
             Delivery { number: 3, notice: notice("tree:a"), channel: "x".into(), tries: 0, said: String::new() };
         insta::assert_snapshot!(document(&delivery));
-        assert_eq!(quote(r#"a"b\c"#), r#""a\"b\\c""#);
     }
 
     #[test]

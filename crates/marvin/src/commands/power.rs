@@ -1,0 +1,43 @@
+//! `marvin power`: asks for and switches the power of a server.
+
+use control::{Power, PowerState};
+use model::ServerSettings;
+
+use super::config::site;
+use super::measure::did_you_mean;
+use crate::answer::Answer;
+use crate::cli::{Arguments, Turn};
+use crate::exit::{Exit, WrongInput};
+
+pub(crate) fn power(arguments: &Arguments, command: &crate::cli::Power) -> anyhow::Result<Exit> {
+    let server = named(arguments, &command.name)?;
+    let Some(settings) = &server.power else {
+        let text =
+            format!("{} has no power control: give its [[machine]] a [machine.power] (docs/machines.md)", server.name);
+        return Err(WrongInput(text).into());
+    };
+    let answer = Answer::open(None)?;
+    let power = Power::new(&server.name, settings);
+    let state = match command.turn {
+        Turn::Status => power.state(),
+        Turn::On => power.turn(true),
+        Turn::Off => power.turn(false),
+        Turn::Cycle => power.cycle(),
+    }?;
+    let why = match (state, command.turn) {
+        (PowerState::Unknown, Turn::Status) => ": the command of [machine.power] has no `status`",
+        (PowerState::Unknown, _) => ": switched, but the command of [machine.power] has no `status` to verify it",
+        _ => "",
+    };
+    answer.write(format!("{}: {state}{why}\n", server.name))?;
+    Ok(Exit::Fine)
+}
+
+/// Returns a server of marvin.toml.
+pub(crate) fn named(arguments: &Arguments, name: &str) -> anyhow::Result<ServerSettings> {
+    let servers = site(arguments)?.settings.servers;
+    let guess = did_you_mean(servers.iter().map(|server| &*server.name), name);
+    let unknown =
+        || WrongInput(format!("no server `{}`{guess}: it needs a [[machine]] in marvin.toml", name.escape_debug()));
+    Ok(servers.iter().find(|server| server.name == name).cloned().ok_or_else(unknown)?)
+}

@@ -1,0 +1,66 @@
+//! How the power of a server is switched. `ingest` parses it from a `[machine.power]` of `marvin.toml`, `control` does it.
+
+use std::path::PathBuf;
+
+use crate::settings::Login;
+
+/// What switches the power of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PowerSettings {
+    /// A program of the lab's host; its last argument is `status`, `on` or `off`.
+    Command(Vec<String>),
+    /// A BMC that speaks IPMI 2.0 over the network, by ipmitool(1).
+    Ipmi(Ipmi),
+    /// A BMC that speaks Redfish (DMTF DSP0266), by curl(1).
+    Redfish(Redfish),
+    /// A QEMU that emulates the server: its QMP socket.
+    Qmp(PathBuf),
+}
+
+/// A BMC that speaks IPMI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ipmi {
+    /// Its host name or address.
+    pub host: String,
+    /// Its UDP port.
+    pub port: u16,
+    /// The login; `None` if it asks for none.
+    pub login: Option<Login>,
+    /// The cipher suite (IPMI 2.0, table 22-20); `None` to have ipmitool choose.
+    pub cipher: Option<u64>,
+}
+
+/// A BMC that speaks Redfish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redfish {
+    /// Where it is: `https://testbox-bmc.lab`.
+    pub address: String,
+    /// The path of the system, `/redfish/v1/Systems/1`; `None` for the only one.
+    pub system: Option<String>,
+    /// The login; `None` if it asks for none.
+    pub login: Option<Login>,
+    /// Whether any certificate will do: those of BMCs are often their own.
+    pub insecure: bool,
+}
+
+impl PowerSettings {
+    /// Returns the login, if it has one.
+    pub fn login_mut(&mut self) -> Option<&mut Login> {
+        match self {
+            Self::Ipmi(ipmi) => ipmi.login.as_mut(),
+            Self::Redfish(redfish) => redfish.login.as_mut(),
+            Self::Command(_) | Self::Qmp(_) => None,
+        }
+    }
+
+    /// Returns what switches the power, in words without secrets.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        match self {
+            Self::Command(words) => words.join(" "),
+            Self::Ipmi(ipmi) => format!("IPMI at {}", ipmi.host),
+            Self::Redfish(redfish) => format!("Redfish at {}", redfish.address),
+            Self::Qmp(socket) => format!("QMP at {}", socket.display()),
+        }
+    }
+}
