@@ -38,6 +38,7 @@ fn main() -> anyhow::Result<()> {
     growth(&mut figures)?;
     ratings(&mut figures)?;
     counts(&mut figures)?;
+    sampled_profiles(&mut figures)?;
     everything(&mut figures)?;
     detection(otava.as_ref())?;
     newest(otava.as_ref())?;
@@ -126,6 +127,22 @@ fn counts(figures: &mut Figures) -> anyhow::Result<()> {
         black_box(stats::benjamini_hochberg(&p));
     })?;
     print(figures, "1,000 functions sampled in 2 × 5 boots, compared", seconds * 1e3, "ms CPU", Against::Goal(5.0))
+}
+
+/// How often sampled profiles of 5 boots a side show a function of equal kernels, and put a slower function first.
+fn sampled_profiles(figures: &mut Figures) -> anyhow::Result<()> {
+    const PAIRS: u64 = 200;
+    let percent = |count: u64| 100.0 * count as f64 / PAIRS as f64;
+    let shown = percent(sampled::synthetic::equal_pairs_that_differ(PAIRS));
+    let name = "sampled profile of a kernel against itself shows a function";
+    print(figures, name, shown, "% of pairs", Against::Goal(5.0))?;
+    for which in [0, 2, 5] {
+        let later = percent(PAIRS - sampled::synthetic::pairs_with_slower_first(which, PAIRS));
+        let share = sampled::synthetic::share_percent(which);
+        let name = format!("function of {share:.0} % that takes 20 % longer is not first");
+        print(figures, &name, later, "% of pairs", Against::Nothing)?;
+    }
+    Ok(())
 }
 
 /// The full analysis of a comparison of many rows: ratings with q over all, ranks, the noise of both sides, and the

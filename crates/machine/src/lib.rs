@@ -51,7 +51,7 @@ pub enum Wanted {
     /// This host.
     Local,
     /// A server.
-    Server(ServerSettings),
+    Server(Box<ServerSettings>),
 }
 
 impl Wanted {
@@ -75,7 +75,7 @@ pub fn open(wanted: Wanted, settings: Settings) -> Result<Arc<dyn Backend>, Mach
     Ok(match wanted {
         Wanted::Exact => Arc::new(exact::Exact::open(settings)?),
         Wanted::Local => Arc::new(local::Local::open(&settings)?),
-        Wanted::Server(server) => Arc::new(server::OnServer::open(server, &settings)?),
+        Wanted::Server(server) => Arc::new(server::OnServer::open(*server, &settings)?),
         Wanted::Vm(shape) => Arc::new(vm::Vm::open(settings, shape)?),
     })
 }

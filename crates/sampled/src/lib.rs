@@ -9,6 +9,8 @@ mod render;
 #[cfg(test)]
 #[expect(clippy::print_stdout, reason = "rates for --nocapture")]
 mod simulation;
+#[cfg(any(test, feature = "synthetic"))]
+pub mod synthetic;
 
 use std::collections::BTreeMap;
 
@@ -315,28 +317,11 @@ fn tree(profile: &SampledProfile) -> CallTree {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::SampledDifference;
-    use model::{SampledProfile, SampledStack, Sampling, SamplingEvent, SamplingScope, Share};
+    use model::SamplingEvent;
 
-    /// A boot of 10,000 operations, sampled each microsecond: chains separated by `;`, and samples.
-    pub(crate) fn boot(stacks: &[(&str, u64)]) -> SampledProfile {
-        let stack = |&(chain, samples): &(&str, u64)| SampledStack {
-            share: if chain == "[user]" { Share::User } else { Share::Kernel },
-            functions: chain.split(';').map(str::to_owned).collect(),
-            samples,
-        };
-        SampledProfile {
-            sampling: Sampling { event: SamplingEvent::Timer, scope: SamplingScope::System, period: 1000 },
-            processors: 2,
-            operations: 10_000,
-            idle: 100,
-            lost: 0,
-            throttled: 0,
-            unkept: 0,
-            stacks: stacks.iter().map(stack).collect(),
-        }
-    }
+    use crate::synthetic::boot;
 
     #[test]
     fn lines_add_up_to_the_total() {

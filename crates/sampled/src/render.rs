@@ -170,7 +170,7 @@ fn cells(name: String, cost: &RateDifference) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{SampledProfiles, document};
-    use crate::tests::boot;
+    use crate::synthetic::boot;
     use crate::{Counted, SampledDifference, json, schema};
     use model::{SampledProfile, Share};
     use report::render::Styles;

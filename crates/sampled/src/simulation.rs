@@ -1,78 +1,26 @@
 //! How often a sampled profile of one kernel against itself shows a function, and whether it finds a slower one: with
-//! make-believe boots, and with real samples of one program (`data/aa_counts.txt`: functions, and the samples of 12 runs of
+//! the boots of `synthetic`, and with real samples of one program (`data/aa_counts.txt`: functions, and the samples of 12 runs of
 //! A, of B, which is the same, and of C, which also calls getppid once in 20 faults).
 
 use crate::SampledDifference;
-use crate::tests::boot;
+use crate::synthetic::{boot, equal_pairs_that_differ, pairs_with_slower_first, share_percent};
 use model::SampledProfile;
 use stats::synthetic::Chance;
 
 const PAIRS: u64 = 200;
-const BOOTS: usize = 5;
-/// Functions, the largest with a fifth of all samples.
-const FUNCTIONS: usize = 150;
-/// Samples of a boot (3 s at 4 kHz), and how far a boot as a whole and each of its functions scatter beyond chance.
-const SAMPLES: f64 = 12_000.0;
-const OF_BOOT: f64 = 0.03;
-const OF_FUNCTION: f64 = 0.02;
-
-/// One boot, with one function slower.
-fn make_believe(chance: &mut Chance, slower: Option<(usize, f64)>) -> SampledProfile {
-    let whole = (OF_BOOT * chance.normal()).exp();
-    let names: Vec<String> = (0..FUNCTIONS).map(|n| format!("entry;function_{n}")).collect();
-    let counts: Vec<u64> = (0..FUNCTIONS)
-        .map(|n| {
-            let share = 0.2 / (1.0 + n as f64).powf(1.1);
-            let factor = slower.map_or(1.0, |(which, factor)| if which == n { factor } else { 1.0 });
-            let mean = SAMPLES * share * factor * whole * (OF_FUNCTION * chance.normal()).exp();
-            poisson(chance, mean)
-        })
-        .collect();
-    let stacks: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(counts).collect();
-    boot(&stacks)
-}
-
-fn poisson(chance: &mut Chance, mean: f64) -> u64 {
-    if mean > 50.0 {
-        return (mean + mean.sqrt() * chance.normal()).round().max(0.0) as u64;
-    }
-    let (mut count, mut product) = (0, chance.uniform());
-    while product > (-mean).exp() {
-        count += 1;
-        product *= chance.uniform();
-    }
-    count
-}
-
-fn side(chance: &mut Chance, slower: Option<(usize, f64)>) -> Vec<SampledProfile> {
-    (0..BOOTS).map(|_| make_believe(chance, slower)).collect()
-}
 
 #[test]
 fn kernel_against_itself_rarely_shows_a_function() {
-    let shown = (0..PAIRS).filter(|seed| {
-        let mut chance = Chance::new(*seed);
-        let (base, new) = (side(&mut chance, None), side(&mut chance, None));
-        !SampledDifference::new("w", &base, &new).unwrap().functions.significant().is_empty()
-    });
-    let shown = shown.count();
-    println!("{shown} of {PAIRS} pairs of one kernel show a function");
-    assert!(shown * 20 <= PAIRS as usize, "{shown}");
+    let shown = equal_pairs_that_differ(PAIRS);
+    assert!(shown * 20 <= PAIRS, "{shown} of {PAIRS}");
 }
 
 #[test]
 fn slower_function_comes_first() {
     let pairs = PAIRS / 4;
     for which in [0, 2, 5, 10] {
-        let mut first = 0;
-        for seed in 0..pairs {
-            let mut chance = Chance::new(1000 + seed);
-            let (base, new) = (side(&mut chance, None), side(&mut chance, Some((which, 1.2))));
-            let found = SampledDifference::new("w", &base, &new).unwrap();
-            let name = found.functions.significant().first().map(|line| line.function.clone());
-            first += u64::from(name == Some(format!("function_{which}")));
-        }
-        let share = 20.0 / (1.0 + which as f64).powf(1.1);
+        let first = pairs_with_slower_first(which, pairs);
+        let share = share_percent(which);
         println!("function with {share:.1} % of the samples, 20 % slower: first in {first} of {pairs} pairs");
         assert!(which > 2 || first * 10 >= pairs * 8, "{which}: {first}");
     }

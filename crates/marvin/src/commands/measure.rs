@@ -148,7 +148,7 @@ pub(crate) fn machines_of_names(
     let wanted = |name: &str| match own(name, noisy) {
         Some(wanted) => Ok((name.to_owned(), wanted)),
         None => match servers.iter().find(|server| server.name == name) {
-            Some(server) => Ok((name.to_owned(), Wanted::Server(server.clone()))),
+            Some(server) => Ok((name.to_owned(), Wanted::Server(Box::new(server.clone())))),
             None => {
                 let known = OWN.iter().map(|(name, _)| *name).chain(servers.iter().map(|server| &*server.name));
                 let guess = did_you_mean(known, name);
@@ -165,7 +165,7 @@ pub(crate) fn machines_of_names(
 /// Opens the lab on a machine, with tools.
 pub(crate) fn open_on(wanted: Wanted, arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
     let wanted = match wanted {
-        Wanted::Server(server) if measure.keep_dump => Wanted::Server(collector::saving(server)?),
+        Wanted::Server(server) if measure.keep_dump => Wanted::Server(Box::new(collector::saving(*server)?)),
         other => other,
     };
     let store = Some(store(arguments)?);
