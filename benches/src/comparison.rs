@@ -121,6 +121,7 @@ fn workloads() -> Vec<Arc<Workload>> {
         guest_config: model::GuestConfig::PLAIN,
         steadiness: model::Steadiness::Steady,
         tasks: None,
+        processors: model::Processors::One,
         row_of: None,
         metric: Metric::COST,
         source: "".into(),

@@ -6,6 +6,7 @@
 mod agent;
 mod comparison;
 mod integrity;
+mod noisy;
 mod suite;
 mod tracing;
 
@@ -23,5 +24,6 @@ fn main() -> anyhow::Result<()> {
     suite::whole(&mut bench, &mut figures)?;
     integrity::hashing(home.path(), &mut figures)?;
     agent::plain_loop(&mut bench, &mut figures)?;
+    noisy::own_cost(home.path(), bench.parts().1, &mut figures)?;
     tracing::tracing(&mut bench, &mut figures)
 }

@@ -74,6 +74,7 @@ impl Host {
             warm_up: 1,
             iterations: ITERATIONS,
             tasks: 1,
+            all_processors: false,
             probes: Vec::new(),
             monitors: None,
             sampling: None,

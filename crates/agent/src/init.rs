@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 
 use guest::clock::sleep_to_round_point;
 use guest::stream::Sender;
-use guest::{IN_GUEST, JOB, VERSION, console, die_saying, equipment, in_child, power_off};
-use wire::{Clock, Frame, JOB_SIZE, Job, Task};
+use guest::{IN_GUEST, JOB, VERSION, console, die_saying, equipment, in_child, power_off, sys};
+use wire::{Clock, Frame, JOB_SIZE, Job, OWN_COST, Task};
 
 use crate::measure::{self, Plan};
 use crate::monitors::Monitors;
@@ -43,15 +43,35 @@ pub(crate) fn do_job() -> io::Result<()> {
     io::stdin().take(JOB_SIZE as u64).read_to_end(&mut bytes)?;
     let job = Job::decode(&bytes).map_err(io::Error::other)?;
     let is_measured = matches!(job.task, Task::Workload { .. } | Task::Tool(_));
+    if std::env::var_os(IN_GUEST).is_none() {
+        keep_to_processors(&job.task)?;
+    }
     // What disturbs a guest is seen from outside.
     let before = (is_measured && std::env::var_os(IN_GUEST).is_none()).then(load::copy);
+    let begun = load::Moment::now()?;
     let mut frames = work(&job)?;
+    if is_measured {
+        let cost = load::Moment::now()?.since(&begun).into_bytes();
+        frames.push(Frame::File { name: OWN_COST.to_owned(), bytes: cost });
+    }
     if let Some(before) = before {
         frames.push(Frame::File { name: load::BEFORE.to_owned(), bytes: before });
         frames.push(Frame::File { name: load::AFTER.to_owned(), bytes: load::copy() });
     }
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     send(&mut Sender::new(output, job.id), frames)
+}
+
+/// Keeps this process to the last of the processors that it may use: as many as its job has tasks, unless it uses all.
+fn keep_to_processors(task: &Task) -> io::Result<()> {
+    let count = match task {
+        Task::Tool(_) | Task::Workload { all_processors: true, .. } => return Ok(()),
+        Task::Workload { tasks, .. } => *tasks as usize,
+        _ => 1,
+    };
+    let last = sys::processors()?;
+    // The workload itself says what it lacks.
+    last.get(..count).filter(|last| !last.is_empty()).map_or(Ok(()), sys::stay_on)
 }
 
 fn send(sender: &mut Sender, frames: Vec<Frame>) -> io::Result<()> {
@@ -92,7 +112,17 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
             delay_us: job.perturbation.delay_us,
             spins: job.perturbation.spins,
         }),
-        Task::Workload { name, operations, warm_up, iterations, tasks, probes, monitors, sampling } => {
+        Task::Workload {
+            name,
+            operations,
+            warm_up,
+            iterations,
+            tasks,
+            probes,
+            monitors,
+            sampling,
+            all_processors: _,
+        } => {
             if let Some(why) = equipment::failure() {
                 return Ok(vec![Frame::Unsupported(why)]);
             }

@@ -22,7 +22,9 @@ mod rmap;
 mod samples;
 mod sampling;
 mod symbols;
+mod tick_profile;
 mod tool;
+mod tool_place;
 mod undo;
 mod workloads;
 

@@ -23,6 +23,8 @@ pub(crate) enum Task {
     Idle,
     /// The kernel, for a process or a thread of its own.
     Process,
+    /// The kernel, for it is not known whom.
+    Any,
 }
 
 /// What was sampled.
@@ -48,12 +50,17 @@ impl Samples {
 
     /// Adds a sample.
     pub(crate) fn add(&mut self, task: Task, stack: &[u64]) {
+        self.add_many(task, stack, 1);
+    }
+
+    /// Adds so many samples of one stack.
+    pub(crate) fn add_many(&mut self, task: Task, stack: &[u64], more: u64) {
         let is_full = self.stacks.len() >= STACKS_MAX;
         let key = (task, stack.to_vec());
         match self.stacks.get_mut(&key) {
-            Some(count) => *count += 1,
-            None if is_full => self.unkept += 1,
-            None => drop(self.stacks.insert(key, 1)),
+            Some(count) => *count += more,
+            None if is_full => self.unkept += more,
+            None => drop(self.stacks.insert(key, more)),
         }
     }
 
@@ -92,6 +99,7 @@ impl Samples {
                 Task::User => "user",
                 Task::Idle => "idle",
                 Task::Process => "process",
+                Task::Any => "any",
             };
             line(format_args!("{word} {count} {shared}"));
             stack[shared..].iter().for_each(|address| line(format_args!(" {}", numbers[address])));

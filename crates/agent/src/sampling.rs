@@ -13,6 +13,7 @@ use guest::IN_GUEST;
 use guest::sys::check;
 
 use crate::samples::{Samples, Task};
+use crate::tick_profile::TickProfile;
 use crate::workloads::Failure;
 
 /// What decides who may sample (Documentation/admin-guide/sysctl/kernel.rst).
@@ -82,10 +83,11 @@ enum Scope {
     Own,
 }
 
-/// The events and rings of all processors.
+/// The events and rings of all processors or, on kernels without perf events, the counters of the timer tick.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     rings: Vec<Ring>,
+    ticks: Option<TickProfile>,
     samples: Samples,
 }
 
@@ -104,7 +106,10 @@ impl Sampler {
     pub(crate) fn open(period_ns: u64) -> Result<Self, Failure> {
         let scope = if std::env::var_os(IN_GUEST).is_some() { Scope::System } else { Scope::Own };
         let processors = online();
-        let source = Source::find(period_ns.max(1), scope, processors[0]).map_err(|error| refused(&error))?;
+        let source = match Source::find(period_ns.max(1), scope, processors[0]) {
+            Ok(source) => source,
+            Err(error) => return Self::of_ticks(processors.len(), &error),
+        };
         let pages = (ALL_PAGES / processors.len()).clamp(RING_PAGES_MIN, RING_PAGES);
         let pages = 1 << pages.ilog2();
         let mut rings = Vec::with_capacity(processors.len());
@@ -117,16 +122,29 @@ impl Sampler {
             Scope::Own => "processes",
         };
         let samples = Samples::new(source.name, scope, source.attributes.period, rings.len());
-        Ok(Self { rings, samples })
+        Ok(Self { rings, ticks: None, samples })
+    }
+
+    /// Uses the timer tick of a kernel that does not know perf events; otherwise says why these were refused.
+    fn of_ticks(processors: usize, error: &io::Error) -> Result<Self, Failure> {
+        // ENOENT: the kernel knows the call, and none of the events.
+        if !matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::ENOENT)) {
+            return Err(refused(error));
+        }
+        let Ok(ticks) = TickProfile::open() else { return Err(refused(error)) };
+        let samples = Samples::new("cpu-clock", "system", ticks.period_ns, processors);
+        Ok(Self { rings: Vec::new(), ticks: Some(ticks), samples })
     }
 
     /// Switches it on.
     pub(crate) fn start(&self) -> io::Result<()> {
+        self.ticks.as_ref().map_or(Ok(()), TickProfile::reset)?;
         self.rings.iter().try_for_each(|ring| ring.switch(ENABLE))
     }
 
     /// Switches it off.
-    pub(crate) fn stop(&self) -> io::Result<()> {
+    pub(crate) fn stop(&mut self) -> io::Result<()> {
+        self.ticks.as_ref().map_or(Ok(()), |ticks| ticks.read(&mut self.samples))?;
         self.rings.iter().try_for_each(|ring| ring.switch(DISABLE))
     }
 

@@ -1,22 +1,20 @@
-//! External tools: programs of the guest image, run as a job says. What they print is sent as it is.
+//! External tools, run as a job says: programs of the guest image, or those that a host has. What they print is sent as it
+//! is.
 //!
-//! The agent is PID 1 here, so what tools leave behind becomes its child, and is ended with it.
+//! What tools leave behind becomes the agent's child, and is ended (`tool_place.rs`).
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use guest::clock::now;
-use guest::mount;
 use guest::sys::{bad_end, check};
-use wire::{Clock, Frame, ToolTask};
+use wire::{Clock, Frame, PROGRAMS, ToolTask};
 
-/// Where tools run.
-const FOLDER: &str = "/run";
-/// Where what they print is kept until the end.
-const KEPT: &str = "/printed";
+use crate::tool_place::{FOLDER, ToolPlace, describe};
+
 /// Most bytes of one output that are sent: one more than are read, so that it is seen that there is more.
 const OUTPUT_MAX: u64 = (1 << 20) + 1;
 /// Most bytes of all outputs together.
@@ -47,43 +45,54 @@ impl From<io::Error> for Stop {
 
 /// Runs a tool, with a pause before each run; returns how it ended, and what it printed and wrote.
 pub(crate) fn run(tool: &ToolTask, clock: Clock, pause: &dyn Fn() -> io::Result<()>) -> io::Result<(Frame, Vec<Sent>)> {
-    let mut sent = Vec::new();
-    let end = match runs(tool, (clock, pause), &mut sent) {
+    let (mut sent, place) = (Vec::new(), ToolPlace::here());
+    let end = match runs(tool, clock, pause, place, &mut sent) {
         Ok(ticks) => Frame::Samples(ticks),
         Err(Stop::Unsupported(why)) => Frame::Unsupported(why),
         Err(Stop::Failed(what)) => Frame::Failed(what),
         Err(Stop::Error(error)) => return Err(error),
     };
-    // SAFETY: takes no memory of ours; -1 is every process but this one, which is PID 1.
-    unsafe { libc::kill(-1, libc::SIGKILL) };
+    place.end_processes()?;
+    if place == ToolPlace::Host && matches!(end, Frame::Samples(_)) {
+        let programs: Vec<PathBuf> = programs(tool).filter_map(|program| place.program(program)).collect();
+        sent.push((PROGRAMS.to_owned(), describe(&programs).into_bytes()));
+    }
     if sent.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > ALL_MAX {
         return Ok((Frame::Failed(format!("it printed more than {ALL_MAX} bytes")), Vec::new()));
     }
     Ok((end, sent))
 }
 
-fn runs(
-    tool: &ToolTask,
-    (clock, pause): (Clock, &dyn Fn() -> io::Result<()>),
-    sent: &mut Vec<Sent>,
-) -> Result<Vec<u64>, Stop> {
+/// Returns the programs of a tool.
+fn programs(tool: &ToolTask) -> impl Iterator<Item = &String> {
     let server = tool.server.as_ref().map(|(command, _)| command);
     let commands = tool.setup.iter().chain(server).chain(&tool.prepare).chain([&tool.command]);
-    if let Some(program) = commands.filter_map(|words| words.first()).find(|program| !Path::new(program).exists()) {
-        return Err(Stop::Unsupported(format!("{program} is not in the guest image")));
+    commands.filter_map(|words| words.first())
+}
+
+fn runs(
+    tool: &ToolTask,
+    clock: Clock,
+    pause: &dyn Fn() -> io::Result<()>,
+    place: ToolPlace,
+    sent: &mut Vec<Sent>,
+) -> Result<Vec<u64>, Stop> {
+    if let Some(program) = programs(tool).find(|program| place.program(program).is_none()) {
+        return Err(Stop::Unsupported(place.lacks(program)));
     }
-    fs::create_dir_all(FOLDER)?;
-    fs::create_dir_all(KEPT)?;
-    // Shared memory by name is kept there; glibc looks nowhere else.
-    mount("tmpfs", "/dev/shm")?;
-    // 1777, as everywhere: servers are not root.
-    open_to_all("/dev/shm")?;
+    place.prepare().or_else(|error| match place {
+        ToolPlace::Guest => Err(Stop::Error(error)),
+        ToolPlace::Host => Err(Stop::Unsupported(format!("it needs {error}"))),
+    })?;
     hold_child_signals()?;
-    let guest = Guest { tool, end_ns: now(Clock::Monotonic) + u64::from(tool.limit_s) * 1_000_000_000 };
+    let guest = Guest { tool, place, end_ns: now(Clock::Monotonic) + u64::from(tool.limit_s) * 1_000_000_000 };
     for (at, words) in tool.setup.iter().enumerate() {
         guest.to_its_end(words, &format!("setup{at}"), sent)?;
     }
     if let Some((words, port)) = &tool.server {
+        if place == ToolPlace::Host && is_taken(*port) {
+            return Err(Stop::Unsupported(format!("something listens on port {port} of this host already")));
+        }
         let pid = guest.start(words, "server")?;
         guest.until_listening(pid, *port)?;
     }
@@ -103,11 +112,6 @@ fn runs(
         }
     }
     Ok(ticks)
-}
-
-fn open_to_all(folder: &str) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o1777))
 }
 
 /// Blocks SIGCHLD, so that it can be waited for with a deadline. Children get an empty mask from the standard library.
@@ -139,6 +143,7 @@ fn content(path: &Path) -> Vec<u8> {
 /// Where a tool's programs run.
 struct Guest<'a> {
     tool: &'a ToolTask,
+    place: ToolPlace,
     /// When everything has to have ended, by CLOCK_MONOTONIC.
     end_ns: u64,
 }
@@ -147,9 +152,10 @@ impl Guest<'_> {
     fn start(&self, words: &[String], name: &str) -> Result<libc::pid_t, Stop> {
         let (program, arguments) =
             words.split_first().ok_or_else(|| io::Error::other("a command without a program"))?;
-        let output = |kind: &str| File::create(format!("{KEPT}/{name}.{kind}"));
+        let output = |kind: &str| File::create(format!("{}/{name}.{kind}", self.place.kept()));
         let environment = self.tool.environment.iter().map(|(name, value)| (name, value));
-        let child = Command::new(program)
+        let found = self.place.program(program).unwrap_or_else(|| PathBuf::from(program));
+        let child = Command::new(found)
             .args(arguments)
             .env_clear()
             .envs(environment)
@@ -166,9 +172,10 @@ impl Guest<'_> {
     fn to_its_end(&self, words: &[String], name: &str, sent: &mut Vec<Sent>) -> Result<(), Stop> {
         let pid = self.start(words, name)?;
         let ended = self.wait(pid)?;
-        let printed = |kind: &str| content(Path::new(&format!("{KEPT}/{name}.{kind}")));
+        let printed = |kind: &str| content(Path::new(&format!("{}/{name}.{kind}", self.place.kept())));
         let (stdout, stderr) = (printed("stdout"), printed("stderr"));
         let bad = match ended {
+            None if self.place == ToolPlace::Host => Some(format!("no end within {} s", self.tool.limit_s)),
             None => Some(format!("no end within {} s of the guest", self.tool.limit_s)),
             Some(status) => bad_end(status),
         };
@@ -208,13 +215,12 @@ impl Guest<'_> {
     /// Waits until something listens on a port.
     fn until_listening(&self, server: libc::pid_t, port: u16) -> Result<(), Stop> {
         loop {
-            let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
-            if tables.iter().any(|table| listens(table, port)) {
+            if is_taken(port) {
                 return Ok(());
             }
             let ended = buried(server)?;
             if ended.is_some() || now(Clock::Monotonic) > self.end_ns {
-                let said = content(Path::new(&format!("{KEPT}/server.stderr")));
+                let said = content(Path::new(&format!("{}/server.stderr", self.place.kept())));
                 let said = last_line(&said).map_or_else(String::new, |line| format!(": {line}"));
                 let how = if ended.is_some() { "ended before it listened" } else { "did not listen in time" };
                 return Err(Stop::Failed(format!("the server {how} on port {port}{said}")));
@@ -239,6 +245,12 @@ fn buried(pid: libc::pid_t) -> io::Result<Option<i32>> {
             _ => {}
         }
     }
+}
+
+/// Returns whether something listens on a port.
+fn is_taken(port: u16) -> bool {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    tables.iter().any(|table| listens(table, port))
 }
 
 /// Tells whether a table of the kernel's sockets has one that listens on a port.

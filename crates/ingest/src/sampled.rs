@@ -80,7 +80,7 @@ pub fn sampled(text: &str, symbols: &Symbols, operations: u64) -> Result<Sampled
                 let address = u64::from_str_radix(rest, 16).map_err(|_| malformed)?;
                 names.push(symbols.at(address).map_or(NAMELESS, |(name, _)| name).replace(';', ","));
             }
-            "user" | "idle" | "process" if count < STACKS_MAX => {
+            "user" | "idle" | "process" | "any" if count < STACKS_MAX => {
                 count += 1;
                 let samples = stack(rest, &names, &mut before).ok_or(malformed)?;
                 if before.iter().any(|place| names[*place] == SAMPLER) {
@@ -122,9 +122,12 @@ fn key(task: &str, stack: Vec<&str>) -> Option<(Share, Vec<String>)> {
     if let Some(entry) = stack.iter().position(|name| INTERRUPTS.iter().any(|start| name.starts_with(start))) {
         return Some((Share::Interrupt, owned(&stack[entry..])));
     }
-    if task == "idle" {
-        let is_idle = |name: &&str| IDLE.iter().any(|part| name.contains(part));
-        return (!stack.last().is_some_and(is_idle)).then(|| (Share::Other, owned(&stack)));
+    let is_idle = |name: &&str| IDLE.iter().any(|part| name.contains(part));
+    match task {
+        "idle" => return (!stack.last().is_some_and(is_idle)).then(|| (Share::Other, owned(&stack))),
+        // A timer tick does not say whom it found (/proc/profile).
+        "any" if stack.last().is_some_and(is_idle) => return None,
+        _ => {}
     }
     let share = if stack.iter().take(3).any(|name| *name == KERNEL_THREAD) { Share::Other } else { Share::Kernel };
     Some((share, owned(&stack)))
@@ -228,7 +231,7 @@ mod tests {
     #[test]
     fn stacks_get_names_and_shares() {
         let table = "at 1000\nat 2000\nat 3000\nat 4000\nat 5000\nat 6000\nat 7000\nat 10\n";
-        let stacks = "user 5 0\nprocess 4 0 0 1\nprocess 3 2 7\nprocess 99 1 6 1\nprocess 2 1 2\nprocess 1 0 3 1\nidle 9 0 5 4\nidle 1 1\n";
+        let stacks = "user 5 0\nprocess 4 0 0 1\nprocess 3 2 7\nprocess 99 1 6 1\nprocess 2 1 2\nprocess 1 0 3 1\nidle 9 0 5 4\nidle 1 1\nany 7 0 1\nany 6 0 4\n";
         let profile = sampled(&format!("{HEAD}{table}{stacks}"), &symbols(), 8).unwrap();
         insta::assert_snapshot!(sampled_to_text(&profile), @r"
         marvin-sampled 1
@@ -237,13 +240,14 @@ mod tests {
         period	1000
         processors	2
         operations	8
-        idle	10
+        idle	16
         lost	1
         throttled	0
         unkept	0
         user	5	[user]
         kernel	4	entry_SYSCALL_64;vfs_read
         kernel	3	entry_SYSCALL_64;vfs_read;[no symbol]
+        kernel	7	vfs_read
         interrupt	2	asm_sysvec_x
         other	1	kthread;vfs_read
         ");
@@ -265,7 +269,7 @@ mod tests {
         #[test]
         fn garbage_never_panics(
             text: String,
-            lines in "((at|user|idle|process|lost|period) [0-9 ]{0,12}\n){0,8}",
+            lines in "((at|user|idle|process|any|lost|period) [0-9 ]{0,12}\n){0,8}",
             stored in "((kernel|idle|user)\t[0-9]{0,20}(\t[a-z;]{0,9})?\n){0,8}",
         ) {
             let _profile = sampled(&format!("{HEAD}{text}"), &symbols(), 1);

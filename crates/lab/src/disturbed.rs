@@ -4,6 +4,7 @@ use machine::Disturbance;
 use model::Outcome;
 
 use crate::job::Measured;
+use crate::own_cost::OwnCost;
 use crate::tool_job::Printed;
 
 /// How often a disturbed job is repeated: a host that is busy for three jobs in a row will be so for more.
@@ -15,17 +16,28 @@ pub(crate) const LOAD: &str = "load";
 pub(crate) trait Disturbed {
     /// Returns what disturbed it, if it completed and that is known: a failure needs no quiet host.
     fn disturbance(&self) -> Option<Disturbance>;
+
+    /// Returns what the lab itself took of a processor, if known.
+    fn own_cost(&self) -> Option<OwnCost>;
 }
 
 impl Disturbed for Measured {
     fn disturbance(&self) -> Option<Disturbance> {
         self.disturbance.filter(|_| self.value.outcome == Outcome::Completed)
     }
+
+    fn own_cost(&self) -> Option<OwnCost> {
+        self.own_cost
+    }
 }
 
 impl Disturbed for Printed {
     fn disturbance(&self) -> Option<Disturbance> {
         self.disturbance.filter(|_| self.outcome == Outcome::Completed)
+    }
+
+    fn own_cost(&self) -> Option<OwnCost> {
+        self.own_cost
     }
 }
 

@@ -28,6 +28,8 @@ use crate::{Estimate, Event, LabError, host};
 
 /// Name of a guest's modules in the environment.
 const MODULES: &str = "modules sha256";
+/// Name of the artifact with what a build printed until jobs could start, or until it failed.
+const BOOT_CONSOLE: &str = "boot.console";
 
 /// The lab's parts that an execution uses.
 pub(crate) struct Bench<'a> {
@@ -324,6 +326,9 @@ impl Shared<'_> {
         let boot = run.boot(|| self.boot(run))?;
         match &*boot {
             Ok(Boot::Ready(start)) => {
+                if item.job == 0 && !start.boot_console().is_empty() {
+                    run.progress().consoles.push((BOOT_CONSOLE.into(), start.boot_console().to_vec()));
+                }
                 let part = self.forecast.begin();
                 self.measure(run, item.job, &**start)?;
                 run.progress().times.push(self.forecast.end(run.job_name(item.job), &part));
@@ -341,7 +346,7 @@ impl Shared<'_> {
                 let mut progress = run.progress();
                 progress.consoles.extend(dump.flatten());
                 if item.job == 0 {
-                    progress.consoles.push(("boot.console".into(), console.clone()));
+                    progress.consoles.push((BOOT_CONSOLE.into(), console.clone()));
                 }
                 let results = run.brought(item.job).map(|(n, workload)| (n, run.not_booted(workload, failure)));
                 progress.results.extend(results);
@@ -411,6 +416,9 @@ impl Shared<'_> {
                 let results: Vec<_> = run.brought(job).map(|(n, row)| (n, printed.result_of(row))).collect();
                 let mut progress = run.progress();
                 progress.results.extend(results);
+                let is_new = |pair: &(String, String)| !progress.environment.contains(pair);
+                let programs: Vec<_> = printed.programs.into_iter().filter(is_new).collect();
+                progress.environment.extend(programs);
                 progress.consoles.push((format!("{}.console", declared.name), printed.console));
                 progress.consoles.push((format!("{}.output", declared.name), printed.output));
             }
@@ -470,6 +478,7 @@ impl Shared<'_> {
     ) -> Result<T, LabError> {
         for repeated in 0.. {
             let end = attempt()?;
+            run.progress().own_cost += end.own_cost().unwrap_or_default();
             let Some(disturbance) = end.disturbance() else { return Ok(end) };
             let text = disturbed::describe(&disturbance);
             let mut progress = run.progress();

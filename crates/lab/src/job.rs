@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use machine::{Backend, Booted, Disturbance, MachineError, Observe};
 use model::{
-    Build, CallTree, Clock, CostModel, Declared, Environment, FailureReason, Modelled, MonitorCopy, Outcome, Profile,
-    Quantity, Stage, SubjectFailure, Workload, WorkloadResult,
+    Build, CallTree, Clock, CostModel, Declared, Environment, FailureReason, Modelled, MonitorCopy, Outcome,
+    Processors, Profile, Quantity, Stage, SubjectFailure, Workload, WorkloadResult,
 };
 use wire::{Job, Perturbation, Task};
 
 use crate::calibration::{fold, fold_numbers};
+use crate::own_cost::{self, OwnCost};
 use crate::perturb::perturbation;
 use crate::run_in_progress::job_id;
 use crate::symbols::Named;
@@ -77,6 +78,8 @@ pub(crate) struct Measured {
     clock: Clock,
     /// What disturbed it on the host, if known.
     pub(crate) disturbance: Option<Disturbance>,
+    /// What the lab itself took of a processor, if known.
+    pub(crate) own_cost: Option<OwnCost>,
     /// Its profile as stored, or why there is none; `None` if not requested.
     pub(crate) profile: Option<Result<String, String>>,
 }
@@ -117,7 +120,7 @@ pub(crate) fn workload(
         warm_up: workload.warm_up.saturating_mul(rounds),
         ..workload.clone()
     };
-    let end = on.booted.run(&on.job_of(&repeated), observe)?;
+    let (end, own_cost) = own_cost::run(on, &on.job_of(&repeated), observe)?;
     let rows = end.stream.as_ref().map(ingest::rows).unwrap_or_default();
     let rows = rows.into_iter().map(|(name, numbers)| (name, fold_numbers(&numbers, rounds))).collect();
     let (outcome, samples) = match end.stream {
@@ -143,7 +146,7 @@ pub(crate) fn workload(
     };
     let profile = profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile)));
     let disturbance = end.disturbance;
-    Ok(Measured { value, rows, console: end.console, clock: on.clock(), disturbance, profile })
+    Ok(Measured { value, rows, console: end.console, clock: on.clock(), disturbance, own_cost, profile })
 }
 
 impl Measured {
@@ -295,6 +298,7 @@ fn task(workload: &Workload) -> Task {
         warm_up: workload.warm_up,
         iterations: workload.iterations,
         tasks: workload.tasks.unwrap_or(1),
+        all_processors: workload.processors == Processors::All,
         probes: Vec::new(),
         monitors: None,
         sampling: None,

@@ -193,12 +193,16 @@ impl Lab {
         })
     }
 
-    /// Makes the guest images of workloads, or finds them in the data directory. Call it before using their machines;
-    /// otherwise, or if an image cannot be made from its manifest, the workloads' outcome says so.
+    /// Makes the guest images of workloads, or finds them in the data directory; a machine with installed tools needs none.
+    /// Call it before using their machines; otherwise, or if an image cannot be made from its manifest, the workloads'
+    /// outcome says so.
     ///
     /// # Errors
     /// If packages cannot be fetched or the data directory cannot be written.
     pub fn prepare(&self, workloads: &[Arc<Workload>], notify: &dyn Fn(Step)) -> Result<(), LabError> {
+        if self.machine_pool.plain().capabilities().installed_tools {
+            return Ok(());
+        }
         self.machine_pool.add_images(images(&self.tools, workloads, &self.home, &self.cache, notify)?);
         Ok(())
     }

@@ -16,6 +16,7 @@ mod host;
 mod job;
 mod lab;
 mod machine_pool;
+mod own_cost;
 mod perturb;
 mod plan;
 mod rmap;

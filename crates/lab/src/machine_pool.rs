@@ -48,6 +48,9 @@ impl MachinePool {
     /// Returns the archive of a guest config, if it has one; the error says why it is missing.
     fn image(&self, guest_config: &GuestConfig) -> Result<Option<PathBuf>, String> {
         let ExtraFiles::Image(name) = &guest_config.files else { return Ok(None) };
+        if self.plain.capabilities().installed_tools {
+            return Ok(None);
+        }
         let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         let path =
             images.get(&**name).cloned().unwrap_or_else(|| Err(format!("the lab has no guest image of {name}")))?;

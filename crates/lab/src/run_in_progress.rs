@@ -5,12 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use machine::{Boot, MachineError};
 use model::{
-    Build, BuildId, Declared, Environment, MachineId, Outcome, Run, RunId, SubjectFailure, Workload, WorkloadResult,
+    Build, BuildId, Declared, Environment, LAB_COST, MachineId, Outcome, Run, RunId, SubjectFailure, Workload,
+    WorkloadResult,
 };
 use sha2::{Digest, Sha256};
 
 use crate::forecast::Took;
 use crate::machine_pool::Placement;
+use crate::own_cost::OwnCost;
 use crate::perturb::shuffle;
 
 /// Consoles by the name of their artifact.
@@ -59,6 +61,8 @@ pub(crate) struct Progress {
     pub(crate) times: Vec<Took>,
     /// What disturbed jobs on the host, a line each.
     pub(crate) load: String,
+    /// What the lab itself took of a processor in its jobs.
+    pub(crate) own_cost: OwnCost,
 }
 
 impl Progress {
@@ -204,6 +208,8 @@ impl<'a> RunInProgress<'a> {
         let digest: String = Sha256::digest(self.identity()).iter().map(|byte| format!("{byte:02x}")).collect();
         let mut progress = self.progress();
         let started = progress.since_epoch()?;
+        let own_cost = progress.own_cost.describe().map(|text| (LAB_COST.to_owned(), text));
+        progress.environment.extend(own_cost);
         let mut results = std::mem::take(&mut progress.results);
         results.sort_by_key(|(index, _)| *index);
         let run = Run {

@@ -5,16 +5,19 @@ use std::collections::BTreeMap;
 use ingest::{ToolOutput, tool_samples};
 use machine::{Disturbance, MachineError, Observe};
 use model::{
-    Clock, Declared, FailureReason, Outcome, Source, Stage, SubjectFailure, Tool, ToolWorkload, Workload,
-    WorkloadResult,
+    Clock, Declared, Environment, FailureReason, Outcome, Source, Stage, SubjectFailure, Tool, ToolWorkload, Workload,
+    WorkloadResult, plain,
 };
-use wire::{Frame, Stream, Task, ToolTask};
+use wire::{Frame, NOT_INSTALLED, OWN_COST, PROGRAMS, Stream, Task, ToolTask};
 
 use crate::job::{Subject, explain_by_console};
+use crate::own_cost::{self, OwnCost};
 use crate::tools::row_name;
 
 /// Limit on a quoted cause (characters).
 const CAUSE_MAX: usize = 200;
+/// Most programs of a tool that a run names.
+const PROGRAMS_MAX: usize = 64;
 
 /// Samples by row.
 type Rows = BTreeMap<String, Vec<f64>>;
@@ -28,8 +31,12 @@ pub(crate) struct Printed {
     clock: Clock,
     /// What disturbed it on the host, if known.
     pub(crate) disturbance: Option<Disturbance>,
+    /// What the lab itself took of a processor, if known.
+    pub(crate) own_cost: Option<OwnCost>,
     /// The raw output and files of the runs, each part below its name.
     pub(crate) output: Vec<u8>,
+    /// The programs that a host had installed, for the environment.
+    pub(crate) programs: Environment,
 }
 
 impl Printed {
@@ -70,19 +77,40 @@ pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
 
 /// Runs a tool and parses its output.
 pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Result<Printed, MachineError> {
-    let end = on.booted.run(&on.job(&workload.name, task(tool, workload)), Observe::Nothing)?;
-    let (outcome, rows, output) = match end.stream {
-        Err(failure) => (Outcome::Failed(failure), BTreeMap::new(), Vec::new()),
+    let job = on.job(&workload.name, task(tool, workload));
+    let (end, own_cost) = own_cost::run(on, &job, Observe::Nothing)?;
+    let mut files = Files::new();
+    let (outcome, rows) = match end.stream {
+        Err(failure) => (Outcome::Failed(failure), BTreeMap::new()),
         Ok(stream) => {
-            let files = files(&stream);
-            let (outcome, rows) = read(workload, &stream, &files);
-            (outcome, rows, list_files(&files))
+            files = collect_files(&stream);
+            read(workload, &stream, &files)
         }
     };
+    let programs = describe_programs(&files.remove(PROGRAMS).unwrap_or_default());
+    files.remove(OWN_COST);
+    let output = list_files(&files);
     let (outcome, rows) = fail_if_killed(outcome, rows, &end.console);
-    let outcome = explain_by_console(outcome, &end.console);
+    let outcome = name_packages(explain_by_console(outcome, &end.console), tool);
     let disturbance = end.disturbance;
-    Ok(Printed { outcome, rows, console: end.console, clock: on.clock(), disturbance, output })
+    Ok(Printed { outcome, rows, console: end.console, clock: on.clock(), disturbance, own_cost, output, programs })
+}
+
+/// Adds to the outcome of a tool that is not installed how to install it.
+fn name_packages(outcome: Outcome, tool: &Tool) -> Outcome {
+    match outcome {
+        Outcome::Unsupported(why) if why.starts_with(NOT_INSTALLED) => {
+            Outcome::Unsupported(format!("{why}; apt-get install {}", tool.packages.join(" ")))
+        }
+        outcome => outcome,
+    }
+}
+
+/// Returns the lines of an agent on a host about its programs, for the environment of a run.
+fn describe_programs(bytes: &[u8]) -> Environment {
+    let text = String::from_utf8_lossy(bytes);
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs.take(PROGRAMS_MAX).map(|(name, about)| (format!("tool {}", plain(name)), plain(about))).collect()
 }
 
 /// Returns the tool's outcome, and its samples by row.
@@ -139,7 +167,7 @@ fn failed(reason: FailureReason) -> Outcome {
 /// Files by name: pieces of the same name belong together.
 type Files = BTreeMap<String, Vec<u8>>;
 
-fn files(stream: &Stream) -> Files {
+fn collect_files(stream: &Stream) -> Files {
     let mut files = Files::new();
     for frame in &stream.frames {
         if let Frame::File { name, bytes } = frame {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use ingest::{ManifestError, SHIPPED};
 use kernel::{BuildCache, KernelError, Step, Wanted};
 use machine::InitrdFile;
-use model::{ExtraFiles, GuestConfig, Guilt, Metric, Quantity, Suite, Tool, ToolRows, ToolWorkload, Workload};
+use model::{
+    ExtraFiles, GuestConfig, Guilt, Metric, Processors, Quantity, Suite, Tool, ToolRows, ToolWorkload, Workload,
+};
 use sha2::{Digest, Sha256};
 
 use crate::LabError;
@@ -185,6 +187,7 @@ fn declared(tool: Tool) -> Declared {
                 },
                 steadiness: workload.steadiness,
                 tasks: None,
+                processors: Processors::All,
                 row_of: (at > 0).then(|| Cow::Owned(workload.name.clone())),
                 source: Cow::Owned(tool.about.clone()),
             };

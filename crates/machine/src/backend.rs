@@ -75,6 +75,11 @@ pub trait Booted: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns what it printed until jobs could start; empty if that is part of the first job's console, or not known.
+    fn boot_console(&self) -> &[u8] {
+        &[]
+    }
+
     /// Executes one job.
     ///
     /// # Errors

@@ -1,9 +1,8 @@
 //! This host, with the kernel that it runs. Boots nothing: a replicate is the boot that the host is in, so all that is
 //! measured until the next reboot belongs to one replicate.
 //!
-//! The agent runs as an ordinary process of the caller, on the last processor, or on as many of the last as its job has
-//! tasks. What it may not do without privileges, the
-//! workloads say. From the first boot until the last is released, the host is set for measuring (`prepared`).
+//! The agent runs as an ordinary process of the caller. It keeps to the last processor, or to as many of the last as its job
+//! has tasks; workloads of several processes, and tools, use all. What it may not do without privileges, the workloads say. From the first boot until the last is released, the host is set for measuring (`prepared`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,12 +11,12 @@ use std::sync::Arc;
 
 use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
 use process::{Program, ProgramError};
-use wire::{Frame, Job, Stream, Task};
+use wire::{Job, Task};
 
-use crate::agent_process::read_end;
+use crate::agent_process::{machine_for, read_end, refuse};
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::host::{allowed_processors, processor_count, processor_name};
-use crate::prepared::{LOCK, Preparation, Prepared};
+use crate::prepared::{LOCK, Preparation, Prepared, report, undo_folder};
 use crate::settings::{Limits, Settings};
 use crate::{MachineError, hash, identify, load};
 
@@ -62,18 +61,16 @@ impl Local {
         let processor = allowed_processors().into_iter().last().unwrap_or(0);
         let machine = identity(&settings.programs.agent, processor)?;
         let Limits { job_s, disturbed_share, .. } = settings.limits;
-        let preparation = Arc::new(Preparation::open(agent.clone(), &settings.home.join("host"), Path::new(LOCK))?);
+        let preparation = Arc::new(Preparation::open(agent.clone(), &undo_folder(&settings.home), Path::new(LOCK))?);
         Ok(Self { machine, agent, processor, job_s, disturbed_share, guest_config: GuestConfig::PLAIN, preparation })
     }
 }
 
 impl Local {
-    /// Returns the processors of a job, as taskset(1) writes them: the last, or one for each task. The agent refuses a job
-    /// for which there are too few.
-    fn processors_of(&self, job: &Job) -> String {
-        let Task::Workload { tasks: tasks @ 2.., .. } = job.task else { return self.processor.to_string() };
-        let last = allowed_processors().into_iter().rev().take(tasks as usize);
-        last.map(|processor| processor.to_string()).collect::<Vec<_>>().join(",")
+    /// Returns lines about the processors of jobs, for the environment of a run.
+    fn describe_processors(&self) -> String {
+        let all: Vec<String> = allowed_processors().iter().map(usize::to_string).collect();
+        format!("agent.processor={}\nagent.processors={}\n", self.processor, all.join(", "))
     }
 }
 
@@ -92,7 +89,7 @@ impl Backend for Local {
         _: Option<&Path>,
     ) -> Result<Arc<dyn Backend>, MachineError> {
         Ok(Arc::new(Self {
-            machine: self.machine.clone(),
+            machine: machine_for(&self.machine, guest_config)?,
             agent: self.agent.clone(),
             processor: self.processor,
             job_s: self.job_s,
@@ -115,15 +112,10 @@ impl Booted for Here {
 
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
-        if self.local.guest_config != GuestConfig::PLAIN {
-            // They would load modules or fill the memory of this host.
-            let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
-            return Ok(JobEnd::of(Ok(Stream { frames: vec![Frame::Unsupported(why)] }), Vec::new()));
+        if let Some(refused) = refuse(&self.local.guest_config) {
+            return Ok(refused);
         }
-        let processors = self.local.processors_of(job);
-        let words = ["--cpu-list", &processors].map(str::to_owned).map(Into::into);
-        let program = Program::new("taskset").args::<std::ffi::OsString>(words).args([self.local.agent.as_os_str()]);
-        let program = program.args(["job"]).without_variables().deadline_s(self.local.job_s);
+        let program = Program::new(&self.local.agent).args(["job"]).without_variables().deadline_s(self.local.job_s);
         let mut disturbance = None;
         let (stream, console) = match program.fed(|input| input.write_all(&bytes)) {
             Ok((ended, _)) => {
@@ -132,6 +124,7 @@ impl Booted for Here {
                     disturbance = load::take(stream, self.local.disturbed_share);
                     if job.task == Task::Environment {
                         stream.frames.push(self.prepared.report());
+                        stream.frames.push(report(&self.local.describe_processors()));
                     }
                 }
                 (stream, console)
@@ -143,7 +136,7 @@ impl Booted for Here {
             Err(ProgramError::Io { source, .. }) => return Err(MachineError::io("run", &self.local.agent)(source)),
             Err(ProgramError::Missing(_)) => {
                 let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
-                return Err(MachineError::io("run", Path::new("taskset"))(missing));
+                return Err(MachineError::io("run", &self.local.agent)(missing));
             }
         };
         Ok(JobEnd { disturbance, ..JobEnd::of(stream, console) })

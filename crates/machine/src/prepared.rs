@@ -1,12 +1,13 @@
 //! This host set for measuring: by the agent before the first job of a boot, and set back after the last.
 //!
-//! The undo file is in the data directory, so that after a kill the next Marvin there sets back what is left. A Marvin with
-//! another data directory would set the host back under this one: a lock, which ends with its process, lets only one of
-//! them measure at a time. What the agent reports becomes part of a run's environment.
+//! The undo file of root is in one place for the whole host, so that after a kill the next Marvin sets back what is left,
+//! whichever data directory it has. It would set the host back under a Marvin that measures: a lock, which ends with its
+//! process, lets only one of them measure at a time. What the agent reports becomes part of a run's environment.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,6 +32,9 @@ const KNOWN: [&str; 8] = [
     "host.processor",
 ];
 
+/// Root's undo file is here: the directory lasts as long as a boot, and so do the knobs.
+const OF_HOST: &str = "/run/marvin";
+
 /// What Marvins lock on this host: a directory that everybody may open, and that holds the knobs.
 pub(crate) const LOCK: &str = "/sys/devices/system/cpu";
 
@@ -53,6 +57,15 @@ struct Held {
     lock: Option<File>,
 }
 
+/// Who has the host's lock.
+#[derive(Debug)]
+enum Lock {
+    /// This Marvin, or nobody because there is none.
+    Ours(Option<File>),
+    /// Another Marvin.
+    Theirs(File),
+}
+
 /// The host as long as it is set for measuring.
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -62,30 +75,51 @@ pub(crate) struct Prepared {
     is_over: bool,
 }
 
+/// Returns the directory of the undo file: one for the host, or one of the data directory for users who may not write there,
+/// and who may set no knobs either.
+pub(crate) fn undo_folder(home: &Path) -> PathBuf {
+    let of_host = Path::new(OF_HOST);
+    let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let is_ours = is_root && fs::create_dir_all(of_host).is_ok();
+    if is_ours { of_host.to_owned() } else { home.join("host") }
+}
+
 impl Preparation {
-    /// Sets back what a killed Marvin left.
+    /// Sets back what a killed Marvin left. If another one measures, the undo file is its own, and it sets back.
     pub(crate) fn open(agent: PathBuf, folder: &Path, lock: &Path) -> Result<Self, MachineError> {
         fs::create_dir_all(folder).map_err(MachineError::io("create", folder))?;
         let undo = folder.join("undo");
         let preparation = Self { agent, undo, lock: lock.to_owned(), held: Mutex::default() };
-        if preparation.undo.exists() {
-            let _alone = preparation.wait_for_others()?;
+        if preparation.undo.exists()
+            && let Lock::Ours(_alone) = preparation.try_lock()?
+        {
             preparation.turn("restore")?;
         }
         Ok(preparation)
     }
 
-    /// Waits until no other Marvin measures on this host; says whether one did. A host that shows no knobs has no lock.
-    fn wait_for_others(&self) -> Result<(Option<File>, bool), MachineError> {
+    /// Locks the host unless another Marvin measures. A host that shows no knobs has no lock.
+    fn try_lock(&self) -> Result<Lock, MachineError> {
         let failed = |error| MachineError::io("lock", &self.lock)(error);
         let file = match File::open(&self.lock) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok((None, false)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Lock::Ours(None)),
             file => file.map_err(failed)?,
         };
         match file.try_lock() {
-            Ok(()) => Ok((Some(file), false)),
-            Err(TryLockError::WouldBlock) => file.lock().map(|()| (Some(file), true)).map_err(failed),
+            Ok(()) => Ok(Lock::Ours(Some(file))),
+            Err(TryLockError::WouldBlock) => Ok(Lock::Theirs(file)),
             Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// Waits until no other Marvin measures on this host; says whether one did.
+    fn wait_for_others(&self) -> Result<(Option<File>, bool), MachineError> {
+        match self.try_lock()? {
+            Lock::Ours(file) => Ok((file, false)),
+            Lock::Theirs(file) => {
+                file.lock().map_err(MachineError::io("lock", &self.lock))?;
+                Ok((Some(file), true))
+            }
         }
     }
 
@@ -159,7 +193,7 @@ impl Prepared {
 impl Drop for Prepared {
     fn drop(&mut self) {
         if !self.is_over {
-            // The next opening of the data directory tries again.
+            // The next Marvin on this host tries again.
             drop(self.preparation.release());
         }
     }
@@ -290,6 +324,11 @@ mod tests {
         let host = folder.path().join("host");
         fs::create_dir(&host).unwrap();
         fs::write(host.join("undo"), "").unwrap();
+        let measuring = fs::File::open(folder.path()).unwrap();
+        measuring.lock().unwrap();
+        Preparation::open(agent(folder.path()), &host, folder.path()).unwrap();
+        assert!(host.join("undo").exists(), "a Marvin that measures keeps its undo file");
+        drop(measuring);
         Preparation::open(agent(folder.path()), &host, folder.path()).unwrap();
         assert_eq!(fs::read_to_string(folder.path().join("log")).unwrap(), "restore\n");
         assert!(!host.join("undo").exists());

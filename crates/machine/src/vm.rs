@@ -6,6 +6,7 @@
 
 mod accelerator;
 mod disk;
+mod pinned;
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,15 +15,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
-use wire::{JOB_END, Job};
+use wire::{JOB_END, Job, Task};
 
 use self::accelerator::Accelerator;
 use self::disk::ScratchDisk;
+use self::pinned::Pinned;
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::console::check_emulator;
 use crate::host::{allowed_processors, processor_name};
 use crate::initrds::Initrds;
 use crate::load::Accounts;
+use crate::prepared::report;
 use crate::qemu::{CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, Seat, failure, stream_failure};
 use crate::settings::{Limits, Settings};
 use crate::{MachineError, identify};
@@ -65,6 +68,8 @@ struct Start {
     vm: Arc<Vm>,
     kernel: PathBuf,
     initrd: PathBuf,
+    /// What the first guest printed until it waited for jobs.
+    console: Vec<u8>,
     /// The running guest; none after one that died.
     running: Mutex<Option<Running>>,
 }
@@ -79,8 +84,7 @@ struct Running {
     process: Process,
     jobs: UnixStream,
     scratch: Scratch,
-    /// The host's processors that it may use.
-    used: Vec<usize>,
+    pinned: Pinned,
     /// How much of the console earlier jobs printed (bytes).
     console_read: usize,
 }
@@ -107,7 +111,7 @@ impl Vm {
             arguments.extend(ScratchDisk::arguments().split(' ').map(str::to_owned));
         }
         let mut process = Process::start_on(Seat::anywhere(), &self.qemu, &arguments, &scratch)?;
-        let used = pin(&process.processor_threads());
+        let pinned = Pinned::pin(process.id(), &process.processor_threads(), allowed_processors());
         let jobs = scratch.at_socket(JOBS, UnixStream::connect)?;
         jobs.set_read_timeout(Some(SLICE)).map_err(MachineError::io("set up", &scratch.path(JOBS)))?;
         let console_bytes = self.settings.limits.console_bytes;
@@ -121,7 +125,7 @@ impl Vm {
             }
             if wire::find_hello(&console).is_some() {
                 let console_read = console.len();
-                return Ok(Ok(Running { process, jobs, scratch, used, console_read }));
+                return Ok(Ok(Running { process, jobs, scratch, pinned, console_read }));
             }
             if wire::find_last_words(&console).is_some() {
                 return Ok(Err((Ended::PoweredOff, console)));
@@ -170,8 +174,9 @@ impl Backend for Vm {
         let (kernel, initrd) = (guest.build.boot_file().path.clone(), self.initrds.of(guest)?);
         match self.start(&kernel, &initrd)? {
             Ok(running) => {
+                let console = running.scratch.console();
                 let running = Mutex::new(Some(running));
-                Ok(Boot::Ready(Box::new(Start { vm: self, kernel, initrd, running })))
+                Ok(Boot::Ready(Box::new(Start { vm: self, kernel, initrd, console, running })))
             }
             Err((ended, console)) => Ok(Boot::Failed(failure(Stage::Boot, ended, &console), console)),
         }
@@ -193,6 +198,10 @@ impl Start {
 }
 
 impl Booted for Start {
+    fn boot_console(&self) -> &[u8] {
+        &self.console
+    }
+
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
         let failed = |failure: SubjectFailure, console| JobEnd::of(Err(failure), console);
@@ -207,7 +216,12 @@ impl Booted for Start {
         let disturbance = running.accounts().since(&before, limits.disturbed_share);
         let console = running.new_console();
         let stream = match (ended, wire::decode(&sent, job.id)) {
-            (None, Ok(stream)) => Ok(stream),
+            (None, Ok(mut stream)) => {
+                if job.task == Task::Environment {
+                    stream.frames.push(report(&running.pinned.describe()));
+                }
+                Ok(stream)
+            }
             (ended, decoded) => {
                 // The next job gets a guest that nothing has happened to.
                 *guest = None;
@@ -253,7 +267,7 @@ impl Running {
     }
 
     fn accounts(&self) -> Accounts {
-        Accounts::of_process(self.process.id(), &self.used)
+        Accounts::of_process(self.process.id(), self.pinned.used())
     }
 
     /// Returns what the guest has printed since the last job.
@@ -263,21 +277,6 @@ impl Running {
         self.console_read = console.len();
         new
     }
-}
-
-/// Gives each of the guest's processors one of the host's, if there are as many; returns the host's that it may use.
-fn pin(threads: &[u32]) -> Vec<usize> {
-    let mut processors = allowed_processors();
-    if threads.len() > processors.len() {
-        return processors;
-    }
-    processors.truncate(threads.len());
-    for (thread, processor) in threads.iter().zip(&processors) {
-        let words = ["--cpu-list".to_owned(), "--pid".to_owned(), processor.to_string(), thread.to_string()];
-        // A host that forbids it leaves them where its scheduler puts them.
-        drop(process::Program::new("taskset").args(words).deadline_s(10).run());
-    }
-    processors
 }
 
 fn memory_mib(shape: VmShape, initrds: &Initrds) -> u32 {

@@ -30,6 +30,8 @@ pub struct Capabilities {
     pub processors: u32,
     /// Whether guests can have a scratch disk.
     pub disks: bool,
+    /// Whether external tools are those that are installed there: its agent is one process of many. Guests get images.
+    pub installed_tools: bool,
     /// Whether it counts the instructions of each function.
     pub counts: bool,
     /// Whether it follows calls.
@@ -51,6 +53,7 @@ const NOISY: Capabilities = Capabilities {
     boots_at_once: 0,
     processors: 1,
     disks: false,
+    installed_tools: false,
     counts: false,
     calls: false,
     cost_model: false,
@@ -73,6 +76,7 @@ impl MachineKind {
                 boots_at_once: usize::MAX,
                 processors: 1,
                 disks: false,
+                installed_tools: false,
                 counts: true,
                 calls: true,
                 cost_model: true,
@@ -80,8 +84,10 @@ impl MachineKind {
                 dead_memory: true,
             },
             Self::Vm => Capabilities { boots: true, boots_at_once: 1, disks: true, sampling: true, ..NOISY },
-            Self::Server => Capabilities { boots: true, boots_at_once: 1, sampling: true, ..NOISY },
-            Self::Local => Capabilities { boots_at_once: 1, sampling: true, ..NOISY },
+            Self::Server => {
+                Capabilities { boots: true, boots_at_once: 1, installed_tools: true, sampling: true, ..NOISY }
+            }
+            Self::Local => Capabilities { boots_at_once: 1, installed_tools: true, sampling: true, ..NOISY },
             Self::Imported => Capabilities { foreign: true, ..NOISY },
         }
     }

@@ -70,7 +70,8 @@ pub use rmap::{
     RmapSpace,
 };
 pub use run::{
-    Environment, FailureReason, Outcome, Run, Stage, SubjectFailure, WorkloadResult, disturbed_pair, disturbed_workload,
+    Environment, FailureReason, LAB_COST, Outcome, Run, Stage, SubjectFailure, WorkloadResult, disturbed_pair,
+    disturbed_workload, is_of_one_run,
 };
 pub use samples::{SampledProfile, SampledStack, Sampling, SamplingEvent, SamplingScope};
 pub use selection::{
@@ -90,4 +91,4 @@ pub use suites::{
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
 pub use triage::{Decision, Triage, TriageError};
 pub use verdict::{Uncertainty, Verdict};
-pub use workload::{Steadiness, Suite, TASKS_MAX, Workload};
+pub use workload::{Processors, Steadiness, Suite, TASKS_MAX, Workload};

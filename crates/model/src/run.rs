@@ -151,6 +151,15 @@ pub fn disturbed_workload(name: &str) -> Option<&str> {
     name.strip_prefix(DISTURBED)
 }
 
+/// Name in an environment of what the lab itself took of a processor while it measured.
+pub const LAB_COST: &str = "lab cost";
+
+/// Returns whether a pair of an environment says how one run went, and not in what surroundings kernels were measured.
+#[must_use]
+pub fn is_of_one_run(name: &str) -> bool {
+    name == LAB_COST || disturbed_workload(name).is_some()
+}
+
 impl Run {
     /// The start of an imported run whose suite stored none.
     pub const NO_START: i64 = 0;

@@ -35,6 +35,8 @@ pub struct Workload {
     /// How many tasks do its operations at the same time, each all of them: the last word of its name. `None` if that is
     /// no parameter of it.
     pub tasks: Option<u32>,
+    /// Which processors it uses where the agent is one process of many.
+    pub processors: Processors,
     /// The workload whose job yields this row; this one never runs by itself. `None` if it has its own job.
     pub row_of: Option<Cow<'static, str>>,
     /// The older test that it follows, with the parameters that were kept or changed. Empty for Marvin's own.
@@ -52,7 +54,22 @@ pub enum Steadiness {
     Chaotic,
 }
 
+/// Which processors of a job a workload uses. Guests of our own have no other work, and there the scheduler always decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Processors {
+    /// The last one: it is one process, or processes that take turns. With a number of tasks, one for each.
+    One,
+    /// All: it has several processes or threads at a time, and they run where the scheduler puts them.
+    All,
+}
+
 impl Workload {
+    /// Returns it with all processors.
+    #[must_use]
+    pub fn on_all_processors(self) -> Self {
+        Self { processors: Processors::All, ..self }
+    }
+
     /// Returns the workload to run for this one: itself, or the one that it is a row of.
     #[must_use]
     pub fn job(&self) -> Self {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use model::{Unit, Workload, disturbed_workload};
+use model::{Unit, Workload, is_of_one_run};
 
 use crate::answer::Answer;
 use crate::checks::{check_machines, check_question, check_runs};
@@ -109,7 +109,7 @@ fn seeds(sides: &[&Side<'_>], question: &Question) -> Vec<u64> {
 fn environment<'a>(index: &Index<'a>) -> Pairs<'a> {
     let pairs = index.runs.iter().flat_map(|run| &run.environment);
     // What disturbed a run is a note of its own.
-    let lasting = pairs.filter(|(name, _)| disturbed_workload(name).is_none());
+    let lasting = pairs.filter(|(name, _)| !is_of_one_run(name));
     lasting.map(|(name, value)| (name.as_str(), value.as_str())).collect()
 }
 

@@ -62,6 +62,9 @@ pub enum Task {
         iterations: u32,
         /// How many tasks do the operations at the same time, each all of them on a processor of its own.
         tasks: u32,
+        /// Whether its processes may use all processors that the agent may; otherwise, outside of a guest, the agent keeps
+        /// to the last.
+        all_processors: bool,
         /// Kernel functions to count entries of with kprobes; empty for a measurement.
         probes: Vec<String>,
         /// Milliseconds between copies of the kernel's counters, 0 for copies before and after only; `None` for a
@@ -135,13 +138,24 @@ impl Job {
                 words.push(format!("processes={processes}"));
                 words.push(format!("mappings={mappings}"));
             }
-            Task::Workload { name, operations, warm_up, iterations, tasks, probes, monitors, sampling } => {
+            Task::Workload {
+                name,
+                operations,
+                warm_up,
+                iterations,
+                tasks,
+                all_processors,
+                probes,
+                monitors,
+                sampling,
+            } => {
                 words.push("task=workload".into());
                 words.push(format!("name={}", escape(name.as_bytes())));
                 words.push(format!("operations={operations}"));
                 words.push(format!("warm_up={warm_up}"));
                 words.push(format!("iterations={iterations}"));
                 words.extend((*tasks > 1).then(|| format!("tasks={tasks}")));
+                words.extend(all_processors.then(|| "processors=all".to_owned()));
                 words.extend(monitors.map(|interval_ms| format!("monitors={interval_ms}")));
                 words.extend(sampling.map(|period_ns| format!("sampling={period_ns}")));
                 words.extend(probes.iter().map(|probe| format!("probe={}", escape(probe.as_bytes()))));
@@ -231,6 +245,7 @@ impl<'a> Fields<'a> {
                     warm_up: self.number("warm_up")?,
                     iterations: self.number("iterations")?,
                     tasks: self.optional("tasks")?.unwrap_or(1),
+                    all_processors: self.all("processors").next().is_some(),
                     probes: self.all("probe").map(Self::text).collect::<Option<_>>()?,
                     monitors: self.optional("monitors")?,
                     sampling: self.optional("sampling")?,
@@ -256,6 +271,7 @@ mod tests {
                 warm_up: 2,
                 iterations: 16,
                 tasks: 4,
+                all_processors: true,
                 probes: vec!["do_anonymous_page".into(), "odd name".into()],
                 monitors: Some(250),
                 sampling: Some(250_007),
@@ -298,6 +314,7 @@ mod tests {
             warm_up: 0,
             iterations: 1,
             tasks: 1,
+            all_processors: false,
             probes: vec![],
             monitors: None,
             sampling: None,

@@ -12,10 +12,14 @@ mod tool;
 pub use checksum::crc32;
 pub use job::{Clock, JOB_SIZE, Job, JobError, Perturbation, Task};
 pub use stream::{Frame, MARK, Stream, StreamError, decode, encode, find_hello, find_last_words};
-pub use tool::{Command, ToolTask};
+pub use tool::{Command, NOT_INSTALLED, PROGRAMS, ToolTask};
 
 /// Version of job and stream. Raise it if either changes incompatibly.
 pub const PROTOCOL: u32 = 1;
 
 /// Follows each job's stream where a guest does one job after the other; no frame contains it.
 pub const JOB_END: u8 = 4;
+
+/// The name of the file in which the agent of a machine that measures time says what it took of a processor in a job, and how
+/// long the job took (ns).
+pub const OWN_COST: &str = "own cost";

@@ -5,6 +5,11 @@ use crate::escape::{escape, unescape};
 /// A program and its arguments.
 pub type Command = Vec<String>;
 
+/// The name of the file in which an agent on a host describes the programs that it ran, a line `NAME=…` each.
+pub const PROGRAMS: &str = "programs";
+/// How an agent on a host says that a program is missing; its path follows.
+pub const NOT_INSTALLED: &str = "not installed: ";
+
 /// An external tool, as far as the guest needs to know it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolTask {

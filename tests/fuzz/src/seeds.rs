@@ -77,8 +77,17 @@ pub(crate) fn jobs() -> Outcome<Seeds> {
     let name = "fault-anon".to_owned();
     let probes = vec!["do_anonymous_page".to_owned()];
     let (monitors, sampling) = (Some(250), Some(250_007));
-    let workload =
-        Task::Workload { name, operations: 2048, warm_up: 2, iterations: 16, tasks: 2, probes, monitors, sampling };
+    let workload = Task::Workload {
+        name,
+        operations: 2048,
+        warm_up: 2,
+        iterations: 16,
+        tasks: 2,
+        all_processors: true,
+        probes,
+        monitors,
+        sampling,
+    };
     let rmap = Task::Rmap { case: "file".into(), processes: 10, mappings: 1000 };
     let perturbation = Perturbation { delay_us: 17, spins: 2, child_pages: 1000, child_forks: 10 };
     let seed = |task| Job { id: JOB, clock: Clock::Tsc, perturbation, task }.encode();
@@ -99,7 +108,7 @@ pub(crate) fn counts() -> Seeds {
 pub(crate) fn samples() -> Seeds {
     let head =
         "marvin-samples 1\nevent cpu-clock\nscope system\nperiod 250007\nprocessors 2\nlost 1\nthrottled 0\nunkept 0\n";
-    let stacks = "at 1000\nat 1110\nuser 5 0\nidle 2 0 1\nprocess 4 0 0 1\nprocess 3 1 1 1\n";
+    let stacks = "at 1000\nat 1110\nuser 5 0\nidle 2 0 1\nprocess 4 0 0 1\nprocess 3 1 1 1\nany 1 0 1\n";
     let stored = "marvin-sampled 1\nevent\tcycles\nscope\tprocesses\nperiod\t7\nprocessors\t2\noperations\t9\nidle\t0\n\
                   lost\t0\nthrottled\t0\nunkept\t0\nuser\t5\t[user]\nkernel\t4\tentry_SYSCALL_64;vfs_read\n";
     vec![(head.to_owned() + stacks).into(), stored.into()]

@@ -53,6 +53,7 @@ fn task(workload: &Workload) -> Task {
         warm_up: workload.warm_up,
         iterations: workload.iterations,
         tasks: workload.tasks.unwrap_or(1),
+        all_processors: false,
         probes: probes.collect(),
         monitors: None,
         sampling: None,

@@ -89,11 +89,28 @@ pub fn yield_now() {
 pub fn stay_on_this_cpu() -> io::Result<()> {
     // SAFETY: sched_getcpu takes nothing.
     let cpu = check(unsafe { libc::sched_getcpu() })?;
-    let cpu = usize::try_from(cpu).map_err(io::Error::other)?;
+    stay_on(&[usize::try_from(cpu).map_err(io::Error::other)?])
+}
+
+/// Returns the processors that this process may use, the last first.
+pub fn processors() -> io::Result<Vec<usize>> {
     // SAFETY: a cpu_set_t of zeroes is a valid, empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is valid; CPU_SET checks that the number is within it.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: `set` is valid for the call and of the size given.
+    check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) })?;
+    // SAFETY: `set` is valid; CPU_ISSET checks that the number is within it.
+    let may_use = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
+    Ok((0..libc::CPU_SETSIZE as usize).rev().filter(may_use).collect())
+}
+
+/// Keeps this process, and the threads and children it starts from now on, on these processors.
+pub fn stay_on(cpus: &[usize]) -> io::Result<()> {
+    // SAFETY: a cpu_set_t of zeroes is a valid, empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for cpu in cpus {
+        // SAFETY: `set` is valid; CPU_SET checks that the number is within it.
+        unsafe { libc::CPU_SET(*cpu, &mut set) };
+    }
     // SAFETY: `set` is valid for the call and of the size given.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(|_| ())
 }

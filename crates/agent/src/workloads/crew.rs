@@ -16,7 +16,7 @@ use super::region::{PAGE, Region};
 use super::scratch::Folder;
 use super::team::{Kind, Step};
 use super::{Between, Failure, Made, Workload};
-use crate::sys::{self, check};
+use crate::sys;
 
 /// The order that ends a task.
 const END: u32 = u32::MAX;
@@ -89,7 +89,7 @@ impl Crew {
                 Kind::Thread => Life::Thread(Some(std::thread::Builder::new().spawn(move || drop(live()))?)),
             });
         }
-        stay_on(places[0])?;
+        sys::stay_on(&places[..1])?;
         let mut crew = Self { own: make(0)?, others, page, _shared: shared };
         crew.wait()?;
         Ok(crew)
@@ -177,7 +177,7 @@ impl Drop for Crew {
 
 /// Lives the life of a task but the first: makes its work and follows orders.
 fn follow(board: &Board, place: usize, make: impl FnOnce() -> Made) -> io::Result<()> {
-    let made = stay_on(place).map_err(Failure::from).and_then(|()| make());
+    let made = sys::stay_on(&[place]).map_err(Failure::from).and_then(|()| make());
     let mut work = match made {
         Ok(work) => work,
         Err(failure) => {
@@ -256,13 +256,7 @@ fn futex(word: &AtomicU32, operation: i32, value: u32) {
 
 /// Returns a processor for each task, from the last that this process may use.
 fn places(tasks: usize) -> Result<Vec<usize>, Failure> {
-    // SAFETY: a cpu_set_t of zeroes is a valid, empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is valid for the call and of the size given.
-    check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) })?;
-    // SAFETY: `set` is valid; CPU_ISSET checks that the number is within it.
-    let may_use = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
-    let processors: Vec<usize> = (0..libc::CPU_SETSIZE as usize).rev().filter(may_use).collect();
+    let processors = sys::processors()?;
     match processors.get(..tasks) {
         Some(places @ [_, ..]) => Ok(places.to_vec()),
         _ => Err(Failure::Unsupported(format!(
@@ -270,16 +264,6 @@ fn places(tasks: usize) -> Result<Vec<usize>, Failure> {
             processors.len()
         ))),
     }
-}
-
-/// Keeps this task on a processor.
-fn stay_on(processor: usize) -> io::Result<()> {
-    // SAFETY: a cpu_set_t of zeroes is a valid, empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is valid; CPU_SET checks that the number is within it.
-    unsafe { libc::CPU_SET(processor, &mut set) };
-    // SAFETY: `set` is valid for the call and of the size given.
-    check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(|_| ())
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ pub(crate) fn misbehaving(name: &'static str) -> Arc<Workload> {
         guest_config: model::GuestConfig::PLAIN,
         steadiness: model::Steadiness::Steady,
         tasks: None,
+        processors: model::Processors::One,
         row_of: None,
         metric: Metric::COST,
         source: "".into(),

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled, Tools};
 use machine::{Limits, VmShape, Wanted};
-use model::{Build, DISKS, Guilt, MICRO, Outcome, SCALE, SampledProfile, Share, Workload, WorkloadResult};
+use model::{
+    Build, DISKS, Environment, Guilt, LAB_COST, MICRO, Outcome, SCALE, SampledProfile, Share, Workload, WorkloadResult,
+};
 
 use crate::failing::{misbehaving, outcomes};
 use crate::fresh::fresh;
@@ -34,7 +36,27 @@ fn virtual_machine_measures_time_with_two_processors() {
         // From a nanosecond to ten milliseconds for each operation.
         assert!(result.samples.iter().all(|ns| (1.0..1e7).contains(ns)), "{result:?}");
     }
-    assert!(run.environment.contains(&("processors".to_owned(), "2".to_owned())), "{:?}", run.environment);
+    let said = |name: &str| of_name(&run.environment, name);
+    assert_eq!(said("processors"), "2");
+    // What the kernel says of QEMU's threads: on a host with two processors each has one.
+    let allowed = std::thread::available_parallelism().unwrap().get();
+    let (each, kept_off) = (said("host processors"), said("others kept off"));
+    println!("host processors {each}; others kept off {kept_off}; lab cost {}", said(LAB_COST));
+    assert_eq!(each.starts_with("any ("), allowed < 2, "{each}");
+    assert!(allowed < 2 || each.split(", ").count() == 2, "{each}");
+    assert_eq!(kept_off, "no (no cpuset of ours)");
+    let console = String::from_utf8_lossy(&lab.artefact(&run.id, "boot.console").unwrap()).into_owned();
+    assert!(!console.is_empty(), "what the guest printed until it waited for jobs");
+    let larger = VmShape { memory_mib: SHAPE.memory_mib + 128, ..SHAPE };
+    drop(lab);
+    let other = open(&home, Wanted::Vm(larger));
+    assert!(other.machine().summary.contains("640 MiB") && other.machine().id != run.machine, "{:?}", other.machine());
+}
+
+/// Returns the value of a name; fails without one.
+fn of_name(environment: &Environment, name: &str) -> String {
+    let pair = environment.iter().find(|(known, _)| known == name);
+    pair.unwrap_or_else(|| panic!("{name}: {environment:?}")).1.clone()
 }
 
 /// A short version of each workload that scales, with so many tasks.
@@ -124,6 +146,62 @@ fn this_host_measures_the_kernel_it_runs() {
     let needy = measure(&lab, &running, &workloads(&["reclaim-file"]));
     let Outcome::Unsupported(why) = &needy[0].outcome else { panic!("{:?}", needy[0].outcome) };
     assert!(why.contains("exact or vm"), "{why}");
+}
+
+const INSTALLED: &str = r#"
+name = "shell"
+about = "what every host has, under another path than the manifest's, and what none has"
+packages = ["dash"]
+
+[[workload]]
+name = "shell-time"
+stresses = "nothing"
+command = ["/opt/nonesuch/sh", "-c", "echo Time: 0.5; echo 7 >/run/own; (setsid sleep 1000 &)"]
+runs = 3
+[[workload.metric]]
+name = "time"
+unit = "s"
+better = "lower"
+key = "Time"
+
+[[workload]]
+name = "shell-absent"
+stresses = "nothing"
+command = ["/opt/nonesuch/marvin-nonesuch"]
+[[workload.metric]]
+name = "time"
+unit = "s"
+better = "lower"
+key = "Time"
+"#;
+
+#[test]
+fn installed_tools_run_on_this_host() {
+    let home = fresh("local-tools-home");
+    let tools = Tools::read(&[("shell.toml".to_owned(), INSTALLED.to_owned())]).unwrap();
+    let settings = LabSettings { wanted: Wanted::Local, tools: tools.clone(), ..LabSettings::default() };
+    let lab = Lab::open(&home, settings).unwrap();
+    let running = lab.build(&"running:".parse().unwrap(), &|_| {}).unwrap();
+    let rows = tools.select("shell");
+    // No package is fetched.
+    lab.prepare(&rows, &|_| {}).unwrap();
+    let run = measured_run(&lab, &running, &rows[..1], &|_| {}).unwrap();
+    if let Outcome::Unsupported(why) = &run.results[0].outcome
+        && why.contains("mount namespace")
+    {
+        println!("skipped: {why}");
+        return;
+    }
+    assert_eq!((&run.results[0].outcome, &*run.results[0].samples), (&Outcome::Completed, &[0.5; 3][..]));
+    assert!(!Path::new("/run/own").exists(), "the tool has a /run of its own");
+    let shell = of_name(&run.environment, "tool sh");
+    println!("tool sh {shell}; lab cost {}", of_name(&run.environment, LAB_COST));
+    assert!(shell.contains("/bin/sh, ") && shell.contains("crc32 "), "{shell}");
+    let absent = measure(&lab, &running, &rows[1..]);
+    let Outcome::Unsupported(why) = &absent[0].outcome else { panic!("{:?}", absent[0].outcome) };
+    insta::assert_snapshot!(why, @"not installed: /opt/nonesuch/marvin-nonesuch; apt-get install dash");
+    assert_ne!(run.machine, lab.machine().id, "another manifest is another machine");
+    assert!(lab.machines(&rows).unwrap()[0].is_kin(lab.machine()));
 }
 
 #[test]

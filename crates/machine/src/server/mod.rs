@@ -22,14 +22,14 @@ use std::time::Duration;
 use model::{
     BootOnce, Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage, SubjectFailure,
 };
-use wire::{Frame, Job, Stream, Task};
+use wire::{Job, Task};
 
 use self::control::{Control, Programs};
 pub use self::look::{ServerLook, look};
 pub use self::problem::ServerProblem;
 use self::reach::{Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach, TIMED_OUT};
 use self::record::Record;
-use crate::agent_process::read_end;
+use crate::agent_process::{machine_for, read_end, refuse};
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
 use crate::console::{check_emulator, readable_tail, reason_in, until_next_kernel};
 use crate::host::count;
@@ -221,7 +221,7 @@ impl Backend for OnServer {
     ) -> Result<Arc<dyn Backend>, MachineError> {
         Ok(Arc::new(Self {
             at: Arc::clone(&self.at),
-            machine: self.machine.clone(),
+            machine: machine_for(&self.machine, guest_config)?,
             record: self.record.clone(),
             record_file: self.record_file.clone(),
             guest_config: guest_config.clone(),
@@ -398,9 +398,8 @@ impl Booted for OnBuild {
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
         let at = &self.on.at;
-        if self.on.guest_config != GuestConfig::PLAIN {
-            let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
-            return Ok(JobEnd::of(Ok(Stream { frames: vec![Frame::Unsupported(why)] }), Vec::new()));
+        if let Some(refused) = refuse(&self.on.guest_config) {
+            return Ok(refused);
         }
         let session = match self.session()? {
             Ok(session) => session,

@@ -11,6 +11,10 @@ use super::whole;
 
 /// The memory of a virtual machine (MiB), unless its workloads need more.
 const MEMORY_MIB: u32 = 1024;
+/// Its least memory (MiB): a kernel of a distribution unpacks the guest's files in it.
+const MEMORY_MIB_MIN: u64 = 128;
+/// Its most memory (MiB).
+const MEMORY_MIB_MAX: u64 = 1 << 20;
 /// Boots of each kernel.
 const BOOTS: u64 = 5;
 /// Most boots of each kernel with `--until-clear`.
@@ -48,13 +52,17 @@ pub(crate) struct Noisy {
     /// Processors of the virtual machine [default: those of this host, at most 4]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 64))]
     pub(crate) cpus: Option<u32>,
+
+    /// Memory of the virtual machine in MiB; workloads that need more get more [default: 1024]
+    #[arg(long, value_name = "MIB", value_parser = whole::<u32>(MEMORY_MIB_MIN, MEMORY_MIB_MAX))]
+    pub(crate) memory: Option<u32>,
 }
 
 /// Returns a machine that needs no settings; `None` for other names.
 pub(crate) fn own(name: &str, noisy: &Noisy) -> Option<Wanted> {
     match name {
         "exact" => Some(Wanted::Exact),
-        "vm" => Some(Wanted::Vm(VmShape { cpus: noisy.cpus(), memory_mib: MEMORY_MIB })),
+        "vm" => Some(Wanted::Vm(VmShape { cpus: noisy.cpus(), memory_mib: noisy.memory.unwrap_or(MEMORY_MIB) })),
         "local" => Some(Wanted::Local),
         _ => None,
     }
@@ -104,6 +112,7 @@ impl On {
         let mut words = vec!["--on".to_owned(), self.names().join(","), "--boots".to_owned(), boots.to_string()];
         if self.names().contains(&OWN[1].0) {
             words.extend(["--cpus".to_owned(), self.noisy.cpus().to_string()]);
+            words.extend(self.noisy.memory.iter().flat_map(|mib| ["--memory".to_owned(), mib.to_string()]));
         }
         words
     }
@@ -170,7 +179,24 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Threads, threads, time};
+    use machine::{VmShape, Wanted};
+
+    use super::{Noisy, On, Threads, own, threads, time};
+
+    fn on(names: &str, memory: Option<u32>) -> On {
+        let noisy = Noisy { boots: None, cpus: Some(2), memory };
+        On { on: names.split(',').map(str::to_owned).collect(), noisy }
+    }
+
+    #[test]
+    fn memory_is_repeated_where_it_counts() {
+        assert_eq!(on("vm", Some(512)).words(false).join(" "), "--on vm --boots 5 --cpus 2 --memory 512");
+        assert_eq!(on("vm", None).words(false).join(" "), "--on vm --boots 5 --cpus 2");
+        assert_eq!(on("local", Some(512)).words(false).join(" "), "--on local --boots 5");
+        let shape = |memory| own("vm", &on("vm", memory).noisy);
+        assert_eq!(shape(Some(512)), Some(Wanted::Vm(VmShape { cpus: 2, memory_mib: 512 })));
+        assert_eq!(shape(None), Some(Wanted::Vm(VmShape { cpus: 2, memory_mib: 1024 })));
+    }
 
     #[test]
     fn threads_are_numbers_or_max() {

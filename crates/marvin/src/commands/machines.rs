@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use control::Power;
+use history::describe_frequency;
 use lab::Sampled;
 use machine::qemu::Qemu;
 use machine::{ServerLook, ServerProblem, Wanted, look};
-use model::{BootOnce, ServerSettings};
+use model::{BootOnce, MachineId, ServerSettings};
+use store::Store;
 
 use super::config::site;
 use super::history::read;
@@ -22,6 +24,8 @@ use crate::progress::Progress;
 /// What a server without them lacks.
 const NO_POWER: &str = "a kernel that hangs leaves the server lost";
 const NO_CONSOLE: &str = "why a kernel died is not recorded";
+/// Most runs whose environments are read.
+const RUNS_ASKED: usize = 100;
 
 pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Result<Exit> {
     let (home, servers) = (home(arguments.home.as_deref())?, site(arguments)?.settings.servers);
@@ -69,6 +73,8 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
         let machines: Vec<usize> =
             (0..).zip(history.machines()).filter(|(_, known)| known.is_kin(&machine)).map(|(n, _)| n).collect();
         noise = history.noise_floors(&machines);
+        let known: Vec<&MachineId> = machines.iter().map(|&n| &history.machines()[n].id).collect();
+        found.extend(frequency(arguments, &known)?);
         if noise.is_empty() {
             let how = match machine.capabilities().boots {
                 true => format!("marvin machines check {} KERNEL", command.name),
@@ -80,6 +86,15 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
     let document = DoctorDocument::new(&command.name, found).with_noise(&noise);
     answer.list(&document, command.output, arguments)?;
     Ok(if document.is_fit() { Exit::Fine } else { Exit::Lab })
+}
+
+/// Says whether the frequency of the processors may have changed in the latest runs on these machines.
+fn frequency(arguments: &Arguments, machines: &[&MachineId]) -> anyhow::Result<Option<Check>> {
+    let store = Store::open_read_only(crate::home::store(arguments)?)?;
+    let mut runs = store.runs(RUNS_ASKED)?;
+    runs.retain(|run| machines.contains(&&run.machine));
+    let runs = runs.iter().map(|run| store.run(&run.id)).collect::<Result<Vec<_>, _>>()?;
+    Ok(describe_frequency(runs.iter().map(|run| &run.environment)).map(|text| Check::new("suspicion", Ok(text))))
 }
 
 /// Returns the machines that need no settings.

@@ -20,6 +20,7 @@ mod one_value;
 mod prepared;
 mod real_build;
 mod real_source;
+mod rebooted;
 mod served;
 mod server;
 mod soak;

@@ -26,13 +26,13 @@ pub static IO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
         "files, after tiobench; they are in memory, as the guest has no disk",
         [
             read("tio-like-seqrd-1", "reading the page cache in order"),
-            read("tio-like-seqrd-4", "reading the page cache in order, four threads"),
+            read("tio-like-seqrd-4", "reading the page cache in order, four threads").on_all_processors(),
             read("tio-like-rndrd-1", "reading the page cache here and there"),
-            read("tio-like-rndrd-4", "reading the page cache here and there, four threads"),
+            read("tio-like-rndrd-4", "reading the page cache here and there, four threads").on_all_processors(),
             write("tio-like-seqwr-1", "writing the page cache in order"),
-            write("tio-like-seqwr-4", "writing the page cache in order, four threads"),
+            write("tio-like-seqwr-4", "writing the page cache in order, four threads").on_all_processors(),
             write("tio-like-rndwr-1", "writing the page cache here and there"),
-            write("tio-like-rndwr-4", "writing the page cache here and there, four threads"),
+            write("tio-like-rndwr-4", "writing the page cache here and there, four threads").on_all_processors(),
         ],
     )
 });

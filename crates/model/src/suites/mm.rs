@@ -112,8 +112,8 @@ pub static MM: LazyLock<Arc<Suite>> = LazyLock::new(|| {
                 &[&["kernel_clone"], &["do_exit"], &["kernel_wait4"]],
             ),
             pft("pft-proc-1", "page faults of one process"),
-            pft("pft-proc-4", "page faults of four processes at a time"),
-            pft("pft-thr-4", "page faults of four threads in one address space"),
+            pft("pft-proc-4", "page faults of four processes at a time").on_all_processors(),
+            pft("pft-thr-4", "page faults of four threads in one address space").on_all_processors(),
             stream("stream-2-17", "user code over 128 KiB"),
             stream("stream-2-19", "user code over 512 KiB"),
             stream("stream-2-21", "user code over 2 MiB"),
@@ -139,7 +139,8 @@ pub static MM: LazyLock<Arc<Suite>> = LazyLock::new(|| {
                 },
                 24,
                 &[&["do_mmap"], &["__vm_munmap", "__x64_sys_munmap"], ANON_FAULT],
-            ),
+            )
+            .on_all_processors(),
         ],
     )
 });

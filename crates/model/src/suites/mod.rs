@@ -29,7 +29,7 @@ pub use spread::{floor_percent, spread_percent};
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
-use crate::{GuestConfig, MICRO, Metric, Steadiness, Suite, Workload};
+use crate::{GuestConfig, MICRO, Metric, Processors, Steadiness, Suite, Workload};
 
 /// All suites. The last two declare no workloads: they select from the others.
 pub static SUITES: LazyLock<[Arc<Suite>; 11]> = LazyLock::new(|| {
@@ -60,6 +60,7 @@ pub(crate) const fn workload(name: &'static str, texts: Texts, operations: u64, 
         guest_config: GuestConfig::PLAIN,
         steadiness: Steadiness::Steady,
         tasks: None,
+        processors: Processors::One,
         row_of: None,
         source: Cow::Borrowed(texts.source),
     }

@@ -61,9 +61,9 @@ const TBENCH: &str = "tbench of dbench 4 (client.txt). Kept: a server process fo
     SMB sizes over TCP in about the proportions of client.txt, no files behind them. Differs: 24 requests in a fixed \
     order instead of the load file; cost instead of MB/s";
 
-const fn tbench(name: &'static str, stresses: &'static str) -> Workload {
+fn tbench(name: &'static str, stresses: &'static str) -> Workload {
     let texts = Texts { stresses, operation: "24 requests and their answers, 8 of them with data", source: TBENCH };
-    workload(name, texts, 16, &[&["tcp_sendmsg"], &["tcp_recvmsg"], &["tcp_v4_rcv"]])
+    workload(name, texts, 16, &[&["tcp_sendmsg"], &["tcp_recvmsg"], &["tcp_v4_rcv"]]).on_all_processors()
 }
 
 /// The net suite.

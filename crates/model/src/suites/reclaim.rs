@@ -8,7 +8,9 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use super::Functions;
-use crate::{Direction, ExtraFiles, GuestConfig, GuestModule, Metric, Quantity, Steadiness, Suite, Workload};
+use crate::{
+    Direction, ExtraFiles, GuestConfig, GuestModule, Metric, Processors, Quantity, Steadiness, Suite, Workload,
+};
 
 /// Pages are compressed with lz4, which is built into zram in some kernels and comes as a module in others; lzo and lzo-rle
 /// must be there before zram in kernels that have them as modules (6.1).
@@ -79,6 +81,7 @@ fn lead(name: &'static str, stresses: &'static str, metric: Metric, job: &Job) -
         guest_config: job.guest_config.clone(),
         steadiness: Steadiness::Chaotic,
         tasks: None,
+        processors: Processors::One,
         row_of: None,
         source: Cow::Borrowed(job.source),
     }
