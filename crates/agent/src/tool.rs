@@ -80,9 +80,9 @@ fn runs(
     if let Some(program) = programs(tool).find(|program| place.program(program).is_none()) {
         return Err(Stop::Unsupported(place.lacks(program)));
     }
-    place.prepare().or_else(|error| match place {
-        ToolPlace::Guest => Err(Stop::Error(error)),
-        ToolPlace::Host => Err(Stop::Unsupported(format!("it needs {error}"))),
+    place.prepare().map_err(|error| match place {
+        ToolPlace::Guest => Stop::Error(error),
+        ToolPlace::Host => Stop::Unsupported(format!("it needs {error}")),
     })?;
     hold_child_signals()?;
     let guest = Guest { tool, place, end_ns: now(Clock::Monotonic) + u64::from(tool.limit_s) * 1_000_000_000 };

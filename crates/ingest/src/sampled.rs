@@ -193,7 +193,8 @@ pub fn sampled_to_text(profile: &SampledProfile) -> String {
 /// Parses the stored form; `None` if it is anything else.
 #[must_use]
 pub fn sampled_from_text(text: &str) -> Option<SampledProfile> {
-    let mut lines = text.lines();
+    // `lines` would also take a carriage return from a function's name.
+    let mut lines = text.split_terminator('\n');
     (lines.next()? == STORED).then_some(())?;
     let (mut head, mut stacks) = (Head::default(), Vec::new());
     for line in lines {
@@ -226,6 +227,14 @@ mod tests {
         let names =
             ["entry_SYSCALL_64", "vfs_read", "asm_sysvec_x", "kthread", "default_idle", "do_idle;x", "perf_ioctl"];
         Symbols::parse(&names.map(|name| format!("T1000 {name}\n")).concat()).unwrap()
+    }
+
+    #[test]
+    fn name_that_ends_oddly_is_read_as_kept() {
+        let text = "marvin-sampled 1\nevent\tcycles\nscope\tprocesses\nperiod\t7\nprocessors\t2\noperations\t9\nidle\t0\n\
+                    lost\t0\nthrottled\t0\nunkept\t0\nkernel\t4\tvfs_read\r\r\n";
+        let profile = sampled_from_text(text).unwrap();
+        assert_eq!(sampled_from_text(&sampled_to_text(&profile)), Some(profile));
     }
 
     #[test]

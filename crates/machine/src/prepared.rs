@@ -60,7 +60,7 @@ struct Held {
 /// Who has the host's lock.
 #[derive(Debug)]
 enum Lock {
-    /// This Marvin, or nobody because there is none.
+    /// This Marvin; `None` if the host has no knobs to lock.
     Ours(Option<File>),
     /// Another Marvin.
     Theirs(File),
