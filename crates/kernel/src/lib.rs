@@ -34,7 +34,7 @@ pub use catalogue::{DebFile, Offer, all_offers, offers};
 pub use error::KernelError;
 pub use from_source::Sources;
 pub use image::ImageFault;
-pub use modules::{Module, is_built_in, modules};
+pub use modules::{Module, is_built_in, modules, option};
 pub use source::{
     BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint, Repository, SourceError,
     SourceSettings,

@@ -37,20 +37,69 @@ pub struct Module {
     pub bytes: Vec<u8>,
 }
 
-/// Returns whether a build has a module of this name built in; `None` if it has no list (`modules.builtin`).
+/// Largest kernel config: Debian's has 300 kB.
+const CONFIG_MOST: u64 = 16 << 20;
+
+/// Modules whose option is not their name in capitals. `drivers/*/Makefile` of the kernel, and of `fs` and `net`.
+const OPTIONS: [(&str, &str); 23] = [
+    ("ahci", "SATA_AHCI"),
+    ("atlantic", "AQTION"),
+    ("bnxt_en", "BNXT"),
+    ("btrfs", "BTRFS_FS"),
+    ("dm_mod", "BLK_DEV_DM"),
+    ("ext4", "EXT4_FS"),
+    ("f2fs", "F2FS_FS"),
+    ("hpsa", "SCSI_HPSA"),
+    ("jfs", "JFS_FS"),
+    ("libata", "ATA"),
+    ("md_mod", "BLK_DEV_MD"),
+    ("mpt3sas", "SCSI_MPT3SAS"),
+    ("nvme", "BLK_DEV_NVME"),
+    ("raid0", "MD_RAID0"),
+    ("raid1", "MD_RAID1"),
+    ("raid10", "MD_RAID10"),
+    ("raid456", "MD_RAID456"),
+    ("scsi_mod", "SCSI"),
+    ("sd_mod", "BLK_DEV_SD"),
+    ("tg3", "TIGON3"),
+    ("virtio_ring", "VIRTIO"),
+    ("virtio_scsi", "SCSI_VIRTIO"),
+    ("xfs", "XFS_FS"),
+];
+
+/// Returns whether a build has a module of this name built in, as its list says (`modules.builtin`) or, without one, its
+/// kernel config; `None` if neither says so.
 ///
 /// # Errors
-/// If the list cannot be read.
+/// If a file cannot be read.
 pub fn is_built_in(build: &Build, name: &str) -> Result<Option<bool>, KernelError> {
-    let Some(folder) = &build.modules else { return Ok(None) };
-    let list = folder.join("modules.builtin");
-    if !list.is_file() {
-        return Ok(None);
-    }
-    let text = String::from_utf8_lossy(&bytes(&list, LIST_MOST)?).into_owned();
     let wanted = name.replace('-', "_");
-    let name_of = |line: &str| Some(line.rsplit('/').next()?.strip_suffix(".ko")?.replace('-', "_"));
-    Ok(Some(text.lines().any(|line| name_of(line).is_some_and(|name| name == wanted))))
+    let list = build.modules.as_ref().map(|folder| folder.join("modules.builtin")).filter(|list| list.is_file());
+    if let Some(list) = list {
+        let text = String::from_utf8_lossy(&bytes(&list, LIST_MOST)?).into_owned();
+        let name_of = |line: &str| Some(line.rsplit('/').next()?.strip_suffix(".ko")?.replace('-', "_"));
+        return Ok(Some(text.lines().any(|line| name_of(line).is_some_and(|name| name == wanted))));
+    }
+    let Some(config) = &build.config else { return Ok(None) };
+    let text = String::from_utf8_lossy(&bytes(&config.path, CONFIG_MOST)?).into_owned();
+    Ok(is_set(&text, &option(&wanted)))
+}
+
+/// Returns the option of the kernel config that builds a module.
+#[must_use]
+pub fn option(name: &str) -> String {
+    let name = name.replace('-', "_");
+    let known = OPTIONS.iter().find(|(module, _)| *module == name);
+    format!("CONFIG_{}", known.map_or_else(|| name.to_uppercase(), |(_, option)| (*option).to_owned()))
+}
+
+/// Returns whether a kernel config builds an option in; `None` if it does not name it, as the option may be another one.
+fn is_set(config: &str, option: &str) -> Option<bool> {
+    config.lines().find_map(|line| {
+        let unset = line.strip_prefix("# ").and_then(|line| line.strip_suffix(" is not set"));
+        let set = line.split_once('=').filter(|(name, _)| *name == option);
+        set.map(|(_, value)| value == "y").or_else(|| (unset == Some(option)).then_some(false))
+    })
 }
 
 /// Returns these modules and their dependencies, in loading order.
@@ -233,7 +282,22 @@ mod tests {
         assert_eq!(built_in("lzo-rle"), None);
         fs::write(folder.path().join("modules.builtin"), "kernel/fs/ext4/ext4.ko\nkernel/crypto/lzo-rle.ko\n").unwrap();
         assert_eq!((built_in("lzo_rle"), built_in("ext4"), built_in("ext")), (Some(true), Some(true), Some(false)));
-        assert_eq!(super::is_built_in(&Build { modules: None, ..build(folder.path()) }, "ext4").unwrap(), None);
+        let bare = Build { modules: None, ..build(folder.path()) };
+        assert_eq!(super::is_built_in(&bare, "ext4").unwrap(), None);
+        let path = folder.path().join("config");
+        let text = "CONFIG_EXT4_FS=y\nCONFIG_XFS_FS=m\n# CONFIG_E1000E is not set\nCONFIG_VIRTIO_BLK=y\n";
+        fs::write(&path, text).unwrap();
+        let sha256 = String::new();
+        let bare = Build { config: Some(model::BuildFile { path, sha256 }), ..bare };
+        for (name, expected) in [
+            ("ext4", Some(true)),
+            ("xfs", Some(false)),
+            ("e1000e", Some(false)),
+            ("virtio-blk", Some(true)),
+            ("virtio_scsi", None),
+        ] {
+            assert_eq!(super::is_built_in(&bare, name).unwrap(), expected, "{name}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kernel::{KernelError, is_built_in, modules};
+use kernel::{KernelError, is_built_in, modules, option};
 use machine::{Backend, Boot, Booted, DeadMemory, Driver, Guest, InitrdFile, MachineError, modules_hash};
 use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Workload};
 
@@ -173,17 +173,29 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
 }
 
 /// Returns a build's modules for a machine's drivers, with those they need; the error names a driver without which the
-/// machine would not come back.
+/// machine would not come back, or of which that is not known.
 fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>, String> {
     let said = |error: KernelError| error.to_string();
     let names: Vec<&str> = drivers.iter().map(|driver| driver.name.as_str()).collect();
     let found = modules(build, &names).map_err(said)?;
     for driver in drivers.iter().filter(|driver| !driver.needed_by.is_empty()) {
         let Driver { name, needed_by } = driver;
-        if !found.iter().any(|module| module.name == name.replace('-', "_"))
-            && is_built_in(build, name).map_err(said)? == Some(false)
-        {
-            return Err(format!("the build has no driver {name}, which {needed_by} of the machine needs"));
+        if found.iter().any(|module| module.name == name.replace('-', "_")) {
+            continue;
+        }
+        let option = option(name);
+        match is_built_in(build, name).map_err(said)? {
+            Some(true) => {}
+            Some(false) => {
+                return Err(format!(
+                    "the build has no driver {name}, which {needed_by} of the machine needs: build it with {option}"
+                ));
+            }
+            None => {
+                return Err(format!(
+                    "the build may have no driver {name}, which {needed_by} of the machine needs: keep its module directory or its config, with {option}=y, beside the image"
+                ));
+            }
         }
     }
     let file = |module: kernel::Module| InitrdFile { path: format!("{}.ko", module.name), bytes: module.bytes };
@@ -231,11 +243,45 @@ mod tests {
         ];
         let build = build(Some(folder.path()));
         let why = collect_drivers(&build, &drivers).unwrap_err();
-        assert_eq!(why, "the build has no driver virtio_blk, which the root disk of the machine needs");
+        assert_eq!(
+            why,
+            "the build has no driver virtio_blk, which the root disk of the machine needs: build it with CONFIG_VIRTIO_BLK"
+        );
         fs::write(folder.path().join("kernel/virtio_blk.ko"), b"\x7fELF\0depends=virtio_ring\0").unwrap();
         let files = collect_drivers(&build, &drivers).unwrap();
         let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(names, ["virtio_ring.ko", "virtio_blk.ko"]);
+    }
+
+    #[test]
+    fn build_without_lists_proves_drivers_by_config() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("kernel")).unwrap();
+        let drivers = [Driver { name: "ext4".into(), needed_by: "the root file system".into() }];
+        let why = |config: Option<&str>, modules: Option<&Path>| {
+            let config = config.map(|text| {
+                let path = folder.path().join("config");
+                fs::write(&path, text).unwrap();
+                BuildFile { path, sha256: String::new() }
+            });
+            collect_drivers(&Build { config, ..build(modules) }, &drivers).err().unwrap_or_default()
+        };
+        let unknown = "the build may have no driver ext4, which the root file system of the machine needs: \
+                       keep its module directory or its config, with CONFIG_EXT4_FS=y, beside the image";
+        let lacks = "the build has no driver ext4, which the root file system of the machine needs: \
+                     build it with CONFIG_EXT4_FS";
+        let (none, modules) = (None, Some(folder.path()));
+        for (config, modules, expected) in [
+            (None, none, unknown),
+            (None, modules, unknown),
+            (Some("CONFIG_SMP=y\n"), none, unknown),
+            (Some("CONFIG_EXT4_FS=y\n"), none, ""),
+            (Some("CONFIG_EXT4_FS=y\n"), modules, ""),
+            (Some("# CONFIG_EXT4_FS is not set\n"), none, lacks),
+            (Some("CONFIG_EXT4_FS=m\n"), none, lacks),
+        ] {
+            assert_eq!(why(config, modules), expected, "{config:?} {modules:?}");
+        }
     }
 
     const WANTED: &[GuestModule] =
