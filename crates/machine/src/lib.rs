@@ -37,7 +37,7 @@ pub use fake::{Asked, Does, Fake};
 pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use load::Disturbance;
 pub use local::this_boot;
-pub use server::{ServerLook, ServerProblem, look};
+pub use server::{ServerLook, ServerProblem, ServerState, accept, look, server_state};
 pub use settings::{Limits, Settings, SnapshotUse, free_mib};
 pub use vm::VmShape;
 

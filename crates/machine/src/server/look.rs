@@ -7,7 +7,9 @@ use process::Ended;
 
 use super::problem::ServerProblem;
 use super::reach::{Boot, Facts, OTHER_BOOT, Reach};
+use super::record::{Record, of_machine};
 use super::{PREPARE_S, problems, ssh};
+use crate::MachineError;
 
 /// What a server is now.
 #[derive(Debug)]
@@ -18,6 +20,10 @@ pub struct ServerLook {
     pub under_test: bool,
     /// The lab that holds it.
     pub held_by: Option<String>,
+    /// How long the hold lasts if that lab does not renew it (min).
+    pub held_minutes: Option<u64>,
+    /// How it differs from its record: Marvin does not measure on it then.
+    pub changes: Option<String>,
     /// Its processors and memory, as the agent says; `None` while it cannot measure.
     pub hardware: Option<String>,
     /// Space left for kernels (MiB).
@@ -38,11 +44,37 @@ pub fn look(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<Server
     let mut look = of(server, &facts);
     if look.problems.is_empty() && look.held_by.is_none() {
         match describe(&ssh, &server.name, facts.boot_id()) {
-            Ok(report) => look.hardware = Some(hardware(&report)),
+            Ok(report) => {
+                look.hardware = Some(hardware(&report));
+                let record = Record::at(&Record::file(home, &server.name));
+                // A kernel under test sees less of it.
+                let record = record.filter(|_| !look.under_test);
+                look.changes = record.and_then(|record| record.changes(&of_machine(&report), &server.name));
+            }
             Err(problem) => look.problems.push(problem),
         }
     }
     Ok(look)
+}
+
+/// Makes what a server is now its record in the lab's data directory `home`, whatever it was before.
+///
+/// # Errors
+/// If it cannot be reached, does not run its own kernel, is held by another lab, or the record cannot be written.
+pub fn accept(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<(), MachineError> {
+    let ssh = ssh::Ssh::new(server.clone(), home, None, agent);
+    let facts = ssh.look()?;
+    if let Some(problem) = problems(server, &facts).into_iter().next() {
+        return Err(problem.into());
+    }
+    if !facts.get("held_by").is_empty() {
+        return Err(ssh::held(&server.name, &facts).into());
+    }
+    if facts.running().is_some() {
+        return Err(ServerProblem::Away { name: server.name.clone() }.into());
+    }
+    let report = describe(&ssh, &server.name, facts.boot_id())?;
+    Record::of(&facts, &report).accept(&Record::file(home, &server.name))
 }
 
 fn of(server: &ServerSettings, facts: &Facts) -> ServerLook {
@@ -51,6 +83,8 @@ fn of(server: &ServerSettings, facts: &Facts) -> ServerLook {
         kernel: get("release"),
         under_test: facts.running().is_some(),
         held_by: Some(get("held_by")).filter(|holder| !holder.is_empty()),
+        held_minutes: facts.get("held_minutes").parse().ok(),
+        changes: None,
         hardware: None,
         free_mib: facts.get("free_kib").parse::<u64>().unwrap_or(0) >> 10,
         clock: get("clock"),

@@ -7,7 +7,9 @@
 
 mod archive;
 mod control;
+mod fit;
 mod look;
+mod note;
 mod problem;
 mod reach;
 mod record;
@@ -19,16 +21,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{
-    BootOnce, Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage, SubjectFailure,
-};
+use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage, SubjectFailure};
 use wire::{Job, Task};
 
 use self::control::{Control, Programs};
-pub use self::look::{ServerLook, look};
+use self::fit::{check_build_id, check_release, problems};
+pub use self::look::{ServerLook, accept, look};
 pub use self::problem::ServerProblem;
 use self::reach::{Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach, TIMED_OUT};
 use self::record::Record;
+pub use self::record::{ServerState, server_state};
 use crate::agent_process::{machine_for, read_end, refuse};
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
 use crate::console::{check_emulator, readable_tail, reason_in, until_next_kernel};
@@ -41,6 +43,8 @@ use crate::{MachineError, hash, identify, load, prepared};
 const TAG: usize = 12;
 /// Time between two looks at a server that restarts.
 const LOOK: Duration = Duration::from_secs(2);
+/// How often a server is told to restart if the connection is cut meanwhile.
+const RESTARTS: u32 = 3;
 /// What one look takes by itself if the server does not answer (s): ssh's ConnectTimeout, on average half of it.
 const LOOK_S: u64 = 7;
 /// The agent's undo file on the server.
@@ -78,6 +82,8 @@ struct At {
     look: Duration,
     job_s: u64,
     disturbed_share: f64,
+    /// The release of its own kernel, once that is known.
+    own: Mutex<String>,
     /// Whether it may run a kernel under test.
     is_away: Mutex<bool>,
     /// Whether it is held for this lab.
@@ -90,6 +96,9 @@ struct OnBuild {
     on: Arc<OnServer>,
     tag: String,
     release: String,
+    build_id: Option<String>,
+    /// What the first boot printed.
+    console: Vec<u8>,
     /// The present boot; none after one that died.
     session: Mutex<Option<Session>>,
     /// The memory of the kernel that died last, or why it was not saved.
@@ -102,6 +111,8 @@ struct Session {
     boot_id: String,
     /// What was set for measuring, and what the machine says about itself.
     report: String,
+    /// What it printed until jobs could start.
+    console: Vec<u8>,
 }
 
 /// How a boot failed, and its console.
@@ -116,68 +127,81 @@ impl OnServer {
         let capture = server.collector.is_some().then(|| Arc::clone(&reach) as Arc<dyn Capture>);
         let control = Box::new(Programs::start(&server));
         let Limits { job_s, disturbed_share, .. } = settings.limits;
-        let (is_away, is_held) = (Mutex::default(), Mutex::default());
+        let (own, is_away, is_held) = (Mutex::default(), Mutex::default(), Mutex::default());
         let look = LOOK;
-        let at = At { server, reach, control, capture, scratch, look, job_s, disturbed_share, is_away, is_held };
+        let at = At { server, reach, control, capture, scratch, look, job_s, disturbed_share, own, is_away, is_held };
         Self::at(at, settings)
     }
 
     fn at(at: At, settings: &Settings) -> Result<Self, MachineError> {
-        let (server, mut facts) = (&at.server, at.reach.facts()?);
-        set(&at.is_held, true);
-        if let Some(problem) = problems(server, &facts).into_iter().next() {
-            return Err(problem.into());
-        }
-        if facts.running().is_some() {
-            // Another Marvin was killed: what the server is, its own kernel says.
-            at.set_away(true);
-            at.go_home()?;
-            facts = at.reach.facts()?;
-        }
+        let record_file = Record::file(&settings.home, &at.server.name);
+        let (server, facts) = (&at.server, at.contact().map_err(|problem| record::noted(problem, &record_file))?);
         let report = look::describe(&*at.reach, &server.name, facts.boot_id())?;
-        let record_file = Record::file(&settings.home, &server.name);
         let record = Record::of(&facts, &report).kept(&record_file, &server.name)?;
         let machine = identity(server, record.fingerprint.clone(), &settings.programs.agent)?;
         Ok(Self { at: Arc::new(at), machine, record, record_file, guest_config: GuestConfig::PLAIN })
     }
 
     /// Boots a kernel once and proves that it runs.
-    fn start(&self, kernel: &Kernel<'_>) -> Result<Result<Session, DeadBoot>, MachineError> {
-        let before = self.at.home_if_lost()?;
-        self.install(kernel, &before)?;
+    fn start(&self, kernel: &Kernel<'_>) -> Result<Result<Session, DeadBoot>, ServerProblem> {
+        let mut before = self.at.home_if_lost()?;
+        match self.install(kernel, &before) {
+            Err(problem) if problem.is_silence() => {
+                // A connection that was cut: what arrived in part is sent again.
+                before = self.at.home_if_lost()?;
+                self.install(kernel, &before)?;
+            }
+            installed => installed?,
+        }
         // What was printed before belongs to the kernel before.
         drop(self.at.control.new_console());
         self.at.set_away(true);
-        self.at.reach.boot_once(kernel)?;
+        match self.at.reach.boot_once(kernel) {
+            Err(problem) if problem.is_silence() => self.at.check_restart(&before)?,
+            begun => begun?,
+        }
         let (end, mut console) = self.at.wait_for_boot(before.boot_id(), "the boot")?;
         let (stage, reason) = match end {
             Some(facts) if facts.running() == Some(kernel.tag) => {
                 check_release(&self.at.server, kernel, &facts)?;
-                match self.prepare(facts.boot_id()) {
+                match self.prepare(kernel, facts.boot_id()) {
                     Err(problem) if problem.is_silence() => {
                         let (reason, more) = self.at.find_death(facts.boot_id(), "it had booted")?;
                         console.extend(more);
                         (Stage::Settle, reason)
                     }
-                    session => return Ok(Ok(session?)),
+                    report => {
+                        let (boot_id, report) = (facts.boot_id().to_owned(), report?);
+                        console.extend(self.at.control.new_console());
+                        return Ok(Ok(Session { boot_id, report, console }));
+                    }
                 }
             }
-            Some(_) => {
-                self.at.set_away(false);
+            Some(facts) => {
+                self.at.check_home(&facts)?;
                 (Stage::Boot, FailureReason::DidNotBoot)
             }
             None => (Stage::Boot, FailureReason::Hung),
         };
-        self.check_emulator(&console)?;
         Ok(Err((died(stage, reason, &console), console)))
     }
 
     /// Makes a booted kernel ready for jobs.
-    fn prepare(&self, boot_id: &str) -> Result<Session, ServerProblem> {
+    fn prepare(&self, kernel: &Kernel<'_>, boot_id: &str) -> Result<String, ServerProblem> {
         self.at.capture.as_ref().map_or(Ok(()), |capture| capture.load())?;
         let report = self.at.prepare(boot_id)?;
-        self.record.check(&report, &self.record_file, &self.at.server.name)?;
-        Ok(Session { boot_id: boot_id.to_owned(), report })
+        check_build_id(&self.at.server, kernel, &report)?;
+        self.record.check(&report, &self.at.server.name)?;
+        Ok(report)
+    }
+
+    /// Boots a kernel, and keeps in mind if the server is lost or another machine.
+    fn boot_kernel(&self, kernel: &Kernel<'_>) -> Result<Result<Session, DeadBoot>, MachineError> {
+        let end = self.start(kernel).map_err(|problem| record::noted(problem, &self.record_file))?;
+        if let Err((_, console)) = &end {
+            self.check_emulator(console)?;
+        }
+        Ok(end)
     }
 
     /// Fails the lab, not the kernel, for a fault of the server's emulator.
@@ -230,18 +254,20 @@ impl Backend for OnServer {
 
     fn boot(self: Arc<Self>, guest: &Guest<'_>, _replicate: u64) -> Result<Boot, MachineError> {
         let (tag, release) = (tag(guest), archive::release(guest.build).to_owned());
-        let archive = archive::of(guest)?;
-        match self.start(&Kernel { tag: &tag, release: &release, archive: &archive })? {
-            Ok(session) => {
-                let session = Mutex::new(Some(session));
-                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, release, session, dead: Mutex::default() })))
+        let (archive, build_id) = (archive::of(guest)?, note::build_id_of(guest.build));
+        let kernel = Kernel { tag: &tag, release: &release, build_id: build_id.as_deref(), archive: &archive };
+        match self.boot_kernel(&kernel)? {
+            Ok(mut session) => {
+                let console = std::mem::take(&mut session.console);
+                let (session, dead) = (Mutex::new(Some(session)), Mutex::default());
+                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, release, build_id, console, session, dead })))
             }
             Err((failure, console)) => Ok(Boot::Failed(failure, console)),
         }
     }
 
     fn close(&self) -> Result<(), MachineError> {
-        Ok(self.at.close()?)
+        self.at.close().map_err(|problem| record::noted(problem, &self.record_file).into())
     }
 }
 
@@ -257,6 +283,23 @@ impl Drop for At {
 }
 
 impl At {
+    /// Holds the server, has it run its own kernel, and returns its facts.
+    fn contact(&self) -> Result<Facts, ServerProblem> {
+        let fit = |facts: Facts| problems(&self.server, &facts).into_iter().next().map_or(Ok(facts), Err);
+        let facts = fit(self.reach.facts()?);
+        // After an error too: other labs may use it then.
+        set(&self.is_held, true);
+        let facts = facts?;
+        facts.own_release().clone_into(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner));
+        if facts.running().is_none() {
+            return Ok(facts);
+        }
+        // Another Marvin was killed: what the server is, its own kernel says.
+        self.set_away(true);
+        self.go_home()?;
+        fit(self.reach.facts()?)
+    }
+
     fn set_away(&self, is_away: bool) {
         set(&self.is_away, is_away);
     }
@@ -305,8 +348,8 @@ impl At {
             return Ok((Some(facts), console));
         }
         let power = if self.control.cycle_power()? {
-            if self.look_for(before, &mut console)?.is_some() {
-                self.set_away(false);
+            if let Some(facts) = self.look_for(before, &mut console)? {
+                self.check_home(&facts)?;
                 return Ok((None, console));
             }
             ", also after its power was switched off and on"
@@ -337,11 +380,13 @@ impl At {
             Some(facts) if facts.boot_id() == boot_id => {
                 return Err(ServerProblem::Cut { name: self.server.name.clone() });
             }
-            // Only the console or its memory tells a kernel that died from a reset of the server.
-            Some(_) => FailureReason::AgentDied("the server restarted".into()),
+            Some(facts) => {
+                self.check_home(&facts)?;
+                // Only the console or its memory tells a kernel that died from a reset of the server.
+                FailureReason::AgentDied("the server restarted".into())
+            }
             None => FailureReason::Hung,
         };
-        self.set_away(false);
         Ok((reason, console))
     }
 
@@ -380,21 +425,66 @@ impl At {
         if !self.is_away() {
             return Ok(());
         }
-        let facts = self.home_if_lost()?;
-        if facts.running().is_some() {
-            self.reach.reboot()?;
-            let (facts, _) = self.wait_for_boot(facts.boot_id(), "the return to its own kernel")?;
-            if let Some(tag) = facts.as_ref().and_then(Facts::running) {
+        let mut facts = self.home_if_lost()?;
+        for tried in 1.. {
+            if facts.running().is_none() {
+                break;
+            }
+            match self.reach.reboot() {
+                // The connection was cut before or after the server took the command.
+                Err(problem) if problem.is_silence() && tried < RESTARTS => {
+                    let now = self.home_if_lost()?;
+                    if now.boot_id() == facts.boot_id() {
+                        continue;
+                    }
+                    facts = now;
+                }
+                begun => {
+                    begun?;
+                    let (now, _) = self.wait_for_boot(facts.boot_id(), "the return to its own kernel")?;
+                    facts = now.map_or_else(|| self.reach.facts(), Ok)?;
+                }
+            }
+            if let Some(tag) = facts.running() {
                 let (name, step) = (self.server.name.clone(), "return to its own kernel");
                 return Err(ServerProblem::Step { name, step, said: format!("it boots {MARK}{tag} again") });
             }
         }
+        self.check_home(&facts)
+    }
+
+    /// Checks that a server which left the kernel under test runs its own one: its boot loader may have another default by
+    /// now.
+    fn check_home(&self, facts: &Facts) -> Result<(), ServerProblem> {
+        if facts.running().is_some() {
+            return Ok(());
+        }
         self.set_away(false);
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let runs = facts.get("release").to_owned();
+        if own.is_empty() || own == runs {
+            return Ok(());
+        }
+        Err(ServerProblem::OtherKernel { name: self.server.name.clone(), runs, own })
+    }
+
+    /// Finds out whether a server restarts whose connection was cut while it was told to. If it does not, the boot is tried
+    /// again.
+    fn check_restart(&self, before: &Facts) -> Result<(), ServerProblem> {
+        // One that shuts down answers for some seconds.
+        std::thread::sleep(self.look * 5);
+        if self.home_if_lost()?.boot_id() == before.boot_id() {
+            return Err(ServerProblem::Cut { name: self.server.name.clone() });
+        }
         Ok(())
     }
 }
 
 impl Booted for OnBuild {
+    fn boot_console(&self) -> &[u8] {
+        &self.console
+    }
+
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
         let at = &self.on.at;
@@ -442,7 +532,9 @@ impl OnBuild {
             return Ok(Ok(session.clone()));
         }
         // It is installed: nothing has to be sent.
-        let started = self.on.start(&Kernel { tag: &self.tag, release: &self.release, archive: &[] })?;
+        let build_id = self.build_id.as_deref();
+        let kernel = Kernel { tag: &self.tag, release: &self.release, build_id, archive: &[] };
+        let started = self.on.boot_kernel(&kernel)?;
         *session = started.as_ref().ok().cloned();
         Ok(started)
     }
@@ -465,51 +557,6 @@ impl OnBuild {
 fn died(stage: Stage, suggested: FailureReason, console: &[u8]) -> SubjectFailure {
     let reason = reason_in(console).unwrap_or(suggested);
     SubjectFailure { stage, reason, console_tail: readable_tail(until_next_kernel(console)) }
-}
-
-/// Returns why Marvin cannot boot kernels there, found before anything is changed.
-fn problems(server: &ServerSettings, facts: &Facts) -> Vec<ServerProblem> {
-    let name = || server.name.clone();
-    let mut problems = Vec::new();
-    if facts.get("user") != "root" {
-        problems.push(ServerProblem::NotRoot { name: name(), user: facts.get("user").to_owned() });
-    }
-    if !facts.get("unwritable").is_empty() {
-        let said = facts.get("unwritable").to_owned();
-        problems.push(ServerProblem::Step { name: name(), step: "keep kernels", said });
-    }
-    let of_boot = match &server.boot {
-        BootOnce::Kexec => Some("kexec"),
-        BootOnce::Grub => Some("grub-reboot"),
-        BootOnce::SystemdBoot => Some("bootctl"),
-        BootOnce::Command(_) => None,
-    };
-    for tool in of_boot.into_iter().chain(["cpio", "depmod", "taskset", "timeout"]) {
-        if facts.get(&format!("tool.{tool}")) != "yes" {
-            problems.push(ServerProblem::NoTool { name: name(), tool: tool.to_owned() });
-        }
-    }
-    if facts.running().is_none() && facts.get("own_initrd").is_empty() {
-        problems.push(ServerProblem::NoInitramfs { name: name(), release: facts.get("release").to_owned() });
-    }
-    if facts.get("secure_boot") == "1" {
-        problems.push(ServerProblem::Locked { name: name(), why: "secure boot is on".into() });
-    }
-    let lockdown = facts.get("lockdown");
-    if lockdown.contains("[integrity]") || lockdown.contains("[confidentiality]") {
-        problems.push(ServerProblem::Locked { name: name(), why: format!("lockdown: {lockdown}") });
-    }
-    problems
-}
-
-/// Checks the release of the kernel that runs, beside its mark.
-fn check_release(server: &ServerSettings, kernel: &Kernel<'_>, facts: &Facts) -> Result<(), ServerProblem> {
-    let runs = facts.get("release");
-    if kernel.release.is_empty() || runs == kernel.release {
-        return Ok(());
-    }
-    let said = format!("it runs {runs} and not {}", kernel.release);
-    Err(ServerProblem::Step { name: server.name.clone(), step: "boot the kernel", said })
 }
 
 fn identity(server: &ServerSettings, known: Vec<(String, String)>, agent: &[u8]) -> Result<Machine, MachineError> {

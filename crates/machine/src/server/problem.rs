@@ -53,6 +53,28 @@ pub enum ServerProblem {
         /// The program.
         tool: String,
     },
+    /// It cannot boot kernels once, or not go back.
+    #[error("{name} {why}\nhint: {hint}")]
+    Unfit {
+        /// The server.
+        name: String,
+        /// What is wrong.
+        why: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// It came back with a third kernel.
+    #[error(
+        "{name} came back with kernel {runs} and not with its own, {own}: its default has changed\nhint: if {runs} is its own kernel now, start again; if not, set the default there and restart it"
+    )]
+    OtherKernel {
+        /// The server.
+        name: String,
+        /// The release of the kernel that runs.
+        runs: String,
+        /// The release of its own kernel.
+        own: String,
+    },
     /// Its own kernel's initramfs is not where distributions put it.
     #[error("{name} has no initramfs of its own kernel {release} in /boot: Marvin needs it to find the root disk")]
     NoInitramfs {
@@ -84,7 +106,7 @@ pub enum ServerProblem {
     Held {
         /// The server.
         name: String,
-        /// Who, since when.
+        /// Who, and for how long.
         holder: String,
     },
     /// A step failed there.
@@ -128,12 +150,20 @@ pub enum ServerProblem {
         power: &'static str,
     },
     /// The machine changed.
-    #[error("{changes}\nhint: its results would mix two machines; if the change is on purpose, remove {record}")]
+    #[error(
+        "{changes}\nhint: its results would mix two machines; if the change is on purpose: marvin machines check {name} --accept"
+    )]
     Drifted {
+        /// The server.
+        name: String,
         /// What changed, with the server's name.
         changes: String,
-        /// The file with what it was.
-        record: String,
+    },
+    /// It runs a kernel under test, and so cannot say what it is.
+    #[error("{name} runs a kernel under test: restart it, or measure on it, and accept it then")]
+    Away {
+        /// The server.
+        name: String,
     },
     /// The power was not switched.
     #[error(transparent)]

@@ -35,7 +35,7 @@ pub(crate) trait Reach: Debug + Send + Sync {
     /// if the server is in another boot.
     fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem>;
 
-    /// Lets other labs use the server.
+    /// Removes what only builds need, if the server runs its own kernel, and lets other labs use it.
     fn leave(&self) -> Result<(), ServerProblem>;
 }
 
@@ -64,6 +64,8 @@ pub(crate) struct Kernel<'a> {
     pub(crate) tag: &'a str,
     /// Its release, which is the name of its module directory; empty if the build has no modules.
     pub(crate) release: &'a str,
+    /// The build id in its notes, if that is known.
+    pub(crate) build_id: Option<&'a str>,
     /// An archive (cpio) with the image and its modules.
     pub(crate) archive: &'a [u8],
 }
@@ -107,6 +109,11 @@ impl Facts {
     /// Returns the build under test that runs; `None` if the server runs its own kernel.
     pub(crate) fn running(&self) -> Option<&str> {
         self.get("cmdline").split_whitespace().find_map(|word| word.strip_prefix(MARK))
+    }
+
+    /// Returns the release of the server's own kernel, as it was last seen.
+    pub(crate) fn own_release(&self) -> &str {
+        self.get(if self.running().is_none() { "release" } else { "own" })
     }
 
     /// Returns whether a kernel is installed there.

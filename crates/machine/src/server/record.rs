@@ -2,6 +2,7 @@
 //! later would mix two machines in one series.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use model::{Belongs, described, drift, drift_text};
@@ -13,6 +14,10 @@ use crate::backend::Driver;
 
 /// The name of lines with a driver.
 const DRIVER: &str = "driver";
+/// The file with a server's trouble, and its first line.
+const STATE: &str = "state";
+const LOST: &str = "lost";
+const QUARANTINED: &str = "quarantined";
 /// What a kernel under test decides: how many processors it uses, and whether it loads microcode.
 const OF_KERNEL: [&str; 2] = ["host.processors", "host.microcode"];
 
@@ -39,33 +44,58 @@ impl Record {
     }
 
     /// Returns the record that the lab keeps of a server; the first contact makes it. Later ones must find the same
-    /// machine.
+    /// machine, which ends any trouble with it.
     pub(super) fn kept(self, path: &Path, name: &str) -> Result<Self, MachineError> {
-        let Ok(text) = fs::read_to_string(path) else {
-            let folder = path.parent().unwrap_or(Path::new("."));
-            fs::create_dir_all(folder).map_err(MachineError::io("create", folder))?;
-            let part = folder.join(format!("{name}.part"));
-            fs::write(&part, self.to_text()).map_err(MachineError::io("write", &part))?;
-            fs::rename(&part, path).map_err(MachineError::io("write", path))?;
-            return Ok(self);
+        let known = match Self::at(path) {
+            Some(known) => {
+                known.compare(&self.fingerprint, name).map_err(|problem| noted(problem, path))?;
+                known
+            }
+            None => {
+                self.write(path)?;
+                self
+            }
         };
-        let known = Self::read(&text);
-        known.compare(&self.fingerprint, path, name)?;
+        clear(path)?;
         Ok(known)
     }
 
-    /// Fails if another machine booted a kernel under test; the agent described it.
-    pub(super) fn check(&self, report: &str, path: &Path, name: &str) -> Result<(), ServerProblem> {
-        let mut now = of_machine(report);
-        now.retain(|(name, _)| !OF_KERNEL.contains(&&**name));
-        self.compare(&now, path, name)
+    /// Returns the record in a file; `None` before the first contact.
+    pub(super) fn at(path: &Path) -> Option<Self> {
+        fs::read_to_string(path).ok().map(|text| Self::read(&text))
     }
 
-    fn compare(&self, now: &[(String, String)], path: &Path, name: &str) -> Result<(), ServerProblem> {
-        match drift_text(name, &drift(&self.fingerprint, now)) {
+    /// Makes this the record of a server, whatever it was before.
+    pub(super) fn accept(&self, path: &Path) -> Result<(), MachineError> {
+        self.write(path)?;
+        clear(path)
+    }
+
+    fn write(&self, path: &Path) -> Result<(), MachineError> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(MachineError::io("create", folder))?;
+        let part = beside(path, "part");
+        fs::write(&part, self.to_text()).map_err(MachineError::io("write", &part))?;
+        fs::rename(&part, path).map_err(MachineError::io("write", path))
+    }
+
+    /// Fails if another machine booted a kernel under test; the agent described it.
+    pub(super) fn check(&self, report: &str, name: &str) -> Result<(), ServerProblem> {
+        let mut now = of_machine(report);
+        now.retain(|(name, _)| !OF_KERNEL.contains(&&**name));
+        self.compare(&now, name)
+    }
+
+    fn compare(&self, now: &[(String, String)], name: &str) -> Result<(), ServerProblem> {
+        match self.changes(now, name) {
             None => Ok(()),
-            Some(changes) => Err(ServerProblem::Drifted { changes, record: path.display().to_string() }),
+            Some(changes) => Err(ServerProblem::Drifted { name: name.to_owned(), changes }),
         }
+    }
+
+    /// Says how a server differs from its record; `None` if it does not.
+    pub(super) fn changes(&self, now: &[(String, String)], name: &str) -> Option<String> {
+        drift_text(name, &drift(&self.fingerprint, now))
     }
 
     fn to_text(&self) -> String {
@@ -88,17 +118,71 @@ impl Record {
     }
 }
 
+/// Why Marvin does not measure on a server, until that is mended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerState {
+    /// It did not come back; why. The next contact ends this.
+    Lost(String),
+    /// It is another machine than its record says; the difference. This ends when it is accepted, or undone.
+    Quarantined(String),
+}
+
+/// Returns the state that a lab keeps of a server; `None` if it had no trouble at the last contact. `home` is the lab's data
+/// directory.
+#[must_use]
+pub fn server_state(name: &str, home: &Path) -> Option<ServerState> {
+    let text = fs::read_to_string(beside(&Record::file(home, name), STATE)).ok()?;
+    let (word, why) = text.split_once('\n')?;
+    let why = why.trim_end().to_owned();
+    match word {
+        LOST => Some(ServerState::Lost(why)),
+        QUARANTINED => Some(ServerState::Quarantined(why)),
+        _ => None,
+    }
+}
+
+/// Keeps a problem that lasts beside the record in this file, and returns it.
+pub(super) fn noted(problem: ServerProblem, path: &Path) -> ServerProblem {
+    let (word, why) = match &problem {
+        ServerProblem::Lost { .. } => (LOST, problem.to_string()),
+        ServerProblem::Drifted { changes, .. } => (QUARANTINED, changes.clone()),
+        _ => return problem,
+    };
+    let part = beside(path, "part");
+    let write = || {
+        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+        fs::write(&part, format!("{word}\n{why}\n"))?;
+        fs::rename(&part, beside(path, STATE))
+    };
+    // The problem itself is what to report; on a full disk the list of machines does not have it.
+    drop(write());
+    problem
+}
+
+/// Ends the trouble with a server.
+fn clear(path: &Path) -> Result<(), MachineError> {
+    let state = beside(path, STATE);
+    match fs::remove_file(&state) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(MachineError::io("remove", &state)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Returns a file beside a record: `testbox.state`.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}.{ending}"))
+}
+
 /// Returns what belongs to the machine.
-fn of_machine(report: &str) -> Vec<(String, String)> {
+pub(super) fn of_machine(report: &str) -> Vec<(String, String)> {
     let of_machine = described(report).into_iter().filter(|(name, _)| Belongs::of(name) == Belongs::Machine);
     of_machine.map(|(name, value)| (name, model::plain(&value))).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use super::{Facts, Record};
+    use super::{Facts, Record, ServerProblem, ServerState, noted, server_state};
     use crate::backend::Driver;
 
     fn lines(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -126,9 +210,33 @@ mod tests {
     fn kernels_decide_their_processors_and_microcode() {
         let own = "boot.id=1\nhost.memory=1024 MiB\nhost.microcode=0x2\nhost.processors=2\n";
         let record = Record::of(&Facts::read("machine_id=12\n"), own);
-        let check = |report: &str| record.check(report, Path::new("record"), "testbox");
+        let check = |report: &str| record.check(report, "testbox");
         check("boot.id=2\nhost.memory=1024 MiB\nhost.microcode=0x1\nhost.processors=1\n").unwrap();
         let error = check("host.memory=512 MiB\n").unwrap_err().to_string();
         assert!(error.starts_with("machine testbox changed: host.memory 1024 MiB -> 512 MiB\n"), "{error}");
+    }
+
+    #[test]
+    fn trouble_with_a_server_is_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let (file, state) = (Record::file(home.path(), "testbox"), || server_state("testbox", home.path()));
+        let record = |bios: &str| Record { fingerprint: lines(&[("host.bios", bios)]), drivers: Vec::new() };
+        let lost = ServerProblem::Lost { name: "testbox".into(), stage: "a job".into(), seconds: 9, power: "" };
+        let text = noted(lost, &file).to_string();
+        assert_eq!(state(), Some(ServerState::Lost(text)));
+        record("1").kept(&file, "testbox").unwrap();
+        assert_eq!(state(), None, "it answered");
+        let changed = ServerState::Quarantined("machine testbox changed: host.bios 1 -> 2".into());
+        record("2").kept(&file, "testbox").unwrap_err();
+        assert_eq!(state(), Some(changed.clone()));
+        record("1").kept(&file, "testbox").unwrap();
+        assert_eq!(state(), None, "the change is undone");
+        record("2").kept(&file, "testbox").unwrap_err();
+        record("2").accept(&file).unwrap();
+        assert_eq!(state(), None, "the change is accepted");
+        record("2").kept(&file, "testbox").unwrap();
+        let unreachable = ServerProblem::Unreachable { name: "testbox".into(), said: String::new() };
+        noted(unreachable, &file);
+        assert_eq!(state(), None, "a server that is off is no trouble");
     }
 }

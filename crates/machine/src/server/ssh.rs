@@ -14,6 +14,9 @@ use super::reach::{Boot, Capture, Facts, Kernel, Reach};
 use crate::hash;
 
 const FACTS: &str = include_str!("scripts/facts.sh");
+const DRIVERS: &str = include_str!("scripts/drivers.sh");
+const OWN: &str = include_str!("scripts/own.sh");
+const LEAVE: &str = include_str!("scripts/leave.sh");
 const INSTALL: &str = include_str!("scripts/install.sh");
 const MODULES: &str = include_str!("scripts/modules.sh");
 const ONCE: &str = include_str!("scripts/once.sh");
@@ -168,11 +171,11 @@ impl Ssh {
 
     fn ask(&self, token: &str, who: &str) -> Result<Facts, ServerProblem> {
         let step = "say what it is";
-        let ended = self.run(step, FACTS, &[token, who], &[], FACTS_S)?;
+        let script = [FACTS, DRIVERS, OWN].concat();
+        let ended = self.run(step, &script, &[token, who, self.server.boot.word()], &[], FACTS_S)?;
         let facts = Facts::read(&ended.text());
         if !facts.get("held_by").is_empty() && !who.is_empty() {
-            let holder = facts.get("held_by").to_owned();
-            return Err(ServerProblem::Held { name: self.server.name.clone(), holder });
+            return Err(held(&self.server.name, &facts));
         }
         if facts.get("done") == "yes" {
             return Ok(facts);
@@ -221,8 +224,7 @@ impl Reach for Ssh {
     }
 
     fn leave(&self) -> Result<(), ServerProblem> {
-        let script = format!("read -r token rest < {HOME}/held && [ \"$token\" = \"$1\" ] && rm {HOME}/held || :");
-        self.step("be released", &script, &[&self.holder[0]], &[], STEP_S)
+        self.step("be released", LEAVE, &[&self.holder[0], self.server.boot.word()], &[], STEP_S)
     }
 }
 
@@ -249,6 +251,13 @@ impl Capture for Ssh {
         let (name, said) = (self.server.name.clone(), model::plain(&ended.reason()));
         Err(ServerProblem::Step { name, step, said })
     }
+}
+
+/// Says who holds a server, and for how long.
+pub(super) fn held(name: &str, facts: &Facts) -> ServerProblem {
+    let (holder, minutes) = (facts.get("held_by"), facts.get("held_minutes"));
+    let until = if minutes.is_empty() { String::new() } else { format!(", {minutes} min more unless renewed") };
+    ServerProblem::Held { name: name.to_owned(), holder: format!("{holder}{until}") }
 }
 
 /// Returns ssh's options and the host, which is last.
@@ -299,9 +308,9 @@ mod tests {
 
     #[test]
     fn scripts_are_posix_shell() {
-        for script in
-            [super::FACTS, super::INSTALL, super::MODULES, super::AGENT, super::REBOOT, super::CAPTURE, super::DUMP]
-        {
+        let facts = [super::FACTS, super::DRIVERS, super::OWN].concat();
+        let others = [super::INSTALL, super::MODULES, super::AGENT, super::REBOOT, super::LEAVE];
+        for script in others.into_iter().chain([&*facts, super::CAPTURE, super::DUMP]) {
             check(script);
         }
         for body in [super::KEXEC, super::GRUB, super::SYSTEMD_BOOT, super::COMMAND] {

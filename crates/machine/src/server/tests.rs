@@ -1,5 +1,7 @@
 //! A make-believe server, whose kernels boot, die, hang and lose the network as a test says.
 
+mod scripts;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +14,7 @@ use wire::{Clock, Job, Perturbation, Task};
 use super::control::Control;
 use super::problem::ServerProblem;
 use super::reach::{Boot as AgentBoot, Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach};
-use super::{At, OnServer};
+use super::{At, OnServer, ServerState, server_state};
 use crate::backend::{Backend, Boot, Guest, Observe};
 use crate::initrd::Programs;
 use crate::settings::{Limits, Settings, SnapshotUse};
@@ -40,6 +42,14 @@ enum Does {
     HangsInJob,
     /// The connection is cut in a job.
     IsCutInJob,
+    /// It is cut while a kernel is installed.
+    IsCutInInstall,
+    /// It is cut before the server takes the command to boot a kernel once, or after that.
+    IsCutBeforeBoot,
+    IsCutAfterBoot,
+    /// It is cut before the server takes the command to go back, or after that.
+    IsCutBeforeReturn,
+    IsCutAfterReturn,
 }
 
 #[derive(Debug)]
@@ -53,6 +63,10 @@ struct State {
     memory_mib: u64,
     processor: &'static str,
     user: &'static str,
+    /// The release of its own kernel.
+    own: &'static str,
+    /// The build id of the kernel under test.
+    build_id: &'static str,
     free_kib: u64,
     console: Vec<u8>,
     /// What its capture kernel saves.
@@ -75,6 +89,8 @@ impl Fake {
             memory_mib: 1000,
             processor: "make-believe",
             user: "root",
+            own: "6.1-own",
+            build_id: "abcd",
             free_kib: 1 << 30,
             console: Vec::new(),
             memory: None,
@@ -114,9 +130,9 @@ impl Fake {
         };
         let (reach, control) = (Arc::new(self.clone()), Box::new(self.clone()));
         let capture = self.state().memory.is_some().then(|| Arc::new(self.clone()) as Arc<dyn Capture>);
-        let (look, is_away, is_held) = (Duration::ZERO, Mutex::default(), Mutex::default());
+        let (look, own, is_away, is_held) = (Duration::ZERO, Mutex::default(), Mutex::default(), Mutex::default());
         let (job_s, disturbed_share, scratch) = (60, 0.1, home.path().to_owned());
-        let at = At { server, reach, control, capture, scratch, look, job_s, disturbed_share, is_away, is_held };
+        let at = At { server, reach, control, capture, scratch, look, job_s, disturbed_share, own, is_away, is_held };
         OnServer::at(at, &settings).map(Arc::new)
     }
 }
@@ -133,10 +149,11 @@ impl Reach for Fake {
         }
         let mark = state.running.as_ref().map(|tag| format!("{MARK}{tag}")).unwrap_or_default();
         let installed: String = state.installed.iter().map(|tag| format!("installed={tag}\n")).collect();
+        let release = if state.running.is_some() { "6.1" } else { state.own };
         Ok(Facts::read(&format!(
-            "boot_id={}\nrelease=6.1\ncmdline=root=/dev/vda1 {mark}\nuser={}\nfree_kib={}\n{installed}\
+            "boot_id={}\nrelease={release}\ncmdline=root=/dev/vda1 {mark}\nuser={}\nfree_kib={}\n{installed}\
              tool.kexec=yes\ntool.cpio=yes\ntool.depmod=yes\ntool.taskset=yes\ntool.timeout=yes\n\
-             own_initrd=/boot/initrd\n\
+             own_initrd=/boot/initrd\nhas_kexec=yes\nown=6.1-own\n\
              driver=virtio_blk the root disk\nmachine_id=12\ndone=yes\n",
             state.boots, state.user, state.free_kib
         )))
@@ -145,6 +162,10 @@ impl Reach for Fake {
     fn install(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem> {
         let mut state = self.state();
         state.log.push("install".into());
+        if state.does == Does::IsCutInInstall {
+            state.does = Does::Boots;
+            return Err(silence());
+        }
         state.installed.push(kernel.tag.to_owned());
         Ok(())
     }
@@ -152,21 +173,30 @@ impl Reach for Fake {
     fn boot_once(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem> {
         let mut state = self.state();
         state.log.push("boot".into());
+        if state.does == Does::IsCutBeforeBoot {
+            state.does = Does::Boots;
+            return Err(silence());
+        }
         state.boots += 1;
+        state.console.extend(b"Linux version 6.1\n");
         match state.does {
             Does::Dies => state.console.extend(b"Kernel panic - not syncing: VFS: cannot\n"),
             Does::MeetsBreakpoint => state.console.extend(INT3),
             Does::Hangs => state.answers = false,
             _ => state.running = Some(kernel.tag.to_owned()),
         }
-        Ok(())
+        if state.does == Does::IsCutAfterBoot { Err(silence()) } else { Ok(()) }
     }
 
     fn reboot(&self) -> Result<(), ServerProblem> {
         let mut state = self.state();
         state.log.push("reboot".into());
+        if state.does == Does::IsCutBeforeReturn {
+            state.does = Does::Boots;
+            return Err(silence());
+        }
         (state.boots, state.running) = (state.boots + 1, None);
-        Ok(())
+        if state.does == Does::IsCutAfterReturn { Err(silence()) } else { Ok(()) }
     }
 
     fn run_agent(&self, on: &AgentBoot<'_>, words: &[&str], _: &[u8]) -> Result<Ended, ServerProblem> {
@@ -181,7 +211,10 @@ impl Reach for Fake {
         }
         if words != ["job"] {
             let is_asked = words == ["describe"];
-            let report = format!("host.memory={} MiB\nhost.processor={}\n", state.memory_mib, state.processor);
+            let build_id = if state.running.is_some() { state.build_id } else { "0123" };
+            let (memory_mib, processor) = (state.memory_mib, state.processor);
+            let report =
+                format!("boot.build_id={build_id}\nhost.memory={memory_mib} MiB\nhost.processor={processor}\n");
             let output = if is_asked { report.into_bytes() } else { Vec::new() };
             return Ok(Ended { code: Some(0), output, said: String::new() });
         }
@@ -235,7 +268,7 @@ impl Control for Fake {
 
 fn build(folder: &TempDir) -> Build {
     let path = folder.path().join("vmlinuz");
-    std::fs::write(&path, "image").unwrap();
+    std::fs::write(&path, super::note::tests::image(&[0xab, 0xcd])).unwrap();
     let modules = folder.path().join("modules/6.1");
     std::fs::create_dir_all(&modules).unwrap();
     Build {
@@ -385,6 +418,85 @@ fn cut_connection_is_the_labs_failure() {
     let fake = Fake::new(Does::IsCutInJob);
     let (end, _) = boot_and_run(&fake);
     assert_eq!(end.unwrap_err(), "the connection to testbox was cut while the kernel ran on");
+}
+
+#[test]
+fn connection_cut_in_any_step_is_mended() {
+    let tail = "restore, prepare, describe, job, reboot";
+    for (does, steps) in [
+        (Does::IsCutInInstall, format!("install, install, boot, {tail}, leave")),
+        (Does::IsCutAfterBoot, format!("install, boot, {tail}, leave")),
+        (Does::IsCutBeforeReturn, format!("install, boot, {tail}, reboot, leave")),
+        (Does::IsCutAfterReturn, format!("install, boot, {tail}, leave")),
+    ] {
+        let fake = Fake::new(does);
+        let (end, server) = boot_and_run(&fake);
+        assert_eq!(reason(end), FailureReason::AgentDied("agent: no such workload".into()), "{does:?}");
+        server.close().unwrap();
+        assert_eq!(fake.log(), format!("describe, {steps}"), "{does:?}");
+        assert_eq!(fake.state().running, None);
+    }
+    // The lab tries such a boot again.
+    let fake = Fake::new(Does::IsCutBeforeBoot);
+    let (home, server) = (tempfile::tempdir().unwrap(), fake.open(&tempfile::tempdir().unwrap()).unwrap());
+    let build = build(&home);
+    let boot = || Arc::clone(&server).boot(&Guest { build: &build, modules: &[] }, 1);
+    assert!(boot().unwrap_err().is_passing());
+    assert!(matches!(boot().unwrap(), Boot::Ready(_)));
+}
+
+#[test]
+fn console_of_a_boot_is_kept() {
+    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
+    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    let Boot::Ready(booted) = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap() else { panic!() };
+    assert_eq!(booted.boot_console(), b"Linux version 6.1\n");
+}
+
+#[test]
+fn other_build_of_a_release_is_refused() {
+    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
+    fake.state().build_id = "ef01";
+    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    let error = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap_err();
+    insta::assert_snapshot!(error, @"testbox cannot boot the kernel: it runs the build with id ef01 and not abcd");
+    assert_eq!(fake.state().running, None, "it runs its own kernel again");
+}
+
+#[test]
+fn return_to_a_third_kernel_is_reported() {
+    let fake = Fake::new(Does::Boots);
+    let (_, server) = boot_and_run(&fake);
+    fake.state().own = "6.5-other";
+    insta::assert_snapshot!(server.close().unwrap_err());
+    // Also if a kernel dies, and the boot loader starts another one than before.
+    let fake = Fake::new(Does::DiesInJob);
+    let (home, build_home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (server, build) = (fake.open(&home).unwrap(), build(&build_home));
+    let Boot::Ready(booted) = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap() else { panic!() };
+    fake.state().own = "6.5-other";
+    let error = booted.run(&job(), Observe::Nothing).unwrap_err().to_string();
+    assert!(error.starts_with("testbox came back with kernel 6.5-other and not with its own, 6.1-own"), "{error}");
+}
+
+#[test]
+fn lost_and_changed_servers_are_remembered() {
+    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Hangs));
+    fake.state().has_power = false;
+    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap_err();
+    let state = || server_state("testbox", home.path());
+    assert!(matches!(state(), Some(ServerState::Lost(why)) if why.starts_with("testbox is lost: after the boot")));
+    {
+        let mut state = fake.state();
+        (state.answers, state.does) = (true, Does::Boots);
+    }
+    let server = fake.open(&home).unwrap();
+    assert_eq!(state(), None);
+    fake.state().memory_mib = 500;
+    server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap_err();
+    let changes = "machine testbox changed: host.memory 1000 MiB -> 500 MiB";
+    assert_eq!(state(), Some(ServerState::Quarantined(changes.into())));
 }
 
 #[test]

@@ -70,6 +70,10 @@ pub(crate) struct MachinesCheck {
     #[arg(add = completion::kernel())]
     pub(crate) kernel: Option<String>,
 
+    /// Accept the changed hardware of a server: from now on it is what it is now
+    #[arg(long, conflicts_with = "kernel")]
+    pub(crate) accept: bool,
+
     #[command(flatten)]
     pub(crate) measure: Measure,
 

@@ -6,7 +6,7 @@ use control::Power;
 use history::describe_frequency;
 use lab::Sampled;
 use machine::qemu::Qemu;
-use machine::{ServerLook, ServerProblem, Wanted, look};
+use machine::{ServerLook, ServerProblem, ServerState, Wanted, accept, look, server_state};
 use model::{BootOnce, MachineId, ServerSettings};
 use store::Store;
 
@@ -52,7 +52,16 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
             let text = "exact repeats each number, so no boot scatters; this host is checked by: marvin doctor";
             return Err(WrongInput(text.to_owned()).into());
         }
-        Wanted::Server(server) => checks(server, &home(arguments.home.as_deref())?),
+        Wanted::Server(server) => {
+            let home = home(arguments.home.as_deref())?;
+            match command.accept.then(|| accept(server, &home, lab::AGENT)) {
+                Some(Err(problem)) => vec![Check::new("accept", Err(as_problem(&problem)))],
+                Some(Ok(())) | None => checks(server, &home),
+            }
+        }
+        Wanted::Vm(_) | Wanted::Local if command.accept => {
+            return Err(WrongInput("--accept is for servers: Marvin keeps no record of vm and local".to_owned()).into());
+        }
         Wanted::Vm(_) | Wanted::Local => Vec::new(),
     };
     let mut noise = Vec::new();
@@ -110,33 +119,55 @@ fn own() -> Vec<ListedMachine> {
             let is_here = name == OWN[2].0;
             let (state, qemu) = if is_here { (MachineState::Ready, "") } else { (state, &*qemu) };
             let kernel = release.as_ref().filter(|_| is_here).map(|release| model::plain(release.trim()));
-            ListedMachine { name: name.to_owned(), kind: name, state, kernel, about: format!("{qemu}{about}") }
+            let about = format!("{qemu}{about}");
+            ListedMachine { name: name.to_owned(), kind: name, state, kernel, held_minutes: None, about }
         })
         .collect()
 }
 
 fn listed(server: &ServerSettings, home: &Path) -> ListedMachine {
     let (name, kind) = (server.name.clone(), "ssh");
-    let (state, kernel, about) = match look(server, home, lab::AGENT) {
-        Err(problem) => (MachineState::Silent, None, first_line(&problem)),
+    let (state, kernel, held_minutes, about) = match look(server, home, lab::AGENT) {
+        Err(problem) => {
+            // What is known of it from the last contact.
+            let (state, about) = match server_state(&server.name, home) {
+                None => (MachineState::Silent, first_line(&problem)),
+                Some(ServerState::Lost(why)) => (MachineState::Lost, why),
+                Some(ServerState::Quarantined(why)) => (MachineState::Quarantined, why),
+            };
+            (state, None, None, about)
+        }
         Ok(look) => {
-            let (state, about) = state(server, &look);
-            (state, Some(look.kernel), about)
+            let (state, about) = state(server, &look, server_state(&server.name, home));
+            (state, Some(look.kernel), look.held_minutes, about)
         }
     };
-    ListedMachine { name, kind, state, kernel, about }
+    ListedMachine { name, kind, state, kernel, held_minutes, about }
 }
 
-fn state(server: &ServerSettings, look: &ServerLook) -> (MachineState, String) {
+fn state(server: &ServerSettings, look: &ServerLook, kept: Option<ServerState>) -> (MachineState, String) {
     if let Some(problem) = look.problems.first() {
         return (MachineState::Unfit, first_line(problem));
     }
     if let Some(holder) = &look.held_by {
-        return (MachineState::Held, format!("by {holder}"));
+        return (MachineState::Held, format!("by {holder}{}", minutes(look.held_minutes)));
+    }
+    // A server that answers is no longer lost; whether it is the same machine, its own kernel says.
+    let kept = match kept {
+        Some(ServerState::Quarantined(changes)) if look.under_test => Some(changes),
+        _ => None,
+    };
+    if let Some(changes) = look.changes.clone().or(kept) {
+        return (MachineState::Quarantined, changes);
     }
     let hardware = look.hardware.iter().map(String::as_str);
     let about = hardware.chain([&*format!("boots by {}", server.boot.word())]).collect::<Vec<_>>().join(", ");
     (if look.under_test { MachineState::Away } else { MachineState::Ready }, about)
+}
+
+/// Says how long a hold lasts.
+fn minutes(left: Option<u64>) -> String {
+    left.map_or_else(String::new, |left| format!(", {left} min more unless renewed"))
 }
 
 fn first_line(problem: &ServerProblem) -> String {
@@ -157,7 +188,9 @@ fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     let kernel =
         if look.under_test { "a kernel under test; the next measurement returns to its own" } else { "its own" };
     checks.push(Check::new("kernel", Ok(format!("{}, {kernel}", look.kernel))));
-    checks.extend(look.hardware.map(|hardware| Check::new("hardware", Ok(hardware))));
+    let fix = || format!("undo the change, or: marvin machines check {} --accept", server.name);
+    let found = look.changes.map_or(Ok(()), |wrong| Err(Problem { wrong, fix: fix() }));
+    checks.extend(look.hardware.map(|hardware| Check::new("hardware", found.map(|()| hardware))));
     checks.push(Check::new("disk", Ok(format!("{} MiB free in /var/lib/marvin", look.free_mib))));
     checks.push(Check::new("clock", clock(&look.clock)));
     checks.push(Check::new("power", power(server)));
@@ -165,7 +198,8 @@ fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     checks.push(Check::new("console", Ok(console.unwrap_or_else(|| format!("none: {NO_CONSOLE}")))));
     if let Some(holder) = look.held_by {
         let fix = "wait until it is free".to_owned();
-        checks.push(Check::new("hold", Err(Problem { wrong: format!("held by {holder}"), fix })));
+        let wrong = format!("held by {holder}{}", minutes(look.held_minutes));
+        checks.push(Check::new("hold", Err(Problem { wrong, fix })));
     }
     checks
 }
@@ -201,7 +235,7 @@ fn clock(source: &str) -> Result<String, Problem> {
 }
 
 /// Splits a problem's text into what is wrong and what to do.
-fn as_problem(problem: &ServerProblem) -> Problem {
+fn as_problem(problem: &impl std::fmt::Display) -> Problem {
     let text = problem.to_string();
     let (wrong, fix) = text.split_once("\nhint: ").or_else(|| text.split_once(": ")).unwrap_or((&text, ""));
     Problem { wrong: wrong.to_owned(), fix: fix.to_owned() }

@@ -7,7 +7,7 @@ use super::{Listing, SCHEMA_VERSION};
 use report::render::Styles;
 
 /// Widths of the columns but the last.
-const WIDTHS: [usize; 4] = [10, 6, 8, 22];
+const WIDTHS: [usize; 4] = [10, 6, 11, 22];
 
 /// Machines to measure on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -31,6 +31,9 @@ pub(crate) struct ListedMachine {
     pub(crate) state: MachineState,
     /// Release of the kernel that runs; null if the machine boots a build when it is asked to, or does not answer.
     pub(crate) kernel: Option<String>,
+    /// Minutes until the hold ends, unless its lab renews it; absent if no lab holds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) held_minutes: Option<u64>,
     /// What it is, who holds it, or what is wrong.
     pub(crate) about: String,
 }
@@ -49,6 +52,10 @@ pub(crate) enum MachineState {
     Unfit,
     /// It does not answer.
     Silent,
+    /// It did not come back from a boot, and has not answered since.
+    Lost,
+    /// It is another machine than its record says, until that is accepted or undone.
+    Quarantined,
 }
 
 impl MachineState {
@@ -59,6 +66,8 @@ impl MachineState {
             Self::Away => "away",
             Self::Unfit => "unfit",
             Self::Silent => "silent",
+            Self::Lost => "lost",
+            Self::Quarantined => "quarantined",
         }
     }
 }
@@ -99,12 +108,15 @@ mod tests {
             kind,
             state,
             kernel: kernel.map(str::to_owned),
+            held_minutes: None,
             about: about.into(),
         };
         let document = MachinesDocument::new(vec![
             machine("exact", "exact", MachineState::Ready, None, "QEMU 7.2.22"),
-            machine("testbox", "ssh", MachineState::Held, Some("6.1.0-44-amd64"), "by anna@laptop"),
+            machine("testbox", "ssh", MachineState::Held, Some("6.1.0-44-amd64"), "by anna@laptop, 87 min more"),
             machine("bigbox", "ssh", MachineState::Silent, None, "Connection timed out"),
+            machine("oldbox", "ssh", MachineState::Quarantined, Some("6.1.0-44-amd64"), "host.memory 1 MiB -> 2 MiB"),
+            machine("farbox", "ssh", MachineState::Lost, None, "after the boot it did not answer for 600 s"),
         ]);
         insta::assert_snapshot!(document.text(&Styles::plain()));
     }
