@@ -42,6 +42,11 @@ demo | bench | test | test-full)
 esac
 if [ "${1:-}" = test-full ]; then
     want makedumpfile makedumpfile
+    # A server of tests/rack that boots by UEFI.
+    [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || packages="$packages ovmf"
+    want mcopy mtools
+    [ -e /sbin/mkfs.vfat ] || [ -e /usr/sbin/mkfs.vfat ] || packages="$packages dosfstools"
+    [ -e /sbin/sfdisk ] || [ -e /usr/sbin/sfdisk ] || packages="$packages fdisk"
     # Scratch disks of guests.
     [ -e /sbin/mkfs.xfs ] || [ -e /usr/sbin/mkfs.xfs ] || packages="$packages xfsprogs"
     [ -e /bin/mkfs.btrfs ] || [ -e /usr/sbin/mkfs.btrfs ] || [ -e /sbin/mkfs.btrfs ] || packages="$packages btrfs-progs"

@@ -15,7 +15,7 @@ use crate::{RackError, Server, disk};
 
 /// The packages of a server, beside Debian's required ones.
 const PACKAGES: &str = "systemd-sysv,udev,dbus,openssh-server,kexec-tools,kmod,linux-image-cloud-amd64,initramfs-tools,\
-    makedumpfile,grub2-common,grub-pc-bin,iproute2,procps,zstd,e2fsprogs,pciutils";
+    makedumpfile,grub2-common,grub-pc-bin,systemd-boot,iproute2,procps,zstd,e2fsprogs,pciutils";
 const SETUP: &str = include_str!("setup.sh");
 const FIRST_BOOT: &str = include_str!("first_boot.sh");
 /// Raise it if the same recipe gives another image.

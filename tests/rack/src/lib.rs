@@ -87,6 +87,22 @@ impl Rack {
         Server::start(name, &self.image, Start::Boot, memory_mib, Some(self.place()?))
     }
 
+    /// Switches a server on that boots by UEFI and systemd-boot, with this much memory, waits until it answers, and mounts its
+    /// EFI system partition. `None` if the host has no OVMF, mtools, dosfstools or fdisk.
+    ///
+    /// # Errors
+    /// If the partition cannot be made, QEMU fails, or the server does not answer.
+    pub fn efi_server(&self, name: &str, memory_mib: u32) -> Result<Option<Server>, RackError> {
+        let needed = ["/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/bin/mcopy", "/usr/sbin/mkfs.vfat", "/usr/sbin/sfdisk"];
+        if !needed.iter().all(|path| Path::new(path).exists()) {
+            return Ok(None);
+        }
+        let server = Server::start(name, &self.image, Start::Efi, memory_mib, Some(self.place()?))?;
+        server.wait_for_ssh(BOOT)?;
+        server.run("mkdir -p /efi && echo '/dev/vdb1 /efi vfat umask=0077 0 0' >>/etc/fstab && mount /efi")?;
+        Ok(Some(server))
+    }
+
     /// Waits for one of the rack's places.
     fn place(&self) -> Result<File, RackError> {
         let begun = Instant::now();

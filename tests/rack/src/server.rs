@@ -1,5 +1,6 @@
 //! One server: a QEMU that lives as long as the value, however often its guest is switched off and on.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -26,6 +27,11 @@ pub(crate) const ARGUMENTS: &str = "-nodefaults -no-user-config -display none -n
     -netdev user,id=net,hostfwd=tcp:127.0.0.1:0-:22 -device virtio-rng-pci -qmp unix:control.socket,server=on,wait=off \
     -qmp unix:power.socket,server=on,wait=off -device isa-serial,chardev=console \
     -chardev socket,id=console,host=127.0.0.1,port=0,server=on,wait=off,logfile=console.log,logappend=on";
+/// What a server by UEFI has besides: firmware that keeps its variables, and the disk with systemd-boot.
+const EFI: &str = "-drive if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.fd \
+    -drive if=pflash,format=raw,file=vars.fd -drive file=esp.raw,format=raw,if=none,id=esp,cache=unsafe \
+    -device virtio-blk-pci,drive=esp,bootindex=0";
+const ESP: &str = include_str!("esp.sh");
 const OVERLAY: &str = "overlay.qcow2";
 const POWER: &str = include_str!("power.py");
 /// QEMU ends with its test; this is for a test that never ends.
@@ -44,6 +50,8 @@ pub(crate) enum Start {
     Copy,
     /// It boots from a copy of the disk.
     Boot,
+    /// It does so by UEFI and systemd-boot.
+    Efi,
 }
 
 /// What the power switch does.
@@ -84,7 +92,7 @@ impl Server {
         let path = folder.path();
         let drive = match start {
             Start::First => format!("file={},format=raw", image.file(DISK).display()),
-            Start::Copy | Start::Boot => {
+            Start::Copy | Start::Boot | Start::Efi => {
                 let words = ["create", "-q", "-f", "qcow2", "-F", "raw", "-b"].map(Into::into);
                 let words = words.into_iter().chain([image.file(DISK).into_os_string(), OVERLAY.into()]);
                 done(&Program::new("qemu-img").args(words).folder(path))?;
@@ -94,6 +102,12 @@ impl Server {
         let mut words: Vec<String> = ARGUMENTS.split_whitespace().map(Into::into).collect();
         words.extend(["-m".into(), memory_mib.to_string(), "-name".into(), name.into()]);
         words.extend(["-drive".into(), format!("{drive},if=none,id=disk,cache=unsafe")]);
+        if start == Start::Efi {
+            let words_of_esp =
+                ["-c", ESP, "esp"].map(OsString::from).into_iter().chain([image.file(DISK).into_os_string()]);
+            done(&Program::new("sh").args(words_of_esp).folder(path))?;
+            words.extend(EFI.split_whitespace().map(Into::into));
+        }
         if start == Start::Copy {
             words.extend(["-incoming".into(), format!("exec:cat '{}'", image.file(STATE).display())]);
         }
@@ -231,6 +245,14 @@ impl Server {
             }
             Power::Cycle => self.power(Power::Off).and_then(|()| self.power(Power::On)),
         }
+    }
+
+    /// Stops its processors, as a hang does that no watchdog ends; the power switch goes on working.
+    ///
+    /// # Errors
+    /// If QEMU refuses.
+    pub fn freeze(&self) -> Result<(), RackError> {
+        self.command("stop", json!({})).map(drop)
     }
 
     /// Returns whether it is on. A server that shut itself down is off.
