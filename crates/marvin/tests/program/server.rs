@@ -1,6 +1,9 @@
 //! Servers by ssh: real Debian servers of the rack boot real kernels by kexec, once, and come back; with kernels that die,
 //! hang and lose the network, cut connections, full disks and killed Marvins.
 
+mod faults;
+mod unfit;
+
 use std::fmt::Write;
 use std::fs;
 use std::process::Child;
@@ -34,6 +37,10 @@ impl Lab {
                 server
             }
         };
+        Self::of(name, server)
+    }
+
+    fn of(name: &str, server: Server) -> Self {
         let home = fresh(name);
         fs::create_dir_all(&home).unwrap();
         // The kernels that other tests have fetched.
@@ -48,7 +55,10 @@ impl Lab {
         let (config, power) = (self.server.ssh().config.display(), self.server.power_command());
         let (host, port) = self.server.console_address();
         let mut text = format!("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\nssh_config = \"{config}\"\n");
-        writeln!(text, "boot_deadline = \"6m\"\npower = [\"{}\"]", power.display()).unwrap();
+        if !more.contains("boot_deadline") {
+            text.push_str("boot_deadline = \"6m\"\n");
+        }
+        writeln!(text, "power = [\"{}\"]", power.display()).unwrap();
         writeln!(text, "console = [\"bash\", \"-c\", \"cat < /dev/tcp/{host}/{port}\"]\n{more}").unwrap();
         fs::write(self.home.join("marvin.toml"), text).unwrap();
     }
@@ -198,10 +208,41 @@ fn server_boots_by_grub_once() {
     }
     let lab = Lab::new("server-grub-home", None);
     lab.settings("boot = \"grub-once\"");
+    lab.server.run("echo \"# The site's\" >/boot/grub/custom.cfg").unwrap();
     let (code, printed) = lab.end(lab.start());
     assert_eq!(code, Some(0), "{printed}");
     assert!(printed.contains("getppid") && printed.contains("boots by grub-once"), "{printed}");
     lab.assert_own_kernel();
+    // The site's own entry is still there, and the build's is not.
+    assert_eq!(lab.server.run("cat /boot/grub/custom.cfg; ls /boot/marvin* || :").unwrap(), "# The site's\n");
+}
+
+#[test]
+fn server_boots_by_systemd_boot_once() {
+    if !is_full() {
+        return;
+    }
+    let Some(server) = Rack::open().unwrap().efi_server("testbox", 1024).unwrap() else {
+        println!("skipped: without ovmf, mtools, dosfstools and fdisk there is no server with UEFI");
+        return;
+    };
+    let lab = Lab::of("server-systemd-boot-home", server);
+    lab.settings("boot = \"systemd-boot-once\"");
+    // Without a default the build's entry might be it.
+    let refuse = |change: &str| {
+        lab.server.run(change).unwrap();
+        let (code, printed) = lab.end(lab.start());
+        assert_eq!(code, Some(5), "{printed}");
+        assert!(printed.contains("cannot boot by systemd-boot: it has "), "{printed}");
+    };
+    refuse("sed -i '/default/d' /efi/loader/loader.conf");
+    refuse("echo 'default *' >>/efi/loader/loader.conf");
+    lab.server.run("sed -i 's/^default.*/default own.conf/' /efi/loader/loader.conf").unwrap();
+    let (code, printed) = lab.end(lab.start());
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("getppid") && printed.contains("boots by systemd-boot-once"), "{printed}");
+    lab.assert_own_kernel();
+    assert_eq!(lab.server.run("ls /efi/loader/entries; ls /efi").unwrap(), "own.conf\nEFI\nloader\nown\n");
 }
 
 #[test]
