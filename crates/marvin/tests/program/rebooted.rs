@@ -1,7 +1,7 @@
 //! Two kernels that a host ran before and after reboots, from runs in a store: `marvin report` compares them, and the check of
 //! the machine says what was suspicious.
 
-use model::{Build, BuildFile, BuildId, Environment, KernelName, Machine, MachineId, MachineKind, Origin, Run};
+use model::{Build, BuildFile, BuildId, Environment, KernelName, Machine, MachineId, Origin, Run};
 use store::Store;
 
 use crate::fresh::fresh;
@@ -13,7 +13,7 @@ const BOOTS: u64 = 6;
 fn machine() -> Machine {
     Machine {
         id: MachineId::from_hex(&"bb".repeat(8)).unwrap(),
-        kind: MachineKind::Local,
+        kind: "local".parse().unwrap(),
         summary: "this host, Fast, agent on processor 1".into(),
         fingerprint: vec![("host.id".into(), "1".into())],
     }

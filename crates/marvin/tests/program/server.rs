@@ -58,7 +58,7 @@ impl Lab {
         if !more.contains("boot_deadline") {
             text.push_str("boot_deadline = \"6m\"\n");
         }
-        writeln!(text, "power = [\"{}\"]", power.display()).unwrap();
+        writeln!(text, "power = {{ command = [\"{}\"] }}", power.display()).unwrap();
         writeln!(text, "console = [\"bash\", \"-c\", \"cat < /dev/tcp/{host}/{port}\"]\n{more}").unwrap();
         fs::write(self.home.join("marvin.toml"), text).unwrap();
     }
