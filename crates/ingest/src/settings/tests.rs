@@ -1,7 +1,8 @@
 //! Valid settings, and the answer to each mistake.
 
 use model::{
-    ChannelKind, LabSettings, MailServer, MailTaker, Points, Secrecy, Secret, Suite, ToolRows, TreeOrigin, Workload,
+    ChannelKind, LabSettings, MailServer, MailTaker, Points, PowerSettings, Secrecy, Secret, Suite, ToolRows,
+    TreeOrigin, Workload,
 };
 use proptest::prelude::{any, prop_assert, proptest};
 
@@ -33,7 +34,9 @@ fn the_samples_are_read_and_have_every_key() {
         let Some(key) = line.trim().strip_prefix('"').and_then(|line| line.strip_suffix("\": {")) else { continue };
         if !["properties", "items"].contains(&key) {
             assert!(
-                full.contains(&format!("{key} = ")) || full.contains(&format!("[{key}]")),
+                full.contains(&format!("{key} = "))
+                    || full.contains(&format!("[{key}]"))
+                    || full.contains(&format!(".{key}]")),
                 "docs/samples/full.toml has no {key}"
             );
         }
@@ -45,6 +48,28 @@ fn schema_in_docs_equals_the_programs_schema() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/marvin.schema.json");
     let kept = std::fs::read_to_string(file).unwrap();
     assert!(kept == settings_schema(), "make it again: marvin config schema > docs/marvin.schema.json");
+}
+
+#[test]
+fn wrong_power_is_refused_where_it_stands() {
+    let wrong = [
+        "ipmi = \"bmc\"\nqmp = \"socket\"",
+        "user = \"lab\"\npassword = \"env:BMC\"",
+        "ipmi = \"-oops\"",
+        "ipmi = \"bmc:none\"",
+        "ipmi = \"bmc\"\nsystem = \"/redfish/v1/Systems/1\"",
+        "ipmi = \"bmc\"\nuser = \"lab\"\npassword = \"sesame\"",
+        "ipmi = \"bmc\"\ncipher = 18",
+        "redfish = \"bmc.lab\"",
+        "redfish = \"https://lab:sesame@bmc.lab\"",
+        "redfish = \"https://bmc.lab\"\nsystem = \"1\"",
+    ];
+    let said = wrong.map(|keys| {
+        let text = format!("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.power]\n{keys}\n");
+        settings(&text).unwrap_err().to_string()
+    });
+    assert!(said.iter().all(|text| !text.contains("sesame")), "{said:?}");
+    insta::assert_snapshot!(said.join("\n"));
 }
 
 #[test]
@@ -71,6 +96,12 @@ fn settings_file_with_every_section_is_read() {
     assert_eq!(read.listen.unwrap().port(), 8080);
     assert_eq!((read.servers[0].boot_s, read.servers[0].cpus.as_deref()), (900, Some("2-7")));
     assert_eq!(read.servers[1].boot, model::BootOnce::Command(vec!["/usr/local/sbin/boot-once".into()]));
+    let power: Vec<String> = read
+        .servers
+        .iter()
+        .map(|server| server.power.as_ref().map_or_else(String::new, PowerSettings::summary))
+        .collect();
+    assert_eq!(power, ["IPMI at testbox-bmc.lab", "Redfish at https://otherbox-bmc.lab", "QMP at rackbox.qmp"]);
     let nothing = settings("").unwrap();
     assert_eq!((nothing.work.deadline_s, nothing.work.attempts_max, nothing.listen), (14_400, 3, None));
 }
