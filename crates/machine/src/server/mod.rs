@@ -43,7 +43,7 @@ use crate::{MachineError, hash, identify, load, prepared};
 const TAG: usize = 12;
 /// Time between two looks at a server that restarts.
 const LOOK: Duration = Duration::from_secs(2);
-/// How often a server is told to restart if the connection is cut meanwhile.
+/// How often Marvin asks a server to restart if the connection is cut meanwhile.
 const RESTARTS: u32 = 3;
 /// What one look takes by itself if the server does not answer (s): ssh's ConnectTimeout, on average half of it.
 const LOOK_S: u64 = 7;
@@ -468,7 +468,7 @@ impl At {
         Err(ServerProblem::OtherKernel { name: self.server.name.clone(), runs, own })
     }
 
-    /// Finds out whether a server restarts whose connection was cut while it was told to. If it does not, the boot is tried
+    /// Finds out whether a server restarts whose connection was cut while Marvin asked for it. If it does not, the boot is tried
     /// again.
     fn check_restart(&self, before: &Facts) -> Result<(), ServerProblem> {
         // One that shuts down answers for some seconds.
