@@ -74,6 +74,10 @@ if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     [ "$(id -u)" = 0 ] || want fakechroot fakechroot
     [ -e /sbin/mke2fs ] || [ -e /usr/sbin/mke2fs ] || packages="$packages e2fsprogs"
     want qemu-img qemu-utils
+    # Power of servers: a BMC that is simulated, and what asks it.
+    want ipmi_sim openipmi
+    want ipmitool ipmitool
+    want curl curl
     want ssh openssh-client
     # Pages are looked at in a real browser.
     want chromium chromium
