@@ -15,6 +15,7 @@ mod alerts;
 mod bisect_hint;
 mod bisection_record;
 mod changes;
+pub mod commit_table;
 mod floor;
 mod frequency;
 mod gather;

@@ -12,7 +12,6 @@ mod home;
 mod lists;
 mod progress;
 mod rows;
-mod series;
 
 use std::io::Write;
 use std::process::ExitCode;

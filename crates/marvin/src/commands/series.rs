@@ -16,7 +16,7 @@ use crate::cli::{Arguments, Series};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 use crate::progress::Progress;
-use crate::series::{Cell, Row, State, table};
+use history::commit_table::{Cell, Row, State, table};
 
 /// Limit on commits of a series.
 const COMMITS_MAX: usize = 500;

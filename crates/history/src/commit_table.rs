@@ -14,15 +14,18 @@ const GAP: usize = 2;
 
 /// A commit of a series.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Row {
-    pub(crate) commit: String,
-    pub(crate) subject: String,
-    pub(crate) state: State,
+pub struct Row {
+    /// Its id.
+    pub commit: String,
+    /// Its subject.
+    pub subject: String,
+    /// Its result.
+    pub state: State,
 }
 
 /// The result of a commit.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum State {
+pub enum State {
     /// The baseline of the first commit.
     Base,
     /// Its image equals the one before it.
@@ -35,10 +38,14 @@ pub(crate) enum State {
 
 /// A workload on a commit, compared with the one before it; positive is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Cell {
+pub enum Cell {
+    /// The difference is within the margin.
     Same,
+    /// Better by so many percent.
     Better(f64),
+    /// Worse by so many percent.
     Worse(f64),
+    /// The measurements do not decide.
     Unclear,
 }
 
@@ -52,8 +59,9 @@ impl Cell {
     }
 }
 
-/// Returns the table.
-pub(crate) fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
+/// Returns the table; columns have the workloads of `names` that a commit changed.
+#[must_use]
+pub fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
     let columns: Vec<usize> = (0..names.len()).filter(|column| rows.iter().any(|row| row.changed(*column))).collect();
     let (shown, more) = columns.split_at(count_fitting(&columns, names));
     let mut text = format!("{title}\neach compared with its parent, positive is better\n\n");
