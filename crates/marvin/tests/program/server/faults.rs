@@ -64,8 +64,8 @@ fn boot_with(lab: &Lab, words: &str) {
     let script = "#!/bin/sh\nset -e\n\
         kexec -a -l $MARVIN_KERNEL --initrd=$MARVIN_INITRD --command-line=\"$MARVIN_COMMAND_LINE $*\"\n\
         systemd-run --quiet --on-active=1 systemctl kexec\n";
-    let install = "cat >/usr/local/sbin/boot-once && chmod 755 /usr/local/sbin/boot-once";
-    lab.server.run(&format!("{install} <<'EOF'\n{script}EOF")).unwrap();
+    let place = "/usr/local/sbin/boot-once";
+    lab.server.run(&format!("cat >{place} <<'EOF'\n{script}EOF\nchmod 755 {place}")).unwrap();
     let deadline = if words.starts_with("init=") { "" } else { "boot_deadline = \"4m\"\n" };
     lab.settings(&format!("{deadline}boot = \"command\"\nboot_command = [\"/usr/local/sbin/boot-once\", \"{words}\"]"));
 }
