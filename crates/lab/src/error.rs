@@ -2,7 +2,7 @@
 
 use kernel::KernelError;
 use machine::MachineError;
-use model::Guilt;
+use model::{Guilt, ReservationRefusal};
 use store::StoreError;
 
 /// A failure of the lab.
@@ -17,6 +17,9 @@ pub enum LabError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Another user has the machine.
+    #[error("{0}{hint}", hint = remedy(.0))]
+    Reserved(ReservationRefusal),
     /// A machine failed repeatedly.
     #[error("{error} (tried {tries} times)")]
     GaveUp {
@@ -92,6 +95,22 @@ pub enum LabError {
     Empty(&'static str),
 }
 
+impl From<ReservationRefusal> for LabError {
+    fn from(why: ReservationRefusal) -> Self {
+        Self::Reserved(why)
+    }
+}
+
+/// Says what to do about a refused reservation.
+fn remedy(why: &ReservationRefusal) -> String {
+    match why {
+        ReservationRefusal::Taken { machine, .. } => {
+            format!("\nhint: wait until it is free, or take it away: marvin release {machine} --force")
+        }
+        ReservationRefusal::Free(_) | ReservationRefusal::Over { .. } => String::new(),
+    }
+}
+
 impl LabError {
     /// Returns whose fault the error is.
     #[must_use]
@@ -106,6 +125,7 @@ impl LabError {
             | Self::BadMonitors { .. }
             | Self::Bisection { .. }
             | Self::BadBisection { .. } => false,
+            Self::Reserved(why) => matches!(why, ReservationRefusal::Free(_)),
             Self::Empty(_) | Self::OtherKernel { .. } | Self::TooFewProcessors { .. } => true,
         };
         if user { Guilt::User } else { Guilt::Infra }

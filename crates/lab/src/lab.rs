@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, SourceSettings, Sources, Step};
-use machine::{Backend, Boot, Limits, MachineError, Observe, Programs, Settings, SnapshotUse, Wanted};
+use machine::{Backend, Boot, Limits, MachineError, Observe, Permit, Programs, Settings, SnapshotUse, Wanted};
 use model::{
     Build, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run,
     RunId, SourceLocation, Workload,
@@ -18,6 +18,7 @@ use crate::calibration::Calibration;
 use crate::dump::is_dump;
 use crate::execute::{Bench, check_kernel, execute};
 use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries};
+use crate::lease::Lease;
 use crate::machine_pool::{MachinePool, guest_configs};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
@@ -139,6 +140,12 @@ fn programs_for(wanted: &Wanted, programs: Programs) -> Programs {
     }
 }
 
+/// Reserves a server; the other machines have one user.
+fn permit(wanted: &Wanted, store: Location) -> Result<Option<Arc<dyn Permit>>, LabError> {
+    let Wanted::Server(server) = wanted else { return Ok(None) };
+    Ok(Some(Arc::new(Lease::take(store, &server.name)?)))
+}
+
 /// Returns the profile of a workload in a stored run, if it was counted.
 ///
 /// # Errors
@@ -167,16 +174,19 @@ impl Lab {
     pub fn open(home: &Path, settings: LabSettings) -> Result<Self, LabError> {
         let LabSettings { store, machine, wanted, qemu, programs, snapshots, limits, tools, sources } = settings;
         let lock = HomeLock::acquire(home)?;
+        let location = store.unwrap_or_else(|| home.into());
+        let store = Mutex::new(Store::open(location.clone())?);
         let machine = match machine {
             Some(machine) => machine,
             None => {
                 let (loader, tracer, home) = (EQUIP.to_vec(), TRACER.to_vec(), home.to_owned());
                 let programs = programs_for(&wanted, programs);
                 let conditions = conditions();
-                machine::open(wanted, Settings { qemu, programs, loader, tracer, conditions, home, snapshots, limits })?
+                let permit = permit(&wanted, location)?;
+                let settings = Settings { qemu, programs, loader, tracer, conditions, home, snapshots, limits, permit };
+                machine::open(wanted, settings)?
             }
         };
-        let store = Mutex::new(Store::open(store.unwrap_or_else(|| home.into()))?);
         let mut cache = BuildCache::open(home)?;
         cache.set_sources(sources);
         let symbols = SymbolCache::new(home.join("symbols"));

@@ -15,6 +15,7 @@ mod forecast;
 mod host;
 mod job;
 mod lab;
+mod lease;
 mod machine_pool;
 mod own_cost;
 mod perturb;

@@ -21,6 +21,14 @@ pub(crate) fn processor_name() -> String {
     name.map_or_else(|| "an unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
+/// Returns who uses this host, for people who see what is held: `anna@build`.
+#[must_use]
+pub fn person() -> String {
+    let user = std::env::var("USER").unwrap_or_else(|_| "unknown".into());
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    model::plain(&format!("{user}@{}", host.trim()))
+}
+
 /// Returns how many processors a list has; without a list, one.
 pub(crate) fn count(list: Option<&str>) -> u32 {
     list.map_or(1, |list| u32::try_from(processors(list).len().max(1)).unwrap_or(u32::MAX))

@@ -34,10 +34,11 @@ pub use error::MachineError;
 pub use exact::hash_memory;
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
+pub use host::person;
 pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use load::Disturbance;
 pub use local::this_boot;
-pub use server::{ServerLook, ServerProblem, ServerState, accept, look, server_state};
+pub use server::{Permit, ServerLook, ServerProblem, ServerState, accept, look, server_state};
 pub use settings::{Limits, Settings, SnapshotUse, free_mib};
 pub use vm::VmShape;
 

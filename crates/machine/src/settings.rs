@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::MachineError;
 use crate::initrd::Programs;
+use crate::{MachineError, Permit};
 
 /// Limits of one machine. Where it counts the guest's instructions they do, too, so that a kernel hangs on all hosts or on
 /// none.
@@ -65,6 +66,8 @@ pub struct Settings {
     pub snapshots: SnapshotUse,
     /// Limits.
     pub limits: Limits,
+    /// The right to touch a server; `None` if no other user can have it.
+    pub permit: Option<Arc<dyn Permit>>,
 }
 
 impl Settings {

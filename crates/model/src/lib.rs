@@ -26,6 +26,7 @@ mod power;
 mod profile;
 mod queue;
 mod release;
+mod reservation;
 mod rmap;
 mod run;
 mod samples;
@@ -65,6 +66,7 @@ pub use queue::{
     Ending, Forecast, JobState, NewJob, QueuedJob, RETRY_S, Refusal, Why, Work, forecast, next_job, retry_after_s, why,
 };
 pub use release::{Line, LineError, Release, track_of};
+pub use reservation::{Reservation, ReservationRefusal, Taken, check_free, format_left, reservation_of};
 pub use rmap::{
     ENTRIES_PER_TABLE, RmapCase, RmapCaseError, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab,
     RmapSpace,

@@ -11,7 +11,7 @@ mod work;
 
 pub use error::SiteError;
 pub use ingest::settings_schema;
-pub use notify::{Delivered, deliver, machine_name};
+pub use notify::{Delivered, deliver, machine_name, remind};
 pub use settings::{Apt, Site};
 pub use watch::{KernelSource, Packages, WatchEvent, Watched, watch};
 pub use work::{Attempt, Executor, JobProcess, Until, WorkEvent, Worked, Worker};

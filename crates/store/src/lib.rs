@@ -27,6 +27,7 @@ mod notices;
 #[cfg(test)]
 mod processes;
 mod queue;
+mod reservations;
 mod retention;
 mod runs;
 mod samples;
@@ -44,6 +45,7 @@ pub use location::{Address, Location};
 pub use lock::{HomeLock, WorkerLock, has_worker};
 pub use notices::{Delivery, Notice};
 pub use queue::{Listed, QueueError, Queued};
+pub use reservations::ReservationError;
 pub use retention::{Garbage, PINNED, Retention};
 pub use runs::RunSummary;
 pub use store::Store;

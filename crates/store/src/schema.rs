@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     include_str!("../schema/005.sql"),
     include_str!("../schema/006.sql"),
     include_str!("../schema/007.sql"),
+    include_str!("../schema/008.sql"),
 ];
 
 /// The steps of a database on a server.
@@ -26,6 +27,7 @@ const SERVER_STEPS: &[&str] = &[
     include_str!("../schema/postgres/003.sql"),
     include_str!("../schema/postgres/004.sql"),
     include_str!("../schema/postgres/005.sql"),
+    include_str!("../schema/postgres/006.sql"),
 ];
 
 /// The server's table of steps, and the lock that lets one process at a time take them. The number is an arbitrary

@@ -10,6 +10,7 @@ mod control;
 mod fit;
 mod look;
 mod note;
+mod permit;
 mod problem;
 mod reach;
 mod record;
@@ -27,6 +28,8 @@ use wire::{Job, Task};
 use self::control::{Control, Programs};
 use self::fit::{check_build_id, check_release, problems};
 pub use self::look::{ServerLook, accept, look};
+pub use self::permit::Permit;
+use self::permit::Permitted;
 pub use self::problem::ServerProblem;
 use self::reach::{Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach, TIMED_OUT};
 use self::record::Record;
@@ -115,6 +118,27 @@ struct Session {
     console: Vec<u8>,
 }
 
+/// How waiting for another boot ended.
+#[derive(Debug)]
+enum Waited {
+    /// The server came back by itself.
+    Back(Facts),
+    /// It was silent until its power was switched.
+    Silent,
+    /// It answered in the same boot until its power was switched: it never left it.
+    Stayed,
+}
+
+impl Waited {
+    /// Returns the facts of a server that came back by itself.
+    fn back(self) -> Option<Facts> {
+        match self {
+            Self::Back(facts) => Some(facts),
+            Self::Silent | Self::Stayed => None,
+        }
+    }
+}
+
 /// How a boot failed, and its console.
 type DeadBoot = (SubjectFailure, Vec<u8>);
 
@@ -123,9 +147,10 @@ impl OnServer {
     pub(crate) fn open(server: ServerSettings, settings: &Settings) -> Result<Self, MachineError> {
         let scratch = settings.scratch()?;
         let agent = &settings.programs.agent;
-        let reach = Arc::new(ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), agent));
+        let ssh = ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), agent);
+        let reach = Arc::new(Permitted::new(ssh, settings.permit.clone()));
         let capture = server.collector.is_some().then(|| Arc::clone(&reach) as Arc<dyn Capture>);
-        let control = Box::new(Programs::start(&server));
+        let control = Box::new(Permitted::new(Programs::start(&server), settings.permit.clone()));
         let Limits { job_s, disturbed_share, .. } = settings.limits;
         let (own, is_away, is_held) = (Mutex::default(), Mutex::default(), Mutex::default());
         let look = LOOK;
@@ -162,7 +187,7 @@ impl OnServer {
         }
         let (end, mut console) = self.at.wait_for_boot(before.boot_id(), "the boot")?;
         let (stage, reason) = match end {
-            Some(facts) if facts.running() == Some(kernel.tag) => {
+            Waited::Back(facts) if facts.running() == Some(kernel.tag) => {
                 check_release(&self.at.server, kernel, &facts)?;
                 match self.prepare(kernel, facts.boot_id()) {
                     Err(problem) if problem.is_silence() => {
@@ -177,11 +202,13 @@ impl OnServer {
                     }
                 }
             }
-            Some(facts) => {
+            Waited::Back(facts) => {
                 self.at.check_home(&facts)?;
                 (Stage::Boot, FailureReason::DidNotBoot)
             }
-            None => (Stage::Boot, FailureReason::Hung),
+            Waited::Silent => (Stage::Boot, FailureReason::Hung),
+            // No kernel is to blame for that.
+            Waited::Stayed => return Err(self.at.stayed()),
         };
         Ok(Err((died(stage, reason, &console), console)))
     }
@@ -333,33 +360,42 @@ impl At {
     fn home_if_lost(&self) -> Result<Facts, ServerProblem> {
         match self.reach.facts() {
             Err(problem) if problem.is_silence() => {
-                let (facts, _) = self.wait_for_boot("", "the last contact")?;
-                facts.map_or_else(|| self.reach.facts(), Ok)
+                let (waited, _) = self.wait_for_boot("", "the last contact")?;
+                waited.back().map_or_else(|| self.reach.facts(), Ok)
             }
             facts => facts,
         }
     }
 
-    /// Waits until the server runs another boot than this one and returns its facts; also after its power was switched
-    /// off and on, which is `None`: the kernel did not come back by itself. Returns the console of that time, too.
-    fn wait_for_boot(&self, before: &str, stage: &str) -> Result<(Option<Facts>, Vec<u8>), ServerProblem> {
+    /// Waits until the server runs another boot than this one, if need be until its power was switched off and on. Returns the
+    /// console of that time, too.
+    fn wait_for_boot(&self, before: &str, stage: &str) -> Result<(Waited, Vec<u8>), ServerProblem> {
         let mut console = Vec::new();
-        if let Some(facts) = self.look_for(before, &mut console)? {
-            return Ok((Some(facts), console));
+        let first = self.look_for(before, &mut console)?;
+        if let Waited::Back(_) = first {
+            return Ok((first, console));
         }
         let power = if self.control.cycle_power()? {
-            if let Some(facts) = self.look_for(before, &mut console)? {
+            if let Waited::Back(facts) = self.look_for(before, &mut console)? {
                 self.check_home(&facts)?;
-                return Ok((None, console));
+                return Ok((first, console));
             }
             ", also after its power was switched off and on"
         } else {
             ", and its [[machine]] has no power control"
         };
+        if let Waited::Stayed = first {
+            return Err(self.stayed());
+        }
         // Nothing more can be done about it now.
         set(&self.is_held, false);
         let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
         Err(ServerProblem::Lost { name, stage: stage.to_owned(), seconds, power })
+    }
+
+    fn stayed(&self) -> ServerProblem {
+        let said = format!("it still answered in the same boot after {} s", self.server.boot_s);
+        ServerProblem::Step { name: self.server.name.clone(), step: "restart", said }
     }
 
     /// Finds out why the server fell silent in this boot, and returns how its kernel died, and the console. If it lives, the
@@ -370,9 +406,9 @@ impl At {
             Ok(facts) => Some(facts),
             Err(problem) if problem.is_silence() => {
                 // A network that comes back brings the same boot back.
-                let (facts, more) = self.wait_for_boot("", stage)?;
+                let (waited, more) = self.wait_for_boot("", stage)?;
                 console.extend(more);
-                facts
+                waited.back()
             }
             Err(problem) => return Err(problem),
         };
@@ -391,22 +427,26 @@ impl At {
     }
 
     /// Looks for another boot until the deadline.
-    fn look_for(&self, before: &str, console: &mut Vec<u8>) -> Result<Option<Facts>, ServerProblem> {
+    fn look_for(&self, before: &str, console: &mut Vec<u8>) -> Result<Waited, ServerProblem> {
+        let mut waited = Waited::Silent;
         for _ in 0..(self.server.boot_s / (LOOK_S + self.look.as_secs())).max(1) {
             std::thread::sleep(self.look);
             let facts = self.reach.facts();
             console.extend(self.control.new_console());
             match facts {
-                Ok(facts) if facts.boot_id() != before => return Ok(Some(facts)),
+                Ok(facts) if facts.boot_id() != before => return Ok(Waited::Back(facts)),
                 // It still runs the kernel before, shuts down, or does not answer yet.
-                Ok(_) => std::thread::sleep(self.look),
-                Err(problem) if problem.is_silence() => {}
+                Ok(_) => {
+                    waited = Waited::Stayed;
+                    std::thread::sleep(self.look);
+                }
+                Err(problem) if problem.is_silence() => waited = Waited::Silent,
                 // While services start and end, ssh says many things.
                 Err(ServerProblem::Step { .. }) => {}
                 Err(problem) => return Err(problem),
             }
         }
-        Ok(None)
+        Ok(waited)
     }
 
     /// Returns the memory of the kernel that died, or why it was not saved; `None` without --keep-dump.
@@ -441,8 +481,8 @@ impl At {
                 }
                 begun => {
                     begun?;
-                    let (now, _) = self.wait_for_boot(facts.boot_id(), "the return to its own kernel")?;
-                    facts = now.map_or_else(|| self.reach.facts(), Ok)?;
+                    let (waited, _) = self.wait_for_boot(facts.boot_id(), "the return to its own kernel")?;
+                    facts = waited.back().map_or_else(|| self.reach.facts(), Ok)?;
                 }
             }
             if let Some(tag) = facts.running() {
@@ -555,7 +595,11 @@ impl OnBuild {
 
 /// Says how a kernel died: as its console says or, without one, as the server's behaviour suggests.
 fn died(stage: Stage, suggested: FailureReason, console: &[u8]) -> SubjectFailure {
-    let reason = reason_in(console).unwrap_or(suggested);
+    let reason = match reason_in(console) {
+        // The PID 1 of a server is not the agent.
+        Some(FailureReason::AgentDied(_)) => FailureReason::Panicked,
+        reason => reason.unwrap_or(suggested),
+    };
     SubjectFailure { stage, reason, console_tail: readable_tail(until_next_kernel(console)) }
 }
 

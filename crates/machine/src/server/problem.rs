@@ -109,6 +109,9 @@ pub enum ServerProblem {
         /// Who, and for how long.
         holder: String,
     },
+    /// Another user has it by now, or may have: it is left as it is.
+    #[error("{0}")]
+    NotOurs(String),
     /// A step failed there.
     #[error("{name} cannot {step}: {said}")]
     Step {

@@ -12,6 +12,7 @@ use process::{Ended, Program, ProgramError, Running};
 use super::problem::ServerProblem;
 use super::reach::{Boot, Capture, Facts, Kernel, Reach};
 use crate::hash;
+use crate::host::person;
 
 const FACTS: &str = include_str!("scripts/facts.sh");
 const DRIVERS: &str = include_str!("scripts/drivers.sh");
@@ -68,9 +69,7 @@ impl Ssh {
         let agent_path = format!("{HOME}/agent-{}", &hash(&[agent])[..12]);
         let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
         let token = hash(&[&machine, home.as_os_str().as_encoded_bytes()])[..16].to_owned();
-        let user = std::env::var("USER").unwrap_or_else(|_| "unknown".into());
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let holder = [token, format!("{user}@{}", host.trim())];
+        let holder = [token, person()];
         let (agent, master) = (agent.to_owned(), Mutex::default());
         Self { server, words, known_hosts, agent, agent_path, holder, shares, master }
     }

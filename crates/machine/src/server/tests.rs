@@ -1,5 +1,6 @@
 //! A make-believe server, whose kernels boot, die, hang and lose the network as a test says.
 
+mod permitted;
 mod scripts;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use tempfile::TempDir;
 use wire::{Clock, Job, Perturbation, Task};
 
 use super::control::Control;
+use super::permit::{Permit, Permitted};
 use super::problem::ServerProblem;
 use super::reach::{Boot as AgentBoot, Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach};
 use super::{At, OnServer, ServerState, server_state};
@@ -34,6 +36,8 @@ enum Does {
     MeetsBreakpointInJob,
     /// It does not answer until the power is switched.
     Hangs,
+    /// The server takes the command to boot it, and stays in its boot.
+    IsNotBooted,
     /// It dies while the server is set for measuring.
     DiesInPreparation,
     /// It dies in a job, and the server starts its own kernel.
@@ -71,6 +75,7 @@ struct State {
     console: Vec<u8>,
     /// What its capture kernel saves.
     memory: Option<Vec<u8>>,
+    permit: Option<Arc<dyn Permit>>,
     log: Vec<String>,
 }
 
@@ -94,6 +99,7 @@ impl Fake {
             free_kib: 1 << 30,
             console: Vec::new(),
             memory: None,
+            permit: None,
             log: Vec::new(),
         })))
     }
@@ -127,8 +133,10 @@ impl Fake {
             home: home.path().to_owned(),
             snapshots: SnapshotUse::Never,
             limits: Limits::default(),
+            permit: None,
         };
-        let (reach, control) = (Arc::new(self.clone()), Box::new(self.clone()));
+        let permitted = || Permitted::new(self.clone(), self.state().permit.clone());
+        let (reach, control) = (Arc::new(permitted()), Box::new(permitted()));
         let capture = self.state().memory.is_some().then(|| Arc::new(self.clone()) as Arc<dyn Capture>);
         let (look, own, is_away, is_held) = (Duration::ZERO, Mutex::default(), Mutex::default(), Mutex::default());
         let (job_s, disturbed_share, scratch) = (60, 0.1, home.path().to_owned());
@@ -176,6 +184,9 @@ impl Reach for Fake {
         if state.does == Does::IsCutBeforeBoot {
             state.does = Does::Boots;
             return Err(silence());
+        }
+        if state.does == Does::IsNotBooted {
+            return Ok(());
         }
         state.boots += 1;
         state.console.extend(b"Linux version 6.1\n");
@@ -291,8 +302,11 @@ fn job() -> Job {
 /// Boots a build and runs a job; returns how they ended.
 fn boot_and_run(fake: &Fake) -> (Result<Outcome, String>, Arc<OnServer>) {
     let home = tempfile::tempdir().unwrap();
-    let server = fake.open(&home).unwrap();
-    let build = build(&home);
+    boot_and_run_on(fake.open(&home).unwrap(), &home)
+}
+
+fn boot_and_run_on(server: Arc<OnServer>, home: &TempDir) -> (Result<Outcome, String>, Arc<OnServer>) {
+    let build = build(home);
     let boot = Arc::clone(&server).boot(&Guest { build: &build, modules: &[] }, 1);
     let failed = |failure: SubjectFailure| Ok(Outcome::Failed(failure));
     let end = match boot {
@@ -331,6 +345,16 @@ fn kernel_that_dies_at_boot_is_its_failure() {
     assert_eq!(reason(end), FailureReason::Panicked, "as its console says");
     server.close().unwrap();
     assert_eq!(fake.log(), "describe, install, boot, leave", "it runs its own kernel already");
+}
+
+#[test]
+fn server_that_never_restarts_fails_the_lab() {
+    for has_power in [true, false] {
+        let fake = Fake::new(Does::IsNotBooted);
+        fake.state().has_power = has_power;
+        let (end, _) = boot_and_run(&fake);
+        assert_eq!(end.unwrap_err(), "testbox cannot restart: it still answered in the same boot after 30 s");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Commands on the servers of the lab: power.
+//! Commands on the servers of the lab: power, reservations.
 
 use clap::{Args, ValueEnum};
 
@@ -11,6 +11,48 @@ pub(crate) struct Power {
     /// What to do
     #[arg(value_enum, default_value_t = Turn::Status)]
     pub(crate) turn: Turn,
+
+    /// Switch it though another user has it reserved
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// `marvin reserve`.
+#[derive(Debug, Args)]
+pub(crate) struct Reserve {
+    /// Their names: all are reserved or none
+    #[arg(required = true)]
+    pub(crate) names: Vec<String>,
+
+    /// How long: 30m, 2h, 3d
+    #[arg(long = "for", value_name = "TIME", value_parser = super::standing::seconds)]
+    pub(crate) for_s: u64,
+
+    /// What for; others see it
+    #[arg(long)]
+    pub(crate) why: String,
+}
+
+/// `marvin extend`.
+#[derive(Debug, Args)]
+pub(crate) struct Extend {
+    /// A server that is reserved; those reserved with it are extended too
+    pub(crate) name: String,
+
+    /// How long from now on: 30m, 2h, 3d
+    #[arg(long = "for", value_name = "TIME", value_parser = super::standing::seconds)]
+    pub(crate) for_s: u64,
+}
+
+/// `marvin release`.
+#[derive(Debug, Args)]
+pub(crate) struct Release {
+    /// A server that is reserved; those reserved with it are released too
+    pub(crate) name: String,
+
+    /// End the reservation of another user, whose measurement stops before the next step
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// What to do with the power.

@@ -161,18 +161,9 @@ fn threads(text: &str) -> Result<Threads, String> {
     }
 }
 
-/// Parses a time such as `2h`, `30m` or `90s`.
+/// Parses a time.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
-    let expected = || format!("`{text}` is no time: expected a number with its unit, such as 2h, 30m or 90s");
-    let (at, unit) = text.char_indices().last().ok_or_else(expected)?;
-    let seconds = match unit {
-        'h' => 3600,
-        'm' => 60,
-        's' => 1,
-        _ => return Err(expected()),
-    };
-    let number: u64 = text[..at].parse().map_err(|_| expected())?;
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(expected)
+    super::standing::seconds(text).map(Duration::from_secs)
 }
 
 #[cfg(test)]

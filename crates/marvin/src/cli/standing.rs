@@ -30,8 +30,9 @@ pub(crate) struct Watch {
     pub(crate) every: Option<u64>,
 }
 
-fn seconds(text: &str) -> Result<u64, String> {
-    lab::seconds(text).ok_or_else(|| "expected a time such as 90s, 30m, 2h or 1d".into())
+/// Parses a time, in seconds.
+pub(super) fn seconds(text: &str) -> Result<u64, String> {
+    lab::seconds(text).ok_or_else(|| "expected a time such as 90s, 30m, 2h or 1d, at most a year".into())
 }
 
 /// `marvin work`.

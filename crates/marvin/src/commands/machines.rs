@@ -13,6 +13,7 @@ use store::Store;
 use super::config::site;
 use super::history::read;
 use super::measure::{choose_workloads, kernel_name, machines_of_names, open_on, replicates};
+use super::reserve::{Reserved, reserved};
 use super::run::Whole;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Machines, MachinesCheck, MachinesCommand, OWN};
@@ -33,9 +34,10 @@ pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Res
     if let Some(MachinesCommand::Check(command)) = &command.command {
         return check(arguments, command);
     }
+    let reserved = reserved(arguments)?;
     // A server that does not answer takes ten seconds: ask all at once.
     let listed = std::thread::scope(|scope| {
-        let asked: Vec<_> = servers.iter().map(|server| scope.spawn(|| listed(server, &home))).collect();
+        let asked: Vec<_> = servers.iter().map(|server| scope.spawn(|| listed(server, &home, &reserved))).collect();
         let answers = asked.into_iter().map(|one| one.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)));
         own().into_iter().chain(answers).collect()
     });
@@ -125,9 +127,9 @@ fn own() -> Vec<ListedMachine> {
         .collect()
 }
 
-fn listed(server: &ServerSettings, home: &Path) -> ListedMachine {
+fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMachine {
     let (name, kind) = (server.name.clone(), "ssh");
-    let (state, kernel, held_minutes, about) = match look(server, home, lab::AGENT) {
+    let (mut state, kernel, mut held_minutes, mut about) = match look(server, home, lab::AGENT) {
         Err(problem) => {
             // What is known of it from the last contact.
             let (state, about) = match server_state(&server.name, home) {
@@ -142,6 +144,10 @@ fn listed(server: &ServerSettings, home: &Path) -> ListedMachine {
             (state, Some(look.kernel), look.held_minutes, about)
         }
     };
+    if let (MachineState::Ready | MachineState::Away, Some(one)) = (state, reserved.of(&server.name)) {
+        let taken = one.taken(reserved.now_unix);
+        (state, held_minutes, about) = (MachineState::Reserved, Some(taken.left_s.div_ceil(60)), taken.to_string());
+    }
     ListedMachine { name, kind, state, kernel, held_minutes, about }
 }
 

@@ -25,6 +25,7 @@ mod power;
 mod profile;
 mod queue;
 mod report;
+mod reserve;
 mod run;
 mod sampled;
 mod series;
@@ -69,6 +70,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Machines(command) => machines::machines(arguments, command),
         Command::Power(command) => power::power(arguments, command),
+        Command::Reserve(command) => reserve::reserve(arguments, command),
+        Command::Extend(command) => reserve::extend(arguments, command),
+        Command::Release(command) => reserve::release(arguments, command),
         Command::Tools(command) => tools::tools(arguments, command),
         Command::Show(command) => show::show(arguments, command),
         Command::Report(command) => report::report(arguments, command),

@@ -5,6 +5,7 @@ use model::ServerSettings;
 
 use super::config::site;
 use super::measure::did_you_mean;
+use super::reserve::check_ours;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Turn};
 use crate::exit::{Exit, WrongInput};
@@ -16,6 +17,9 @@ pub(crate) fn power(arguments: &Arguments, command: &crate::cli::Power) -> anyho
             format!("{} has no power control: give its [[machine]] a [machine.power] (docs/machines.md)", server.name);
         return Err(WrongInput(text).into());
     };
+    if command.turn != Turn::Status && !command.force {
+        check_ours(arguments, &server.name)?;
+    }
     let answer = Answer::open(None)?;
     let power = Power::new(&server.name, settings);
     let state = match command.turn {

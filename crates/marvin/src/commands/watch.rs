@@ -7,6 +7,7 @@ use store::Store;
 
 use super::compare::now;
 use super::config::needed;
+use super::reserve::reserved;
 use crate::answer::Answer;
 use crate::bisection::add;
 use crate::cli::{Arguments, Watch};
@@ -45,7 +46,7 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
         }
     };
     let watched = site::watch(&site.settings, &store, &Apt, now(), &notify)?;
-    deliver(&store, site)?;
+    deliver(&store, site, arguments)?;
     let site::Watched { kernels, queued, replaced, silent } = watched;
     let mut text = format!("kernels {kernels}, queued {queued}");
     if replaced > 0 {
@@ -59,11 +60,20 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
 }
 
 /// Delivers pending notices, and reports failures.
-pub(crate) fn deliver(store: &Store, site: &Site) -> Result<(), SiteError> {
+pub(crate) fn deliver(store: &Store, site: &Site, arguments: &Arguments) -> Result<(), SiteError> {
+    if let Err(error) = remind(store, site, arguments) {
+        say(&format!("cannot see now which reservations end: {error}"));
+    }
     for (channel, why) in site::deliver(store, &site.settings, &now)?.failed {
         say(&format!("notify {channel}: {why}; Marvin will retry"));
     }
     Ok(())
+}
+
+/// Reminds people of reservations that end soon; those of a store on a server are there.
+fn remind(store: &Store, site: &Site, arguments: &Arguments) -> anyhow::Result<()> {
+    let reservations = reserved(arguments)?;
+    Ok(site::remind(store, &site.settings.channels, &reservations.all, reservations.now_unix)?)
 }
 
 fn format_event(event: &WatchEvent) -> String {

@@ -54,7 +54,7 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     };
     let ended = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
-        let courier = scope.spawn(|| courier(&home, &site, &ended));
+        let courier = scope.spawn(|| courier(&home, &site, arguments, &ended));
         let worked = loop {
             match worker.work(if command.once { Until::Drained } else { Until::Killed }) {
                 // Without `--once`, continue after an error that may pass, such as a full disk.
@@ -90,10 +90,10 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
 }
 
 /// Delivers notices while jobs run, whatever fails, and once more at the end.
-fn courier(home: &std::path::Path, site: &Site, ended: &AtomicBool) {
+fn courier(home: &std::path::Path, site: &Site, arguments: &Arguments, ended: &AtomicBool) {
     let mut last = false;
     loop {
-        let delivered = Store::open(home).map_err(SiteError::from).and_then(|store| deliver(&store, site));
+        let delivered = Store::open(home).map_err(SiteError::from).and_then(|store| deliver(&store, site, arguments));
         if let Err(error) = delivered {
             say(&format!("cannot deliver notices now: {error}"));
         }

@@ -31,7 +31,7 @@ pub(crate) struct ListedMachine {
     pub(crate) state: MachineState,
     /// Release of the kernel that runs; null if the machine boots a build when it is asked to, or does not answer.
     pub(crate) kernel: Option<String>,
-    /// Minutes until the hold ends, unless its lab renews it; absent if no lab holds it.
+    /// Minutes until the hold or the reservation ends, unless it is renewed; absent if no user has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) held_minutes: Option<u64>,
     /// What it is, who holds it, or what is wrong.
@@ -46,6 +46,8 @@ pub(crate) enum MachineState {
     Ready,
     /// A lab uses it.
     Held,
+    /// A user has it reserved.
+    Reserved,
     /// It runs a kernel under test, and no lab uses it: a Marvin was killed. The next contact brings it back.
     Away,
     /// It answers, but cannot be measured on.
@@ -63,6 +65,7 @@ impl MachineState {
         match self {
             Self::Ready => "ready",
             Self::Held => "held",
+            Self::Reserved => "reserved",
             Self::Away => "away",
             Self::Unfit => "unfit",
             Self::Silent => "silent",
@@ -114,6 +117,13 @@ mod tests {
         let document = MachinesDocument::new(vec![
             machine("exact", "exact", MachineState::Ready, None, "QEMU 7.2.22"),
             machine("testbox", "ssh", MachineState::Held, Some("6.1.0-44-amd64"), "by anna@laptop, 87 min more"),
+            machine(
+                "client",
+                "ssh",
+                MachineState::Reserved,
+                Some("6.1.0-44-amd64"),
+                "anna@laptop has it for 2 h (tuning)",
+            ),
             machine("bigbox", "ssh", MachineState::Silent, None, "Connection timed out"),
             machine("oldbox", "ssh", MachineState::Quarantined, Some("6.1.0-44-amd64"), "host.memory 1 MiB -> 2 MiB"),
             machine("farbox", "ssh", MachineState::Lost, None, "after the boot it did not answer for 600 s"),

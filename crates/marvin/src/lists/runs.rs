@@ -9,7 +9,7 @@ use model::plain;
 use report::label::cut_middle;
 use report::render::Styles;
 use report::render::layout::Page;
-use report::render::number::date;
+use report::render::number::minute;
 
 /// Stored runs, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -114,11 +114,6 @@ impl Columns {
             cut_middle(seed, n),
         )
     }
-}
-
-/// Formats a date to the minute: `2026-11-20 13:12`.
-fn minute(unix: i64) -> String {
-    date(unix).replacen('T', " ", 1).chars().take(16).collect()
 }
 
 fn completed(run: &ListedRun, styles: &Styles) -> String {

@@ -21,6 +21,7 @@ mod prepared;
 mod real_build;
 mod real_source;
 mod rebooted;
+mod reserved;
 mod served;
 mod server;
 mod soak;

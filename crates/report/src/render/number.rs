@@ -126,6 +126,12 @@ pub fn date(unix: i64) -> String {
     }
 }
 
+/// Formats a date in UTC to the minute: `2026-11-20 13:12`.
+#[must_use]
+pub fn minute(unix: i64) -> String {
+    date(unix).replacen('T', " ", 1).chars().take(16).collect()
+}
+
 /// Formats the start of a run; one that is not known is called so.
 #[must_use]
 pub fn start_date(started_unix: i64) -> String {

@@ -5,6 +5,7 @@
 
 mod mail;
 mod program;
+mod reservations;
 
 use model::{Channel, ChannelKind, LabSettings, MailTaker, escape_json, retry_after_s};
 use store::{Delivery, Notice, Store};
@@ -14,6 +15,7 @@ use mail::{mail, send};
 use program::{InputResult, feed};
 
 pub use mail::machine_name;
+pub use reservations::remind;
 
 /// Deadline of a channel (s).
 const CHANNEL_S: u64 = 30;
@@ -30,8 +32,8 @@ pub struct Delivered {
 }
 
 /// Queues a notice for each channel, unless an equal one is already known.
-pub(crate) fn raise_notice(store: &Store, settings: &LabSettings, notice: &Notice) -> Result<(), SiteError> {
-    let channels: Vec<&str> = settings.channels.iter().map(|channel| channel.name.as_str()).collect();
+pub(crate) fn raise_notice(store: &Store, channels: &[Channel], notice: &Notice) -> Result<(), SiteError> {
+    let channels: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
     store.raise(notice, &channels)?;
     Ok(())
 }

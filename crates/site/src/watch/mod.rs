@@ -101,7 +101,7 @@ impl Pass<'_> {
                 watched.silent += 1;
                 let headline = format!("the tree {} does not answer", tree.name);
                 let notice = Notice { subject, headline, body: format!("{why}\n"), raised_unix: self.now_unix };
-                raise_notice(self.store, self.settings, &notice)?;
+                raise_notice(self.store, &self.settings.channels, &notice)?;
                 (self.notify)(WatchEvent::Silent { tree: tree.name.clone(), why });
                 return Ok(());
             }

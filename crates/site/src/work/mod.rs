@@ -187,7 +187,7 @@ impl Worker<'_> {
 
     fn notify_all(&self, subject: String, headline: String, body: String) -> Result<(), SiteError> {
         let notice = Notice { subject, headline, body, raised_unix: (self.clock)() };
-        raise_notice(self.store, self.settings, &notice)
+        raise_notice(self.store, &self.settings.channels, &notice)
     }
 }
 

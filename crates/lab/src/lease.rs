@@ -1,0 +1,121 @@
+//! The reservation under which a lab uses a server: its user's, or one of its own for as long as it measures.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use machine::{Permit, person};
+use model::{Reservation, reservation_of};
+use store::{Location, ReservationError, Store};
+
+use crate::LabError;
+
+/// How long a lab's own reservation lasts before its first step (s): a killed lab keeps others away no longer.
+const FIRST_S: u64 = 900;
+/// What a lab's own reservation is for.
+const WHY: &str = "a measurement";
+
+/// A server's reservation.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    store: Mutex<Store>,
+    number: u64,
+    /// Whether it ends with the lab.
+    is_own: bool,
+}
+
+impl Lease {
+    /// Uses the reservation that this user has of a server, or makes one.
+    ///
+    /// # Errors
+    /// If another user has the server reserved, or the store cannot be used.
+    pub(crate) fn take(at: Location, server: &str) -> Result<Self, LabError> {
+        let store = Store::open(at)?;
+        let holder = person();
+        let known = store.reservations(now())?;
+        let (number, is_own) = match reservation_of(server, &known, store.time(now())?) {
+            Some(one) if one.holder == holder => (one.number, false),
+            _ => {
+                let (machines, why) = (vec![server.to_owned()], WHY.to_owned());
+                let new = Reservation { machines, holder, why, by_lab: true, ..Reservation::default() };
+                let reserved = store.reserve(&new, FIRST_S, now()).map_err(|error| match error {
+                    ReservationError::Refused(why) => LabError::Reserved(why),
+                    ReservationError::Store(error) => error.into(),
+                });
+                (reserved?.number, true)
+            }
+        };
+        Ok(Self { store: Mutex::new(store), number, is_own })
+    }
+
+    fn store<T>(&self, ask: impl FnOnce(&Store) -> T) -> T {
+        ask(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Permit for Lease {
+    fn renew(&self, for_s: u64) -> Result<(), String> {
+        let renewed = self.store(|store| store.extend_reservation(self.number, for_s, now()));
+        renewed.map(drop).map_err(|error| match error {
+            ReservationError::Refused(why) => format!("{why}; it was left as it is"),
+            ReservationError::Store(error) => error.to_string(),
+        })
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.is_own {
+            // It runs out anyway.
+            drop(self.store(|store| store.release_reservation(self.number, now())));
+        }
+    }
+}
+
+/// Returns the time of this host, in seconds since 1970-01-01 UTC.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use machine::{Permit, person};
+    use model::Reservation;
+    use store::{Location, Store};
+
+    use super::{Lease, now};
+
+    #[test]
+    fn stalled_lab_loses_the_server() {
+        let home = tempfile::tempdir().unwrap();
+        let at = || Location::from(home.path());
+        let lease = Lease::take(at(), "testbox").unwrap();
+        lease.renew(60).unwrap();
+        let store = Store::open(at()).unwrap();
+        let other =
+            Reservation { machines: vec!["testbox".into()], holder: "ben@lab".into(), ..Reservation::default() };
+        assert!(store.reserve(&other, 60, now()).is_err(), "it is measuring");
+        // Another host asks after the lease ran out, which this one does not notice: its clock stood still.
+        store.reserve(&other, 7200, now() + 1000).unwrap();
+        let lost = lease.renew(60).unwrap_err();
+        assert!(lost.starts_with("testbox is reserved: ben@lab has it for 2 h"), "{lost}");
+        drop(lease);
+        assert_eq!(store.reservations(now() + 1000).unwrap()[0].holder, "ben@lab", "not ended by who lost it");
+    }
+
+    #[test]
+    fn labs_use_their_users_reservation() {
+        let home = tempfile::tempdir().unwrap();
+        let at = || Location::from(home.path());
+        let store = Store::open(at()).unwrap();
+        let mine = Reservation { machines: vec!["testbox".into()], holder: person(), ..Reservation::default() };
+        let number = store.reserve(&mine, 60, now()).unwrap().number;
+        let lease = Lease::take(at(), "testbox").unwrap();
+        lease.renew(600).unwrap();
+        drop(lease);
+        let kept = store.reservations(now() + 500).unwrap();
+        assert_eq!(kept.iter().map(|one| one.number).collect::<Vec<_>>(), [number], "extended, and not ended");
+        drop(Lease::take(at(), "other").unwrap());
+        assert_eq!(store.reservations(now()).unwrap().len(), 1, "its own one ended with it");
+    }
+}
