@@ -144,7 +144,9 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
             (state, Some(look.kernel), look.held_minutes, about)
         }
     };
-    if let (MachineState::Ready | MachineState::Away, Some(one)) = (state, reserved.of(&server.name)) {
+    // A killed lab's own reservation says less than that the server still runs the kernel under test.
+    let hides = |by_lab: bool| state == MachineState::Ready || (state == MachineState::Away && !by_lab);
+    if let Some(one) = reserved.of(&server.name).filter(|one| hides(one.by_lab)) {
         let taken = one.taken(reserved.now_unix);
         (state, held_minutes, about) = (MachineState::Reserved, Some(taken.left_s.div_ceil(60)), taken.to_string());
     }

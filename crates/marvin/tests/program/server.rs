@@ -2,6 +2,7 @@
 //! hang and lose the network, cut connections, full disks and killed Marvins.
 
 mod faults;
+mod overhead;
 mod unfit;
 
 use std::fmt::Write;
@@ -124,6 +125,7 @@ fn server_boots_a_kernel_once_and_returns() {
     assert!(listed.contains("testbox    ssh    ready       6.1."), "{listed}");
     let checked = lab.marvin(&["machines", "check", "testbox"]);
     assert!(checked.starts_with("exit 0") && checked.contains("testbox is fit"), "{checked}");
+    assert_eq!(lab.marvin(&["power", "testbox"]), "exit 0\n-- out\ntestbox: on\n-- err\n");
     let own = lab.server.run("uname -r").unwrap();
 
     let (code, printed) = lab.end(lab.start());
