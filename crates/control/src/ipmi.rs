@@ -12,19 +12,29 @@ pub(crate) struct IpmiTool {
 }
 
 impl IpmiTool {
-    fn run(&self, words: &[&str]) -> Result<String, Refusal> {
+    /// Returns all arguments for a command, and the password.
+    pub(crate) fn arguments(&self, words: &[&str]) -> Result<(Vec<String>, String), Refusal> {
         let Ipmi { host, port, login: known, cipher } = &self.ipmi;
         let (user, password) = login(&self.name, known.as_ref())?;
-        let mut program = Program::new("ipmitool").args(["-I", "lanplus", "-H", host, "-p", &port.to_string()]);
-        if !user.is_empty() {
-            program = program.args(["-U", &user]);
-        }
+        let (port, cipher) = (port.to_string(), cipher.map(|cipher| cipher.to_string()));
         // With -E ipmitool asks no terminal, whether there is a password or not.
-        program = program.args(["-E"]).variable("IPMI_PASSWORD", password);
-        if let Some(cipher) = cipher {
-            program = program.args(["-C", &cipher.to_string()]);
+        let mut all = vec!["-I", "lanplus", "-H", host, "-p", &port, "-E"];
+        if !user.is_empty() {
+            all.extend(["-U", &user]);
         }
-        let ended = ask(&self.name, program.args(words), Some(("ipmitool", "ipmitool")), "")?;
+        all.extend(cipher.iter().flat_map(|cipher| ["-C", cipher]));
+        all.extend(words);
+        Ok((all.into_iter().map(str::to_owned).collect(), password))
+    }
+
+    /// Returns the program for a command.
+    pub(crate) fn program(&self, words: &[&str]) -> Result<Program, Refusal> {
+        let (arguments, password) = self.arguments(words)?;
+        Ok(Program::new("ipmitool").args(arguments).variable("IPMI_PASSWORD", password))
+    }
+
+    fn run(&self, words: &[&str]) -> Result<String, Refusal> {
+        let ended = ask(&self.name, self.program(words)?, Some(("ipmitool", "ipmitool")), "")?;
         if ended.code == Some(0) { Ok(ended.text()) } else { Err(Refusal::Passing(ended.reason())) }
     }
 }

@@ -1,10 +1,11 @@
-//! Power of servers: asks for a state and verifies it. A BMC's answer to a request says nothing: some answer before they
+//! Power and consoles of servers. For power it asks for a state and verifies it. A BMC's answer to a request says nothing: some answer before they
 //! switch, some answer and do nothing, some report a state that they only intend.
 //!
-//! `ipmi`, `redfish`, `qmp` and `command` are the ways to ask; this module decides how often and how long. Whether a server
+//! `console` records what servers print. `ipmi`, `redfish`, `qmp` and `command` are the ways to ask; this module decides how often and how long. Whether a server
 //! really restarted, its boot id says: `machine` looks at that.
 
 mod command;
+mod console;
 mod ipmi;
 mod login;
 mod qmp;
@@ -20,6 +21,7 @@ use model::{Login, PowerSettings};
 use process::{Ended, Program, ProgramError};
 
 use self::command::Command;
+pub use self::console::{Console, ConsoleLine, Recorder, Tail, console_folder, is_recorded, lines_since};
 use self::ipmi::IpmiTool;
 pub use self::login::password;
 use self::qmp::Qemu;
@@ -140,6 +142,15 @@ enum Refusal {
     Passing(String),
     /// It would fail again.
     Lasting(PowerError),
+}
+
+impl Refusal {
+    fn text(self) -> String {
+        match self {
+            Self::Passing(said) => said,
+            Self::Lasting(error) => error.to_string(),
+        }
+    }
 }
 
 /// How long to wait.

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::console::ConsoleSettings;
 use crate::power::PowerSettings;
 
 /// A server that boots builds.
@@ -24,8 +25,8 @@ pub struct ServerSettings {
     pub power: Option<PowerSettings>,
     /// A static `marvin-dump` of the lab's host, which saves there the memory of a kernel that dies; `None` to save none.
     pub collector: Option<PathBuf>,
-    /// A program of the lab's host that prints its serial console until it is killed.
-    pub console: Option<Vec<String>>,
+    /// Where its serial console is.
+    pub console: Option<ConsoleSettings>,
 }
 
 /// How a server boots a build once; the next boot is that of its own kernel again.

@@ -211,10 +211,20 @@ static MACHINE: Table = Table {
         ),
         key(
             "console",
-            Kind::Texts,
+            Kind::One(&CONSOLE),
             Optional,
-            "Program of this host that prints the server's serial console until it is killed.",
+            "Where its serial console is. Without it, why a kernel died is not recorded.",
         ),
+    ],
+};
+
+static CONSOLE: Table = Table {
+    what: "[machine.console]",
+    about: "Where the server's serial console is: a program, an address, or its BMC.",
+    keys: &[
+        key("command", Kind::Texts, Optional, "Program of this host that prints it until it is killed."),
+        key("tcp", Kind::Text, Optional, "Or an address that sends it: HOST:PORT, as of ser2net or a terminal server."),
+        key("ipmi", Kind::Flag, Optional, "Or serial-over-LAN of the BMC in [machine.power], by ipmitool."),
     ],
 };
 

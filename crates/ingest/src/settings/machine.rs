@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::{BootOnce, ServerSettings};
+use model::{BootOnce, ConsoleSettings, PowerSettings, ServerSettings};
 
 use super::check::Record;
 use super::owned;
@@ -32,7 +32,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
         return Err(Fault::new(record.span_of("cpus"), what));
     }
     let power = power(record.one("power"))?;
-    let console = record.has("console").then(|| record.words("console"));
+    let console = console(record.one("console"), power.as_ref())?;
     let ssh_config = record.text("ssh_config").map(PathBuf::from);
     Ok(ServerSettings {
         name,
@@ -44,6 +44,37 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
         collector: None,
         power,
         console,
+    })
+}
+
+/// Parses the table, if it has anything in it.
+fn console(record: &Record, power: Option<&PowerSettings>) -> Result<Option<ConsoleSettings>, Fault> {
+    let ways: Vec<&str> = ["command", "tcp", "ipmi"].into_iter().filter(|way| record.has(way)).collect();
+    Ok(match ways.as_slice() {
+        [] => None,
+        ["command"] => Some(ConsoleSettings::Command(record.words("command"))),
+        ["tcp"] => {
+            let address = owned(record, "tcp");
+            let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+            if port.is_none() {
+                let what = format!("expected HOST:PORT, not `{}`", address.escape_debug());
+                return Err(Fault::new(record.span_of("tcp"), what));
+            }
+            Some(ConsoleSettings::Tcp(address))
+        }
+        ["ipmi"] if !record.flag("ipmi") => None,
+        ["ipmi"] if matches!(power, Some(PowerSettings::Ipmi(_))) => Some(ConsoleSettings::Ipmi),
+        ["ipmi"] => {
+            let what = "the console by IPMI needs the BMC of [machine.power]: give that an `ipmi`";
+            return Err(Fault::new(record.span_of("ipmi"), what));
+        }
+        [_, second, ..] => {
+            return Err(Fault::new(
+                record.span_of(second),
+                "a [machine.console] has one of `command`, `tcp` and `ipmi`",
+            ));
+        }
+        [_] => None,
     })
 }
 

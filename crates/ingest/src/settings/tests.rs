@@ -1,8 +1,8 @@
 //! Valid settings, and the answer to each mistake.
 
 use model::{
-    ChannelKind, LabSettings, MailServer, MailTaker, Points, PowerSettings, Secrecy, Secret, Suite, ToolRows,
-    TreeOrigin, Workload,
+    ChannelKind, ConsoleSettings, LabSettings, MailServer, MailTaker, Points, PowerSettings, Secrecy, Secret, Suite,
+    ToolRows, TreeOrigin, Workload,
 };
 use proptest::prelude::{any, prop_assert, proptest};
 
@@ -73,6 +73,22 @@ fn wrong_power_is_refused_where_it_stands() {
 }
 
 #[test]
+fn wrong_console_is_refused_where_it_stands() {
+    let wrong = [
+        "ipmi = true",
+        "tcp = \"terminals.lab\"",
+        "tcp = \"t:1\"\ncommand = [\"console\"]",
+        "tcp = 1",
+        "serial = \"x\"",
+    ];
+    let said = wrong.map(|keys| {
+        let text = format!("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.console]\n{keys}\n");
+        settings(&text).unwrap_err().to_string()
+    });
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
 fn settings_file_with_every_section_is_read() {
     let read = settings(SAMPLES[1].1).unwrap();
     let points: Vec<Points> = read.trees.iter().map(|tree| tree.points).collect();
@@ -102,6 +118,9 @@ fn settings_file_with_every_section_is_read() {
         .map(|server| server.power.as_ref().map_or_else(String::new, PowerSettings::summary))
         .collect();
     assert_eq!(power, ["IPMI at testbox-bmc.lab", "Redfish at https://otherbox-bmc.lab", "QMP at rackbox.qmp"]);
+    let console =
+        read.servers.iter().map(|server| server.console.as_ref().map(ConsoleSettings::place).unwrap_or_default());
+    assert_eq!(console.collect::<Vec<_>>(), ["the BMC, by IPMI", "console otherbox", "terminals.lab:7003"]);
     let nothing = settings("").unwrap();
     assert_eq!((nothing.work.deadline_s, nothing.work.attempts_max, nothing.listen), (14_400, 3, None));
 }

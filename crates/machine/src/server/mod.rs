@@ -25,7 +25,7 @@ use std::time::Duration;
 use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage, SubjectFailure};
 use wire::{Job, Task};
 
-use self::control::{Control, Programs};
+use self::control::{Control, Outside};
 use self::fit::{check_build_id, check_release, problems};
 pub use self::look::{ServerLook, accept, look};
 pub use self::permit::Permit;
@@ -150,7 +150,7 @@ impl OnServer {
         let ssh = ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), agent);
         let reach = Arc::new(Permitted::new(ssh, settings.permit.clone()));
         let capture = server.collector.is_some().then(|| Arc::clone(&reach) as Arc<dyn Capture>);
-        let control = Box::new(Permitted::new(Programs::start(&server), settings.permit.clone()));
+        let control = Box::new(Permitted::new(Outside::open(&server, &settings.home), settings.permit.clone()));
         let Limits { job_s, disturbed_share, .. } = settings.limits;
         let (own, is_away, is_held) = (Mutex::default(), Mutex::default(), Mutex::default());
         let look = LOOK;

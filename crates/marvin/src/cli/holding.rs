@@ -67,3 +67,27 @@ pub(crate) enum Turn {
     /// Switch it off, and on after 5 s
     Cycle,
 }
+
+/// `marvin console`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  marvin console --record &
+  marvin console testbox --since 2h
+  marvin console testbox --follow")]
+pub(crate) struct Console {
+    /// Its name: a [[machine]] of marvin.toml with a [machine.console]
+    #[arg(required_unless_present = "record")]
+    pub(crate) name: Option<String>,
+
+    /// Print what came within this time: 10m, 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = super::standing::seconds, default_value = "10m")]
+    pub(crate) since: u64,
+
+    /// Go on with what comes, until killed
+    #[arg(long)]
+    pub(crate) follow: bool,
+
+    /// Record the consoles of all servers, until killed; `marvin work` does so, too
+    #[arg(long, conflicts_with_all = ["name", "follow"])]
+    pub(crate) record: bool,
+}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use control::Power;
+use control::{Power, console_folder, is_recorded};
 use history::describe_frequency;
 use lab::Sampled;
 use machine::qemu::Qemu;
@@ -202,7 +202,12 @@ fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     checks.push(Check::new("disk", Ok(format!("{} MiB free in /var/lib/marvin", look.free_mib))));
     checks.push(Check::new("clock", clock(&look.clock)));
     checks.push(Check::new("power", power(server)));
-    let console = server.console.as_ref().map(|words| words.join(" "));
+    let console = server.console.as_ref().map(|console| match is_recorded(&console_folder(home, &server.name)) {
+        true => format!("recorded, from {}", console.place()),
+        false => {
+            format!("from {}; recorded while a measurement runs (always: marvin console --record)", console.place())
+        }
+    });
     checks.push(Check::new("console", Ok(console.unwrap_or_else(|| format!("none: {NO_CONSOLE}")))));
     if let Some(holder) = look.held_by {
         let fix = "wait until it is free".to_owned();

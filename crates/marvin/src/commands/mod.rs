@@ -8,6 +8,7 @@ mod build;
 mod collector;
 mod compare;
 mod config;
+mod console;
 mod doctor;
 mod dump;
 mod experiment;
@@ -70,6 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Machines(command) => machines::machines(arguments, command),
         Command::Power(command) => power::power(arguments, command),
+        Command::Console(command) => console::console(arguments, command),
         Command::Reserve(command) => reserve::reserve(arguments, command),
         Command::Extend(command) => reserve::extend(arguments, command),
         Command::Release(command) => reserve::release(arguments, command),

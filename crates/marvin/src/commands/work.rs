@@ -12,6 +12,7 @@ use store::{Store, StoreError, WorkerLock};
 
 use super::compare::now;
 use super::config::site;
+use super::console::record_consoles;
 use super::measure::{Chosen, choose, machines_of};
 use super::tools::known_tools;
 use super::watch::deliver;
@@ -52,6 +53,7 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
         clock: &now,
         notify: &notify,
     };
+    drop(record_consoles(&home, site.settings.servers.clone()));
     let ended = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
         let courier = scope.spawn(|| courier(&home, &site, arguments, &ended));

@@ -60,7 +60,7 @@ impl Lab {
             text.push_str("boot_deadline = \"6m\"\n");
         }
         writeln!(text, "power = {{ command = [\"{}\"] }}", power.display()).unwrap();
-        writeln!(text, "console = [\"bash\", \"-c\", \"cat < /dev/tcp/{host}/{port}\"]\n{more}").unwrap();
+        writeln!(text, "console = {{ tcp = \"{host}:{port}\" }}\n{more}").unwrap();
         fs::write(self.home.join("marvin.toml"), text).unwrap();
     }
 
@@ -127,14 +127,37 @@ fn server_boots_a_kernel_once_and_returns() {
     assert!(checked.starts_with("exit 0") && checked.contains("testbox is fit"), "{checked}");
     assert_eq!(lab.marvin(&["power", "testbox"]), "exit 0\n-- out\ntestbox: on\n-- err\n");
     let own = lab.server.run("uname -r").unwrap();
+    let record = || {
+        marvin(&lab.home).args(["console", "--record"]).stderr(fs::File::create("/dev/null").unwrap()).spawn().unwrap()
+    };
+    let mut recorder = record();
 
     let (code, printed) = lab.end(lab.start());
     assert_eq!(code, Some(0), "{printed}");
     assert!(printed.contains("getppid") && printed.contains("6.12."), "{printed}");
     lab.assert_own_kernel();
     assert_eq!(lab.server.run("uname -r").unwrap(), own);
-    let console = lab.server.console();
-    assert!(console.contains("marvin.build="), "it was booted by Marvin: {console}");
+    // Who measures reads the record, which goes on without it.
+    let recorded = || lab.marvin(&["console", "testbox", "--since", "1h"]);
+    assert!(recorded().contains("marvin.build="), "it was booted by Marvin: {}", recorded());
+    let run = printed.split_whitespace().find(|word| word.starts_with("run_")).unwrap();
+    let of_boot = lab.marvin(&["show", run, "--artefact", "boot.console"]);
+    assert!(of_boot.contains("Linux version 6.12") && !of_boot.contains("connected to"), "{of_boot}");
+    let before = recorded();
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    assert!(recorded().contains("no process records the console of testbox now"));
+    let mut recorder = record();
+    lab.server.run("echo 'after the recorder was killed' >/dev/ttyS0").unwrap();
+    let begun = Instant::now();
+    while !recorded().contains("after the recorder was killed") {
+        assert!(begun.elapsed() < PATIENCE, "{}", recorded());
+        std::thread::sleep(Duration::from_millis(200));
+        lab.server.run("echo 'after the recorder was killed' >/dev/ttyS0").unwrap();
+    }
+    assert!(recorded().contains(before.lines().nth(3).unwrap()), "the record goes on");
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
 }
 
 /// Returns whether slow stories run; says why not.

@@ -92,7 +92,7 @@ fn kernel_that_panics_at_boot_fails() {
     // Its console is kept.
     let runs = lab.marvin(&["runs"]);
     let run = runs.split_whitespace().find(|word| word.starts_with("run_")).unwrap();
-    let console = lab.marvin(&["show", run, "boot.console"]);
+    let console = lab.marvin(&["show", run, "--artefact", "boot.console"]);
     assert!(console.contains("Attempted to kill init"), "{console}");
 }
 

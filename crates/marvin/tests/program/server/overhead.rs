@@ -27,7 +27,7 @@ fn overhead_beyond_a_boot_is_printed() {
         let words = ["run", "deb:6.1", "--on", "testbox", "--boots", "1", "--workload", "getppid", "--force"];
         let printed = lab.marvin(&words);
         let run = printed.split_whitespace().find(|word| word.starts_with("run_")).expect("a run").to_owned();
-        let times = lab.marvin(&["show", &run, "times"]);
+        let times = lab.marvin(&["show", &run, "--artefact", "times"]);
         let boot = times.lines().find_map(|line| line.strip_prefix("boot\t")).expect("the boot");
         boot.split('\t').next().unwrap().parse::<f64>().unwrap()
     };

@@ -1,0 +1,312 @@
+//! The recorded console of a server: files of lines with time stamps, bounded in size.
+//!
+//! `current` is what is written now; full ones are compressed and named after the time of their first line, in milliseconds
+//! since 1970-01-01 UTC: `1795516953123.gz`. A line is that time, a space, and what the server printed; with `!` instead of the
+//! space it is a note of the recorder: connected, or why not.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+
+/// A file is full at this size (bytes).
+const FULL: u64 = 4 << 20;
+/// Limit on all compressed files of a server (bytes); the oldest are removed.
+const ALL_MAX: u64 = 64 << 20;
+/// Limit on a line that is read (bytes).
+const LINE_MAX: u64 = 1 << 20;
+
+/// A line of a console.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsoleLine {
+    /// When its first byte came, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: i64,
+    /// Whether it is a note of the recorder.
+    pub is_note: bool,
+    /// Its bytes, with their end if that came.
+    pub bytes: Vec<u8>,
+}
+
+impl ConsoleLine {
+    fn read(line: &[u8]) -> Option<Self> {
+        let at = line.iter().position(|byte| !byte.is_ascii_digit())?;
+        let at_ms = std::str::from_utf8(&line[..at]).ok()?.parse().ok()?;
+        let is_note = match line[at] {
+            b' ' => false,
+            b'!' => true,
+            _ => return None,
+        };
+        Some(Self { at_ms, is_note, bytes: line[at + 1..].to_vec() })
+    }
+}
+
+/// Writes a record.
+#[derive(Debug)]
+pub(super) struct Log {
+    folder: PathBuf,
+    file: File,
+    size: u64,
+    /// When the first line of the file came.
+    first_ms: Option<i64>,
+    is_in_line: bool,
+}
+
+impl Log {
+    /// Goes on with the record of a directory, or begins one.
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        // What a killed recorder has left.
+        for (first_ms, path) in files(folder, "log") {
+            compress(folder, &path, first_ms)?;
+        }
+        let path = current(folder);
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+        let size = file.metadata()?.len();
+        let first_ms = lines_of(&mut BufReader::new(&file)).next().map(|line| line.at_ms);
+        let mut last = [b'\n'];
+        if size > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+        }
+        Ok(Self { folder: folder.to_owned(), file, size, first_ms, is_in_line: last != *b"\n" })
+    }
+
+    /// Writes what a server printed.
+    pub(super) fn write(&mut self, bytes: &[u8], now_ms: i64) -> io::Result<()> {
+        let mut text = Vec::with_capacity(bytes.len() + 64);
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            if !self.is_in_line {
+                text.extend(format!("{now_ms} ").bytes());
+            }
+            text.extend_from_slice(part);
+            self.is_in_line = !part.ends_with(b"\n");
+        }
+        self.append(&text, now_ms)
+    }
+
+    /// Writes a note.
+    pub(super) fn note(&mut self, text: &str, now_ms: i64) -> io::Result<()> {
+        let end = if std::mem::take(&mut self.is_in_line) { "\n" } else { "" };
+        self.append(format!("{end}{now_ms}!{}\n", model::plain(text)).as_bytes(), now_ms)
+    }
+
+    fn append(&mut self, text: &[u8], now_ms: i64) -> io::Result<()> {
+        self.first_ms.get_or_insert(now_ms);
+        self.file.write_all(text)?;
+        self.size += text.len() as u64;
+        // A console without line ends is cut, too.
+        if self.size < FULL || (self.is_in_line && self.size < 2 * FULL) {
+            return Ok(());
+        }
+        let (current, first_ms) = (current(&self.folder), self.first_ms.unwrap_or(now_ms));
+        let full = self.folder.join(format!("{first_ms}.log"));
+        fs::rename(&current, &full)?;
+        self.file = OpenOptions::new().read(true).append(true).create(true).open(&current)?;
+        (self.size, self.first_ms, self.is_in_line) = (0, None, false);
+        compress(&self.folder, &full, first_ms)?;
+        prune(&self.folder)
+    }
+}
+
+/// Reads a record as it grows, from its end on.
+#[derive(Debug)]
+pub struct Tail {
+    folder: PathBuf,
+    file: Option<File>,
+    /// What was read of a line that is not complete.
+    rest: Vec<u8>,
+}
+
+impl Tail {
+    /// Begins at the end of the record in a directory.
+    #[must_use]
+    pub fn at_end(folder: &Path) -> Self {
+        let mut file = File::open(current(folder)).ok();
+        if let Some(file) = &mut file {
+            drop(file.seek(SeekFrom::End(0)));
+        }
+        Self { folder: folder.to_owned(), file, rest: Vec::new() }
+    }
+
+    /// Returns the lines that were completed since the last call.
+    pub fn new_lines(&mut self) -> Vec<ConsoleLine> {
+        let mut text = std::mem::take(&mut self.rest);
+        loop {
+            if let Some(file) = &mut self.file {
+                drop(file.read_to_end(&mut text));
+            }
+            if self.is_last() {
+                break;
+            }
+            self.file = File::open(current(&self.folder)).ok();
+        }
+        let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        self.rest = text.split_off(complete);
+        text.split_inclusive(|byte| *byte == b'\n').filter_map(ConsoleLine::read).collect()
+    }
+
+    /// Returns whether no newer file was begun.
+    fn is_last(&self) -> bool {
+        let inode = |meta: io::Result<fs::Metadata>| meta.ok().map(|meta| meta.ino());
+        let now = inode(fs::metadata(current(&self.folder)));
+        now.is_none() || now == self.file.as_ref().and_then(|file| inode(file.metadata()))
+    }
+}
+
+/// Returns the recorded lines from a time on, oldest first; an unfinished one is the last.
+///
+/// # Errors
+/// If the record cannot be read.
+pub fn lines_since(folder: &Path, since_ms: i64) -> io::Result<Vec<ConsoleLine>> {
+    let full = files(folder, "gz");
+    // A file ends where the next one begins.
+    let ends = full.iter().skip(1).map(|(first_ms, _)| *first_ms).chain([i64::MAX]);
+    let mut lines = Vec::new();
+    for ((_, path), end_ms) in full.iter().zip(ends) {
+        if end_ms > since_ms {
+            lines.extend(lines_of(&mut BufReader::new(GzDecoder::new(File::open(path)?))));
+        }
+    }
+    for (first_ms, path) in files(folder, "log") {
+        if !full.iter().any(|(known_ms, _)| *known_ms == first_ms) {
+            lines.extend(lines_of(&mut BufReader::new(File::open(path)?)));
+        }
+    }
+    match File::open(current(folder)) {
+        Ok(file) => lines.extend(lines_of(&mut BufReader::new(file))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    lines.retain(|line| line.at_ms >= since_ms);
+    Ok(lines)
+}
+
+fn current(folder: &Path) -> PathBuf {
+    folder.join("current")
+}
+
+fn lines_of(text: &mut impl BufRead) -> impl Iterator<Item = ConsoleLine> {
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        // What cannot be read ends the record: a compressed file that was cut.
+        match text.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
+            Ok(1..) => Some(line),
+            _ => None,
+        }
+    })
+    .filter_map(|line| ConsoleLine::read(&line))
+}
+
+/// Returns the files of a record with this ending, oldest first.
+fn files(folder: &Path, ending: &str) -> Vec<(i64, PathBuf)> {
+    let mut all: Vec<(i64, PathBuf)> = fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|found| found == ending))
+        .filter_map(|path| Some((path.file_stem()?.to_str()?.parse().ok()?, path)))
+        .collect();
+    all.sort();
+    all
+}
+
+/// Replaces a full file by a compressed one.
+fn compress(folder: &Path, full: &Path, first_ms: i64) -> io::Result<()> {
+    let part = folder.join("part");
+    let mut encoder = GzEncoder::new(File::create(&part)?, Compression::default());
+    io::copy(&mut File::open(full)?, &mut encoder)?;
+    encoder.finish()?.sync_all()?;
+    fs::rename(&part, folder.join(format!("{first_ms}.gz")))?;
+    fs::remove_file(full)
+}
+
+/// Removes the oldest files beyond the limit.
+fn prune(folder: &Path) -> io::Result<()> {
+    let mut left = ALL_MAX;
+    for (_, path) in files(folder, "gz").into_iter().rev() {
+        let size = fs::metadata(&path)?.len();
+        match left.checked_sub(size) {
+            Some(rest) => left = rest,
+            None => fs::remove_file(&path)?,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ConsoleLine, FULL, Log, Tail, files, lines_since};
+
+    fn text(lines: &[ConsoleLine]) -> String {
+        lines
+            .iter()
+            .map(|line| {
+                let mark = if line.is_note { '!' } else { ' ' };
+                format!("{}{mark}{}", line.at_ms, String::from_utf8_lossy(&line.bytes))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn lines_have_the_time_of_their_first_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::open(folder.path()).unwrap();
+        let mut tail = Tail::at_end(folder.path());
+        log.note("connected", 10).unwrap();
+        log.write(b"[ 0.0] Linux\r\nlog", 20).unwrap();
+        assert_eq!(text(&tail.new_lines()), "10!connected\n20 [ 0.0] Linux\r\n");
+        log.write(b"in: \xff", 30).unwrap();
+        log.note("lost", 40).unwrap();
+        assert_eq!(text(&tail.new_lines()), "20 login: \u{fffd}\n40!lost\n");
+        log.write(b"half", 50).unwrap();
+        // It was killed, and goes on.
+        drop(log);
+        let mut log = Log::open(folder.path()).unwrap();
+        log.write(b" a line\n2 3\n", 60).unwrap();
+        assert_eq!(text(&tail.new_lines()), "50 half a line\n60 2 3\n");
+        assert_eq!(text(&lines_since(folder.path(), 40).unwrap()), "40!lost\n50 half a line\n60 2 3\n");
+    }
+
+    #[test]
+    fn full_files_are_compressed_and_old_ones_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Log::open(folder.path()).unwrap();
+        let mut tail = Tail::at_end(folder.path());
+        let line = "x".repeat(1023) + "\n";
+        let (mut at, mut seen) = (0, 0);
+        for _ in 0..3 * FULL / 1024 {
+            at += 1;
+            log.write(line.as_bytes(), at).unwrap();
+            if at % 1000 == 0 {
+                seen += tail.new_lines().len();
+            }
+        }
+        seen += tail.new_lines().len();
+        assert_eq!(seen as i64, at, "no line was missed between two files");
+        assert!(files(folder.path(), "gz").len() >= 2 && files(folder.path(), "log").is_empty());
+        assert_eq!(lines_since(folder.path(), 0).unwrap().len() as i64, at);
+        assert_eq!(lines_since(folder.path(), at).unwrap().len(), 1);
+        // As if there were too much.
+        let oldest = files(folder.path(), "gz").remove(0).1;
+        std::fs::File::options().write(true).open(&oldest).unwrap().set_len(super::ALL_MAX).unwrap();
+        super::prune(folder.path()).unwrap();
+        assert!(!oldest.exists() && !files(folder.path(), "gz").is_empty());
+    }
+
+    #[test]
+    fn killed_rotation_is_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("5.log"), "5 old\n").unwrap();
+        std::fs::write(folder.path().join("part"), "half of it").unwrap();
+        assert_eq!(text(&lines_since(folder.path(), 0).unwrap()), "5 old\n");
+        let mut log = Log::open(folder.path()).unwrap();
+        log.write(b"new\n", 9).unwrap();
+        assert_eq!(text(&lines_since(folder.path(), 0).unwrap()), "5 old\n9 new\n");
+        assert_eq!(files(folder.path(), "gz").len(), 1);
+    }
+}

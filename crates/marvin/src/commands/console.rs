@@ -1,0 +1,102 @@
+//! `marvin console`: records the consoles of servers, and prints what was recorded.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use control::{ConsoleLine, Recorder, Tail, console_folder, is_recorded, lines_since};
+use model::ServerSettings;
+use report::render::number::date;
+
+use super::config::site;
+use super::power::named;
+use crate::answer::Answer;
+use crate::cli::{Arguments, Console};
+use crate::exit::{Exit, WrongInput};
+use crate::home::home;
+use crate::say;
+
+/// Time between two looks for new lines.
+const LOOK: Duration = Duration::from_millis(200);
+/// Wait after a record could not be written, such as on a full disk.
+const AGAIN: Duration = Duration::from_secs(60);
+
+pub(crate) fn console(arguments: &Arguments, command: &Console) -> anyhow::Result<Exit> {
+    let home = home(arguments.home.as_deref())?;
+    let Some(name) = &command.name else {
+        return record(&home, site(arguments)?.settings.servers);
+    };
+    let server = named(arguments, name)?;
+    if server.console.is_none() {
+        let text = format!("{name} has no console: give its [[machine]] a [machine.console] (docs/machines.md)");
+        return Err(WrongInput(text).into());
+    }
+    let folder = console_folder(&home, &server.name);
+    // Before the lines so far are read: a line between would be printed by none.
+    let mut tail = Tail::at_end(&folder);
+    let since = i64::try_from(command.since).unwrap_or(i64::MAX).saturating_mul(1000);
+    let lines = lines_since(&folder, now_ms().saturating_sub(since))?;
+    let is_on = is_recorded(&folder);
+    if !is_on {
+        say(&format!("no process records the console of {name} now: marvin console --record"));
+    }
+    Answer::open(None)?.write(lines.iter().map(format_line).collect::<String>())?;
+    if command.follow {
+        loop {
+            std::thread::sleep(LOOK);
+            let lines: String = tail.new_lines().iter().map(format_line).collect();
+            if !lines.is_empty() {
+                Answer::open(None)?.write(lines)?;
+            }
+        }
+    }
+    Ok(if is_on || !lines.is_empty() { Exit::Fine } else { Exit::Lab })
+}
+
+/// Records all consoles until the process ends.
+fn record(home: &Path, servers: Vec<ServerSettings>) -> anyhow::Result<Exit> {
+    let names: Vec<String> =
+        servers.iter().filter(|server| server.console.is_some()).map(|server| server.name.clone()).collect();
+    if names.is_empty() {
+        let text = "no [[machine]] of marvin.toml has a [machine.console] (docs/machines.md)".to_owned();
+        return Err(WrongInput(text).into());
+    }
+    say(&format!("recording {}", names.join(", ")));
+    for recorder in record_consoles(home, servers) {
+        drop(recorder.join());
+    }
+    Ok(Exit::Fine)
+}
+
+/// Records the consoles of these servers in threads that end with the process.
+pub(crate) fn record_consoles(home: &Path, servers: Vec<ServerSettings>) -> Vec<std::thread::JoinHandle<()>> {
+    let with_console = servers.into_iter().filter(|server| server.console.is_some());
+    let record = |server: ServerSettings| {
+        let home = home.to_owned();
+        std::thread::spawn(move || {
+            loop {
+                match Recorder::open(&server, &home) {
+                    Ok(Some(recorder)) => {
+                        let Err(error) = recorder.record(&now_ms) else { continue };
+                        say(&format!("cannot record the console of {}: {error}; Marvin will retry", server.name));
+                    }
+                    // Another process records it, and may end.
+                    Ok(None) => {}
+                    Err(error) => say(&format!("cannot record the console of {}: {error}", server.name)),
+                }
+                std::thread::sleep(AGAIN);
+            }
+        })
+    };
+    with_console.map(record).collect()
+}
+
+fn format_line(line: &ConsoleLine) -> String {
+    let words = String::from_utf8_lossy(&line.bytes);
+    let mark = if line.is_note { "-- " } else { "" };
+    format!("{} {mark}{}\n", date(line.at_ms / 1000), model::plain(words.trim_end()))
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
