@@ -1,12 +1,15 @@
 //! `ipmi_sim` is a BMC on loopback; a script that it calls keeps the state of its chassis.
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use control::{Power, PowerState};
-use model::{Ipmi, Login, PowerSettings, Secret};
+use control::{Power, PowerState, Recorder, console_folder, lines_since};
+use model::{BootOnce, ConsoleSettings, Ipmi, Login, PowerSettings, Secret, ServerSettings};
 
 use crate::{Ends, free_port, wait_until};
 
@@ -17,8 +20,8 @@ const DEVICES: &str =
 const CHASSIS: &str = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ncase \"$2 $3\" in\n\"get power\") if [ -e on ]; then echo power:1; \
     else echo power:0; fi;;\n\"set power\") [ -e stuck ] || if [ \"$4\" = 1 ]; then : >on; else rm -f on; fi;;\nesac\n";
 
-/// Starts the BMC; returns it and its UDP port.
-fn start(folder: &Path) -> (Ends, u16) {
+/// Starts the BMC; returns it and its UDP port. `serial` is the TCP port of the server's serial line.
+fn start(folder: &Path, serial: Option<u16>) -> (Ends, u16) {
     let port = free_port().unwrap();
     let chassis = folder.join("chassis");
     fs::write(&chassis, CHASSIS).unwrap();
@@ -32,6 +35,8 @@ fn start(folder: &Path) -> (Ends, u16) {
          user 2 true \"lab\" \"sesame\" admin 10 none md2 md5 straight\nchassis_control \"{} 0x20\"\n",
         chassis.display()
     );
+    let sol = serial.map_or_else(String::new, |port| format!("sol \"tcp:127.0.0.1:{port}\" 115200\n"));
+    let configuration = configuration.replace("user 1 ", &format!("{sol}user 1 "));
     fs::write(folder.join("lan.conf"), configuration).unwrap();
     fs::write(folder.join("devices"), DEVICES).unwrap();
     fs::create_dir(folder.join("state")).unwrap();
@@ -42,17 +47,21 @@ fn start(folder: &Path) -> (Ends, u16) {
 }
 
 fn power(folder: &Path, port: u16, password: &str) -> Power {
+    Power::new("testbox", &settings(folder, port, password)).hasty()
+}
+
+fn settings(folder: &Path, port: u16, password: &str) -> PowerSettings {
     let file = folder.join("password");
     fs::write(&file, password).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let login = Some(Login { user: "lab".into(), password: Secret::File(file) });
-    Power::new("testbox", &PowerSettings::Ipmi(Ipmi { host: "127.0.0.1".into(), port, login, cipher: Some(3) })).hasty()
+    PowerSettings::Ipmi(Ipmi { host: "127.0.0.1".into(), port, login, cipher: Some(3) })
 }
 
 #[test]
 fn ipmi_switches_a_bmc_and_believes_its_state() {
     let folder = tempfile::tempdir().unwrap();
-    let (_bmc, port) = start(folder.path());
+    let (_bmc, port) = start(folder.path(), None);
     let power = power(folder.path(), port, "sesame");
     wait_until("ipmi_sim answers", || power.state().is_ok());
     assert_eq!(power.state().unwrap(), PowerState::Off);
@@ -68,4 +77,43 @@ fn ipmi_switches_a_bmc_and_believes_its_state() {
     let wrong = self::power(folder.path(), port, "wrong").state().unwrap_err().to_string();
     assert!(wrong.starts_with("cannot ask IPMI at 127.0.0.1 for the power of testbox: "), "{wrong}");
     assert!(!wrong.contains("wrong"), "no password in {wrong}");
+}
+
+#[test]
+fn console_of_a_bmc_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let serial = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (_bmc, port) = start(folder.path(), Some(serial.local_addr().unwrap().port()));
+    std::thread::spawn(move || {
+        for mut line in serial.incoming().flatten() {
+            std::thread::spawn(move || {
+                while line.write_all(b"testbox login:\r\n").is_ok() {
+                    std::thread::sleep(Duration::from_millis(100));
+                }
+            });
+        }
+    });
+    let server = ServerSettings {
+        name: "testbox".into(),
+        host: "testbox".into(),
+        ssh_config: None,
+        boot: BootOnce::Kexec,
+        cpus: None,
+        boot_s: 600,
+        collector: None,
+        power: Some(settings(folder.path(), port, "sesame")),
+        console: Some(ConsoleSettings::Ipmi),
+    };
+    wait_until("ipmi_sim answers", || power(folder.path(), port, "sesame").state().is_ok());
+    let recorder = Recorder::open(&server, folder.path()).unwrap().unwrap();
+    // It ends with the process.
+    std::thread::spawn(move || recorder.record(&|| 1000));
+    let record = console_folder(folder.path(), "testbox");
+    let text = || -> String {
+        let lines = lines_since(&record, 0).unwrap_or_default();
+        lines.iter().map(|line| String::from_utf8_lossy(&line.bytes).into_owned()).collect()
+    };
+    wait_until("the console is recorded", || text().matches("testbox login:").count() > 3);
+    assert!(text().starts_with("connected to the BMC, by IPMI\n"), "{}", text());
+    assert!(!text().contains("sesame"));
 }
