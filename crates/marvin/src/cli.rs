@@ -18,7 +18,7 @@ use report::render::{Only, Sort, Style, View};
 use crate::completion;
 use crate::exit::EXIT_CODES;
 pub(crate) use holding::{Console, Extend, Power, Release, Reserve, Turn};
-pub(crate) use keeping::{Export, ExportFormat, Gc};
+pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc};
 pub(crate) use lists::{
     Doctor, Kernels, ListFormat, Machines, MachinesCheck, MachinesCommand, Output, Runs, Tools, Workloads,
 };

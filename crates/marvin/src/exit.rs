@@ -1,6 +1,6 @@
 //! Exit codes, and the text of errors.
 
-use import::ImportError;
+use exchange::ImportError;
 use kernel::{KernelError, SourceError};
 use lab::LabError;
 use model::Guilt;

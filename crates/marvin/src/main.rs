@@ -7,7 +7,6 @@ mod cli;
 mod commands;
 mod completion;
 mod exit;
-mod export;
 mod home;
 mod lists;
 mod progress;

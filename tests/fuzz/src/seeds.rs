@@ -172,7 +172,7 @@ pub(crate) fn lkp() -> Seeds {
 }
 
 pub(crate) fn mmtests() -> Outcome<Seeds> {
-    let top = tree("crates/import/golden/mmtests");
+    let top = tree("crates/exchange/golden/mmtests");
     let named = |(path, bytes): (PathBuf, Vec<u8>)| {
         let path = path.to_string_lossy().split_once("/iter-0/")?.1.to_owned();
         Some([path.into_bytes(), b"\n".to_vec(), bytes].concat())

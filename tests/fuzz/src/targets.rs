@@ -39,7 +39,7 @@ pub fn targets(folder: &Path) -> Outcome<Vec<Target>> {
         bytes("package", kernel::fuzzing::source_package, seeds::packages()?),
         file("lines", kernel::fuzzing::lines, seeds::lines(folder)?),
         bytes("artefact", store::fuzzing::artefact, seeds::artefacts()?),
-        bytes("imported", import::fuzzing::file, seeds::imported()?),
+        bytes("imported", exchange::fuzzing::file, seeds::imported()?),
         bytes("cpio", bodies::cpio, seeds::initrds()),
         file("vmlinux", vmcore::fuzzing::vmlinux, seeds::vmlinuxes(folder)?),
         file("elf", vmcore::fuzzing::elf, dumps.elf),

@@ -37,7 +37,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("agent", &["wire"]),
     ("lab", &["model", "stats", "wire", "vmcore", "ingest", "report", "kernel", "machine", "store"]),
     ("web", &["model", "report", "history", "store"]),
-    ("import", &["ingest", "model", "store"]),
+    ("exchange", &["ingest", "model", "report", "store"]),
     ("site", &["control", "ingest", "kernel", "model", "process", "store"]),
     (
         "marvin",
@@ -60,7 +60,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "store",
             "lab",
             "web",
-            "import",
+            "exchange",
             "site",
         ],
     ),

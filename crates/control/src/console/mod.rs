@@ -1,4 +1,4 @@
-//! Consoles of servers: recorded by a process that outlives whoever measures, and read as they grow.
+//! Consoles of servers: recorded by a process that outlives each measurement, and read as they grow.
 //!
 //! `source` connects, `log` keeps what comes. A BMC gives its console to one client, so one process records a server; who
 //! measures reads the record, and connects itself only if no recorder runs.

@@ -2,7 +2,7 @@
 //!
 //! Names of files, lines and columns are those of gormanm/mmtests: `bin/lib/MMTests/Extract*.pm` until it replaced them
 //! between 2025-12 and 2026-01, `shellpack_src/src/*/parse-results` since then (read at 638401e07e70, 2026-06-24). Row
-//! names are those of its reports: metric and factors, joined by hyphens. `crates/import/golden/mmtests` has trees of
+//! names are those of its reports: metric and factors, joined by hyphens. `crates/exchange/golden/mmtests` has trees of
 //! both layouts and the values that MMTests extracts from them.
 
 use super::{Rows, lines};

@@ -6,7 +6,6 @@ use clap::{Args, ValueEnum};
 
 use super::{Output, whole};
 use crate::completion;
-use crate::export::Rows;
 
 const EXPORT_EXAMPLES: &str = "Examples:
   marvin export --format parquet -o samples.parquet
@@ -14,13 +13,24 @@ const EXPORT_EXAMPLES: &str = "Examples:
 
 docs/export.md has the columns with their types and units.";
 
+/// What a row of an export has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportRows {
+    /// A run
+    Runs,
+    /// A workload of a run
+    Results,
+    /// An iteration of a workload
+    Samples,
+}
+
 /// `marvin export`.
 #[derive(Debug, Args)]
 #[command(after_help = EXPORT_EXAMPLES)]
 pub(crate) struct Export {
     /// Row content
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Rows::Samples)]
-    pub(crate) rows: Rows,
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = ExportRows::Samples)]
+    pub(crate) rows: ExportRows,
 
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Csv)]

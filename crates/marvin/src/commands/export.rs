@@ -1,12 +1,12 @@
 //! `marvin export`: stored results as a table for notebooks.
 
 use anyhow::Context;
+use exchange::export::{Exported, Rows, csv, json_lines, parquet, table};
 use store::Store;
 
 use crate::answer::Answer;
-use crate::cli::{Arguments, Export, ExportFormat};
+use crate::cli::{Arguments, Export, ExportFormat, ExportRows};
 use crate::exit::{Exit, WrongInput};
-use crate::export::{Exported, csv, json_lines, parquet, table};
 use crate::home::store;
 
 pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<Exit> {
@@ -36,7 +36,12 @@ pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<
         let meant = |word: &String| word == name || name.split('-').next() == Some(word.as_str());
         command.workload.is_empty() || command.workload.iter().any(meant)
     };
-    let table = table(&runs, command.rows, fits);
+    let rows = match command.rows {
+        ExportRows::Runs => Rows::Runs,
+        ExportRows::Results => Rows::Results,
+        ExportRows::Samples => Rows::Samples,
+    };
+    let table = table(&runs, rows, fits);
     if table.rows.is_empty() {
         return Err(WrongInput("no stored run matches: `marvin runs` lists stored runs".to_owned()).into());
     }

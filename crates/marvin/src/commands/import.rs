@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use import::{ForeignSuite, Imported, LeftOut};
+use exchange::{ForeignSuite, Imported, LeftOut};
 use model::BuildId;
 use report::render::count;
 use report::render::layout::{Page, WIDTH, command_lines};
@@ -21,7 +21,7 @@ pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<
         Foreign::Lkp => ForeignSuite::Lkp,
     };
     let store = store(arguments)?;
-    let imported = import::import(&home(arguments.home.as_deref())?, &store, suite, &command.folder)?;
+    let imported = exchange::import(&home(arguments.home.as_deref())?, &store, suite, &command.folder)?;
     let exit = if imported.runs.is_empty() { Exit::Usage } else { Exit::Fine };
     let next = if imported.runs.is_empty() { String::new() } else { next_command(&store, &imported)? };
     answer.write(format_imported(&imported) + &next)?;

@@ -1,10 +1,12 @@
-//! Imports results of other suites into a store: a log directory of MMTests, a result matrix of LKP-tests.
+//! Imports results of other suites into a store: a log directory of MMTests, a result matrix of LKP-tests. `export` writes
+//! stored results as tables.
 //!
 //! `ingest` parses the files. Here each iteration of a kernel becomes a run. Its build has no image, its machine is of
 //! the kind `imported`, and its id is a hash of its content, so that the same results are the same run. Runs are read and
 //! saved one after another, so that memory does not grow with their number.
 
 mod error;
+pub mod export;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 #[cfg(test)]

@@ -5,15 +5,15 @@
 mod lines;
 mod parquet;
 
-pub(crate) use lines::{csv, json_lines};
-pub(crate) use parquet::parquet;
+pub use lines::{csv, json_lines};
+pub use parquet::parquet;
 
 use model::{MachineKind, Outcome, Region, Run, WorkloadResult};
 use report::{Scale, run_value, value_unit};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// UTF-8.
     Text,
     /// 64 bits with sign.
@@ -39,55 +39,63 @@ impl Kind {
 
 /// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Column {
+pub struct Column {
     /// Its name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Its type.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Whether every row has a value.
-    pub(crate) is_required: bool,
+    pub is_required: bool,
     /// The unit of its values, or their meaning.
-    pub(crate) unit: &'static str,
+    pub unit: &'static str,
 }
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// No value.
     None,
+    /// A text.
     Text(String),
+    /// A whole number.
     Whole(i64),
+    /// A whole number without sign.
     Unsigned(u64),
+    /// A number.
     Number(f64),
 }
 
 /// Rows under columns.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Table {
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Vec<Value>>,
+pub struct Table {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, each with a value for each column.
+    pub rows: Vec<Vec<Value>>,
 }
 
 /// The content of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Rows {
-    /// A run
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// A run.
     Runs,
-    /// A workload of a run
+    /// A workload of a run.
     Results,
-    /// An iteration of a workload
+    /// An iteration of a workload.
     Samples,
 }
 
 /// A run with its kernel and machine.
 #[derive(Debug)]
-pub(crate) struct Exported {
-    pub(crate) run: Run,
+pub struct Exported {
+    /// The run.
+    pub run: Run,
     /// The kernel's name.
-    pub(crate) kernel: String,
+    pub kernel: String,
     /// Its version.
-    pub(crate) version: String,
+    pub version: String,
     /// The machine's kind.
-    pub(crate) machine_kind: MachineKind,
+    pub machine_kind: MachineKind,
 }
 
 const fn column(name: &'static str, kind: Kind, unit: &'static str) -> Column {
@@ -145,7 +153,7 @@ const SAMPLE: &[Column] = &[
 ];
 
 /// Returns the columns of a table.
-pub(crate) fn columns(rows: Rows) -> Vec<Column> {
+pub fn columns(rows: Rows) -> Vec<Column> {
     let parts: &[&[Column]] = match rows {
         Rows::Runs => &[RUN, RUN_ONLY],
         Rows::Results => &[RUN, RESULT, RESULT_ONLY],
@@ -155,7 +163,7 @@ pub(crate) fn columns(rows: Rows) -> Vec<Column> {
 }
 
 /// Makes a table of runs with the workloads that `fits` accepts.
-pub(crate) fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Table {
+pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Table {
     let mut table = Table { columns: columns(rows), rows: Vec::new() };
     let fits = &fits;
     for exported in runs {
@@ -248,7 +256,7 @@ fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use model::{
         BuildId, FailureReason, MachineId, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult,
     };
@@ -256,7 +264,7 @@ pub(crate) mod tests {
     use super::{Exported, Rows, Table, columns, csv, json_lines, table};
 
     /// Two runs with values that are hard to write.
-    pub(crate) fn runs() -> Vec<Exported> {
+    pub(super) fn runs() -> Vec<Exported> {
         let result = |workload: &str, outcome, samples: Vec<f64>| WorkloadResult {
             workload: workload.to_owned(),
             operations: 20_000,

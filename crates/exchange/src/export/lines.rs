@@ -5,7 +5,7 @@ use model::{escape_json, printable};
 use super::{Column, Table, Value};
 
 /// Renders a table as CSV with a header line. A missing value is an empty field, an empty text a quoted one.
-pub(crate) fn csv(table: &Table) -> String {
+pub fn csv(table: &Table) -> String {
     let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
     let mut text = names.join(",") + "\n";
     for row in &table.rows {
@@ -39,7 +39,7 @@ fn quote(words: &str) -> String {
 }
 
 /// Renders a table as JSON, one row a line, with every column in every row. Numbers that are not finite become null.
-pub(crate) fn json_lines(table: &Table) -> String {
+pub fn json_lines(table: &Table) -> String {
     let mut text = String::new();
     for row in &table.rows {
         let named = |(column, value): (&Column, &Value)| format!("\"{}\":{}", column.name, json(value));

@@ -47,7 +47,7 @@ struct Chunk {
 ///
 /// # Errors
 /// If zstd fails.
-pub(crate) fn parquet(table: &Table) -> std::io::Result<Vec<u8>> {
+pub fn parquet(table: &Table) -> std::io::Result<Vec<u8>> {
     let mut file = MAGIC.to_vec();
     let mut groups = Vec::new();
     for rows in table.rows.chunks(GROUP) {
