@@ -89,18 +89,20 @@ impl Lab {
 
     /// Waits until the kernel under test runs on the server.
     fn wait_for_test_kernel(&self) {
-        let begun = Instant::now();
-        while !self.server.run("cat /proc/cmdline").is_ok_and(|line| line.contains("marvin.build=")) {
-            assert!(begun.elapsed() < PATIENCE, "no kernel under test: {}", self.server.console());
-            std::thread::sleep(Duration::from_secs(1));
-        }
+        self.wait(&|| self.server.run("cat /proc/cmdline").is_ok_and(|line| line.contains("marvin.build=")));
     }
 
     /// Waits until a command succeeds on the server.
     fn wait_for(&self, command: &str) {
+        self.wait(&|| self.server.run(command).is_ok());
+    }
+
+    /// Waits until something is so.
+    #[track_caller]
+    fn wait(&self, is_so: &dyn Fn() -> bool) {
         let begun = Instant::now();
-        while self.server.run(command).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "{command}: {}", self.server.console());
+        while !is_so() {
+            assert!(begun.elapsed() < PATIENCE, "{}", self.server.console());
             std::thread::sleep(Duration::from_secs(1));
         }
     }
@@ -131,6 +133,8 @@ fn server_boots_a_kernel_once_and_returns() {
         marvin(&lab.home).args(["console", "--record"]).stderr(fs::File::create("/dev/null").unwrap()).spawn().unwrap()
     };
     let mut recorder = record();
+    let recorded = || lab.marvin(&["console", "testbox", "--since", "1h"]);
+    lab.wait(&|| !recorded().contains("no process records"));
 
     let (code, printed) = lab.end(lab.start());
     assert_eq!(code, Some(0), "{printed}");
@@ -138,7 +142,6 @@ fn server_boots_a_kernel_once_and_returns() {
     lab.assert_own_kernel();
     assert_eq!(lab.server.run("uname -r").unwrap(), own);
     // Who measures reads the record, which goes on without it.
-    let recorded = || lab.marvin(&["console", "testbox", "--since", "1h"]);
     assert!(recorded().contains("marvin.build="), "it was booted by Marvin: {}", recorded());
     let run = printed.split_whitespace().find(|word| word.starts_with("run_")).unwrap();
     let of_boot = lab.marvin(&["show", run, "--artefact", "boot.console"]);
@@ -148,13 +151,10 @@ fn server_boots_a_kernel_once_and_returns() {
     recorder.wait().unwrap();
     assert!(recorded().contains("no process records the console of testbox now"));
     let mut recorder = record();
-    lab.server.run("echo 'after the recorder was killed' >/dev/ttyS0").unwrap();
-    let begun = Instant::now();
-    while !recorded().contains("after the recorder was killed") {
-        assert!(begun.elapsed() < PATIENCE, "{}", recorded());
-        std::thread::sleep(Duration::from_millis(200));
+    lab.wait(&|| {
         lab.server.run("echo 'after the recorder was killed' >/dev/ttyS0").unwrap();
-    }
+        recorded().contains("after the recorder was killed")
+    });
     assert!(recorded().contains(before.lines().nth(3).unwrap()), "the record goes on");
     recorder.kill().unwrap();
     recorder.wait().unwrap();
