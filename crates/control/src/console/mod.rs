@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{JoinHandle, sleep, spawn};
+use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use model::{ConsoleSettings, ServerSettings};
@@ -114,8 +114,8 @@ enum Kind {
     None,
     /// A recorder keeps it.
     Recorded(Mutex<Tail>),
-    /// This process reads it.
-    Own(Arc<Mutex<Vec<u8>>>, Option<Connection>, Option<JoinHandle<()>>),
+    /// This process reads it, in a thread that ends with the connection.
+    Own(Arc<Mutex<Vec<u8>>>, #[expect(dead_code, reason = "it is held")] Connection),
 }
 
 impl Debug for Console {
@@ -143,7 +143,7 @@ impl Console {
         let Ok(source::Open { mut bytes, connection }) = source::open(server) else { return Self(Kind::None) };
         let printed: Arc<Mutex<Vec<u8>>> = Arc::default();
         let kept = Arc::clone(&printed);
-        let reader = spawn(move || {
+        spawn(move || {
             let mut part = [0; 1 << 14];
             while let Ok(count @ 1..) = bytes.read(&mut part) {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +151,7 @@ impl Console {
                 kept.extend_from_slice(&part[..count.min(room)]);
             }
         });
-        Self(Kind::Own(printed, Some(connection), Some(reader)))
+        Self(Kind::Own(printed, connection))
     }
 
     /// Returns what was printed since the last call.
@@ -163,16 +163,6 @@ impl Console {
                 let lines = tail.lock().unwrap_or_else(PoisonError::into_inner).new_lines();
                 lines.into_iter().filter(|line| !line.is_note).flat_map(|line| line.bytes).collect()
             }
-        }
-    }
-}
-
-impl Drop for Console {
-    fn drop(&mut self) {
-        if let Kind::Own(_, connection, reader) = &mut self.0 {
-            // The end of the connection ends the thread.
-            drop(connection.take());
-            drop(reader.take().map(JoinHandle::join));
         }
     }
 }

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use model::{ConsoleSettings, Ipmi, PowerSettings, ServerSettings};
 use process::{Program, Running};
+use rustix::net::sockopt;
 
 use crate::Refusal;
 use crate::ipmi::IpmiTool;
 
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
+/// A connection on which nothing came for so long is asked whether it lives.
+const IDLE: Duration = Duration::from_secs(60);
 /// Deadline of the program that prints a console (s): a week. Then it is started again.
 const PROGRAM_S: u64 = 7 * 86_400;
 
@@ -68,6 +71,9 @@ fn tcp(address: &str) -> io::Result<Open> {
     for address in address.to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, CONNECT) {
             Ok(stream) => {
+                // A terminal server that lost its power ends no connection.
+                sockopt::set_socket_keepalive(&stream, true)?;
+                sockopt::set_tcp_keepidle(&stream, IDLE)?;
                 let connection = Connection::Tcp(stream.try_clone()?);
                 return Ok(Open { bytes: Box::new(stream), connection });
             }
