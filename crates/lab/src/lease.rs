@@ -29,11 +29,13 @@ impl Lease {
     /// # Errors
     /// If another user has the server reserved, or the store cannot be used.
     pub(crate) fn take(at: Location, server: &str) -> Result<Self, LabError> {
+        // The lock of a data directory excludes its other labs: one that made a reservation there was killed.
+        let is_alone = matches!(at, Location::Home(_));
         let store = Store::open(at)?;
         let holder = person();
         let known = store.reservations(now())?;
         let (number, is_own) = match reservation_of(server, &known, store.time(now())?) {
-            Some(one) if one.holder == holder => (one.number, false),
+            Some(one) if one.holder == holder => (one.number, one.by_lab && is_alone),
             _ => {
                 let (machines, why) = (vec![server.to_owned()], WHY.to_owned());
                 let new = Reservation { machines, holder, why, by_lab: true, ..Reservation::default() };
@@ -115,7 +117,10 @@ mod tests {
         drop(lease);
         let kept = store.reservations(now() + 500).unwrap();
         assert_eq!(kept.iter().map(|one| one.number).collect::<Vec<_>>(), [number], "extended, and not ended");
-        drop(Lease::take(at(), "other").unwrap());
-        assert_eq!(store.reservations(now()).unwrap().len(), 1, "its own one ended with it");
+        let other = Lease::take(at(), "other").unwrap();
+        std::mem::forget(Lease::take(at(), "other").unwrap());
+        assert_eq!(store.reservations(now()).unwrap().len(), 2);
+        drop(other);
+        assert_eq!(store.reservations(now()).unwrap().len(), 1, "its own one ended with it, also that of a killed lab");
     }
 }
