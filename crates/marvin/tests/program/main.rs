@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a skipped check says why")]
 
+mod a_server;
 mod attacked;
 mod bisected;
 mod completion;

@@ -22,13 +22,13 @@ const PATIENCE: Duration = Duration::from_secs(900);
 const LONG: &str = "fault,fork,syscall";
 
 /// A lab with one server.
-struct Lab {
-    home: Fresh,
-    server: Server,
+pub(crate) struct Lab {
+    pub(crate) home: Fresh,
+    pub(crate) server: Server,
 }
 
 impl Lab {
-    fn new(name: &str, memory_mib: Option<u32>) -> Self {
+    pub(crate) fn new(name: &str, memory_mib: Option<u32>) -> Self {
         let rack = Rack::open().unwrap();
         let server = match memory_mib {
             None => rack.server("testbox").unwrap(),
@@ -64,12 +64,12 @@ impl Lab {
         fs::write(self.home.join("marvin.toml"), text).unwrap();
     }
 
-    fn marvin(&self, words: &[&str]) -> String {
+    pub(crate) fn marvin(&self, words: &[&str]) -> String {
         output_of(&self.home, words)
     }
 
     /// Starts a measurement of a short workload on 6.12.
-    fn start(&self) -> Child {
+    pub(crate) fn start(&self) -> Child {
         self.start_with("syscall")
     }
 
@@ -81,7 +81,7 @@ impl Lab {
     }
 
     /// Returns the exit code and what a started measurement printed.
-    fn end(&self, mut child: Child) -> (Option<i32>, String) {
+    pub(crate) fn end(&self, mut child: Child) -> (Option<i32>, String) {
         let code = child.wait().unwrap().code();
         let read = |name: &str| fs::read_to_string(self.home.join(name)).unwrap();
         (code, format!("{}{}", read("out"), read("err")))
@@ -99,7 +99,7 @@ impl Lab {
 
     /// Waits until something is so.
     #[track_caller]
-    fn wait(&self, is_so: &dyn Fn() -> bool) {
+    pub(crate) fn wait(&self, is_so: &dyn Fn() -> bool) {
         let begun = Instant::now();
         while !is_so() {
             assert!(begun.elapsed() < PATIENCE, "{}", self.server.console());
@@ -113,51 +113,11 @@ impl Lab {
         drop(self.server.run(panic));
     }
 
-    fn assert_own_kernel(&self) {
+    pub(crate) fn assert_own_kernel(&self) {
         self.server.wait_for_ssh(PATIENCE).unwrap();
         let line = self.server.run("cat /proc/cmdline; ls /var/lib/marvin").unwrap();
         assert!(!line.contains("marvin.build=") && !line.contains("held"), "{line}");
     }
-}
-
-#[test]
-fn server_boots_a_kernel_once_and_returns() {
-    let lab = Lab::new("server-home", None);
-    let listed = lab.marvin(&["machines"]);
-    assert!(listed.contains("testbox    ssh    ready       6.1."), "{listed}");
-    let checked = lab.marvin(&["machines", "check", "testbox"]);
-    assert!(checked.starts_with("exit 0") && checked.contains("testbox is fit"), "{checked}");
-    assert_eq!(lab.marvin(&["power", "testbox"]), "exit 0\n-- out\ntestbox: on\n-- err\n");
-    let own = lab.server.run("uname -r").unwrap();
-    let record = || {
-        marvin(&lab.home).args(["console", "--record"]).stderr(fs::File::create("/dev/null").unwrap()).spawn().unwrap()
-    };
-    let mut recorder = record();
-    let recorded = || lab.marvin(&["console", "testbox", "--since", "1h"]);
-    lab.wait(&|| !recorded().contains("no process records"));
-
-    let (code, printed) = lab.end(lab.start());
-    assert_eq!(code, Some(0), "{printed}");
-    assert!(printed.contains("getppid") && printed.contains("6.12."), "{printed}");
-    lab.assert_own_kernel();
-    assert_eq!(lab.server.run("uname -r").unwrap(), own);
-    // Who measures reads the record, which goes on without it.
-    assert!(recorded().contains("marvin.build="), "it was booted by Marvin: {}", recorded());
-    let run = printed.split_whitespace().find(|word| word.starts_with("run_")).unwrap();
-    let of_boot = lab.marvin(&["show", run, "--artefact", "boot.console"]);
-    assert!(of_boot.contains("Linux version 6.12") && !of_boot.contains("connected to 127.0.0.1"), "{of_boot}");
-    let before = recorded();
-    recorder.kill().unwrap();
-    recorder.wait().unwrap();
-    assert!(recorded().contains("no process records the console of testbox now"));
-    let mut recorder = record();
-    lab.wait(&|| {
-        lab.server.run("echo 'after the recorder was killed' >/dev/ttyS0").unwrap();
-        recorded().contains("after the recorder was killed")
-    });
-    assert!(recorded().contains(before.lines().nth(3).unwrap()), "the record goes on");
-    recorder.kill().unwrap();
-    recorder.wait().unwrap();
 }
 
 /// Returns whether slow stories run; says why not.
