@@ -1,6 +1,7 @@
 //! What this host has: the processors that Marvin may use, and their name.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 /// Returns the host processors that Marvin may use.
 pub(crate) fn allowed_processors() -> Vec<usize> {
@@ -24,7 +25,10 @@ pub(crate) fn processor_name() -> String {
 /// Returns who uses this host, for people who see what is held: `anna@build`.
 #[must_use]
 pub fn person() -> String {
-    let user = std::env::var("USER").unwrap_or_else(|_| "unknown".into());
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| {
+        // Services have no variable.
+        fs::metadata("/proc/self").map_or_else(|_| "unknown".into(), |own| format!("uid-{}", own.uid()))
+    });
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     model::plain(&format!("{user}@{}", host.trim()))
 }
