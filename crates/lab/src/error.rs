@@ -3,7 +3,7 @@
 use kernel::KernelError;
 use machine::MachineError;
 use model::{Guilt, ReservationRefusal};
-use store::StoreError;
+use store::{ReservationError, StoreError};
 
 /// A failure of the lab.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +93,15 @@ pub enum LabError {
     /// The plan is empty.
     #[error("nothing to do: the plan has no {0}")]
     Empty(&'static str),
+}
+
+impl From<ReservationError> for LabError {
+    fn from(error: ReservationError) -> Self {
+        match error {
+            ReservationError::Refused(why) => why.into(),
+            ReservationError::Store(error) => error.into(),
+        }
+    }
 }
 
 impl From<ReservationRefusal> for LabError {

@@ -39,11 +39,7 @@ impl Lease {
             _ => {
                 let (machines, why) = (vec![server.to_owned()], WHY.to_owned());
                 let new = Reservation { machines, holder, why, by_lab: true, ..Reservation::default() };
-                let reserved = store.reserve(&new, FIRST_S, now()).map_err(|error| match error {
-                    ReservationError::Refused(why) => LabError::Reserved(why),
-                    ReservationError::Store(error) => error.into(),
-                });
-                (reserved?.number, true)
+                (store.reserve(&new, FIRST_S, now())?.number, true)
             }
         };
         Ok(Self { store: Mutex::new(store), number, is_own })

@@ -1,14 +1,18 @@
 //! Reservations of machines. The model defines what is refused; here one process at a time changes them, on a server too,
 //! so that hosts that share a store never have one machine at once.
 
-use model::{Guilt, Reservation, ReservationRefusal, check_free, reservation_of};
+use model::{Reservation, ReservationRefusal, check_free, reservation_of};
 
 use crate::columns::Unsigned;
 use crate::database::{Database, Failure, Row, Values};
 use crate::{Store, StoreError};
 
 const SELECT: &str =
-    "SELECT number, machines, holder, why, by_lab, since_unix, until_unix, ended_unix FROM reservations";
+    "SELECT number, machines, holder, why, by_lab, since_unix, until_unix, ended_unix FROM reservations
+     WHERE number >= ?1 OR (ended_unix IS NULL AND until_unix > ?2)
+        OR number = (SELECT max(number) FROM reservations) ORDER BY number";
+/// No reservation has this number.
+const NONE: u64 = i64::MAX.unsigned_abs();
 
 /// Why reservations were not changed.
 #[derive(Debug, thiserror::Error)]
@@ -19,17 +23,6 @@ pub enum ReservationError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-impl ReservationError {
-    /// Returns who has to act on it.
-    #[must_use]
-    pub fn guilt(&self) -> Guilt {
-        match self {
-            Self::Refused(_) => Guilt::Infra,
-            Self::Store(error) => error.guilt(),
-        }
-    }
 }
 
 impl Store {
@@ -52,7 +45,7 @@ impl Store {
     /// # Errors
     /// If one of them is reserved, or the database cannot be written.
     pub fn reserve(&self, new: &Reservation, for_s: u64, own_unix: i64) -> Result<Reservation, ReservationError> {
-        self.change(own_unix, |database, known, now| {
+        self.change(NONE, own_unix, |database, known, now| {
             check_free(&new.machines, known, now)?;
             let number = known.iter().map(|one| one.number).max().unwrap_or(0) + 1;
             let until_unix = now.saturating_add_unsigned(for_s);
@@ -68,7 +61,7 @@ impl Store {
     /// # Errors
     /// If the holder no longer has them, or the database cannot be written.
     pub fn extend_reservation(&self, number: u64, for_s: u64, own_unix: i64) -> Result<Reservation, ReservationError> {
-        self.change(own_unix, |database, known, now| {
+        self.change(number, own_unix, |database, known, now| {
             let found = known.iter().find(|one| one.number == number).cloned();
             let Some(mut one) = found else {
                 return Err(ReservationRefusal::Over { number, machine: "any machine".to_owned() }.into());
@@ -93,7 +86,7 @@ impl Store {
         own_unix: i64,
         may: impl Fn(&Reservation) -> bool,
     ) -> Result<Reservation, ReservationError> {
-        self.change(own_unix, |database, known, now| {
+        self.change(NONE, own_unix, |database, known, now| {
             let Some(one) = reservation_of(machine, known, now) else {
                 return Err(ReservationRefusal::Free(machine.to_owned()).into());
             };
@@ -126,14 +119,16 @@ impl Store {
     /// If the database cannot be read.
     pub fn reservations(&self, own_unix: i64) -> Result<Vec<Reservation>, StoreError> {
         let now = self.time(own_unix)?;
-        let mut all = self.with(known)?;
+        let mut all = self.with(|database| known(database, NONE, now))?;
         all.retain(|one| one.is_active(now));
         Ok(all)
     }
 
-    /// Changes reservations while no other process does: `step` gets all of them, and the time.
+    /// Changes reservations while no other process does: `step` gets those in force, those from this
+    /// number on and the latest, and the time.
     fn change<T>(
         &self,
+        from: u64,
         own_unix: i64,
         step: impl FnOnce(&Database, &[Reservation], i64) -> Result<T, Stop>,
     ) -> Result<T, ReservationError> {
@@ -141,7 +136,7 @@ impl Store {
         let changed = self.with(|database| {
             let transaction = database.write()?;
             let now = self.time(own_unix).map_err(|error| Failure::Silent(error.to_string()))?;
-            match step(database, &known(database)?, now) {
+            match step(database, &known(database, from, now)?, now) {
                 Ok(value) => transaction.commit().map(|()| Ok(value)),
                 Err(Stop::Failed(failure)) => Err(failure),
                 Err(Stop::Refused(why)) => Ok(Err(why)),
@@ -169,8 +164,9 @@ impl From<Failure> for Stop {
     }
 }
 
-fn known(database: &Database) -> Result<Vec<Reservation>, Failure> {
-    database.rows(&format!("{SELECT} ORDER BY number"), &[], read)
+/// A lab asks every few seconds whether it has a server, for years: it reads no more than it needs.
+fn known(database: &Database, from: u64, now: i64) -> Result<Vec<Reservation>, Failure> {
+    database.rows(SELECT, &[&Unsigned(from), &now], read)
 }
 
 fn read(row: &Row<'_>) -> Result<Reservation, Failure> {

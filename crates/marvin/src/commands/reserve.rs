@@ -4,7 +4,7 @@ use lab::LabError;
 use machine::person;
 use model::{Reservation, ReservationRefusal, format_left, reservation_of};
 use report::render::number::minute;
-use store::{ReservationError, Store, StoreError};
+use store::{Store, StoreError};
 
 use super::compare::now;
 use super::power::named;
@@ -27,7 +27,7 @@ pub(crate) fn reserve(arguments: &Arguments, command: &Reserve) -> anyhow::Resul
     let (holder, why) = (person(), model::plain(&command.why));
     let new = Reservation { machines, holder, why, ..Reservation::default() };
     let answer = Answer::open(None)?;
-    let made = open(arguments)?.reserve(&new, command.for_s, now()).map_err(refused)?;
+    let made = open(arguments)?.reserve(&new, command.for_s, now()).map_err(LabError::from)?;
     answer.write(format!("reserved {}\n", describe(&made)))?;
     Ok(Exit::Fine)
 }
@@ -39,7 +39,7 @@ pub(crate) fn extend(arguments: &Arguments, command: &Extend) -> anyhow::Result<
     let free = || LabError::from(ReservationRefusal::Free(server.name.clone()));
     let number = reserved.of(&server.name).ok_or_else(free)?.number;
     let answer = Answer::open(None)?;
-    let extended = open(arguments)?.extend_reservation(number, command.for_s, now()).map_err(refused)?;
+    let extended = open(arguments)?.extend_reservation(number, command.for_s, now()).map_err(LabError::from)?;
     answer.write(format!("reserved {}\n", describe(&extended)))?;
     Ok(Exit::Fine)
 }
@@ -48,7 +48,7 @@ pub(crate) fn release(arguments: &Arguments, command: &Release) -> anyhow::Resul
     let (server, store, holder) = (named(arguments, &command.name)?, open(arguments)?, person());
     let may = |one: &Reservation| command.force || one.holder == holder;
     let answer = Answer::open(None)?;
-    let ended = store.release_machine(&server.name, now(), may).map_err(refused)?;
+    let ended = store.release_machine(&server.name, now(), may).map_err(LabError::from)?;
     let whose = if ended.holder == holder { String::new() } else { format!(", which {} had", ended.holder) };
     answer.write(format!("released {}{whose}\n", ended.machines.join(", ")))?;
     Ok(Exit::Fine)
@@ -87,13 +87,6 @@ pub(crate) fn check_ours(arguments: &Arguments, name: &str) -> anyhow::Result<()
 
 fn open(arguments: &Arguments) -> anyhow::Result<Store> {
     Ok(Store::open(store(arguments)?)?)
-}
-
-fn refused(error: ReservationError) -> anyhow::Error {
-    match error {
-        ReservationError::Refused(why) => LabError::from(why).into(),
-        ReservationError::Store(error) => error.into(),
-    }
 }
 
 /// Says what is reserved, and until when: `client, server for 2 h, until 2026-11-24 14:31 UTC`.
