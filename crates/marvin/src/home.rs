@@ -60,6 +60,23 @@ pub(crate) fn store(arguments: &Arguments) -> anyhow::Result<Location> {
     }
 }
 
+/// Returns the name of a worker: this host's, and on a server's queue the data directory too, as a host may have several
+/// workers there.
+pub(crate) fn worker_name(home: &Path, store: &Location) -> String {
+    match store {
+        Location::Home(_) => site::machine_name(),
+        Location::Server(_) => format!("{}:{}", site::machine_name(), home.display()),
+    }
+}
+
+/// Returns whether a worker takes jobs from the queue; those of a server are on any host, and assumed.
+pub(crate) fn has_worker(arguments: &Arguments) -> anyhow::Result<bool> {
+    Ok(match store(arguments)? {
+        Location::Home(home) => store::has_worker(&home),
+        Location::Server(_) => true,
+    })
+}
+
 /// Opens the lab of the data directory. MARVIN_QEMU may name its QEMU.
 pub(crate) fn open_lab(arguments: &Arguments, settings: LabSettings) -> anyhow::Result<Lab> {
     let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);

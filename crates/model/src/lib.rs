@@ -14,6 +14,7 @@ mod experiment;
 mod fingerprint;
 mod guest_config;
 mod guilt;
+mod health;
 mod ids;
 mod imported;
 mod kernel;
@@ -53,6 +54,7 @@ pub use experiment::experiment_of;
 pub use fingerprint::{Belongs, Drift, described, drift, drift_text};
 pub use guest_config::{ExtraFiles, FileSystem, GuestConfig, GuestModule, Need};
 pub use guilt::Guilt;
+pub use health::Health;
 pub use ids::{BuildId, IdError, MachineId, RunId};
 pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, imported_workload};
 pub use kernel::{DebQuery, KernelName, KernelNameError};
@@ -65,7 +67,8 @@ pub use plain::{escape_json, is_hostile, plain, plain_lines, printable, printabl
 pub use power::{Ipmi, PowerSettings, Redfish};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use queue::{
-    Ending, Forecast, JobState, NewJob, QueuedJob, RETRY_S, Refusal, Why, Work, forecast, next_job, retry_after_s, why,
+    Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, RETRY_S, Refusal, USUAL_MACHINE, Why, Work, forecast,
+    retry_after_s, why,
 };
 pub use release::{Line, LineError, Release, track_of};
 pub use reservation::{Reservation, ReservationRefusal, Taken, check_free, format_left, reservation_of};

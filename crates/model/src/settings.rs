@@ -82,8 +82,10 @@ pub struct StandingPlan {
     pub suite: Arc<Suite>,
     /// Selected workloads, one word each; `tool:` marks external tools.
     pub workloads: Vec<String>,
-    /// Number of seeds.
+    /// Number of seeds, or boots on a server.
     pub seeds: u64,
+    /// The machine: exact, or a server.
+    pub machine: String,
     /// Plans with higher priority run first.
     pub priority: i64,
 }

@@ -122,12 +122,6 @@ pub enum StoreError {
         /// The store.
         store: String,
     },
-    /// The operation needs a store on this machine, not on a server.
-    #[error("this command works in the data directory only, not in {store}: omit --store and MARVIN_STORE")]
-    HomeOnly {
-        /// The store.
-        store: String,
-    },
     /// Another error of a server.
     #[error("{store}: {detail}")]
     Server {
@@ -215,7 +209,6 @@ impl StoreError {
             | Self::BadAddress { .. }
             | Self::Refused { .. }
             | Self::Untrusted { .. }
-            | Self::HomeOnly { .. }
             | Self::Unknown { .. }
             | Self::Ambiguous { .. }
             | Self::NoArtefact { .. } => Guilt::User,

@@ -17,6 +17,7 @@ mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod growth;
+mod health;
 mod home;
 mod kernels;
 mod location;

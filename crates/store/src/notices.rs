@@ -1,9 +1,7 @@
 //! Notices for users: each is sent once while it stands, and each delivery is kept until it succeeds.
 
-use rusqlite::{OptionalExtension, Row, params};
-
 use crate::columns::Unsigned;
-use crate::store::write;
+use crate::database::{Database, Failure, Locked, Row, Values};
 use crate::{Store, StoreError};
 
 /// A notice for users.
@@ -38,12 +36,12 @@ pub struct Delivery {
 const DELIVERIES: &str = "SELECT subject, headline, body, raised_unix, number, channel, tries, said
      FROM deliveries JOIN notices ON notice = number WHERE delivered_unix IS NULL";
 
-fn notice(row: &Row<'_>) -> rusqlite::Result<Notice> {
+fn notice(row: &Row<'_>) -> Result<Notice, Failure> {
     Ok(Notice { subject: row.get(0)?, headline: row.get(1)?, body: row.get(2)?, raised_unix: row.get(3)? })
 }
 
-fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
-    let number = row.get::<_, Unsigned>(4)?.0;
+fn delivery(row: &Row<'_>) -> Result<Delivery, Failure> {
+    let number = row.get::<Unsigned>(4)?.0;
     Ok(Delivery { number, notice: notice(row)?, channel: row.get(5)?, tries: row.get(6)?, said: row.get(7)? })
 }
 
@@ -54,24 +52,19 @@ impl Store {
     /// If the database cannot be written.
     pub fn raise(&self, notice: &Notice, channels: &[&str]) -> Result<bool, StoreError> {
         let Notice { subject, headline, body, raised_unix } = notice;
-        let transaction = self.ask(write)?;
-        let news = self.ask(|connection| {
-            let added = connection
-                .prepare_cached(
-                    "INSERT INTO notices (subject, headline, body, raised_unix) VALUES (?1, ?2, ?3, ?4)
-                     ON CONFLICT DO NOTHING",
-                )?
-                .execute(params![subject, headline, body, raised_unix])?;
-            let number = connection.last_insert_rowid();
-            for channel in channels.iter().filter(|_| added > 0) {
-                connection
-                    .prepare_cached("INSERT OR IGNORE INTO deliveries VALUES (?1, ?2, 0, ?3, NULL, '')")?
-                    .execute(params![number, channel, raised_unix])?;
+        self.with(|database| {
+            let transaction = database.change()?;
+            let insert = "INSERT INTO notices (subject, headline, body, raised_unix) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO NOTHING RETURNING number";
+            let given: Values<'_> = &[subject, headline, body, raised_unix];
+            let Some(number) = database.row(insert, given, |row| row.get::<Unsigned>(0))? else { return Ok(false) };
+            for channel in channels {
+                let insert = "INSERT INTO deliveries VALUES (?1, ?2, 0, ?3, NULL, '') ON CONFLICT DO NOTHING";
+                database.execute(insert, &[&number, channel, raised_unix])?;
             }
-            Ok(added > 0)
-        })?;
-        self.ask(|_| transaction.commit())?;
-        Ok(news)
+            transaction.commit()?;
+            Ok(true)
+        })
     }
 
     /// Clears a notice, so that its next occurrence is new. Returns whether there was one.
@@ -79,12 +72,8 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn settle(&self, subject: &str, now_unix: i64) -> Result<bool, StoreError> {
-        self.ask(|connection| {
-            connection
-                .prepare_cached("UPDATE notices SET settled_unix = ?2 WHERE subject = ?1 AND settled_unix IS NULL")?
-                .execute(params![subject, now_unix])
-                .map(|settled| settled > 0)
-        })
+        let settle = "UPDATE notices SET settled_unix = ?2 WHERE subject = ?1 AND settled_unix IS NULL";
+        self.with(|database| Ok(database.execute(settle, &[&subject, &now_unix])? > 0))
     }
 
     /// Returns the standing notice of a subject.
@@ -92,14 +81,9 @@ impl Store {
     /// # Errors
     /// If the database cannot be read.
     pub fn standing(&self, subject: &str) -> Result<Option<Notice>, StoreError> {
-        self.ask(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT subject, headline, body, raised_unix FROM notices WHERE subject = ?1 AND settled_unix IS NULL",
-                )?
-                .query_row([subject], notice)
-                .optional()
-        })
+        let select =
+            "SELECT subject, headline, body, raised_unix FROM notices WHERE subject = ?1 AND settled_unix IS NULL";
+        self.with(|database| database.row(select, &[&subject], notice))
     }
 
     /// Lists undelivered notices, oldest first.
@@ -107,15 +91,10 @@ impl Store {
     /// # Errors
     /// If the database cannot be read.
     pub fn list_undelivered(&self) -> Result<Vec<Delivery>, StoreError> {
-        self.ask(|connection| {
-            connection
-                .prepare_cached(&format!("{DELIVERIES} ORDER BY number, channel"))?
-                .query_map([], delivery)?
-                .collect()
-        })
+        self.with(|database| database.rows(&format!("{DELIVERIES} ORDER BY number, channel"), &[], delivery))
     }
 
-    /// Claims the oldest due delivery until a time; skips the named channels.
+    /// Claims the oldest due delivery until a time; skips the named channels. Workers on other hosts pass over it.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -125,18 +104,22 @@ impl Store {
         until_unix: i64,
         except: &[String],
     ) -> Result<Option<Delivery>, StoreError> {
-        let transaction = self.ask(write)?;
-        let found = self.ask(|connection| {
-            let mut due =
-                connection.prepare_cached(&format!("{DELIVERIES} AND next_unix <= ?1 ORDER BY number, channel"))?;
-            let all: Vec<Delivery> = due.query_map([now_unix], delivery)?.collect::<Result<_, _>>()?;
-            Ok(all.into_iter().find(|one| !except.contains(&one.channel)))
-        })?;
-        if let Some(found) = &found {
-            self.record_failure(found, "its delivery is uncertain: the sending process was killed", until_unix)?;
-        }
-        self.ask(|_| transaction.commit())?;
-        Ok(found)
+        self.with(|database| {
+            let due = format!("{DELIVERIES} AND next_unix <= ?1 ORDER BY number, channel");
+            let is_due = |all: Vec<Delivery>| all.into_iter().find(|one| !except.contains(&one.channel));
+            // Asked without a lock first: there is rarely anything to deliver.
+            if is_due(database.rows(&due, &[&now_unix], delivery)?).is_none() {
+                return Ok(None);
+            }
+            let transaction = database.change()?;
+            let due = format!("{due}{}", database.lock(Locked::Skip));
+            let found = is_due(database.rows(&due, &[&now_unix], delivery)?);
+            if let Some(found) = &found {
+                fail(database, found, "its delivery is uncertain: the sending process was killed", until_unix)?;
+            }
+            transaction.commit()?;
+            Ok(found)
+        })
     }
 
     /// Records a successful delivery.
@@ -144,12 +127,9 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn record_delivery(&self, delivery: &Delivery, now_unix: i64) -> Result<(), StoreError> {
-        self.ask(|connection| {
-            connection
-                .prepare_cached("UPDATE deliveries SET delivered_unix = ?3 WHERE notice = ?1 AND channel = ?2")?
-                .execute(params![delivery.number.cast_signed(), delivery.channel, now_unix])
-                .map(drop)
-        })
+        let update = "UPDATE deliveries SET delivered_unix = ?3 WHERE notice = ?1 AND channel = ?2";
+        let given: Values<'_> = &[&Unsigned(delivery.number), &delivery.channel, &now_unix];
+        self.with(|database| database.execute(update, given).map(drop))
     }
 
     /// Records a failed delivery, its reason, and the time of the next attempt.
@@ -157,29 +137,33 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn record_failure(&self, delivery: &Delivery, said: &str, next_unix: i64) -> Result<(), StoreError> {
-        self.ask(|connection| {
-            connection
-                .prepare_cached(
-                    "UPDATE deliveries SET tries = ?5, said = ?3, next_unix = ?4 WHERE notice = ?1 AND channel = ?2",
-                )?
-                .execute(params![delivery.number.cast_signed(), delivery.channel, said, next_unix, delivery.tries + 1])
-                .map(drop)
-        })
+        self.with(|database| fail(database, delivery, said, next_unix))
     }
+}
+
+fn fail(database: &Database, delivery: &Delivery, said: &str, next_unix: i64) -> Result<(), Failure> {
+    let update = "UPDATE deliveries SET tries = ?5, said = ?3, next_unix = ?4 WHERE notice = ?1 AND channel = ?2";
+    let tries = delivery.tries + 1;
+    database.execute(update, &[&Unsigned(delivery.number), &delivery.channel, &said, &next_unix, &tries]).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::Notice;
-    use crate::testing::store;
+    use crate::testing::{New, contract};
+
+    contract!(
+        notice_is_sent_once_per_occurrence,
+        undelivered_notice_is_kept_and_retried,
+        delivery_of_a_killed_process_is_repeated,
+    );
 
     fn notice(subject: &str) -> Notice {
         Notice { subject: subject.into(), headline: "it is gone".into(), body: "all of it\n".into(), raised_unix: 100 }
     }
 
-    #[test]
-    fn notice_is_sent_once_per_occurrence() {
-        let (_home, store) = store();
+    fn notice_is_sent_once_per_occurrence(make: New<'_>) {
+        let (_home, store) = make();
         assert!(store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
         assert!(!store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
         assert!(store.raise(&notice("tree:b"), &[]).unwrap(), "without channels, but it stands");
@@ -191,9 +175,8 @@ mod tests {
         assert_eq!(store.list_undelivered().unwrap().len(), 3, "what was not told yet is still told");
     }
 
-    #[test]
-    fn undelivered_notice_is_kept_and_retried() {
-        let (_home, store) = store();
+    fn undelivered_notice_is_kept_and_retried(make: New<'_>) {
+        let (_home, store) = make();
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
         let take = |now: i64| store.take_delivery(now, now + 60, &[]).unwrap();
         assert_eq!(take(99), None);
@@ -209,9 +192,8 @@ mod tests {
         assert!(store.list_undelivered().unwrap().is_empty());
     }
 
-    #[test]
-    fn delivery_of_a_killed_process_is_repeated() {
-        let (_home, store) = store();
+    fn delivery_of_a_killed_process_is_repeated(make: New<'_>) {
+        let (_home, store) = make();
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
         store.take_delivery(100, 160, &[]).unwrap().unwrap();
         let again = store.take_delivery(160, 220, &[]).unwrap().unwrap();

@@ -1,16 +1,15 @@
 //! The queue: waiting, running and finished jobs. The model defines each transition; here one process at a time takes
-//! it durably.
+//! it durably, on a server too, whose workers are on any host.
 
-use model::{Guilt, JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work, next_job};
-use rusqlite::types::{FromSqlError, Type, Value};
-use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use model::{Guilt, JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, Value, ValueRef};
 
 use crate::columns::{UnknownCode, Unsigned};
-use crate::store::write;
+use crate::database::{Database, Failure, Locked, Row, Values};
 use crate::{Store, StoreError};
 
 /// The columns of a job's identity, in the order of [`of_work`] and [`read`].
-const WORK: [&str; 6] = ["kernel", "tree", "config", "suite", "workloads", "seeds"];
+const WORK: [&str; 7] = ["kernel", "tree", "config", "suite", "workloads", "seeds", "machine"];
 /// The columns that change: [`that_changes`].
 const CHANGES: [&str; 15] = [
     "plan",
@@ -70,17 +69,19 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn queue_job(&self, new: &NewJob, now_unix: i64) -> Result<Queued, StoreError> {
-        let transaction = self.ask(write)?;
-        if let Some(known) = self.ask(|connection| equal(connection, &new.work))? {
-            return Ok(Queued::Known(Box::new(known)));
-        }
-        let number = self.ask(|connection| {
+        self.with(|database| {
+            let transaction = database.change()?;
             // The database assigns the number; everything else is set below.
-            let job = QueuedJob::queued(0, new.clone(), now_unix);
-            insert(connection, &job)
-        })?;
-        self.ask(|_| transaction.commit())?;
-        Ok(Queued::New(number))
+            let Some(number) = insert(database, &QueuedJob::queued(0, new.clone(), now_unix))? else {
+                let same: Vec<String> = (1..).zip(WORK).map(|(n, column)| format!("{column} = ?{n}")).collect();
+                let work = of_work(&new.work);
+                let known = select(database, &format!("WHERE {}", same.join(" AND ")), &values(&work))?.pop();
+                let lost = || Failure::Silent("equal work was queued, and is gone".to_owned());
+                return Ok(Queued::Known(Box::new(known.ok_or_else(lost)?)));
+            };
+            transaction.commit()?;
+            Ok(Queued::New(number))
+        })
     }
 
     /// Lists jobs in their order of execution; finished ones only on request, newest first.
@@ -88,14 +89,12 @@ impl Store {
     /// # Errors
     /// If the database cannot be read.
     pub fn queued_jobs(&self, which: Listed) -> Result<Vec<QueuedJob>, StoreError> {
-        self.ask(|connection| {
-            let mut jobs = select(
-                connection,
-                "WHERE state IN ('waiting', 'running') ORDER BY state, priority DESC, rank, number",
-            )?;
+        self.with(|database| {
+            let open = "WHERE state IN ('waiting', 'running') ORDER BY state, priority DESC, rank, number";
+            let mut jobs = select(database, open, &[])?;
             if which == Listed::All {
                 let over = "WHERE state NOT IN ('waiting', 'running') ORDER BY ended_unix DESC, number DESC";
-                jobs.extend(select(connection, over)?);
+                jobs.extend(select(database, over, &[])?);
             }
             Ok(jobs)
         })
@@ -106,23 +105,32 @@ impl Store {
     /// # Errors
     /// If there is none of that number, or the database cannot be read.
     pub fn queued_job(&self, number: u64) -> Result<QueuedJob, QueueError> {
-        self.ask(|connection| of_number(connection, number))?.ok_or(QueueError::NoJob(number))
+        self.with(|database| of_number(database, number, ""))?.ok_or(QueueError::NoJob(number))
     }
 
-    /// Claims the next free job for a worker.
+    /// Claims the next free job of these machines for a worker. Workers of one server pass over what others claim now.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn claim_job(&self, worker: &str, now_unix: i64) -> Result<Option<QueuedJob>, StoreError> {
-        let transaction = self.ask(write)?;
-        let open = self.ask(|connection| select(connection, "WHERE state IN ('waiting', 'running')"))?;
-        let Some(mut job) = next_job(&open, now_unix).cloned() else { return Ok(None) };
-        if job.claim(worker, now_unix).is_err() {
-            return Ok(None);
-        }
-        self.ask(|connection| update(connection, &job))?;
-        self.ask(|_| transaction.commit())?;
-        Ok(Some(job))
+    pub fn claim_job(&self, worker: &str, machines: &[String], now_unix: i64) -> Result<Option<QueuedJob>, StoreError> {
+        let places: Vec<String> = (2..).zip(machines).map(|(n, _)| format!("?{n}")).collect();
+        let free = format!(
+            "WHERE state = 'waiting' AND until_unix <= ?1 AND machine IN ({}) ORDER BY priority DESC, rank, number LIMIT 1",
+            places.join(", ")
+        );
+        let mut given: Vec<&dyn ToSql> = vec![&now_unix];
+        given.extend(machines.iter().map(|name| -> &dyn ToSql { name }));
+        self.with(|database| {
+            let transaction = database.change()?;
+            let next = format!("{free}{}", database.lock(Locked::Skip));
+            let Some(mut job) = select(database, &next, &given)?.pop() else { return Ok(None) };
+            if job.claim(worker, now_unix).is_err() {
+                return Ok(None);
+            }
+            update(database, &job)?;
+            transaction.commit()?;
+            Ok(Some(job))
+        })
     }
 
     /// Requeues and returns the jobs of dead workers: those whose lease is over, and all of a worker that is known to
@@ -131,18 +139,26 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn take_back_jobs(&self, ended_worker: Option<&str>, now_unix: i64) -> Result<Vec<QueuedJob>, StoreError> {
-        let transaction = self.ask(write)?;
-        let mut taken = self.ask(|connection| select(connection, "WHERE state = 'running' ORDER BY number"))?;
-        taken.retain_mut(|job| {
-            let of_ended =
-                matches!(&job.state, JobState::Running { worker, .. } if Some(worker.as_str()) == ended_worker);
-            (of_ended || job.is_stale(now_unix)) && job.take_back(now_unix)
-        });
-        for job in &taken {
-            self.ask(|connection| update(connection, job))?;
-        }
-        self.ask(|_| transaction.commit())?;
-        Ok(taken)
+        self.with(|database| {
+            let stale = "WHERE state = 'running' AND (until_unix <= ?1 OR worker = ?2) ORDER BY number";
+            let given: Values<'_> = &[&now_unix, &ended_worker];
+            // Asked without a lock first: there is rarely anything to take back.
+            if select(database, stale, given)?.is_empty() {
+                return Ok(Vec::new());
+            }
+            let transaction = database.change()?;
+            let mut taken = select(database, &format!("{stale}{}", database.lock(Locked::Wait)), given)?;
+            taken.retain_mut(|job| {
+                let is_of_ended =
+                    matches!(&job.state, JobState::Running { worker, .. } if Some(worker.as_str()) == ended_worker);
+                (is_of_ended || job.is_stale(now_unix)) && job.take_back(now_unix)
+            });
+            for job in &taken {
+                update(database, job)?;
+            }
+            transaction.commit()?;
+            Ok(taken)
+        })
     }
 
     /// Changes a job's state, and returns the job.
@@ -154,12 +170,18 @@ impl Store {
         number: u64,
         step: impl FnOnce(&mut QueuedJob) -> Result<(), Refusal>,
     ) -> Result<QueuedJob, QueueError> {
-        let transaction = self.ask(write)?;
-        let mut job = self.ask(|connection| of_number(connection, number))?.ok_or(QueueError::NoJob(number))?;
-        step(&mut job)?;
-        self.ask(|connection| update(connection, &job))?;
-        self.ask(|_| transaction.commit())?;
-        Ok(job)
+        self.with(|database| {
+            let transaction = database.change()?;
+            let Some(mut job) = of_number(database, number, database.lock(Locked::Wait))? else {
+                return Ok(Err(QueueError::NoJob(number)));
+            };
+            if let Err(refusal) = step(&mut job) {
+                return Ok(Err(refusal.into()));
+            }
+            update(database, &job)?;
+            transaction.commit()?;
+            Ok(Ok(job))
+        })?
     }
 }
 
@@ -172,43 +194,41 @@ pub enum Listed {
     All,
 }
 
-fn equal(connection: &Connection, work: &Work) -> rusqlite::Result<Option<QueuedJob>> {
-    let same = WORK.map(|column| format!("{column} = ?")).join(" AND ");
-    connection.prepare_cached(&format_select(&format!("WHERE {same}")))?.query_row(of_work(work), read).optional()
+fn of_number(database: &Database, number: u64, lock: &str) -> Result<Option<QueuedJob>, Failure> {
+    Ok(select(database, &format!("WHERE number = ?1{lock}"), &[&Unsigned(number)])?.pop())
 }
 
-fn of_number(connection: &Connection, number: u64) -> rusqlite::Result<Option<QueuedJob>> {
-    connection.prepare_cached(&format_select("WHERE number = ?"))?.query_row([Unsigned(number)], read).optional()
+fn select(database: &Database, tail: &str, given: Values<'_>) -> Result<Vec<QueuedJob>, Failure> {
+    let select = format!("SELECT number, {}, {} FROM queue {tail}", WORK.join(", "), CHANGES.join(", "));
+    database.rows(&select, given, read)
 }
 
-fn select(connection: &Connection, tail: &str) -> rusqlite::Result<Vec<QueuedJob>> {
-    connection.prepare_cached(&format_select(tail))?.query_map([], read)?.collect()
+/// Returns the number of the new job; `None` if equal work has one.
+fn insert(database: &Database, job: &QueuedJob) -> Result<Option<u64>, Failure> {
+    let columns = [&WORK[..], &CHANGES].concat();
+    let places: Vec<String> = (1..=columns.len()).map(|n| format!("?{n}")).collect();
+    let (columns, places) = (columns.join(", "), places.join(", "));
+    let text = format!("INSERT INTO queue ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING RETURNING number");
+    let given: Vec<Value> = of_work(&job.new.work).into_iter().chain(that_changes(job)).collect();
+    database.row(&text, &values(&given), |row| Ok(row.get::<Unsigned>(0)?.0))
 }
 
-fn format_select(tail: &str) -> String {
-    format!("SELECT number, {}, {} FROM queue {tail}", WORK.join(", "), CHANGES.join(", "))
+fn update(database: &Database, job: &QueuedJob) -> Result<(), Failure> {
+    let set: Vec<String> = (2..).zip(CHANGES).map(|(n, column)| format!("{column} = ?{n}")).collect();
+    let number = Value::from(job.number.cast_signed());
+    let given: Vec<Value> = [number].into_iter().chain(that_changes(job)).collect();
+    database.execute(&format!("UPDATE queue SET {} WHERE number = ?1", set.join(", ")), &values(&given)).map(drop)
 }
 
-fn insert(connection: &Connection, job: &QueuedJob) -> rusqlite::Result<u64> {
-    let (columns, places) = ([&WORK[..], &CHANGES].concat(), ["?"; WORK.len() + CHANGES.len()]);
-    let text = format!("INSERT INTO queue ({}) VALUES ({})", columns.join(", "), places.join(", "));
-    let values = of_work(&job.new.work).into_iter().chain(that_changes(job));
-    connection.prepare_cached(&text)?.execute(params_from_iter(values))?;
-    Ok(connection.last_insert_rowid().cast_unsigned())
-}
-
-fn update(connection: &Connection, job: &QueuedJob) -> rusqlite::Result<()> {
-    let text =
-        format!("UPDATE queue SET {} WHERE number = ?", CHANGES.map(|column| format!("{column} = ?")).join(", "));
-    let values = that_changes(job).into_iter().chain([Value::from(job.number.cast_signed())]);
-    connection.prepare_cached(&text)?.execute(params_from_iter(values)).map(drop)
+fn values(given: &[Value]) -> Vec<&dyn ToSql> {
+    given.iter().map(|value| -> &dyn ToSql { value }).collect()
 }
 
 fn of_work(work: &Work) -> [Value; WORK.len()] {
-    let Work { kernel, tree, config, suite, workloads, seeds } = work;
+    let Work { kernel, tree, config, suite, workloads, seeds, machine } = work;
     let texts = [kernel.to_string(), tree.clone(), config.clone(), suite.clone(), workloads.join(",")];
     let [kernel, tree, config, suite, workloads] = texts.map(Value::from);
-    [kernel, tree, config, suite, workloads, seeds.cast_signed().into()]
+    [kernel, tree, config, suite, workloads, seeds.cast_signed().into(), machine.clone().into()]
 }
 
 fn that_changes(job: &QueuedJob) -> [Value; CHANGES.len()] {
@@ -242,71 +262,95 @@ fn holder(state: &JobState) -> (Option<&str>, Option<i64>) {
     }
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<QueuedJob> {
-    let whole = |column: usize| row.get::<_, Unsigned>(column).map(|number| number.0);
+fn read(row: &Row<'_>) -> Result<QueuedJob, Failure> {
+    let whole = |column: usize| row.get::<Unsigned>(column).map(|number| number.0);
     let workloads: String = row.get(5)?;
     let work = Work {
-        kernel: kernel(row, 1)?,
+        kernel: row.get::<Kernel>(1)?.0,
         tree: row.get(2)?,
         config: row.get(3)?,
         suite: row.get(4)?,
         workloads: workloads.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
         seeds: whole(6)?,
+        machine: row.get(7)?,
     };
     let new = NewJob {
         work,
-        plan: row.get(7)?,
-        priority: row.get(8)?,
-        rank: whole(9)?,
-        attempts_max: row.get(10)?,
-        deadline_s: whole(11)?,
+        plan: row.get(8)?,
+        priority: row.get(9)?,
+        rank: whole(10)?,
+        attempts_max: row.get(11)?,
+        deadline_s: whole(12)?,
+    };
+    let state = match row.get::<Word>(13)? {
+        Word::Waiting => JobState::Waiting { from_unix: row.get(15)? },
+        Word::Running => JobState::Running { worker: row.get(14)?, until_unix: row.get(15)? },
+        Word::Over(state) => state,
     };
     Ok(QueuedJob {
         number: whole(0)?,
         new,
-        state: state(row)?,
-        fence: whole(15)?,
-        attempts: row.get(16)?,
-        reason: row.get(17)?,
-        queued_unix: row.get(18)?,
-        started_unix: row.get(19)?,
-        ended_unix: row.get(20)?,
-        kills: row.get(21)?,
+        state,
+        fence: whole(16)?,
+        attempts: row.get(17)?,
+        reason: row.get(18)?,
+        queued_unix: row.get(19)?,
+        started_unix: row.get(20)?,
+        ended_unix: row.get(21)?,
+        kills: row.get(22)?,
     })
 }
 
-fn conversion(column: usize, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+/// A kernel's name, as text.
+struct Kernel(KernelName);
+
+impl FromSql for Kernel {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let name = value.as_str()?.parse();
+        name.map(Self).map_err(|error: KernelNameError| FromSqlError::Other(Box::new(error)))
+    }
 }
 
-fn kernel(row: &Row<'_>, column: usize) -> rusqlite::Result<KernelName> {
-    row.get::<_, String>(column)?.parse().map_err(|error: KernelNameError| conversion(column, error))
+/// The word of a state; what belongs to it is in other columns.
+enum Word {
+    Waiting,
+    Running,
+    Over(JobState),
 }
 
-fn state(row: &Row<'_>) -> rusqlite::Result<JobState> {
-    Ok(match row.get::<_, String>(12)?.as_str() {
-        "waiting" => JobState::Waiting { from_unix: row.get(14)? },
-        "running" => JobState::Running { worker: row.get(13)?, until_unix: row.get(14)? },
-        "done" => JobState::Done,
-        "failed" => JobState::Failed,
-        "cancelled" => JobState::Cancelled,
-        "replaced" => JobState::Replaced,
-        other => {
-            return Err(match UnknownCode::error("state of a queued job", other) {
-                FromSqlError::Other(error) => rusqlite::Error::FromSqlConversionFailure(12, Type::Text, error),
-                error => conversion(12, error),
-            });
-        }
-    })
+impl FromSql for Word {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(match value.as_str()? {
+            "waiting" => Self::Waiting,
+            "running" => Self::Running,
+            "done" => Self::Over(JobState::Done),
+            "failed" => Self::Over(JobState::Failed),
+            "cancelled" => Self::Over(JobState::Cancelled),
+            "replaced" => Self::Over(JobState::Replaced),
+            other => return Err(UnknownCode::error("state of a queued job", other)),
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{Ending, Guilt, JobState, NewJob, Work};
+    use model::{Ending, Guilt, JobState, LEASE_S, NewJob, USUAL_MACHINE, Work};
 
     use super::{Listed, QueueError, Queued};
     use crate::Store;
-    use crate::testing::store;
+    use crate::testing::{New, again, contract, store};
+
+    contract!(
+        jobs_are_queued_once_and_done_by_priority,
+        worker_takes_only_jobs_of_its_machines,
+        job_of_killed_worker_is_requeued,
+        forbidden_transition_changes_nothing,
+        workers_never_claim_one_job_twice,
+    );
+
+    fn claim(store: &Store, worker: &str, now: i64) -> Option<model::QueuedJob> {
+        store.claim_job(worker, &[USUAL_MACHINE.to_owned()], now).unwrap()
+    }
 
     fn new(kernel: &str, priority: i64) -> NewJob {
         let work = Work {
@@ -316,6 +360,7 @@ mod tests {
             suite: "micro".into(),
             workloads: vec!["getppid".into(), "fork".into()],
             seeds: 2,
+            machine: USUAL_MACHINE.to_owned(),
         };
         NewJob { work, plan: "quick".into(), priority, rank: 7, attempts_max: 3, deadline_s: 100 }
     }
@@ -327,18 +372,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn jobs_are_queued_once_and_done_by_priority() {
-        let (home, store) = store();
+    fn jobs_are_queued_once_and_done_by_priority(make: New<'_>) {
+        let (_home, store) = make();
         let low = queued(&store, "git:v6.1", 1);
         let high = queued(&store, "git:v6.12", 2);
         let Queued::Known(known) = store.queue_job(&new("git:v6.1", 5), 2_000).unwrap() else { panic!() };
         assert_eq!((known.number, known.new.priority, known.queued_unix), (low, 1, 1_000));
-        let job = store.claim_job("here", 1_000).unwrap().unwrap();
+        let job = claim(&store, "here", 1_000).unwrap();
         assert_eq!((job.number, job.attempts), (high, 1));
-        assert_eq!(job.state, JobState::Running { worker: "here".into(), until_unix: 1_220 });
+        assert_eq!(
+            job.state,
+            JobState::Running { worker: "here".into(), until_unix: 1_000 + i64::try_from(LEASE_S).unwrap() }
+        );
         // Another process reads the same.
-        let reader = Store::open_read_only(home.path()).unwrap();
+        let reader = Store::open_read_only(store.location()).unwrap();
         assert_eq!(reader.queued_job(high).unwrap(), job);
         let fence = job.fence;
         let done = store.change_job(high, |job| job.end(fence, Ending::Done("fine".into()), 1_100)).unwrap();
@@ -346,16 +393,47 @@ mod tests {
         let order: Vec<u64> = store.queued_jobs(Listed::All).unwrap().iter().map(|job| job.number).collect();
         assert_eq!(order, [low, high]);
         assert_eq!(store.queued_jobs(Listed::Open).unwrap().len(), 1);
-        assert_eq!(store.claim_job("here", 1_000).unwrap().unwrap().number, low);
-        assert_eq!(store.claim_job("here", 1_000).unwrap(), None);
+        assert_eq!(claim(&store, "here", 1_000).unwrap().number, low);
+        assert_eq!(claim(&store, "here", 1_000), None);
     }
 
-    #[test]
-    fn job_of_killed_worker_is_requeued() {
-        let (_home, store) = store();
+    fn worker_takes_only_jobs_of_its_machines(make: New<'_>) {
+        let (_home, store) = make();
+        let mut of_testbox = new("git:v6.1", 9);
+        of_testbox.work.machine = "testbox".into();
+        let Queued::New(on_testbox) = store.queue_job(&of_testbox, 1_000).unwrap() else { panic!() };
+        let exact = queued(&store, "git:v6.1", 1);
+        assert_eq!(claim(&store, "here", 1_000).unwrap().number, exact);
+        assert_eq!(claim(&store, "here", 1_000), None);
+        let machines = ["other".to_owned(), "testbox".to_owned()];
+        assert_eq!(store.claim_job("there", &machines, 999).unwrap(), None, "not before it may start");
+        assert_eq!(store.claim_job("there", &machines, 1_000).unwrap().unwrap().number, on_testbox);
+        assert_eq!(store.queued_job(on_testbox).unwrap().new, of_testbox);
+    }
+
+    fn workers_never_claim_one_job_twice(make: New<'_>) {
+        let (_home, store) = make();
+        let numbers: Vec<u64> = (0..24).map(|n| queued(&store, &format!("git:v6.{n}"), n % 3)).collect();
+        let mut claimed: Vec<u64> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..4)
+                .map(|n| (again(&store), format!("worker {n}")))
+                .map(|(store, name)| {
+                    scope.spawn(move || {
+                        std::iter::from_fn(|| claim(&store, &name, 1_000)).map(|job| job.number).collect::<Vec<_>>()
+                    })
+                })
+                .collect();
+            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+        });
+        claimed.sort_unstable();
+        assert_eq!(claimed, numbers);
+    }
+
+    fn job_of_killed_worker_is_requeued(make: New<'_>) {
+        let (_home, store) = make();
         let [one, other] = ["git:v6.1", "git:v6.12"].map(|kernel| queued(&store, kernel, 0));
-        assert_eq!(store.claim_job("here", 1_000).unwrap().unwrap().number, one);
-        assert_eq!(store.claim_job("there", 1_000).unwrap().unwrap().number, other);
+        assert_eq!(claim(&store, "here", 1_000).unwrap().number, one);
+        assert_eq!(claim(&store, "there", 1_000).unwrap().number, other);
         assert!(store.take_back_jobs(None, 1_001).unwrap().is_empty());
         let taken = store.take_back_jobs(Some("here"), 1_001).unwrap();
         assert_eq!(taken.iter().map(|job| job.number).collect::<Vec<_>>(), [one]);
@@ -364,9 +442,8 @@ mod tests {
         assert_eq!(taken.iter().map(|job| job.number).collect::<Vec<_>>(), [other]);
     }
 
-    #[test]
-    fn forbidden_transition_changes_nothing() {
-        let (_home, store) = store();
+    fn forbidden_transition_changes_nothing(make: New<'_>) {
+        let (_home, store) = make();
         let number = queued(&store, "git:v6.1", 0);
         store.change_job(number, |job| job.cancel(2_000)).unwrap();
         let before = store.queued_job(number).unwrap();
@@ -381,7 +458,7 @@ mod tests {
     fn a_state_from_the_future_is_an_error() {
         let (_home, store) = store();
         let number = queued(&store, "git:v6.1", 0);
-        store.ask(|connection| connection.execute("UPDATE queue SET state = 'pondering'", [])).unwrap();
+        store.with(|database| database.execute("UPDATE queue SET state = 'pondering'", &[])).unwrap();
         let QueueError::Store(error) = store.queued_job(number).unwrap_err() else { panic!() };
         assert_eq!(error.guilt(), Guilt::User);
         assert!(error.to_string().contains("written by a newer Marvin"), "{error}");

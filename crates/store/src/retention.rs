@@ -196,9 +196,10 @@ impl Store {
     /// If the store cannot be written.
     pub fn compact(&self) -> Result<(), StoreError> {
         match &self.database {
-            Database::Sqlite(_) => {
+            Database::Sqlite(connection) => {
                 self.clear_unknown()?;
-                self.ask(|connection| connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)"))?;
+                let vacuum = "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)";
+                connection.execute_batch(vacuum).map_err(|error| self.home.sql(error))?;
             }
             Database::Server(server) => {
                 // Readers wait meanwhile: without FULL the space would stay taken.

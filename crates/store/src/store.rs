@@ -160,17 +160,6 @@ impl Store {
         work(&self.database).map_err(|error| self.home.to_error(error))
     }
 
-    /// Runs a closure with the database of a data directory, for operations on this machine only.
-    pub(crate) fn ask<'a, T>(
-        &'a self,
-        work: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreError> {
-        match &self.database {
-            Database::Sqlite(connection) => work(connection).map_err(|error| self.home.sql(error)),
-            Database::Server(_) => Err(StoreError::HomeOnly { store: self.location.to_string() }),
-        }
-    }
-
     /// Removes leftovers of processes that were killed while they saved a run.
     ///
     /// A saving process excludes other writers all the time, so leftovers that a write transaction finds have no living
@@ -363,7 +352,7 @@ mod tests {
         Connection::open(&file).unwrap().pragma_update(None, "user_version", 99).unwrap();
         for error in [Store::open(home.path()).unwrap_err(), Store::open_read_only(home.path()).unwrap_err()] {
             insta::allow_duplicates! {
-                insta::assert_snapshot!(describe(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 8): use the newer one, or name another data directory with --home");
+                insta::assert_snapshot!(describe(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 9): use the newer one, or name another data directory with --home");
             }
         }
     }

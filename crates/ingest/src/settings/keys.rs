@@ -118,7 +118,13 @@ static PLAN: Table = Table {
         key("trees", Kind::Texts, Optional, "Names of the trees. Without it, all."),
         key("suite", Kind::Name, Without(Preset::Text("micro")), "The suite; `marvin workloads` lists them."),
         key("workloads", Kind::Texts, Optional, "Names of workloads, or groups of them. Without it, the whole suite."),
-        key("seeds", Kind::Whole(1, 1000), Without(Preset::Whole(5)), "How many seeds; one run each."),
+        key(
+            "seeds",
+            Kind::Whole(1, 1000),
+            Without(Preset::Whole(5)),
+            "How many seeds, or boots of a server; one run each.",
+        ),
+        key("on", Kind::Name, Without(Preset::Text("exact")), "The machine: exact, or the name of a [[machine]]."),
         key("priority", Kind::Whole(0, 1000), Without(Preset::Whole(100)), "Plans of higher priority are done first."),
     ],
 };

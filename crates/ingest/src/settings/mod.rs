@@ -13,8 +13,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use model::{
-    LabSettings, Points, Release, SUITES, SelectionError, StandingPlan, TOOL, ToolRows, TreeOrigin, WatchedTree,
-    WorkSettings,
+    LabSettings, Points, Release, SUITES, SelectionError, StandingPlan, TOOL, ToolRows, TreeOrigin, USUAL_MACHINE,
+    WatchedTree, WorkSettings,
 };
 use toml::de::DeTable;
 
@@ -53,9 +53,11 @@ pub fn settings(text: &str, tools: &ToolRows) -> Result<LabSettings, ManifestErr
 fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Fault> {
     let trees = file.records("tree").iter().map(tree).collect::<Result<Vec<_>, _>>()?;
     let names: Vec<&str> = trees.iter().map(|tree| tree.name.as_str()).collect();
-    let plans = file.records("plan").iter().map(|record| plan(record, &names, tools)).collect::<Result<_, _>>()?;
     let channels = file.records("notify").iter().map(channel::channel).collect::<Result<_, _>>()?;
-    let servers = file.records("machine").iter().map(machine::server).collect::<Result<_, _>>()?;
+    let servers = file.records("machine").iter().map(machine::server).collect::<Result<Vec<_>, _>>()?;
+    let machines: Vec<&str> = [USUAL_MACHINE].into_iter().chain(servers.iter().map(|one| one.name.as_str())).collect();
+    let known = Known { trees: &names, machines: &machines, tools };
+    let plans = file.records("plan").iter().map(|record| plan(record, &known)).collect::<Result<_, _>>()?;
     for key in ["tree", "plan", "notify", "machine"] {
         no_name_twice(file.records(key))?;
     }
@@ -124,12 +126,29 @@ fn tags(record: &Record) -> Result<String, Fault> {
     }
 }
 
-fn plan(record: &Record, trees: &[&str], tools: &ToolRows) -> Result<StandingPlan, Fault> {
+/// What a plan may name.
+struct Known<'a> {
+    trees: &'a [&'a str],
+    machines: &'a [&'a str],
+    tools: &'a ToolRows,
+}
+
+fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Fault> {
+    let Known { trees, machines, tools } = known;
     if let Some((span, unknown)) =
         record.texts("trees").unwrap_or_default().iter().find(|(_, t)| !trees.contains(&t.as_str()))
     {
         let what = format!("no [[tree]] has the name `{}`{}", unknown.escape_debug(), did_you_mean(trees, unknown));
         return Err(Fault::new(span, what));
+    }
+    let machine = owned(record, "on");
+    if !machines.contains(&machine.as_str()) {
+        let what = format!(
+            "no [[machine]] has the name `{}`{}; without one: {USUAL_MACHINE}",
+            machine.escape_debug(),
+            did_you_mean(machines, &machine)
+        );
+        return Err(Fault::new(record.span_of("on"), what));
     }
     let choice = model::choose(tools, record.text("suite").unwrap_or_default(), &record.words("workloads"))
         .map_err(|error| wrong_choice(record, tools, &error))?;
@@ -140,6 +159,7 @@ fn plan(record: &Record, trees: &[&str], tools: &ToolRows) -> Result<StandingPla
         workloads: choice.words(tools),
         suite: choice.suite,
         seeds: record.whole("seeds"),
+        machine,
         priority: i64::try_from(record.whole("priority")).unwrap_or(i64::MAX),
     })
 }

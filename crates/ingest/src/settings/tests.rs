@@ -159,6 +159,7 @@ fn settings_mistakes_name_place_and_remedy() {
         "[[plan]]\nname = \"p\"\nworkloads = [\"foult\"]",
         "[[plan]]\nname = \"p\"\n[[plan]]\nname = \"p\"",
         "[[plan]]\nname = \"p\"\nseeds = 0",
+        "[[plan]]\nname = \"p\"\non = \"exakt\"",
         "[[plan]]\nname = \"p\"\nworkloads = [\"fault\", \"tool:bnch\"]",
         "[[plan]]\nname = \"p\"\nworkloads = [\"fault\", \"\"]",
     ] {

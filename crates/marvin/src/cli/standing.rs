@@ -42,6 +42,10 @@ pub(crate) struct Work {
     #[arg(long)]
     pub(crate) once: bool,
 
+    /// Take only jobs of these machines, separated by commas; default: exact and all of marvin.toml
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) on: Vec<String>,
+
     /// Run this one job and print one line with its result; a worker starts this for each job
     #[arg(long, alias = "carry-out", value_name = "NUMBER", hide = true)]
     pub(crate) execute: Option<u64>,
@@ -86,7 +90,8 @@ pub(crate) struct QueueList {
 
 const ADD_EXAMPLES: &str = "Examples:
   marvin queue add deb:6.12 --workload fault,fork
-  marvin queue add git:v6.12 --tree stable --priority 500";
+  marvin queue add git:v6.12 --tree stable --priority 500
+  marvin queue add deb:6.12 --on testbox";
 
 /// `marvin queue add`.
 #[derive(Debug, Args)]
@@ -108,9 +113,13 @@ pub(crate) struct QueueAdd {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
     pub(crate) workload: Vec<String>,
 
-    /// Number of seeds; each is one run
+    /// Number of seeds, or of boots of a server; each is one run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
+
+    /// Machine: exact, or one of marvin.toml
+    #[arg(long, value_name = "NAME", default_value = "exact")]
+    pub(crate) on: String,
 
     /// Priority: higher runs first; plans have 100 by default
     #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true)]

@@ -7,8 +7,8 @@ use history::describe_frequency;
 use lab::Sampled;
 use machine::qemu::Qemu;
 use machine::{ServerLook, ServerProblem, ServerState, Wanted, accept, look, server_state};
-use model::{BootOnce, MachineId, ServerSettings};
-use store::Store;
+use model::{BootOnce, Health, MachineId, ServerSettings};
+use store::{Store, StoreError};
 
 use super::config::site;
 use super::history::read;
@@ -34,10 +34,13 @@ pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Res
     if let Some(MachinesCommand::Check(command)) = &command.command {
         return check(arguments, command);
     }
-    let reserved = reserved(arguments)?;
+    let (reserved, health) = (reserved(arguments)?, health(arguments)?);
     // A server that does not answer takes ten seconds: ask all at once.
     let listed = std::thread::scope(|scope| {
-        let asked: Vec<_> = servers.iter().map(|server| scope.spawn(|| listed(server, &home, &reserved))).collect();
+        let asked: Vec<_> = servers
+            .iter()
+            .map(|server| scope.spawn(|| with_health(listed(server, &home, &reserved), &health)))
+            .collect();
         let answers = asked.into_iter().map(|one| one.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)));
         own().into_iter().chain(answers).collect()
     });
@@ -125,6 +128,26 @@ fn own() -> Vec<ListedMachine> {
             ListedMachine { name: name.to_owned(), kind: name, state, kernel, held_minutes: None, about }
         })
         .collect()
+}
+
+/// Reads the health of machines that have jobs in the queue.
+fn health(arguments: &Arguments) -> anyhow::Result<Vec<Health>> {
+    match Store::open_read_only(crate::home::store(arguments)?) {
+        Err(StoreError::Empty { .. }) => Ok(Vec::new()),
+        store => Ok(store?.health()?),
+    }
+}
+
+/// Says of a machine that would take jobs that the queue gives it none.
+fn with_health(listed: ListedMachine, health: &[Health]) -> ListedMachine {
+    let ill = health.iter().find(|health| health.machine == listed.name && health.quarantined_unix.is_some());
+    match ill {
+        Some(ill) if matches!(listed.state, MachineState::Ready | MachineState::Reserved) => {
+            let about = model::plain(&format!("the lab failed {} times: {}", ill.failures, ill.reason));
+            ListedMachine { state: MachineState::Quarantined, about, ..listed }
+        }
+        _ => listed,
+    }
 }
 
 fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMachine {

@@ -4,57 +4,58 @@ use std::path::Path;
 
 use anyhow::Context;
 use kernel::KernelError;
-use model::{Choice, KernelName, NewJob, QueuedJob, TreeOrigin, Work};
+use model::{Choice, KernelName, LabSettings, NewJob, QueuedJob, TreeOrigin, USUAL_MACHINE, Work};
 use store::{Listed, Queued, Store, WorkerLock};
 
 use super::compare::now;
 use super::config::site;
-use super::measure::{Chosen, choose, kernel_name};
+use super::measure::{Chosen, choose, did_you_mean, kernel_name};
 use super::tools::known_tools;
 use super::tree::find_tree;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Queue, QueueAdd, QueueMove};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::home::{has_worker, home, store, worker_name};
 use crate::lists::{JobDocument, QueueDocument, QueueView};
 
 pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
-    let home = home(arguments.home.as_deref())?;
+    let location = store(arguments)?;
     let text = match command {
         Queue::List(list) => {
-            let (all, now) = (Store::open_read_only(&home)?.queued_jobs(Listed::All)?, now());
+            let (all, now) = (Store::open_read_only(&location)?.queued_jobs(Listed::All)?, now());
             let shown: Vec<QueuedJob> = all.iter().filter(|job| list.all || !job.state.is_over()).cloned().collect();
             let forecast = model::forecast(&all, now);
-            let has_worker = store::has_worker(&home);
-            let view = QueueView { jobs: &shown, forecast: &forecast, now_unix: now, has_worker };
+            let has_worker = has_worker(arguments)?;
+            let view = QueueView { jobs: &shown, forecast: &forecast, now_unix: now, has_worker, health: &[] };
             answer.list(&QueueDocument::new(view), list.output, arguments)?;
             return Ok(Exit::Fine);
         }
         Queue::Why { job, output } => {
-            let store = Store::open_read_only(&home)?;
+            let store = Store::open_read_only(&location)?;
             let (job, all, now) = (store.queued_job(*job)?, store.queued_jobs(Listed::All)?, now());
             let view = QueueView {
                 jobs: &all,
                 forecast: &model::forecast(&all, now),
                 now_unix: now,
-                has_worker: store::has_worker(&home),
+                has_worker: has_worker(arguments)?,
+                health: &store.health()?,
             };
             answer.list(&JobDocument::new(&job, &model::why(&job, &all, now), view), *output, arguments)?;
             return Ok(Exit::Fine);
         }
-        Queue::Add(add) => added(&new_job(arguments, add)?, &Store::open(&home)?)?,
+        Queue::Add(add) => added(&new_job(arguments, add)?, &Store::open(&location)?)?,
         Queue::Cancel { job } => {
             // A missing data directory has no jobs; do not create it for the answer.
-            drop(Store::open_read_only(&home)?);
-            describe_job(&Store::open(&home)?.change_job(*job, |job| job.cancel(now()))?)
+            drop(Store::open_read_only(&location)?);
+            describe_job(&Store::open(&location)?.change_job(*job, |job| job.cancel(now()))?)
         }
         Queue::Move(to) => {
-            drop(Store::open_read_only(&home)?);
-            let store = Store::open(&home)?;
+            drop(Store::open_read_only(&location)?);
+            let (store, home) = (Store::open(&location)?, home(arguments.home.as_deref())?);
             // Without a worker here, the jobs that this machine's worker held wait: it was killed.
             if let Ok(_lock) = WorkerLock::acquire(&home) {
-                store.take_back_jobs(Some(&site::machine_name()), now())?;
+                store.take_back_jobs(Some(&worker_name(&home, &location)), now())?;
             }
             move_job(&store, to)?
         }
@@ -98,6 +99,7 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
         suite: suite.name.to_owned(),
         workloads: Choice { suite, workloads }.words(&tools.rows()),
         seeds: add.seeds,
+        machine: queue_machine(&settings, &add.on)?,
     };
     Ok(NewJob {
         work,
@@ -107,6 +109,32 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
         attempts_max: settings.work.attempts_max,
         deadline_s: settings.work.deadline_s,
     })
+}
+
+/// Checks the name of a machine that has jobs in the queue.
+fn queue_machine(settings: &LabSettings, name: &str) -> anyhow::Result<String> {
+    let known = queue_machines(settings);
+    if known.iter().any(|known| known == name) {
+        return Ok(name.to_owned());
+    }
+    let guess = did_you_mean(known.iter().map(String::as_str), name);
+    let text =
+        format!("no machine `{name}`{guess}: the queue has jobs of exact, and of each [[machine]] in marvin.toml");
+    Err(WrongInput(text).into())
+}
+
+/// Returns the machines that have jobs in the queue.
+fn queue_machines(settings: &LabSettings) -> Vec<String> {
+    let servers = settings.servers.iter().map(|server| server.name.clone());
+    [USUAL_MACHINE.to_owned()].into_iter().chain(servers).collect()
+}
+
+/// Returns the machines whose jobs a worker takes: the named ones, or all.
+pub(super) fn worker_machines(settings: &LabSettings, named: &[String]) -> anyhow::Result<Vec<String>> {
+    if named.is_empty() {
+        return Ok(queue_machines(settings));
+    }
+    named.iter().map(|name| queue_machine(settings, name)).collect()
 }
 
 /// Makes the paths in a name absolute, so that a worker finds them from any directory. Refuses missing files and

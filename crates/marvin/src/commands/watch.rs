@@ -12,7 +12,7 @@ use crate::answer::Answer;
 use crate::bisection::add;
 use crate::cli::{Arguments, Watch};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::home::store;
 use crate::say;
 
 /// Limit on tags listed that are not versions.
@@ -39,7 +39,7 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
         let text = "marvin.toml needs a [[tree]] and a [[plan]] to watch (docs/watch.md)";
         return Err(WrongInput(text.into()).into());
     }
-    let store = Store::open(&home(arguments.home.as_deref())?)?;
+    let store = Store::open(store(arguments)?)?;
     let notify = |event: WatchEvent| {
         if !arguments.quiet {
             say(&format_event(&event));

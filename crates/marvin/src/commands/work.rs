@@ -6,20 +6,22 @@ use std::time::Duration;
 use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
 use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled};
-use model::{KernelName, Outcome, QueuedJob, Run, Stage, TreeOrigin};
+use machine::Wanted;
+use model::{KernelName, Outcome, QueuedJob, ReservationRefusal, Run, Stage, TreeOrigin};
 use site::{JobProcess, Site, SiteError, Until, WorkEvent, Worked, Worker};
-use store::{Store, StoreError, WorkerLock};
+use store::{Location, Store, StoreError, WorkerLock};
 
 use super::compare::now;
 use super::config::site;
 use super::console::record_consoles;
-use super::measure::{Chosen, choose, machines_of};
+use super::measure::{Chosen, choose, machines_of, machines_of_names, replicates};
+use super::queue::worker_machines;
 use super::tools::known_tools;
 use super::watch::deliver;
 use crate::answer::Answer;
-use crate::cli::{Arguments, Work};
+use crate::cli::{Arguments, Noisy, Work};
 use crate::exit::{Exit, WrongInput};
-use crate::home::{home, open_lab};
+use crate::home::{home, open_lab, store, worker_name};
 use crate::progress::Progress;
 use crate::say;
 
@@ -36,27 +38,32 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     }
     let home = home(arguments.home.as_deref())?;
     let site = site(arguments)?;
+    let machines = worker_machines(&site.settings, &command.on)?;
     let _lock = WorkerLock::acquire(&home)?;
-    let store = Store::open(&home)?;
+    let location = store(arguments)?;
+    let store = Store::open(&location)?;
     let executor = JobProcess { command: command_of_job(arguments, &home)?, logs: home.join("jobs") };
     let notify = |event: WorkEvent| {
         if !arguments.quiet {
             say(&format_event(&event));
         }
     };
-    let name = site::machine_name();
+    let name = worker_name(&home, &location);
+    // On a server, its clock decides about leases; without its answer the next question fails too.
+    let clock = || store.time(now()).unwrap_or_else(|_| now());
     let worker = Worker {
         name: &name,
+        machines: &machines,
         store: &store,
         settings: &site.settings,
         executor: &executor,
-        clock: &now,
+        clock: &clock,
         notify: &notify,
     };
     drop(record_consoles(&home, site.settings.servers.clone()));
     let ended = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
-        let courier = scope.spawn(|| courier(&home, &site, arguments, &ended));
+        let courier = scope.spawn(|| courier(&location, &site, arguments, &ended));
         let worked = loop {
             match worker.work(if command.once { Until::Drained } else { Until::Killed }) {
                 // Without `--once`, continue after an error that may pass, such as a full disk.
@@ -87,15 +94,20 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
     if arguments.no_sandbox {
         words.push("--no-sandbox".into());
     }
+    // Of the environment the job's process gets it anyway, which `ps` does not show.
+    if let Some(address) = arguments.store.as_deref().filter(|_| std::env::var_os("MARVIN_STORE").is_none()) {
+        words.extend(["--store".into(), address.into()]);
+    }
     words.extend(["work".into(), "--execute".into()]);
     Ok(words)
 }
 
 /// Delivers notices while jobs run, whatever fails, and once more at the end.
-fn courier(home: &std::path::Path, site: &Site, arguments: &Arguments, ended: &AtomicBool) {
+fn courier(location: &Location, site: &Site, arguments: &Arguments, ended: &AtomicBool) {
     let mut last = false;
     loop {
-        let delivered = Store::open(home).map_err(SiteError::from).and_then(|store| deliver(&store, site, arguments));
+        let delivered =
+            Store::open(location).map_err(SiteError::from).and_then(|store| deliver(&store, site, arguments));
         if let Err(error) = delivered {
             say(&format!("cannot deliver notices now: {error}"));
         }
@@ -129,23 +141,22 @@ fn format_event(event: &WorkEvent) -> String {
 /// The outcome of a job, in the line that the worker reads.
 enum JobResult {
     Done,
-    Busy,
+    Busy(String),
     NoKernel(String),
     WorkloadsFailed(String),
 }
 
 fn execute(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
-    let home = home(arguments.home.as_deref())?;
-    let job = Store::open_read_only(&home)?.queued_job(number)?;
+    let job = Store::open_read_only(store(arguments)?)?.queued_job(number)?;
     let came = match done(arguments, &job) {
         Ok(came) => came,
-        Err(error) if is_locked(&error) => JobResult::Busy,
+        Err(error) if let Some(who) = in_use(&error) => JobResult::Busy(who),
         Err(error) if crate::exit::is_subject(&error) => JobResult::NoKernel(format!("{error:#}")),
         Err(error) => return Err(error),
     };
     let (line, exit) = match came {
         JobResult::Done => ("done".to_owned(), Exit::Fine),
-        JobResult::Busy => ("busy".to_owned(), Exit::Lab),
+        JobResult::Busy(who) => (format!("busy {who}"), Exit::Lab),
         JobResult::NoKernel(why) => (format!("kernel {why}"), Exit::Subject),
         JobResult::WorkloadsFailed(why) => (format!("workloads {why}"), Exit::Subject),
     };
@@ -153,8 +164,13 @@ fn execute(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-fn is_locked(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(LabError::Store(StoreError::Locked { .. })))
+/// Returns who uses data directory or machine, if that is why the job cannot run now.
+fn in_use(error: &anyhow::Error) -> Option<String> {
+    match error.downcast_ref()? {
+        LabError::Store(StoreError::Locked { .. }) => Some("another marvin was measuring in this home".to_owned()),
+        LabError::Reserved(why @ ReservationRefusal::Taken { .. }) => Some(why.to_string()),
+        _ => None,
+    }
 }
 
 fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
@@ -162,8 +178,11 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
     let work = &job.new.work;
     let Chosen { suite, workloads, tools } = choose(known_tools(arguments, &[])?, &work.suite, &work.workloads)?;
     let sources = sources(&site(arguments)?, job, &home)?;
-    // In the data directory, as the queue is.
-    let lab = open_lab(arguments, LabSettings { tools, sources, ..LabSettings::default() })?;
+    // Where the queue is.
+    let store = Some(store(arguments)?);
+    let named = machines_of_names(arguments, &[&work.machine], &Noisy { boots: None, cpus: None, memory: None })?;
+    let wanted = named.into_iter().next().map_or(Wanted::Exact, |(_, wanted)| wanted);
+    let lab = open_lab(arguments, LabSettings { store, wanted, tools, sources, ..LabSettings::default() })?;
     // Lines, for the job's log.
     let progress = Progress::Lines(std::sync::Mutex::default());
     let build = super::measure::build(&lab, &work.kernel, &progress)?;
@@ -172,7 +191,7 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
         sides: vec![&build],
         suite: &suite,
         workloads,
-        replicates: (1..=work.seeds).collect(),
+        replicates: replicates(lab.machine(), work.seeds, work.seeds),
         machines: machines_of(None),
         reuse: Reuse::Stored,
         dumps: Dumps::Drop,

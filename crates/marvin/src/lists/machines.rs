@@ -56,7 +56,8 @@ pub(crate) enum MachineState {
     Silent,
     /// It did not come back from a boot, and has not answered since.
     Lost,
-    /// It is another machine than its record says, until that is accepted or undone.
+    /// It is another machine than its record says, until that is accepted or undone; or the lab failed on it several times
+    /// in a row, and the queue gives it no jobs until one that it tries ends well.
     Quarantined,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::{Forecast, JobState, QueuedJob, Why};
+use model::{Forecast, Health, JobState, QueuedJob, USUAL_MACHINE, Why};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -31,6 +31,8 @@ pub(crate) struct QueueView<'a> {
     pub(crate) now_unix: i64,
     /// Whether a worker takes jobs.
     pub(crate) has_worker: bool,
+    /// What is known of the machines' health.
+    pub(crate) health: &'a [Health],
 }
 
 /// Queued jobs, in the order of execution.
@@ -80,8 +82,10 @@ struct ListedJob {
     suite: String,
     /// Workloads.
     workloads: Vec<String>,
-    /// Number of seeds.
+    /// Number of seeds, or of boots on a server.
     seeds: u64,
+    /// Machine: `exact`, or a server of marvin.toml.
+    machine: String,
     /// Plan of marvin.toml that queued it; empty for a user.
     plan: String,
     /// Priority: higher runs first.
@@ -137,7 +141,7 @@ fn listed(job: &QueuedJob, view: QueueView<'_>) -> ListedJob {
         JobState::Running { worker, until_unix } => (Some(worker.clone()), Some(*until_unix)),
         _ => (None, None),
     };
-    let is_stopped = worker.is_some() && !view.has_worker;
+    let is_stopped = worker.is_some() && (!view.has_worker || job.is_stale(view.now_unix));
     let is_expected = !is_stopped && !job.state.is_over();
     let forecast = view.forecast.get(&job.number).filter(|_| is_expected).copied().unwrap_or_default();
     ListedJob {
@@ -149,6 +153,7 @@ fn listed(job: &QueuedJob, view: QueueView<'_>) -> ListedJob {
         suite: work.suite.clone(),
         workloads: work.workloads.clone(),
         seeds: work.seeds,
+        machine: work.machine.clone(),
         plan: new.plan.clone(),
         priority: new.priority,
         rank: new.rank,
@@ -204,6 +209,7 @@ impl Listing for QueueDocument {
 
 fn row(job: &ListedJob, now_unix: i64) -> [String; 7] {
     let of = if job.tree.is_empty() { String::new() } else { format!(" of {}", job.tree) };
+    let on = if job.machine == USUAL_MACHINE { String::new() } else { format!(" on {}", job.machine) };
     let [begins, ends] = if ["waiting", "running"].contains(&job.state) {
         let of = |time: Option<i64>| time.map_or_else(|| "unknown".to_owned(), |time| until(time, now_unix));
         [if job.state == "running" { "-".to_owned() } else { of(job.begins_unix) }, of(job.ends_unix)]
@@ -215,7 +221,7 @@ fn row(job: &ListedJob, now_unix: i64) -> [String; 7] {
         job.state.to_owned(),
         job.priority.to_string(),
         cut(&plain(&format!("{}{of}", job.kernel)), KERNEL_MAX),
-        cut(&plain(&format!("{} {}x{}", job.suite, job.workloads.len(), job.seeds)), KERNEL_MAX),
+        cut(&plain(&format!("{} {}x{}{on}", job.suite, job.workloads.len(), job.seeds)), KERNEL_MAX),
         begins,
         ends,
     ]
@@ -265,7 +271,9 @@ impl Listing for JobDocument {
             lines.push(format!("tree       {}, kernel config {}", plain(&job.tree), plain(&job.config)));
         }
         lines.push(format!("suite      {}: {}", job.suite, plain(&job.workloads.join(", "))));
-        lines.push(format!("seeds      {}", job.seeds));
+        let runs = if job.machine == USUAL_MACHINE { "seeds" } else { "boots" };
+        lines.push(format!("machine    {}", plain(&job.machine)));
+        lines.push(format!("{runs}      {}", job.seeds));
         let asked =
             if job.plan.is_empty() { "by hand".to_owned() } else { format!("by the plan {}", plain(&job.plan)) };
         lines.push(format!("queued     {}, {asked}", date(job.queued_unix)));
@@ -301,7 +309,7 @@ fn when(job: &ListedJob, now_unix: i64) -> String {
 fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
     let started = if view.has_worker { "" } else { "; no worker runs: start `marvin work`" };
     match (why, &job.state) {
-        (Why::Running, JobState::Running { worker, .. }) if !view.has_worker => {
+        (Why::Running, JobState::Running { worker, .. }) if !view.has_worker || job.is_stale(view.now_unix) => {
             format!("its worker on {} died{started}; it continues", plain(worker))
         }
         (Why::Running, JobState::Running { worker, until_unix }) => {
@@ -311,6 +319,7 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
             let last = if job.kills > 0 { &job.reason } else { "the last attempt failed" };
             format!("{}; the next is not before {}{started}", plain(last), date(*from_unix))
         }
+        (Why::Behind { .. }, _) if let Some(ill) = quarantine(job, view) => ill,
         (Why::Behind { waiting: 0, running }, _) => {
             format!("{} running; it is next{started}", jobs(*running, "is", "are"))
         }
@@ -319,9 +328,18 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
                 if *running == 0 { String::new() } else { format!(", and {} running", jobs(*running, "is", "are")) };
             format!("{} first{running}{started}", jobs(*waiting, "comes", "come"))
         }
+        (Why::Next, _) if let Some(ill) = quarantine(job, view) => ill,
         (Why::Next, _) => format!("it is next{started}"),
         (Why::Over | Why::Running, _) => "it has ended; `marvin queue add` queues it again".to_owned(),
     }
+}
+
+/// Says that a job's machine is quarantined, if it is.
+fn quarantine(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
+    let name = &job.new.work.machine;
+    let ill = view.health.iter().find(|health| health.machine == *name && health.quarantined_unix.is_some())?;
+    let (name, reason) = (plain(name), plain(&ill.reason));
+    Some(format!("{name} is quarantined: {reason}; it tries a job again after {}", date(ill.next_unix)))
 }
 
 fn jobs(number: usize, one: &str, several: &str) -> String {
@@ -352,6 +370,7 @@ mod tests {
             suite: "micro".into(),
             workloads: vec!["getppid".into(), "fork".into()],
             seeds: 5,
+            machine: model::USUAL_MACHINE.to_owned(),
         };
         let new = NewJob { work, plan: plan.into(), priority: 100, rank: 0, attempts_max: 3, deadline_s: 60 };
         QueuedJob::queued(number, new, NOW - 10_000)
@@ -369,6 +388,7 @@ mod tests {
             job(6, "git:v6.12", "quick"),
         ];
         jobs[0].claim("farm", NOW - 600).unwrap();
+        jobs[0].renew(1, NOW - 30).unwrap();
         jobs[1].claim("farm", NOW).unwrap();
         let why = "cannot get the kernel: no network\nas it seems, for the name of the server has no address";
         jobs[1].end(1, Ending::Infra(why.into()), NOW).unwrap();
@@ -382,16 +402,18 @@ mod tests {
     fn the_queue_is_listed_in_eighty_columns() {
         let jobs = jobs();
         let all = forecast(&jobs, NOW);
-        let listed = queue(QueueView { jobs: &jobs, forecast: &all, now_unix: NOW, has_worker: true });
+        let listed = queue(QueueView { jobs: &jobs, forecast: &all, now_unix: NOW, has_worker: true, health: &[] });
         assert!(listed.lines().all(|line| line.chars().count() <= 80) && !listed.contains('\u{1b}'), "{listed}");
         insta::assert_snapshot!(listed);
-        let stopped = queue(QueueView { jobs: &jobs[..1], forecast: &all, now_unix: NOW, has_worker: false });
+        let stopped =
+            queue(QueueView { jobs: &jobs[..1], forecast: &all, now_unix: NOW, has_worker: false, health: &[] });
         assert!(!stopped.contains("running"), "{stopped}");
         insta::assert_snapshot!("the_queue_of_a_dead_worker", stopped);
-        let waiting = queue(QueueView { jobs: &jobs[3..5], forecast: &all, now_unix: NOW, has_worker: false });
+        let waiting =
+            queue(QueueView { jobs: &jobs[3..5], forecast: &all, now_unix: NOW, has_worker: false, health: &[] });
         assert!(waiting.ends_with("no worker runs: start `marvin work`\n"), "{waiting}");
         assert_eq!(
-            queue(QueueView { jobs: &[], forecast: &all, now_unix: NOW, has_worker: true }),
+            queue(QueueView { jobs: &[], forecast: &all, now_unix: NOW, has_worker: true, health: &[] }),
             "the queue is empty\n"
         );
     }
@@ -400,7 +422,7 @@ mod tests {
     fn each_job_is_explained() {
         let jobs = jobs();
         let all = forecast(&jobs, NOW);
-        let view = QueueView { jobs: &jobs, forecast: &all, now_unix: NOW, has_worker: true };
+        let view = QueueView { jobs: &jobs, forecast: &all, now_unix: NOW, has_worker: true, health: &[] };
         let told: Vec<String> = jobs.iter().map(|job| queued_job(job, &why(job, &jobs, NOW), view)).collect();
         insta::assert_snapshot!(told.join("\n"));
         let alone = QueueView { has_worker: false, ..view };

@@ -25,6 +25,7 @@ mod rebooted;
 mod reserved;
 mod served;
 mod server;
+mod shared_queue;
 mod soak;
 mod sources;
 mod stored;

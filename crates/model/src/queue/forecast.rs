@@ -18,18 +18,26 @@ pub struct Forecast {
 }
 
 /// The work of jobs that take equally long: everything but the kernel.
-type Alike<'a> = (Discriminant<KernelName>, [&'a str; 3], &'a [String], u64);
+type Alike<'a> = (Discriminant<KernelName>, [&'a str; 4], &'a [String], u64);
 
 fn alike(work: &Work) -> Alike<'_> {
-    let Work { kernel, tree, config, suite, workloads, seeds } = work;
-    (discriminant(kernel), [tree, config, suite], workloads, *seeds)
+    let Work { kernel, tree, config, suite, workloads, seeds, machine } = work;
+    (discriminant(kernel), [tree, config, suite, machine], workloads, *seeds)
 }
 
 /// Forecasts each unfinished job. `jobs` are all jobs; the finished ones give the expected durations. Workers that have
-/// a job go on; if there is none, the forecast assumes one from now on.
+/// a job go on; for a machine without one, the forecast assumes a worker from now on.
 #[must_use]
 pub fn forecast(jobs: &[QueuedJob], now_unix: i64) -> HashMap<u64, Forecast> {
     let took = took(jobs);
+    let mut machines: HashMap<&str, Vec<&QueuedJob>> = HashMap::new();
+    for job in jobs {
+        machines.entry(&job.new.work.machine).or_default().push(job);
+    }
+    machines.into_values().flat_map(|jobs| of_machine(&jobs, &took, now_unix)).collect()
+}
+
+fn of_machine(jobs: &[&QueuedJob], took: &HashMap<Alike<'_>, u64>, now_unix: i64) -> HashMap<u64, Forecast> {
     let expected = |job: &QueuedJob| took.get(&alike(&job.new.work)).copied();
     let mut all = HashMap::new();
     let mut workers = BinaryHeap::new();

@@ -3,20 +3,25 @@
 //! Pure: the time is an argument, in seconds since 1970-01-01 UTC. The store keeps jobs, the lab executes them.
 
 mod forecast;
+#[cfg(test)]
+mod month;
 mod order;
 mod step;
 #[cfg(test)]
 mod tests;
 
 pub use forecast::{Forecast, forecast};
-pub use order::{Why, next_job, why};
-pub use step::{Ending, RETRY_S, Refusal, retry_after_s};
+pub use order::{Why, why};
+pub use step::{Ending, LEASE_S, RETRY_S, Refusal, retry_after_s};
 
 use std::fmt;
 
 use crate::KernelName;
 
-/// The work of a queued job: workloads of a suite on one kernel. Two jobs with equal work are the same job.
+/// The machine of a job that names none.
+pub const USUAL_MACHINE: &str = "exact";
+
+/// The work of a queued job: workloads of a suite on one kernel and machine. Two jobs with equal work are the same job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
     /// The kernel.
@@ -29,8 +34,10 @@ pub struct Work {
     pub suite: String,
     /// Names of the workloads, in the suite's order; `tool:` marks external tools.
     pub workloads: Vec<String>,
-    /// Seeds, from 1 on; one run each.
+    /// Seeds, or boots on a noisy machine, from 1 on; one run each.
     pub seeds: u64,
+    /// The machine: [`USUAL_MACHINE`], or a server of marvin.toml.
+    pub machine: String,
 }
 
 /// A job to queue.
@@ -148,6 +155,10 @@ impl fmt::Display for Work {
         }
         let counted = |count: u64, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
         let workloads = counted(self.workloads.len() as u64, "workload");
-        write!(f, ", {}: {workloads}, {}", self.suite, counted(self.seeds, "seed"))
+        if self.machine == USUAL_MACHINE {
+            write!(f, ", {}: {workloads}, {}", self.suite, counted(self.seeds, "seed"))
+        } else {
+            write!(f, ", {}: {workloads}, {} on {}", self.suite, counted(self.seeds, "boot"), self.machine)
+        }
     }
 }

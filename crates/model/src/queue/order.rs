@@ -16,7 +16,7 @@ pub enum Why {
         /// When.
         from_unix: i64,
     },
-    /// Other jobs come first.
+    /// Other jobs of its machine come first.
     Behind {
         /// How many of them wait.
         waiting: usize,
@@ -32,20 +32,16 @@ pub(super) fn place(job: &QueuedJob) -> (Reverse<i64>, u64, u64) {
     (Reverse(job.new.priority), job.new.rank, job.number)
 }
 
-/// Returns the next job for a worker, if one is free.
-#[must_use]
-pub fn next_job(jobs: &[QueuedJob], now_unix: i64) -> Option<&QueuedJob> {
-    jobs.iter().filter(|job| job.is_free(now_unix)).min_by_key(|job| place(job))
-}
-
-/// Returns the situation of a job; `jobs` are all jobs that are not over.
+/// Returns the situation of a job among those of its machine; `jobs` are all jobs that are not over.
 #[must_use]
 pub fn why(job: &QueuedJob, jobs: &[QueuedJob], now_unix: i64) -> Why {
     match job.state {
         JobState::Running { .. } => Why::Running,
         JobState::Waiting { from_unix } if from_unix > now_unix => Why::Later { from_unix },
         JobState::Waiting { .. } => {
-            let others = || jobs.iter().filter(|other| other.number != job.number);
+            let is_other =
+                |other: &&QueuedJob| other.number != job.number && other.new.work.machine == job.new.work.machine;
+            let others = || jobs.iter().filter(is_other);
             let waits = |other: &&QueuedJob| {
                 matches!(other.state, JobState::Waiting { .. }) && other.is_free(now_unix) && place(other) < place(job)
             };

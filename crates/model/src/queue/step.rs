@@ -10,9 +10,9 @@ const RETRY_S_MAX: u64 = 6 * 3600;
 const KILLS_AT_ONCE: u32 = 2;
 /// The longest wait after a killed worker.
 const KILLED_S_MAX: u64 = 3600;
-/// How much longer a lease is than the time limit: the worker needs time to end an overdue job and record that.
-const GRACE_S: u64 = 120;
-/// Seconds until the next attempt if the data directory was in use.
+/// How long a lease lasts unless its worker renews it (seconds): others take the job of a worker that is silent so long.
+pub const LEASE_S: u64 = 120;
+/// Seconds until the next attempt if data directory or machine was in use.
 const BUSY_S: u64 = 20;
 
 /// The outcome of an attempt.
@@ -26,8 +26,8 @@ pub enum Ending {
     Infra(String),
     /// It exceeded its time limit, and the worker ended it.
     Overran,
-    /// Another process measures in the data directory. Does not count as an attempt.
-    Busy,
+    /// Another process measures in the data directory, or another user has the machine: who. Does not count as an attempt.
+    Busy(String),
 }
 
 /// Why a transition is refused.
@@ -84,12 +84,25 @@ impl QueuedJob {
         if !self.is_free(now_unix) {
             return Err(self.make_refusal(""));
         }
-        let until_unix = later(now_unix, self.new.deadline_s.saturating_add(GRACE_S));
-        self.state = JobState::Running { worker: worker.to_owned(), until_unix };
+        self.state = JobState::Running { worker: worker.to_owned(), until_unix: later(now_unix, LEASE_S) };
         self.fence += 1;
         self.attempts += 1;
         self.started_unix = Some(now_unix);
         Ok(())
+    }
+
+    /// Renews its worker's lease.
+    ///
+    /// # Errors
+    /// If it is no longer this worker's.
+    pub fn renew(&mut self, fence: u64, now_unix: i64) -> Result<(), Refusal> {
+        match &mut self.state {
+            JobState::Running { until_unix, .. } if fence == self.fence => {
+                *until_unix = later(now_unix, LEASE_S).max(*until_unix);
+                Ok(())
+            }
+            _ => Err(Refusal::Fenced(self.number)),
+        }
     }
 
     /// Requeues the job of a dead worker: its lease is over, or its worker is known to have ended. The lab failed and not
@@ -120,7 +133,7 @@ impl QueuedJob {
         if fence != self.fence || !matches!(self.state, JobState::Running { .. }) {
             return Err(Refusal::Fenced(self.number));
         }
-        if ending != Ending::Busy {
+        if !matches!(ending, Ending::Busy(_)) {
             self.kills = 0;
         }
         match ending {
@@ -131,9 +144,9 @@ impl QueuedJob {
                 let reason = format!("did not end within {} s", self.new.deadline_s);
                 self.retry_or_fail(&reason, now_unix);
             }
-            Ending::Busy => {
+            Ending::Busy(who) => {
                 self.attempts = self.attempts.saturating_sub(1);
-                self.reason = "another marvin was measuring in this home".into();
+                self.reason = who;
                 self.state = JobState::Waiting { from_unix: later(now_unix, BUSY_S) };
             }
         }

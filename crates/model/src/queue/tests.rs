@@ -2,7 +2,10 @@
 
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-use super::{Ending, Forecast, JobState, NewJob, QueuedJob, Why, Work, forecast, next_job, retry_after_s, why};
+use super::order::place;
+use super::{
+    Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, USUAL_MACHINE, Why, Work, forecast, retry_after_s, why,
+};
 
 fn new(n: u64) -> NewJob {
     let work = Work {
@@ -12,12 +15,18 @@ fn new(n: u64) -> NewJob {
         suite: "micro".into(),
         workloads: vec!["getppid".into()],
         seeds: n,
+        machine: USUAL_MACHINE.to_owned(),
     };
     NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 3, deadline_s: 100 }
 }
 
 fn queue(n: u64) -> Vec<QueuedJob> {
     (1..=n).map(|number| QueuedJob::queued(number, new(number), 0)).collect()
+}
+
+/// The job that a worker takes next.
+fn next_job(jobs: &[QueuedJob], now_unix: i64) -> Option<&QueuedJob> {
+    jobs.iter().filter(|job| job.is_free(now_unix)).min_by_key(|job| place(job))
 }
 
 /// Jobs with equal work on different kernels; the first one took this many seconds.
@@ -69,6 +78,7 @@ fn retried_and_failed_jobs_do_not_enter_estimates() {
 #[derive(Debug, Clone)]
 enum Happens {
     Time(u32),
+    Renew(usize),
     Claim(usize),
     End(usize, Ending),
     Dies(usize),
@@ -83,7 +93,7 @@ fn ending() -> impl Strategy<Value = Ending> {
         Just(Ending::Wrong("wrong".into())),
         Just(Ending::Infra("no network".into())),
         Just(Ending::Overran),
-        Just(Ending::Busy),
+        Just(Ending::Busy("ben has it".into())),
     ]
 }
 
@@ -91,6 +101,7 @@ fn happens() -> impl Strategy<Value = Happens> {
     prop_oneof![
         (1..500_u32).prop_map(Happens::Time),
         (0..2_usize).prop_map(Happens::Claim),
+        (0..2_usize).prop_map(Happens::Renew),
         (0..2_usize, ending()).prop_map(|(worker, ending)| Happens::End(worker, ending)),
         (0..2_usize).prop_map(Happens::Dies),
         (0..4_usize).prop_map(Happens::Cancel),
@@ -125,6 +136,11 @@ fn play(jobs: &mut [QueuedJob], held: &mut Held, now: &mut i64, what: &Happens) 
         Happens::End(worker, ending) => {
             if let Some((number, fence)) = held[*worker].take() {
                 drop(jobs[find(number)].end(fence, ending.clone(), *now));
+            }
+        }
+        Happens::Renew(worker) => {
+            if let Some((number, fence)) = held[*worker] {
+                drop(jobs[find(number)].renew(fence, *now));
             }
         }
         Happens::Dies(worker) => held[*worker] = None,
@@ -187,11 +203,15 @@ fn late_worker_is_refused() {
     let mut job = queue(1).remove(0);
     job.claim("a", 0).unwrap();
     let old = job.fence;
-    assert!(job.claim("b", 100).is_err(), "the lease lasts as long as the work may take");
+    assert!(job.claim("b", 100).is_err() && !job.is_stale(100));
+    job.renew(old, 100).unwrap();
+    let silent = 100 + i64::try_from(LEASE_S).unwrap();
+    assert!(!job.is_stale(silent - 1) && job.is_stale(silent), "{job:?}");
     assert!(job.take_back(1_000));
     assert_eq!(job.reason, "its worker was killed");
     let JobState::Waiting { from_unix } = job.state else { panic!("{job:?}") };
     job.claim("b", from_unix).unwrap();
+    assert!(job.renew(old, from_unix).is_err());
     let error = job.end(old, Ending::Done(String::new()), 1_100).unwrap_err();
     assert_eq!(error.to_string(), "job 1 is no longer this worker's: its lease ended, or it was cancelled");
     job.cancel(1_200).unwrap();
@@ -219,7 +239,7 @@ fn job_is_retried_up_to_its_limit() {
     for now in 0..50 {
         busy.claim("a", now * 1_000).unwrap();
         let fence = busy.fence;
-        busy.end(fence, Ending::Busy, now * 1_000).unwrap();
+        busy.end(fence, Ending::Busy("ben has it".into()), now * 1_000).unwrap();
     }
     assert_eq!(busy.attempts, 0, "waiting for a person is no attempt");
 }

@@ -244,13 +244,14 @@ fn work(tree: &WatchedTree, plan: &StandingPlan, kernel: &KernelName) -> Work {
         // By name: if a later Marvin has another workload, that is new work for old kernels.
         workloads: plan.workloads.clone(),
         seeds: plan.seeds,
+        machine: plan.machine.clone(),
     }
 }
 
 /// Identifies work: equal texts are equal work.
 fn identity(work: &Work) -> String {
-    let Work { kernel, tree, config, suite, workloads, seeds } = work;
-    format!("{kernel}\n{tree}\n{config}\n{suite}\n{}\n{seeds}", workloads.join(","))
+    let Work { kernel, tree, config, suite, workloads, seeds, machine } = work;
+    format!("{kernel}\n{tree}\n{config}\n{suite}\n{}\n{seeds}\n{machine}", workloads.join(","))
 }
 
 #[cfg(test)]
@@ -338,7 +339,7 @@ mod tests {
     fn added_workload_is_queued_for_old_kernels() {
         let case = Case::new(&["v6.1", "v6.2", "v6.3"]);
         case.pass(QUICK, 0);
-        let first = case.store.claim_job("w", 1).unwrap().unwrap();
+        let first = case.store.claim_job("w", &[model::USUAL_MACHINE.to_owned()], 1).unwrap().unwrap();
         let fence = first.fence;
         case.store.change_job(first.number, |job| job.end(fence, model::Ending::Done(String::new()), 2)).unwrap();
         let both = QUICK.replace("\"getppid\"", "\"getppid\", \"fork\"");

@@ -3,14 +3,16 @@
 //! Each job runs in a process of its own: the worker kills it when it hangs, survives its crash, and takes it along
 //! when killed. The time is an argument.
 
+mod health;
 mod process;
 
 pub use process::JobProcess;
 pub(crate) use process::short;
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
-use model::{Ending, JobState, LabSettings, QueuedJob};
+use model::{Ending, JobState, LEASE_S, LabSettings, QueuedJob};
 use store::{Listed, Notice, QueueError, Store};
 
 use crate::SiteError;
@@ -18,6 +20,7 @@ use crate::notify::raise_notice;
 
 /// Interval at which an idle worker checks the queue.
 const IDLE: Duration = Duration::from_secs(5);
+const LEASE: Duration = Duration::from_secs(LEASE_S);
 
 /// The result of one attempt at a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,10 +73,22 @@ pub struct Worked {
     pub failed: usize,
 }
 
+/// The share of its time after which a job is reported as late.
+const LATE: f64 = 0.8;
+
+/// What a worker knows of its present job.
+struct Kept {
+    begun: Instant,
+    renewed: Cell<Instant>,
+    is_late: Cell<bool>,
+}
+
 /// A worker.
 pub struct Worker<'a> {
     /// Its name: the machine's.
     pub name: &'a str,
+    /// The machines whose jobs it takes.
+    pub machines: &'a [String],
     /// The queue.
     pub store: &'a Store,
     /// The channels for notices.
@@ -104,9 +119,11 @@ impl Worker<'_> {
         let mut idle = false;
         loop {
             self.requeue_jobs(None)?;
-            match self.store.claim_job(self.name, (self.clock)())? {
+            let now = (self.clock)();
+            match self.store.claim_job(self.name, &self.fit_machines(now)?, now)? {
                 Some(job) => {
                     idle = false;
+                    self.try_machine(&job)?;
                     self.one(&job, &mut worked)?;
                 }
                 None if until == Until::Drained => {
@@ -131,14 +148,15 @@ impl Worker<'_> {
 
     fn one(&self, job: &QueuedJob, worked: &mut Worked) -> Result<(), SiteError> {
         (self.notify)(WorkEvent::Begun(job.clone()));
-        let ours = || Ok(self.store.queued_job(job.number).is_ok_and(|now| now.fence == job.fence));
-        let Attempt { ending, no_kernel } = self.executor.attempt(job, &ours)?;
+        let kept = Kept { begun: Instant::now(), renewed: Cell::new(Instant::now()), is_late: Cell::default() };
+        let Attempt { ending, no_kernel } = self.executor.attempt(job, &|| self.keep(job, &kept))?;
         if ending == Ending::Overran {
             self.notify_overrun(job)?;
         }
         if let Some(why) = &no_kernel {
             self.notify_no_kernel(job, why)?;
         }
+        let ending = self.judge_machine(job, ending)?;
         let kernel_failed = matches!(&ending, Ending::Done(reason) if !reason.is_empty());
         let now = (self.clock)();
         let job = match self.store.change_job(job.number, |job_now| job_now.end(job.fence, ending, now)) {
@@ -160,6 +178,37 @@ impl Worker<'_> {
         }
         (self.notify)(WorkEvent::Ended(job));
         Ok(())
+    }
+
+    /// Renews the lease of a job when half of it is over; returns whether the job is still this worker's. While the store
+    /// does not answer, it is until the lease ends.
+    fn keep(&self, job: &QueuedJob, kept: &Kept) -> Result<bool, SiteError> {
+        let (age, limit) = (kept.renewed.get().elapsed(), Duration::from_secs(job.new.deadline_s));
+        if kept.begun.elapsed() >= limit.mul_f64(LATE) && !kept.is_late.replace(true) {
+            // The message may wait until the store answers; the job does not.
+            drop(self.notify_late(job));
+        }
+        let asked = if age < LEASE / 2 {
+            self.store.queued_job(job.number).map(|now| now.fence == job.fence)
+        } else {
+            let now = (self.clock)();
+            self.store.change_job(job.number, |job_now| job_now.renew(job.fence, now)).map(|_| {
+                kept.renewed.set(Instant::now());
+                true
+            })
+        };
+        Ok(match asked {
+            Ok(is_ours) => is_ours,
+            Err(QueueError::Refused(_) | QueueError::NoJob(_)) => false,
+            Err(QueueError::Store(_)) => age < LEASE,
+        })
+    }
+
+    fn notify_late(&self, job: &QueuedJob) -> Result<(), SiteError> {
+        let (number, deadline_s, share) = (job.number, job.new.deadline_s, LATE * 100.0);
+        let body = format!("{}\nMarvin kills it when it has run for {deadline_s} s.\n", job.new.work);
+        let headline = format!("job {number} has used {share:.0} % of its time");
+        self.notify_all(format!("late:{number}:{}", job.fence), headline, body)
     }
 
     fn notify_overrun(&self, job: &QueuedJob) -> Result<(), SiteError> {
@@ -228,6 +277,10 @@ mod tests {
     }
 
     fn queued(store: &Store, kernel: &str) -> u64 {
+        queued_on(store, kernel, model::USUAL_MACHINE)
+    }
+
+    fn queued_on(store: &Store, kernel: &str, machine: &str) -> u64 {
         let work = Work {
             kernel: kernel.parse().unwrap(),
             tree: String::new(),
@@ -235,6 +288,7 @@ mod tests {
             suite: "micro".into(),
             workloads: vec!["getppid".into()],
             seeds: 1,
+            machine: machine.to_owned(),
         };
         let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 2, deadline_s: 100 };
         let Queued::New(number) = store.queue_job(&new, 0).unwrap() else { panic!() };
@@ -246,6 +300,7 @@ mod tests {
         let script = Script { endings: RefCell::new(endings), seen: RefCell::default() };
         let worker = Worker {
             name: "here",
+            machines: &[model::USUAL_MACHINE.to_owned(), "testbox".to_owned()],
             store,
             settings: &settings,
             executor: &script,
@@ -282,12 +337,37 @@ mod tests {
     }
 
     #[test]
+    fn broken_machine_is_quarantined_and_loses_no_job() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let all = ["git:v6.1", "git:v6.2", "git:v6.3"].map(|kernel| queued_on(&store, kernel, "testbox"));
+        let now = Cell::new(1_000);
+        let no_power = || ends(Ending::Infra("no power".into()));
+        assert_eq!(worked(&store, &now, vec![no_power(), no_power(), no_power()]).1, all);
+        assert_eq!(headlines(&store), ["testbox is quarantined"]);
+        let third = store.queued_job(all[2]).unwrap();
+        assert_eq!((third.attempts, third.reason.as_str()), (0, "testbox is quarantined: no power"));
+        // It tries one job, others go on elsewhere.
+        let exact = queued(&store, "git:v6.4");
+        now.set(1_500);
+        assert_eq!(worked(&store, &now, vec![ends(Ending::Done(String::new()))]).1, [exact]);
+        now.set(1_700);
+        assert_eq!(worked(&store, &now, vec![no_power()]).1, [all[0]]);
+        now.set(2_400);
+        let well = || ends(Ending::Done(String::new()));
+        let (worked, seen) = worked(&store, &now, vec![well(), well(), well()]);
+        assert_eq!((worked.done, seen), (3, all.to_vec()));
+        assert_eq!(headlines(&store)[1..], ["testbox works again"]);
+        assert!(store.standing("machine:testbox").unwrap().is_none());
+    }
+
+    #[test]
     fn worker_continues_its_killed_predecessors_job() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let one = queued(&store, "git:v6.1");
         // Killed during the job: no end was recorded.
-        store.claim_job("here", 10).unwrap().unwrap();
+        store.claim_job("here", &[model::USUAL_MACHINE.to_owned()], 10).unwrap().unwrap();
         let now = Cell::new(20);
         assert_eq!(worked(&store, &now, vec![ends(Ending::Done(String::new()))]).1, [one]);
         let job = store.queued_job(one).unwrap();
@@ -302,14 +382,17 @@ mod tests {
         // More often than the job may be attempted.
         let other = queued(&store, "git:v6.2");
         for day in 0..5 {
-            store.claim_job("here", day * 86_400).unwrap().unwrap();
+            store.claim_job("here", &[model::USUAL_MACHINE.to_owned()], day * 86_400).unwrap().unwrap();
             store.take_back_jobs(Some("here"), day * 86_400).unwrap();
         }
         let job = store.queued_job(one).unwrap();
         assert_eq!((job.state, job.attempts, job.kills), (JobState::Waiting { from_unix: 4 * 86_400 + 960 }, 0, 5));
         assert_eq!(job.reason, "its workers were killed, 5 in a row");
         // It lets the other pass, which it would otherwise block.
-        assert_eq!(store.claim_job("here", 4 * 86_400).unwrap().map(|job| job.number), Some(other));
+        assert_eq!(
+            store.claim_job("here", &[model::USUAL_MACHINE.to_owned()], 4 * 86_400).unwrap().map(|job| job.number),
+            Some(other)
+        );
     }
 
     #[test]
@@ -333,6 +416,7 @@ mod tests {
         let executor = Cancels(&store);
         let worker = Worker {
             name: "here",
+            machines: &[model::USUAL_MACHINE.to_owned()],
             store: &store,
             settings: &settings,
             executor: &executor,

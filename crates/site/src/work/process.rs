@@ -121,7 +121,7 @@ fn wait(
 fn judge(code: Option<i32>, answer: &str, said: &str) -> Attempt {
     let of = |ending| Attempt { ending, no_kernel: None };
     match (code, answer.split_once(' ').unwrap_or((answer, ""))) {
-        (_, ("busy", _)) => of(Ending::Busy),
+        (_, ("busy", who)) => of(Ending::Busy(short(who))),
         (_, ("done", _)) => of(Ending::Done(String::new())),
         (_, ("kernel", why)) => Attempt { ending: Ending::Done(short(why)), no_kernel: Some(short(why)) },
         (_, ("workloads", why)) => of(Ending::Done(short(why))),
@@ -159,6 +159,7 @@ mod tests {
             suite: "micro".into(),
             workloads: vec![],
             seeds: 1,
+            machine: model::USUAL_MACHINE.to_owned(),
         };
         let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 2, deadline_s };
         QueuedJob::queued(7, new, 0)
@@ -191,7 +192,7 @@ mod tests {
     fn wrong_input_and_bugs_are_not_retried() {
         assert_eq!(judge(Some(2), "", "error: no suite `x`").ending, Ending::Wrong("no suite `x`".into()));
         assert_eq!(judge(Some(70), "", "").ending, Ending::Wrong("a bug in marvin: no error message".into()));
-        assert_eq!(judge(Some(5), "busy", "").ending, Ending::Busy);
+        assert_eq!(judge(Some(5), "busy ben has it", "").ending, Ending::Busy("ben has it".into()));
         assert_eq!(judge(Some(4), "workloads fork: panic", "").ending, Ending::Done("fork: panic".into()));
     }
 }

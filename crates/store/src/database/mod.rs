@@ -29,6 +29,15 @@ pub(crate) enum Database {
     Server(Box<Server>),
 }
 
+/// What to do about rows that others have locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Locked {
+    /// Wait for them.
+    Wait,
+    /// Pass over them.
+    Skip,
+}
+
 /// Why a statement failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -161,6 +170,25 @@ impl Database {
             Self::Server(server) => server.begin(Access::Write)?,
         }
         Ok(Transaction { database: self, is_open: true })
+    }
+
+    /// Begins a transaction that writes a few rows, and locks them as it reads them: [`Database::lock`]. A data directory
+    /// has one writer at a time anyway; on a server it waits for no one who saves results.
+    pub(crate) fn change(&self) -> Result<Transaction<'_>, Failure> {
+        match self {
+            Self::Sqlite(connection) => connection.execute_batch("BEGIN IMMEDIATE")?,
+            Self::Server(server) => server.begin(Access::Change)?,
+        }
+        Ok(Transaction { database: self, is_open: true })
+    }
+
+    /// Returns the end of a SELECT that locks what it finds until the transaction ends.
+    pub(crate) fn lock(&self, locked: Locked) -> &'static str {
+        match (self, locked) {
+            (Self::Sqlite(_), _) => "",
+            (Self::Server(_), Locked::Wait) => " FOR UPDATE",
+            (Self::Server(_), Locked::Skip) => " FOR UPDATE SKIP LOCKED",
+        }
     }
 
     /// Begins a transaction that sees the database as of now despite other writers; a nested one does nothing.

@@ -33,6 +33,8 @@ const PREPARED: usize = 256;
 pub(crate) enum Access {
     Read,
     Write,
+    /// Of few rows, each locked when it is read.
+    Change,
 }
 
 /// A server, connected.
@@ -95,6 +97,7 @@ impl Server {
         let begin = match access {
             Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             // This lock excludes other writers that take it, but no readers.
+            Access::Change => "BEGIN",
             Access::Write => "BEGIN; LOCK TABLE runs IN SHARE ROW EXCLUSIVE MODE",
         };
         self.once_more(|session| {

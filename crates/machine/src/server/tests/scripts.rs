@@ -227,10 +227,12 @@ fn leaving_removes_what_builds_need() {
         tree.file("/boot/grub/custom.cfg", &before);
         tree.file("/boot/marvin-initrd", "");
         tree.file("/var/lib/marvin/held", "token 1 2 ann@lab\n");
+        tree.file("/var/lib/marvin/held.410", "killed 1 2 ann@lab\n");
         tree.file("/var/lib/marvin/undo", "");
         tree.run(LEAVE, &["token", "grub-once"]);
         assert_eq!(fs::read_to_string(tree.at("/boot/grub/custom.cfg")).ok().as_deref(), after);
-        for gone in ["/boot/marvin-initrd", "/var/lib/marvin/held", "/var/lib/marvin/undo"] {
+        for gone in ["/boot/marvin-initrd", "/var/lib/marvin/held", "/var/lib/marvin/held.410", "/var/lib/marvin/undo"]
+        {
             assert!(!tree.at(gone).exists(), "{gone}");
         }
     }
