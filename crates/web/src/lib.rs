@@ -12,6 +12,7 @@ mod colours;
 mod compared;
 #[cfg(test)]
 mod controls_seen;
+mod jobs;
 mod metrics;
 mod openapi;
 mod page_cache;

@@ -14,12 +14,13 @@ use crate::api::{
     CellDocument, CountsDocument, KernelDocument, KernelsDocument, MachineDocument, MachinesDocument, OverviewDocument,
     RunDocument, RunsDocument,
 };
+use crate::jobs::{LabDocument, LabJob, STATES, WorkingMachine};
 
 /// A document: its name, its description, and its query parameters with their meaning.
 type DocumentEntry = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 /// All documents.
-pub(crate) const DOCUMENTS: [DocumentEntry; 6] = [
+pub(crate) const DOCUMENTS: [DocumentEntry; 7] = [
     (
         "overview.json",
         "Two kernels compared in all workloads",
@@ -42,6 +43,7 @@ pub(crate) const DOCUMENTS: [DocumentEntry; 6] = [
     ("kernels.json", "Kernels in the order of their releases", &[]),
     ("machines.json", "Machines, with the number of repeated and of equal results", &[]),
     ("runs.json", "The newest runs", &[]),
+    ("lab.json", "The lab at work: machines and jobs", &[]),
 ];
 
 /// Returns the description.
@@ -72,6 +74,7 @@ pub(crate) fn schema_of(name: &str) -> Value {
         "series.json" => value(&series_list(full)),
         "kernels.json" => value(&kernels()),
         "machines.json" => value(&machines()),
+        "lab.json" => value(&lab(full)),
         _ => value(&runs()),
     };
     schema(&shape(true), &shape(false))
@@ -218,6 +221,39 @@ fn machines() -> MachinesDocument {
         same_as: text("machine_00"),
     };
     MachinesDocument { schema_version: SCHEMA_VERSION, machines: vec![machine] }
+}
+
+fn lab(full: bool) -> LabDocument {
+    let machine = WorkingMachine {
+        name: String::new(),
+        state: "ready",
+        about: String::new(),
+        until_unix: full.then_some(0),
+        waiting: 0,
+        done: 0,
+        failed: 0,
+        failures: 0,
+        waits_s: 0,
+    };
+    let job = LabJob {
+        number: 0,
+        machine: String::new(),
+        state: "waiting",
+        work: String::new(),
+        worker: full.then(String::new),
+        started_unix: full.then_some(0),
+        ended_unix: full.then_some(0),
+        reason: String::new(),
+    };
+    LabDocument {
+        schema_version: SCHEMA_VERSION,
+        now_unix: 0,
+        machines: vec![machine],
+        jobs: vec![job],
+        undelivered: 0,
+        states: STATES.map(|state| (state, 0)).into(),
+        done_seconds: 0,
+    }
 }
 
 fn runs() -> RunsDocument {

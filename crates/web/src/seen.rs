@@ -16,12 +16,13 @@ fn open_lab(lab: &Lab) -> Option<(Browser, String)> {
 }
 
 /// One page of each kind, by its path.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("first", ""),
     ("series", "s/aa0000000000/cloud-amd64/fault-anon.html"),
     ("comparison", "c/aa0000000000/6.1.192/6.12.117.html"),
     ("alerts", "alerts.html"),
     ("runs", "runs.html"),
+    ("lab", "lab.html"),
     ("run", "r/0000000000000001/index.html"),
 ];
 
@@ -160,6 +161,7 @@ const NAMELESS: &str = r"(() => {
 #[test]
 fn every_page_is_accessible_in_each_layout() {
     let lab = Lab::usual();
+    lab.queue_jobs();
     let Some((mut browser, top)) = open_lab(&lab) else { return };
     for (scheme, size) in [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)] {
         browser.show(size.0, size.1, scheme);

@@ -9,6 +9,7 @@ use report::{CompareError, Side};
 use store::{Location, Store, StoreError};
 
 use crate::address::{LENGTH_MAX, Query, slug, unslug};
+use crate::jobs::LabDocument;
 use crate::page_cache::PageCache;
 use crate::pages::{self, Frame, RowRequest, Show, machine_digits};
 use crate::source::Snapshot;
@@ -130,6 +131,9 @@ pub struct Site {
     making: Mutex<()>,
     trouble: RwLock<bool>,
     is_static: bool,
+    /// The servers of marvin.toml.
+    servers: Vec<String>,
+    clock: fn() -> i64,
 }
 
 type Answered = Result<Reply, Refusal>;
@@ -148,7 +152,21 @@ impl Site {
             making: Mutex::default(),
             trouble: RwLock::new(false),
             is_static: false,
+            servers: Vec::new(),
+            clock,
         }
+    }
+
+    /// Names the servers of marvin.toml, which have no job yet perhaps.
+    #[must_use]
+    pub fn with_servers(self, servers: Vec<String>) -> Self {
+        Self { servers, ..self }
+    }
+
+    /// Takes the time from another clock, in seconds since 1970-01-01 UTC.
+    #[cfg(test)]
+    pub(crate) fn with_clock(self, clock: fn() -> i64) -> Self {
+        Self { clock, ..self }
     }
 
     /// Makes the site for files, whose pages have no forms.
@@ -217,12 +235,16 @@ impl Site {
             ["" | "index.html"] => self.overview(snapshot, question, None),
             ["alerts" | "alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
             ["runs" | "runs.html"] => self.runs(snapshot),
+            ["lab" | "lab.html"] => html(pages::lab(Frame::at(0, "Lab"), &self.lab()?)),
             ["style.css"] => Ok(Reply::ok(Kind::Css, pages::styles())),
             ["document.css"] => Ok(Reply::ok(Kind::Css, report::render::DOCUMENT_STYLES)),
             ["script.js"] => Ok(Reply::ok(Kind::Script, report::render::SCRIPT)),
             ["metrics"] => {
                 let trouble = *self.trouble.read().unwrap_or_else(PoisonError::into_inner);
-                Ok(Reply::ok(Kind::Text, metrics::text(snapshot, trouble)))
+                // Without an answer of the store the other numbers still say that it is unreadable.
+                let lab = self.lab();
+                let text = metrics::text(snapshot, trouble || lab.is_err());
+                Ok(Reply::ok(Kind::Text, text + &lab.map(|lab| lab.metrics()).unwrap_or_default()))
             }
             ["api", "v1", name] => self.api(snapshot, name, question),
             ["s", machine, track, file] => series(snapshot, machine, track, file, question),
@@ -280,6 +302,7 @@ impl Site {
                 let values_max = if self.is_static { usize::MAX } else { api::VALUES_MAX };
                 api::series(&snapshot.history, question, values_max)?
             }
+            "lab.json" => serde_json::to_string(&self.lab()?)?,
             "runs.json" => api::runs(&self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?)?,
             other => api::document(snapshot, other)?.ok_or_else(nothing)?,
         };
@@ -289,6 +312,10 @@ impl Site {
     fn runs(&self, snapshot: &Snapshot) -> Answered {
         let newest = self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?;
         html(pages::runs(Frame::at(0, "Runs"), snapshot.history.run_count(), &newest))
+    }
+
+    fn lab(&self) -> Result<LabDocument, Refusal> {
+        self.with_store(|store| Ok(LabDocument::read(store, &self.servers, (self.clock)())?))
     }
 
     fn run(&self, id: &str) -> Answered {
@@ -392,7 +419,8 @@ impl Site {
         let document = report::render::comparison(&comparison, &report::render::View::default());
         let page = document.html_of_site("../../../").map_err(|error| Refusal::Failed(error.to_string()))?;
         let back = "<main>\n<nav aria-label=\"Pages\"><a href=\"../../../index.html\">Overview</a> \
-                    <a href=\"../../../alerts.html\">Alerts</a> <a href=\"../../../runs.html\">Runs</a></nav>";
+                    <a href=\"../../../alerts.html\">Alerts</a> <a href=\"../../../runs.html\">Runs</a> \
+                    <a href=\"../../../lab.html\">Lab</a></nav>";
         Ok(Reply::ok(Kind::Html, page.replacen("<main>", back, 1)))
     }
 
@@ -410,6 +438,12 @@ impl Site {
         }
         done
     }
+}
+
+/// Returns the time of this host, in seconds since 1970-01-01 UTC.
+fn clock() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
 /// Returns whether a page depends on the snapshot only, and not on later reads of the store.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use model::{
-    Build, BuildFile, BuildId, Declared, Direction, FailureReason, Machine, MachineId, Origin, Outcome, Run, RunId,
-    Stage, SubjectFailure, WorkloadResult, unit_named,
+    Build, BuildFile, BuildId, Declared, Direction, Ending, FailureReason, Machine, MachineId, NewJob, Origin, Outcome,
+    Run, RunId, Stage, SubjectFailure, Work, WorkloadResult, unit_named,
 };
 use store::{Artefact, Store};
 use tempfile::TempDir;
@@ -22,6 +22,9 @@ pub(crate) const HOSTILE: [&str; 6] = [
     "\u{1b}[2J\u{202e}{{7*7}}",
     "&lt;b&gt; javascript:alert(1) %3Cscript%3E",
 ];
+
+/// When the lab's queue is looked at.
+pub(crate) const NOW: i64 = 1_795_180_320;
 
 /// A data directory that is being filled.
 pub(crate) struct Lab {
@@ -103,6 +106,40 @@ impl Lab {
         ];
         self.store.save_run(&run, &artefacts).unwrap();
         id
+    }
+
+    /// Queues jobs: two for a server that is quarantined, one that runs, one that is done.
+    pub(crate) fn queue_jobs(&self) {
+        let store = &self.store;
+        let new = |kernel: &str, machine: &str| NewJob {
+            work: Work {
+                kernel: kernel.parse().unwrap(),
+                tree: String::new(),
+                config: "micro".into(),
+                suite: "micro".into(),
+                workloads: vec!["getppid".into(), "fork".into()],
+                seeds: 3,
+                machine: machine.into(),
+            },
+            plan: String::new(),
+            priority: 0,
+            rank: 0,
+            attempts_max: 3,
+            deadline_s: 3_600,
+        };
+        let exact = [model::USUAL_MACHINE.to_owned()];
+        for kernel in ["deb:6.1", "deb:6.12"] {
+            store.queue_job(&new(kernel, "exact"), NOW - 9_000).unwrap();
+            store.queue_job(&new(kernel, "testbox"), NOW - 600).unwrap();
+        }
+        let first = store.claim_job("farm", &exact, NOW - 8_000).unwrap().unwrap();
+        store.change_job(first.number, |job| job.end(first.fence, Ending::Done(String::new()), NOW - 500)).unwrap();
+        store.claim_job("farm", &exact, NOW - 400).unwrap();
+        let second = store.queued_jobs(store::Listed::Open).unwrap().into_iter().find(|job| job.number == 3).unwrap();
+        store.change_job(3, |job| job.renew(second.fence, NOW - 10)).unwrap();
+        for _ in 0..3 {
+            store.change_health("testbox", |health| health.fail(HOSTILE[0], NOW - 300)).unwrap();
+        }
     }
 
     /// Two machines, five kernels, three workloads; faults are worse since 6.12.100, and switches fail at the end.

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::address::slug;
 use crate::openapi::{DOCUMENTS, document, schema_of};
-use crate::testing::{HOSTILE, Lab, result};
+use crate::testing::{HOSTILE, Lab, NOW, result};
 use crate::{Kind, Limits, Reply, Site, publish};
 
 /// Size limit of a page.
@@ -245,9 +245,31 @@ fn prometheus_finds_numbers() {
         assert!(text.contains(line), "{text}");
     }
     for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let (name, value) = line.split_once(' ').unwrap();
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        let name = name.split('{').next().unwrap();
         assert!(name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_') && value.parse::<u64>().is_ok(), "{line}");
     }
+}
+
+#[test]
+fn lab_page_and_metrics_show_machines_and_jobs() {
+    let lab = Lab::usual();
+    lab.queue_jobs();
+    let site = lab.site().with_servers(vec!["client".into()]).with_clock(|| NOW);
+    let page = body(&site.answer("/lab.html", ""));
+    let row = |name: &str| {
+        let rows = page.lines().find(|line| line.starts_with(&format!("<tr><td><code>{name}</code>")));
+        rows.unwrap_or_else(|| panic!("{page}")).to_owned()
+    };
+    assert!(row("exact").contains("measuring") && row("exact").contains("job 3 by farm"), "{page}");
+    assert!(row("client").contains("ready") && row("testbox").contains("class=\"worse\">quarantined"), "{page}");
+    assert!(page.contains("<td>2h05m</td>"), "{page}");
+    let metrics = body(&site.answer("/metrics", ""));
+    let of_lab: Vec<&str> = metrics.lines().skip_while(|line| !line.contains("marvin_machine_state")).collect();
+    insta::assert_snapshot!(of_lab.join("\n"));
+    let document: Value = serde_json::from_slice(&site.answer("/api/v1/lab.json", "").body).unwrap();
+    assert_eq!(document["machines"][1]["name"], "client");
+    assert_eq!(document["jobs"].as_array().unwrap().len(), 4);
 }
 
 fn decide(lab: &Lab, at: &str, triage: Triage) {

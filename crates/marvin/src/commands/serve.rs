@@ -29,7 +29,10 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
     let mut source = Source::open(&location)?;
     source.add_bisections_of(home(arguments.home.as_deref())?);
     source.refresh()?;
-    let pages = Arc::new(Site::new(&location, source.snapshot(1)));
+    // Without a readable marvin.toml the pages show results, and the machines that have jobs.
+    let servers = super::config::site(arguments).map(|site| site.settings.servers).unwrap_or_default();
+    let servers = servers.into_iter().map(|server| server.name).collect();
+    let pages = Arc::new(Site::new(&location, source.snapshot(1)).with_servers(servers));
     if !arguments.quiet {
         say(&format!("serving http://{address}/ (Ctrl-C stops)"));
         if !address.ip().is_loopback() {

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod draw;
+mod lab;
 mod overview;
 mod rows;
 mod runs;
@@ -16,6 +17,7 @@ use report::render::{SCRIPT_STYLES, page_head, page_script};
 use crate::address::slug;
 
 pub(crate) use alerts::alerts;
+pub(crate) use lab::lab;
 pub(crate) use overview::overview;
 pub(crate) use rows::{RowRequest, Show};
 pub(crate) use runs::{RUNS_MAX, Shown, get_artefact, run, runs};

@@ -1,0 +1,189 @@
+//! The lab at work: its machines with what they do and for whom, and its latest jobs. Read from the store at each request;
+//! the page, the document and the metrics show the same values.
+
+use std::collections::BTreeMap;
+
+use model::{Health, JobState, QueuedJob, Reservation, USUAL_MACHINE, reservation_of};
+use serde::Serialize;
+use store::{Listed, Store, StoreError};
+
+use report::render::SCHEMA_VERSION;
+
+/// Limit on listed jobs that are over.
+pub(crate) const JOBS_MAX: usize = 50;
+/// The states of jobs, in the order of the metrics.
+pub(crate) const STATES: [&str; 6] = ["waiting", "running", "done", "failed", "cancelled", "replaced"];
+
+/// The lab at work.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct LabDocument {
+    pub(crate) schema_version: u32,
+    /// The time of this document (seconds since 1970-01-01 UTC).
+    pub(crate) now_unix: i64,
+    pub(crate) machines: Vec<WorkingMachine>,
+    /// Open jobs in their order, then the latest that are over.
+    pub(crate) jobs: Vec<LabJob>,
+    /// Notices that are not delivered yet.
+    pub(crate) undelivered: usize,
+    /// All jobs by state, also those not listed.
+    pub(crate) states: BTreeMap<&'static str, usize>,
+    /// Seconds that jobs took which are done, in sum, and their number.
+    pub(crate) done_seconds: u64,
+}
+
+/// A machine that has jobs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct WorkingMachine {
+    pub(crate) name: String,
+    /// `ready`, `measuring`, `reserved` or `quarantined`.
+    pub(crate) state: &'static str,
+    /// Who has it or why it is quarantined; empty without either.
+    pub(crate) about: String,
+    /// When reservation, lease or quarantine's pause end (seconds since 1970-01-01 UTC).
+    pub(crate) until_unix: Option<i64>,
+    pub(crate) waiting: usize,
+    pub(crate) done: usize,
+    pub(crate) failed: usize,
+    /// Failures of the lab in a row.
+    pub(crate) failures: u32,
+    /// How long the first free job has waited (s).
+    pub(crate) waits_s: u64,
+}
+
+/// A queued job.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct LabJob {
+    pub(crate) number: u64,
+    pub(crate) machine: String,
+    pub(crate) state: &'static str,
+    pub(crate) work: String,
+    pub(crate) worker: Option<String>,
+    pub(crate) started_unix: Option<i64>,
+    pub(crate) ended_unix: Option<i64>,
+    pub(crate) reason: String,
+}
+
+impl LabDocument {
+    /// Reads it; `servers` are those of marvin.toml.
+    pub(crate) fn read(store: &Store, servers: &[String], own_unix: i64) -> Result<Self, StoreError> {
+        let now_unix = store.time(own_unix)?;
+        let jobs = store.queued_jobs(Listed::All)?;
+        let (reservations, health) = (store.reservations(own_unix)?, store.health()?);
+        let mut names: Vec<&str> = vec![USUAL_MACHINE];
+        let others = servers.iter().map(String::as_str).chain(jobs.iter().map(|job| &*job.new.work.machine));
+        for name in others {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let machine = |name: &str| working(name, &jobs, &reservations, &health, now_unix);
+        let mut states: BTreeMap<&'static str, usize> = STATES.map(|state| (state, 0)).into();
+        for job in &jobs {
+            *states.entry(job.state.word()).or_default() += 1;
+        }
+        let done = jobs.iter().filter(|job| job.state == JobState::Done);
+        let took = done.filter_map(|job| u64::try_from(job.ended_unix?.saturating_sub(job.started_unix?)).ok());
+        let mut over = 0;
+        let is_listed = |job: &&QueuedJob| {
+            over += usize::from(job.state.is_over());
+            over <= JOBS_MAX
+        };
+        Ok(Self {
+            schema_version: SCHEMA_VERSION,
+            now_unix,
+            machines: names.into_iter().map(machine).collect(),
+            undelivered: store.list_undelivered()?.len(),
+            done_seconds: took.sum(),
+            jobs: jobs.iter().filter(is_listed).map(listed).collect(),
+            states,
+        })
+    }
+
+    /// Returns the metrics of machines and queue, in Prometheus' text format.
+    pub(crate) fn metrics(&self) -> String {
+        let mut text = String::new();
+        let mut family = |name: &str, kind: &str, help: &str, values: Vec<(String, u64)>| {
+            text.extend([format!("# HELP {name} {help}\n# TYPE {name} {kind}\n")]);
+            text.extend(values.into_iter().map(|(labels, value)| format!("{name}{labels} {value}\n")));
+        };
+        let each = |of: fn(&WorkingMachine) -> u64| -> Vec<(String, u64)> {
+            let label = |machine: &WorkingMachine| format!("{{machine=\"{}\"}}", escape(&machine.name));
+            self.machines.iter().map(|machine| (label(machine), of(machine))).collect()
+        };
+        let state = |machine: &WorkingMachine| {
+            (format!("{{machine=\"{}\",state=\"{}\"}}", escape(&machine.name), machine.state), 1)
+        };
+        let states = self.machines.iter().map(state).collect();
+        family("marvin_machine_state", "gauge", "1 for the state that a machine is in.", states);
+        let failures = each(|machine| machine.failures.into());
+        family("marvin_machine_failures", "gauge", "Failures of the lab in a row on a machine.", failures);
+        family("marvin_queue_depth", "gauge", "Jobs that wait.", each(|machine| machine.waiting as u64));
+        let waits = each(|machine| machine.waits_s);
+        family("marvin_queue_wait_seconds", "gauge", "How long the first free job of a machine has waited.", waits);
+        let jobs = self.states.iter().map(|(state, count)| (format!("{{state=\"{state}\"}}"), *count as u64)).collect();
+        family("marvin_jobs", "gauge", "Queued jobs by state.", jobs);
+        let sum = ("_sum".to_owned(), self.done_seconds);
+        let count = ("_count".to_owned(), self.states.get("done").copied().unwrap_or_default() as u64);
+        family("marvin_job_seconds", "summary", "How long jobs took that are done.", vec![sum, count]);
+        let undelivered = vec![(String::new(), self.undelivered as u64)];
+        family("marvin_notices_undelivered", "gauge", "Notices that are not delivered yet.", undelivered);
+        text
+    }
+}
+
+/// Escapes a label's value.
+fn escape(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn working(
+    name: &str,
+    jobs: &[QueuedJob],
+    reservations: &[Reservation],
+    health: &[Health],
+    now_unix: i64,
+) -> WorkingMachine {
+    let of_it = || jobs.iter().filter(|job| job.new.work.machine == name);
+    let count = |is_it: fn(&JobState) -> bool| of_it().filter(|job| is_it(&job.state)).count();
+    let health = health.iter().find(|health| health.machine == name);
+    let running = of_it().find_map(|job| match &job.state {
+        JobState::Running { worker, until_unix } => Some((format!("job {} by {worker}", job.number), *until_unix)),
+        _ => None,
+    });
+    let reserved = reservation_of(name, reservations, now_unix);
+    let (state, about, until_unix) = match (health, running, reserved) {
+        (Some(ill), ..) if ill.quarantined_unix.is_some() => ("quarantined", ill.reason.clone(), Some(ill.next_unix)),
+        (_, Some((about, until)), _) => ("measuring", about, Some(until)),
+        (.., Some(one)) => ("reserved", format!("{}: {}", one.holder, one.why), Some(one.until_unix)),
+        _ => ("ready", String::new(), None),
+    };
+    let first = of_it().filter(|job| job.is_free(now_unix)).map(|job| job.queued_unix).min();
+    WorkingMachine {
+        name: name.to_owned(),
+        state,
+        about,
+        until_unix,
+        waiting: count(|state| matches!(state, JobState::Waiting { .. })),
+        done: count(|state| *state == JobState::Done),
+        failed: count(|state| *state == JobState::Failed),
+        failures: health.map_or(0, |health| health.failures),
+        waits_s: first.map_or(0, |since| u64::try_from(now_unix.saturating_sub(since)).unwrap_or(0)),
+    }
+}
+
+fn listed(job: &QueuedJob) -> LabJob {
+    let worker = match &job.state {
+        JobState::Running { worker, .. } => Some(worker.clone()),
+        _ => None,
+    };
+    LabJob {
+        number: job.number,
+        machine: job.new.work.machine.clone(),
+        state: job.state.word(),
+        work: job.new.work.to_string(),
+        worker,
+        started_unix: job.started_unix,
+        ended_unix: job.ended_unix,
+        reason: job.reason.clone(),
+    }
+}

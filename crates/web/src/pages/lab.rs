@@ -1,0 +1,93 @@
+//! The lab at work: its machines, and its jobs.
+
+use askama::Template;
+use report::render::number::minute;
+
+use super::{Frame, Rendered, render};
+use crate::jobs::{LabDocument, LabJob, WorkingMachine};
+
+const NONE: &str = "-";
+
+#[derive(Template)]
+#[template(path = "lab.html")]
+struct Page {
+    frame: Frame,
+    now: String,
+    machines: Vec<Machine>,
+    jobs: Vec<Job>,
+}
+
+struct Machine {
+    name: String,
+    state: &'static str,
+    is_ill: bool,
+    about: String,
+    until: String,
+    waiting: usize,
+    done: usize,
+    failed: usize,
+}
+
+struct Job {
+    number: u64,
+    state: &'static str,
+    is_ill: bool,
+    machine: String,
+    work: String,
+    begun: String,
+    took: String,
+    reason: String,
+}
+
+/// Renders the lab at work.
+pub(crate) fn lab(frame: Frame, lab: &LabDocument) -> Rendered {
+    let machines = lab.machines.iter().map(machine).collect();
+    let jobs = lab.jobs.iter().map(|one| job(one, lab.now_unix)).collect();
+    render(&Page { frame, now: minute(lab.now_unix), machines, jobs })
+}
+
+fn machine(one: &WorkingMachine) -> Machine {
+    Machine {
+        name: one.name.clone(),
+        state: one.state,
+        is_ill: one.state == "quarantined",
+        about: one.about.clone(),
+        until: one.until_unix.map_or_else(|| NONE.to_owned(), minute),
+        waiting: one.waiting,
+        done: one.done,
+        failed: one.failed,
+    }
+}
+
+fn job(one: &LabJob, now_unix: i64) -> Job {
+    let ended = one.ended_unix.or((one.state == "running").then_some(now_unix));
+    Job {
+        number: one.number,
+        state: one.state,
+        is_ill: one.state == "failed",
+        machine: one.machine.clone(),
+        work: one.work.strip_suffix(&format!(" on {}", one.machine)).unwrap_or(&one.work).to_owned(),
+        begun: one.started_unix.map_or_else(|| NONE.to_owned(), minute),
+        took: one.started_unix.zip(ended).map_or_else(|| NONE.to_owned(), |(from, to)| took(to.saturating_sub(from))),
+        reason: one.worker.as_ref().map_or_else(|| one.reason.clone(), |worker| format!("on {worker}")),
+    }
+}
+
+/// Formats a duration (s) to the minute: `2h05m`; below one minute in seconds.
+fn took(seconds: i64) -> String {
+    match seconds.max(0) {
+        short @ ..60 => format!("{short}s"),
+        middle @ 60..3600 => format!("{}m", middle / 60),
+        long => format!("{}h{:02}m", long / 3600, long / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::took;
+
+    #[test]
+    fn durations_have_the_unit_that_fits() {
+        assert_eq!([-5, 59, 61, 3_599, 7_500].map(took), ["0s", "59s", "1m", "59m", "2h05m"]);
+    }
+}
