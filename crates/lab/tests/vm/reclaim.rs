@@ -48,13 +48,13 @@ fn value(result: &WorkloadResult) -> f64 {
 
 #[test]
 fn equal_seeds_give_equal_chaotic_samples() {
+    if !full() {
+        println!("left to MARVIN_FULL=1: kernels against themselves are zero, too");
+        return;
+    }
     for kernel in kernels() {
-        let few = ["memcachetest-50", "io-duration-50", "swaptotal-50", "minorfaults-50", "reclaim-anon"];
-        let all: Vec<Arc<Workload>> = if full() {
-            RECLAIM.workloads.iter().map(|workload| Arc::new(little(&workload.name))).collect()
-        } else {
-            few.iter().map(|name| Arc::new(little(name))).collect()
-        };
+        let all: Vec<Arc<Workload>> =
+            RECLAIM.workloads.iter().map(|workload| Arc::new(little(&workload.name))).collect();
         let (once, again) = (results(kernel, &all), results(kernel, &all));
         for (once, again) in once.iter().zip(&again) {
             println!("{kernel} {:<18} {:?}", once.workload, samples(once));
@@ -147,6 +147,10 @@ fn every_reclaim_job_has_a_harder_variant() {
 
 #[test]
 fn more_io_causes_more_faults_and_swaps() {
+    if !full() {
+        println!("left to MARVIN_FULL=1: reclaim takes a while");
+        return;
+    }
     let names = ["io-duration-0", "io-duration-50", "io-duration-400", "memcachetest-0", "memcachetest-400"];
     let asked: Vec<Arc<Workload>> = names.iter().map(|name| Arc::new(little(name))).collect();
     let found: Vec<f64> = results("deb:6.12", &asked).iter().map(value).collect();

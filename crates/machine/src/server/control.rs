@@ -13,6 +13,9 @@ pub(crate) trait Control: Debug + Send + Sync {
     /// Switches the power off and on; false if nothing can.
     fn cycle_power(&self) -> Result<bool, ServerProblem>;
 
+    /// Returns whether something can switch the power.
+    fn has_power(&self) -> bool;
+
     /// Returns what the console printed since the last call; empty if there is none.
     fn new_console(&self) -> Vec<u8>;
 }
@@ -36,6 +39,10 @@ impl Control for Outside {
     fn cycle_power(&self) -> Result<bool, ServerProblem> {
         let Some(power) = &self.power else { return Ok(false) };
         Ok(power.cycle().map(|_| true)?)
+    }
+
+    fn has_power(&self) -> bool {
+        self.power.is_some()
     }
 
     fn new_console(&self) -> Vec<u8> {

@@ -50,6 +50,9 @@ const LOOK: Duration = Duration::from_secs(2);
 const RESTARTS: u32 = 3;
 /// What one look takes by itself if the server does not answer (s): ssh's ConnectTimeout, on average half of it.
 const LOOK_S: u64 = 7;
+/// A dead kernel restarts the server after ten seconds (`panic=10`), and firmware prints something within two minutes; after that
+/// only its power helps.
+const DEAD_QUIET_S: u64 = 120;
 /// The agent's undo file on the server.
 const UNDO: &str = "/var/lib/marvin/undo";
 /// How long the agent may take to set the machine (s): before it drops caches, it waits for the disks.
@@ -185,7 +188,7 @@ impl OnServer {
             Err(problem) if problem.is_silence() => self.at.check_restart(&before)?,
             begun => begun?,
         }
-        let (end, mut console) = self.at.wait_for_boot(before.boot_id(), "the boot")?;
+        let (end, mut console) = self.at.wait_for_boot(before.boot_id(), "the boot", Vec::new())?;
         let (stage, reason) = match end {
             Waited::Back(facts) if facts.running() == Some(kernel.tag) => {
                 check_release(&self.at.server, kernel, &facts)?;
@@ -360,7 +363,7 @@ impl At {
     fn home_if_lost(&self) -> Result<Facts, ServerProblem> {
         match self.reach.facts() {
             Err(problem) if problem.is_silence() => {
-                let (waited, _) = self.wait_for_boot("", "the last contact")?;
+                let (waited, _) = self.wait_for_boot("", "the last contact", Vec::new())?;
                 waited.back().map_or_else(|| self.reach.facts(), Ok)
             }
             facts => facts,
@@ -368,15 +371,20 @@ impl At {
     }
 
     /// Waits until the server runs another boot than this one, if need be until its power was switched off and on. Returns the
-    /// console of that time, too.
-    fn wait_for_boot(&self, before: &str, stage: &str) -> Result<(Waited, Vec<u8>), ServerProblem> {
-        let mut console = Vec::new();
-        let first = self.look_for(before, &mut console)?;
+    /// console with what was printed meanwhile, too.
+    fn wait_for_boot(
+        &self,
+        before: &str,
+        stage: &str,
+        mut console: Vec<u8>,
+    ) -> Result<(Waited, Vec<u8>), ServerProblem> {
+        let first = self.look_for(before, &mut console, 0)?;
         if let Waited::Back(_) = first {
             return Ok((first, console));
         }
         let power = if self.control.cycle_power()? {
-            if let Waited::Back(facts) = self.look_for(before, &mut console)? {
+            let printed = console.len();
+            if let Waited::Back(facts) = self.look_for(before, &mut console, printed)? {
                 self.check_home(&facts)?;
                 return Ok((first, console));
             }
@@ -406,8 +414,8 @@ impl At {
             Ok(facts) => Some(facts),
             Err(problem) if problem.is_silence() => {
                 // A network that comes back brings the same boot back.
-                let (waited, more) = self.wait_for_boot("", stage)?;
-                console.extend(more);
+                let (waited, whole) = self.wait_for_boot("", stage, console)?;
+                console = whole;
                 waited.back()
             }
             Err(problem) => return Err(problem),
@@ -426,13 +434,17 @@ impl At {
         Ok((reason, console))
     }
 
-    /// Looks for another boot until the deadline.
-    fn look_for(&self, before: &str, console: &mut Vec<u8>) -> Result<Waited, ServerProblem> {
-        let mut waited = Waited::Silent;
-        for _ in 0..(self.server.boot_s / (LOOK_S + self.look.as_secs())).max(1) {
+    /// Looks for another boot until the deadline, or until its kernel has died by what the console has `from` here on, and the
+    /// console has been quiet since then so long that no restart can be in progress.
+    fn look_for(&self, before: &str, console: &mut Vec<u8>, from: usize) -> Result<Waited, ServerProblem> {
+        let looks = |seconds: u64| (seconds / (LOOK_S + self.look.as_secs())).max(1);
+        let (mut waited, mut quiet) = (Waited::Silent, 0);
+        for _ in 0..looks(self.server.boot_s) {
             std::thread::sleep(self.look);
             let facts = self.reach.facts();
-            console.extend(self.control.new_console());
+            let new = self.control.new_console();
+            quiet = if new.is_empty() { quiet + 1 } else { 0 };
+            console.extend(new);
             match facts {
                 Ok(facts) if facts.boot_id() != before => return Ok(Waited::Back(facts)),
                 // It still runs the kernel before, shuts down, or does not answer yet.
@@ -440,7 +452,13 @@ impl At {
                     waited = Waited::Stayed;
                     std::thread::sleep(self.look);
                 }
-                Err(problem) if problem.is_silence() => waited = Waited::Silent,
+                Err(problem) if problem.is_silence() => {
+                    waited = Waited::Silent;
+                    let is_over = quiet >= looks(DEAD_QUIET_S) && self.control.has_power();
+                    if is_over && console.get(from..).and_then(reason_in).is_some() {
+                        break;
+                    }
+                }
                 // While services start and end, ssh says many things.
                 Err(ServerProblem::Step { .. }) => {}
                 Err(problem) => return Err(problem),
@@ -481,7 +499,8 @@ impl At {
                 }
                 begun => {
                     begun?;
-                    let (waited, _) = self.wait_for_boot(facts.boot_id(), "the return to its own kernel")?;
+                    let (waited, _) =
+                        self.wait_for_boot(facts.boot_id(), "the return to its own kernel", Vec::new())?;
                     facts = waited.back().map_or_else(|| self.reach.facts(), Ok)?;
                 }
             }

@@ -84,6 +84,10 @@ impl<T: Control> Control for Permitted<T> {
         self.permitted(0)?.cycle_power()
     }
 
+    fn has_power(&self) -> bool {
+        self.server.has_power()
+    }
+
     fn new_console(&self) -> Vec<u8> {
         self.server.new_console()
     }

@@ -38,6 +38,8 @@ enum Does {
     Hangs,
     /// The server takes the command to boot it, and stays in its boot.
     IsNotBooted,
+    /// It dies, and the server stays so until its power is switched.
+    DiesForGood,
     /// It dies while the server is set for measuring.
     DiesInPreparation,
     /// It dies in a job, and the server starts its own kernel.
@@ -61,6 +63,10 @@ struct State {
     does: Does,
     has_power: bool,
     boots: u32,
+    /// How long a boot may take (s).
+    boot_s: u64,
+    /// How often it was looked at.
+    looks: u32,
     running: Option<String>,
     answers: bool,
     installed: Vec<String>,
@@ -88,6 +94,8 @@ impl Fake {
             does,
             has_power: true,
             boots: 1,
+            boot_s: 30,
+            looks: 0,
             running: None,
             answers: true,
             installed: Vec::new(),
@@ -119,7 +127,7 @@ impl Fake {
             ssh_config: None,
             boot: BootOnce::Kexec,
             cpus: None,
-            boot_s: 30,
+            boot_s: self.state().boot_s,
             collector: None,
             power: None,
             console: None,
@@ -151,7 +159,8 @@ fn silence() -> ServerProblem {
 
 impl Reach for Fake {
     fn facts(&self) -> Result<Facts, ServerProblem> {
-        let state = self.state();
+        let mut state = self.state();
+        state.looks += 1;
         if !state.answers {
             return Err(silence());
         }
@@ -193,6 +202,10 @@ impl Reach for Fake {
         match state.does {
             Does::Dies => state.console.extend(b"Kernel panic - not syncing: VFS: cannot\n"),
             Does::MeetsBreakpoint => state.console.extend(INT3),
+            Does::DiesForGood => {
+                state.console.extend(b"Kernel panic - not syncing: VFS: cannot\n");
+                state.answers = false;
+            }
             Does::Hangs => state.answers = false,
             _ => state.running = Some(kernel.tag.to_owned()),
         }
@@ -270,6 +283,10 @@ impl Control for Fake {
             (state.boots, state.running, state.answers) = (state.boots + 1, None, true);
         }
         Ok(state.has_power)
+    }
+
+    fn has_power(&self) -> bool {
+        self.state().has_power
     }
 
     fn new_console(&self) -> Vec<u8> {
@@ -369,6 +386,23 @@ fn hung_kernel_is_ended_by_power_control() {
         server.close().unwrap();
         assert_eq!(fake.log(), log);
     }
+}
+
+#[test]
+fn dead_kernel_on_console_ends_waiting_early() {
+    let looks = |does, has_power| {
+        let fake = Fake::new(does);
+        (fake.state().boot_s, fake.state().has_power) = (1_800, has_power);
+        let (end, _) = boot_and_run(&fake);
+        let looks = fake.state().looks;
+        (end.ok().map(|end| reason(Ok(end))), looks)
+    };
+    let (dead, soon) = looks(Does::DiesForGood, true);
+    let (hung, late) = looks(Does::Hangs, true);
+    assert_eq!((dead, hung), (Some(FailureReason::Panicked), Some(FailureReason::Hung)));
+    assert!(soon < 30 && late > 250, "{soon} {late}");
+    // Without power control it may still come back.
+    assert!(looks(Does::DiesForGood, false).1 > 250);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use kernel::Configuration;
-use model::{Channel, ChannelKind, MailTaker, Points, TreeOrigin, WatchedTree};
+use model::{Channel, ChannelKind, LabSettings, MailTaker, Points, TreeOrigin, WatchedTree};
 use site::Site;
 
 use super::tools::known_tools;
@@ -26,10 +26,11 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
             for channel in &site.settings.channels {
                 password(channel)?;
             }
-            let (trees, plans) = (site.settings.trees.len(), site.settings.plans.len());
             let file = site.file.as_deref().unwrap_or(std::path::Path::new("marvin.toml"));
-            let channels = site.settings.channels.len();
-            answer.write(format!("{}: fine: trees {trees}, plans {plans}, notify {channels}\n", file.display()))?;
+            let LabSettings { servers, trees, plans, channels, .. } = &site.settings;
+            let [machines, trees, plans, channels] = [servers.len(), trees.len(), plans.len(), channels.len()];
+            let counts = format!("machines {machines}, trees {trees}, plans {plans}, notify {channels}");
+            answer.write(format!("{}: fine: {counts}\n", file.display()))?;
         }
     }
     Ok(Exit::Fine)

@@ -124,6 +124,10 @@ const WITH_IMAGE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
 
 #[test]
 fn hostile_culprit_gives_a_harmless_mail() {
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        println!("left to MARVIN_FULL=1: bisects; the mail is tested with hostile names, too");
+        return;
+    }
     let (_, images) = images();
     let (home, tree, mail) = (fresh("culprit-home"), Tree::new("culprit-tree"), fresh("culprit-mail"));
     tree.file("Makefile", WITH_IMAGE);
