@@ -41,6 +41,7 @@ bench: ## Print one line per figure
 	@MARVIN_FULL=bench $(CARGO) test --release --locked -q -p marvin --test program real_source:: -- --nocapture
 	@$(CARGO) run --release --locked -q -p benches --bin web
 	@$(CARGO) run --release --locked -q -p benches --bin store
+	@$(CARGO) run --release --locked -q -p benches --bin console
 
 bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=program, VMCORE=real dump)
 	$(CARGO) build --release --locked -p marvin-dump
