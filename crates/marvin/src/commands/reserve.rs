@@ -27,8 +27,9 @@ pub(crate) fn reserve(arguments: &Arguments, command: &Reserve) -> anyhow::Resul
     let (holder, why) = (person(), model::plain(&command.why));
     let new = Reservation { machines, holder, why, ..Reservation::default() };
     let answer = Answer::open(None)?;
-    let made = open(arguments)?.reserve(&new, command.for_s, now()).map_err(LabError::from)?;
-    answer.write(format!("reserved {}\n", describe(&made)))?;
+    let store = open(arguments)?;
+    let made = store.reserve(&new, command.for_s, now()).map_err(LabError::from)?;
+    answer.write(format!("reserved {}\n", describe(&made, store.time(now())?)))?;
     Ok(Exit::Fine)
 }
 
@@ -39,8 +40,9 @@ pub(crate) fn extend(arguments: &Arguments, command: &Extend) -> anyhow::Result<
     let free = || LabError::from(ReservationRefusal::Free(server.name.clone()));
     let number = reserved.of(&server.name).ok_or_else(free)?.number;
     let answer = Answer::open(None)?;
-    let extended = open(arguments)?.extend_reservation(number, command.for_s, now()).map_err(LabError::from)?;
-    answer.write(format!("reserved {}\n", describe(&extended)))?;
+    let store = open(arguments)?;
+    let extended = store.extend_reservation(number, command.for_s, now()).map_err(LabError::from)?;
+    answer.write(format!("reserved {}\n", describe(&extended, store.time(now())?)))?;
     Ok(Exit::Fine)
 }
 
@@ -90,7 +92,7 @@ fn open(arguments: &Arguments) -> anyhow::Result<Store> {
 }
 
 /// Says what is reserved, and until when: `client, server for 2 h, until 2026-11-24 14:31 UTC`.
-fn describe(one: &Reservation) -> String {
-    let left = format_left(one.left_s(now()));
+fn describe(one: &Reservation, now_unix: i64) -> String {
+    let left = format_left(one.left_s(now_unix));
     format!("{} for {left}, until {} UTC", one.machines.join(", "), minute(one.until_unix))
 }
