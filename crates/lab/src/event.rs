@@ -4,6 +4,21 @@ use model::{BuildId, RunId, SubjectFailure};
 
 use crate::Estimate;
 
+/// A replicate, by the name that its machine has for one: `seed 5`, `boot 2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replicate {
+    /// What the machine varies ([`model::Capabilities::replicate`]).
+    pub noun: &'static str,
+    /// Its number.
+    pub number: u64,
+}
+
+impl std::fmt::Display for Replicate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.noun, self.number)
+    }
+}
+
 /// An event of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -26,14 +41,14 @@ pub enum Event {
         /// Its version.
         version: String,
         /// The replicate.
-        replicate: u64,
+        replicate: Replicate,
     },
     /// A build is booted; its jobs can start.
     Ready {
         /// Its version.
         version: String,
         /// The replicate.
-        replicate: u64,
+        replicate: Replicate,
         /// A remark about an unusual boot.
         remark: Option<String>,
     },
@@ -42,7 +57,7 @@ pub enum Event {
         /// Its version.
         version: String,
         /// The replicate.
-        replicate: u64,
+        replicate: Replicate,
         /// The failure.
         failure: SubjectFailure,
     },
@@ -53,7 +68,7 @@ pub enum Event {
         /// The build's version.
         version: String,
         /// The replicate.
-        replicate: u64,
+        replicate: Replicate,
         /// The workload.
         workload: String,
         /// Its value, if a workload completed.
@@ -89,7 +104,7 @@ pub enum Event {
         /// The build's version.
         version: String,
         /// The replicate.
-        replicate: u64,
+        replicate: Replicate,
         /// The workload.
         workload: String,
         /// How much.

@@ -24,7 +24,7 @@ use crate::sampling::{sample, sampled_artefact};
 use crate::symbols::{Known, Named, SymbolCache};
 use crate::tool_job;
 use crate::tools::Tools;
-use crate::{Estimate, Event, LabError, host};
+use crate::{Estimate, Event, LabError, Replicate, host};
 
 /// Name of a guest's modules in the environment.
 const MODULES: &str = "modules sha256";
@@ -356,12 +356,17 @@ impl Shared<'_> {
         let workload = run.job_name(item.job).to_owned();
         let (build, version, value) = (run.build.id.clone(), run.build.version.clone(), run.value(item.job));
         notify(Event::Left { seconds: self.forecast.left_s() });
-        notify(Event::Done { build, version, replicate: run.replicate, workload, value });
+        notify(Event::Done { build, version, replicate: self.called(run), workload, value });
         if run.finish_one() {
             self.keep(run)?;
             run.release()?;
         }
         Ok(())
+    }
+
+    /// Returns a run's replicate for messages.
+    fn called(&self, run: &RunInProgress<'_>) -> Replicate {
+        Replicate { noun: self.bench.machine_pool.plain().capabilities().replicate(), number: run.replicate }
     }
 
     /// Removes a job from the forecast; the first job also removes the boot.
@@ -380,10 +385,10 @@ impl Shared<'_> {
         if let Err(why) = run.placement.guest(run.build) {
             return Ok(Err(why));
         }
-        let (version, replicate) = (run.build.version.clone(), run.replicate);
+        let (version, replicate) = (run.build.version.clone(), self.called(run));
         (self.bench.notify)(Event::Booting { version: version.clone(), replicate });
         let part = self.forecast.begin();
-        let boot = with_retries(&|error| self.retrying(error), || run.placement.boot(run.build, replicate))?;
+        let boot = with_retries(&|error| self.retrying(error), || run.placement.boot(run.build, run.replicate))?;
         run.progress().times.push(self.forecast.end(BOOT, &part));
         (self.bench.notify)(match &boot {
             Err(_) => return Ok(boot),
@@ -491,7 +496,7 @@ impl Shared<'_> {
                 return Ok(end);
             }
             drop(progress);
-            let (version, replicate, workload) = (run.build.version.clone(), run.replicate, job.to_owned());
+            let (version, replicate, workload) = (run.build.version.clone(), self.called(run), job.to_owned());
             (self.bench.notify)(Event::Disturbed { version, replicate, workload, text });
         }
         unreachable!("the loop returns at the last repetition")

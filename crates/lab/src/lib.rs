@@ -34,7 +34,7 @@ pub use bisect::{
 pub use dump::is_dump;
 pub use error::LabError;
 pub use estimate::Estimate;
-pub use event::Event;
+pub use event::{Event, Replicate};
 pub use execute::estimate_measurement;
 pub use ingest::seconds;
 pub use lab::{Followed, Lab, LabSettings, Measurement, counted_profile, kept_observation, monitored_subject};

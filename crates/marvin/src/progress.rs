@@ -103,16 +103,16 @@ impl Progress {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
             Event::Estimated(estimate) => self.say_estimate(estimate),
             Event::Left { seconds } => self.left(*seconds),
-            Event::Booting { version, replicate } => self.line(&format!("booting {version}, seed {replicate}")),
+            Event::Booting { version, replicate } => self.line(&format!("booting {version}, {replicate}")),
             Event::Ready { remark: None, .. } | Event::Stored(_) => {}
             Event::Ready { version, replicate, remark: Some(remark) } => {
-                self.line(&format!("{version}, seed {replicate}: {remark}"));
+                self.line(&format!("{version}, {replicate}: {remark}"));
             }
             Event::BootFailed { version, replicate, failure } => {
-                self.line(&format!("{version}, seed {replicate}: {} ({} stage)", failure.reason, failure.stage));
+                self.line(&format!("{version}, {replicate}: {} ({} stage)", failure.reason, failure.stage));
             }
             Event::Done { version, replicate, workload, .. } => {
-                self.done(&format!("{version} seed {replicate} {workload}"));
+                self.done(&format!("{version} {replicate} {workload}"));
             }
             Event::NoProfile { version, workload, why } => {
                 let what = workload.as_ref().map_or_else(String::new, |workload| format!(" {workload}"));
@@ -126,7 +126,7 @@ impl Progress {
             }
             Event::LeftOut => self.done("left out"),
             Event::Disturbed { version, replicate, workload, text } => {
-                self.line(&format!("{version} boot {replicate} {workload}: {text}; measuring it again"));
+                self.line(&format!("{version} {replicate} {workload}: {text}; measuring it again"));
             }
             Event::Retrying { error } => self.line(&format!("trying again: {error}")),
         }

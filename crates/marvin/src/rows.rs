@@ -40,7 +40,7 @@ impl Rows {
         let (Some(direction), Some((base, news))) = (self.directions.get(workload), self.builds.split_first()) else {
             return Vec::new();
         };
-        if *replicate != self.seed {
+        if replicate.number != self.seed {
             return Vec::new();
         }
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
@@ -50,25 +50,29 @@ impl Rows {
             return Vec::new();
         };
         let told = news.iter().filter(|(id, _)| *build == base.0 || id == build);
-        told.filter_map(|(id, version)| Some(self.row(workload, *direction, old, of(id)?, version))).collect()
+        let row = |(id, version): &(BuildId, String)| {
+            let of_build = if self.builds.len() > 2 { format!("  {version}") } else { String::new() };
+            Some(format!("{}  {replicate}{of_build}", row(workload, *direction, old, of(id)?)))
+        };
+        told.filter_map(row).collect()
     }
+}
 
-    fn row(&self, workload: &str, direction: Direction, old: f64, new: f64, version: &str) -> String {
-        let (base, new_text) = (value(old, VALUE), value(new, VALUE));
-        let difference = difference_percent(direction, old, new).map_or_else(String::new, signed_percent);
-        let of = if self.builds.len() > 2 { format!("  {version}") } else { String::new() };
-        format!("{workload:<NAME$} {base:>VALUE$} {new_text:>VALUE$} {difference:>9}  seed {}{of}", self.seed)
-    }
+fn row(workload: &str, direction: Direction, old: f64, new: f64) -> String {
+    let (base, new_text) = (value(old, VALUE), value(new, VALUE));
+    let difference = difference_percent(direction, old, new).map_or_else(String::new, signed_percent);
+    format!("{workload:<NAME$} {base:>VALUE$} {new_text:>VALUE$} {difference:>9}")
 }
 
 #[cfg(test)]
 mod tests {
-    use lab::Event;
+    use lab::{Event, Replicate};
     use model::BuildId;
 
     use super::Rows;
 
     fn done(build: &BuildId, replicate: u64, workload: &str, value: Option<f64>) -> Event {
+        let replicate = Replicate { noun: "seed", number: replicate };
         Event::Done { build: build.clone(), version: String::new(), replicate, workload: workload.to_owned(), value }
     }
 

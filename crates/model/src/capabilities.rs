@@ -44,6 +44,19 @@ pub struct Capabilities {
     pub dead_memory: bool,
 }
 
+impl Capabilities {
+    /// Returns what a replicate is called: the exact machine varies seeds, another suite repeats runs, and other machines boot
+    /// again.
+    #[must_use]
+    pub const fn replicate(self) -> &'static str {
+        match (self.deterministic, self.foreign) {
+            (true, _) => "seed",
+            (false, true) => "run",
+            (false, false) => "boot",
+        }
+    }
+}
+
 /// A machine with a clock and nothing else.
 const NOISY: Capabilities = Capabilities {
     deterministic: false,

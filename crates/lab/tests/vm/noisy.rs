@@ -70,6 +70,10 @@ fn in_tasks(tasks: u32) -> Vec<Arc<Workload>> {
 
 #[test]
 fn workloads_scale_over_two_processors() {
+    if !crate::full() {
+        println!("left to MARVIN_FULL=1: measures each workload with one task and with two");
+        return;
+    }
     let home = fresh("scaling-home");
     let lab = open(&home, Wanted::Vm(SHAPE));
     let build = same_build(&lab, &build("deb:6.12"));

@@ -32,14 +32,7 @@ pub struct Shown<'a> {
 pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
     let Shown { run, build, machine, dumps, .. } = shown;
     let mut page = Page::default();
-    let can = machine.capabilities();
-    let replicate = if can.deterministic {
-        "seed"
-    } else if can.foreign {
-        "run"
-    } else {
-        "boot"
-    };
+    let replicate = machine.capabilities().replicate();
     let headline =
         format!("{} on {}, {} {}: {}", plain(&run.suite), build.version, replicate, run.seed, endings(&run.results));
     for line in wrap(&headline, WIDTH) {

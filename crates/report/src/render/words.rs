@@ -217,14 +217,9 @@ pub(crate) fn replicates(comparison: &Comparison) -> (&'static str, String) {
     }
 }
 
-/// Returns what a replicate is called: the exact machine varies seeds, another suite repeats runs, and other machines boot
-/// again.
+/// Returns what a replicate is called; two kernels of one comparison have machines of one kind.
 pub(crate) fn replicate(comparison: &Comparison) -> &'static str {
-    match comparison.is_noisy() {
-        false => "seed",
-        true if comparison.is_imported() => "run",
-        true => "boot",
-    }
+    comparison.kernels().next().map_or("seed", |kernel| kernel.machine.capabilities().replicate())
 }
 
 /// Returns what the values of noisy runs are.
