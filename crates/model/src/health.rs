@@ -51,6 +51,12 @@ impl Health {
     }
 }
 
+/// Returns the health of a machine that is quarantined; `None` for others.
+#[must_use]
+pub fn quarantine_of<'a>(machine: &str, all: &'a [Health]) -> Option<&'a Health> {
+    all.iter().find(|health| health.machine == machine && health.quarantined_unix.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::{FAILURES, Health, TRY_S};

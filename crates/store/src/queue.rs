@@ -113,6 +113,9 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn claim_job(&self, worker: &str, machines: &[String], now_unix: i64) -> Result<Option<QueuedJob>, StoreError> {
+        if machines.is_empty() {
+            return Ok(None);
+        }
         let places: Vec<String> = (2..).zip(machines).map(|(n, _)| format!("?{n}")).collect();
         let free = format!(
             "WHERE state = 'waiting' AND until_unix <= ?1 AND machine IN ({}) ORDER BY priority DESC, rank, number LIMIT 1",
@@ -395,6 +398,7 @@ mod tests {
         assert_eq!(store.queued_jobs(Listed::Open).unwrap().len(), 1);
         assert_eq!(claim(&store, "here", 1_000).unwrap().number, low);
         assert_eq!(claim(&store, "here", 1_000), None);
+        assert_eq!(store.claim_job("here", &[], 1_000).unwrap(), None, "all are quarantined");
     }
 
     fn worker_takes_only_jobs_of_its_machines(make: New<'_>) {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Health, JobState, QueuedJob, Reservation, USUAL_MACHINE, reservation_of};
+use model::{Health, JobState, QueuedJob, Reservation, USUAL_MACHINE, quarantine_of, reservation_of};
 use serde::Serialize;
 use store::{Listed, Store, StoreError};
 
@@ -145,14 +145,13 @@ fn working(
 ) -> WorkingMachine {
     let of_it = || jobs.iter().filter(|job| job.new.work.machine == name);
     let count = |is_it: fn(&JobState) -> bool| of_it().filter(|job| is_it(&job.state)).count();
-    let health = health.iter().find(|health| health.machine == name);
     let running = of_it().find_map(|job| match &job.state {
         JobState::Running { worker, until_unix } => Some((format!("job {} by {worker}", job.number), *until_unix)),
         _ => None,
     });
     let reserved = reservation_of(name, reservations, now_unix);
-    let (state, about, until_unix) = match (health, running, reserved) {
-        (Some(ill), ..) if ill.quarantined_unix.is_some() => ("quarantined", ill.reason.clone(), Some(ill.next_unix)),
+    let (state, about, until_unix) = match (quarantine_of(name, health), running, reserved) {
+        (Some(ill), ..) => ("quarantined", ill.reason.clone(), Some(ill.next_unix)),
         (_, Some((about, until)), _) => ("measuring", about, Some(until)),
         (.., Some(one)) => ("reserved", format!("{}: {}", one.holder, one.why), Some(one.until_unix)),
         _ => ("ready", String::new(), None),
@@ -166,7 +165,7 @@ fn working(
         waiting: count(|state| matches!(state, JobState::Waiting { .. })),
         done: count(|state| *state == JobState::Done),
         failed: count(|state| *state == JobState::Failed),
-        failures: health.map_or(0, |health| health.failures),
+        failures: health.iter().find(|health| health.machine == name).map_or(0, |health| health.failures),
         waits_s: first.map_or(0, |since| u64::try_from(now_unix.saturating_sub(since)).unwrap_or(0)),
     }
 }

@@ -7,7 +7,7 @@ use history::describe_frequency;
 use lab::Sampled;
 use machine::qemu::Qemu;
 use machine::{ServerLook, ServerProblem, ServerState, Wanted, accept, look, server_state};
-use model::{BootOnce, Health, MachineId, ServerSettings};
+use model::{BootOnce, Health, MachineId, ServerSettings, quarantine_of};
 use store::{Store, StoreError};
 
 use super::config::site;
@@ -140,8 +140,7 @@ fn health(arguments: &Arguments) -> anyhow::Result<Vec<Health>> {
 
 /// Says of a machine that would take jobs that the queue gives it none.
 fn with_health(listed: ListedMachine, health: &[Health]) -> ListedMachine {
-    let ill = health.iter().find(|health| health.machine == listed.name && health.quarantined_unix.is_some());
-    match ill {
+    match quarantine_of(&listed.name, health) {
         Some(ill) if matches!(listed.state, MachineState::Ready | MachineState::Reserved) => {
             let about = model::plain(&format!("the lab failed {} times: {}", ill.failures, ill.reason));
             ListedMachine { state: MachineState::Quarantined, about, ..listed }

@@ -23,7 +23,8 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
     let location = store(arguments)?;
     let text = match command {
         Queue::List(list) => {
-            let (all, now) = (Store::open_read_only(&location)?.queued_jobs(Listed::All)?, now());
+            let store = Store::open_read_only(&location)?;
+            let (all, now) = (store.queued_jobs(Listed::All)?, store.time(now())?);
             let shown: Vec<QueuedJob> = all.iter().filter(|job| list.all || !job.state.is_over()).cloned().collect();
             let forecast = model::forecast(&all, now);
             let has_worker = has_worker(arguments)?;
@@ -33,7 +34,7 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
         }
         Queue::Why { job, output } => {
             let store = Store::open_read_only(&location)?;
-            let (job, all, now) = (store.queued_job(*job)?, store.queued_jobs(Listed::All)?, now());
+            let (job, all, now) = (store.queued_job(*job)?, store.queued_jobs(Listed::All)?, store.time(now())?);
             let view = QueueView {
                 jobs: &all,
                 forecast: &model::forecast(&all, now),
@@ -48,14 +49,16 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
         Queue::Cancel { job } => {
             // A missing data directory has no jobs; do not create it for the answer.
             drop(Store::open_read_only(&location)?);
-            describe_job(&Store::open(&location)?.change_job(*job, |job| job.cancel(now()))?)
+            let store = Store::open(&location)?;
+            let now = store.time(now())?;
+            describe_job(&store.change_job(*job, |job| job.cancel(now))?)
         }
         Queue::Move(to) => {
             drop(Store::open_read_only(&location)?);
             let (store, home) = (Store::open(&location)?, home(arguments.home.as_deref())?);
             // Without a worker here, the jobs that this machine's worker held wait: it was killed.
             if let Ok(_lock) = WorkerLock::acquire(&home) {
-                store.take_back_jobs(Some(&worker_name(&home, &location)), now())?;
+                store.take_back_jobs(Some(&worker_name(&home, &location)), store.time(now())?)?;
             }
             move_job(&store, to)?
         }
@@ -69,10 +72,11 @@ fn describe_job(job: &QueuedJob) -> String {
 }
 
 fn added(new: &NewJob, store: &Store) -> anyhow::Result<String> {
-    let job = match store.queue_job(new, now())? {
+    let now = store.time(now())?;
+    let job = match store.queue_job(new, now)? {
         Queued::New(number) => store.queued_job(number)?,
         Queued::Known(known) if known.state.is_over() => {
-            store.change_job(known.number, |job| job.again(new.clone(), now()))?
+            store.change_job(known.number, |job| job.again(new.clone(), now))?
         }
         Queued::Known(known) => return Ok(format!("{} it was queued already\n", describe_job(&known).trim_end())),
     };
@@ -161,7 +165,7 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
 }
 
 fn move_job(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
-    let waiting = store.queued_jobs(Listed::Open)?;
+    let (waiting, now) = (store.queued_jobs(Listed::Open)?, store.time(now())?);
     let others = || waiting.iter().filter(|job| job.number != to.job).map(|job| job.new.priority);
     let priority = match to.place.as_str() {
         "first" => others().max().map_or(0, |most| most.saturating_add(1)),
@@ -173,7 +177,7 @@ fn move_job(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
     let job = store.change_job(to.job, |job| {
         job.reprioritise(priority)?;
         if to.place == "first" {
-            job.hurry(now());
+            job.hurry(now);
         }
         Ok(())
     })?;

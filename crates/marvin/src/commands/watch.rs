@@ -45,7 +45,7 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
             say(&format_event(&event));
         }
     };
-    let watched = site::watch(&site.settings, &store, &Apt, now(), &notify)?;
+    let watched = site::watch(&site.settings, &store, &Apt, store.time(now())?, &notify)?;
     deliver(&store, site, arguments)?;
     let site::Watched { kernels, queued, replaced, silent } = watched;
     let mut text = format!("kernels {kernels}, queued {queued}");
@@ -64,7 +64,8 @@ pub(crate) fn deliver(store: &Store, site: &Site, arguments: &Arguments) -> Resu
     if let Err(error) = remind(store, site, arguments) {
         say(&format!("cannot see now which reservations end: {error}"));
     }
-    for (channel, why) in site::deliver(store, &site.settings, &now)?.failed {
+    let clock = || store.time(now()).unwrap_or_else(|_| now());
+    for (channel, why) in site::deliver(store, &site.settings, &clock)?.failed {
         say(&format!("notify {channel}: {why}; Marvin will retry"));
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
 use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled};
-use machine::Wanted;
+use machine::{MachineError, ServerProblem, Wanted};
 use model::{KernelName, Outcome, QueuedJob, ReservationRefusal, Run, Stage, TreeOrigin};
 use site::{JobProcess, Site, SiteError, Until, WorkEvent, Worked, Worker};
 use store::{Location, Store, StoreError, WorkerLock};
@@ -95,7 +95,8 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
         words.push("--no-sandbox".into());
     }
     // Of the environment the job's process gets it anyway, which `ps` does not show.
-    if let Some(address) = arguments.store.as_deref().filter(|_| std::env::var_os("MARVIN_STORE").is_none()) {
+    let inherited = std::env::var("MARVIN_STORE").ok();
+    if let Some(address) = arguments.store.as_deref().filter(|address| inherited.as_deref() != Some(address)) {
         words.extend(["--store".into(), address.into()]);
     }
     words.extend(["work".into(), "--execute".into()]);
@@ -143,6 +144,7 @@ enum JobResult {
     Done,
     Busy(String),
     NoKernel(String),
+    MachineFailed(String),
     WorkloadsFailed(String),
 }
 
@@ -152,12 +154,14 @@ fn execute(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
         Ok(came) => came,
         Err(error) if let Some(who) = in_use(&error) => JobResult::Busy(who),
         Err(error) if crate::exit::is_subject(&error) => JobResult::NoKernel(format!("{error:#}")),
+        Err(error) if is_of_machine(&error) => JobResult::MachineFailed(format!("{error:#}")),
         Err(error) => return Err(error),
     };
     let (line, exit) = match came {
         JobResult::Done => ("done".to_owned(), Exit::Fine),
         JobResult::Busy(who) => (format!("busy {who}"), Exit::Lab),
         JobResult::NoKernel(why) => (format!("kernel {why}"), Exit::Subject),
+        JobResult::MachineFailed(why) => (format!("machine {why}"), Exit::Lab),
         JobResult::WorkloadsFailed(why) => (format!("workloads {why}"), Exit::Subject),
     };
     Answer::open(None)?.write(line.replace('\n', " ") + "\n")?;
@@ -169,8 +173,17 @@ fn in_use(error: &anyhow::Error) -> Option<String> {
     match error.downcast_ref()? {
         LabError::Store(StoreError::Locked { .. }) => Some("another marvin was measuring in this home".to_owned()),
         LabError::Reserved(why @ ReservationRefusal::Taken { .. }) => Some(why.to_string()),
+        LabError::Machine(MachineError::Server(why @ (ServerProblem::Held { .. } | ServerProblem::NotOurs(_)))) => {
+            Some(why.to_string())
+        }
         _ => None,
     }
+}
+
+/// Returns whether the job's server failed. Of the exact machine such a failure is this host's.
+fn is_of_machine(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<LabError>();
+    error.is_some_and(|error| matches!(error, LabError::Machine(MachineError::Server(_)) | LabError::GaveUp { .. }))
 }
 
 fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {

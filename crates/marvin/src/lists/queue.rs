@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use model::{Forecast, Health, JobState, QueuedJob, USUAL_MACHINE, Why};
+use model::{Forecast, Health, JobState, QueuedJob, USUAL_MACHINE, Why, quarantine_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
 use model::plain;
 use report::render::Styles;
-use report::render::number::{count, date};
+use report::render::number::{count, date, duration};
 
 /// Widest line.
 const WIDTH: usize = 80;
@@ -244,14 +244,9 @@ fn more(job: &ListedJob) -> Option<String> {
 
 /// Formats the duration until a time, in at most two units: `2h10m`.
 fn until(time_unix: i64, now_unix: i64) -> String {
-    let seconds = time_unix.saturating_sub(now_unix).max(0);
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    match seconds {
-        0 => "now".to_owned(),
-        1..60 => format!("{seconds}s"),
-        60..3600 => format!("{minutes}m"),
-        3600..86_400 => format!("{hours}h{:02}m", minutes % 60),
-        _ => format!("{days}d{:02}h", hours % 24),
+    match time_unix.saturating_sub(now_unix) {
+        ..=0 => "now".to_owned(),
+        seconds => duration(seconds.cast_unsigned()),
     }
 }
 
@@ -337,7 +332,7 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
 /// Says that a job's machine is quarantined, if it is.
 fn quarantine(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
     let name = &job.new.work.machine;
-    let ill = view.health.iter().find(|health| health.machine == *name && health.quarantined_unix.is_some())?;
+    let ill = quarantine_of(name, view.health)?;
     let (name, reason) = (plain(name), plain(&ill.reason));
     Some(format!("{name} is quarantined: {reason}; it tries a job again after {}", date(ill.next_unix)))
 }

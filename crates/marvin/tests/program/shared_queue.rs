@@ -63,7 +63,7 @@ impl Hosts {
     }
 }
 
-fn said(worker: Child) -> String {
+fn read_output(worker: Child) -> String {
     String::from_utf8(worker.wait_with_output().unwrap().stdout).unwrap()
 }
 
@@ -113,9 +113,9 @@ fn stalled_worker_loses_its_job() {
     // The server dies and comes back while the job runs.
     hosts.cluster.pause().unwrap();
     hosts.cluster.resume().unwrap();
-    assert!(said(stalled).contains("done 0, failed 0"));
+    assert!(read_output(stalled).contains("done 0, failed 0"));
     // A job that cannot save a run because the server is gone is a failure of the lab: it is tried again after a minute.
-    said(taken);
+    drop(read_output(taken));
     until("the job is done", || {
         hosts.output(&ben, &["work", "--once"]);
         hosts.output(&ben, &["queue", "list", "--all"]).contains(" done ")

@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::order::place;
-use super::{Ending, JobState, LEASE_S, NewJob, QueuedJob, Work};
+use super::tests::new;
+use super::{Ending, JobState, LEASE_S, QueuedJob};
 use crate::{Health, Reservation, check_free, reservation_of};
 
 const MACHINES: usize = 50;
@@ -64,17 +65,9 @@ impl Lab {
         };
         for number in 1..=JOBS {
             let at = lab.dice.roll(MACHINES as u64) as usize;
-            let work = Work {
-                kernel: "deb:6.12".parse().unwrap(),
-                tree: String::new(),
-                config: "micro".into(),
-                suite: "micro".into(),
-                workloads: vec!["getppid".into()],
-                seeds: number,
-                machine: name(at),
-            };
-            let priority = lab.dice.roll(5) as i64;
-            let new = NewJob { work, plan: String::new(), priority, rank: 0, attempts_max: 3, deadline_s: 3_600 };
+            let mut new = new(number);
+            (new.priority, new.deadline_s) = (lab.dice.roll(5) as i64, 3_600);
+            new.work.machine = name(at);
             lab.jobs.push(QueuedJob::queued(number, new, 0));
             lab.enqueue(at, number as usize - 1);
         }

@@ -7,7 +7,8 @@ use super::{
     Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, USUAL_MACHINE, Why, Work, forecast, retry_after_s, why,
 };
 
-fn new(n: u64) -> NewJob {
+/// A job that differs by this number from others.
+pub(super) fn new(n: u64) -> NewJob {
     let work = Work {
         kernel: "deb:6.12".parse().unwrap(),
         tree: String::new(),

@@ -126,6 +126,18 @@ pub fn date(unix: i64) -> String {
     }
 }
 
+/// Formats a duration (s) in at most two units: `59s`, `5m`, `2h10m`, `1d03h`.
+#[must_use]
+pub fn duration(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        ..60 => format!("{seconds}s"),
+        60..3600 => format!("{minutes}m"),
+        3600..86_400 => format!("{hours}h{:02}m", minutes % 60),
+        _ => format!("{days}d{:02}h", hours % 24),
+    }
+}
+
 /// Formats a date in UTC to the minute: `2026-11-20 13:12`.
 #[must_use]
 pub fn minute(unix: i64) -> String {

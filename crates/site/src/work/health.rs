@@ -1,8 +1,8 @@
 //! A worker and the health of machines: failures of the lab in a row quarantine a server, whose jobs lose no attempt by that.
 
-use model::{Ending, Health, QueuedJob, USUAL_MACHINE};
+use model::{Ending, Health, QueuedJob, USUAL_MACHINE, quarantine_of};
 
-use super::Worker;
+use super::{Attempt, Worker};
 use crate::SiteError;
 
 impl Worker<'_> {
@@ -15,7 +15,7 @@ impl Worker<'_> {
     /// Has a quarantined machine try this job only.
     pub(super) fn try_machine(&self, job: &QueuedJob) -> Result<(), SiteError> {
         let (name, now) = (&job.new.work.machine, (self.clock)());
-        if self.store.health()?.iter().any(|health| health.machine == *name) {
+        if quarantine_of(name, &self.store.health()?).is_some() {
             self.store.change_health(name, |health| health.try_one(now))?;
         }
         Ok(())
@@ -23,40 +23,50 @@ impl Worker<'_> {
 
     /// Records what an attempt says about its machine, and returns how the attempt counts for the job: the failures of a
     /// quarantined machine are not the job's.
-    pub(super) fn judge_machine(&self, job: &QueuedJob, ending: Ending) -> Result<Ending, SiteError> {
-        let (name, now) = (&job.new.work.machine, (self.clock)());
-        if name == USUAL_MACHINE {
-            return Ok(ending);
-        }
-        let subject = format!("machine:{name}");
+    pub(super) fn judge_machine(&self, job: &QueuedJob, attempt: &Attempt) -> Result<Ending, SiteError> {
+        let (name, now, ending) = (&job.new.work.machine, (self.clock)(), &attempt.ending);
         match ending {
-            Ending::Infra(reason) => {
-                let (before, after) = self.store.change_health(name, |health| health.fail(&reason, now))?;
-                if after.quarantined_unix.is_none() {
-                    return Ok(Ending::Infra(reason));
-                }
-                if before.quarantined_unix.is_none() {
-                    let body = format!(
-                        "{reason}\n\nThe lab failed {} times in a row. Jobs for {name} wait; it tries one again every ten \
-                         minutes, and goes on when that ends well.\n",
-                        after.failures
-                    );
-                    self.notify_all(subject, format!("{name} is quarantined"), body)?;
-                }
-                Ok(Ending::Busy(format!("{name} is quarantined: {reason}")))
-            }
-            Ending::Done(_) => {
-                if self.store.health()?.iter().any(|health| health.machine == *name && health.failures > 0) {
-                    let (before, _) = self.store.change_health(name, Health::recover)?;
-                    self.store.settle(&subject, now)?;
-                    if before.quarantined_unix.is_some() {
-                        let body = format!("Job {} ended well.\n", job.number);
-                        self.notify_all(format!("{subject}:{now}"), format!("{name} works again"), body)?;
+            _ if name == USUAL_MACHINE => {}
+            Ending::Infra(reason) if attempt.machine_failed => {
+                let (before, after) = self.store.change_health(name, |health| health.fail(reason, now))?;
+                if after.quarantined_unix.is_some() {
+                    if before.quarantined_unix.is_none() {
+                        self.notify_quarantined(&after)?;
                     }
+                    return Ok(Ending::Busy(format!("{name} is quarantined: {reason}")));
                 }
-                Ok(ending)
             }
-            _ => Ok(ending),
+            Ending::Done(_) => self.recover(job)?,
+            _ => {}
         }
+        Ok(ending.clone())
     }
+
+    fn recover(&self, job: &QueuedJob) -> Result<(), SiteError> {
+        let (name, now) = (&job.new.work.machine, (self.clock)());
+        if self.store.health()?.iter().all(|health| health.machine != *name || health.failures == 0) {
+            return Ok(());
+        }
+        let (before, _) = self.store.change_health(name, Health::recover)?;
+        if before.quarantined_unix.is_some() {
+            self.store.settle(&subject(name), now)?;
+            let (headline, body) = (format!("{name} works again"), format!("Job {} ended well.\n", job.number));
+            self.notify_all(format!("{}:{now}", subject(name)), headline, body)?;
+        }
+        Ok(())
+    }
+
+    fn notify_quarantined(&self, ill: &Health) -> Result<(), SiteError> {
+        let Health { machine, failures, reason, .. } = ill;
+        let body = format!(
+            "{reason}\n\nIt failed {failures} times in a row. Jobs for {machine} wait; it tries one again every ten minutes, \
+             and goes on when that ends well.\n"
+        );
+        self.notify_all(subject(machine), format!("{machine} is quarantined"), body)
+    }
+}
+
+/// Returns the subject of the notice of a quarantined machine.
+fn subject(machine: &str) -> String {
+    format!("machine:{machine}")
 }

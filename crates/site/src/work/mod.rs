@@ -29,6 +29,8 @@ pub struct Attempt {
     pub ending: Ending,
     /// Why the kernel cannot be measured at all: it does not build, or does not boot. `None` if it can.
     pub no_kernel: Option<String>,
+    /// Whether the machine failed, and not the network, the store or this host.
+    pub machine_failed: bool,
 }
 
 /// Executes jobs.
@@ -149,14 +151,16 @@ impl Worker<'_> {
     fn one(&self, job: &QueuedJob, worked: &mut Worked) -> Result<(), SiteError> {
         (self.notify)(WorkEvent::Begun(job.clone()));
         let kept = Kept { begun: Instant::now(), renewed: Cell::new(Instant::now()), is_late: Cell::default() };
-        let Attempt { ending, no_kernel } = self.executor.attempt(job, &|| self.keep(job, &kept))?;
+        let attempt = self.executor.attempt(job, &|| self.keep(job, &kept))?;
+        // A job that was cancelled or lost says nothing: it was ended half-way.
+        let ending = if self.is_ours(job)? { self.judge_machine(job, &attempt)? } else { attempt.ending };
+        let no_kernel = attempt.no_kernel;
         if ending == Ending::Overran {
             self.notify_overrun(job)?;
         }
         if let Some(why) = &no_kernel {
             self.notify_no_kernel(job, why)?;
         }
-        let ending = self.judge_machine(job, ending)?;
         let kernel_failed = matches!(&ending, Ending::Done(reason) if !reason.is_empty());
         let now = (self.clock)();
         let job = match self.store.change_job(job.number, |job_now| job_now.end(job.fence, ending, now)) {
@@ -202,6 +206,10 @@ impl Worker<'_> {
             Err(QueueError::Refused(_) | QueueError::NoJob(_)) => false,
             Err(QueueError::Store(_)) => age < LEASE,
         })
+    }
+
+    fn is_ours(&self, job: &QueuedJob) -> Result<bool, SiteError> {
+        Ok(self.store.queued_job(job.number)?.fence == job.fence)
     }
 
     fn notify_late(&self, job: &QueuedJob) -> Result<(), SiteError> {
@@ -273,7 +281,7 @@ mod tests {
     }
 
     fn ends(ending: Ending) -> Attempt {
-        Attempt { ending, no_kernel: None }
+        Attempt { ending, no_kernel: None, machine_failed: false }
     }
 
     fn queued(store: &Store, kernel: &str) -> u64 {
@@ -321,7 +329,7 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let [one, two, three] = ["git:v6.1", "git:v6.2", "deb:6.1"].map(|kernel| queued(&store, kernel));
         let now = Cell::new(1_000);
-        let no_boot = Attempt { ending: Ending::Done("does not boot: panic".into()), no_kernel: Some("panic".into()) };
+        let no_boot = Attempt { no_kernel: Some("panic".into()), ..ends(Ending::Done("does not boot: panic".into())) };
         let (worked_once, seen) =
             worked(&store, &now, vec![ends(Ending::Done(String::new())), no_boot.clone(), ends(Ending::Overran)]);
         assert_eq!(seen, [one, two, three]);
@@ -342,7 +350,7 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let all = ["git:v6.1", "git:v6.2", "git:v6.3"].map(|kernel| queued_on(&store, kernel, "testbox"));
         let now = Cell::new(1_000);
-        let no_power = || ends(Ending::Infra("no power".into()));
+        let no_power = || Attempt { machine_failed: true, ..ends(Ending::Infra("no power".into())) };
         assert_eq!(worked(&store, &now, vec![no_power(), no_power(), no_power()]).1, all);
         assert_eq!(headlines(&store), ["testbox is quarantined"]);
         let third = store.queued_job(all[2]).unwrap();
@@ -359,6 +367,16 @@ mod tests {
         assert_eq!((worked.done, seen), (3, all.to_vec()));
         assert_eq!(headlines(&store)[1..], ["testbox works again"]);
         assert!(store.standing("machine:testbox").unwrap().is_none());
+    }
+
+    #[test]
+    fn failures_of_the_host_quarantine_no_machine() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let jobs = ["git:v6.1", "git:v6.2", "git:v6.3"].map(|kernel| queued_on(&store, kernel, "testbox"));
+        let no_network = || ends(Ending::Infra("no network".into()));
+        let all = worked(&store, &Cell::new(1_000), vec![no_network(), no_network(), no_network()]).1;
+        assert_eq!((all, store.health().unwrap()), (jobs.to_vec(), vec![]));
     }
 
     #[test]
@@ -406,17 +424,18 @@ mod tests {
             ) -> Result<Attempt, SiteError> {
                 self.0.change_job(job.number, |job| job.cancel(5))?;
                 assert!(!goes_on()?);
-                Ok(ends(Ending::Done(String::new())))
+                // As a process that is killed half-way ends: at the machine, by what it saw.
+                Ok(Attempt { machine_failed: true, ..ends(Ending::Infra("cut".into())) })
             }
         }
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let one = queued(&store, "git:v6.1");
+        let all = ["git:v6.1", "git:v6.2", "git:v6.3"].map(|kernel| queued_on(&store, kernel, "testbox"));
         let settings = settings("");
         let executor = Cancels(&store);
         let worker = Worker {
             name: "here",
-            machines: &[model::USUAL_MACHINE.to_owned()],
+            machines: &["testbox".to_owned()],
             store: &store,
             settings: &settings,
             executor: &executor,
@@ -424,6 +443,7 @@ mod tests {
             notify: &|_| {},
         };
         assert_eq!(worker.work(Until::Drained).unwrap(), Worked::default());
-        assert_eq!(store.queued_job(one).unwrap().state, JobState::Cancelled);
+        assert!(all.iter().all(|job| store.queued_job(*job).unwrap().state == JobState::Cancelled));
+        assert_eq!(store.health().unwrap(), [], "jobs that were cancelled say nothing about their machine");
     }
 }

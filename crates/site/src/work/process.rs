@@ -37,7 +37,8 @@ pub struct JobProcess {
 impl Executor for JobProcess {
     fn attempt(&self, job: &QueuedJob, goes_on: &dyn Fn() -> Result<bool, SiteError>) -> Result<Attempt, SiteError> {
         let log = self.logs.join(format!("{}.log", job.number));
-        let infra = |what: String| Attempt { ending: Ending::Infra(what), no_kernel: None };
+        let of = |ending| Attempt { ending, no_kernel: None, machine_failed: false };
+        let infra = |what: String| of(Ending::Infra(what));
         let opened = fs::create_dir_all(&self.logs).and_then(|()| File::create(&log));
         let file = match opened {
             Ok(file) => file,
@@ -50,7 +51,7 @@ impl Executor for JobProcess {
         let ended = wait(&mut child, Duration::from_secs(job.new.deadline_s), goes_on);
         let status = match ended {
             Ok(Ended::By(status)) => status,
-            Ok(Ended::Overran) => return Ok(Attempt { ending: Ending::Overran, no_kernel: None }),
+            Ok(Ended::Overran) => return Ok(of(Ending::Overran)),
             // The queue refuses the result of an unwanted job, whatever it is.
             Ok(Ended::Unwanted) => return Ok(infra("no longer wanted".into())),
             Err(error) => {
@@ -119,11 +120,12 @@ fn wait(
 
 /// Derives the result of a job from its exit code, answer and messages.
 fn judge(code: Option<i32>, answer: &str, said: &str) -> Attempt {
-    let of = |ending| Attempt { ending, no_kernel: None };
+    let of = |ending| Attempt { ending, no_kernel: None, machine_failed: false };
     match (code, answer.split_once(' ').unwrap_or((answer, ""))) {
         (_, ("busy", who)) => of(Ending::Busy(short(who))),
         (_, ("done", _)) => of(Ending::Done(String::new())),
-        (_, ("kernel", why)) => Attempt { ending: Ending::Done(short(why)), no_kernel: Some(short(why)) },
+        (_, ("kernel", why)) => Attempt { no_kernel: Some(short(why)), ..of(Ending::Done(short(why))) },
+        (_, ("machine", why)) => Attempt { machine_failed: true, ..of(Ending::Infra(short(why))) },
         (_, ("workloads", why)) => of(Ending::Done(short(why))),
         (Some(2), _) => of(Ending::Wrong(reason(said))),
         (Some(70), _) => of(Ending::Wrong(format!("a bug in marvin: {}", reason(said)))),
@@ -193,6 +195,8 @@ mod tests {
         assert_eq!(judge(Some(2), "", "error: no suite `x`").ending, Ending::Wrong("no suite `x`".into()));
         assert_eq!(judge(Some(70), "", "").ending, Ending::Wrong("a bug in marvin: no error message".into()));
         assert_eq!(judge(Some(5), "busy ben has it", "").ending, Ending::Busy("ben has it".into()));
+        let failed = judge(Some(5), "machine testbox is lost", "");
+        assert_eq!((failed.ending, failed.machine_failed), (Ending::Infra("testbox is lost".into()), true));
         assert_eq!(judge(Some(4), "workloads fork: panic", "").ending, Ending::Done("fork: panic".into()));
     }
 }

@@ -1,7 +1,7 @@
 //! The lab at work: its machines, and its jobs.
 
 use askama::Template;
-use report::render::number::minute;
+use report::render::number::{duration, minute};
 
 use super::{Frame, Rendered, render};
 use crate::jobs::{LabDocument, LabJob, WorkingMachine};
@@ -68,26 +68,10 @@ fn job(one: &LabJob, now_unix: i64) -> Job {
         machine: one.machine.clone(),
         work: one.work.strip_suffix(&format!(" on {}", one.machine)).unwrap_or(&one.work).to_owned(),
         begun: one.started_unix.map_or_else(|| NONE.to_owned(), minute),
-        took: one.started_unix.zip(ended).map_or_else(|| NONE.to_owned(), |(from, to)| took(to.saturating_sub(from))),
+        took: one.started_unix.zip(ended).map_or_else(
+            || NONE.to_owned(),
+            |(from, to)| duration(u64::try_from(to.saturating_sub(from)).unwrap_or(0)),
+        ),
         reason: one.worker.as_ref().map_or_else(|| one.reason.clone(), |worker| format!("on {worker}")),
-    }
-}
-
-/// Formats a duration (s) to the minute: `2h05m`; below one minute in seconds.
-fn took(seconds: i64) -> String {
-    match seconds.max(0) {
-        short @ ..60 => format!("{short}s"),
-        middle @ 60..3600 => format!("{}m", middle / 60),
-        long => format!("{}h{:02}m", long / 3600, long / 60 % 60),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::took;
-
-    #[test]
-    fn durations_have_the_unit_that_fits() {
-        assert_eq!([-5, 59, 61, 3_599, 7_500].map(took), ["0s", "59s", "1m", "59m", "2h05m"]);
     }
 }
