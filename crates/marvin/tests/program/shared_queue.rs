@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use store::cluster::{Cluster, Durability};
 use store::{Location, Store};
@@ -10,6 +11,9 @@ use store::{Location, Store};
 use crate::fresh::fresh;
 use crate::interrupted::until;
 use crate::{format_output, images, marvin};
+
+/// How often a host looks for the job, every ten seconds: a failed one waits for a minute.
+const TRIES: usize = 12;
 
 /// Data directories with one queue on a server.
 struct Hosts {
@@ -106,7 +110,7 @@ fn stalled_worker_loses_its_job() {
         assert!(sent.success());
     };
     signal("-STOP");
-    std::thread::sleep(std::time::Duration::from_secs(model::LEASE_S + 5));
+    std::thread::sleep(Duration::from_secs(model::LEASE_S + 5));
     let taken = hosts.worker(&ben);
     hosts.wait_for_job(&ben);
     signal("-CONT");
@@ -116,8 +120,13 @@ fn stalled_worker_loses_its_job() {
     assert!(read_output(stalled).contains("done 0, failed 0"));
     // A job that cannot save a run because the server is gone is a failure of the lab: it is tried again after a minute.
     drop(read_output(taken));
-    until("the job is done", || {
-        hosts.output(&ben, &["work", "--once"]);
-        hosts.output(&ben, &["queue", "list", "--all"]).contains(" done ")
-    });
+    let mut told = String::new();
+    for _ in 0..TRIES {
+        std::thread::sleep(Duration::from_secs(10));
+        told = hosts.output(&ben, &["work", "--once"]);
+        if hosts.output(&ben, &["queue", "list", "--all"]).contains(" done ") {
+            return;
+        }
+    }
+    panic!("{told}\n{}", hosts.output(&ben, &["queue", "list", "--all"]));
 }

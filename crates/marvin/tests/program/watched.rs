@@ -216,7 +216,7 @@ fn worker_measures_manually_queued_jobs() {
     }
     let home = fresh("by-hand-home");
     for name in crate::names() {
-        let added = output_of(&home, &["queue", "add", &name, "--workload", "getppid,fork", "--seeds", "2"]);
+        let added = output_of(&home, &["queue", "add", &name, "--workload", "getppid,fork-exit", "--seeds", "2"]);
         assert!(added.starts_with("exit 0"), "{added}");
     }
     let output = marvin(&home).args(["work", "--once"]).output().unwrap();
