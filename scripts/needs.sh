@@ -79,6 +79,11 @@ if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     want ipmitool ipmitool
     want curl curl
     want ssh openssh-client
+    # A batch system: controller, nodes and their keys on this host.
+    want slurmctld slurmctld
+    want slurmd slurmd
+    want sbatch slurm-client
+    want munged munge
     # Pages are looked at in a real browser.
     want chromium chromium
     # Debian has its programs beside the PATH, a folder for each version.

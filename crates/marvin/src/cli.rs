@@ -24,7 +24,7 @@ pub(crate) use lists::{
 };
 pub(crate) use machines::{Noisy, OWN, On, Tasks, Threads, own};
 pub(crate) use sources::{Bisect, Build, Series};
-pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Watch, Work};
+pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Via, Watch, Work};
 
 const KERNELS: &str = "Kernel names:
   deb:6.12                     newest 6.12 package that apt offers, flavour cloud-amd64

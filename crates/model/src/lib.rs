@@ -3,6 +3,7 @@
 //! Pure: no input or output, no clock, no random numbers, no promise about any file or wire format
 //! (those belong to `wire`, `store` and `report`). The words are those of `docs/glossary.md`.
 
+mod batch;
 mod build;
 mod calls;
 mod capabilities;
@@ -43,6 +44,7 @@ mod triage;
 mod verdict;
 mod workload;
 
+pub use batch::{BatchKind, BatchSettings, SlurmSettings};
 pub use build::{Build, BuildFile};
 pub use calls::{CallPath, CallTree};
 pub use capabilities::{Capabilities, Clock};

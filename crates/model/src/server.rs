@@ -27,6 +27,8 @@ pub struct ServerSettings {
     pub collector: Option<PathBuf>,
     /// Where its serial console is.
     pub console: Option<ConsoleSettings>,
+    /// The Slurm node that stands for it.
+    pub slurm_node: Option<String>,
 }
 
 /// How a server boots a build once; the next boot is that of its own kernel again.

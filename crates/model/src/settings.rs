@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{Release, ServerSettings, Suite};
+use crate::{BatchSettings, Release, ServerSettings, Suite};
 
 /// The settings of a site.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,8 @@ pub struct LabSettings {
     pub channels: Vec<Channel>,
     /// The servers that boot builds.
     pub servers: Vec<ServerSettings>,
+    /// The batch system that jobs may go to.
+    pub batch: Option<BatchSettings>,
     /// The address of the dashboard.
     pub listen: Option<SocketAddr>,
 }

@@ -165,7 +165,7 @@ impl Program {
         Self { variables: Some(Vec::new()), ..self }.inherit(&VARIABLES[..1])
     }
 
-    /// Passes Marvin's whole environment on: only for Marvin itself.
+    /// Passes Marvin's whole environment on: only for Marvin itself, and for a batch system that starts it elsewhere.
     #[must_use]
     pub fn inherit_all(mut self) -> Self {
         self.variables = None;

@@ -3,12 +3,16 @@
 //! A worker starts a process for each job, which measures with `lab`. The time is an argument here: the caller reads
 //! the clock.
 
+mod batch;
 mod error;
 mod notify;
 mod settings;
 mod watch;
 mod work;
 
+pub use batch::{
+    BatchError, BatchJob, BatchState, BatchSystem, DispatchEvent, Dispatcher, Submission, batch_jobs_of, batch_system,
+};
 pub use error::SiteError;
 pub use ingest::settings_schema;
 pub use notify::{Delivered, deliver, machine_name, remind};

@@ -26,6 +26,7 @@ mod error;
 mod image;
 mod qmp;
 mod server;
+mod slurm;
 mod ssh;
 
 use std::fs::File;
@@ -37,6 +38,7 @@ pub use error::RackError;
 use image::Image;
 use server::Start;
 pub use server::{MEMORY_MIB, Power, Server};
+pub use slurm::Slurm;
 pub use ssh::Ssh;
 
 /// How long a server may take to boot until it answers, on a host that has other work.

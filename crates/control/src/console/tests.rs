@@ -21,6 +21,7 @@ fn server(console: ConsoleSettings) -> ServerSettings {
         collector: None,
         power: None,
         console: Some(console),
+        slurm_node: None,
     }
 }
 

@@ -103,6 +103,7 @@ fn console_of_a_bmc_is_recorded() {
         collector: None,
         power: Some(settings(folder.path(), port, "sesame")),
         console: Some(ConsoleSettings::Ipmi),
+        slurm_node: None,
     };
     wait_until("ipmi_sim answers", || power(folder.path(), port, "sesame").state().is_ok());
     let recorder = Recorder::open(&server, folder.path()).unwrap().unwrap();

@@ -62,6 +62,11 @@ impl Record {
         self.values.contains_key(key)
     }
 
+    /// Returns whether a table has this key itself, and not its default.
+    pub(crate) fn is_written(&self, key: &str) -> bool {
+        self.values.get(key).is_some_and(|(span, _)| *span != self.span)
+    }
+
     /// Returns a text or a name, if present.
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         match self.values.get(key) {

@@ -75,6 +75,8 @@ pub(crate) static FILE: Table = Table {
         key("work", Kind::One(&WORK), Optional, "How `marvin work` works."),
         key("notify", Kind::Many(&NOTIFY), Optional, "Whom to tell of what goes wrong, and how."),
         key("machine", Kind::Many(&MACHINE), Optional, "The servers that boot builds; docs/machines.md."),
+        key("slurm", Kind::One(&SLURM), Optional, "Slurm, for `marvin work --via slurm`."),
+        key("batch", Kind::One(&BATCH), Optional, "Another batch system, for `marvin work --via batch`."),
         key("serve", Kind::One(&SERVE), Optional, "The dashboard."),
     ],
 };
@@ -221,6 +223,46 @@ static MACHINE: Table = Table {
             Optional,
             "Where its serial console is. Without it, why a kernel died is not recorded.",
         ),
+        key("slurm_node", Kind::Text, Optional, "The Slurm node that stands for it: its jobs run there."),
+    ],
+};
+
+/// Keys of all batch systems.
+const JOBS: Key = key(
+    "jobs",
+    Kind::Whole(1, 10_000),
+    Without(Preset::Whole(50)),
+    "Most jobs of Marvin that wait or run there at once; the others wait in the queue.",
+);
+const ITS_HOME: Key = key(
+    "home",
+    Kind::Text,
+    Optional,
+    "Data directory on its hosts; %N is the host's name there. Without it, the same as here.",
+);
+const ITS_PROGRAM: Key =
+    key("program", Kind::Text, Optional, "Marvin on its hosts. Without it, the path of the program here.");
+
+static SLURM: Table = Table {
+    what: "[slurm]",
+    about: "How jobs go to Slurm: by sbatch, squeue and scancel of this host.",
+    keys: &[
+        key("options", Kind::Texts, Optional, "Options of sbatch for all jobs: --partition=lab, --nice=100."),
+        key("exact", Kind::Texts, Optional, "Further options for jobs of the exact machine: --constraint=amd."),
+        JOBS,
+        ITS_HOME,
+        ITS_PROGRAM,
+    ],
+};
+
+static BATCH: Table = Table {
+    what: "[batch]",
+    about: "How jobs go to a batch system other than Slurm: by a program; docs/slurm.md.",
+    keys: &[
+        key("command", Kind::Texts, Optional, "The program with arguments; it gets submit, list or cancel."),
+        JOBS,
+        ITS_HOME,
+        ITS_PROGRAM,
     ],
 };
 

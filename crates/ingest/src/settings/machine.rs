@@ -33,6 +33,11 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
     }
     let power = power(record.one("power"))?;
     let console = console(record.one("console"), power.as_ref())?;
+    let slurm_node = record.text("slurm_node").map(str::to_owned);
+    if let Some(wrong) = slurm_node.as_deref().filter(|node| !is_node(node)) {
+        let what = format!("expected the name of a Slurm node, not `{}`", wrong.escape_debug());
+        return Err(Fault::new(record.span_of("slurm_node"), what));
+    }
     let ssh_config = record.text("ssh_config").map(PathBuf::from);
     Ok(ServerSettings {
         name,
@@ -44,6 +49,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
         collector: None,
         power,
         console,
+        slurm_node,
     })
 }
 
@@ -92,6 +98,12 @@ fn boot(record: &Record) -> Result<BootOnce, Fault> {
         (Some("systemd-boot-once"), _) => BootOnce::SystemdBoot,
         _ => BootOnce::Kexec,
     })
+}
+
+/// Returns whether a text names one host: sbatch reads other signs as options and lists.
+fn is_node(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
 }
 
 /// Returns whether a text is a list of processors: `2-7,9`.

@@ -1,5 +1,6 @@
 //! Parses `marvin.toml` into settings. Strict: an unknown key is an error with its position and a suggestion.
 
+mod batch;
 mod channel;
 mod check;
 mod keys;
@@ -61,7 +62,15 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Fault> {
     for key in ["tree", "plan", "notify", "machine"] {
         no_name_twice(file.records(key))?;
     }
-    Ok(LabSettings { plans, channels, servers, work: work(file), listen: listen(file)?, trees })
+    Ok(LabSettings {
+        plans,
+        channels,
+        servers,
+        work: work(file),
+        batch: batch::batch(file)?,
+        listen: listen(file)?,
+        trees,
+    })
 }
 
 fn no_name_twice(records: &[Record]) -> Result<(), Fault> {

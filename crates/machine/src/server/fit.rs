@@ -179,6 +179,7 @@ mod tests {
             power: None,
             collector: None,
             console: None,
+            slurm_node: None,
         }
     }
 

@@ -131,6 +131,7 @@ impl Fake {
             collector: None,
             power: None,
             console: None,
+            slurm_node: None,
         };
         let settings = Settings {
             qemu: None,

@@ -35,12 +35,35 @@ pub(super) fn seconds(text: &str) -> Result<u64, String> {
     lab::seconds(text).ok_or_else(|| "expected a time such as 90s, 30m, 2h or 1d, at most a year".into())
 }
 
+const WORK_EXAMPLES: &str = "Examples:
+  marvin work
+  marvin work --on testbox
+  marvin work --via slurm --store postgres://lab@db.lab/marvin";
+
+/// A batch system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Via {
+    /// Slurm: [slurm] of marvin.toml
+    Slurm,
+    /// Another batch system: [batch] of marvin.toml
+    Batch,
+}
+
 /// `marvin work`.
 #[derive(Debug, Args)]
+#[command(after_help = WORK_EXAMPLES)]
 pub(crate) struct Work {
     /// Exit when the queue has no free job
     #[arg(long)]
     pub(crate) once: bool,
+
+    /// Send jobs to this batch system of marvin.toml, and follow them, instead of running them on this host
+    #[arg(long, value_name = "SYSTEM")]
+    pub(crate) via: Option<Via>,
+
+    /// Run this one job of the queue as its worker; a batch job does
+    #[arg(long, value_name = "NUMBER", hide = true, conflicts_with_all = ["via", "execute"])]
+    pub(crate) take: Option<u64>,
 
     /// Take only jobs of these machines, separated by commas; default: exact and all of marvin.toml
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

@@ -37,6 +37,7 @@ mod threads;
 mod tools;
 mod tree;
 mod until_clear;
+mod via;
 mod watch;
 mod work;
 

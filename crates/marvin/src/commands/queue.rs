@@ -42,7 +42,9 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
                 has_worker: has_worker(arguments)?,
                 health: &store.health()?,
             };
-            answer.list(&JobDocument::new(&job, &model::why(&job, &all, now), view), *output, arguments)?;
+            let document =
+                JobDocument::new(&job, &model::why(&job, &all, now), view).with_batch(batch_line(arguments, &job)?);
+            answer.list(&document, *output, arguments)?;
             return Ok(Exit::Fine);
         }
         Queue::Add(add) => added(&new_job(arguments, add)?, &Store::open(&location)?)?,
@@ -65,6 +67,20 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
     };
     answer.write(text)?;
     Ok(Exit::Fine)
+}
+
+/// Says what the batch system of marvin.toml does with a job; `None` if it knows no such job.
+fn batch_line(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Option<String>> {
+    let Some(system) = super::via::configured(arguments)?.filter(|_| !job.state.is_over()) else { return Ok(None) };
+    let jobs = match system.list() {
+        Ok(all) => site::batch_jobs_of(job, &all),
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    let name = system.name();
+    Ok(jobs.last().map(|one| match one.about.as_str() {
+        "" => format!("{name} job {} {}", one.id, one.state.word()),
+        about => format!("{name} job {} {}: {about}", one.id, one.state.word()),
+    }))
 }
 
 fn describe_job(job: &QueuedJob) -> String {

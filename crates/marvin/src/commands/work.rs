@@ -17,6 +17,7 @@ use super::console::record_consoles;
 use super::measure::{Chosen, choose, machines_of, machines_of_names, replicates};
 use super::queue::worker_machines;
 use super::tools::known_tools;
+use super::via::{self, Via};
 use super::watch::deliver;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Noisy, Work};
@@ -38,11 +39,18 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     }
     let home = home(arguments.home.as_deref())?;
     let site = site(arguments)?;
-    let machines = worker_machines(&site.settings, &command.on)?;
-    let _lock = WorkerLock::acquire(&home)?;
     let location = store(arguments)?;
+    if let Some(number) = command.take {
+        return take(arguments, number, &site, &location);
+    }
+    let mut machines = worker_machines(&site.settings, &command.on)?;
+    if let Some(named) = command.via.filter(|_| command.on.is_empty()) {
+        machines = via::sent_machines(&site.settings, named, machines);
+    }
+    let via = command.via.map(|via| Via::open(arguments, via, &site, &machines)).transpose()?;
+    let _lock = WorkerLock::acquire(&home)?;
     let store = Store::open(&location)?;
-    let executor = JobProcess { command: command_of_job(arguments, &home)?, logs: home.join("jobs") };
+    let executor = job_process(arguments, &home)?;
     let notify = |event: WorkEvent| {
         if !arguments.quiet {
             say(&format_event(&event));
@@ -60,12 +68,16 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
         clock: &clock,
         notify: &notify,
     };
+    let run = |until: Until| match &via {
+        None => worker.work(until),
+        Some(via) => via.dispatch(until, &store, &clock, arguments.quiet),
+    };
     drop(record_consoles(&home, site.settings.servers.clone()));
     let ended = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
         let courier = scope.spawn(|| courier(&location, &site, arguments, &ended));
         let worked = loop {
-            match worker.work(if command.once { Until::Drained } else { Until::Killed }) {
+            match run(if command.once { Until::Drained } else { Until::Killed }) {
                 // Without `--once`, continue after an error that may pass, such as a full disk.
                 Err(error) if !command.once => drop(crate::exit::explain(&error.into())),
                 worked => break worked,
@@ -82,6 +94,34 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
         Worked { kernels_failed: 1.., .. } => Exit::Subject,
         _ => Exit::Fine,
     })
+}
+
+/// Runs one job of the queue, for a batch system that has given it this host. The dispatcher delivers its notices.
+fn take(arguments: &Arguments, number: u64, site: &Site, location: &Location) -> anyhow::Result<Exit> {
+    let home = home(arguments.home.as_deref())?;
+    let store = Store::open(location)?;
+    let clock = || store.time(now()).unwrap_or_else(|_| now());
+    let executor = job_process(arguments, &home)?;
+    let worker = Worker {
+        name: &via::worker_name(),
+        machines: &[],
+        store: &store,
+        settings: &site.settings,
+        executor: &executor,
+        clock: &clock,
+        notify: &|event| say(&format_event(&event)),
+    };
+    let (job, was_ours) = worker.work_one(number)?;
+    if was_ours || job.state.is_over() {
+        return Ok(Exit::Fine);
+    }
+    say(&format!("job {number} is {}: another worker has it, or it waits for its next attempt", job.state.word()));
+    Ok(Exit::Lab)
+}
+
+/// Returns what executes jobs: this program, in a process for each.
+fn job_process(arguments: &Arguments, home: &std::path::Path) -> anyhow::Result<JobProcess> {
+    Ok(JobProcess { command: command_of_job(arguments, home)?, logs: home.join("jobs") })
 }
 
 /// Returns the command that executes a job, without the job's number.

@@ -61,6 +61,9 @@ pub(crate) struct JobDocument {
     now_unix: i64,
     /// Reason for its position.
     why: String,
+    /// What the batch system does with it: its number there, its state and the reason.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<String>,
     /// The job.
     job: ListedJob,
 }
@@ -131,7 +134,13 @@ impl JobDocument {
     /// Returns the document of one job.
     pub(crate) fn new(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> Self {
         let why = because(job, why, view);
-        Self { schema_version: SCHEMA_VERSION, kind: "job", now_unix: view.now_unix, why, job: listed(job, view) }
+        let (now_unix, job) = (view.now_unix, listed(job, view));
+        Self { schema_version: SCHEMA_VERSION, kind: "job", now_unix, why, batch: None, job }
+    }
+
+    /// Adds what the batch system does with the job.
+    pub(crate) fn with_batch(self, batch: Option<String>) -> Self {
+        Self { batch, ..self }
     }
 }
 
@@ -280,6 +289,7 @@ impl Listing for JobDocument {
             lines.push(format!("reason     {}", plain(&job.reason)));
         }
         lines.push(format!("why        {}", self.why));
+        lines.extend(self.batch.iter().map(|batch| format!("batch      {}", plain(batch))));
         if ["waiting", "running"].contains(&job.state) {
             lines.push(format!("ends       {}", when(job, self.now_unix)));
         }

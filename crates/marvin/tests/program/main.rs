@@ -26,6 +26,7 @@ mod reserved;
 mod served;
 mod server;
 mod shared_queue;
+mod slurm;
 mod soak;
 mod sources;
 mod stored;

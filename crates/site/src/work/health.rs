@@ -1,26 +1,27 @@
 //! A worker and the health of machines: failures of the lab in a row quarantine a server, whose jobs lose no attempt by that.
 
 use model::{Ending, Health, QueuedJob, USUAL_MACHINE, quarantine_of};
+use store::Store;
 
 use super::{Attempt, Worker};
 use crate::SiteError;
 
+/// Returns which of these machines may be given a job now.
+pub(crate) fn fit_machines(store: &Store, machines: &[String], now_unix: i64) -> Result<Vec<String>, SiteError> {
+    let ill: Vec<Health> = store.health()?.into_iter().filter(|health| !health.takes_jobs(now_unix)).collect();
+    Ok(machines.iter().filter(|name| ill.iter().all(|health| health.machine != **name)).cloned().collect())
+}
+
+/// Has a quarantined machine try this job only.
+pub(crate) fn try_machine(store: &Store, job: &QueuedJob, now_unix: i64) -> Result<(), SiteError> {
+    let name = &job.new.work.machine;
+    if quarantine_of(name, &store.health()?).is_some() {
+        store.change_health(name, |health| health.try_one(now_unix))?;
+    }
+    Ok(())
+}
+
 impl Worker<'_> {
-    /// Returns the machines that may be given a job now.
-    pub(super) fn fit_machines(&self, now_unix: i64) -> Result<Vec<String>, SiteError> {
-        let ill: Vec<Health> = self.store.health()?.into_iter().filter(|health| !health.takes_jobs(now_unix)).collect();
-        Ok(self.machines.iter().filter(|name| ill.iter().all(|health| health.machine != **name)).cloned().collect())
-    }
-
-    /// Has a quarantined machine try this job only.
-    pub(super) fn try_machine(&self, job: &QueuedJob) -> Result<(), SiteError> {
-        let (name, now) = (&job.new.work.machine, (self.clock)());
-        if quarantine_of(name, &self.store.health()?).is_some() {
-            self.store.change_health(name, |health| health.try_one(now))?;
-        }
-        Ok(())
-    }
-
     /// Records what an attempt says about its machine, and returns how the attempt counts for the job: the failures of a
     /// quarantined machine are not the job's.
     pub(super) fn judge_machine(&self, job: &QueuedJob, attempt: &Attempt) -> Result<Ending, SiteError> {

@@ -6,6 +6,7 @@
 mod health;
 mod process;
 
+pub(crate) use health::{fit_machines, try_machine};
 pub use process::JobProcess;
 pub(crate) use process::short;
 
@@ -122,10 +123,10 @@ impl Worker<'_> {
         loop {
             self.requeue_jobs(None)?;
             let now = (self.clock)();
-            match self.store.claim_job(self.name, &self.fit_machines(now)?, now)? {
+            match self.store.claim_job(self.name, &fit_machines(self.store, self.machines, now)?, now)? {
                 Some(job) => {
                     idle = false;
-                    self.try_machine(&job)?;
+                    try_machine(self.store, &job, now)?;
                     self.one(&job, &mut worked)?;
                 }
                 None if until == Until::Drained => {
@@ -139,6 +140,32 @@ impl Worker<'_> {
                     std::thread::sleep(IDLE);
                 }
             }
+        }
+    }
+
+    /// Executes one job, as the worker that a batch system has started for it. Waits for the end of its lease if another
+    /// worker has it: that one may be dead. Returns the job as it is then, and whether this worker had it.
+    ///
+    /// # Errors
+    /// As [`Self::work`].
+    pub fn work_one(&self, number: u64) -> Result<(QueuedJob, bool), SiteError> {
+        let begun = Instant::now();
+        loop {
+            self.requeue_jobs(None)?;
+            let now = (self.clock)();
+            match self.store.change_job(number, |job| job.claim(self.name, now)) {
+                Ok(job) => {
+                    self.one(&job, &mut Worked::default())?;
+                    return Ok((self.store.queued_job(number)?, true));
+                }
+                Err(QueueError::Refused(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let job = self.store.queued_job(number)?;
+            if !matches!(job.state, JobState::Running { .. }) || begun.elapsed() > LEASE * 2 {
+                return Ok((job, false));
+            }
+            std::thread::sleep(IDLE);
         }
     }
 
@@ -234,17 +261,22 @@ impl Worker<'_> {
     }
 
     fn notify_failed(&self, job: &QueuedJob) -> Result<(), SiteError> {
-        let body = format!("{}\n{}\n", job.new.work, job.reason);
-        self.notify_all(
-            format!("failed:{}:{}", job.number, job.queued_unix),
-            format!("job {} failed", job.number),
-            body,
-        )
+        raise_notice(self.store, &self.settings.channels, &notice_of_failed(job, (self.clock)()))
     }
 
     fn notify_all(&self, subject: String, headline: String, body: String) -> Result<(), SiteError> {
         let notice = Notice { subject, headline, body, raised_unix: (self.clock)() };
         raise_notice(self.store, &self.settings.channels, &notice)
+    }
+}
+
+/// Returns the notice of a job that failed permanently.
+pub(crate) fn notice_of_failed(job: &QueuedJob, now_unix: i64) -> Notice {
+    Notice {
+        subject: format!("failed:{}:{}", job.number, job.queued_unix),
+        headline: format!("job {} failed", job.number),
+        body: format!("{}\n{}\n", job.new.work, job.reason),
+        raised_unix: now_unix,
     }
 }
 

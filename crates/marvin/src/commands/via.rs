@@ -1,0 +1,154 @@
+//! Jobs through the batch system of marvin.toml: what its hosts run, and what a dispatcher says.
+
+use std::ffi::OsString;
+
+use anyhow::Context;
+use model::{BatchKind, BatchSettings, LabSettings, USUAL_MACHINE};
+use site::{BatchSystem, DispatchEvent, Dispatcher, Site, SiteError, Until, Worked, batch_system};
+use store::{Location, Store};
+
+use super::config::site;
+use crate::cli::{Arguments, Via as Named};
+use crate::exit::WrongInput;
+use crate::home::{home, store};
+use crate::say;
+
+/// Names the job and the node of a batch job, in Slurm's environment.
+const JOB_ID: &str = "SLURM_JOB_ID";
+const NODE: &str = "SLURMD_NODENAME";
+
+/// A batch system, and what is sent to it.
+pub(crate) struct Via<'a> {
+    pub(crate) system: Box<dyn BatchSystem>,
+    settings: &'a LabSettings,
+    batch: &'a BatchSettings,
+    machines: &'a [String],
+    /// Marvin on the system's hosts, with the options that all commands there get.
+    pub(crate) command: Vec<OsString>,
+}
+
+impl<'a> Via<'a> {
+    /// Opens the batch system of marvin.toml for jobs of these machines.
+    pub(crate) fn open(
+        arguments: &Arguments,
+        named: Named,
+        site: &'a Site,
+        machines: &'a [String],
+    ) -> anyhow::Result<Self> {
+        let settings = &site.settings;
+        let batch = settings.batch.as_ref().filter(|batch| is_named(batch, named));
+        let Some((batch, file)) = batch.zip(site.file.as_ref()) else {
+            let table = if named == Named::Slurm { "slurm" } else { "batch" };
+            let text = format!("marvin.toml has no [{table}], which --via {table} needs: docs/slurm.md");
+            return Err(WrongInput(text).into());
+        };
+        if let Location::Home(home) = store(arguments)? {
+            let home = home.display();
+            let text = format!(
+                "cannot send jobs to other hosts: the queue is in the data directory {home}\nhint: --store \
+                 postgres://USER@HOST/DATABASE"
+            );
+            return Err(WrongInput(text).into());
+        }
+        let system = system(settings, batch);
+        if let Some(name) = machines.iter().find(|name| named == Named::Slurm && !has_node(settings, name)) {
+            let text = format!("{name} has no `slurm_node` in marvin.toml, so Slurm cannot run its jobs");
+            return Err(WrongInput(text).into());
+        }
+        let file = std::path::absolute(file).context("cannot find the path of marvin.toml")?;
+        let own = std::env::current_exe().context("cannot find the path of this program")?;
+        let own_home = home(arguments.home.as_deref())?.into_os_string();
+        let mut command = vec![
+            batch.program.as_ref().map_or(own.into_os_string(), OsString::from),
+            "--home".into(),
+            batch.home.as_ref().map_or(own_home, OsString::from),
+            "--config-file".into(),
+            file.into_os_string(),
+        ];
+        if arguments.no_sandbox {
+            command.push("--no-sandbox".into());
+        }
+        if let Some(address) = &arguments.store {
+            command.extend(["--store".into(), address.into()]);
+        }
+        Ok(Self { system, settings, batch, machines, command })
+    }
+
+    /// Sends jobs until there are none, or for ever.
+    pub(crate) fn dispatch(
+        &self,
+        until: Until,
+        store: &Store,
+        clock: &dyn Fn() -> i64,
+        is_quiet: bool,
+    ) -> Result<Worked, SiteError> {
+        let command: Vec<OsString> = self.command.iter().cloned().chain(["work".into(), "--take".into()]).collect();
+        let notify = |event: DispatchEvent| {
+            if !is_quiet {
+                say(&format_event(&event, self.system.name()));
+            }
+        };
+        let dispatcher = Dispatcher {
+            store,
+            system: &*self.system,
+            machines: self.machines,
+            command: &command,
+            jobs_max: self.batch.jobs_max,
+            settings: self.settings,
+            clock,
+            notify: &notify,
+        };
+        dispatcher.dispatch(until)
+    }
+}
+
+fn is_named(batch: &BatchSettings, named: Named) -> bool {
+    matches!(batch.system, BatchKind::Slurm(_)) == (named == Named::Slurm)
+}
+
+fn system(settings: &LabSettings, batch: &BatchSettings) -> Box<dyn BatchSystem> {
+    let nodes = settings.servers.iter().filter_map(|server| Some((server.name.clone(), server.slurm_node.clone()?)));
+    batch_system(batch, nodes.collect())
+}
+
+/// Returns the batch system of marvin.toml, if it has one.
+pub(crate) fn configured(arguments: &Arguments) -> anyhow::Result<Option<Box<dyn BatchSystem>>> {
+    let settings = site(arguments)?.settings;
+    Ok(settings.batch.as_ref().map(|batch| system(&settings, batch)))
+}
+
+/// Returns whether Slurm can run jobs of a machine.
+fn has_node(settings: &LabSettings, machine: &str) -> bool {
+    machine == USUAL_MACHINE
+        || settings.servers.iter().any(|server| server.name == machine && server.slurm_node.is_some())
+}
+
+/// Returns the machines of marvin.toml that a batch system can run jobs of.
+pub(crate) fn sent_machines(settings: &LabSettings, named: Named, machines: Vec<String>) -> Vec<String> {
+    machines.into_iter().filter(|name| named == Named::Batch || has_node(settings, name)).collect()
+}
+
+/// Returns the name of a worker that a batch system has started.
+pub(crate) fn worker_name() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let node = variable(NODE).unwrap_or_else(site::machine_name);
+    match variable(JOB_ID) {
+        Some(id) => format!("{node}:slurm-{id}"),
+        None => format!("{node}:batch-{}", std::process::id()),
+    }
+}
+
+fn format_event(event: &DispatchEvent, system: &str) -> String {
+    match event {
+        DispatchEvent::Sent(job, id) => format!("job {}: sent to {system} as {id}: {}", job.number, job.new.work),
+        DispatchEvent::Requeued(job) => {
+            format!("job {}: its worker died; the job is {}", job.number, job.state.word())
+        }
+        DispatchEvent::Ended(job) if job.reason.is_empty() => format!("job {} is {}", job.number, job.state.word()),
+        DispatchEvent::Ended(job) => format!("job {} is {}: {}", job.number, job.state.word(), job.reason),
+        DispatchEvent::Held(job, why) => format!("job {}: held by {system}: {why}", job.number),
+        DispatchEvent::Silent(error) => format!("{error}; jobs wait"),
+        DispatchEvent::Idle(0) => "the queue is empty".to_owned(),
+        DispatchEvent::Idle(_) => "no job is free now: `marvin queue list` shows when".to_owned(),
+    }
+}

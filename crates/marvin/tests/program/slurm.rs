@@ -1,0 +1,104 @@
+//! Jobs of the queue through a real Slurm of three nodes, which are data directories of this host, with the queue on a real
+//! PostgreSQL. With `MARVIN_FULL` a node and the controller are killed under their jobs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rack::Slurm;
+use store::cluster::{Cluster, Durability};
+use store::{Location, Store};
+
+use crate::fresh::{Fresh, fresh};
+use crate::interrupted::until;
+use crate::{format_output, images, marvin};
+
+const NODES: [&str; 3] = ["bm1", "bm2", "vm1"];
+
+/// A site with Slurm.
+struct Grid {
+    slurm: Slurm,
+    /// Ends when this is dropped.
+    _cluster: Cluster,
+    address: String,
+    home: Fresh,
+    images: Vec<PathBuf>,
+}
+
+impl Grid {
+    fn new(name: &str, more: &str) -> Option<Self> {
+        let Some(slurm) = Slurm::start(&NODES).unwrap() else {
+            println!("not tested with Slurm, which is not installed: scripts/needs.sh test");
+            return None;
+        };
+        let Some(cluster) = Cluster::start(Durability::Durable).unwrap() else {
+            println!("not tested with PostgreSQL, which is not installed: scripts/needs.sh test");
+            return None;
+        };
+        let (address, home) = (cluster.place().unwrap(), fresh(name));
+        let nodes = home.join("%N");
+        fs::create_dir_all(&home).unwrap();
+        let text = format!("[slurm]\noptions = [\"--nice=5\"]\nhome = \"{}\"\n{more}", nodes.display());
+        fs::write(home.join("marvin.toml"), text).unwrap();
+        Some(Self { slurm, _cluster: cluster, address, home, images: images().1 })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = marvin(&self.home);
+        command.env("MARVIN_STORE", &self.address).env("SLURM_CONF", self.slurm.configuration()).args(arguments);
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> String {
+        format_output(&self.command(arguments).output().unwrap(), &self.home)
+    }
+
+    fn kernel(&self, place: usize) -> String {
+        format!("path:{}", self.images[place].display())
+    }
+
+    fn add(&self, place: usize, workload: &str, seeds: &str) {
+        let added = self.output(&["queue", "add", &self.kernel(place), "--workload", workload, "--seeds", seeds]);
+        assert!(added.starts_with("exit 0"), "{added}");
+    }
+
+    fn dispatcher(&self) -> Child {
+        let mut command = self.command(&["work", "--via", "slurm", "--once"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn squeue(&self) -> String {
+        self.slurm.run("squeue", &["-h", "--states=all", "-o", "%j %T %N"]).unwrap()
+    }
+
+    fn count_runs(&self) -> usize {
+        Store::open_read_only(Location::server(&self.address, None).unwrap()).unwrap().runs(usize::MAX).unwrap().len()
+    }
+}
+
+fn read_output(dispatcher: Child, home: &Path) -> String {
+    format_output(&dispatcher.wait_with_output().unwrap(), home)
+}
+
+#[test]
+fn slurm_runs_queued_jobs_on_several_nodes() {
+    let Some(grid) = Grid::new("slurm-jobs", "") else { return };
+    grid.add(0, "getppid", "1");
+    grid.add(1, "getppid", "1");
+    grid.add(1, "fork", "1");
+    assert!(grid.output(&["queue", "cancel", "3"]).starts_with("exit 0"));
+    let mut dispatcher = grid.dispatcher();
+    until("both jobs are sent", || grid.squeue().lines().count() == 2);
+    // What was sent goes on without its dispatcher, and the next one sends nothing twice.
+    dispatcher.kill().unwrap();
+    dispatcher.wait().unwrap();
+    until("a job runs", || grid.output(&["queue", "list"]).contains(":slurm-"));
+    let why = grid.output(&["queue", "why", "1"]);
+    assert!(why.contains("batch      Slurm job "), "{why}");
+    let told = read_output(grid.dispatcher(), &grid.home);
+    assert!(told.starts_with("exit 0") && told.contains("done 2, failed 0"), "{told}");
+    let jobs = grid.squeue();
+    assert_eq!(jobs.matches(" COMPLETED ").count(), 2, "{jobs}");
+    assert_eq!(NODES.iter().filter(|node| jobs.contains(*node)).count(), 2, "two nodes: {jobs}");
+    assert_eq!(grid.count_runs(), 2);
+}

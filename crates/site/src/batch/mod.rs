@@ -1,0 +1,141 @@
+//! Jobs through a batch system, which gives each a host: Slurm, or another one by a program.
+//!
+//! The queue stays the source of truth. A dispatcher sends each free job as one batch job, which is a worker for that job:
+//! it claims the job on the host that it was given. A batch job's name has the job's number, the time when the job was
+//! queued, and the job's fence: what is there already, the batch system knows, so a dispatcher keeps nothing.
+
+mod command;
+mod decide;
+mod dispatch;
+mod script;
+mod slurm;
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+
+use model::{BatchKind, BatchSettings, QueuedJob};
+
+use self::command::SiteProgram;
+use self::slurm::Slurm;
+
+pub use dispatch::{DispatchEvent, Dispatcher};
+use script::script;
+
+/// A batch system.
+pub trait BatchSystem: Debug {
+    /// Returns its name in messages: `Slurm`.
+    fn name(&self) -> &'static str;
+
+    /// Returns Marvin's jobs there: those that wait or run, and those that ended lately.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    fn list(&self) -> Result<Vec<BatchJob>, BatchError>;
+
+    /// Sends a job, and returns its number there.
+    ///
+    /// # Errors
+    /// If it does not answer, or refuses the job.
+    fn submit(&self, job: &Submission<'_>) -> Result<String, BatchError>;
+
+    /// Cancels a job; one that has ended is no error.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    fn cancel(&self, id: &str) -> Result<(), BatchError>;
+}
+
+/// A job as a batch system lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchJob {
+    /// Its number there.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: BatchState,
+    /// What the system says about the state: `Resources`, a host's name; may be empty.
+    pub about: String,
+}
+
+/// The state of a job in a batch system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchState {
+    /// It waits for a host.
+    Waits,
+    /// It waits until an administrator releases it.
+    Held,
+    /// It runs.
+    Runs,
+    /// It has ended.
+    Ended,
+}
+
+impl BatchState {
+    /// Returns its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Waits => "waits",
+            Self::Held => "held",
+            Self::Runs => "runs",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// A job to send.
+#[derive(Debug, Clone)]
+pub struct Submission<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it does, in one line, for the people who read the system's lists.
+    pub about: &'a str,
+    /// The machine that it measures on.
+    pub machine: &'a str,
+    /// How long it may take (min).
+    pub minutes: u64,
+    /// The command and its arguments; `%N` in an argument means the host's name.
+    pub command: &'a [OsString],
+}
+
+/// Why a batch system did not do what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BatchError {
+    /// It does not answer now.
+    #[error("{system} does not answer: {said}")]
+    Silent {
+        /// Its name.
+        system: &'static str,
+        /// What it said.
+        said: String,
+    },
+    /// It refuses the job.
+    #[error("{system} refuses the job: {said}")]
+    Refused {
+        /// Its name.
+        system: &'static str,
+        /// What it said.
+        said: String,
+    },
+}
+
+/// Returns the batch system of a site. `nodes` names the Slurm node of each machine that has one.
+#[must_use]
+pub fn batch_system(settings: &BatchSettings, nodes: Vec<(String, String)>) -> Box<dyn BatchSystem> {
+    match &settings.system {
+        BatchKind::Slurm(slurm) => Box::new(Slurm { settings: slurm.clone(), nodes }),
+        BatchKind::Command(words) => Box::new(SiteProgram { words: words.clone() }),
+    }
+}
+
+/// Returns the beginning of the names of all batch jobs for a queued job: whichever attempt they are for.
+fn name_of(job: &QueuedJob) -> String {
+    format!("marvin-{}-{}-", job.number, job.queued_unix)
+}
+
+/// Returns Marvin's jobs in a batch system that are for a queued job.
+#[must_use]
+pub fn batch_jobs_of(job: &QueuedJob, all: &[BatchJob]) -> Vec<BatchJob> {
+    all.iter().filter(|one| one.name.starts_with(&name_of(job))).cloned().collect()
+}
