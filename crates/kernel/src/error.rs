@@ -29,6 +29,14 @@ pub enum KernelError {
     /// A kernel that only another suite measured.
     #[error("cannot boot {0}: it was imported and has results but no image; `marvin report` compares stored results")]
     Imported(String),
+    /// No host has put the build where others find it.
+    #[error(
+        "cannot fetch the build {id}: it is not whole in the directory that hosts share\nhint: `builds` below [work] in marvin.toml"
+    )]
+    NotShared {
+        /// Its content hash.
+        id: String,
+    },
     /// A program of apt or dpkg failed.
     #[error("`{command}` failed: {said}")]
     Program {
@@ -140,6 +148,7 @@ impl KernelError {
             | Self::NoPackage { .. }
             | Self::LargeUserland { .. }
             | Self::Imported(_)
+            | Self::NotShared { .. }
             | Self::NoImage(_)
             | Self::Image { .. }
             | Self::Module { .. }

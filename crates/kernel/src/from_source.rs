@@ -111,6 +111,9 @@ impl BuildCache {
             configuration: configuration.to_owned(),
             compiler: compiler.clone(),
         };
+        if !recipe.exists() {
+            self.take_recipe(&recipe, notify)?;
+        }
         if let Some((id, folder, version)) = self.of_recipe(&recipe)? {
             notify(Step::Cached { what: from });
             return build(id, name, version, origin, &folder);
@@ -131,6 +134,7 @@ impl BuildCache {
         let release = build.version.split(['-', ' ']).next().unwrap_or_default().to_owned();
         build.version = format!("{release}{}", source.mark);
         self.remember_recipe(&recipe, &build, &made.compiled)?;
+        self.share_recipe(&recipe, &build)?;
         self.sweep_recipes(&recipe)?;
         Ok(build)
     }

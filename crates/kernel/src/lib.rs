@@ -23,6 +23,7 @@ mod nearest;
 mod payload;
 mod running;
 mod scratch;
+mod shared;
 mod source;
 mod sources;
 mod userland;

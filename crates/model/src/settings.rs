@@ -22,6 +22,8 @@ pub struct LabSettings {
     pub channels: Vec<Channel>,
     /// The servers that boot builds.
     pub servers: Vec<ServerSettings>,
+    /// The directory of builds that hosts share.
+    pub builds: Option<PathBuf>,
     /// The batch system that jobs may go to.
     pub batch: Option<BatchSettings>,
     /// The address of the dashboard.

@@ -46,6 +46,7 @@ impl Site {
                 tree.config = folder.join(&tree.config).display().to_string();
             }
         }
+        settings.builds = settings.builds.map(|shared| folder.join(shared));
         for server in &mut settings.servers {
             if let Some(file) = &mut server.ssh_config {
                 *file = folder.join(&*file);

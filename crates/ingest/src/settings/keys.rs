@@ -142,6 +142,12 @@ static WORK: Table = Table {
             "How long a job may take, its build included.",
         ),
         key("attempts", Kind::Whole(1, 20), Without(Preset::Whole(3)), "How often a job is tried when the lab fails."),
+        key(
+            "builds",
+            Kind::Text,
+            Optional,
+            "Folder that all hosts share: what one host builds, the others fetch there by its hash.",
+        ),
     ],
 };
 

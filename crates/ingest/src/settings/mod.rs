@@ -67,6 +67,7 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Fault> {
         channels,
         servers,
         work: work(file),
+        builds: file.one("work").text("builds").map(Into::into),
         batch: batch::batch(file)?,
         listen: listen(file)?,
         trees,

@@ -73,6 +73,24 @@ fn wrong_power_is_refused_where_it_stands() {
 }
 
 #[test]
+fn wrong_batch_system_is_refused_where_it_stands() {
+    let wrong = [
+        "[slurm]\n[batch]\ncommand = [\"site-batch\"]",
+        "[batch]\njobs = 3",
+        "[slurm]\noptions = [\"--nice=1\", \"job.sh\"]",
+        "[slurm]\nhome = \"marvin\"",
+        "[slurm]\njobs = 0",
+        "[[machine]]\nname = \"a\"\nhost = \"a\"\nslurm_node = \"bm[1-3]\"",
+    ];
+    let said: Vec<String> = wrong.iter().map(|text| settings(text).unwrap_err().to_string()).collect();
+    insta::assert_snapshot!(said.join("\n"));
+    let none = settings("").unwrap();
+    assert_eq!(none.batch, None);
+    let slurm = settings("[slurm]\n").unwrap().batch.unwrap();
+    assert_eq!((slurm.jobs_max, slurm.home), (50, None));
+}
+
+#[test]
 fn wrong_console_is_refused_where_it_stands() {
     let wrong = [
         "ipmi = true",

@@ -51,6 +51,8 @@ pub struct SourceSettings {
     pub deadline_s: u64,
     /// Limit of cached builds in bytes; the least recently used are deleted first.
     pub bytes_max: u64,
+    /// The directory that hosts share: builds go there, and come from there.
+    pub shared: Option<PathBuf>,
 }
 
 impl Default for SourceSettings {
@@ -58,7 +60,7 @@ impl Default for SourceSettings {
     fn default() -> Self {
         let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let configuration = Configuration::default();
-        Self { tree: None, configuration, jobs, deadline_s: 3600, bytes_max: 4_000_000_000 }
+        Self { tree: None, configuration, jobs, deadline_s: 3600, bytes_max: 4_000_000_000, shared: None }
     }
 }
 

@@ -28,7 +28,9 @@ pub(crate) fn settings(arguments: &Arguments, words: &SourceWords) -> anyhow::Re
     };
     let config = words.config.clone().or(of_tree);
     let configuration = Configuration::named(config.as_deref().unwrap_or(CONFIGURATION))?;
-    Ok(SourceSettings { tree, configuration, ..SourceSettings::default() })
+    // `marvin config check` reports an unreadable file.
+    let shared = site(arguments).ok().and_then(|site| site.settings.builds);
+    Ok(SourceSettings { tree, configuration, shared, ..SourceSettings::default() })
 }
 
 /// Returns the kernel tree that contains the current directory.

@@ -8,6 +8,7 @@ use site::{BatchSystem, DispatchEvent, Dispatcher, Site, SiteError, Until, Worke
 use store::{Location, Store};
 
 use super::config::site;
+use super::work::store_words;
 use crate::cli::{Arguments, Via as Named};
 use crate::exit::WrongInput;
 use crate::home::{home, store};
@@ -68,9 +69,7 @@ impl<'a> Via<'a> {
         if arguments.no_sandbox {
             command.push("--no-sandbox".into());
         }
-        if let Some(address) = &arguments.store {
-            command.extend(["--store".into(), address.into()]);
-        }
+        command.extend(store_words(arguments));
         Ok(Self { system, settings, batch, machines, command })
     }
 

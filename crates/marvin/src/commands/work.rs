@@ -134,13 +134,17 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
     if arguments.no_sandbox {
         words.push("--no-sandbox".into());
     }
-    // Of the environment the job's process gets it anyway, which `ps` does not show.
-    let inherited = std::env::var("MARVIN_STORE").ok();
-    if let Some(address) = arguments.store.as_deref().filter(|address| inherited.as_deref() != Some(address)) {
-        words.extend(["--store".into(), address.into()]);
-    }
+    words.extend(store_words(arguments));
     words.extend(["work".into(), "--execute".into()]);
     Ok(words)
+}
+
+/// Returns the words that name the store to another Marvin; none if it is in the environment, which that one gets and
+/// which `ps` does not show.
+pub(super) fn store_words(arguments: &Arguments) -> Vec<std::ffi::OsString> {
+    let inherited = std::env::var("MARVIN_STORE").ok();
+    let given = arguments.store.as_deref().filter(|address| inherited.as_deref() != Some(address));
+    given.map_or_else(Vec::new, |address| vec!["--store".into(), address.into()])
 }
 
 /// Delivers notices while jobs run, whatever fails, and once more at the end.
@@ -284,7 +288,8 @@ fn sum_up(version: &str, runs: &[Run]) -> JobResult {
 fn sources(site: &Site, job: &QueuedJob, home: &std::path::Path) -> anyhow::Result<SourceSettings> {
     let work = &job.new.work;
     let configuration = Configuration::named(&work.config)?;
-    let mut sources = SourceSettings { configuration, ..SourceSettings::default() };
+    let shared = site.settings.builds.clone();
+    let mut sources = SourceSettings { configuration, shared, ..SourceSettings::default() };
     let KernelName::Git(revision) = &work.kernel else { return Ok(sources) };
     let tree = site.settings.trees.iter().find(|tree| tree.name == work.tree);
     match tree.map(|tree| &tree.origin) {
