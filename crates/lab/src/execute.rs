@@ -97,6 +97,18 @@ pub(crate) fn execute(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>
     Ok(runs)
 }
 
+/// Returns sides and replicates of a plan that have no complete stored results.
+pub(crate) fn missing_of(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<(usize, u64)>, LabError> {
+    check(plan, bench.machine_pool.plain())?;
+    let placements = placements(plan, bench.machine_pool)?;
+    let runs = load_runs(plan, &placements, bench)?;
+    let missing = missing(plan, &placements, &runs);
+    let mut places: Vec<(usize, u64)> =
+        missing.iter().filter(|run| run.jobs() > 0).map(|run| (run.side, run.replicate)).collect();
+    places.dedup();
+    Ok(places)
+}
+
 /// Checks that a machine can measure a kernel: it boots builds, or it measures the kernel that it runs.
 pub(crate) fn check_kernel(name: &KernelName, machine: &dyn Backend) -> Result<(), LabError> {
     let boots = machine.capabilities().boots;

@@ -8,15 +8,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use kernel::{BuildCache, SourceSettings, Sources, Step};
 use machine::{Backend, Boot, Limits, MachineError, Observe, Permit, Programs, Settings, SnapshotUse, Wanted};
 use model::{
-    Build, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run,
-    RunId, SourceLocation, Workload,
+    Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation,
+    Profile, Run, RunId, SourceLocation, Workload,
 };
 use store::{Artefact, HomeLock, Location, Store};
 use wire::{Frame, Task};
 
 use crate::calibration::Calibration;
 use crate::dump::is_dump;
-use crate::execute::{Bench, check_kernel, execute};
+use crate::execute::{Bench, check_kernel, execute, missing_of};
 use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries};
 use crate::lease::Lease;
 use crate::machine_pool::{MachinePool, guest_configs};
@@ -266,22 +266,47 @@ impl Lab {
         Ok(build)
     }
 
+    /// Puts a build where other hosts find it, if the settings name a place.
+    ///
+    /// # Errors
+    /// If that place cannot be written.
+    pub fn share(&self, build: &Build) -> Result<(), LabError> {
+        Ok(self.cache.share(build)?)
+    }
+
+    /// Returns the build with this content hash that another host has shared under this name.
+    ///
+    /// # Errors
+    /// If it is not there, or damaged.
+    pub fn fetch(&self, id: &BuildId, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, LabError> {
+        Ok(self.cache.fetch(id, name, notify)?)
+    }
+
+    /// Returns sides and replicates of a plan that have no complete stored results.
+    ///
+    /// # Errors
+    /// If the plan cannot be executed, or the store fails.
+    pub fn missing(&self, plan: &Plan<'_>) -> Result<Vec<(usize, u64)>, LabError> {
+        missing_of(plan, &self.bench(&|_| {}))
+    }
+
     /// Executes a plan and returns the runs of each side.
     ///
     /// # Errors
     /// If the lab fails; complete runs are stored, and the same plan continues from there.
     pub fn execute(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
-        execute(
-            plan,
-            &Bench {
-                machine_pool: &self.machine_pool,
-                store: &self.store,
-                symbols: &self.symbols,
-                calibration: &self.calibration,
-                tools: &self.tools,
-                notify,
-            },
-        )
+        execute(plan, &self.bench(notify))
+    }
+
+    fn bench<'a>(&'a self, notify: &'a (dyn Fn(Event) + Sync)) -> Bench<'a> {
+        Bench {
+            machine_pool: &self.machine_pool,
+            store: &self.store,
+            symbols: &self.symbols,
+            calibration: &self.calibration,
+            tools: &self.tools,
+            notify,
+        }
     }
 
     /// Leaves the machines as they were found. A server boots its own kernel.

@@ -23,7 +23,7 @@ pub(crate) use lists::{
     Doctor, Kernels, ListFormat, Machines, MachinesCheck, MachinesCommand, Output, Runs, Tools, Workloads,
 };
 pub(crate) use machines::{Noisy, OWN, On, Tasks, Threads, own};
-pub(crate) use sources::{Bisect, Build, Series};
+pub(crate) use sources::{Bisect, Build, Part, Series, SourceWords, Spread};
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Via, Watch, Work};
 
 const KERNELS: &str = "Kernel names:
@@ -268,19 +268,6 @@ pub(crate) struct Measure {
     pub(crate) no_snapshots: bool,
 }
 
-/// Options for kernels that Marvin builds.
-#[derive(Debug, Args)]
-pub(crate) struct SourceWords {
-    /// Git tree for git: and patch: names: a directory, or a tree's name in marvin.toml [default: the only directory there]
-    #[arg(long, value_name = "TREE")]
-    pub(crate) tree: Option<PathBuf>,
-
-    /// Kernel config for kernels that Marvin builds: micro, small, or a file with a .config or lines on top of tinyconfig
-    /// [default: that of the tree in marvin.toml, or micro]
-    #[arg(long, value_name = "CONFIG")]
-    pub(crate) config: Option<String>,
-}
-
 /// Output options of a comparison.
 #[derive(Debug, Args)]
 pub(crate) struct Write {
@@ -367,6 +354,9 @@ pub(crate) struct Compare {
 
     #[command(flatten)]
     pub(crate) tasks: Tasks,
+
+    #[command(flatten)]
+    pub(crate) spread: Spread,
 
     /// Number of boots with different seeds; a seed perturbs layout and timing, to show what depends on them
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
@@ -589,6 +579,9 @@ pub(crate) struct Run {
     /// Number of seeds; each is one run
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
+
+    #[command(flatten)]
+    pub(crate) part: Part,
 
     /// Also sample each workload after its measurement, on machines that measure time, for marvin profile
     #[arg(long)]

@@ -4,8 +4,41 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{KERNELS, Measure, Output, SourceWords, margin, whole};
+use super::{KERNELS, Measure, Output, Via, margin, whole};
 use crate::completion;
+
+/// Options for kernels that Marvin builds.
+#[derive(Debug, Args)]
+pub(crate) struct SourceWords {
+    /// Git tree for git: and patch: names: a directory, or a tree's name in marvin.toml [default: the only directory there]
+    #[arg(long, value_name = "TREE")]
+    pub(crate) tree: Option<PathBuf>,
+
+    /// Kernel config for kernels that Marvin builds: micro, small, or a file with a .config or lines on top of tinyconfig
+    /// [default: that of the tree in marvin.toml, or micro]
+    #[arg(long, value_name = "CONFIG")]
+    pub(crate) config: Option<String>,
+}
+
+/// Options for one comparison on several hosts.
+#[derive(Debug, Args)]
+pub(crate) struct Spread {
+    /// Boot each kernel and seed in a job of this batch system of marvin.toml, instead of all on this host
+    #[arg(long, value_name = "SYSTEM")]
+    pub(crate) via: Option<Via>,
+}
+
+/// The part of a comparison that another host has asked for.
+#[derive(Debug, Args)]
+pub(crate) struct Part {
+    /// Use the build of this hash that hosts share
+    #[arg(long, value_name = "HASH", hide = true)]
+    pub(crate) build: Option<String>,
+
+    /// Run this seed
+    #[arg(long, value_name = "N", hide = true, conflicts_with = "seeds")]
+    pub(crate) seed: Option<u64>,
+}
 
 /// `marvin build`.
 #[derive(Debug, Args)]

@@ -43,9 +43,9 @@ const WORK_EXAMPLES: &str = "Examples:
 /// A batch system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Via {
-    /// Slurm: [slurm] of marvin.toml
+    // Comments and no documentation, which would make the help of all options twice as long. It is [slurm] of marvin.toml.
     Slurm,
-    /// Another batch system: [batch] of marvin.toml
+    // Another one: [batch] of marvin.toml.
     Batch,
 }
 

@@ -8,9 +8,11 @@ use model::{Build, KernelName, Machine, Observation, Run, Workload};
 use report::monitors::{Monitored, Watched, heads};
 use report::{Comparison, Machines, Question, Side};
 
+use super::config::site;
 use super::measure::{
     Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare, replicates,
 };
+use super::spread::Spread;
 use super::threads::{check_threads, on_machine};
 use super::tree::around;
 use super::until_clear::{Limits, unclear, until_clear};
@@ -33,11 +35,16 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         return Err(WrongInput(text.to_owned()).into());
     }
     check_threads(&command.tasks, &chosen, &machines)?;
+    let site = command.spread.via.map(|_| site(arguments)).transpose()?;
+    let spread = Spread::open(arguments, command, site.as_ref())?;
     let answer = Answer::open(command.write.output.as_deref())?;
     let mut columns = Vec::new();
     for (machine, wanted) in machines {
         let chosen = on_machine(&command.tasks, &command.measure, &chosen, &wanted);
-        columns.push((machine, compare_on(wanted, arguments, command, &chosen, &names)?));
+        columns.push((
+            machine,
+            compare_on(wanted, arguments, &Asked { command, spread: spread.as_ref() }, &chosen, &names)?,
+        ));
     }
     if let [(_, comparison)] = &columns[..] {
         write(comparison, &command.write, answer, arguments)?;
@@ -56,20 +63,28 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     Ok(both.conclusion().into())
 }
 
+/// What is asked for.
+struct Asked<'a> {
+    command: &'a Compare,
+    /// Measures on other hosts first.
+    spread: Option<&'a Spread<'a>>,
+}
+
 /// Measures and compares on one machine.
 fn compare_on(
     wanted: Wanted,
     arguments: &Arguments,
-    command: &Compare,
+    asked: &Asked<'_>,
     chosen: &Chosen,
     names: &[KernelName],
 ) -> anyhow::Result<Comparison> {
+    let &Asked { command, spread } = asked;
     let lab = open_on(wanted, arguments, &command.measure, chosen.tools.clone())?;
     let progress = Progress::new(arguments.quiet);
     let builds = builds(&lab, names, &progress)?;
     prepare(&lab, &chosen.workloads, &progress)?;
     let machines = lab.machines(&chosen.workloads)?;
-    let on = OnMachine { lab, progress, builds, machines, command, chosen };
+    let on = OnMachine { lab, progress, builds, machines, command, spread, chosen };
     // A machine that cannot return to its own kernel is an error, but not the loss of what was measured.
     let compared = on.compare_all();
     let closed = on.lab.close();
@@ -86,6 +101,7 @@ struct OnMachine<'a> {
     /// One for each guest config.
     machines: Vec<Machine>,
     command: &'a Compare,
+    spread: Option<&'a Spread<'a>>,
     chosen: &'a Chosen,
 }
 
@@ -93,6 +109,9 @@ impl OnMachine<'_> {
     /// Measures what is missing of these workloads, and returns the runs of each side.
     fn measure(&self, workloads: &[Arc<Workload>], seeds: &[u64]) -> anyhow::Result<Vec<Vec<Run>>> {
         let plan = plan(&self.command.measure, &self.builds, &self.chosen.suite, workloads, seeds);
+        if let Some(spread) = self.spread {
+            spread.measure(&self.lab, &plan, self.command, &self.progress)?;
+        }
         let rows = Rows::new(&self.builds, workloads, seeds[0]);
         let runs = execute_plan(&self.lab, plan, &|event| {
             self.progress.event(&event);

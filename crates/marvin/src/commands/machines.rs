@@ -76,7 +76,7 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
         if let Some(kernel) = &command.kernel {
             let progress = Progress::new(arguments.quiet);
             let seeds = replicates(lab.machine(), 1, command.noisy.boots());
-            let whole = Whole { measure: &command.measure, chosen: &chosen, seeds, sampled: Sampled::No };
+            let whole = Whole { measure: &command.measure, chosen: &chosen, build: None, seeds, sampled: Sampled::No };
             whole.measure(&lab, &kernel_name(kernel)?, &progress)?;
             progress.end();
         }

@@ -32,6 +32,7 @@ mod sampled;
 mod series;
 mod serve;
 mod show;
+mod spread;
 mod stored;
 mod threads;
 mod tools;

@@ -2,7 +2,7 @@
 
 use lab::{Lab, Plan, Sampled};
 use machine::Wanted;
-use model::{Build, KernelName, Outcome};
+use model::{Build, BuildId, KernelName, Outcome};
 use report::render::Shown;
 
 use super::measure::{
@@ -43,8 +43,12 @@ fn run_on(
     let lab = open_on(wanted, arguments, &command.measure, chosen.tools.clone())?;
     let progress = Progress::new(arguments.quiet);
     let sampled = if command.sample { Sampled::Yes } else { Sampled::No };
-    let seeds = replicates(lab.machine(), command.seeds, command.on.noisy.boots());
-    let whole = Whole { measure: &command.measure, chosen, seeds, sampled };
+    let seeds = match command.part.seed {
+        Some(seed) => vec![seed],
+        None => replicates(lab.machine(), command.seeds, command.on.noisy.boots()),
+    };
+    let build = command.part.build.as_deref().map(BuildId::from_hex).transpose()?;
+    let whole = Whole { measure: &command.measure, chosen, build, seeds, sampled };
     let (build, runs) = whole.measure(&lab, name, &progress)?;
     let machines = lab.machines(&chosen.workloads)?;
     progress.end();
@@ -64,6 +68,8 @@ fn run_on(
 pub(crate) struct Whole<'a> {
     pub(crate) measure: &'a Measure,
     pub(crate) chosen: &'a Chosen,
+    /// The build that another host has shared under the name; `None` to find it by its name.
+    pub(crate) build: Option<BuildId>,
     pub(crate) seeds: Vec<u64>,
     pub(crate) sampled: Sampled,
 }
@@ -77,7 +83,10 @@ impl Whole<'_> {
         progress: &Progress,
     ) -> anyhow::Result<(Build, Vec<model::Run>)> {
         let Chosen { suite, workloads, .. } = self.chosen;
-        let mut builds = builds(lab, std::slice::from_ref(name), progress)?;
+        let mut builds = match &self.build {
+            Some(id) => vec![lab.fetch(id, name, &|step| progress.step(&name.to_string(), &step))?],
+            None => builds(lab, std::slice::from_ref(name), progress)?,
+        };
         let plan = Plan { sampled: self.sampled, ..plan(self.measure, &builds, suite, workloads, &self.seeds) };
         prepare(lab, workloads, progress)?;
         let runs = lab.execute(&plan, &|event| progress.event(&event));

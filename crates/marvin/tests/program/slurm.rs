@@ -26,7 +26,7 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(name: &str, more: &str) -> Option<Self> {
+    fn new(name: &str) -> Option<Self> {
         let Some(slurm) = Slurm::start(&NODES).unwrap() else {
             println!("not tested with Slurm, which is not installed: scripts/needs.sh test");
             return None;
@@ -38,7 +38,10 @@ impl Grid {
         let (address, home) = (cluster.place().unwrap(), fresh(name));
         let nodes = home.join("%N");
         fs::create_dir_all(&home).unwrap();
-        let text = format!("[slurm]\noptions = [\"--nice=5\"]\nhome = \"{}\"\n{more}", nodes.display());
+        let text = format!(
+            "[work]\nbuilds = \"shared\"\ndeadline = \"30m\"\n[slurm]\noptions = [\"--nice=5\"]\nhome = \"{}\"\n",
+            nodes.display()
+        );
         fs::write(home.join("marvin.toml"), text).unwrap();
         Some(Self { slurm, _cluster: cluster, address, home, images: images().1 })
     }
@@ -82,7 +85,7 @@ fn read_output(dispatcher: Child, home: &Path) -> String {
 
 #[test]
 fn slurm_runs_queued_jobs_on_several_nodes() {
-    let Some(grid) = Grid::new("slurm-jobs", "") else { return };
+    let Some(grid) = Grid::new("slurm-jobs") else { return };
     grid.add(0, "getppid", "1");
     grid.add(1, "getppid", "1");
     grid.add(1, "fork", "1");
@@ -101,4 +104,54 @@ fn slurm_runs_queued_jobs_on_several_nodes() {
     assert_eq!(jobs.matches(" COMPLETED ").count(), 2, "{jobs}");
     assert_eq!(NODES.iter().filter(|node| jobs.contains(*node)).count(), 2, "two nodes: {jobs}");
     assert_eq!(grid.count_runs(), 2);
+}
+
+#[test]
+fn spread_comparison_equals_that_of_one_host() {
+    let Some(grid) = Grid::new("slurm-compare") else { return };
+    let [old, new] = [0, 1].map(|place| grid.kernel(place));
+    let words = ["compare", &old, &new, "--seeds", "2", "--workload", "getppid,fork", "--format", "json"];
+    let numbers = |output: std::process::Output, home: &Path| {
+        assert_eq!(output.status.code(), Some(1), "{}", format_output(&output, home));
+        let mut document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(document.as_object_mut().unwrap().remove("provenance").is_some(), "ids and dates");
+        document.to_string()
+    };
+    let spread = grid.command(&words).args(["--via", "slurm"]).output().unwrap();
+    let said = String::from_utf8_lossy(&spread.stderr).into_owned();
+    assert!(said.contains("4 of 4 jobs ended, 0 run") && !said.contains("brought no result"), "{said}");
+    let jobs = grid.squeue();
+    assert!(NODES.iter().all(|node| jobs.contains(node)), "all nodes: {jobs}");
+    let alone = fresh("slurm-compare-alone");
+    let of_one_host = numbers(marvin(&alone).args(words).output().unwrap(), &alone);
+    assert_eq!(numbers(spread, &grid.home), of_one_host);
+}
+
+#[test]
+fn jobs_survive_dead_nodes_and_controllers() {
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        println!("skipped: Slurm holds a requeued job for two minutes: MARVIN_FULL=1 or make test-full");
+        return;
+    }
+    let Some(mut grid) = Grid::new("slurm-failures") else { return };
+    grid.add(0, "fork", "30");
+    let dispatcher = grid.dispatcher();
+    let node_of_job = |grid: &Grid| {
+        let listed = grid.output(&["queue", "list"]);
+        let at = listed.find(":slurm-")?;
+        NODES.into_iter().find(|node| listed[..at].ends_with(node))
+    };
+    until("the job runs", || node_of_job(&grid).is_some());
+    let node = node_of_job(&grid).unwrap();
+    grid.slurm.kill_node(node).unwrap();
+    grid.slurm.kill_controller().unwrap();
+    until("Slurm is silent", || grid.output(&["queue", "why", "1"]).contains("Slurm does not answer"));
+    grid.slurm.start_controller().unwrap();
+    // The lease ends, and Slurm requeues the job elsewhere, or to the node when it is back.
+    std::thread::sleep(std::time::Duration::from_secs(model::LEASE_S));
+    grid.slurm.start_node(node).unwrap();
+    let told = read_output(dispatcher, &grid.home);
+    assert!(told.starts_with("exit 0") && told.contains("done 1, failed 0"), "{told}");
+    assert!(told.contains("Slurm does not answer") && told.contains("its worker died"), "{told}");
+    assert_eq!(grid.count_runs(), 30);
 }

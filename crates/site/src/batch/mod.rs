@@ -22,7 +22,7 @@ pub use dispatch::{DispatchEvent, Dispatcher};
 use script::script;
 
 /// A batch system.
-pub trait BatchSystem: Debug {
+pub trait BatchSystem: Debug + Send + Sync {
     /// Returns its name in messages: `Slurm`.
     fn name(&self) -> &'static str;
 

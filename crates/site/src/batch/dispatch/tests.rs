@@ -1,6 +1,8 @@
 //! The dispatcher with a make-believe batch system: what is sent, counted, cancelled and reported.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use model::{Ending, JobState, LabSettings, NewJob, Work};
 use store::{Queued, Store};
@@ -11,18 +13,19 @@ use super::{DispatchEvent, Dispatcher, Followed, SILENT_S};
 /// A batch system in memory: a test moves its jobs.
 #[derive(Debug, Default)]
 struct Believed {
-    jobs: RefCell<Vec<BatchJob>>,
-    refuses: Cell<bool>,
+    jobs: Mutex<Vec<BatchJob>>,
+    refuses: AtomicBool,
 }
 
 impl Believed {
     fn set(&self, place: usize, state: BatchState, about: &str) {
-        let job = &mut self.jobs.borrow_mut()[place];
+        let mut jobs = self.jobs.lock().unwrap();
+        let job = &mut jobs[place];
         (job.state, job.about) = (state, about.to_owned());
     }
 
     fn states(&self) -> Vec<(String, BatchState)> {
-        self.jobs.borrow().iter().map(|job| (job.name.clone(), job.state)).collect()
+        self.jobs.lock().unwrap().iter().map(|job| (job.name.clone(), job.state)).collect()
     }
 }
 
@@ -32,22 +35,22 @@ impl BatchSystem for Believed {
     }
 
     fn list(&self) -> Result<Vec<BatchJob>, BatchError> {
-        Ok(self.jobs.borrow().clone())
+        Ok(self.jobs.lock().unwrap().clone())
     }
 
     fn submit(&self, job: &Submission<'_>) -> Result<String, BatchError> {
-        if self.refuses.get() {
+        if self.refuses.load(Ordering::Relaxed) {
             return Err(BatchError::Refused { system: "Slurm", said: "Invalid feature specification".into() });
         }
         assert_eq!(job.command.last().unwrap().to_str(), job.name.split('-').nth(1), "{job:?}");
-        let id = (self.jobs.borrow().len() + 1).to_string();
+        let id = (self.jobs.lock().unwrap().len() + 1).to_string();
         let (name, about) = (job.name.to_owned(), "Resources".to_owned());
-        self.jobs.borrow_mut().push(BatchJob { id: id.clone(), name, state: BatchState::Waits, about });
+        self.jobs.lock().unwrap().push(BatchJob { id: id.clone(), name, state: BatchState::Waits, about });
         Ok(id)
     }
 
     fn cancel(&self, id: &str) -> Result<(), BatchError> {
-        self.jobs.borrow_mut().iter_mut().filter(|job| job.id == id).for_each(|job| job.state = BatchState::Ended);
+        self.jobs.lock().unwrap().iter_mut().filter(|job| job.id == id).for_each(|job| job.state = BatchState::Ended);
         Ok(())
     }
 }
@@ -168,7 +171,7 @@ fn batch_jobs_that_fail_count_as_attempts() {
     let why = "batch job 1 ended without it: FAILED, NonZeroExitCode";
     assert_eq!((job.attempts, job.reason.as_str()), (1, why));
     site.now.set(2_000);
-    site.system.refuses.set(true);
+    site.system.refuses.store(true, Ordering::Relaxed);
     site.look(&mut followed);
     let job = site.store.queued_job(number).unwrap();
     assert_eq!(job.state, JobState::Failed);
