@@ -17,7 +17,7 @@ use std::fmt::{self, Debug, Display};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use model::{Login, PowerSettings};
+use model::{BootDevice, Login, PowerSettings};
 use process::{Ended, Program, ProgramError};
 
 use self::command::Command;
@@ -119,6 +119,30 @@ pub enum PowerError {
     /// A program failed.
     #[error("cannot switch the power of {name}: {source}")]
     Program {
+    /// What switches the power cannot choose the boot device.
+    #[error("cannot set the next boot of {name} to {device}: {why}")]
+    NoBoot {
+        /// The server.
+        name: String,
+        /// The device that was asked for.
+        device: BootDevice,
+        /// Why not.
+        why: String,
+    },
+    /// The boot device did not follow the request.
+    #[error("cannot set the next boot of {name} to {device}: {place} took {attempts} requests and reports {reported}")]
+    BootUnchanged {
+        /// The server.
+        name: String,
+        /// What was asked.
+        place: String,
+        /// The device that was asked for.
+        device: BootDevice,
+        /// The device that it reports, or that there is none.
+        reported: &'static str,
+        /// How often Marvin asked.
+        attempts: u32,
+    },
         /// The server.
         name: String,
         /// How it failed.
@@ -136,6 +160,23 @@ trait Switch: Debug + Send + Sync {
 }
 
 /// Why one question failed.
+
+    /// Asks for a device for the next boot only.
+    fn request_boot(&self, device: BootDevice) -> Result<(), Refusal>;
+
+    /// Returns the device of the next boot.
+    fn next_boot(&self) -> Result<NextBoot, Refusal>;
+}
+
+/// What is known of a server's next boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NextBoot {
+    /// It boots from this device.
+    From(BootDevice),
+    /// It boots as its firmware is set, or from another device.
+    Other,
+    /// Whatever sets it cannot say.
+    Unknown,
 #[derive(Debug)]
 enum Refusal {
     /// Another attempt may succeed.
@@ -185,7 +226,7 @@ impl Power {
             PowerSettings::Command(words) => Box::new(Command { name: own, words: words.clone() }),
             PowerSettings::Ipmi(ipmi) => Box::new(IpmiTool { name: own, ipmi: ipmi.clone() }),
             PowerSettings::Redfish(redfish) => Box::new(Curl { name: own, redfish: redfish.clone() }),
-            PowerSettings::Qmp(socket) => Box::new(Qemu { socket: socket.clone() }),
+            PowerSettings::Qmp(socket) => Box::new(Qemu { name: own, socket: socket.clone() }),
         };
         Self { name: name.to_owned(), place: settings.summary(), switch, patience: PATIENCE }
     }
@@ -255,6 +296,29 @@ impl Power {
     fn retry<T>(&self, ask: impl Fn() -> Result<T, Refusal>) -> Result<T, PowerError> {
         let mut attempts = 1;
         loop {
+    /// Has the next boot, and only that, start from a device. It switches no power. Returns whether that was read back; false
+    /// if nothing can report it.
+    ///
+    /// # Errors
+    /// If it cannot be asked for, or if it does not follow.
+    pub fn boot_next(&self, device: BootDevice) -> Result<bool, PowerError> {
+        let mut reported = "no device";
+        for attempt in 0..ATTEMPTS {
+            if attempt > 0 {
+                sleep(self.patience.look);
+            }
+            self.retry(|| self.switch.request_boot(device))?;
+            match self.retry(|| self.switch.next_boot())? {
+                NextBoot::From(set) if set == device => return Ok(true),
+                NextBoot::From(other) => reported = other.word(),
+                NextBoot::Other => reported = "no device",
+                NextBoot::Unknown => return Ok(false),
+            }
+        }
+        let (name, place) = (self.name.clone(), self.place.clone());
+        Err(PowerError::BootUnchanged { name, place, device, reported, attempts: ATTEMPTS })
+    }
+
             match ask() {
                 Ok(answer) => return Ok(answer),
                 Err(Refusal::Lasting(error)) => return Err(error),

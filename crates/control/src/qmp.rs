@@ -6,9 +6,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::BootDevice;
 use serde_json::{Value, json};
 
-use crate::{PowerState, QUESTION_S, Refusal, Switch};
+use crate::{NextBoot, PowerError, PowerState, QUESTION_S, Refusal, Switch};
 
 /// Limit on a line from QEMU (bytes).
 const LINE_MAX: u64 = 1 << 20;
@@ -17,6 +18,7 @@ const EVENTS_MAX: usize = 1000;
 
 #[derive(Debug)]
 pub(crate) struct Qemu {
+    pub(crate) name: String,
     pub(crate) socket: PathBuf,
 }
 
@@ -49,6 +51,16 @@ impl Switch for Qemu {
     fn request(&self, is_on: bool) -> Result<(), Refusal> {
         let commands = if is_on { ["system_reset", "cont"] } else { ["stop", "system_reset"] };
         self.run(&commands).map(drop).map_err(Refusal::Passing)
+    }
+
+    fn request_boot(&self, device: BootDevice) -> Result<(), Refusal> {
+        let why =
+            "QEMU has its boot order from its command line (-boot, bootindex), and QMP cannot change it".to_owned();
+        Err(Refusal::Lasting(PowerError::NoBoot { name: self.name.clone(), device, why }))
+    }
+
+    fn next_boot(&self) -> Result<NextBoot, Refusal> {
+        Ok(NextBoot::Unknown)
     }
 }
 

@@ -1,14 +1,15 @@
 //! Redfish (DMTF DSP0266), by curl(1): five requests need no client of their own, and curl has the host's certificates. The
 //! login and the addresses go by its configuration on standard input.
 //!
-//! BMCs differ (lab.md, section 5 of the references): some reject any field that they do not know, so a request has one;
-//! which types of reset there are, the system says.
+//! BMCs differ (lab.md, section 5 of the references): some reject any field that they do not know, so a request has no more
+//! than it needs; which types of reset there are, the system says. Some reset the mode of a boot override that a request
+//! leaves out, so it has the mode that the system reports.
 
-use model::Redfish;
+use model::{BootDevice, Redfish};
 use process::Program;
 use serde_json::{Value, json};
 
-use crate::{PowerState, Refusal, Switch, ask, login};
+use crate::{NextBoot, PowerError, PowerState, Refusal, Switch, ask, login};
 
 /// Where the systems of a BMC are listed (DSP0266, 6.5).
 const SYSTEMS: &str = "/redfish/v1/Systems";
@@ -28,11 +29,24 @@ pub(crate) struct Curl {
 impl Curl {
     /// Gets a resource, or posts a body to it.
     fn get(&self, path: &str, body: Option<&Value>) -> Result<Value, Refusal> {
+        self.send(path, body, &[])
+    }
+
+    /// Changes a resource; `etag` is the version of it that was read: some BMCs want it (HTTP status 428 without it).
+    fn patch(&self, path: &str, body: &Value, etag: Option<&str>) -> Result<(), Refusal> {
+        let version = etag.filter(|etag| !etag.contains(char::is_control)).map(|etag| format!("If-Match: {etag}"));
+        let mut options = vec![("request", "PATCH")];
+        options.extend(version.iter().map(|version| ("header", version.as_str())));
+        self.send(path, Some(body), &options).map(drop)
+    }
+
+    fn send(&self, path: &str, body: Option<&Value>, more: &[(&str, &str)]) -> Result<Value, Refusal> {
         let Redfish { address, login: known, insecure, .. } = &self.redfish;
         let url = format!("{}{path}", address.trim_end_matches('/'));
         let (user, password) = login(&self.name, known.as_ref())?;
         let (user, body) = (format!("{user}:{password}"), body.map(Value::to_string));
         let mut options = vec![("url", url.as_str()), ("header", "Accept: application/json")];
+        options.extend(more);
         if known.is_some() {
             options.push(("user", &user));
         }
@@ -91,6 +105,76 @@ impl Switch for Curl {
         let (target, kind) = reset(&system, &path, if is_on { ON } else { OFF });
         self.get(&target, Some(&json!({ "ResetType": kind }))).map(drop)
     }
+
+    fn request_boot(&self, device: BootDevice) -> Result<(), Refusal> {
+        let path = self.path()?;
+        let system = self.get(&path, None)?;
+        let body = boot_override(&system, device)
+            .map_err(|why| Refusal::Lasting(PowerError::NoBoot { name: self.name.clone(), device, why }))?;
+        match (self.patch(&path, &body, system["@odata.etag"].as_str()), settings_of(&system)) {
+            // Some BMCs take what is for the next boot at another address only (DSP0266, 9.10).
+            (Err(Refusal::Passing(_)), Some(settings)) => {
+                let etag = self.get(settings, None)?["@odata.etag"].as_str().map(str::to_owned);
+                self.patch(settings, &body, etag.as_deref())
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    fn next_boot(&self) -> Result<NextBoot, Refusal> {
+        let system = self.get(&self.path()?, None)?;
+        match (next_boot(&system), settings_of(&system)) {
+            // What the other address took is here only after the next start.
+            (NextBoot::Other, Some(settings)) => Ok(next_boot(&self.get(settings, None)?)),
+            (known, _) => Ok(known),
+        }
+    }
+}
+
+/// The names of a boot override's parts (DSP2046, ComputerSystem).
+const TARGET: &str = "BootSourceOverrideTarget";
+const ENABLED: &str = "BootSourceOverrideEnabled";
+const MODE: &str = "BootSourceOverrideMode";
+
+const fn target_of(device: BootDevice) -> &'static str {
+    match device {
+        BootDevice::Pxe => "Pxe",
+        BootDevice::Disk => "Hdd",
+        BootDevice::Bios => "BiosSetup",
+    }
+}
+
+/// Returns the address for what takes effect at the next start, if it is another one.
+fn settings_of(system: &Value) -> Option<&str> {
+    system["@Redfish.Settings"]["SettingsObject"]["@odata.id"].as_str().filter(|path| path.starts_with('/'))
+}
+
+/// Returns the request for a boot from a device; why not, if the system does not offer it.
+fn boot_override(system: &Value, device: BootDevice) -> Result<Value, String> {
+    let (boot, target) = (&system["Boot"], target_of(device));
+    let offered = boot[format!("{TARGET}@Redfish.AllowableValues")].as_array().map(Vec::as_slice).unwrap_or_default();
+    if !offered.is_empty() && !offered.iter().any(|known| known == target) {
+        let offered: Vec<&str> = offered.iter().filter_map(Value::as_str).collect();
+        return Err(format!("the BMC offers only {}", model::plain(&offered.join(", "))));
+    }
+    let mut request = json!({ ENABLED: "Once", TARGET: target });
+    if let Some(mode) = boot[MODE].as_str() {
+        request[MODE] = json!(mode);
+    }
+    Ok(json!({ "Boot": request }))
+}
+
+/// Returns the device of the next boot. Some services report `Continuous` for `Once`: the target counts.
+fn next_boot(system: &Value) -> NextBoot {
+    let boot = &system["Boot"];
+    match (boot[ENABLED].as_str(), boot[TARGET].as_str()) {
+        (_, None) => NextBoot::Other,
+        (Some("Disabled"), _) => NextBoot::Other,
+        (_, Some(target)) => {
+            let known = BootDevice::ALL.into_iter().find(|device| target_of(*device) == target);
+            known.map_or(NextBoot::Other, NextBoot::From)
+        }
+    }
 }
 
 /// Returns where to post a reset, and of which type.
@@ -105,9 +189,27 @@ fn reset(system: &Value, path: &str, types: [&'static str; 2]) -> (String, &'sta
 
 #[cfg(test)]
 mod tests {
+    use model::BootDevice;
     use serde_json::json;
 
-    use super::{OFF, ON, reset};
+    use super::{OFF, ON, boot_override, next_boot, reset};
+    use crate::NextBoot;
+
+    #[test]
+    fn boot_override_has_what_bmcs_want() {
+        let bare = boot_override(&json!({}), BootDevice::Pxe).unwrap();
+        assert_eq!(bare, json!({ "Boot": { "BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": "Pxe" } }));
+        let system = json!({ "Boot": { "BootSourceOverrideMode": "UEFI",
+            "BootSourceOverrideTarget@Redfish.AllowableValues": ["None", "Hdd"] } });
+        let disk = boot_override(&system, BootDevice::Disk).unwrap();
+        assert_eq!(disk["Boot"]["BootSourceOverrideMode"], "UEFI", "one that is left out is reset by some");
+        assert_eq!(boot_override(&system, BootDevice::Pxe).unwrap_err(), "the BMC offers only None, Hdd");
+        let of = |enabled: &str| {
+            next_boot(&json!({ "Boot": { "BootSourceOverrideEnabled": enabled, "BootSourceOverrideTarget": "Pxe" } }))
+        };
+        assert_eq!(["Once", "Continuous"].map(of), [NextBoot::From(BootDevice::Pxe); 2]);
+        assert_eq!([of("Disabled"), next_boot(&json!({}))], [NextBoot::Other; 2]);
+    }
 
     #[test]
     fn reset_is_of_a_type_that_is_allowed() {

@@ -3,7 +3,9 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::{Patience, Power, PowerState, Refusal, Switch};
+use model::BootDevice;
+
+use super::{NextBoot, Patience, Power, PowerState, Refusal, Switch};
 
 /// What a make-believe BMC does.
 #[derive(Debug, Default)]
@@ -18,6 +20,8 @@ struct Lies {
     /// Whether it cannot report a state.
     is_mute: bool,
     requests: Vec<bool>,
+    /// The device of the next boot.
+    boot: Option<BootDevice>,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +53,20 @@ impl Switch for &'static Bmc {
             _ => bmc.ignored -= 1,
         }
         Ok(())
+    }
+
+    fn request_boot(&self, device: BootDevice) -> Result<(), Refusal> {
+        let mut bmc = self.0.lock().unwrap();
+        match bmc.ignored {
+            0 => bmc.boot = Some(device),
+            _ => bmc.ignored -= 1,
+        }
+        Ok(())
+    }
+
+    fn next_boot(&self) -> Result<NextBoot, Refusal> {
+        let bmc = self.0.lock().unwrap();
+        Ok(if bmc.is_mute { NextBoot::Unknown } else { bmc.boot.map_or(NextBoot::Other, NextBoot::From) })
     }
 }
 
@@ -105,4 +123,15 @@ fn state_that_cannot_be_known_is_said() {
     let (power, bmc) = power(Lies { is_mute: true, ..Lies::default() });
     assert_eq!(power.cycle().unwrap(), PowerState::Unknown);
     assert_eq!(requests(bmc), [false, true]);
+}
+
+#[test]
+fn boot_device_is_read_back() {
+    let (lazy, bmc) = power(Lies { ignored: 2, ..Lies::default() });
+    assert!(lazy.boot_next(BootDevice::Pxe).unwrap());
+    assert_eq!(bmc.0.lock().unwrap().boot, Some(BootDevice::Pxe));
+    let (mute, _) = power(Lies { is_mute: true, ..Lies::default() });
+    assert!(!mute.boot_next(BootDevice::Disk).unwrap(), "requested, and not verified");
+    let (liar, _) = power(Lies { ignored: 100, ..Lies::default() });
+    insta::assert_snapshot!(liar.boot_next(BootDevice::Bios).unwrap_err(), @"cannot set the next boot of testbox to bios: IPMI at testbox-bmc.lab took 3 requests and reports no device");
 }

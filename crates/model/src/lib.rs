@@ -66,7 +66,7 @@ pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
 pub use origin::{Origin, SourceOrigin};
 pub use plain::{escape_json, is_hostile, plain, plain_lines, printable, printable_but};
-pub use power::{Ipmi, PowerSettings, Redfish};
+pub use power::{BootDevice, Ipmi, PowerSettings, Redfish};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use queue::{
     Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, RETRY_S, Refusal, USUAL_MACHINE, Why, Work, forecast,

@@ -64,3 +64,35 @@ impl PowerSettings {
         }
     }
 }
+
+/// What a server boots from at its next start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BootDevice {
+    /// The network, by PXE.
+    Pxe,
+    /// The first disk.
+    Disk,
+    /// No device: the firmware's setup.
+    Bios,
+}
+
+impl BootDevice {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Pxe, Self::Disk, Self::Bios];
+
+    /// Returns its name, which is that of ipmitool, too.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pxe => "pxe",
+            Self::Disk => "disk",
+            Self::Bios => "bios",
+        }
+    }
+}
+
+impl std::fmt::Display for BootDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.word())
+    }
+}

@@ -16,9 +16,11 @@ use crate::{Ends, free_port, wait_until};
 /// One BMC at the usual address of the bus, with a chassis.
 const DEVICES: &str =
     "mc_setbmc 0x20\nmc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr\nmc_enable 0x20\n";
-/// The chassis: `get power` prints it, `set power 0|1` changes it. A file `stuck` has it ignore requests.
+/// The chassis: `get power` and `get boot` print what it is, `set power 0|1` and `set boot DEVICE` change it. A file `stuck`
+/// has it ignore requests.
 const CHASSIS: &str = "#!/bin/sh\ncd \"$(dirname \"$0\")\"\ncase \"$2 $3\" in\n\"get power\") if [ -e on ]; then echo power:1; \
-    else echo power:0; fi;;\n\"set power\") [ -e stuck ] || if [ \"$4\" = 1 ]; then : >on; else rm -f on; fi;;\nesac\n";
+    else echo power:0; fi;;\n\"set power\") [ -e stuck ] || if [ \"$4\" = 1 ]; then : >on; else rm -f on; fi;;\n\
+    \"get boot\") echo boot:$(cat boot 2>/dev/null || echo none);;\n\"set boot\") [ -e stuck ] || echo $4 >boot;;\nesac\n";
 
 /// Starts the BMC; returns it and its UDP port. `serial` is the TCP port of the server's serial line.
 fn start(folder: &Path, serial: Option<u16>) -> (Ends, u16) {
@@ -71,6 +73,8 @@ fn ipmi_switches_a_bmc_and_believes_its_state() {
     assert_eq!(power.turn(false).unwrap(), PowerState::Off);
     assert!(!folder.path().join("on").exists());
     // It confirms requests and stays off.
+    assert!(!power.boot_next(BootDevice::Pxe).unwrap(), "ipmi_sim reports it, and that it is not valid");
+    assert_eq!(fs::read_to_string(folder.path().join("boot")).unwrap(), "pxe\n");
     fs::write(folder.path().join("stuck"), "").unwrap();
     let error = power.turn(true).unwrap_err().to_string();
     assert!(error.starts_with("cannot switch testbox on: IPMI at 127.0.0.1 took 3 requests"), "{error}");

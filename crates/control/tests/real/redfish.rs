@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use control::{Power, PowerState};
-use model::{Login, PowerSettings, Redfish, Secret};
+use model::{BootDevice, Login, PowerSettings, Redfish, Secret};
 use serde_json::{Value, json};
 
 use crate::{Ends, free_port, has, wait_until};
@@ -21,6 +21,8 @@ struct Bmc {
     changing: u32,
     systems: Vec<&'static str>,
     posts: Vec<String>,
+    /// The boot override.
+    boot: Value,
 }
 
 /// `Authorization` of user lab with password `se"sa\me`.
@@ -61,7 +63,18 @@ fn respond(bmc: &mut Bmc, method: &str, path: &str, head: &str, body: &[u8]) -> 
             bmc.changing = bmc.changing.saturating_sub(1);
             let types = ["On", "ForceOff", "GracefulShutdown"];
             let reset = json!({ "target": "/redfish/v1/Systems/1/Reset", "ResetType@Redfish.AllowableValues": types });
-            (200, json!({ "PowerState": state, "Actions": { "#ComputerSystem.Reset": reset } }))
+            let actions = json!({ "#ComputerSystem.Reset": reset });
+            (200, json!({ "PowerState": state, "Actions": actions, "Boot": bmc.boot, "@odata.etag": "W/\"7\"" }))
+        }
+        ("PATCH", "/redfish/v1/Systems/1") => {
+            let body: Value = serde_json::from_slice(body).unwrap();
+            let sent = &body["Boot"];
+            let is_whole = sent.as_object().unwrap().len() == 3 && sent["BootSourceOverrideMode"] == "UEFI";
+            if !head.contains("If-Match: W/\"7\"\r\n") || !is_whole {
+                return (400, json!({}));
+            }
+            bmc.boot = sent.clone();
+            (204, json!(""))
         }
         ("POST", "/redfish/v1/Systems/1/Reset") => {
             let body: Value = serde_json::from_slice(body).unwrap();
@@ -111,6 +124,9 @@ fn redfish_follows_what_the_system_offers() {
     assert_eq!(bmc.lock().unwrap().posts, ["On"], "it was off");
     assert_eq!(one.cycle().unwrap(), PowerState::On);
     assert_eq!(bmc.lock().unwrap().posts, ["On", "ForceOff", "On"]);
+    bmc.lock().unwrap().boot = json!({ "BootSourceOverrideMode": "UEFI" });
+    assert!(one.boot_next(BootDevice::Disk).unwrap());
+    assert_eq!(bmc.lock().unwrap().boot["BootSourceOverrideTarget"], "Hdd");
 
     let refused = power(&address, None).state().unwrap_err().to_string();
     assert!(refused.contains("401"), "{refused}");
@@ -145,4 +161,6 @@ fn redfish_switches_an_emulator_of_others() {
     assert_eq!(power.state().unwrap(), PowerState::Off);
     assert_eq!(power.turn(true).unwrap(), PowerState::On);
     assert_eq!(power.turn(false).unwrap(), PowerState::Off);
+    assert!(power.boot_next(BootDevice::Pxe).unwrap());
+    assert!(power.boot_next(BootDevice::Disk).unwrap());
 }

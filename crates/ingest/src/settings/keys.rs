@@ -298,7 +298,8 @@ static POWER: Table = Table {
             "command",
             Kind::Texts,
             Optional,
-            "Or a program of this host; its last argument is on, off or status, which prints on or off.",
+            "Or a program of this host; its last argument is on, off or status, which prints on or off. For the next boot it gets \
+             boot, and pxe, disk or bios.",
         ),
         key("user", Kind::Text, Optional, "Who Marvin is to the BMC."),
         key(

@@ -1,9 +1,14 @@
 //! Commands on the servers of the lab: power, reservations.
 
 use clap::{Args, ValueEnum};
+use model::BootDevice;
 
 /// `marvin power`.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  marvin power testbox
+  marvin power testbox cycle
+  marvin power testbox boot pxe && marvin power testbox cycle")]
 pub(crate) struct Power {
     /// Its name: a [[machine]] of marvin.toml with a [machine.power]
     pub(crate) name: String,
@@ -11,6 +16,10 @@ pub(crate) struct Power {
     /// What to do
     #[arg(value_enum, default_value_t = Turn::Status)]
     pub(crate) turn: Turn,
+
+    /// What to boot from, for boot: pxe, disk, or bios for the firmware's setup
+    #[arg(required_if_eq("turn", "boot"), value_parser = boot_device)]
+    pub(crate) device: Option<BootDevice>,
 
     /// Switch it though another user has it reserved
     #[arg(long)]
@@ -66,6 +75,13 @@ pub(crate) enum Turn {
     Off,
     /// Switch it off, and on after 5 s
     Cycle,
+    /// Set what the next boot starts from; no power is switched
+    Boot,
+}
+
+fn boot_device(text: &str) -> Result<BootDevice, String> {
+    let known = BootDevice::ALL.into_iter().find(|device| device.word() == text);
+    known.ok_or_else(|| "expected pxe, disk or bios".to_owned())
 }
 
 /// `marvin console`.

@@ -17,13 +17,22 @@ pub(crate) fn power(arguments: &Arguments, command: &crate::cli::Power) -> anyho
             format!("{} has no power control: give its [[machine]] a [machine.power] (docs/machines.md)", server.name);
         return Err(WrongInput(text).into());
     };
+    if let Some(device) = command.device.filter(|_| command.turn != Turn::Boot) {
+        return Err(WrongInput(format!("`{device}` belongs to: marvin power {} boot {device}", server.name)).into());
+    }
     if command.turn != Turn::Status && !command.force {
         check_ours(arguments, &server.name)?;
     }
     let answer = Answer::open(None)?;
     let power = Power::new(&server.name, settings);
+    if let Some(device) = command.device {
+        let is_verified = power.boot_next(device)?;
+        let how = if is_verified { "" } else { ": requested; what switches its power cannot verify it" };
+        answer.write(format!("{}: next boot from {device}{how}\n", server.name))?;
+        return Ok(Exit::Fine);
+    }
     let state = match command.turn {
-        Turn::Status => power.state(),
+        Turn::Status | Turn::Boot => power.state(),
         Turn::On => power.turn(true),
         Turn::Off => power.turn(false),
         Turn::Cycle => power.cycle(),
