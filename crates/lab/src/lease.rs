@@ -1,10 +1,12 @@
-//! The reservation under which a lab uses a server: its user's, or one of its own for as long as it measures.
+//! The reservation under which a lab uses a server: its user's, or one of its own for as long as it measures; and the
+//! switching off of an idle server, which is done under a reservation that even its user's measurements respect.
 
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use machine::{Permit, person};
-use model::{Reservation, reservation_of};
+use machine::{MachineError, Permit, person};
+use model::{Reservation, ServerSettings, reservation_of};
 use store::{Location, ReservationError, Store};
 
 use crate::LabError;
@@ -13,6 +15,9 @@ use crate::LabError;
 const FIRST_S: u64 = 900;
 /// What a lab's own reservation is for.
 const WHY: &str = "a measurement";
+/// What it is for that switches an idle server off, and what its holder's name begins with: as its user's it would be used by
+/// measurements that begin meanwhile.
+const OFF: (&str, &str) = ("it is idle and switched off now", "idle_off of ");
 
 /// A server's reservation.
 #[derive(Debug)]
@@ -45,6 +50,19 @@ impl Lease {
         Ok(Self { store: Mutex::new(store), number, is_own })
     }
 
+    /// Makes a reservation for switching a server off.
+    ///
+    /// # Errors
+    /// If any user has it reserved, this one too, or the store cannot be used.
+    fn to_switch_off(at: Location, server: &str) -> Result<Self, LabError> {
+        let store = Store::open(at)?;
+        let (why, holder) = (OFF.0.to_owned(), format!("{}{}", OFF.1, person()));
+        let new =
+            Reservation { machines: vec![server.to_owned()], holder, why, by_lab: true, ..Reservation::default() };
+        let number = store.reserve(&new, FIRST_S, now())?.number;
+        Ok(Self { store: Mutex::new(store), number, is_own: true })
+    }
+
     fn store<T>(&self, ask: impl FnOnce(&Store) -> T) -> T {
         ask(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -67,6 +85,16 @@ impl Drop for Lease {
             drop(self.store(|store| store.release_reservation(self.number, now())));
         }
     }
+}
+
+/// Shuts a server down and switches it off, if no user has it reserved and no other lab holds it. `home` is the lab's data
+/// directory.
+///
+/// # Errors
+/// If one has it, it does not answer, or its power does not follow.
+pub fn switch_off(at: Location, server: &ServerSettings, home: &Path) -> Result<(), LabError> {
+    let permit = Arc::new(Lease::to_switch_off(at, &server.name)?);
+    Ok(machine::switch_off(server, home, crate::AGENT, permit).map_err(MachineError::from)?)
 }
 
 /// Returns the time of this host, in seconds since 1970-01-01 UTC.
@@ -99,6 +127,19 @@ mod tests {
         assert!(lost.starts_with("testbox is reserved: ben@lab has it for 2 h"), "{lost}");
         drop(lease);
         assert_eq!(store.reservations(now() + 1000).unwrap()[0].holder, "ben@lab", "not ended by who lost it");
+    }
+
+    #[test]
+    fn server_is_switched_off_under_its_own_reservation() {
+        let home = tempfile::tempdir().unwrap();
+        let at = || Location::from(home.path());
+        let lease = Lease::to_switch_off(at(), "testbox").unwrap();
+        let refused = Lease::take(at(), "testbox").unwrap_err().to_string();
+        assert!(refused.starts_with("testbox is reserved: idle_off of "), "{refused}");
+        drop(lease);
+        let measures = Lease::take(at(), "testbox").unwrap();
+        assert!(Lease::to_switch_off(at(), "testbox").is_err(), "its user measures");
+        drop(measures);
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub use event::{Event, Replicate};
 pub use execute::estimate_measurement;
 pub use ingest::seconds;
 pub use lab::{Followed, Lab, LabSettings, Measurement, counted_profile, kept_observation, monitored_subject};
+pub use lease::switch_off;
 pub use plan::{Dumps, Plan, Reuse, Sampled};
 pub use sampling::sampled_profile;
 pub use tools::{Tools, ToolsError};

@@ -38,7 +38,7 @@ pub use host::person;
 pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use load::Disturbance;
 pub use local::this_boot;
-pub use server::{Permit, ServerLook, ServerProblem, ServerState, accept, look, server_state};
+pub use server::{Permit, ServerLook, ServerProblem, ServerState, accept, look, server_state, switch_off};
 pub use settings::{Limits, Settings, SnapshotUse, free_mib};
 pub use vm::VmShape;
 

@@ -21,6 +21,8 @@ pub struct ServerSettings {
     pub cpus: Option<String>,
     /// How long a boot may take (s).
     pub boot_s: u64,
+    /// How long it may be idle until `marvin work` switches it off (s); `None` for ever.
+    pub idle_off_s: Option<u64>,
     /// What switches its power.
     pub power: Option<PowerSettings>,
     /// A static `marvin-dump` of the lab's host, which saves there the memory of a kernel that dies; `None` to save none.

@@ -5,6 +5,7 @@
 
 mod batch;
 mod error;
+mod idle;
 mod notify;
 mod settings;
 mod watch;
@@ -14,6 +15,7 @@ pub use batch::{
     BatchError, BatchJob, BatchState, BatchSystem, DispatchEvent, Dispatcher, Submission, batch_jobs_of, batch_system,
 };
 pub use error::SiteError;
+pub use idle::{IdleEvent, IdleServers, ServerPower};
 pub use ingest::settings_schema;
 pub use notify::{Delivered, deliver, machine_name, remind};
 pub use settings::{Apt, Site};

@@ -11,6 +11,10 @@ const SELECT: &str =
     "SELECT number, machines, holder, why, by_lab, since_unix, until_unix, ended_unix FROM reservations
      WHERE number >= ?1 OR (ended_unix IS NULL AND until_unix > ?2)
         OR number = (SELECT max(number) FROM reservations) ORDER BY number";
+/// Names of machines have no wildcard.
+const LATEST: &str =
+    "SELECT number, machines, holder, why, by_lab, since_unix, until_unix, ended_unix FROM reservations
+     WHERE ' ' || machines || ' ' LIKE ?1 ORDER BY number DESC LIMIT 1";
 /// No reservation has this number.
 const NONE: u64 = i64::MAX.unsigned_abs();
 
@@ -124,6 +128,15 @@ impl Store {
         Ok(all)
     }
 
+    /// Returns the latest reservation of a machine, which may have ended; `None` without any.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn latest_reservation(&self, machine: &str) -> Result<Option<Reservation>, StoreError> {
+        let like = format!("% {machine} %");
+        self.with(|database| database.row(LATEST, &[&like], read))
+    }
+
     /// Changes reservations while no other process does: `step` gets those in force, those from this
     /// number on and the latest, and the time.
     fn change<T>(
@@ -228,7 +241,10 @@ mod tests {
         assert_eq!(store.release_machine("client", now, of_anna).unwrap().number, pair.number);
         let free = store.release_machine("server", now, of_anna).unwrap_err().to_string();
         assert_eq!(free, "server is not reserved");
+        assert_eq!(store.latest_reservation("server").unwrap().unwrap().number, pair.number);
+        assert_eq!(store.latest_reservation("serve").unwrap(), None);
         let both = store.reserve(&new("cara@lab", &["client", "server"]), 60, now).unwrap();
+        assert_eq!(store.latest_reservation("server").unwrap(), Some(both.clone()));
         store.release_reservation(both.number, now).unwrap();
         assert_eq!(store.reservations(now).unwrap().len(), 1);
     }

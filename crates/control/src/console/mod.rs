@@ -169,3 +169,9 @@ impl Console {
 
 #[cfg(test)]
 mod tests;
+    /// Returns a console that prints nothing.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(Kind::None)
+    }
+

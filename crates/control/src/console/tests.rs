@@ -18,6 +18,7 @@ fn server(console: ConsoleSettings) -> ServerSettings {
         boot: BootOnce::Kexec,
         cpus: None,
         boot_s: 30,
+        idle_off_s: None,
         collector: None,
         power: None,
         console: Some(console),

@@ -115,6 +115,7 @@ fn console_of_a_bmc_is_recorded() {
     std::thread::spawn(move || recorder.record(&|| 1000));
     let record = console_folder(folder.path(), "testbox");
     let text = || -> String {
+        idle_off_s: None,
         let lines = lines_since(&record, 0).unwrap_or_default();
         lines.iter().map(|line| String::from_utf8_lossy(&line.bytes).into_owned()).collect()
     };

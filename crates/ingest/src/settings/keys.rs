@@ -212,6 +212,13 @@ static MACHINE: Table = Table {
         ),
         key("boot_deadline", Kind::Span, Without(Preset::Span(600, "10m")), "How long a boot may take."),
         key(
+            "idle_off",
+            Kind::Span,
+            Optional,
+            "`marvin work` switches it off when it had no job and no reservation for so long; a measurement switches it on. \
+             Needs a [machine.power].",
+        ),
+        key(
             "cpus",
             Kind::Text,
             Optional,

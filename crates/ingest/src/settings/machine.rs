@@ -46,11 +46,24 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
         boot: boot(record)?,
         cpus,
         boot_s: record.whole("boot_deadline"),
+        idle_off_s: idle_off(record, power.as_ref())?,
         collector: None,
         power,
         console,
         slurm_node,
     })
+}
+
+/// Returns how long it may be idle until it is switched off (s).
+fn idle_off(record: &Record, power: Option<&PowerSettings>) -> Result<Option<u64>, Fault> {
+    if !record.has("idle_off") {
+        return Ok(None);
+    }
+    if power.is_none() {
+        let what = "`idle_off` needs a [machine.power] that switches the server on again";
+        return Err(Fault::new(record.span_of("idle_off"), what));
+    }
+    Ok(Some(record.whole("idle_off")))
 }
 
 /// Parses the table, if it has anything in it.

@@ -91,6 +91,15 @@ fn wrong_batch_system_is_refused_where_it_stands() {
 }
 
 #[test]
+fn idle_server_is_switched_off_only_with_power() {
+    let text = "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\nidle_off = \"30m\"\n";
+    let said = settings(text).unwrap_err().to_string();
+    insta::assert_snapshot!(said, @"line 4, column 12: `idle_off` needs a [machine.power] that switches the server on again");
+    let read = settings(&format!("{text}[machine.power]\nqmp = \"socket\"\n")).unwrap();
+    assert_eq!(read.servers[0].idle_off_s, Some(1800));
+}
+
+#[test]
 fn wrong_console_is_refused_where_it_stands() {
     let wrong = [
         "ipmi = true",
@@ -98,6 +107,9 @@ fn wrong_console_is_refused_where_it_stands() {
         "tcp = \"t:1\"\ncommand = [\"console\"]",
         "tcp = 1",
         "serial = \"x\"",
+        "command = [\"console\"]\ntelnet = true",
+        "tcp = \"t:1\"\nbreak = [\"send\"]",
+        "telnet = true",
     ];
     let said = wrong.map(|keys| {
         let text = format!("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.console]\n{keys}\n");

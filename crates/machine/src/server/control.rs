@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use control::{Console, Power};
+use control::{Console, Power, PowerState};
 use model::ServerSettings;
 
 use super::problem::ServerProblem;
@@ -16,6 +16,12 @@ pub(crate) trait Control: Debug + Send + Sync {
     /// Returns whether something can switch the power.
     fn has_power(&self) -> bool;
 
+    /// Returns whether the power is off; false if nothing can say.
+    fn is_off(&self) -> Result<bool, ServerProblem>;
+
+    /// Switches the power on or off, unless it is; nothing without power control.
+    fn switch_power(&self, is_on: bool) -> Result<(), ServerProblem>;
+
     /// Returns what the console printed since the last call; empty if there is none.
     fn new_console(&self) -> Vec<u8>;
 }
@@ -27,11 +33,19 @@ pub(super) struct Outside {
     console: Console,
 }
 
+fn power_of(server: &ServerSettings) -> Option<Power> {
+    server.power.as_ref().map(|settings| Power::new(&server.name, settings))
+}
+
 impl Outside {
     /// Starts to read the console, if there is one.
     pub(super) fn open(server: &ServerSettings, home: &Path) -> Self {
-        let power = server.power.as_ref().map(|settings| Power::new(&server.name, settings));
-        Self { power, console: Console::open(server, home) }
+        Self { power: power_of(server), console: Console::open(server, home) }
+    }
+
+    /// Leaves the console alone.
+    pub(super) fn without_console(server: &ServerSettings) -> Self {
+        Self { power: power_of(server), console: Console::none() }
     }
 }
 
@@ -43,6 +57,16 @@ impl Control for Outside {
 
     fn has_power(&self) -> bool {
         self.power.is_some()
+    }
+
+    fn is_off(&self) -> Result<bool, ServerProblem> {
+        let Some(power) = &self.power else { return Ok(false) };
+        Ok(power.state()? == PowerState::Off)
+    }
+
+    fn switch_power(&self, is_on: bool) -> Result<(), ServerProblem> {
+        let Some(power) = &self.power else { return Ok(()) };
+        Ok(power.turn(is_on).map(drop)?)
     }
 
     fn new_console(&self) -> Vec<u8> {

@@ -176,6 +176,7 @@ mod tests {
             boot,
             cpus: None,
             boot_s: 600,
+            idle_off_s: None,
             power: None,
             collector: None,
             console: None,

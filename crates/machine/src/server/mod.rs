@@ -8,6 +8,7 @@
 mod archive;
 mod control;
 mod fit;
+mod idle;
 mod look;
 mod note;
 mod permit;
@@ -27,6 +28,7 @@ use wire::{Job, Task};
 
 use self::control::{Control, Outside};
 use self::fit::{check_build_id, check_release, problems};
+pub use self::idle::switch_off;
 pub use self::look::{ServerLook, accept, look};
 pub use self::permit::Permit;
 use self::permit::Permitted;
@@ -316,7 +318,11 @@ impl At {
     /// Holds the server, has it run its own kernel, and returns its facts.
     fn contact(&self) -> Result<Facts, ServerProblem> {
         let fit = |facts: Facts| problems(&self.server, &facts).into_iter().next().map_or(Ok(facts), Err);
-        let facts = fit(self.reach.facts()?);
+        let facts = match self.reach.facts() {
+            Err(problem) if problem.is_silence() && self.control.is_off().unwrap_or(false) => self.wake()?,
+            facts => facts?,
+        };
+        let facts = fit(facts);
         // After an error too: other labs may use it then.
         set(&self.is_held, true);
         let facts = facts?;
@@ -328,6 +334,16 @@ impl At {
         self.set_away(true);
         self.go_home()?;
         fit(self.reach.facts()?)
+    }
+
+    /// Switches the server on, which is off, and waits until it answers.
+    fn wake(&self) -> Result<Facts, ServerProblem> {
+        self.control.switch_power(true)?;
+        if let Waited::Back(facts) = self.look_for("", &mut Vec::new(), 0)? {
+            return Ok(facts);
+        }
+        let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
+        Err(ServerProblem::Lost { name, stage: "it was switched on".to_owned(), seconds, power: "" })
     }
 
     fn set_away(&self, is_away: bool) {

@@ -60,6 +60,10 @@ impl<T: Reach> Reach for Permitted<T> {
         self.permitted(0)?.reboot()
     }
 
+    fn shut_down(&self) -> Result<(), ServerProblem> {
+        self.permitted(0)?.shut_down()
+    }
+
     fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem> {
         self.permitted(on.deadline_s)?.run_agent(on, words, input)
     }
@@ -86,6 +90,14 @@ impl<T: Control> Control for Permitted<T> {
 
     fn has_power(&self) -> bool {
         self.server.has_power()
+    }
+
+    fn is_off(&self) -> Result<bool, ServerProblem> {
+        self.server.is_off()
+    }
+
+    fn switch_power(&self, is_on: bool) -> Result<(), ServerProblem> {
+        self.permitted(0)?.switch_power(is_on)
     }
 
     fn new_console(&self) -> Vec<u8> {

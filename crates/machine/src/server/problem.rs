@@ -178,7 +178,8 @@ pub enum ServerProblem {
 
 impl ServerProblem {
     /// Returns whether the server may just not be reachable now, as while it boots.
-    pub(crate) const fn is_silence(&self) -> bool {
+    #[must_use]
+    pub const fn is_silence(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Overdue { .. })
     }
 

@@ -31,6 +31,9 @@ pub(crate) trait Reach: Debug + Send + Sync {
     /// Has the server boot its own kernel. Returns before it goes down.
     fn reboot(&self) -> Result<(), ServerProblem>;
 
+    /// Has the server shut down and stay off, and lets other labs use it then. Returns before it goes down.
+    fn shut_down(&self) -> Result<(), ServerProblem>;
+
     /// Runs the agent with these arguments and standard input, on the processors for workloads. Ends with [`OTHER_BOOT`]
     /// if the server is in another boot.
     fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem>;

@@ -29,6 +29,7 @@ const AGENT: &str = include_str!("scripts/agent.sh");
 const CAPTURE: &str = include_str!("scripts/capture.sh");
 const DUMP: &str = include_str!("scripts/dump.sh");
 const REBOOT: &str = include_str!("scripts/reboot.sh");
+const SHUT_DOWN: &str = include_str!("scripts/shut_down.sh");
 
 /// Marvin's directory on servers.
 const HOME: &str = "/var/lib/marvin";
@@ -212,6 +213,10 @@ impl Reach for Ssh {
 
     fn reboot(&self) -> Result<(), ServerProblem> {
         self.step("restart", REBOOT, &[], &[], STEP_S)
+    }
+
+    fn shut_down(&self) -> Result<(), ServerProblem> {
+        self.step("shut down", SHUT_DOWN, &[&self.holder[0]], &[], STEP_S)
     }
 
     fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem> {

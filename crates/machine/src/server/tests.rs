@@ -1,5 +1,6 @@
 //! A make-believe server, whose kernels boot, die, hang and lose the network as a test says.
 
+mod idle;
 mod permitted;
 mod scripts;
 
@@ -69,6 +70,10 @@ struct State {
     looks: u32,
     running: Option<String>,
     answers: bool,
+    /// Whether its power is off.
+    is_off: bool,
+    /// Whether it shuts down when it is asked to.
+    shuts_down: bool,
     installed: Vec<String>,
     memory_mib: u64,
     processor: &'static str,
@@ -98,6 +103,8 @@ impl Fake {
             looks: 0,
             running: None,
             answers: true,
+            is_off: false,
+            shuts_down: true,
             installed: Vec::new(),
             memory_mib: 1000,
             processor: "make-believe",
@@ -128,6 +135,7 @@ impl Fake {
             boot: BootOnce::Kexec,
             cpus: None,
             boot_s: self.state().boot_s,
+            idle_off_s: None,
             collector: None,
             power: None,
             console: None,
@@ -224,6 +232,13 @@ impl Reach for Fake {
         if state.does == Does::IsCutAfterReturn { Err(silence()) } else { Ok(()) }
     }
 
+    fn shut_down(&self) -> Result<(), ServerProblem> {
+        let mut state = self.state();
+        state.log.push("shut down".into());
+        (state.answers, state.is_off) = (false, state.shuts_down);
+        Ok(())
+    }
+
     fn run_agent(&self, on: &AgentBoot<'_>, words: &[&str], _: &[u8]) -> Result<Ended, ServerProblem> {
         let mut state = self.state();
         if on.id != state.boots.to_string() {
@@ -288,6 +303,18 @@ impl Control for Fake {
 
     fn has_power(&self) -> bool {
         self.state().has_power
+    }
+
+    fn is_off(&self) -> Result<bool, ServerProblem> {
+        Ok(self.state().is_off)
+    }
+
+    fn switch_power(&self, is_on: bool) -> Result<(), ServerProblem> {
+        let mut state = self.state();
+        state.log.push(if is_on { "on" } else { "off" }.into());
+        (state.is_off, state.answers) = (!is_on, is_on && state.does != Does::Hangs);
+        state.boots += 1;
+        Ok(())
     }
 
     fn new_console(&self) -> Vec<u8> {

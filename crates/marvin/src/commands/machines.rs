@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use control::{Power, console_folder, is_recorded};
+use control::{Power, PowerState, console_folder, is_recorded};
 use history::describe_frequency;
 use lab::Sampled;
 use machine::qemu::Qemu;
@@ -155,9 +155,10 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
         Err(problem) => {
             // What is known of it from the last contact.
             let (state, about) = match server_state(&server.name, home) {
-                None => (MachineState::Silent, first_line(&problem)),
-                Some(ServerState::Lost(why)) => (MachineState::Lost, why),
                 Some(ServerState::Quarantined(why)) => (MachineState::Quarantined, why),
+                _ if problem.is_silence() && is_off(server) => (MachineState::Off, wakes(&name)),
+                Some(ServerState::Lost(why)) => (MachineState::Lost, why),
+                None => (MachineState::Silent, first_line(&problem)),
             };
             (state, None, None, about)
         }
@@ -166,13 +167,30 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
             (state, Some(look.kernel), look.held_minutes, about)
         }
     };
-    // A killed lab's own reservation says less than that the server still runs the kernel under test.
-    let hides = |by_lab: bool| state == MachineState::Ready || (state == MachineState::Away && !by_lab);
+    // A killed lab's own reservation says less than that the server still runs the kernel under test, or is off.
+    let hides = |by_lab: bool| match state {
+        MachineState::Ready => true,
+        MachineState::Away | MachineState::Off => !by_lab,
+        _ => false,
+    };
     if let Some(one) = reserved.of(&server.name).filter(|one| hides(one.by_lab)) {
         let taken = one.taken(reserved.now_unix);
-        (state, held_minutes, about) = (MachineState::Reserved, Some(taken.left_s.div_ceil(60)), taken.to_string());
+        let off = if state == MachineState::Off { "; it is off" } else { "" };
+        (state, held_minutes) = (MachineState::Reserved, Some(taken.left_s.div_ceil(60)));
+        about = format!("{taken}{off}");
     }
     ListedMachine { name, kind, state, kernel, held_minutes, about }
+}
+
+/// Returns whether the power control of a server says that it is off.
+fn is_off(server: &ServerSettings) -> bool {
+    let Some(settings) = &server.power else { return false };
+    Power::new(&server.name, settings).state().is_ok_and(|state| state == PowerState::Off)
+}
+
+/// Says what switches a server on.
+fn wakes(name: &str) -> String {
+    format!("a measurement switches it on, or: marvin power {name} on")
 }
 
 fn state(server: &ServerSettings, look: &ServerLook, kept: Option<ServerState>) -> (MachineState, String) {
@@ -207,6 +225,10 @@ fn first_line(problem: &ServerProblem) -> String {
 /// Checks a server, in the order in which a measurement needs it.
 fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     let look = match look(server, home, lab::AGENT) {
+        Err(problem) if problem.is_silence() && is_off(server) => {
+            let (wrong, fix) = (format!("{} is off", server.name), wakes(&server.name));
+            return vec![Check::new("power", Err(Problem { wrong, fix }))];
+        }
         Err(problem) => return vec![Check::new("ssh", Err(as_problem(&problem)))],
         Ok(look) => look,
     };

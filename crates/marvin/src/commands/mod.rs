@@ -16,6 +16,7 @@ mod export;
 mod gc;
 mod generate;
 mod history;
+mod idle;
 mod import;
 mod kernels;
 mod listing;

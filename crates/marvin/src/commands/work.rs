@@ -14,6 +14,7 @@ use store::{Location, Store, StoreError, WorkerLock};
 use super::compare::now;
 use super::config::site;
 use super::console::record_consoles;
+use super::idle::switch_idle_off;
 use super::measure::{Chosen, choose, machines_of, machines_of_names, replicates};
 use super::queue::worker_machines;
 use super::tools::known_tools;
@@ -76,6 +77,7 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     let ended = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
         let courier = scope.spawn(|| courier(&location, &site, arguments, &ended));
+        scope.spawn(|| switch_idle_off(&location, &home, &site.settings.servers, &machines, &ended));
         let worked = loop {
             match run(if command.once { Until::Drained } else { Until::Killed }) {
                 // Without `--once`, continue after an error that may pass, such as a full disk.

@@ -52,6 +52,8 @@ pub(crate) enum MachineState {
     Away,
     /// It answers, but cannot be measured on.
     Unfit,
+    /// Its power is off, as its power control says. A measurement switches it on.
+    Off,
     /// It does not answer.
     Silent,
     /// It did not come back from a boot, and has not answered since.
@@ -69,6 +71,7 @@ impl MachineState {
             Self::Reserved => "reserved",
             Self::Away => "away",
             Self::Unfit => "unfit",
+            Self::Off => "off",
             Self::Silent => "silent",
             Self::Lost => "lost",
             Self::Quarantined => "quarantined",
@@ -126,6 +129,13 @@ mod tests {
                 "anna@laptop has it for 2 h (tuning)",
             ),
             machine("bigbox", "ssh", MachineState::Silent, None, "Connection timed out"),
+            machine(
+                "sleeper",
+                "ssh",
+                MachineState::Off,
+                None,
+                "a measurement switches it on, or: marvin power sleeper on",
+            ),
             machine("oldbox", "ssh", MachineState::Quarantined, Some("6.1.0-44-amd64"), "host.memory 1 MiB -> 2 MiB"),
             machine("farbox", "ssh", MachineState::Lost, None, "after the boot it did not answer for 600 s"),
         ]);
