@@ -21,7 +21,10 @@ use model::{BootDevice, Login, PowerSettings};
 use process::{Ended, Program, ProgramError};
 
 use self::command::Command;
-pub use self::console::{Console, ConsoleLine, Recorder, Tail, console_folder, is_recorded, lines_since};
+pub use self::console::{
+    Clock, Console, ConsoleLine, Recorder, Signal, SignalError, Tail, console_folder, is_recorded, lines_since,
+    request_signal, send_signal,
+};
 use self::ipmi::IpmiTool;
 pub use self::login::password;
 use self::qmp::Qemu;
@@ -116,9 +119,6 @@ pub enum PowerError {
         /// How often it asked.
         attempts: u32,
     },
-    /// A program failed.
-    #[error("cannot switch the power of {name}: {source}")]
-    Program {
     /// What switches the power cannot choose the boot device.
     #[error("cannot set the next boot of {name} to {device}: {why}")]
     NoBoot {
@@ -143,6 +143,9 @@ pub enum PowerError {
         /// How often Marvin asked.
         attempts: u32,
     },
+    /// A program failed.
+    #[error("cannot switch the power of {name}: {source}")]
+    Program {
         /// The server.
         name: String,
         /// How it failed.
@@ -157,9 +160,6 @@ trait Switch: Debug + Send + Sync {
 
     /// Asks for power, or for none.
     fn request(&self, is_on: bool) -> Result<(), Refusal>;
-}
-
-/// Why one question failed.
 
     /// Asks for a device for the next boot only.
     fn request_boot(&self, device: BootDevice) -> Result<(), Refusal>;
@@ -177,6 +177,9 @@ enum NextBoot {
     Other,
     /// Whatever sets it cannot say.
     Unknown,
+}
+
+/// Why one question failed.
 #[derive(Debug)]
 enum Refusal {
     /// Another attempt may succeed.
@@ -293,9 +296,6 @@ impl Power {
         self.turn(true)
     }
 
-    fn retry<T>(&self, ask: impl Fn() -> Result<T, Refusal>) -> Result<T, PowerError> {
-        let mut attempts = 1;
-        loop {
     /// Has the next boot, and only that, start from a device. It switches no power. Returns whether that was read back; false
     /// if nothing can report it.
     ///
@@ -319,6 +319,9 @@ impl Power {
         Err(PowerError::BootUnchanged { name, place, device, reported, attempts: ATTEMPTS })
     }
 
+    fn retry<T>(&self, ask: impl Fn() -> Result<T, Refusal>) -> Result<T, PowerError> {
+        let mut attempts = 1;
+        loop {
             match ask() {
                 Ok(answer) => return Ok(answer),
                 Err(Refusal::Lasting(error)) => return Err(error),

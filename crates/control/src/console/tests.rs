@@ -1,14 +1,14 @@
 //! Consoles that break, come back and are recorded meanwhile.
 
 use std::cell::Cell;
-use std::io::Write;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
 use model::{BootOnce, ConsoleSettings, ServerSettings};
 
-use super::{Console, Recorder, console_folder, is_recorded, lines_since};
+use super::{Console, Recorder, Signal, console_folder, is_recorded, lines_since, send_signal};
 
 fn server(console: ConsoleSettings) -> ServerSettings {
     ServerSettings {
@@ -24,6 +24,17 @@ fn server(console: ConsoleSettings) -> ServerSettings {
         console: Some(console),
         slurm_node: None,
     }
+}
+
+fn tcp(address: String, is_telnet: bool) -> ConsoleSettings {
+    ConsoleSettings::Tcp { address, is_telnet }
+}
+
+/// A console that a shell prints; another one sends its breaks.
+fn command(prints: &str, sends: &str) -> ConsoleSettings {
+    let shell = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
+    let sends_break = if sends.is_empty() { Vec::new() } else { [shell(sends), vec!["break".to_owned()]].concat() };
+    ConsoleSettings::Command { words: shell(prints), sends_break }
 }
 
 fn recorded(home: &Path) -> String {
@@ -46,7 +57,7 @@ fn console_that_breaks_is_opened_again() {
     let home = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let server = server(ConsoleSettings::Tcp(address.clone()));
+    let server = server(tcp(address.clone(), false));
     let recorder = Recorder::open(&server, home.path()).unwrap().unwrap();
     assert!(Recorder::open(&server, home.path()).unwrap().is_none(), "one process records it");
     let printer = std::thread::spawn(move || {
@@ -65,7 +76,7 @@ fn console_that_breaks_is_opened_again() {
 fn who_measures_reads_the_record_or_the_console() {
     let home = tempfile::tempdir().unwrap();
     let folder = console_folder(home.path(), "testbox");
-    let words = |script: &str| ConsoleSettings::Command(["sh", "-c", script].map(str::to_owned).to_vec());
+    let words = |script: &str| command(script, "");
     let wait_for = |console: &Console, text: &str| {
         let mut seen = Vec::new();
         for _ in 0..500 {
@@ -92,4 +103,76 @@ fn who_measures_reads_the_record_or_the_console() {
     assert!(!is_recorded(&folder), "it has ended");
     let none = ServerSettings { console: None, ..own };
     assert!(Console::open(&none, home.path()).take().is_empty());
+}
+
+/// Reads a connection until it has sent so many bytes.
+fn read(from: &mut TcpStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    from.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn recorder_sends_what_others_ask_for() {
+    let home = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = server(tcp(listener.local_addr().unwrap().to_string(), true));
+    let recorder = Recorder::open(&server, home.path()).unwrap().unwrap();
+    let line = std::thread::spawn(move || {
+        let mut line = listener.accept().unwrap().0;
+        line.write_all(b"\xff\xfb\x01login: ").unwrap();
+        let keys = read(&mut line, 6);
+        line.write_all(b"\nsysrq: Show Blocked State\n").unwrap();
+        (keys, read(&mut line, 2))
+    });
+    std::thread::scope(|scope| {
+        scope.spawn(|| record(recorder, 1));
+        while !recorded(home.path()).contains("login") {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let send = |signal: &Signal| send_signal(&server, home.path(), signal, "anna@lab", &|| 1000);
+        send(&Signal::sysrq("8w").unwrap()).unwrap();
+        send(&Signal::Break).unwrap();
+    });
+    assert_eq!(line.join().unwrap(), (b"\xff\xf38\xff\xf3w".to_vec(), b"\xff\xf3".to_vec()));
+    let told = recorded(home.path());
+    let notes: Vec<&str> = told.lines().filter(|line| line.starts_with("-- sends")).collect();
+    assert_eq!(notes, ["-- sends sysrq 8w for anna@lab", "-- sends break for anna@lab"], "{told}");
+    assert!(told.contains("login: \n") && told.contains("sysrq: Show Blocked State\n"), "{told}");
+}
+
+#[test]
+fn break_without_recorder_is_sent_and_recorded() {
+    let home = tempfile::tempdir().unwrap();
+    let sent = home.path().join("sent");
+    let sends = format!("echo \"$0 $1\" >> {}", sent.display());
+    let server = server(command("echo hello; exec sleep 60", &sends));
+    let send = |keys: &str| send_signal(&server, home.path(), &Signal::sysrq(keys).unwrap(), "anna@lab", &|| 1000);
+    send("wt").unwrap();
+    assert_eq!(std::fs::read_to_string(sent).unwrap(), "break w\nbreak t\n");
+    let told = recorded(home.path());
+    assert!(told.contains("hello\n") && told.contains("-- sends sysrq wt for anna@lab\n"), "{told}");
+    assert!(!is_recorded(&console_folder(home.path(), "testbox")));
+    // A measurement that reads the console itself keeps its connection.
+    let measures = Console::open(&server, home.path());
+    let refused = send("w").unwrap_err().to_string();
+    assert!(refused.contains("a measurement reads it now"), "{refused}");
+    assert!(measures.send(&server, home.path(), &Signal::Break, "anna@lab"));
+}
+
+#[test]
+fn break_that_cannot_be_sent_is_explained() {
+    let home = tempfile::tempdir().unwrap();
+    let send = |console| {
+        let signal = Signal::sysrq("w").unwrap();
+        send_signal(&server(console), home.path(), &signal, "anna@lab", &|| 1000).unwrap_err().to_string()
+    };
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let told = [
+        send(tcp("terminals.lab:7003".into(), false)),
+        send(command("sleep 60", "")),
+        send(command("sleep 60", "echo no such port >&2; false")),
+        send(tcp(silent.clone(), true)).replace(&silent, "ADDRESS"),
+    ];
+    insta::assert_snapshot!(told.join("\n"));
 }

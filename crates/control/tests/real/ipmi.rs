@@ -1,15 +1,16 @@
 //! `ipmi_sim` is a BMC on loopback; a script that it calls keeps the state of its chassis.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use control::{Power, PowerState, Recorder, console_folder, lines_since};
-use model::{BootOnce, ConsoleSettings, Ipmi, Login, PowerSettings, Secret, ServerSettings};
+use control::{Power, PowerState, Recorder, Signal, console_folder, lines_since, send_signal};
+use model::{BootDevice, BootOnce, ConsoleSettings, Ipmi, Login, PowerSettings, Secret, ServerSettings};
 
 use crate::{Ends, free_port, wait_until};
 
@@ -72,9 +73,9 @@ fn ipmi_switches_a_bmc_and_believes_its_state() {
     assert_eq!(power.cycle().unwrap(), PowerState::On);
     assert_eq!(power.turn(false).unwrap(), PowerState::Off);
     assert!(!folder.path().join("on").exists());
-    // It confirms requests and stays off.
     assert!(!power.boot_next(BootDevice::Pxe).unwrap(), "ipmi_sim reports it, and that it is not valid");
     assert_eq!(fs::read_to_string(folder.path().join("boot")).unwrap(), "pxe\n");
+    // It confirms requests and stays off.
     fs::write(folder.path().join("stuck"), "").unwrap();
     let error = power.turn(true).unwrap_err().to_string();
     assert!(error.starts_with("cannot switch testbox on: IPMI at 127.0.0.1 took 3 requests"), "{error}");
@@ -88,8 +89,17 @@ fn console_of_a_bmc_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let serial = TcpListener::bind("127.0.0.1:0").unwrap();
     let (_bmc, port) = start(folder.path(), Some(serial.local_addr().unwrap().port()));
+    let arrived: Arc<Mutex<Vec<u8>>> = Arc::default();
+    let kept = Arc::clone(&arrived);
     std::thread::spawn(move || {
         for mut line in serial.incoming().flatten() {
+            let (mut input, arrived) = (line.try_clone().unwrap(), Arc::clone(&kept));
+            std::thread::spawn(move || {
+                let mut byte = [0];
+                while input.read_exact(&mut byte).is_ok() {
+                    arrived.lock().unwrap().extend(byte);
+                }
+            });
             std::thread::spawn(move || {
                 while line.write_all(b"testbox login:\r\n").is_ok() {
                     std::thread::sleep(Duration::from_millis(100));
@@ -104,6 +114,7 @@ fn console_of_a_bmc_is_recorded() {
         boot: BootOnce::Kexec,
         cpus: None,
         boot_s: 600,
+        idle_off_s: None,
         collector: None,
         power: Some(settings(folder.path(), port, "sesame")),
         console: Some(ConsoleSettings::Ipmi),
@@ -115,11 +126,16 @@ fn console_of_a_bmc_is_recorded() {
     std::thread::spawn(move || recorder.record(&|| 1000));
     let record = console_folder(folder.path(), "testbox");
     let text = || -> String {
-        idle_off_s: None,
         let lines = lines_since(&record, 0).unwrap_or_default();
         lines.iter().map(|line| String::from_utf8_lossy(&line.bytes).into_owned()).collect()
     };
     wait_until("the console is recorded", || text().matches("testbox login:").count() > 3);
     assert!(text().starts_with("connected to the BMC, by IPMI\n"), "{}", text());
     assert!(!text().contains("sesame"));
+    // ipmitool has the connection, and the recorder has ipmitool.
+    let signal = Signal::sysrq("8w").unwrap();
+    send_signal(&server, folder.path(), &signal, "anna@lab", &|| 1000).unwrap();
+    wait_until("the keys arrive", || arrived.lock().unwrap().ends_with(b"w"));
+    println!("the serial line got {:?}", arrived.lock().unwrap());
+    assert!(text().contains("sends sysrq 8w for anna@lab\n"), "{}", text());
 }

@@ -285,6 +285,14 @@ static CONSOLE: Table = Table {
     keys: &[
         key("command", Kind::Texts, Optional, "Program of this host that prints it until it is killed."),
         key("tcp", Kind::Text, Optional, "Or an address that sends it: HOST:PORT, as of ser2net or a terminal server."),
+        key(
+            "break",
+            Kind::Texts,
+            Optional,
+            "Program of this host that sends a break to the console of `command`; its last argument is the sysrq key that it \
+             sends next, if there is one.",
+        ),
+        key("telnet", Kind::Flag, Optional, "The address of `tcp` speaks telnet, so that Marvin can send breaks."),
         key("ipmi", Kind::Flag, Optional, "Or serial-over-LAN of the BMC in [machine.power], by ipmitool."),
     ],
 };

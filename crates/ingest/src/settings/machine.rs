@@ -69,9 +69,16 @@ fn idle_off(record: &Record, power: Option<&PowerSettings>) -> Result<Option<u64
 /// Parses the table, if it has anything in it.
 fn console(record: &Record, power: Option<&PowerSettings>) -> Result<Option<ConsoleSettings>, Fault> {
     let ways: Vec<&str> = ["command", "tcp", "ipmi"].into_iter().filter(|way| record.has(way)).collect();
+    let is_lost = |(key, way): &(&str, &str)| record.has(key) && ways.as_slice() != [*way];
+    if let Some((key, way)) = [("break", "command"), ("telnet", "tcp")].into_iter().find(is_lost) {
+        return Err(Fault::new(record.span_of(key), format!("`{key}` belongs to `{way}`")));
+    }
     Ok(match ways.as_slice() {
         [] => None,
-        ["command"] => Some(ConsoleSettings::Command(record.words("command"))),
+        ["command"] => {
+            let (words, sends_break) = (record.words("command"), record.words("break"));
+            Some(ConsoleSettings::Command { words, sends_break })
+        }
         ["tcp"] => {
             let address = owned(record, "tcp");
             let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
@@ -79,7 +86,7 @@ fn console(record: &Record, power: Option<&PowerSettings>) -> Result<Option<Cons
                 let what = format!("expected HOST:PORT, not `{}`", address.escape_debug());
                 return Err(Fault::new(record.span_of("tcp"), what));
             }
-            Some(ConsoleSettings::Tcp(address))
+            Some(ConsoleSettings::Tcp { address, is_telnet: record.flag("telnet") })
         }
         ["ipmi"] if !record.flag("ipmi") => None,
         ["ipmi"] if matches!(power, Some(PowerSettings::Ipmi(_))) => Some(ConsoleSettings::Ipmi),

@@ -1,12 +1,13 @@
 //! What a server may have besides: power control and a console. The crate `control` does both.
 
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use control::{Console, Power, PowerState};
+use control::{Console, Power, PowerState, Signal};
 use model::ServerSettings;
 
 use super::problem::ServerProblem;
+use crate::host::person;
 
 /// What can be done to a server from outside.
 pub(crate) trait Control: Debug + Send + Sync {
@@ -24,6 +25,9 @@ pub(crate) trait Control: Debug + Send + Sync {
 
     /// Returns what the console printed since the last call; empty if there is none.
     fn new_console(&self) -> Vec<u8>;
+
+    /// Sends these sysrq keys by the console; returns whether they were sent.
+    fn send_sysrq(&self, keys: &str) -> bool;
 }
 
 /// The power control and the console that a server's settings name.
@@ -31,6 +35,8 @@ pub(crate) trait Control: Debug + Send + Sync {
 pub(super) struct Outside {
     power: Option<Power>,
     console: Console,
+    server: ServerSettings,
+    home: PathBuf,
 }
 
 fn power_of(server: &ServerSettings) -> Option<Power> {
@@ -40,12 +46,16 @@ fn power_of(server: &ServerSettings) -> Option<Power> {
 impl Outside {
     /// Starts to read the console, if there is one.
     pub(super) fn open(server: &ServerSettings, home: &Path) -> Self {
-        Self { power: power_of(server), console: Console::open(server, home) }
+        Self::with(Console::open(server, home), server, home)
     }
 
     /// Leaves the console alone.
-    pub(super) fn without_console(server: &ServerSettings) -> Self {
-        Self { power: power_of(server), console: Console::none() }
+    pub(super) fn without_console(server: &ServerSettings, home: &Path) -> Self {
+        Self::with(Console::none(), server, home)
+    }
+
+    fn with(console: Console, server: &ServerSettings, home: &Path) -> Self {
+        Self { power: power_of(server), console, server: server.clone(), home: home.to_owned() }
     }
 }
 
@@ -71,5 +81,10 @@ impl Control for Outside {
 
     fn new_console(&self) -> Vec<u8> {
         self.console.take()
+    }
+
+    fn send_sysrq(&self, keys: &str) -> bool {
+        let who = format!("a measurement of {}", person());
+        Signal::sysrq(keys).is_some_and(|signal| self.console.send(&self.server, &self.home, &signal, &who))
     }
 }

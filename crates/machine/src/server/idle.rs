@@ -29,7 +29,7 @@ pub fn switch_off(
 ) -> Result<(), ServerProblem> {
     let permit = Some(permit);
     let reach = Permitted::new(ssh::Ssh::new(server.clone(), home, None, agent), permit.clone());
-    stop(&reach, &Permitted::new(Outside::without_console(server), permit), LOOK)
+    stop(&reach, &Permitted::new(Outside::without_console(server, home), permit), LOOK)
 }
 
 /// Shuts a server down and switches it off; `look` is the time between two looks at its power.

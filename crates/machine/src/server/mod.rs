@@ -55,6 +55,11 @@ const LOOK_S: u64 = 7;
 /// A dead kernel restarts the server after ten seconds (`panic=10`), and firmware prints something within two minutes; after that
 /// only its power helps.
 const DEAD_QUIET_S: u64 = 120;
+/// What a kernel that hangs is asked for by sysrq: to print all (a kernel with `quiet` would print a headline only), its blocked
+/// tasks, and the backtraces of its processors.
+const HUNG_KEYS: &str = "8wl";
+/// How many looks long its answer is waited for.
+const HUNG_LOOKS: u32 = 3;
 /// The agent's undo file on the server.
 const UNDO: &str = "/var/lib/marvin/undo";
 /// How long the agent may take to set the machine (s): before it drops caches, it waits for the disks.
@@ -398,6 +403,9 @@ impl At {
         if let Waited::Back(_) = first {
             return Ok((first, console));
         }
+        if let Waited::Silent = first {
+            self.ask_hung_kernel(&mut console);
+        }
         let power = if self.control.cycle_power()? {
             let printed = console.len();
             if let Waited::Back(facts) = self.look_for(before, &mut console, printed)? {
@@ -415,6 +423,18 @@ impl At {
         set(&self.is_held, false);
         let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
         Err(ServerProblem::Lost { name, stage: stage.to_owned(), seconds, power })
+    }
+
+    /// Has a kernel under test that hangs print its blocked tasks and what its processors do, before its power is switched: if
+    /// the console can ask it, and does not say already how it died.
+    fn ask_hung_kernel(&self, console: &mut Vec<u8>) {
+        if !self.is_away() || !self.control.has_power() || reason_in(console).is_some() {
+            return;
+        }
+        if self.control.send_sysrq(HUNG_KEYS) {
+            std::thread::sleep(self.look * HUNG_LOOKS);
+            console.extend(self.control.new_console());
+        }
     }
 
     fn stayed(&self) -> ServerProblem {

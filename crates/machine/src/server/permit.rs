@@ -103,4 +103,8 @@ impl<T: Control> Control for Permitted<T> {
     fn new_console(&self) -> Vec<u8> {
         self.server.new_console()
     }
+
+    fn send_sysrq(&self, keys: &str) -> bool {
+        self.permitted(0).is_ok_and(|server| server.send_sysrq(keys))
+    }
 }

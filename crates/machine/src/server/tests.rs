@@ -84,6 +84,8 @@ struct State {
     build_id: &'static str,
     free_kib: u64,
     console: Vec<u8>,
+    /// Whether its console takes sysrq.
+    takes_sysrq: bool,
     /// What its capture kernel saves.
     memory: Option<Vec<u8>>,
     permit: Option<Arc<dyn Permit>>,
@@ -113,6 +115,7 @@ impl Fake {
             build_id: "abcd",
             free_kib: 1 << 30,
             console: Vec::new(),
+            takes_sysrq: false,
             memory: None,
             permit: None,
             log: Vec::new(),
@@ -320,6 +323,15 @@ impl Control for Fake {
     fn new_console(&self) -> Vec<u8> {
         std::mem::take(&mut self.state().console)
     }
+
+    fn send_sysrq(&self, keys: &str) -> bool {
+        let mut state = self.state();
+        if state.takes_sysrq {
+            state.log.push(format!("sysrq {keys}"));
+            state.console.extend(b"sysrq: Show Blocked State\n");
+        }
+        state.takes_sysrq
+    }
 }
 
 fn build(folder: &TempDir) -> Build {
@@ -414,6 +426,25 @@ fn hung_kernel_is_ended_by_power_control() {
         server.close().unwrap();
         assert_eq!(fake.log(), log);
     }
+}
+
+#[test]
+fn hung_kernel_is_asked_why_before_power() {
+    let run = |does| {
+        let fake = Fake::new(does);
+        fake.state().takes_sysrq = true;
+        let (end, _) = boot_and_run(&fake);
+        let Ok(Outcome::Failed(failure)) = end else { panic!("{end:?}") };
+        (fake.log(), failure)
+    };
+    let (log, hung) = run(Does::Hangs);
+    assert!(log.contains("boot, sysrq 8wl, power"), "{log}");
+    assert!(hung.console_tail.contains("Show Blocked State"), "{}", hung.console_tail);
+    assert_eq!(hung.reason, FailureReason::Hung);
+    let (log, hung) = run(Does::HangsInJob);
+    assert!(log.contains("job, sysrq 8wl, power") && hung.reason == FailureReason::Hung, "{log}");
+    // One that died says no more.
+    assert!(!run(Does::DiesForGood).0.contains("sysrq"));
 }
 
 #[test]

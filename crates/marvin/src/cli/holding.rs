@@ -1,6 +1,7 @@
 //! Commands on the servers of the lab: power, reservations.
 
 use clap::{Args, ValueEnum};
+use control::Signal;
 use model::BootDevice;
 
 /// `marvin power`.
@@ -79,6 +80,10 @@ pub(crate) enum Turn {
     Boot,
 }
 
+fn sysrq(text: &str) -> Result<Signal, String> {
+    Signal::sysrq(text).ok_or_else(|| "expected letters and digits, at most 16 of them".to_owned())
+}
+
 fn boot_device(text: &str) -> Result<BootDevice, String> {
     let known = BootDevice::ALL.into_iter().find(|device| device.word() == text);
     known.ok_or_else(|| "expected pxe, disk or bios".to_owned())
@@ -89,7 +94,8 @@ fn boot_device(text: &str) -> Result<BootDevice, String> {
 #[command(after_help = "Examples:
   marvin console --record &
   marvin console testbox --since 2h
-  marvin console testbox --follow")]
+  marvin console testbox --follow
+  marvin console testbox --sysrq 8w")]
 pub(crate) struct Console {
     /// Its name: a [[machine]] of marvin.toml with a [machine.console]
     #[arg(required_unless_present = "record")]
@@ -104,6 +110,19 @@ pub(crate) struct Console {
     pub(crate) follow: bool,
 
     /// Record the consoles of all servers, until killed; `marvin work` does so, too
-    #[arg(long, conflicts_with_all = ["name", "follow"])]
+    #[arg(long, conflicts_with_all = ["name", "follow", "sysrq", "sends_break"])]
     pub(crate) record: bool,
+
+    /// Send sysrq keys to its kernel by the console: letters and digits, such as 8w for the blocked tasks (kernel documentation,
+    /// admin-guide/sysrq)
+    #[arg(long, value_name = "KEYS", value_parser = sysrq, conflicts_with_all = ["follow", "since"])]
+    pub(crate) sysrq: Option<Signal>,
+
+    /// Send a break
+    #[arg(long = "break", conflicts_with_all = ["follow", "since", "sysrq"])]
+    pub(crate) sends_break: bool,
+
+    /// Send it though another user has the server reserved
+    #[arg(long)]
+    pub(crate) force: bool,
 }

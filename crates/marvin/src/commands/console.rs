@@ -1,14 +1,16 @@
-//! `marvin console`: records the consoles of servers, and prints what was recorded.
+//! `marvin console`: records the consoles of servers, prints what was recorded, and sends breaks and sysrq keys.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use control::{ConsoleLine, Recorder, Tail, console_folder, is_recorded, lines_since};
+use control::{ConsoleLine, Recorder, Signal, Tail, console_folder, is_recorded, lines_since, send_signal};
+use machine::person;
 use model::ServerSettings;
 use report::render::number::date;
 
 use super::config::site;
 use super::power::named;
+use super::reserve::check_ours;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Console};
 use crate::exit::{Exit, WrongInput};
@@ -30,6 +32,10 @@ pub(crate) fn console(arguments: &Arguments, command: &Console) -> anyhow::Resul
         let text = format!("{name} has no console: give its [[machine]] a [machine.console] (docs/machines.md)");
         return Err(WrongInput(text).into());
     }
+    let signal = command.sysrq.clone().or_else(|| command.sends_break.then_some(Signal::Break));
+    if let Some(signal) = signal {
+        return send(arguments, command, &server, &signal);
+    }
     let folder = console_folder(&home, &server.name);
     // Before the lines so far are read: a line between would be printed by none.
     let mut tail = Tail::at_end(&folder);
@@ -50,6 +56,18 @@ pub(crate) fn console(arguments: &Arguments, command: &Console) -> anyhow::Resul
         }
     }
     Ok(if is_on || !lines.is_empty() { Exit::Fine } else { Exit::Lab })
+}
+
+/// Sends a break or sysrq keys to the console of a server.
+fn send(arguments: &Arguments, command: &Console, server: &ServerSettings, signal: &Signal) -> anyhow::Result<Exit> {
+    if !command.force {
+        check_ours(arguments, &server.name)?;
+    }
+    let answer = Answer::open(None)?;
+    let home = home(arguments.home.as_deref())?;
+    send_signal(server, &home, signal, &person(), &now_ms)?;
+    answer.write(format!("{0}: {signal} is sent; what came of it: marvin console {0}\n", server.name))?;
+    Ok(Exit::Fine)
 }
 
 /// Records all consoles until the process ends.
