@@ -71,8 +71,8 @@ pub use plain::{escape_json, is_hostile, plain, plain_lines, printable, printabl
 pub use power::{BootDevice, Ipmi, PowerSettings, Redfish};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use queue::{
-    Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, RETRY_S, Refusal, USUAL_MACHINE, Why, Work, forecast,
-    retry_after_s, why,
+    CHECK_PLAN, Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, RETRY_S, Refusal, USUAL_MACHINE, Why, Work,
+    check_job, forecast, retry_after_s, why,
 };
 pub use release::{Line, LineError, Release, track_of};
 pub use reservation::{Reservation, ReservationRefusal, Taken, check_free, format_left, reservation_of};

@@ -23,6 +23,8 @@ pub struct ServerSettings {
     pub boot_s: u64,
     /// How long it may be idle until `marvin work` switches it off (s); `None` for ever.
     pub idle_off_s: Option<u64>,
+    /// After how long without a completed job `marvin work` checks it (s); `None` for never.
+    pub check_every_s: Option<u64>,
     /// What switches its power.
     pub power: Option<PowerSettings>,
     /// A static `marvin-dump` of the lab's host, which saves there the memory of a kernel that dies; `None` to save none.

@@ -19,6 +19,7 @@ fn server(console: ConsoleSettings) -> ServerSettings {
         cpus: None,
         boot_s: 30,
         idle_off_s: None,
+        check_every_s: None,
         collector: None,
         power: None,
         console: Some(console),

@@ -115,6 +115,7 @@ fn console_of_a_bmc_is_recorded() {
         cpus: None,
         boot_s: 600,
         idle_off_s: None,
+        check_every_s: None,
         collector: None,
         power: Some(settings(folder.path(), port, "sesame")),
         console: Some(ConsoleSettings::Ipmi),

@@ -219,6 +219,12 @@ static MACHINE: Table = Table {
              Needs a [machine.power].",
         ),
         key(
+            "check_every",
+            Kind::Span,
+            Optional,
+            "`marvin work` measures a known kernel on it when no job was completed there for so long.",
+        ),
+        key(
             "cpus",
             Kind::Text,
             Optional,

@@ -46,6 +46,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
         boot: boot(record)?,
         cpus,
         boot_s: record.whole("boot_deadline"),
+        check_every_s: record.has("check_every").then(|| record.whole("check_every")),
         idle_off_s: idle_off(record, power.as_ref())?,
         collector: None,
         power,

@@ -14,8 +14,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use model::{
-    LabSettings, Points, Release, SUITES, SelectionError, StandingPlan, TOOL, ToolRows, TreeOrigin, USUAL_MACHINE,
-    WatchedTree, WorkSettings,
+    CHECK_PLAN, LabSettings, Points, Release, SUITES, SelectionError, StandingPlan, TOOL, ToolRows, TreeOrigin,
+    USUAL_MACHINE, WatchedTree, WorkSettings,
 };
 use toml::de::DeTable;
 
@@ -150,6 +150,10 @@ fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Fault> {
     {
         let what = format!("no [[tree]] has the name `{}`{}", unknown.escape_debug(), did_you_mean(trees, unknown));
         return Err(Fault::new(span, what));
+    }
+    if record.text("name") == Some(CHECK_PLAN) {
+        let what = format!("`{CHECK_PLAN}` is the plan of jobs that check servers: give the plan another name");
+        return Err(Fault::new(record.span_of("name"), what));
     }
     let machine = owned(record, "on");
     if !machines.contains(&machine.as_str()) {

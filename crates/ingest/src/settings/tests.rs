@@ -100,6 +100,14 @@ fn idle_server_is_switched_off_only_with_power() {
 }
 
 #[test]
+fn checks_of_servers_have_their_own_plan() {
+    let read = settings("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\ncheck_every = \"1d\"\n").unwrap();
+    assert_eq!(read.servers[0].check_every_s, Some(86_400));
+    let said = settings("[[plan]]\nname = \"health\"\n").unwrap_err().to_string();
+    assert!(said.contains("`health` is the plan of jobs that check servers"), "{said}");
+}
+
+#[test]
 fn wrong_console_is_refused_where_it_stands() {
     let wrong = [
         "ipmi = true",

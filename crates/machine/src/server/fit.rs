@@ -177,6 +177,7 @@ mod tests {
             cpus: None,
             boot_s: 600,
             idle_off_s: None,
+            check_every_s: None,
             power: None,
             collector: None,
             console: None,

@@ -139,6 +139,7 @@ impl Fake {
             cpus: None,
             boot_s: self.state().boot_s,
             idle_off_s: None,
+            check_every_s: None,
             collector: None,
             power: None,
             console: None,

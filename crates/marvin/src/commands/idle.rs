@@ -42,6 +42,9 @@ pub(super) fn switch_idle_off(
     machines: &[String],
     ended: &AtomicBool,
 ) {
+    if servers.iter().all(|server| server.idle_off_s.is_none()) {
+        return;
+    }
     let failed = |error: SiteError| say(&format!("cannot look for idle servers now: {error}"));
     let (power, store) = (
         Switched { location, home },

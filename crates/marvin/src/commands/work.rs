@@ -7,7 +7,7 @@ use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
 use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled};
 use machine::{MachineError, ServerProblem, Wanted};
-use model::{KernelName, Outcome, QueuedJob, ReservationRefusal, Run, Stage, TreeOrigin};
+use model::{CHECK_PLAN, KernelName, Outcome, QueuedJob, ReservationRefusal, Run, Stage, TreeOrigin};
 use site::{JobProcess, Site, SiteError, Until, WorkEvent, Worked, Worker};
 use store::{Location, Store, StoreError, WorkerLock};
 
@@ -252,7 +252,8 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
         workloads,
         replicates: replicates(lab.machine(), work.seeds, work.seeds),
         machines: machines_of(None),
-        reuse: Reuse::Stored,
+        // A check of a server has to boot it.
+        reuse: if job.new.plan == CHECK_PLAN { Reuse::Nothing } else { Reuse::Stored },
         dumps: Dumps::Drop,
         sampled: Sampled::No,
     };

@@ -2,6 +2,7 @@
 //!
 //! Pure: the time is an argument, in seconds since 1970-01-01 UTC. The store keeps jobs, the lab executes them.
 
+mod check;
 mod forecast;
 #[cfg(test)]
 mod month;
@@ -10,6 +11,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 
+pub use check::{CHECK_PLAN, check_job};
 pub use forecast::{Forecast, forecast};
 pub use order::{Why, why};
 pub use step::{Ending, LEASE_S, RETRY_S, Refusal, retry_after_s};

@@ -5,7 +5,8 @@ mod select;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    JobState, KernelName, LabSettings, NewJob, QueuedJob, Release, StandingPlan, TreeOrigin, WatchedTree, Work,
+    CHECK_PLAN, JobState, KernelName, LabSettings, NewJob, QueuedJob, Release, StandingPlan, TreeOrigin, WatchedTree,
+    Work,
 };
 use regex_lite::Regex;
 use store::{Listed, Notice, Queued, Store};
@@ -208,7 +209,7 @@ impl Pass<'_> {
     /// Replaces waiting jobs that no plan asks for any more; keeps those that a user queued.
     fn replace(&self, jobs: &[QueuedJob], wanted: &BTreeSet<String>) -> Result<usize, SiteError> {
         let mut replaced = 0;
-        for job in jobs.iter().filter(|job| !job.new.plan.is_empty() && !wanted.contains(&identity(&job.new.work))) {
+        for job in jobs.iter().filter(|job| is_planned(job) && !wanted.contains(&identity(&job.new.work))) {
             let mut done = false;
             if matches!(job.state, JobState::Waiting { .. }) {
                 self.store.change_job(job.number, |job| {
@@ -225,10 +226,15 @@ impl Pass<'_> {
     }
 }
 
+/// Returns whether a plan of marvin.toml asked for a job: neither a user, nor the worker that checks a server.
+fn is_planned(job: &QueuedJob) -> bool {
+    !["", CHECK_PLAN].contains(&job.new.plan.as_str())
+}
+
 /// Returns the kernels selected earlier, with the time of their first job.
 fn known_kernels(jobs: &[QueuedJob]) -> BTreeMap<String, i64> {
     let mut known = BTreeMap::new();
-    for job in jobs.iter().filter(|job| !job.new.plan.is_empty()) {
+    for job in jobs.iter().filter(|job| is_planned(job)) {
         let first: &mut i64 = known.entry(job.new.work.kernel.to_string()).or_insert(job.queued_unix);
         *first = job.queued_unix.min(*first);
     }

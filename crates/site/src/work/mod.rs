@@ -119,7 +119,7 @@ impl Worker<'_> {
     pub fn work(&self, until: Until) -> Result<Worked, SiteError> {
         let mut worked = Worked::default();
         self.requeue_jobs(Some(self.name))?;
-        let mut idle = false;
+        let (mut idle, mut checked_unix) = (false, None);
         loop {
             self.requeue_jobs(None)?;
             let now = (self.clock)();
@@ -129,6 +129,7 @@ impl Worker<'_> {
                     try_machine(self.store, &job, now)?;
                     self.one(&job, &mut worked)?;
                 }
+                None if self.queue_checks(now, &mut checked_unix)? => {}
                 None if until == Until::Drained => {
                     (self.notify)(WorkEvent::Idle(self.store.queued_jobs(Listed::Open)?.len()));
                     return Ok(worked);
@@ -399,6 +400,37 @@ mod tests {
         assert_eq!((worked.done, seen), (3, all.to_vec()));
         assert_eq!(headlines(&store)[1..], ["testbox works again"]);
         assert!(store.standing("machine:testbox").unwrap().is_none());
+    }
+
+    #[test]
+    fn server_is_checked_when_it_had_no_job() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let first = queued_on(&store, "git:v6.1", "testbox");
+        let well = || vec![ends(Ending::Done(String::new()))];
+        let settings = settings("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\ncheck_every = \"1h\"\n");
+        let work = |now: i64, endings: Vec<Attempt>| {
+            let script = Script { endings: RefCell::new(endings), seen: RefCell::default() };
+            let (store, settings, executor) = (&store, &settings, &script);
+            let (machines, clock) = (["testbox".to_owned()], || now);
+            let worker =
+                Worker { name: "here", machines: &machines, store, settings, executor, clock: &clock, notify: &|_| {} };
+            worker.work(Until::Drained).unwrap();
+            script.seen.into_inner()
+        };
+        assert_eq!(work(0, well()), [first]);
+        assert_eq!(work(3_599, vec![]), [0; 0]);
+        let check = work(3_600, well())[0];
+        let job = store.queued_job(check).unwrap();
+        assert_eq!((job.new.plan.as_str(), job.new.work.seeds), (model::CHECK_PLAN, 2));
+        // The same work again.
+        assert_eq!(work(7_199, vec![]), [0; 0]);
+        let mine = model::Reservation { machines: vec!["testbox".into()], ..model::Reservation::default() };
+        store.reserve(&mine, 100, 7_200).unwrap();
+        assert_eq!(work(7_200, vec![]), [0; 0], "it is reserved");
+        let no_power = Attempt { machine_failed: true, ..ends(Ending::Infra("no power".into())) };
+        assert_eq!(work(7_300, vec![no_power]), [check]);
+        assert_eq!(store.health().unwrap()[0].failures, 1, "it counts as any job's failure");
     }
 
     #[test]
