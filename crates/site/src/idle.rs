@@ -160,7 +160,10 @@ mod tests {
         }
     }
 
-    const ON: Bmc = Bmc { state: Cell::new(Some(PowerState::On)), refuses: Cell::new(false) };
+    /// A server that is on.
+    fn on() -> Bmc {
+        Bmc { state: Cell::new(Some(PowerState::On)), refuses: Cell::new(false) }
+    }
 
     fn servers() -> Vec<ServerSettings> {
         let server = |name: &str, more: &str| {
@@ -178,10 +181,11 @@ mod tests {
         assert_eq!(idle.shortest_s(), Some(600));
         for now in times {
             let note = |event| {
-                events.borrow_mut().push(match event {
+                let text = match event {
                     IdleEvent::Off(name) => format!("{now} {name} off"),
                     IdleEvent::StaysOn { name, why } => format!("{now} {name} on: {why}"),
-                })
+                };
+                events.borrow_mut().push(text);
             };
             idle.look(*now, &note).unwrap();
         }
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn idle_server_of_this_worker_is_switched_off() {
         let (_home, store) = open();
-        assert_eq!(looked(&store, &ON, &[0, 60, 599, 600, 660]), "600 testbox off");
+        assert_eq!(looked(&store, &on(), &[0, 60, 599, 600, 660]), "600 testbox off");
     }
 
     #[test]
@@ -206,7 +210,7 @@ mod tests {
         let mine =
             Reservation { machines: vec!["testbox".into()], holder: "anna@lab".into(), ..Reservation::default() };
         store.reserve(&mine, 1_000, 0).unwrap();
-        assert_eq!(looked(&store, &ON, &[0, 600, 999, 1_599, 1_600]), "1600 testbox off");
+        assert_eq!(looked(&store, &on(), &[0, 600, 999, 1_599, 1_600]), "1600 testbox off");
         let work = Work {
             kernel: "deb:6.12".parse().unwrap(),
             tree: String::new(),
@@ -218,13 +222,13 @@ mod tests {
         };
         let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 2, deadline_s: 100 };
         store.queue_job(&new, 2_000).unwrap();
-        assert_eq!(looked(&store, &ON, &[2_000, 9_000]), "", "a job waits for it");
+        assert_eq!(looked(&store, &on(), &[2_000, 9_000]), "", "a job waits for it");
     }
 
     #[test]
     fn server_of_others_is_tried_again_later() {
         let (_home, store) = open();
-        let held = Bmc { refuses: Cell::new(true), ..ON };
+        let held = Bmc { refuses: Cell::new(true), ..on() };
         let told = looked(&store, &held, &[0, 600, 660, 1_199, 1_200]);
         assert_eq!(told, "600 testbox on: testbox is held by ben@lab\n1200 testbox on: testbox is held by ben@lab");
     }
@@ -232,10 +236,10 @@ mod tests {
     #[test]
     fn server_of_unknown_power_stays_on() {
         let (_home, store) = open();
-        let mute = Bmc { state: Cell::new(Some(PowerState::Unknown)), ..ON };
+        let mute = Bmc { state: Cell::new(Some(PowerState::Unknown)), ..on() };
         let told = looked(&store, &mute, &[0, 600, 9_000]);
         assert_eq!(told, "0 testbox on: what switches its power cannot say whether it is on");
-        let silent = Bmc { state: Cell::new(None), ..ON };
+        let silent = Bmc { state: Cell::new(None), ..on() };
         assert_eq!(looked(&store, &silent, &[0, 9_000]), "0 testbox on: no answer");
     }
 }
