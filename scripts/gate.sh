@@ -40,8 +40,8 @@ full)
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program server:: -- --nocapture --test-threads 1
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p crash-guests --test dumps -- --nocapture --test-threads 2
-    # A hostile culprit of a bisection, and a worker that stalls until it loses its job.
-    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- hostile:: shared_queue:: walls:: watched:: --nocapture
+    # A hostile culprit of a bisection, a worker that stalls until it loses its job, nodes and a controller of Slurm that die.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- hostile:: shared_queue:: slurm:: walls:: watched:: --nocapture
     # A thousand kills, and fifty guests that attack QEMU for a minute each.
     step env MARVIN_FULL=1 "$cargo" test --locked -p process -- killed_process --nocapture
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program killed:: -- --nocapture

@@ -123,12 +123,17 @@ impl Slurm {
     pub fn kill_node(&mut self, node: &str) -> Result<(), RackError> {
         self.kill(&format!("slurmd-{node}.pid"))?;
         self.slurmds.retain(|(name, _)| name != node);
-        // slurmstepd and what it started have the node's spool directory in their command or environment.
-        let spool = self.folder.path().join(node).display().to_string();
+        // A job's processes have the node in their environment, slurmstepd has the node's log open.
+        let at = self.folder.path().display();
         let script = format!(
-            "for at in /proc/[0-9]*; do if tr '\\0' '\\n' < $at/environ 2>/dev/null | grep -qx SLURMD_NODENAME={node} && \
-             tr '\\0' '\\n' < $at/environ | grep -q {}; then kill -9 ${{at#/proc/}}; fi; done; pkill -9 -f '{spool}'; true",
-            self.configuration().display()
+            "for one in /proc/[0-9]*; do
+                 has() {{ tr '\\0' '\\n' < $one/environ | grep -qx \"$1\"; }}
+                 if {{ has SLURMD_NODENAME={node} && has SLURM_CONF={at}/slurm.conf; }} ||
+                    ls -l $one/fd | grep -q {at}/slurmd-{node}.log; then
+                     kill -9 ${{one#/proc/}}
+                 fi
+             done 2> /dev/null
+             true"
         );
         done(&Program::new("sh").args(["-c", &script])).map(drop)
     }

@@ -110,7 +110,10 @@ fn slurm_runs_queued_jobs_on_several_nodes() {
 fn spread_comparison_equals_that_of_one_host() {
     let Some(grid) = Grid::new("slurm-compare") else { return };
     let [old, new] = [0, 1].map(|place| grid.kernel(place));
-    let words = ["compare", &old, &new, "--seeds", "2", "--workload", "getppid,fork", "--format", "json"];
+    // Two jobs; with two seeds each, four on three nodes.
+    let is_full = std::env::var_os("MARVIN_FULL").is_some();
+    let seeds = if is_full { "2" } else { "1" };
+    let words = ["compare", &old, &new, "--seeds", seeds, "--workload", "getppid,fork", "--format", "json"];
     let numbers = |output: std::process::Output, home: &Path| {
         assert_eq!(output.status.code(), Some(1), "{}", format_output(&output, home));
         let mut document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -119,9 +122,10 @@ fn spread_comparison_equals_that_of_one_host() {
     };
     let spread = grid.command(&words).args(["--via", "slurm"]).output().unwrap();
     let said = String::from_utf8_lossy(&spread.stderr).into_owned();
-    assert!(said.contains("4 of 4 jobs ended, 0 run") && !said.contains("brought no result"), "{said}");
+    let all = if is_full { "4 of 4 jobs ended, 0 run" } else { "2 of 2 jobs ended, 0 run" };
+    assert!(said.contains(all) && !said.contains("brought no result"), "{said}");
     let jobs = grid.squeue();
-    assert!(NODES.iter().all(|node| jobs.contains(node)), "all nodes: {jobs}");
+    assert_eq!(NODES.iter().filter(|node| jobs.contains(**node)).count(), if is_full { 3 } else { 2 }, "{jobs}");
     let alone = fresh("slurm-compare-alone");
     let of_one_host = numbers(marvin(&alone).args(words).output().unwrap(), &alone);
     assert_eq!(numbers(spread, &grid.home), of_one_host);
