@@ -218,10 +218,11 @@ fn configuration(at: &Path, nodes: &[&str]) -> Result<String, RackError> {
     );
     for (node, port) in nodes.iter().zip(&ports[1..]) {
         // A write to a string cannot fail.
-        let _ = writeln!(
+        writeln!(
             text,
             "NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=1000 State=UNKNOWN"
-        );
+        )
+        .ok();
     }
     text.push_str("PartitionName=lab Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n");
     Ok(text)
