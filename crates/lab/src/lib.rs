@@ -27,6 +27,7 @@ mod symbols;
 mod tool_job;
 mod tools;
 
+pub use bisect::describe as bisection;
 pub use bisect::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit, Entry, Findings,
     LabProber, Noise, Probe, Prober, RebuildCost, Refused, Reverted, Stands, bisect, values_of,

@@ -2,7 +2,6 @@
 //! sums up the result. The libraries measure and judge.
 
 mod answer;
-mod bisection;
 mod cli;
 mod commands;
 mod completion;

@@ -23,7 +23,7 @@ pub enum BatchKind {
     Command(Vec<String>),
 }
 
-/// What Slurm is told.
+/// Options for Slurm.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlurmSettings {
     /// Options of sbatch(1) for all jobs.

@@ -1,6 +1,6 @@
 //! A Slurm on this host, as any user: a controller and nodes, with a munged of their own. A node is a slurmd of this host.
 //!
-//! Debian's slurmd allows several on one host. What jobs are told of their node is its name: SLURMD_NODENAME.
+//! Debian's slurmd allows several on one host. Jobs get the name of their node: SLURMD_NODENAME.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, Permissions};

@@ -6,6 +6,7 @@
 //! dropped commits if the parent of a culprit differs from the commit measured before. At the end it reverts each
 //! culprit on top of BAD. For noisy values (`noisy`), a posterior locates the steps ([`stats::Several`]).
 
+pub mod describe;
 mod line;
 mod log;
 mod noisy;

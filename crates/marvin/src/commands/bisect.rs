@@ -18,11 +18,11 @@ use super::bisect_plan::plan;
 use super::measure::{machines_of, suite, workload};
 use super::tree::settings;
 use crate::answer::Answer;
-use crate::bisection::{self, BisectionReport, add};
 use crate::cli::{Arguments, Bisect};
 use crate::exit::{Exit, WrongInput};
 use crate::home::{home, open_lab, store};
 use crate::progress::Progress;
+use lab::bisection::{self, BisectionReport, add};
 
 /// How many seeds a draft asks for.
 const SEEDS_OF_DRAFTS: u64 = 5;

@@ -7,9 +7,9 @@ use report::render::count;
 use store::{Location, Store};
 
 use super::measure::machines_of;
-use crate::bisection::{add, short};
 use crate::cli::Bisect;
 use crate::progress::span;
+use lab::bisection::{add, short};
 
 /// The limits of a bisection's cost.
 struct Plan {

@@ -7,10 +7,10 @@ use site::Site;
 
 use super::tools::known_tools;
 use crate::answer::Answer;
-use crate::bisection::add;
 use crate::cli::{Arguments, Config};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
+use lab::bisection::add;
 
 pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;

@@ -11,12 +11,12 @@ use report::{Machines, Question, Side};
 use super::measure::{Chosen, choose_workloads, open_with, plan, prepare};
 use super::tree::settings;
 use crate::answer::Answer;
-use crate::bisection::short;
 use crate::cli::{Arguments, Series};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 use crate::progress::Progress;
 use history::commit_table::{Cell, Row, State, table};
+use lab::bisection::short;
 
 /// Limit on commits of a series.
 const COMMITS_MAX: usize = 500;

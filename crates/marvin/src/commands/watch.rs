@@ -9,11 +9,11 @@ use super::compare::now;
 use super::config::needed;
 use super::reserve::reserved;
 use crate::answer::Answer;
-use crate::bisection::add;
 use crate::cli::{Arguments, Watch};
 use crate::exit::{Exit, WrongInput};
 use crate::home::store;
 use crate::say;
+use lab::bisection::add;
 
 /// Limit on tags listed that are not versions.
 const NAMED_MAX: usize = 8;

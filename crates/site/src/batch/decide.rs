@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn free_jobs_are_sent_once_up_to_the_limit() {
+    fn free_jobs_are_sent_up_to_the_limit() {
         let open = [1, 2, 3, 4, 5].map(|number| job(number, "exact"));
         assert_eq!(steps(&open, &[]), [Step::Submit(1), Step::Submit(2), Step::Submit(3)]);
         let sent = [batch(next_name(&open[0]), BatchState::Waits), batch("marvin-run-x".into(), BatchState::Runs)];

@@ -3,45 +3,56 @@
 use std::fmt::{Arguments, Write};
 
 use kernel::Headline;
-use lab::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
 use model::{Clock, Steadiness, Workload};
 use report::ledger::Ledger;
 use report::render::count;
 use report::render::ledger::brief;
 use report::render::mail::{CLONE, REGRESSIONS, command, labelled, labelled_command, more, paragraph, regression_head};
 
+use super::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
+
 /// The contents of a report.
-pub(crate) struct BisectionReport<'a> {
-    pub(crate) findings: &'a Findings,
+#[derive(Debug)]
+pub struct BisectionReport<'a> {
+    /// What the bisection found.
+    pub findings: &'a Findings,
     /// The subject and author of each culprit.
-    pub(crate) headlines: &'a [Headline],
+    pub headlines: &'a [Headline],
     /// The ledger of each culprit against its reference commit, or why there is none.
-    pub(crate) ledgers: &'a [Result<Ledger, String>],
-    pub(crate) entries: &'a [Entry],
-    pub(crate) workload: &'a Workload,
-    pub(crate) ends: (&'a str, &'a str),
-    pub(crate) machine: &'a str,
-    pub(crate) configuration: String,
-    pub(crate) command: String,
+    pub ledgers: &'a [Result<Ledger, String>],
+    /// The measured commits.
+    pub entries: &'a [Entry],
+    /// The workload that shows the change.
+    pub workload: &'a Workload,
+    /// The older and the newer end.
+    pub ends: (&'a str, &'a str),
+    /// The machine, in words.
+    pub machine: &'a str,
+    /// The name of the kernel config.
+    pub configuration: String,
+    /// The command that gives the same report.
+    pub command: String,
     /// The same for the reader of a mail: a config file is called [`CONFIG`], and one seed becomes several.
-    pub(crate) mail_command: String,
+    pub mail_command: String,
 }
 
 /// What mails call a kernel config that is a file on the sender's host.
-pub(crate) const CONFIG: &str = "CONFIG";
+pub const CONFIG: &str = "CONFIG";
 
 /// Returns the first twelve digits of a commit, as kernel developers quote them.
-pub(crate) fn short(commit: &str) -> String {
+#[must_use]
+pub fn short(commit: &str) -> String {
     commit.chars().take(12).collect()
 }
 
 /// Formats the values of the seeds.
-pub(crate) fn values(values: &[f64]) -> String {
+#[must_use]
+pub fn values(values: &[f64]) -> String {
     values.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(" ")
 }
 
 /// Appends to a text.
-pub(crate) fn add(text: &mut String, more: Arguments<'_>) {
+pub fn add(text: &mut String, more: Arguments<'_>) {
     // Writing to a string cannot fail.
     text.write_fmt(more).ok();
 }
@@ -50,7 +61,8 @@ pub(crate) fn add(text: &mut String, more: Arguments<'_>) {
 const INDENT: &str = "        ";
 
 /// Returns the report.
-pub(crate) fn text(report: &BisectionReport<'_>) -> String {
+#[must_use]
+pub fn text(report: &BisectionReport<'_>) -> String {
     let BisectionReport { findings, workload, .. } = report;
     let direction = workload.metric.direction;
     let unit = findings.scale.unit(&workload.metric, Clock::Instructions);
@@ -182,7 +194,8 @@ fn table(entries: &[Entry]) -> String {
 /// Returns a mail for the list about the largest regression; `None` if there is no regression.
 ///
 /// Its form is that of Documentation/admin-guide/reporting-regressions.rst and of regzbot's commands.
-pub(crate) fn mail(report: &BisectionReport<'_>) -> Option<String> {
+#[must_use]
+pub fn mail(report: &BisectionReport<'_>) -> Option<String> {
     let worst = |pair: &(&Culprit, &Headline)| pair.0.change.percent().unwrap_or(0.0);
     let pairs = report.findings.culprits.iter().zip(report.headlines);
     let (place, (culprit, headline)) = pairs.enumerate().min_by(|a, b| worst(&a.1).total_cmp(&worst(&b.1)))?;
@@ -227,18 +240,19 @@ pub(crate) fn mail(report: &BisectionReport<'_>) -> Option<String> {
 }
 
 /// Returns whether the whole difference rests on one seed: memory layout may be its cause.
-pub(crate) fn rests_on_one_seed(report: &BisectionReport<'_>) -> bool {
+#[must_use]
+pub fn rests_on_one_seed(report: &BisectionReport<'_>) -> bool {
     report.workload.steadiness == Steadiness::Steady && report.findings.total.differences_percent.len() <= 1
 }
 
 #[cfg(test)]
 mod tests {
     use kernel::Headline;
-    use lab::{Certainty, Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
     use model::{Profile, ProfileLine, Region, Share};
     use report::Scale;
     use report::ledger::Ledger;
 
+    use super::super::{Certainty, Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
     use super::{BisectionReport, describe_revert, mail, text};
 
     fn change(before: f64, after: f64) -> Change {
