@@ -147,7 +147,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use model::KernelName;
+    use model::{Build, KernelName};
 
     use crate::payload::tests::pack;
     use crate::{BuildCache, KernelError, SourceSettings, bzimage, elf};
@@ -158,22 +158,26 @@ mod tests {
         cache
     }
 
+    /// Makes a build of an image.
+    fn built(home: &Path, cache: &BuildCache) -> Build {
+        let file = home.join("bzImage");
+        fs::write(&file, bzimage::tests::write(&pack("zstd", &elf::tests::write(18, "")))).unwrap();
+        cache.resolve(&KernelName::Path(file), &|_| {}).unwrap()
+    }
+
     #[test]
     fn build_travels_by_its_hash() {
         let home = tempfile::tempdir().unwrap();
         let [shared, anna, ben] = ["shared", "anna", "ben"].map(|name| home.path().join(name));
-        let file = home.path().join("bzImage");
-        fs::write(&file, bzimage::tests::write(&pack("zstd", &elf::tests::write(18, "")))).unwrap();
-        let name = KernelName::Path(file);
         let anna = cache(&anna, Some(&shared));
-        let built = anna.resolve(&name, &|_| {}).unwrap();
+        let built = built(home.path(), &anna);
         let ben = cache(&ben, Some(&shared));
-        let error = ben.fetch(&built.id, &name, &|_| {}).unwrap_err();
+        let error = ben.fetch(&built.id, &built.name, &|_| {}).unwrap_err();
         assert!(matches!(error, KernelError::NotShared { .. }), "{error}");
         for _ in 0..2 {
             anna.share(&built).unwrap();
         }
-        let fetched = ben.fetch(&built.id, &name, &|_| {}).unwrap();
+        let fetched = ben.fetch(&built.id, &built.name, &|_| {}).unwrap();
         assert_eq!((&fetched.id, &fetched.version, &fetched.origin), (&built.id, &built.version, &built.origin));
         assert_eq!(fetched.boot_file().sha256, built.boot_file().sha256);
         assert!(fetched.image.path.starts_with(home.path().join("ben")));
@@ -183,19 +187,16 @@ mod tests {
     fn damaged_shared_build_is_refused_and_replaced() {
         let home = tempfile::tempdir().unwrap();
         let [shared, anna, ben] = ["shared", "anna", "ben"].map(|name| home.path().join(name));
-        let file = home.path().join("bzImage");
-        fs::write(&file, bzimage::tests::write(&pack("zstd", &elf::tests::write(18, "")))).unwrap();
-        let name = KernelName::Path(file);
         let anna = cache(&anna, Some(&shared));
-        let built = anna.resolve(&name, &|_| {}).unwrap();
+        let built = built(home.path(), &anna);
         anna.share(&built).unwrap();
         fs::write(shared.join(built.id.hex()).join("image"), "damaged").unwrap();
         let ben = cache(&ben, Some(&shared));
-        let error = ben.fetch(&built.id, &name, &|_| {}).unwrap_err();
+        let error = ben.fetch(&built.id, &built.name, &|_| {}).unwrap_err();
         assert!(error.to_string().starts_with("cannot fetch the build "), "{error}");
         anna.share(&built).unwrap();
-        assert!(ben.fetch(&built.id, &name, &|_| {}).is_ok());
+        assert!(ben.fetch(&built.id, &built.name, &|_| {}).is_ok());
         let alone = cache(&home.path().join("carl"), None);
-        assert!(alone.fetch(&built.id, &name, &|_| {}).is_err());
+        assert!(alone.fetch(&built.id, &built.name, &|_| {}).is_err());
     }
 }

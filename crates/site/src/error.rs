@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use model::Guilt;
 use store::{QueueError, StoreError};
 
+use crate::BatchError;
+
 /// A failure of a site.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
@@ -14,6 +16,9 @@ pub enum SiteError {
     /// The queue refused a change, or its store failed.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// The batch system does not answer.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
     /// The settings cannot be read.
     #[error("{}: {what}", file.display())]
     Settings {
@@ -31,6 +36,7 @@ impl SiteError {
         match self {
             Self::Store(error) => error.guilt(),
             Self::Queue(error) => error.guilt(),
+            Self::Batch(_) => Guilt::Infra,
             Self::Settings { .. } => Guilt::User,
         }
     }

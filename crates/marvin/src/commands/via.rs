@@ -140,14 +140,8 @@ pub(crate) fn worker_name() -> String {
 fn format_event(event: &DispatchEvent, system: &str) -> String {
     match event {
         DispatchEvent::Sent(job, id) => format!("job {}: sent to {system} as {id}: {}", job.number, job.new.work),
-        DispatchEvent::Requeued(job) => {
-            format!("job {}: its worker died; the job is {}", job.number, job.state.word())
-        }
-        DispatchEvent::Ended(job) if job.reason.is_empty() => format!("job {} is {}", job.number, job.state.word()),
-        DispatchEvent::Ended(job) => format!("job {} is {}: {}", job.number, job.state.word(), job.reason),
         DispatchEvent::Held(job, why) => format!("job {}: held by {system}: {why}", job.number),
         DispatchEvent::Silent(error) => format!("{error}; jobs wait"),
-        DispatchEvent::Idle(0) => "the queue is empty".to_owned(),
-        DispatchEvent::Idle(_) => "no job is free now: `marvin queue list` shows when".to_owned(),
+        DispatchEvent::Work(event) => super::work::format_event(event),
     }
 }

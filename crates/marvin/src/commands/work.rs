@@ -171,7 +171,7 @@ fn courier(location: &Location, site: &Site, arguments: &Arguments, ended: &Atom
     }
 }
 
-fn format_event(event: &WorkEvent) -> String {
+pub(super) fn format_event(event: &WorkEvent) -> String {
     match event {
         WorkEvent::Requeued(job) => {
             let times = if job.kills > 1 { format!(", {} in a row", job.kills) } else { String::new() };

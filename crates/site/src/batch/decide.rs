@@ -44,7 +44,7 @@ pub(super) fn decide(view: View<'_>) -> Vec<Step> {
     let mut tried: Vec<&str> = Vec::new();
     let mut steps = Vec::new();
     for job in view.open {
-        let own: Vec<&BatchJob> = view.batch.iter().filter(|one| one.name.starts_with(&name_of(job))).collect();
+        let own: Vec<&BatchJob> = view.batch.iter().filter(|one| one.is_for(job)).collect();
         let machine = job.new.work.machine.as_str();
         let is_trying = view.trying.iter().any(|name| name == machine);
         if let Some(one) = own.iter().find(|one| one.state != BatchState::Ended) {

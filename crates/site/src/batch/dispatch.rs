@@ -8,10 +8,10 @@ use model::{Ending, JobState, LabSettings, QueuedJob, Refusal, quarantine_of};
 use store::{Listed, Notice, QueueError, Store};
 
 use super::decide::{Step, View, decide, next_name};
-use super::{BatchError, BatchJob, BatchState, BatchSystem, Submission, name_of};
+use super::{BatchError, BatchJob, BatchState, BatchSystem, Submission};
 use crate::notify::raise_notice;
-use crate::work::{fit_machines, notice_of_failed, try_machine};
-use crate::{SiteError, Until, Worked};
+use crate::work::{Checks, fit_machines, notice_of_failed, try_machine};
+use crate::{SiteError, Until, WorkEvent, Worked};
 
 /// Interval between two looks.
 const LOOK: Duration = Duration::from_secs(5);
@@ -25,16 +25,12 @@ const GRACE_MIN: u64 = 5;
 pub enum DispatchEvent {
     /// A job was sent, and has this number in the batch system.
     Sent(QueuedJob, String),
-    /// A job was requeued: its worker died.
-    Requeued(QueuedJob),
-    /// A job that was sent has ended, or waits for its next attempt.
-    Ended(QueuedJob),
     /// The batch system holds a job, for this reason.
     Held(QueuedJob, String),
     /// The batch system does not answer.
     Silent(String),
-    /// Nothing is in the batch system, and no job is free; this many wait for a later time.
-    Idle(usize),
+    /// What workers report, too: a job was requeued or has ended, or no job is free.
+    Work(WorkEvent),
 }
 
 /// Sends jobs to a batch system.
@@ -75,24 +71,39 @@ struct Followed {
     worked: Worked,
 }
 
+impl Followed {
+    fn is_silent_for_long(&self, now_unix: i64) -> bool {
+        self.silent_unix.is_some_and(|since| now_unix.saturating_sub(since) >= SILENT_S)
+    }
+}
+
 impl Dispatcher<'_> {
     /// Dispatches.
     ///
     /// # Errors
-    /// If the store fails; the next dispatcher continues from what queue and batch system know.
+    /// If the store fails, or a batch system is silent for ten minutes and the dispatcher is to end when no job is free. The
+    /// next dispatcher continues from what queue and batch system know.
     pub fn dispatch(&self, until: Until) -> Result<Worked, SiteError> {
         let mut followed = Followed::default();
-        let mut is_idle = false;
+        let (mut is_idle, mut checks) = (false, Checks::default());
         loop {
             let taken_back = self.store.take_back_jobs(None, (self.clock)())?;
-            taken_back.into_iter().for_each(|job| (self.notify)(DispatchEvent::Requeued(job)));
+            taken_back.into_iter().for_each(|job| (self.notify)(DispatchEvent::Work(WorkEvent::Requeued(job))));
             match self.system.list() {
-                Err(error) => self.silent(&error, &mut followed)?,
+                Err(error) => {
+                    self.silent(&error, &mut followed)?;
+                    if until == Until::Drained && followed.is_silent_for_long((self.clock)()) {
+                        return Err(error.into());
+                    }
+                }
                 Ok(batch) => {
                     followed.silent_unix = None;
+                    checks.queue(self.store, &self.settings.servers, self.machines, (self.clock)())?;
                     let busy = self.look(&batch, &mut followed)?;
                     if !busy && !std::mem::replace(&mut is_idle, true) {
-                        (self.notify)(DispatchEvent::Idle(self.store.queued_jobs(Listed::Open)?.len()));
+                        (self.notify)(DispatchEvent::Work(WorkEvent::Idle(
+                            self.store.queued_jobs(Listed::Open)?.len(),
+                        )));
                     }
                     is_idle = !busy;
                     if is_idle && until == Until::Drained {
@@ -116,8 +127,7 @@ impl Dispatcher<'_> {
         let view = View { open: &open, batch, machines: &machines, trying: &trying, jobs_max, now_unix: now };
         let mut is_busy = false;
         for job in &open {
-            let lives = |one: &BatchJob| one.state != BatchState::Ended && one.name.starts_with(&name_of(job));
-            if batch.iter().any(lives) {
+            if batch.iter().any(|one| one.state != BatchState::Ended && one.is_for(job)) {
                 is_busy = true;
                 followed.sent.insert(job.number);
             }
@@ -199,12 +209,12 @@ impl Dispatcher<'_> {
     /// Cancels batch jobs whose jobs a user has cancelled.
     fn cancel_unwanted(&self, batch: &[BatchJob], open: &[QueuedJob]) -> Result<(), SiteError> {
         for one in batch.iter().filter(|one| one.state != BatchState::Ended) {
-            if open.iter().any(|job| one.name.starts_with(&name_of(job))) {
+            if open.iter().any(|job| one.is_for(job)) {
                 continue;
             }
             let Some(number) = one.name.split('-').nth(1).and_then(|word| word.parse().ok()) else { continue };
             match self.store.queued_job(number) {
-                Ok(job) if !one.name.starts_with(&name_of(&job)) => {}
+                Ok(job) if !one.is_for(&job) => {}
                 // One that is done ends by itself.
                 Ok(job) if matches!(job.state, JobState::Cancelled | JobState::Replaced) => {
                     // The next look tries again.
@@ -236,7 +246,7 @@ impl Dispatcher<'_> {
                 JobState::Failed => worked.failed += 1,
                 _ => {}
             }
-            (self.notify)(DispatchEvent::Ended(job));
+            (self.notify)(DispatchEvent::Work(WorkEvent::Ended(job)));
         }
         Ok(())
     }
@@ -258,7 +268,7 @@ impl Dispatcher<'_> {
             (self.notify)(DispatchEvent::Silent(error.to_string()));
             return Ok(());
         };
-        if now.saturating_sub(since) < SILENT_S {
+        if !followed.is_silent_for_long(now) {
             return Ok(());
         }
         let system = self.system.name();

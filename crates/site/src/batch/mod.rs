@@ -58,6 +58,13 @@ pub struct BatchJob {
     pub about: String,
 }
 
+impl BatchJob {
+    /// Returns whether it is for a queued job: whichever attempt.
+    fn is_for(&self, job: &QueuedJob) -> bool {
+        self.name.starts_with(&name_of(job))
+    }
+}
+
 /// The state of a job in a batch system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BatchState {
@@ -137,5 +144,5 @@ fn name_of(job: &QueuedJob) -> String {
 /// Returns Marvin's jobs in a batch system that are for a queued job.
 #[must_use]
 pub fn batch_jobs_of(job: &QueuedJob, all: &[BatchJob]) -> Vec<BatchJob> {
-    all.iter().filter(|one| one.name.starts_with(&name_of(job))).cloned().collect()
+    all.iter().filter(|one| one.is_for(job)).cloned().collect()
 }

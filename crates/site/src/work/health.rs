@@ -1,6 +1,6 @@
 //! A worker and the health of machines: failures of the lab in a row quarantine a server, whose jobs lose no attempt by that.
 
-use model::{Ending, Health, QueuedJob, USUAL_MACHINE, check_job, quarantine_of, reservation_of};
+use model::{Ending, Health, QueuedJob, ServerSettings, USUAL_MACHINE, check_job, quarantine_of, reservation_of};
 use store::{Listed, QueueError, Queued, Store};
 
 use super::{Attempt, Worker};
@@ -24,6 +24,48 @@ pub(crate) fn try_machine(store: &Store, job: &QueuedJob, now_unix: i64) -> Resu
     Ok(())
 }
 
+/// Looks for servers that had no completed job for long.
+#[derive(Debug, Default)]
+pub(crate) struct Checks {
+    /// When it looked last.
+    looked_unix: Option<i64>,
+}
+
+impl Checks {
+    /// Queues a job for each of these servers that is free and was not measured on for its `check_every`; returns whether there
+    /// is one now. `machines` are those whose jobs are taken here.
+    pub(crate) fn queue(
+        &mut self,
+        store: &Store,
+        servers: &[ServerSettings],
+        machines: &[String],
+        now_unix: i64,
+    ) -> Result<bool, SiteError> {
+        let mut servers = servers.iter().filter(|server| machines.contains(&server.name));
+        let is_early = self.looked_unix.is_some_and(|last| now_unix < last.saturating_add_unsigned(CHECK_LOOK_S));
+        if is_early || !servers.clone().any(|server| server.check_every_s.is_some()) {
+            return Ok(false);
+        }
+        self.looked_unix = Some(now_unix);
+        let (jobs, reserved) = (store.queued_jobs(Listed::All)?, store.reservations(now_unix)?);
+        servers.try_fold(false, |is_queued, server| {
+            let Some(every_s) = server.check_every_s else { return Ok(is_queued) };
+            let is_free = reservation_of(&server.name, &reserved, now_unix).is_none();
+            let Some(new) = check_job(&server.name, every_s, &jobs, now_unix).filter(|_| is_free) else {
+                return Ok(is_queued);
+            };
+            if let Queued::Known(known) = store.queue_job(&new, now_unix)? {
+                // The check before. Another worker may have queued it meanwhile.
+                return match store.change_job(known.number, |job| job.again(new.clone(), now_unix)) {
+                    Ok(_) | Err(QueueError::Refused(_)) => Ok(true),
+                    Err(error) => Err(error.into()),
+                };
+            }
+            Ok(true)
+        })
+    }
+}
+
 impl Worker<'_> {
     /// Records what an attempt says about its machine, and returns how the attempt counts for the job: the failures of a
     /// quarantined machine are not the job's.
@@ -44,32 +86,6 @@ impl Worker<'_> {
             _ => {}
         }
         Ok(ending.clone())
-    }
-
-    /// Queues a job for each server that is free and was not measured on for `check_every`; returns whether there is one now.
-    pub(super) fn queue_checks(&self, now_unix: i64, checked_unix: &mut Option<i64>) -> Result<bool, SiteError> {
-        let mut servers = self.settings.servers.iter().filter(|server| self.machines.contains(&server.name));
-        let is_early = checked_unix.is_some_and(|last: i64| now_unix < last.saturating_add_unsigned(CHECK_LOOK_S));
-        if is_early || !servers.clone().any(|server| server.check_every_s.is_some()) {
-            return Ok(false);
-        }
-        *checked_unix = Some(now_unix);
-        let (jobs, reserved) = (self.store.queued_jobs(Listed::All)?, self.store.reservations(now_unix)?);
-        servers.try_fold(false, |is_queued, server| {
-            let Some(every_s) = server.check_every_s else { return Ok(is_queued) };
-            let is_free = reservation_of(&server.name, &reserved, now_unix).is_none();
-            let Some(new) = check_job(&server.name, every_s, &jobs, now_unix).filter(|_| is_free) else {
-                return Ok(is_queued);
-            };
-            if let Queued::Known(known) = self.store.queue_job(&new, now_unix)? {
-                // The check before. Another worker may have queued it meanwhile.
-                return match self.store.change_job(known.number, |job| job.again(new.clone(), now_unix)) {
-                    Ok(_) | Err(QueueError::Refused(_)) => Ok(true),
-                    Err(error) => Err(error.into()),
-                };
-            }
-            Ok(true)
-        })
     }
 
     fn recover(&self, job: &QueuedJob) -> Result<(), SiteError> {

@@ -6,7 +6,7 @@
 mod health;
 mod process;
 
-pub(crate) use health::{fit_machines, try_machine};
+pub(crate) use health::{Checks, fit_machines, try_machine};
 pub use process::JobProcess;
 pub(crate) use process::short;
 
@@ -119,7 +119,7 @@ impl Worker<'_> {
     pub fn work(&self, until: Until) -> Result<Worked, SiteError> {
         let mut worked = Worked::default();
         self.requeue_jobs(Some(self.name))?;
-        let (mut idle, mut checked_unix) = (false, None);
+        let (mut idle, mut checks) = (false, Checks::default());
         loop {
             self.requeue_jobs(None)?;
             let now = (self.clock)();
@@ -129,7 +129,7 @@ impl Worker<'_> {
                     try_machine(self.store, &job, now)?;
                     self.one(&job, &mut worked)?;
                 }
-                None if self.queue_checks(now, &mut checked_unix)? => {}
+                None if checks.queue(self.store, &self.settings.servers, self.machines, now)? => {}
                 None if until == Until::Drained => {
                     (self.notify)(WorkEvent::Idle(self.store.queued_jobs(Listed::Open)?.len()));
                     return Ok(worked);

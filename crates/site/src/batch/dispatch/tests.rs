@@ -141,7 +141,7 @@ fn each_job_is_sent_once_by_any_dispatcher() {
     assert_eq!(site.system.states()[2], (format!("marvin-{three}-1000-0"), BatchState::Waits));
     assert_eq!(followed.worked.done, 1);
     let last = site.events.borrow().last().cloned();
-    assert!(matches!(last, Some(DispatchEvent::Ended(job)) if job.number == one));
+    assert!(matches!(last, Some(DispatchEvent::Work(crate::WorkEvent::Ended(job))) if job.number == one));
 }
 
 #[test]
