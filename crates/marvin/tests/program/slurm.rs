@@ -156,6 +156,8 @@ fn jobs_survive_dead_nodes_and_controllers() {
     grid.slurm.start_node(node).unwrap();
     let told = read_output(dispatcher, &grid.home);
     assert!(told.starts_with("exit 0") && told.contains("done 1, failed 0"), "{told}");
-    assert!(told.contains("Slurm does not answer") && told.contains("its worker died"), "{told}");
+    // Who notices first that the worker died, the dispatcher or the batch job that Slurm starts again, is left to chance.
+    let batch_job = grid.slurm.run("scontrol", &["show", "job", "1"]).unwrap();
+    assert!(!batch_job.contains("Restarts=0") || grid.squeue().lines().count() > 1, "it was killed: {batch_job}");
     assert_eq!(grid.count_runs(), 30);
 }
