@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "figures for --nocapture")]
 
 mod boots;
+mod slurm;
 
 use std::process::Command;
 use std::time::Instant;
