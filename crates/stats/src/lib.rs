@@ -33,8 +33,8 @@ pub use rated::{
 };
 pub use remaining::{Remaining, fair_rate};
 pub use search::{
-    Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Several, Step, Steps,
-    Tolerance, Turn, Wanted,
+    Ahead, Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Several, Step,
+    Steps, Tolerance, Turn, Wanted,
 };
 pub use series::{Change, Creep, Criteria, FollowUp, Group, Span, changes, creep, follow_up, groups};
 pub use share::share_interval;

@@ -19,7 +19,7 @@ mod tally;
 pub use levels::{Levels, Tolerance};
 pub use several::{Several, Turn};
 pub use single::{Criteria, Found, Next, Refusal, Search};
-pub use steps::{Pair, Step, Steps, Wanted};
+pub use steps::{Ahead, Pair, Step, Steps, Wanted};
 
 /// What measuring costs, in seconds or any other unit.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,6 +2,10 @@
 //!
 //! Whether two places differ is for a judge to say, for certain or with enough runs. What was measured is the judge's to keep.
 
+mod ahead;
+
+pub use ahead::Ahead;
+
 use super::information::entropy;
 use super::{Cost, shares};
 
