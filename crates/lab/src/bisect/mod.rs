@@ -4,9 +4,11 @@
 //! two commits differ. This module connects them. It measures the ends first, drops commits that cannot matter,
 //! searches the trunk, then the commits of a guilty merge, each merged onto the trunk before that merge. It looks at
 //! dropped commits if the parent of a culprit differs from the commit measured before. At the end it reverts each
-//! culprit on top of BAD. For noisy values (`noisy`), a posterior locates the steps ([`stats::Several`]).
+//! culprit on top of BAD. For noisy values (`noisy`), a posterior locates the steps ([`stats::Several`]). Other hosts may
+//! measure what it will ask for (`elsewhere`).
 
 pub mod describe;
+mod elsewhere;
 mod line;
 mod log;
 mod noisy;
@@ -21,6 +23,7 @@ use kernel::CommitGraph;
 use model::Metric;
 use report::Scale;
 
+pub use elsewhere::{Elsewhere, Pace, Rounds};
 pub use log::{BisectionLog, Entry, Stands};
 pub use prober::{LabProber, values_of};
 pub use rebuild_cost::RebuildCost;
@@ -112,6 +115,14 @@ pub trait Prober {
     /// # Errors
     /// If the lab fails.
     fn rebuild_cost(&mut self, history: &CommitGraph) -> Result<RebuildCost, LabError>;
+
+    /// Returns how many commits other hosts measure at once, for a search among so many.
+    fn hosts(&self, _commits: usize) -> usize {
+        0
+    }
+
+    /// Takes which commits may be asked for next, the most probable first: other hosts may measure these, and no others.
+    fn foresee(&mut self, _commits: &[String], _seeds: u64) {}
 }
 
 /// Progress of a bisection.

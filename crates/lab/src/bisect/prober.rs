@@ -7,11 +7,10 @@ use kernel::{CommitGraph, Compiled, KernelError, SourceError, Sources, Step};
 use model::{Capabilities, Run, Suite, Workload};
 use report::{NOT_COUNTED, Scale, run_value};
 
-use super::{Probe, Prober, RebuildCost};
+use super::{Elsewhere, Probe, Prober, RebuildCost};
 use crate::{Dumps, Event, Lab, LabError, Plan, Reuse, Sampled};
 
 /// What to measure of each commit, and with what.
-#[derive(Debug)]
 pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
     /// The lab.
     pub lab: &'a Lab,
@@ -25,6 +24,8 @@ pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
     pub machines: usize,
     /// Whether to use results of earlier runs.
     pub reuse: Reuse,
+    /// Hosts that measure commits ahead.
+    pub elsewhere: Option<&'a dyn Elsewhere>,
     /// Receives the steps of a build.
     pub step: S,
     /// Receives the events of a measurement.
@@ -33,6 +34,10 @@ pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
 
 impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
     fn probe(&mut self, commit: &str, seeds: RangeInclusive<u64>) -> Result<Probe, LabError> {
+        // Its build and its results are then where this host looks for them.
+        if let Some(elsewhere) = self.elsewhere {
+            elsewhere.wait(commit);
+        }
         let build = match self.sources.build(commit, &self.step) {
             Ok(build) => build,
             Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
@@ -74,6 +79,22 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
             compiled.join(of_end);
         }
         Ok(RebuildCost::of(history, &self.sources.changed_files(history)?, &compiled))
+    }
+
+    fn hosts(&self, commits: usize) -> usize {
+        self.elsewhere.map_or(0, |elsewhere| elsewhere.hosts(commits))
+    }
+
+    fn foresee(&mut self, commits: &[String], seeds: u64) {
+        if let Some(elsewhere) = self.elsewhere {
+            elsewhere.measure(commits, seeds);
+        }
+    }
+}
+
+impl<S: Fn(Step), E: Fn(Event) + Sync> std::fmt::Debug for LabProber<'_, S, E> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LabProber").field("workload", &self.workload.name).finish_non_exhaustive()
     }
 }
 

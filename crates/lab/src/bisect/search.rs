@@ -53,6 +53,7 @@ pub fn bisect(
         Noise::Seeds(_) => search.certain(&ends)?,
         Noise::Runs { .. } => search.search_noisy()?,
     };
+    search.prober.foresee(&[], 0);
     match (bisected, question.confirm) {
         (Bisected::Found(findings), Confirm::Revert) => Ok(Bisected::Found(search.confirm(findings)?)),
         (bisected, _) => Ok(bisected),
@@ -78,7 +79,12 @@ impl Search<'_> {
     /// Measures both ends.
     fn ends(&mut self) -> Result<Result<[Vec<f64>; 2], Refused>, LabError> {
         let mut ends = [Vec::new(), Vec::new()];
-        for (end, commit) in ends.iter_mut().zip([self.history.good().to_owned(), self.history.bad().to_owned()]) {
+        let commits = [self.history.good().to_owned(), self.history.bad().to_owned()];
+        let is_new = |commit: &String| !self.has_values(commit, self.seeds());
+        if commits.iter().all(is_new) && self.prober.hosts(self.history.count()) > 0 {
+            self.prober.foresee(&commits, self.seeds() as u64);
+        }
+        for (end, commit) in ends.iter_mut().zip(commits) {
             match self.probe(&commit, &commit, Stands::Itself, self.seeds())? {
                 Probe::Measured { values, .. } => *end = values,
                 Probe::Failed(why) => return Ok(Err(Refused::End { commit, why })),
@@ -133,11 +139,7 @@ impl Search<'_> {
         let noted = self.log.entries().iter().find(|entry| entry.commit == commit);
         let (of, stands) = noted.map_or((of.to_owned(), stands), |entry| (entry.of.clone(), entry.stands));
         let known = self.log.known(commit).cloned();
-        let had = match &known {
-            Some(Probe::Measured { values, .. }) => values.len(),
-            Some(Probe::Failed(_)) => seeds,
-            None => 0,
-        };
+        let had = count_values(known.as_ref(), seeds);
         let probe = if let (Some(known), true) = (&known, had >= seeds) {
             known.clone()
         } else {
@@ -229,13 +231,19 @@ impl Search<'_> {
             let cost = SearchCost { place: self.costs(line, &kept), run: RUN };
             match steps.next(&cost, &judge) {
                 Wanted::Done(found) => break found,
-                Wanted::Measure { place, .. } => match self.measure_with(&line.spots[kept[place]], seeds)? {
-                    Some(measured) => {
-                        values[place] = Some(measured);
-                        steps.measured(place);
+                Wanted::Measure { place, .. } => {
+                    if !line.spots[kept[place]].commit.as_ref().is_some_and(|commit| self.has_values(commit, seeds)) {
+                        let next = self.foresee(line, &kept, &steps, &judge);
+                        self.prober.foresee(&next, seeds as u64);
                     }
-                    None => steps.unusable(place),
-                },
+                    match self.measure_with(&line.spots[kept[place]], seeds)? {
+                        Some(measured) => {
+                            values[place] = Some(measured);
+                            steps.measured(place);
+                        }
+                        None => steps.unusable(place),
+                    }
+                }
             }
         };
         let mut culprits = Vec::new();
@@ -250,9 +258,44 @@ impl Search<'_> {
         Ok(Some(culprits))
     }
 
+    /// Returns the commits that the search may measure next, the most probable first. Other hosts lack the merges that Marvin
+    /// makes in its workshop, so these are left out.
+    fn foresee(&self, line: &Line, kept: &[usize], steps: &Steps, judge: &dyn Fn(usize, usize) -> Pair) -> Vec<String> {
+        let hosts = self.prober.hosts(kept.len() - 1);
+        if hosts == 0 {
+            return Vec::new();
+        }
+        let commit_of = |place: usize| line.spots[kept[place]].commit.as_deref();
+        let cost = |last: Option<usize>| {
+            // As `probe` does: a commit that was asked for before is not built again.
+            let last = last.and_then(commit_of).filter(|commit| !self.asked.contains(*commit));
+            SearchCost { place: self.costs_after(line, kept, last.or(self.built.as_deref())), run: RUN }
+        };
+        let ahead = steps.ahead(&cost, judge, hosts + 1).into_iter();
+        let spots = ahead.map(|ahead| &line.spots[kept[ahead.place]]).filter(|spot| self.is_of_tree(spot));
+        let commits = spots.filter_map(|spot| spot.commit.clone());
+        commits.filter(|commit| self.log.known(commit).is_none()).collect()
+    }
+
+    /// Returns whether a spot's commit is one of the tree.
+    fn is_of_tree(&self, spot: &Spot) -> bool {
+        let place = spot.place.as_ref();
+        place.is_some_and(|place| spot.commit.as_deref() == Some(self.history.id(place.commit)))
+    }
+
+    /// Returns whether the log has so many values of a commit, or that it cannot be measured.
+    fn has_values(&self, commit: &str, seeds: usize) -> bool {
+        count_values(self.log.known(commit), seeds) >= seeds
+    }
+
     /// Returns the current build cost of each spot in links; spots in the log cost 0.
     pub(super) fn costs(&self, line: &Line, kept: &[usize]) -> Vec<f64> {
-        let costs = line.costs(self.built.as_deref(), &self.rebuild_cost);
+        self.costs_after(line, kept, self.built.as_deref())
+    }
+
+    /// Returns the build cost of each spot if `built` was built last.
+    fn costs_after(&self, line: &Line, kept: &[usize], built: Option<&str>) -> Vec<f64> {
+        let costs = line.costs(built, &self.rebuild_cost);
         let known =
             |spot: usize| line.spots[spot].commit.as_ref().is_some_and(|commit| self.log.known(commit).is_some());
         kept.iter().map(|spot| if known(*spot) { 0.0 } else { costs[*spot] }).collect()
@@ -330,6 +373,15 @@ impl Search<'_> {
             certainty: None,
             reverted: None,
         }
+    }
+}
+
+/// Returns how many values a measurement has; a failure is all.
+fn count_values(known: Option<&Probe>, seeds: usize) -> usize {
+    match known {
+        Some(Probe::Measured { values, .. }) => values.len(),
+        Some(Probe::Failed(_)) => seeds,
+        None => 0,
     }
 }
 

@@ -193,7 +193,7 @@ mod tests {
             (values[0], values[last]) = (Some(0), Some(1));
             let steps = Steps::new(&weights[..=last], 1).unwrap();
             let mut asked = Asked { steps, values: &values, last: None };
-            (0..begun).for_each(|_| drop(asked.go_on()));
+            (0..begun).for_each(|_| assert!(asked.go_on().is_none_or(|place| place <= last)));
             let ahead = asked.ahead(count);
             prop_assert!(ahead.len() <= count);
             // With fewer than asked for, all that can come is there.
