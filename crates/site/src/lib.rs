@@ -12,7 +12,8 @@ mod watch;
 mod work;
 
 pub use batch::{
-    BatchError, BatchJob, BatchState, BatchSystem, DispatchEvent, Dispatcher, Submission, batch_jobs_of, batch_system,
+    AheadJobs, BatchError, BatchJob, BatchState, BatchSystem, DirectJob, DirectJobs, DispatchEvent, Dispatcher,
+    SentJob, Submission, batch_jobs_of, batch_system,
 };
 pub use error::SiteError;
 pub use idle::{IdleEvent, IdleServers, ServerPower};

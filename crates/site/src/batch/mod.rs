@@ -6,6 +6,7 @@
 
 mod command;
 mod decide;
+mod direct;
 mod dispatch;
 mod script;
 mod slurm;
@@ -18,6 +19,7 @@ use model::{BatchKind, BatchSettings, QueuedJob};
 use self::command::SiteProgram;
 use self::slurm::Slurm;
 
+pub use direct::{AheadJobs, DirectJob, DirectJobs, SentJob};
 pub use dispatch::{DispatchEvent, Dispatcher};
 use script::script;
 
