@@ -30,7 +30,8 @@ mod tools;
 pub use bisect::describe as bisection;
 pub use bisect::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit, Elsewhere, Entry,
-    Findings, LabProber, Noise, Pace, Probe, Prober, RebuildCost, Refused, Reverted, Rounds, Stands, bisect, values_of,
+    Findings, LabProber, Nodes, Noise, Pace, Probe, Prober, RebuildCost, Refused, Reverted, Rounds, Stands, bisect,
+    values_of,
 };
 pub use dump::is_dump;
 pub use error::LabError;

@@ -86,7 +86,7 @@ impl Prober for Site {
         self.hosts
     }
 
-    fn foresee(&mut self, commits: &[String], _: u64) {
+    fn foresee(&mut self, commits: &[String]) {
         let round = self.round;
         let before = self.begun.len();
         self.begun.retain(|commit, begun| *begun < round || commits.contains(commit));
@@ -121,7 +121,6 @@ fn more_hosts_need_fewer_rounds() {
         rounds as f64 / COMMITS as f64
     };
     let rounds = [0, 1, 2, 6].map(mean_rounds);
-    println!("rounds with 0, 1, 2 and 6 other hosts: {rounds:?}");
     // Two ends in one round with other hosts, in two without.
     for (mean, hosts) in rounds.into_iter().zip([0, 1, 2, 6]) {
         let ends = if hosts == 0 { 2 } else { 1 };

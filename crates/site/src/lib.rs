@@ -13,7 +13,7 @@ mod work;
 
 pub use batch::{
     AheadJobs, BatchError, BatchJob, BatchState, BatchSystem, DirectJob, DirectJobs, DispatchEvent, Dispatcher,
-    SentJob, Submission, batch_jobs_of, batch_system,
+    SentJob, Submission, batch_jobs_of, batch_system, batch_worker_name, has_slurm_node,
 };
 pub use error::SiteError;
 pub use idle::{IdleEvent, IdleServers, ServerPower};

@@ -4,6 +4,7 @@
 //! ([`stats::Steps::ahead`]); other hosts measure those at the same time, and their results are in the store when it asks.
 
 use kernel::BuildSeconds;
+use report::render::count;
 
 /// What a commit on another host takes longer than here (s): the batch system starts it, and notices its end.
 const SEND_S: f64 = 5.0;
@@ -15,7 +16,7 @@ pub trait Elsewhere {
 
     /// Has them measure these commits, the most wanted first, and nothing else. This host measures the first one, unless one of
     /// them measures it already. What fails there is measured here.
-    fn measure(&self, commits: &[String], seeds: u64);
+    fn measure(&self, commits: &[String]);
 
     /// Waits for a commit that one of them measures. One that only waits for a host is withdrawn.
     fn wait(&self, commit: &str);
@@ -71,11 +72,38 @@ impl Pace {
     }
 }
 
+/// How many other hosts may measure at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nodes {
+    /// Their number.
+    pub count: usize,
+    /// Whether the user asked for so many: then they are used in any case.
+    pub is_asked_for: bool,
+}
+
+impl Nodes {
+    /// Returns whether a search among so many commits uses them, and a line that says so; `span` formats seconds.
+    #[must_use]
+    pub fn decide(self, pace: Pace, commits: usize, span: &dyn Fn(f64) -> String) -> (bool, String) {
+        let rounds = Rounds::of(commits, self.count);
+        let is_worth_it = self.is_asked_for || pace.pays(rounds);
+        let Rounds { alone, together } = rounds;
+        let nodes = count(self.count, "node");
+        let but = if is_worth_it { "" } else { " but" };
+        let durations = pace.seconds(rounds).map(|seconds| seconds.map(span));
+        let durations =
+            durations.map_or_else(String::new, |[alone, together]| format!(",{but} {together} instead of {alone}"));
+        let decision = if is_worth_it { "" } else { ": this host searches alone" };
+        let rounds = count(together, "round");
+        (is_worth_it, format!("with {nodes}: about {rounds} instead of {alone}{durations}{decision}"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use kernel::BuildSeconds;
 
-    use super::{Pace, Rounds};
+    use super::{Nodes, Pace, Rounds};
 
     #[test]
     fn rounds_fall_with_each_host() {
@@ -95,5 +123,19 @@ mod tests {
         assert!(!pace(6, 175).pays(rounds), "the first build there is not worth it");
         let unknown = Pace { builds: None, measuring_s: 3.0 };
         assert!(unknown.pays(rounds) && !unknown.pays(Rounds::of(2, 6)));
+    }
+
+    #[test]
+    fn decision_says_rounds_and_durations() {
+        let decide = |builds, is_asked_for| {
+            let nodes = Nodes { count: 6, is_asked_for };
+            nodes.decide(Pace { builds, measuring_s: 3.0 }, 64, &|seconds| format!("{seconds:.0} s"))
+        };
+        let builds = Some(BuildSeconds { last: 6, longest: 175 });
+        assert_eq!(decide(None, false), (true, "with 6 nodes: about 2 rounds instead of 6".to_owned()));
+        let (is_worth_it, text) = decide(builds, false);
+        let alone = "with 6 nodes: about 2 rounds instead of 6, but 197 s instead of 54 s: this host searches alone";
+        assert_eq!((is_worth_it, text.as_str()), (false, alone));
+        assert!(decide(builds, true).0);
     }
 }

@@ -23,7 +23,7 @@ use kernel::CommitGraph;
 use model::Metric;
 use report::Scale;
 
-pub use elsewhere::{Elsewhere, Pace, Rounds};
+pub use elsewhere::{Elsewhere, Nodes, Pace, Rounds};
 pub use log::{BisectionLog, Entry, Stands};
 pub use prober::{LabProber, values_of};
 pub use rebuild_cost::RebuildCost;
@@ -122,7 +122,7 @@ pub trait Prober {
     }
 
     /// Takes which commits may be asked for next, the most probable first: other hosts may measure these, and no others.
-    fn foresee(&mut self, _commits: &[String], _seeds: u64) {}
+    fn foresee(&mut self, _commits: &[String]) {}
 }
 
 /// Progress of a bisection.

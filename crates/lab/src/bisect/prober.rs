@@ -85,9 +85,9 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
         self.elsewhere.map_or(0, |elsewhere| elsewhere.hosts(commits))
     }
 
-    fn foresee(&mut self, commits: &[String], seeds: u64) {
+    fn foresee(&mut self, commits: &[String]) {
         if let Some(elsewhere) = self.elsewhere {
-            elsewhere.measure(commits, seeds);
+            elsewhere.measure(commits);
         }
     }
 }

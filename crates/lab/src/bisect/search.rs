@@ -53,7 +53,7 @@ pub fn bisect(
         Noise::Seeds(_) => search.certain(&ends)?,
         Noise::Runs { .. } => search.search_noisy()?,
     };
-    search.prober.foresee(&[], 0);
+    search.prober.foresee(&[]);
     match (bisected, question.confirm) {
         (Bisected::Found(findings), Confirm::Revert) => Ok(Bisected::Found(search.confirm(findings)?)),
         (bisected, _) => Ok(bisected),
@@ -82,7 +82,7 @@ impl Search<'_> {
         let commits = [self.history.good().to_owned(), self.history.bad().to_owned()];
         let is_new = |commit: &String| !self.has_values(commit, self.seeds());
         if commits.iter().all(is_new) && self.prober.hosts(self.history.count()) > 0 {
-            self.prober.foresee(&commits, self.seeds() as u64);
+            self.prober.foresee(&commits);
         }
         for (end, commit) in ends.iter_mut().zip(commits) {
             match self.probe(&commit, &commit, Stands::Itself, self.seeds())? {
@@ -223,6 +223,7 @@ impl Search<'_> {
             return Ok(Some(Vec::new()));
         };
         let mut values: Vec<Option<Vec<f64>>> = vec![None; kept.len()];
+        let hosts = self.prober.hosts(places);
         let found = loop {
             let judge = |a: usize, b: usize| match (&values[a], &values[b]) {
                 (Some(before), Some(after)) => self.judge(before, after),
@@ -232,9 +233,10 @@ impl Search<'_> {
             match steps.next(&cost, &judge) {
                 Wanted::Done(found) => break found,
                 Wanted::Measure { place, .. } => {
-                    if !line.spots[kept[place]].commit.as_ref().is_some_and(|commit| self.has_values(commit, seeds)) {
-                        let next = self.foresee(line, &kept, &steps, &judge);
-                        self.prober.foresee(&next, seeds as u64);
+                    let commit = line.spots[kept[place]].commit.as_ref();
+                    if hosts > 0 && !commit.is_some_and(|commit| self.has_values(commit, seeds)) {
+                        let next = self.foresee(line, &kept, &steps, &judge, hosts + 1);
+                        self.prober.foresee(&next);
                     }
                     match self.measure_with(&line.spots[kept[place]], seeds)? {
                         Some(measured) => {
@@ -258,20 +260,23 @@ impl Search<'_> {
         Ok(Some(culprits))
     }
 
-    /// Returns the commits that the search may measure next, the most probable first. Other hosts lack the merges that Marvin
+    /// Returns up to `count` commits that the search may measure next, the most probable first. Other hosts lack the merges that Marvin
     /// makes in its workshop, so these are left out.
-    fn foresee(&self, line: &Line, kept: &[usize], steps: &Steps, judge: &dyn Fn(usize, usize) -> Pair) -> Vec<String> {
-        let hosts = self.prober.hosts(kept.len() - 1);
-        if hosts == 0 {
-            return Vec::new();
-        }
+    fn foresee(
+        &self,
+        line: &Line,
+        kept: &[usize],
+        steps: &Steps,
+        judge: &dyn Fn(usize, usize) -> Pair,
+        count: usize,
+    ) -> Vec<String> {
         let commit_of = |place: usize| line.spots[kept[place]].commit.as_deref();
         let cost = |last: Option<usize>| {
             // As `probe` does: a commit that was asked for before is not built again.
             let last = last.and_then(commit_of).filter(|commit| !self.asked.contains(*commit));
             SearchCost { place: self.costs_after(line, kept, last.or(self.built.as_deref())), run: RUN }
         };
-        let ahead = steps.ahead(&cost, judge, hosts + 1).into_iter();
+        let ahead = steps.ahead(&cost, judge, count).into_iter();
         let spots = ahead.map(|ahead| &line.spots[kept[ahead.place]]).filter(|spot| self.is_of_tree(spot));
         let commits = spots.filter_map(|spot| spot.commit.clone());
         commits.filter(|commit| self.log.known(commit).is_none()).collect()

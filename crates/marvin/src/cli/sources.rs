@@ -120,6 +120,14 @@ pub(crate) struct Bisect {
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
     pub(crate) jobs: Option<u16>,
 
+    /// Have jobs of this batch system of marvin.toml build and measure the commits that may come next
+    #[arg(long, value_name = "SYSTEM", conflicts_with = "force")]
+    pub(crate) via: Option<Via>,
+
+    /// Measure up to N commits in the batch system at once [default: 6 if that makes the bisection shorter, else none]
+    #[arg(long, value_name = "N", requires = "via", value_parser = whole::<u16>(1, 64))]
+    pub(crate) nodes: Option<u16>,
+
     /// Also write a mail for the kernel's lists, if the workload regressed
     #[arg(long, value_name = "FILE")]
     pub(crate) mail: Option<PathBuf>,

@@ -1,13 +1,14 @@
 //! `marvin bisect`: finds the commits that made a workload better or worse.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::sync::Arc;
 
 use history::{BisectionRecord, RecordedCulprit};
 use kernel::{BuildCache, CommitGraph, Sources, Step};
 use lab::{
-    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Event, Lab, LabProber,
-    LabSettings, Noise, Plan, Probe, Refused, Reuse, Sampled, Stands,
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere, Event, Lab,
+    LabProber, LabSettings, Noise, Plan, Probe, Refused, Reuse, Sampled, Stands,
 };
 use model::{Steadiness, Workload};
 use report::ledger::Ledger;
@@ -15,8 +16,11 @@ use report::render::count;
 
 use super::alerts::ONE_SEED;
 use super::bisect_plan::plan;
+use super::bisect_via::{self, Ahead};
+use super::config::site;
 use super::measure::{machines_of, suite, workload};
 use super::tree::settings;
+use super::via::Via;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Bisect};
 use crate::exit::{Exit, WrongInput};
@@ -30,29 +34,28 @@ const SEEDS_OF_DRAFTS: u64 = 5;
 pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<Exit> {
     let suite = suite(&command.suite)?;
     let workload = workload(suite, &command.workload)?;
-    let settings = settings(arguments, &command.sources)?;
-    if settings.tree.is_none() {
-        return Err(WrongInput("bisect needs a tree: name its directory with --tree FOLDER".into()).into());
-    }
     let home = home(arguments.home.as_deref())?;
     let answer = Answer::open(command.output.as_deref())?;
     let mail = command.mail.as_deref().map(|path| Answer::file("--mail", path)).transpose()?;
-    let mut cache = BuildCache::open(&home)?;
-    cache.set_sources(settings.clone());
-    let sources = Sources::open(&cache)?;
+    let sources = open_sources(arguments, command, &home)?;
     let history = history(command, &sources)?;
+    let site = command.via.map(|_| site(arguments)).transpose()?;
+    let via = Via::open_direct(arguments, command.via, site.as_ref())?;
+    let plan = || plan(command, &history, &sources, &workload, store(arguments)?);
     if command.dry_run {
-        answer.write(plan(command, &history, &sources, &workload, store(arguments)?)?)?;
+        answer.write(plan()?.text(via.as_ref().map(|via| bisect_via::nodes(command, via))))?;
         return Ok(Exit::Fine);
     }
     let store = Some(store(arguments)?);
-    let lab = open_lab(arguments, LabSettings { store, sources: settings, ..LabSettings::default() })?;
+    let settings = LabSettings { store, sources: sources.settings().clone(), ..LabSettings::default() };
+    let lab = open_lab(arguments, settings)?;
     let progress = Progress::new(arguments.quiet);
+    bisect_via::check(command, &workload, lab.machine().capabilities())?;
+    let ahead = |via| Ahead::new(command, via, &sources, plan()?.measuring.seconds, &progress);
+    let ahead = via.as_ref().map(ahead).transpose()?;
     let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
     let mut log = BisectionLog::open(&home, &identity(command, &history, &workload, &lab, &sources), reuse)?;
-    if let Some(resumed) = describe_resumed(log.resumed_count()) {
-        progress.say(&resumed);
-    }
+    describe_resumed(log.resumed_count()).iter().for_each(|resumed| progress.say(resumed));
     let name = RefCell::new(String::new());
     let notify = |event: BisectionEvent<'_>| {
         if let BisectionEvent::Probing(commit) = &event {
@@ -67,19 +70,19 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         workload: Arc::clone(&workload),
         machines: machines_of(command.jobs),
         reuse,
+        elsewhere: ahead.as_ref().map(|ahead| ahead as &dyn Elsewhere),
         step: |step| progress.step(&name.borrow(), &step),
         event: |event| progress.event(&event),
     };
-    let ended = lab::bisect(&history, &question(command, &workload), &mut prober, &mut log, &notify)?;
-    let findings = match ended {
+    let findings = match lab::bisect(&history, &question(command, &workload), &mut prober, &mut log, &notify)? {
         Bisected::Refused(why) => {
             progress.end();
             return report_refusal(&why);
         }
         Bisected::Found(findings) => findings,
     };
-    let headline = |culprit: &Culprit| sources.headline(&culprit.commit);
-    let headlines = findings.culprits.iter().map(headline).collect::<Result<Vec<_>, _>>()?;
+    let headlines = findings.culprits.iter().map(|culprit| sources.headline(&culprit.commit));
+    let headlines = headlines.collect::<Result<Vec<_>, _>>()?;
     let ledgers = findings.culprits.iter().map(|culprit| ledger(&prober, culprit, command.seeds));
     let ledgers = ledgers.collect::<anyhow::Result<Vec<_>>>()?;
     progress.end();
@@ -98,6 +101,16 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     };
     log.keep(&record_of(command, &report).to_text())?;
     write_report(&report, answer, mail, &progress)
+}
+
+fn open_sources(arguments: &Arguments, command: &Bisect, home: &Path) -> anyhow::Result<Sources> {
+    let settings = settings(arguments, &command.sources)?;
+    if settings.tree.is_none() {
+        return Err(WrongInput("bisect needs a tree: name its directory with --tree FOLDER".into()).into());
+    }
+    let mut cache = BuildCache::open(home)?;
+    cache.set_sources(settings);
+    Ok(Sources::open(&cache)?)
 }
 
 /// Returns the commits between the two ends, which are kernel names.

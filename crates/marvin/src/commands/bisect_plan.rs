@@ -1,7 +1,7 @@
 //! `marvin bisect --dry-run`: the commits to search and the estimated cost, without building.
 
 use kernel::{BuildSeconds, CommitGraph, Sources};
-use lab::{Estimate, estimate_measurement};
+use lab::{Estimate, Nodes, Pace, estimate_measurement};
 use model::Workload;
 use report::render::count;
 use store::{Location, Store};
@@ -12,7 +12,7 @@ use crate::progress::span;
 use lab::bisection::{add, short};
 
 /// The limits of a bisection's cost.
-struct Plan {
+pub(super) struct Plan {
     ends: [String; 2],
     commits: usize,
     merges: usize,
@@ -22,24 +22,24 @@ struct Plan {
     /// Durations of earlier builds here; `None` if there are none.
     seconds: Option<BuildSeconds>,
     /// Estimated duration of measuring a commit.
-    measuring: Estimate,
+    pub(super) measuring: Estimate,
 }
 
-/// Describes the planned search.
+/// Plans the search.
 pub(super) fn plan(
     command: &Bisect,
     history: &CommitGraph,
     sources: &Sources,
     workload: &Workload,
     location: Location,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Plan> {
     let ends = [history.good(), history.bad()];
     let built = ends.iter().map(|end| sources.compiled(end)).collect::<Result<Vec<_>, _>>()?;
     let machines = machines_of(command.jobs);
     // Without a store, there are no earlier measurements.
     let store = Store::open_read_only(location).ok();
     let measuring = estimate_measurement(store.as_ref(), workload, command.seeds, machines)?;
-    Ok(text(&Plan {
+    Ok(Plan {
         ends: ends.map(short),
         commits: history.count(),
         merges: history.merges(),
@@ -47,7 +47,16 @@ pub(super) fn plan(
         built: built.iter().flatten().count(),
         seconds: sources.seconds(),
         measuring,
-    }))
+    })
+}
+
+impl Plan {
+    /// Describes it, with other hosts if it has some.
+    pub(super) fn text(&self, nodes: Option<Nodes>) -> String {
+        let pace = Pace { builds: self.seconds, measuring_s: self.measuring.seconds };
+        let decision = nodes.map(|nodes| nodes.decide(pace, self.trunk, &span).1 + "\n");
+        text(self) + &decision.unwrap_or_default()
+    }
 }
 
 fn text(plan: &Plan) -> String {
@@ -85,7 +94,7 @@ fn text(plan: &Plan) -> String {
 #[cfg(test)]
 mod tests {
     use kernel::BuildSeconds;
-    use lab::Estimate;
+    use lab::{Estimate, Nodes};
 
     use super::{Plan, text};
 
@@ -96,6 +105,10 @@ mod tests {
         let ends = ["48f0447246da", "1308d5271a18"].map(str::to_owned);
         let plan = Plan { ends, commits: 64, merges: 0, trunk: 64, built: 1, seconds, measuring };
         insta::assert_snapshot!("bisect_plan", text(&plan));
+        let nodes = plan.text(Some(Nodes { count: 6, is_asked_for: false }));
+        assert!(nodes.ends_with(
+            "\nwith 6 nodes: about 2 rounds instead of 6, but 3 min instead of 54 s: this host searches alone\n"
+        ));
         let guessed = Estimate { seconds: 13.0, known: 0, guessed: 2 };
         insta::assert_snapshot!(
             "bisect_plan_of_a_new_home",

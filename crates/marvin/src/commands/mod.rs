@@ -4,6 +4,7 @@ mod again;
 mod alerts;
 mod bisect;
 mod bisect_plan;
+mod bisect_via;
 mod build;
 mod collector;
 mod compare;

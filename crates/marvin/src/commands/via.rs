@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use anyhow::Context;
 use model::{BatchKind, BatchSettings, LabSettings, USUAL_MACHINE};
-use site::{BatchSystem, DispatchEvent, Dispatcher, Site, SiteError, Until, Worked, batch_system};
+use site::{
+    BatchSystem, DirectJobs, DispatchEvent, Dispatcher, Site, SiteError, Until, Worked, batch_system, has_slurm_node,
+};
 use store::{Location, Store};
 
 use super::config::site;
@@ -13,10 +15,6 @@ use crate::cli::{Arguments, Via as Named};
 use crate::exit::WrongInput;
 use crate::home::{home, store};
 use crate::say;
-
-/// Names the job and the node of a batch job, in Slurm's environment.
-const JOB_ID: &str = "SLURM_JOB_ID";
-const NODE: &str = "SLURMD_NODENAME";
 
 /// A batch system, and what is sent to it.
 pub(crate) struct Via<'a> {
@@ -38,7 +36,7 @@ impl<'a> Via<'a> {
     ) -> anyhow::Result<Self> {
         let settings = &site.settings;
         let batch = settings.batch.as_ref().filter(|batch| is_named(batch, named));
-        let Some((batch, file)) = batch.zip(site.file.as_ref()) else {
+        let Some(((batch, file), system)) = batch.zip(site.file.as_ref()).zip(batch_system(settings)) else {
             let table = if named == Named::Slurm { "slurm" } else { "batch" };
             let text = format!("marvin.toml has no [{table}], which --via {table} needs: docs/slurm.md");
             return Err(WrongInput(text).into());
@@ -51,8 +49,7 @@ impl<'a> Via<'a> {
             );
             return Err(WrongInput(text).into());
         }
-        let system = system(settings, batch);
-        if let Some(name) = machines.iter().find(|name| named == Named::Slurm && !has_node(settings, name)) {
+        if let Some(name) = machines.iter().find(|name| named == Named::Slurm && !has_slurm_node(settings, name)) {
             let text = format!("{name} has no `slurm_node` in marvin.toml, so Slurm cannot run its jobs");
             return Err(WrongInput(text).into());
         }
@@ -71,6 +68,32 @@ impl<'a> Via<'a> {
         }
         command.extend(store_words(arguments));
         Ok(Self { system, settings, batch, machines, command })
+    }
+
+    /// Opens the batch system, if one is named, for a command whose jobs are on the machine exact and share builds.
+    pub(crate) fn open_direct(
+        arguments: &Arguments,
+        named: Option<Named>,
+        site: Option<&'a Site>,
+    ) -> anyhow::Result<Option<Self>> {
+        let Some((named, site)) = named.zip(site) else { return Ok(None) };
+        if site.settings.builds.is_none() {
+            let text = "cannot send kernels to other hosts: marvin.toml does not say where\nhint: `builds` below [work] \
+                        names a folder that all hosts share";
+            return Err(WrongInput(text.to_owned()).into());
+        }
+        Self::open(arguments, named, site, &[]).map(Some)
+    }
+
+    /// Returns how jobs of such a command are sent, under names that begin so.
+    pub(crate) fn direct(&self, prefix: String) -> DirectJobs<'_> {
+        let minutes = self.settings.work.deadline_s.div_ceil(60);
+        DirectJobs { system: &*self.system, prefix, machine: USUAL_MACHINE, minutes, command: &self.command }
+    }
+
+    /// Returns the most jobs in the batch system at once.
+    pub(crate) fn jobs_max(&self) -> usize {
+        self.batch.jobs_max
     }
 
     /// Sends jobs until there are none, or for ever.
@@ -105,36 +128,14 @@ fn is_named(batch: &BatchSettings, named: Named) -> bool {
     matches!(batch.system, BatchKind::Slurm(_)) == (named == Named::Slurm)
 }
 
-fn system(settings: &LabSettings, batch: &BatchSettings) -> Box<dyn BatchSystem> {
-    let nodes = settings.servers.iter().filter_map(|server| Some((server.name.clone(), server.slurm_node.clone()?)));
-    batch_system(batch, nodes.collect())
-}
-
 /// Returns the batch system of marvin.toml, if it has one.
 pub(crate) fn configured(arguments: &Arguments) -> anyhow::Result<Option<Box<dyn BatchSystem>>> {
-    let settings = site(arguments)?.settings;
-    Ok(settings.batch.as_ref().map(|batch| system(&settings, batch)))
-}
-
-/// Returns whether Slurm can run jobs of a machine.
-fn has_node(settings: &LabSettings, machine: &str) -> bool {
-    machine == USUAL_MACHINE
-        || settings.servers.iter().any(|server| server.name == machine && server.slurm_node.is_some())
+    Ok(batch_system(&site(arguments)?.settings))
 }
 
 /// Returns the machines of marvin.toml that a batch system can run jobs of.
 pub(crate) fn sent_machines(settings: &LabSettings, named: Named, machines: Vec<String>) -> Vec<String> {
-    machines.into_iter().filter(|name| named == Named::Batch || has_node(settings, name)).collect()
-}
-
-/// Returns the name of a worker that a batch system has started.
-pub(crate) fn worker_name() -> String {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let node = variable(NODE).unwrap_or_else(site::machine_name);
-    match variable(JOB_ID) {
-        Some(id) => format!("{node}:slurm-{id}"),
-        None => format!("{node}:batch-{}", std::process::id()),
-    }
+    machines.into_iter().filter(|name| named == Named::Batch || has_slurm_node(settings, name)).collect()
 }
 
 fn format_event(event: &DispatchEvent, system: &str) -> String {

@@ -105,7 +105,7 @@ fn take(arguments: &Arguments, number: u64, site: &Site, location: &Location) ->
     let clock = || store.time(now()).unwrap_or_else(|_| now());
     let executor = job_process(arguments, &home)?;
     let worker = Worker {
-        name: &via::worker_name(),
+        name: &site::batch_worker_name(),
         machines: &[],
         store: &store,
         settings: &site.settings,

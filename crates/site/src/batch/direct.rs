@@ -130,11 +130,15 @@ impl<'a> AheadJobs<'a> {
         Self { jobs, sent: RefCell::default() }
     }
 
-    /// Sends `wanted` and returns what was sent; keeps `kept` if it is there, and cancels all other jobs with the prefix.
+    /// Sends `wanted` and returns what was sent, with its number; keeps `kept` if it is there, and cancels all other jobs with the prefix.
     ///
     /// # Errors
     /// If the batch system does not answer, or refuses one.
-    pub fn want(&self, kept: Option<&DirectJob>, wanted: &[DirectJob]) -> Result<Vec<SentJob>, BatchError> {
+    pub fn want<'j>(
+        &self,
+        kept: Option<&DirectJob>,
+        wanted: &'j [DirectJob],
+    ) -> Result<Vec<(&'j DirectJob, String)>, BatchError> {
         let listed = self.jobs.system.list()?;
         let names: BTreeSet<String> = kept.into_iter().chain(wanted).map(|job| self.jobs.name(job)).collect();
         let own = listed.iter().filter(|one| one.name.starts_with(&self.jobs.prefix));
@@ -150,8 +154,8 @@ impl<'a> AheadJobs<'a> {
         for job in wanted {
             if !self.sent.borrow().contains(&self.jobs.name(job)) {
                 let sent = self.jobs.submit(job)?;
-                self.sent.borrow_mut().insert(sent.name.clone());
-                new.push(sent);
+                self.sent.borrow_mut().insert(sent.name);
+                new.push((job, sent.id));
             }
         }
         Ok(new)

@@ -14,7 +14,7 @@ mod slurm;
 use std::ffi::OsString;
 use std::fmt::Debug;
 
-use model::{BatchKind, BatchSettings, QueuedJob};
+use model::{BatchKind, LabSettings, QueuedJob, ServerSettings, USUAL_MACHINE};
 
 use self::command::SiteProgram;
 use self::slurm::Slurm;
@@ -22,6 +22,10 @@ use self::slurm::Slurm;
 pub use direct::{AheadJobs, DirectJob, DirectJobs, SentJob};
 pub use dispatch::{DispatchEvent, Dispatcher};
 use script::script;
+
+/// Names the job and the node of a batch job, in Slurm's environment.
+const JOB_ID: &str = "SLURM_JOB_ID";
+const NODE: &str = "SLURMD_NODENAME";
 
 /// A batch system.
 pub trait BatchSystem: Debug + Send + Sync {
@@ -129,12 +133,34 @@ pub enum BatchError {
     },
 }
 
-/// Returns the batch system of a site. `nodes` names the Slurm node of each machine that has one.
+/// Returns the batch system of a site, if it has one.
 #[must_use]
-pub fn batch_system(settings: &BatchSettings, nodes: Vec<(String, String)>) -> Box<dyn BatchSystem> {
-    match &settings.system {
-        BatchKind::Slurm(slurm) => Box::new(Slurm { settings: slurm.clone(), nodes }),
+pub fn batch_system(settings: &LabSettings) -> Option<Box<dyn BatchSystem>> {
+    Some(match &settings.batch.as_ref()?.system {
+        BatchKind::Slurm(slurm) => {
+            let servers = settings.servers.iter();
+            let nodes = servers.filter_map(|server| Some((server.name.clone(), server.slurm_node.clone()?))).collect();
+            Box::new(Slurm { settings: slurm.clone(), nodes })
+        }
         BatchKind::Command(words) => Box::new(SiteProgram { words: words.clone() }),
+    })
+}
+
+/// Returns whether Slurm can run jobs of a machine.
+#[must_use]
+pub fn has_slurm_node(settings: &LabSettings, machine: &str) -> bool {
+    let has_node = |server: &ServerSettings| server.name == machine && server.slurm_node.is_some();
+    machine == USUAL_MACHINE || settings.servers.iter().any(has_node)
+}
+
+/// Returns the name of a worker that a batch system has started.
+#[must_use]
+pub fn batch_worker_name() -> String {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let node = variable(NODE).unwrap_or_else(crate::machine_name);
+    match variable(JOB_ID) {
+        Some(id) => format!("{node}:slurm-{id}"),
+        None => format!("{node}:batch-{}", std::process::id()),
     }
 }
 
