@@ -72,10 +72,10 @@ fn count_measured(home: &Path) -> usize {
     texts.map(|text| text.lines().filter(has_value).count()).sum()
 }
 
-#[test]
-fn regression_is_bisected_up_to_the_mail() {
+/// Returns a tree whose kernel becomes another one between `good` and `main`, and the commit that changes it.
+pub(crate) fn regressed(name: &str) -> (Tree, String) {
     let (_, images) = images();
-    let tree = Tree::new("bisected-tree");
+    let tree = Tree::new(name);
     fs::write(tree.folder.join("Makefile"), MAKEFILE).unwrap();
     fs::write(tree.folder.join("Kbuild"), "").unwrap();
     let [old, new] = [0, 1].map(|n| tree.image(&images[n]));
@@ -88,6 +88,12 @@ fn regression_is_bisected_up_to_the_mail() {
     let guilty = tree.commit("choice", &new);
     tree.commit("mm/memory.c", "// after\n");
     tree.commit("mm/unused.c", "// after\n");
+    (tree, guilty)
+}
+
+#[test]
+fn regression_is_bisected_up_to_the_mail() {
+    let (tree, guilty) = regressed("bisected-tree");
     let (home, mail) = (fresh("bisected-home"), fresh("bisected-mail"));
     let bisect = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "1"];
     let plan = output_of(&home, &[&bisect[..], &["--dry-run"]].concat());

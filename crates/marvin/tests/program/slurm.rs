@@ -1,6 +1,7 @@
 //! Jobs of the queue through a real Slurm of three nodes, which are data directories of this host, with the queue on a real
-//! PostgreSQL. With `MARVIN_FULL` a node and the controller are killed under their jobs.
+//! PostgreSQL. With `MARVIN_FULL` a node and the controller are killed under their jobs, and a bisection uses the nodes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -9,6 +10,7 @@ use rack::Slurm;
 use store::cluster::{Cluster, Durability};
 use store::{Location, Store};
 
+use crate::bisected::regressed;
 use crate::fresh::{Fresh, fresh};
 use crate::interrupted::until;
 use crate::{format_output, images, marvin};
@@ -129,6 +131,36 @@ fn spread_comparison_equals_that_of_one_host() {
     let alone = fresh("slurm-compare-alone");
     let of_one_host = numbers(marvin(&alone).args(words).output().unwrap(), &alone);
     assert_eq!(numbers(spread, &grid.home), of_one_host);
+}
+
+#[test]
+fn bisection_on_nodes_equals_that_of_one_host() {
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        println!("skipped: boots kernels for more than a minute: MARVIN_FULL=1 or make test-full");
+        return;
+    }
+    let Some(grid) = Grid::new("slurm-bisect") else { return };
+    let (tree, guilty) = regressed("slurm-bisect-tree");
+    let words = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "1"];
+    let spread = || {
+        let mut command = grid.command(&words);
+        command.args(["--via", "slurm", "--nodes", "3"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    // Killed when both ends are on their way: the next attempt finds the job of the other end.
+    let mut first = spread();
+    until("a commit is sent", || grid.squeue().contains("marvin-bisect-"));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let output = spread().wait_with_output().unwrap();
+    let said = format_output(&output, &grid.home);
+    assert!(said.contains(&guilty[..12]) && said.contains("with 3 nodes: about 2 rounds instead of 4"), "{said}");
+    let jobs = grid.squeue();
+    let names: BTreeSet<&str> = jobs.split_whitespace().filter(|word| word.starts_with("marvin-")).collect();
+    assert_eq!(names.len(), jobs.lines().count(), "each commit once: {jobs}");
+    assert!(jobs.contains(" COMPLETED ") && !jobs.contains(" RUNNING ") && !jobs.contains(" PENDING "), "{jobs}");
+    let alone = fresh("slurm-bisect-alone");
+    let of_one_host = marvin(&alone).args(words).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), String::from_utf8(of_one_host.stdout).unwrap(), "{said}");
 }
 
 #[test]
