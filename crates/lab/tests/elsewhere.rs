@@ -42,7 +42,7 @@ struct Site {
     round: usize,
     /// In which round other hosts began to measure commits.
     begun: BTreeMap<String, usize>,
-    /// Commits that they measured, and commits that they were told to leave.
+    /// Commits that they began, and commits that they left.
     measured: usize,
     left: usize,
 }
@@ -51,7 +51,7 @@ impl Site {
     fn find(guilty: usize, broken: usize, hosts: usize, log: &mut BisectionLog) -> (Self, Vec<String>) {
         let mut site = Self { guilty, broken, hosts, ..Self::default() };
         let Bisected::Found(found) = bisect(&history(), &QUESTION, &mut site, log, &|_| {}).unwrap() else { panic!() };
-        assert!(site.begun.values().all(|begun| *begun < site.round), "what nobody wants was left alone");
+        assert!(site.begun.values().all(|begun| *begun < site.round), "no host measures what is not wanted");
         (site, found.culprits.into_iter().map(|culprit| culprit.commit).collect())
     }
 }
