@@ -13,8 +13,10 @@ use crate::notify::raise_notice;
 use crate::work::{Checks, fit_machines, notice_of_failed, try_machine};
 use crate::{SiteError, Until, WorkEvent, Worked};
 
-/// Interval between two looks.
+/// Interval between two looks at the batch system.
 const LOOK: Duration = Duration::from_secs(5);
+/// Interval between two looks at the queue, which knows first that a job has ended.
+const GLANCE: Duration = Duration::from_millis(500);
 /// A batch system that is silent for so long is reported (s).
 const SILENT_S: i64 = 600;
 /// What a batch job may take beyond its job's time: its start, and the queue's answers (min).
@@ -111,8 +113,21 @@ impl Dispatcher<'_> {
                     }
                 }
             }
-            std::thread::sleep(LOOK);
+            self.rest(&followed)?;
         }
+    }
+
+    /// Waits until the next look, or until a job has ended that is in the batch system.
+    fn rest(&self, followed: &Followed) -> Result<(), SiteError> {
+        for _ in 0..LOOK.as_millis() / GLANCE.as_millis() {
+            std::thread::sleep(GLANCE);
+            for number in &followed.sent {
+                if self.store.queued_job(*number)?.state.is_over() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Does what there is to do now; returns whether a job is in the batch system.

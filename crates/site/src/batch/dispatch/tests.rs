@@ -3,12 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use model::{Ending, JobState, LabSettings, NewJob, Work};
 use store::{Queued, Store};
 
 use super::super::{BatchError, BatchJob, BatchState, BatchSystem, Submission};
-use super::{DispatchEvent, Dispatcher, Followed, SILENT_S};
+use super::{DispatchEvent, Dispatcher, Followed, LOOK, SILENT_S};
 
 /// A batch system in memory: a test moves its jobs.
 #[derive(Debug, Default)]
@@ -92,9 +93,14 @@ impl Site {
 
     /// One look of a dispatcher that knows what another one left, or nothing.
     fn look(&self, followed: &mut Followed) -> bool {
+        let batch = self.system.list().unwrap();
+        self.with_dispatcher(|dispatcher| dispatcher.look(&batch, followed).unwrap())
+    }
+
+    fn with_dispatcher<T>(&self, use_it: impl FnOnce(&Dispatcher<'_>) -> T) -> T {
         let machines = [model::USUAL_MACHINE.to_owned()];
         let command = ["marvin".into(), "work".into(), "--take".into()];
-        let dispatcher = Dispatcher {
+        use_it(&Dispatcher {
             store: &self.store,
             system: &self.system,
             machines: &machines,
@@ -103,9 +109,7 @@ impl Site {
             settings: &self.settings,
             clock: &|| self.now.get(),
             notify: &|event| self.events.borrow_mut().push(event),
-        };
-        let batch = self.system.list().unwrap();
-        dispatcher.look(&batch, followed).unwrap()
+        })
     }
 
     fn headlines(&self) -> Vec<String> {
@@ -142,6 +146,19 @@ fn each_job_is_sent_once_by_any_dispatcher() {
     assert_eq!(followed.worked.done, 1);
     let last = site.events.borrow().last().cloned();
     assert!(matches!(last, Some(DispatchEvent::Work(crate::WorkEvent::Ended(job))) if job.number == one));
+}
+
+#[test]
+fn ended_job_is_noticed_before_next_look() {
+    let site = Site::new();
+    let number = site.queue("deb:6.1");
+    let mut followed = Followed::default();
+    site.look(&mut followed);
+    let fence = site.claim(number);
+    site.end(number, fence, Ending::Done(String::new()));
+    let begun = Instant::now();
+    site.with_dispatcher(|dispatcher| dispatcher.rest(&followed).unwrap());
+    assert!(begun.elapsed() < LOOK, "{:?}", begun.elapsed());
 }
 
 #[test]
