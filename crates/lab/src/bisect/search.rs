@@ -47,7 +47,10 @@ pub fn bisect(
     };
     let ends = match search.ends()? {
         Ok(ends) => ends,
-        Err(refused) => return Ok(Bisected::Refused(refused)),
+        Err(refused) => {
+            search.prober.foresee(&[]);
+            return Ok(Bisected::Refused(refused));
+        }
     };
     let bisected = match question.noise {
         Noise::Seeds(_) => search.certain(&ends)?,
