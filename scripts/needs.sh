@@ -60,6 +60,13 @@ if [ "${1:-}" = bench ] || [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     # Its tool for object files is built with this library.
     [ -e /usr/include/gelf.h ] || packages="$packages libelf-dev"
     want ld binutils
+    # A batch system: controller, nodes and their keys on this host.
+    want slurmctld slurmctld
+    want slurmd slurmd
+    want sbatch slurm-client
+    want munged munge
+    # Debian has its programs beside the PATH, a folder for each version.
+    ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || want postgres postgresql
 fi
 if [ "${1:-}" = bench ]; then
     want ccache ccache
@@ -79,15 +86,8 @@ if [ "${1:-}" = test ] || [ "${1:-}" = test-full ]; then
     want ipmitool ipmitool
     want curl curl
     want ssh openssh-client
-    # A batch system: controller, nodes and their keys on this host.
-    want slurmctld slurmctld
-    want slurmd slurmd
-    want sbatch slurm-client
-    want munged munge
     # Pages are looked at in a real browser.
     want chromium chromium
-    # Debian has its programs beside the PATH, a folder for each version.
-    ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || want postgres postgresql
     cargo fmt --version >/dev/null 2>&1 || packages="$packages rustfmt-web"
     cargo clippy --version >/dev/null 2>&1 || packages="$packages rust-web-clippy"
 fi
