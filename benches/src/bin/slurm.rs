@@ -181,6 +181,9 @@ fn speed_up(grid: &Grid, figures: &mut Figures) -> anyhow::Result<()> {
             (one, jobs) = again;
         }
     }
+    if one / two > NODES.len() as f64 || two > one {
+        figures.doubt("other processes disturbed the comparisons: the measured speed-up is not that of nodes")?;
+    }
     let count = jobs.len();
     let mut print = |name: String, value, unit, against| figures.print(&Figure { name, value, unit, against });
     print(format!("compare of {count} exact jobs, one node of one processor"), one, "s", Against::Nothing)?;
