@@ -9,6 +9,7 @@ use report::render::count;
 use report::render::ledger::brief;
 use report::render::mail::{CLONE, REGRESSIONS, command, labelled, labelled_command, more, paragraph, regression_head};
 
+pub use super::messages::{describe_resumed, format_event, format_refusal};
 use super::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
 
 /// The contents of a report.

@@ -11,6 +11,7 @@ pub mod describe;
 mod elsewhere;
 mod line;
 mod log;
+mod messages;
 mod noisy;
 mod prober;
 mod rebuild_cost;

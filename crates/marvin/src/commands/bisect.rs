@@ -8,11 +8,10 @@ use history::{BisectionRecord, RecordedCulprit};
 use kernel::{BuildCache, CommitGraph, Sources, Step};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere, Event, Lab,
-    LabProber, LabSettings, Noise, Plan, Probe, Refused, Reuse, Sampled, Stands,
+    LabProber, LabSettings, Noise, Plan, Refused, Reuse, Sampled,
 };
 use model::{Steadiness, Workload};
 use report::ledger::Ledger;
-use report::render::count;
 
 use super::alerts::ONE_SEED;
 use super::bisect_plan::plan;
@@ -55,13 +54,13 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
     let ahead = via.as_ref().map(ahead).transpose()?;
     let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
     let mut log = BisectionLog::open(&home, &identity(command, &history, &workload, &lab, &sources), reuse)?;
-    describe_resumed(log.resumed_count()).iter().for_each(|resumed| progress.say(resumed));
+    bisection::describe_resumed(log.resumed_count()).iter().for_each(|resumed| progress.say(resumed));
     let name = RefCell::new(String::new());
     let notify = |event: BisectionEvent<'_>| {
         if let BisectionEvent::Probing(commit) = &event {
             name.replace(bisection::short(commit));
         }
-        progress.say(&format_event(&event));
+        progress.say(&bisection::format_event(&event));
     };
     let mut prober = LabProber {
         lab: &lab,
@@ -119,12 +118,6 @@ fn history(command: &Bisect, sources: &Sources) -> anyhow::Result<CommitGraph> {
         sources.repository().check_linux(end)?;
     }
     Ok(sources.repository().history(&command.good, &command.bad)?)
-}
-
-/// Says how many commits have results already.
-fn describe_resumed(commits: usize) -> Option<String> {
-    let were = if commits == 1 { "commit was" } else { "commits were" };
-    (commits > 0).then(|| format!("{commits} {were} measured before; --force measures again"))
 }
 
 /// Writes the report, and the mail if requested.
@@ -225,65 +218,9 @@ fn identity(command: &Bisect, history: &CommitGraph, workload: &Workload, lab: &
     format!("{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine} counted", command.suite, workload.name)
 }
 
-fn format_event(event: &BisectionEvent<'_>) -> String {
-    match event {
-        BisectionEvent::Range { places, commits, builds } => {
-            let [places, commits, builds] =
-                [(places, "place"), (commits, "commit"), (builds, "build")].map(|(number, noun)| count(*number, noun));
-            format!("{places} to search in {commits}: about {builds} per step")
-        }
-        BisectionEvent::Probing(commit) => format!("next is {}", bisection::short(commit)),
-        BisectionEvent::Probed(entry) => {
-            let without = if entry.stands == Stands::Without { "BAD without " } else { "" };
-            match &entry.probe {
-                Probe::Measured { values, .. } => {
-                    format!("{without}{}: {}", bisection::short(&entry.of), bisection::values(values))
-                }
-                Probe::Failed(why) => format!("{without}{}: {why}", bisection::short(&entry.of)),
-            }
-        }
-        BisectionEvent::Into(merge) => {
-            format!("the step is in the merge {}: searching its commits", bisection::short(merge))
-        }
-        BisectionEvent::Unpruned(commit) => {
-            format!("{} equals its parent: searching the excluded commits before it", bisection::short(commit))
-        }
-        BisectionEvent::Reverting(commit) => {
-            format!("{} is a culprit; reverting it on top of BAD", bisection::short(commit))
-        }
-    }
-}
-
 fn report_refusal(why: &Refused) -> anyhow::Result<Exit> {
-    match why {
-        Refused::End { commit, why } => {
-            crate::say(&format!("error: cannot measure {}, an end of the range: {why}", bisection::short(commit)));
-            Ok(Exit::Subject)
-        }
-        Refused::NoDifference { differences_percent, margin_percent, reason } => {
-            let percents: Vec<String> = differences_percent.iter().map(|percent| format!("{percent:+.3} %")).collect();
-            let percents = percents.join(", ");
-            crate::say(&match reason {
-                Some(reason) => {
-                    format!(
-                        "error: the difference of the ends is uncertain: {percents} by seed: {reason}; use more --seeds"
-                    )
-                }
-                None => format!(
-                    "error: the ends do not differ: {percents} by seed, and a step must exceed {margin_percent:.3} % in all seeds; \
-                     name another workload, a smaller --margin, or ends that differ (see `marvin compare`)"
-                ),
-            });
-            Ok(Exit::Unclear)
-        }
-        Refused::NotSeen { percent, error_percent, runs } => {
-            crate::say(&format!(
-                "error: the ends do not differ: {percent:+.3} % with a standard error of {error_percent:.3} % after {runs} runs; \
-                 name another workload, or ends that differ (`marvin compare` shows)"
-            ));
-            Ok(Exit::Unclear)
-        }
-    }
+    crate::say(&format!("error: {}", bisection::format_refusal(why)));
+    Ok(if matches!(why, Refused::End { .. }) { Exit::Subject } else { Exit::Unclear })
 }
 
 /// Returns the kernel config as the user named it.
