@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use anyhow::Context;
 use model::{BatchKind, BatchSettings, LabSettings, USUAL_MACHINE};
 use site::{
-    BatchSystem, DirectJobs, DispatchEvent, Dispatcher, Site, SiteError, Until, Worked, batch_system, has_slurm_node,
+    BatchSystem, DirectJobs, DispatchEvent, Dispatcher, Site, SiteError, Until, Worked, batch_system,
+    format_dispatch_event, has_slurm_node,
 };
 use store::{Location, Store};
 
@@ -107,7 +108,7 @@ impl<'a> Via<'a> {
         let command: Vec<OsString> = self.command.iter().cloned().chain(["work".into(), "--take".into()]).collect();
         let notify = |event: DispatchEvent| {
             if !is_quiet {
-                say(&format_event(&event, self.system.name()));
+                say(&format_dispatch_event(&event, self.system.name()));
             }
         };
         let dispatcher = Dispatcher {
@@ -136,13 +137,4 @@ pub(crate) fn configured(arguments: &Arguments) -> anyhow::Result<Option<Box<dyn
 /// Returns the machines of marvin.toml that a batch system can run jobs of.
 pub(crate) fn sent_machines(settings: &LabSettings, named: Named, machines: Vec<String>) -> Vec<String> {
     machines.into_iter().filter(|name| named == Named::Batch || has_slurm_node(settings, name)).collect()
-}
-
-fn format_event(event: &DispatchEvent, system: &str) -> String {
-    match event {
-        DispatchEvent::Sent(job, id) => format!("job {}: sent to {system} as {id}: {}", job.number, job.new.work),
-        DispatchEvent::Held(job, why) => format!("job {}: held by {system}: {why}", job.number),
-        DispatchEvent::Silent(error) => format!("{error}; jobs wait"),
-        DispatchEvent::Work(event) => super::work::format_event(event),
-    }
 }

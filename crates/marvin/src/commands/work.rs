@@ -54,7 +54,7 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     let executor = job_process(arguments, &home)?;
     let notify = |event: WorkEvent| {
         if !arguments.quiet {
-            say(&format_event(&event));
+            say(&site::format_work_event(&event));
         }
     };
     let name = worker_name(&home, &location);
@@ -111,7 +111,7 @@ fn take(arguments: &Arguments, number: u64, site: &Site, location: &Location) ->
         settings: &site.settings,
         executor: &executor,
         clock: &clock,
-        notify: &|event| say(&format_event(&event)),
+        notify: &|event| say(&site::format_work_event(&event)),
     };
     let (job, was_ours) = worker.work_one(number)?;
     if was_ours || job.state.is_over() {
@@ -168,20 +168,6 @@ fn courier(location: &Location, site: &Site, arguments: &Arguments, ended: &Atom
             std::thread::sleep(COURIER_LOOK);
         }
         last = ended.load(Ordering::Relaxed);
-    }
-}
-
-pub(super) fn format_event(event: &WorkEvent) -> String {
-    match event {
-        WorkEvent::Requeued(job) => {
-            let times = if job.kills > 1 { format!(", {} in a row", job.kills) } else { String::new() };
-            format!("job {}: its worker died{times}; the job is {}", job.number, job.state.word())
-        }
-        WorkEvent::Begun(job) => format!("job {}: {}", job.number, job.new.work),
-        WorkEvent::Ended(job) if job.reason.is_empty() => format!("job {} is {}", job.number, job.state.word()),
-        WorkEvent::Ended(job) => format!("job {} is {}: {}", job.number, job.state.word(), job.reason),
-        WorkEvent::Idle(0) => "the queue is empty".to_owned(),
-        WorkEvent::Idle(_) => "no job is free now: `marvin queue list` shows when".to_owned(),
     }
 }
 

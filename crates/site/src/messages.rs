@@ -1,0 +1,30 @@
+//! The lines that workers and dispatchers print.
+
+use crate::{DispatchEvent, WorkEvent};
+
+/// Returns the line for an event of a worker.
+#[must_use]
+pub fn format_work_event(event: &WorkEvent) -> String {
+    match event {
+        WorkEvent::Requeued(job) => {
+            let times = if job.kills > 1 { format!(", {} in a row", job.kills) } else { String::new() };
+            format!("job {}: its worker died{times}; the job is {}", job.number, job.state.word())
+        }
+        WorkEvent::Begun(job) => format!("job {}: {}", job.number, job.new.work),
+        WorkEvent::Ended(job) if job.reason.is_empty() => format!("job {} is {}", job.number, job.state.word()),
+        WorkEvent::Ended(job) => format!("job {} is {}: {}", job.number, job.state.word(), job.reason),
+        WorkEvent::Idle(0) => "the queue is empty".to_owned(),
+        WorkEvent::Idle(_) => "no job is free now: `marvin queue list` shows when".to_owned(),
+    }
+}
+
+/// Returns the line for an event of a dispatcher.
+#[must_use]
+pub fn format_dispatch_event(event: &DispatchEvent, system: &str) -> String {
+    match event {
+        DispatchEvent::Sent(job, id) => format!("job {}: sent to {system} as {id}: {}", job.number, job.new.work),
+        DispatchEvent::Held(job, why) => format!("job {}: held by {system}: {why}", job.number),
+        DispatchEvent::Silent(error) => format!("{error}; jobs wait"),
+        DispatchEvent::Work(event) => format_work_event(event),
+    }
+}
