@@ -19,7 +19,7 @@ pub use batch::{
 pub use error::SiteError;
 pub use idle::{IdleEvent, IdleServers, ServerPower};
 pub use ingest::settings_schema;
-pub use messages::{format_dispatch_event, format_work_event};
+pub use messages::{format_dispatch_event, format_idle_event, format_work_event};
 pub use notify::{Delivered, deliver, machine_name, remind};
 pub use settings::{Apt, Site};
 pub use watch::{KernelSource, Packages, WatchEvent, Watched, watch};

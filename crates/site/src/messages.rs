@@ -1,6 +1,6 @@
-//! The lines that workers and dispatchers print.
+//! The lines that workers and dispatchers print, and what switches idle servers off.
 
-use crate::{DispatchEvent, WorkEvent};
+use crate::{DispatchEvent, IdleEvent, WorkEvent};
 
 /// Returns the line for an event of a worker.
 #[must_use]
@@ -26,5 +26,16 @@ pub fn format_dispatch_event(event: &DispatchEvent, system: &str) -> String {
         DispatchEvent::Held(job, why) => format!("job {}: held by {system}: {why}", job.number),
         DispatchEvent::Silent(error) => format!("{error}; jobs wait"),
         DispatchEvent::Work(event) => format_work_event(event),
+    }
+}
+
+/// Returns the line for an event of idle servers.
+#[must_use]
+pub fn format_idle_event(event: &IdleEvent) -> String {
+    match event {
+        IdleEvent::Off(name) => format!("{name} was idle: it is off until a measurement needs it"),
+        IdleEvent::StaysOn { name, why } => {
+            format!("{name} is not switched off: {}", why.lines().next().unwrap_or_default())
+        }
     }
 }

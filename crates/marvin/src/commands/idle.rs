@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use control::{Power, PowerState};
 use model::ServerSettings;
-use site::{IdleEvent, IdleServers, ServerPower, SiteError};
+use site::{IdleServers, ServerPower, SiteError};
 use store::{Location, Store};
 
 use super::compare::now;
@@ -63,7 +63,7 @@ pub(super) fn switch_idle_off(
     while wait(shortest_s.min(LOOK_S), ended) {
         // On a server, its clock decides about reservations.
         let looked = store.time(now()).map_err(SiteError::from);
-        let looked = looked.and_then(|now_unix| idle.look(now_unix, &|event| say(&format_event(&event))));
+        let looked = looked.and_then(|now_unix| idle.look(now_unix, &|event| say(&site::format_idle_event(&event))));
         if let Err(error) = looked {
             failed(error);
         }
@@ -80,13 +80,4 @@ fn wait(seconds: u64, ended: &AtomicBool) -> bool {
         std::thread::sleep(END_LOOK);
     }
     !ended.load(Ordering::Relaxed)
-}
-
-fn format_event(event: &IdleEvent) -> String {
-    match event {
-        IdleEvent::Off(name) => format!("{name} was idle: it is off until a measurement needs it"),
-        IdleEvent::StaysOn { name, why } => {
-            format!("{name} is not switched off: {}", why.lines().next().unwrap_or_default())
-        }
-    }
 }
