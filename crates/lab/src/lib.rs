@@ -5,6 +5,7 @@
 
 mod bisect;
 mod calibration;
+mod deployment;
 mod disturbed;
 mod dump;
 mod error;
@@ -33,6 +34,7 @@ pub use bisect::{
     Findings, LabProber, Nodes, Noise, Pace, Probe, Prober, RebuildCost, Refused, Reverted, Rounds, Stands, bisect,
     values_of,
 };
+pub use deployment::deploy;
 pub use dump::is_dump;
 pub use error::LabError;
 pub use estimate::Estimate;

@@ -20,6 +20,8 @@ const AGENT_SIZE: usize = 3 << 20;
 enum Kind<'a> {
     Folder,
     Program(&'a [u8]),
+    /// A file with these permissions.
+    File(&'a [u8], u32),
     CharacterDevice(u32, u32),
     Trailer,
 }
@@ -66,6 +68,18 @@ pub(crate) fn archive_of(files: &[InitrdFile]) -> Vec<u8> {
     Archive { bytes: Vec::new(), inode: 0 }.with_files(files)
 }
 
+/// Returns an archive with these files, of which only root can read the secret ones. Their directories are there.
+pub(crate) fn archive_of_settings(public: &[InitrdFile], secret: &[InitrdFile]) -> Vec<u8> {
+    let mut archive = Archive { bytes: Vec::new(), inode: 0 };
+    for (files, mode) in [(public, 0o644), (secret, 0o600)] {
+        for file in files {
+            archive.add(&file.path, Kind::File(&file.bytes, mode));
+        }
+    }
+    archive.add("TRAILER!!!", Kind::Trailer);
+    archive.bytes
+}
+
 impl Archive {
     /// Adds files with their directories, and ends.
     fn with_files(mut self, files: &[InitrdFile]) -> Vec<u8> {
@@ -104,6 +118,7 @@ impl Archive {
         let (mode, device, content) = match kind {
             Kind::Folder => (0o040_755, (0, 0), &[][..]),
             Kind::Program(content) => (0o100_755, (0, 0), content),
+            Kind::File(content, mode) => (0o100_000 | mode, (0, 0), content),
             Kind::CharacterDevice(major, minor) => (0o020_600, (major, minor), &[][..]),
             Kind::Trailer => (0, (0, 0), &[][..]),
         };

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use model::{Machine, MachineId, MachineKind, ServerSettings};
 use sha2::{Digest, Sha256};
 
+pub use ::deploy::Image;
 pub use backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
 pub use console::{readable_tail, reason_in};
 pub use error::MachineError;
@@ -38,7 +39,9 @@ pub use host::person;
 pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use load::Disturbance;
 pub use local::this_boot;
-pub use server::{Permit, ServerLook, ServerProblem, ServerState, accept, look, server_state, switch_off};
+pub use server::{
+    Permit, ServerLook, ServerProblem, ServerState, accept, deploy, look, server_state, switch_off, undeploy,
+};
 pub use settings::{Limits, Settings, SnapshotUse, free_mib};
 pub use vm::VmShape;
 

@@ -17,7 +17,7 @@ use report::render::{Only, Sort, Style, View};
 
 use crate::completion;
 use crate::exit::EXIT_CODES;
-pub(crate) use holding::{Console, Extend, Power, Release, Reserve, Turn};
+pub(crate) use holding::{Console, Deploy, Extend, Power, Release, Reserve, Turn};
 pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc};
 pub(crate) use lists::{
     Doctor, Kernels, ListFormat, Machines, MachinesCheck, MachinesCommand, Output, Runs, Tools, Workloads,
@@ -188,6 +188,8 @@ pub(crate) enum Command {
     Machines(Machines),
     /// Print or switch the power of a server
     Power(Power),
+    /// Put a distribution on a server
+    Deploy(Deploy),
     /// Record the consoles of servers, or print what was recorded
     Console(Console),
     /// Reserve servers: other users neither measure on them nor switch them

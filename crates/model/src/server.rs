@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use crate::console::ConsoleSettings;
+use crate::deploy::DeploySettings;
 use crate::power::PowerSettings;
 
 /// A server that boots builds.
@@ -33,6 +34,8 @@ pub struct ServerSettings {
     pub console: Option<ConsoleSettings>,
     /// The Slurm node that stands for it.
     pub slurm_node: Option<String>,
+    /// How it comes to run an image.
+    pub deploy: DeploySettings,
 }
 
 /// How a server boots a build once; the next boot is that of its own kernel again.

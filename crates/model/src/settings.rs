@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{BatchSettings, Release, ServerSettings, Suite};
+use crate::{BatchSettings, ImageSettings, Release, ServerSettings, Suite};
 
 /// The settings of a site.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,8 @@ pub struct LabSettings {
     pub channels: Vec<Channel>,
     /// The servers that boot builds.
     pub servers: Vec<ServerSettings>,
+    /// The images for them.
+    pub images: Vec<ImageSettings>,
     /// The directory of builds that hosts share.
     pub builds: Option<PathBuf>,
     /// The batch system that jobs may go to.

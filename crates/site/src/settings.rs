@@ -5,7 +5,8 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use model::{
-    ChannelKind, DebQuery, LabSettings, Login, MailServer, MailTaker, PowerSettings, Secret, ToolRows, TreeOrigin,
+    ChannelKind, DebQuery, LabSettings, Login, MailServer, MailTaker, PowerSettings, Recipe, Secret, ToolRows,
+    TreeOrigin,
 };
 
 use crate::{KernelSource, Packages, SiteError};
@@ -51,8 +52,16 @@ impl Site {
             if let Some(file) = &mut server.ssh_config {
                 *file = folder.join(&*file);
             }
+            if let Some(file) = &mut server.deploy.key {
+                *file = folder.join(&*file);
+            }
             if let Some(PowerSettings::Qmp(socket)) = &mut server.power {
                 *socket = folder.join(&*socket);
+            }
+        }
+        for image in &mut settings.images {
+            if let Recipe::Debian { setup: Some(script), .. } = &mut image.recipe {
+                *script = folder.join(&*script);
             }
         }
         let of_servers = settings.servers.iter_mut().filter_map(|server| server.power.as_mut()?.login_mut());

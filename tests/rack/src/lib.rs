@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 pub use error::RackError;
 use image::Image;
 use server::Start;
-pub use server::{MEMORY_MIB, Power, Server};
+pub use server::{HOST_SEEN, MAC, MEMORY_MIB, Power, Server};
 pub use slurm::Slurm;
 pub use ssh::Ssh;
 
@@ -103,6 +103,14 @@ impl Rack {
         server.wait_for_ssh(BOOT)?;
         server.run("mkdir -p /efi && echo '/dev/vdb1 /efi vfat umask=0077 0 0' >>/etc/fstab && mount /efi")?;
         Ok(Some(server))
+    }
+
+    /// Returns a server that is off, with this much memory; its power switch can have it boot from its network.
+    ///
+    /// # Errors
+    /// If QEMU fails.
+    pub fn network_server(&self, name: &str, memory_mib: u32) -> Result<Server, RackError> {
+        Server::start(name, &self.image, Start::Network, memory_mib, Some(self.place()?))
     }
 
     /// Waits for one of the rack's places.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The power switch of one server of the rack: power on|off|cycle|reset|status. Talks QMP with its QEMU, which lives
+"""The power switch of one server of the rack: power on|off|cycle|reset|status, boot pxe|disk. Talks QMP with its QEMU, which lives
 on while the server is off: an off server is one that was reset and does not run."""
 import json
 import os
@@ -10,8 +10,9 @@ SOCKET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "power.socket"
 
 
 def main(words):
-    if len(words) != 1 or words[0] not in ("on", "off", "cycle", "reset", "status"):
-        sys.exit("usage: power on|off|cycle|reset|status")
+    boots = words[:1] == ["boot"] and words[1:] in (["pxe"], ["disk"])
+    if not boots and (len(words) != 1 or words[0] not in ("on", "off", "cycle", "reset", "status")):
+        sys.exit("usage: power on|off|cycle|reset|status, or boot pxe|disk")
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(60)
     try:
@@ -20,8 +21,8 @@ def main(words):
         sys.exit(f"power: cannot reach the server's power switch: {error}")
     stream = connection.makefile("rw")
 
-    def command(name):
-        stream.write(json.dumps({"execute": name}) + "\n")
+    def command(name, **arguments):
+        stream.write(json.dumps({"execute": name, "arguments": arguments}) + "\n")
         stream.flush()
         while True:
             line = stream.readline()
@@ -35,6 +36,12 @@ def main(words):
 
     stream.readline()
     command("qmp_capabilities")
+    if boots:
+        # The firmware reads the order at the next reset. It stays, as resets of the guest are not seen here.
+        index = 0 if words[1] == "pxe" else 2
+        for value in (-1, index):  # Its own present index counts as used.
+            command("qom-set", path="/machine/peripheral/boot-net", property="bootindex", value=value)
+        return
     is_on = command("query-status")["status"] == "running"
     if words[0] == "status":
         print("on" if is_on else "off")

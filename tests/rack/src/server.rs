@@ -32,6 +32,19 @@ const EFI: &str = "-drive if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/
     -drive if=pflash,format=raw,file=vars.fd -drive file=esp.raw,format=raw,if=none,id=esp,cache=unsafe \
     -device virtio-blk-pci,drive=esp,bootindex=0";
 const ESP: &str = include_str!("esp.sh");
+/// What a server that boots from its network has besides: devices whose order the power switch changes, and a TFTP server.
+const NETWORK: [(&str, &str); 3] = [
+    ("virtio-blk-pci,drive=disk", ",id=boot-disk,bootindex=1"),
+    ("virtio-net-pci,netdev=net", ",id=boot-net,bootindex=2"),
+    ("user,id=net", ",tftp=tftp,bootfile=boot.ipxe"),
+];
+/// Its folder, and the script in it that the card's iPXE runs.
+const TFTP: &str = "tftp";
+const BOOT_SCRIPT: &str = "boot.ipxe";
+/// The card of all servers, as iPXE writes it (QEMU's default).
+pub const MAC: &str = "52-54-00-12-34-56";
+/// This host as servers see it.
+pub const HOST_SEEN: &str = "10.0.2.2";
 const OVERLAY: &str = "overlay.qcow2";
 const POWER: &str = include_str!("power.py");
 /// QEMU ends with its test; this is for a test that never ends.
@@ -52,6 +65,8 @@ pub(crate) enum Start {
     Boot,
     /// It does so by UEFI and systemd-boot.
     Efi,
+    /// It is off; it boots from the disk, or from its network if its power switch says so.
+    Network,
 }
 
 /// What the power switch does.
@@ -92,7 +107,7 @@ impl Server {
         let path = folder.path();
         let drive = match start {
             Start::First => format!("file={},format=raw", image.file(DISK).display()),
-            Start::Copy | Start::Boot | Start::Efi => {
+            Start::Copy | Start::Boot | Start::Efi | Start::Network => {
                 let words = ["create", "-q", "-f", "qcow2", "-F", "raw", "-b"].map(Into::into);
                 let words = words.into_iter().chain([image.file(DISK).into_os_string(), OVERLAY.into()]);
                 done(&Program::new("qemu-img").args(words).folder(path))?;
@@ -100,6 +115,15 @@ impl Server {
             }
         };
         let mut words: Vec<String> = ARGUMENTS.split_whitespace().map(Into::into).collect();
+        if start == Start::Network {
+            words.push("-S".into());
+            let tftp = path.join(TFTP);
+            fs::create_dir(&tftp).map_err(RackError::io("create", &tftp))?;
+            for word in &mut words {
+                let found = NETWORK.iter().find(|(plain, _)| word.starts_with(plain));
+                word.push_str(found.map_or("", |(_, more)| more));
+            }
+        }
         words.extend(["-m".into(), memory_mib.to_string(), "-name".into(), name.into()]);
         words.extend(["-drive".into(), format!("{drive},if=none,id=disk,cache=unsafe")]);
         if start == Start::Efi {
@@ -264,10 +288,20 @@ impl Server {
         Ok(status == "running")
     }
 
-    /// Returns the program that is its power switch: `on`, `off`, `cycle`, `reset` and `status` are its commands.
+    /// Returns the program that is its power switch: `on`, `off`, `cycle`, `reset`, `status`, and `boot` with
+    /// `pxe` or `disk` are its commands.
     #[must_use]
     pub fn power_command(&self) -> PathBuf {
         self.folder.path().join("power")
+    }
+
+    /// Sets the script that the card's iPXE runs when the server boots from its network.
+    ///
+    /// # Errors
+    /// If the server was not started for that.
+    pub fn set_boot_script(&self, script: &str) -> Result<(), RackError> {
+        let path = self.folder.path().join(TFTP).join(BOOT_SCRIPT);
+        fs::write(&path, script).map_err(RackError::io("write", &path))
     }
 
     /// Pulls the network cable.

@@ -24,6 +24,7 @@ fn server(console: ConsoleSettings) -> ServerSettings {
         power: None,
         console: Some(console),
         slurm_node: None,
+        deploy: model::DeploySettings::default(),
     }
 }
 

@@ -120,6 +120,7 @@ fn console_of_a_bmc_is_recorded() {
         power: Some(settings(folder.path(), port, "sesame")),
         console: Some(ConsoleSettings::Ipmi),
         slurm_node: None,
+        deploy: model::DeploySettings::default(),
     };
     wait_until("ipmi_sim answers", || power(folder.path(), port, "sesame").state().is_ok());
     let recorder = Recorder::open(&server, folder.path()).unwrap().unwrap();

@@ -75,6 +75,7 @@ pub(crate) static FILE: Table = Table {
         key("work", Kind::One(&WORK), Optional, "How `marvin work` works."),
         key("notify", Kind::Many(&NOTIFY), Optional, "Whom to tell of what goes wrong, and how."),
         key("machine", Kind::Many(&MACHINE), Optional, "The servers that boot builds; docs/machines.md."),
+        key("image", Kind::Many(&IMAGE), Optional, "Distributions for `marvin deploy`; docs/deploy.md."),
         key("slurm", Kind::One(&SLURM), Optional, "Slurm, for `marvin work --via slurm`."),
         key("batch", Kind::One(&BATCH), Optional, "Another batch system, for `marvin work --via batch`."),
         key("serve", Kind::One(&SERVE), Optional, "The dashboard."),
@@ -243,6 +244,75 @@ static MACHINE: Table = Table {
             "Where its serial console is. Without it, why a kernel died is not recorded.",
         ),
         key("slurm_node", Kind::Text, Optional, "The Slurm node that stands for it: its jobs run there."),
+        key("deploy", Kind::One(&DEPLOY), Optional, "How it comes to run an image. Without it, by kexec."),
+    ],
+};
+
+static DEPLOY: Table = Table {
+    what: "[machine.deploy]",
+    about: "How `marvin deploy` has the server run an image: by kexec from the system that runs, by iPXE, or by a program.",
+    keys: &[
+        key(
+            "pxe",
+            Kind::Text,
+            Optional,
+            "Where Marvin listens for the server's iPXE: 0.0.0.0:8069. Needs `mac` and a [machine.power].",
+        ),
+        key("mac", Kind::Text, Optional, "The server's network card, as iPXE's ${net0/mac:hexhyp}: 52-54-00-12-34-56."),
+        key(
+            "command",
+            Kind::Texts,
+            Optional,
+            "Or a program of this host that has the server start MARVIN_KERNEL with MARVIN_INITRD and MARVIN_COMMAND_LINE; its \
+             last arguments are the names of the server and the image.",
+        ),
+        key(
+            "key",
+            Kind::Text,
+            Optional,
+            "The public key that opens the server. Without it, the one that ssh uses for it.",
+        ),
+        key(
+            "command_line",
+            Kind::Text,
+            Optional,
+            "Command line of the image's kernel. Without it: console=tty0 console=ttyS0,115200 panic=10.",
+        ),
+    ],
+};
+
+static IMAGE: Table = Table {
+    what: "[[image]]",
+    about: "A distribution that servers run from memory: made of Debian's packages, or by a program.",
+    keys: &[
+        key("name", Kind::Name, Needed, "Its name."),
+        key("debian", Kind::Text, Optional, "Code name of the distribution: bookworm, trixie."),
+        key(
+            "mirror",
+            Kind::Text,
+            Optional,
+            "Where its packages are, or a line for sources.list. Without it, Debian's servers.",
+        ),
+        key("kernel", Kind::Text, Without(Preset::Text("linux-image-amd64")), "The package of its kernel."),
+        key("packages", Kind::Texts, Optional, "Packages besides what Marvin needs: linux-perf."),
+        key(
+            "setup",
+            Kind::Text,
+            Optional,
+            "A shell script that changes the root, whose directory is its argument; from the folder of this file.",
+        ),
+        key(
+            "command",
+            Kind::Texts,
+            Optional,
+            "Or a program of this host that makes vmlinuz, root (an initramfs) and release in its last argument, a directory.",
+        ),
+        key(
+            "kernels",
+            Kind::Text,
+            Optional,
+            "The kernels that are measured on it: 3.0..3.12, ..3.12, 4.0... Without it, all.",
+        ),
     ],
 };
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use model::{BootOnce, ConsoleSettings, PowerSettings, ServerSettings};
 
 use super::check::Record;
-use super::owned;
 use super::power::power;
+use super::{deploy, owned};
 use crate::tools::Fault;
 
 /// Names of machines that need no settings.
@@ -38,7 +38,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
         let what = format!("expected the name of a Slurm node, not `{}`", wrong.escape_debug());
         return Err(Fault::new(record.span_of("slurm_node"), what));
     }
-    let ssh_config = record.text("ssh_config").map(PathBuf::from);
+    let (ssh_config, has_power) = (record.text("ssh_config").map(PathBuf::from), power.is_some());
     Ok(ServerSettings {
         name,
         host,
@@ -52,6 +52,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
         power,
         console,
         slurm_node,
+        deploy: deploy::settings(record.one("deploy"), has_power)?,
     })
 }
 

@@ -3,6 +3,7 @@
 mod batch;
 mod channel;
 mod check;
+mod deploy;
 mod keys;
 mod login;
 mod machine;
@@ -56,16 +57,18 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Fault> {
     let names: Vec<&str> = trees.iter().map(|tree| tree.name.as_str()).collect();
     let channels = file.records("notify").iter().map(channel::channel).collect::<Result<_, _>>()?;
     let servers = file.records("machine").iter().map(machine::server).collect::<Result<Vec<_>, _>>()?;
+    let images = file.records("image").iter().map(deploy::image).collect::<Result<_, _>>()?;
     let machines: Vec<&str> = [USUAL_MACHINE].into_iter().chain(servers.iter().map(|one| one.name.as_str())).collect();
     let known = Known { trees: &names, machines: &machines, tools };
     let plans = file.records("plan").iter().map(|record| plan(record, &known)).collect::<Result<_, _>>()?;
-    for key in ["tree", "plan", "notify", "machine"] {
+    for key in ["tree", "plan", "notify", "machine", "image"] {
         no_name_twice(file.records(key))?;
     }
     Ok(LabSettings {
         plans,
         channels,
         servers,
+        images,
         work: work(file),
         builds: file.one("work").text("builds").map(Into::into),
         batch: batch::batch(file)?,

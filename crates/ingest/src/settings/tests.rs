@@ -91,6 +91,33 @@ fn wrong_batch_system_is_refused_where_it_stands() {
 }
 
 #[test]
+fn wrong_images_are_refused_where_they_stand() {
+    let image = |keys: &str| format!("[[image]]\nname = \"a\"\n{keys}");
+    let deploy = |keys: &str| format!("[[machine]]\nname = \"a\"\nhost = \"a\"\n[machine.deploy]\n{keys}");
+    let wrong = [
+        image(""),
+        image("debian = \"trixie\"\ncommand = [\"x\"]"),
+        image("debian = \"--simulate\""),
+        image("debian = \"trixie\"\npackages = [\"perf,vim\"]"),
+        image("debian = \"trixie\"\nmirror = \"--hook\""),
+        image("command = [\"x\"]\npackages = [\"vim\"]"),
+        image("debian = \"trixie\"\nkernels = \"3\""),
+        "[[image]]\nname = \"own\"\ndebian = \"trixie\"".to_owned(),
+        deploy("pxe = \"8069\"\nmac = \"52-54-00-12-34-56\""),
+        deploy("pxe = \"0.0.0.0:8069\""),
+        deploy("pxe = \"0.0.0.0:8069\"\nmac = \"52-54\""),
+        deploy("pxe = \"0.0.0.0:8069\"\nmac = \"52-54-00-12-34-56\""),
+        deploy("mac = \"52-54-00-12-34-56\""),
+        deploy("pxe = \"0.0.0.0:8069\"\ncommand = [\"x\"]"),
+        deploy("command_line = \"root=/dev/sda\""),
+    ];
+    let said: Vec<String> = wrong.iter().map(|text| settings(text).unwrap_err().to_string()).collect();
+    insta::assert_snapshot!(said.join("\n"));
+    let by_kexec = settings("[[machine]]\nname = \"a\"\nhost = \"a\"\n").unwrap().servers.remove(0).deploy;
+    assert_eq!(by_kexec, model::DeploySettings::default());
+}
+
+#[test]
 fn idle_server_is_switched_off_only_with_power() {
     let text = "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\nidle_off = \"30m\"\n";
     let said = settings(text).unwrap_err().to_string();

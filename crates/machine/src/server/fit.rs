@@ -161,6 +161,7 @@ mod tests {
     use model::{BootOnce, ServerSettings};
 
     use super::{Facts, problems};
+    use crate::server::tests::settings_of;
 
     /// The facts of a server without fault, whatever boots it.
     const FIT: &str = "user=root\nrelease=6.1\ncmdline=root=/dev/sda1\nown_initrd=/boot/initrd.img-6.1\nhas_kexec=yes\n\
@@ -169,20 +170,7 @@ mod tests {
         loader.writable=yes\nloader.runs=yes\nloader.default=debian.conf\n";
 
     fn server(boot: BootOnce) -> ServerSettings {
-        ServerSettings {
-            name: "testbox".into(),
-            host: "root@testbox".into(),
-            ssh_config: None,
-            boot,
-            cpus: None,
-            boot_s: 600,
-            idle_off_s: None,
-            check_every_s: None,
-            power: None,
-            collector: None,
-            console: None,
-            slurm_node: None,
-        }
+        ServerSettings { boot, ..settings_of("testbox") }
     }
 
     /// Returns what is wrong with a server of which some lines of facts differ.

@@ -5,6 +5,7 @@ use std::path::Path;
 use model::ServerSettings;
 use process::Ended;
 
+use super::image::deployed;
 use super::problem::ServerProblem;
 use super::reach::{Boot, Facts, OTHER_BOOT, Reach};
 use super::record::{Record, of_machine};
@@ -28,6 +29,8 @@ pub struct ServerLook {
     pub hardware: Option<String>,
     /// Space left for kernels (MiB).
     pub free_mib: u64,
+    /// The image that was deployed on it, and whether it runs that.
+    pub image: Option<(String, bool)>,
     /// The clock source of its kernel.
     pub clock: String,
     /// Why it cannot boot builds.
@@ -42,6 +45,10 @@ pub fn look(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<Server
     let ssh = ssh::Ssh::new(server.clone(), home, None, agent);
     let facts = ssh.look()?;
     let mut look = of(server, &facts);
+    look.image = deployed(home, &server.name)?.map(|image| {
+        let runs = facts.image() == Some(&image.id);
+        (image.name, runs)
+    });
     if look.problems.is_empty() && look.held_by.is_none() {
         match describe(&ssh, &server.name, facts.boot_id()) {
             Ok(report) => {
@@ -87,6 +94,7 @@ fn of(server: &ServerSettings, facts: &Facts) -> ServerLook {
         changes: None,
         hardware: None,
         free_mib: facts.get("free_kib").parse::<u64>().unwrap_or(0) >> 10,
+        image: None,
         clock: get("clock"),
         problems: problems(server, facts),
     }

@@ -7,14 +7,17 @@
 
 mod archive;
 mod control;
+mod deploy;
 mod fit;
 mod idle;
+mod image;
 mod look;
 mod note;
 mod permit;
 mod problem;
 mod reach;
 mod record;
+mod seal;
 mod ssh;
 #[cfg(test)]
 mod tests;
@@ -27,8 +30,10 @@ use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Serv
 use wire::{Job, Task};
 
 use self::control::{Control, Outside};
+pub use self::deploy::{deploy, undeploy};
 use self::fit::{check_build_id, check_release, problems};
 pub use self::idle::switch_off;
+use self::image::Carrier;
 pub use self::look::{ServerLook, accept, look};
 pub use self::permit::Permit;
 use self::permit::Permitted;
@@ -87,6 +92,8 @@ struct At {
     server: ServerSettings,
     reach: Arc<dyn Reach>,
     control: Box<dyn Control>,
+    /// The image that is its own system, if it runs one.
+    image: Option<Box<dyn Carrier>>,
     /// Saves the memory of kernels that die, if that is asked for.
     capture: Option<Arc<dyn Capture>>,
     /// The directory for it.
@@ -110,6 +117,8 @@ struct OnBuild {
     tag: String,
     release: String,
     build_id: Option<String>,
+    /// What was sent there; kept if the server forgets it by a reset.
+    archive: Vec<u8>,
     /// What the first boot printed.
     console: Vec<u8>,
     /// The present boot; none after one that died.
@@ -155,17 +164,8 @@ type DeadBoot = (SubjectFailure, Vec<u8>);
 impl OnServer {
     /// Asks the server what it is.
     pub(crate) fn open(server: ServerSettings, settings: &Settings) -> Result<Self, MachineError> {
-        let scratch = settings.scratch()?;
-        let agent = &settings.programs.agent;
-        let ssh = ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), agent);
-        let reach = Arc::new(Permitted::new(ssh, settings.permit.clone()));
-        let capture = server.collector.is_some().then(|| Arc::clone(&reach) as Arc<dyn Capture>);
-        let control = Box::new(Permitted::new(Outside::open(&server, &settings.home), settings.permit.clone()));
-        let Limits { job_s, disturbed_share, .. } = settings.limits;
-        let (own, is_away, is_held) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let look = LOOK;
-        let at = At { server, reach, control, capture, scratch, look, job_s, disturbed_share, own, is_away, is_held };
-        Self::at(at, settings)
+        let image = deploy::carrier(&server, settings)?;
+        Self::at(At::of(&server, image, settings)?, settings)
     }
 
     fn at(at: At, settings: &Settings) -> Result<Self, MachineError> {
@@ -179,11 +179,11 @@ impl OnServer {
 
     /// Boots a kernel once and proves that it runs.
     fn start(&self, kernel: &Kernel<'_>) -> Result<Result<Session, DeadBoot>, ServerProblem> {
-        let mut before = self.at.home_if_lost()?;
+        let mut before = self.at.ready()?;
         match self.install(kernel, &before) {
             Err(problem) if problem.is_silence() => {
                 // A connection that was cut: what arrived in part is sent again.
-                before = self.at.home_if_lost()?;
+                before = self.at.ready()?;
                 self.install(kernel, &before)?;
             }
             installed => installed?,
@@ -291,13 +291,15 @@ impl Backend for OnServer {
 
     fn boot(self: Arc<Self>, guest: &Guest<'_>, _replicate: u64) -> Result<Boot, MachineError> {
         let (tag, release) = (tag(guest), archive::release(guest.build).to_owned());
+        self.at.check_kernel(&release)?;
         let (archive, build_id) = (archive::of(guest)?, note::build_id_of(guest.build));
         let kernel = Kernel { tag: &tag, release: &release, build_id: build_id.as_deref(), archive: &archive };
         match self.boot_kernel(&kernel)? {
             Ok(mut session) => {
                 let console = std::mem::take(&mut session.console);
                 let (session, dead) = (Mutex::new(Some(session)), Mutex::default());
-                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, release, build_id, console, session, dead })))
+                let archive = if self.at.image.is_some() { archive } else { Vec::new() };
+                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, release, build_id, archive, console, session, dead })))
             }
             Err((failure, console)) => Ok(Boot::Failed(failure, console)),
         }
@@ -320,13 +322,48 @@ impl Drop for At {
 }
 
 impl At {
+    /// Prepares the way to a server; connects to nothing yet.
+    fn of(server: &ServerSettings, image: Option<Box<dyn Carrier>>, settings: &Settings) -> Result<Self, MachineError> {
+        let scratch = settings.scratch()?;
+        let agent = &settings.programs.agent;
+        let ssh = ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), agent);
+        let reach = Arc::new(Permitted::new(ssh, settings.permit.clone()));
+        let capture = server.collector.is_some().then(|| Arc::clone(&reach) as Arc<dyn Capture>);
+        let control = Box::new(Permitted::new(Outside::open(server, &settings.home), settings.permit.clone()));
+        let Limits { job_s, disturbed_share, .. } = settings.limits;
+        let (own, is_away, is_held) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let look = LOOK;
+        let server = server.clone();
+        Ok(Self {
+            server,
+            reach,
+            control,
+            image,
+            capture,
+            scratch,
+            look,
+            job_s,
+            disturbed_share,
+            own,
+            is_away,
+            is_held,
+        })
+    }
+
     /// Holds the server, has it run its own kernel, and returns its facts.
     fn contact(&self) -> Result<Facts, ServerProblem> {
         let fit = |facts: Facts| problems(&self.server, &facts).into_iter().next().map_or(Ok(facts), Err);
-        let facts = match self.reach.facts() {
+        let mut facts = match self.reach.facts() {
+            Err(problem) if problem.is_silence() && self.image.as_ref().is_some_and(|image| !image.needs_system()) => {
+                self.restart_image("").unwrap_or(Err(problem))?
+            }
             Err(problem) if problem.is_silence() && self.control.is_off().unwrap_or(false) => self.wake()?,
             facts => facts?,
         };
+        if facts.running().is_none() {
+            set(&self.is_held, true);
+            facts = self.run_image(facts)?;
+        }
         let facts = fit(facts);
         // After an error too: other labs may use it then.
         set(&self.is_held, true);
@@ -520,6 +557,9 @@ impl At {
             return Ok(());
         }
         let mut facts = self.home_if_lost()?;
+        if let Some(restarted) = facts.running().and_then(|_| self.restart_image(facts.boot_id())) {
+            facts = restarted?;
+        }
         for tried in 1.. {
             if facts.running().is_none() {
                 break;
@@ -545,13 +585,18 @@ impl At {
                 return Err(ServerProblem::Step { name, step, said: format!("it boots {MARK}{tag} again") });
             }
         }
-        self.check_home(&facts)
+        self.check_home(&self.run_image(facts)?)
     }
 
     /// Checks that a server which left the kernel under test runs its own one: its boot loader may have another default by
     /// now.
     fn check_home(&self, facts: &Facts) -> Result<(), ServerProblem> {
         if facts.running().is_some() {
+            return Ok(());
+        }
+        if let Some(carrier) = &self.image {
+            // Its reset ends an image, which is started again before the next step.
+            self.set_away(facts.image() != Some(&carrier.image().id));
             return Ok(());
         }
         self.set_away(false);
@@ -626,9 +671,9 @@ impl OnBuild {
         if let Some(session) = &*session {
             return Ok(Ok(session.clone()));
         }
-        // It is installed: nothing has to be sent.
+        // It is installed: nothing has to be sent, but to a server that runs from memory.
         let build_id = self.build_id.as_deref();
-        let kernel = Kernel { tag: &self.tag, release: &self.release, build_id, archive: &[] };
+        let kernel = Kernel { tag: &self.tag, release: &self.release, build_id, archive: &self.archive };
         let started = self.on.boot_kernel(&kernel)?;
         *session = started.as_ref().ok().cloned();
         Ok(started)

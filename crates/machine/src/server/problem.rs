@@ -75,6 +75,20 @@ pub enum ServerProblem {
         /// The release of its own kernel.
         own: String,
     },
+    /// A kernel is not measured on its image, by the site's rule.
+    #[error(
+        "{name} runs image {image}, which is for kernels {range}, not for {release}\nhint: marvin deploy {name} IMAGE, with an [[image]] for it"
+    )]
+    OtherImage {
+        /// The server.
+        name: String,
+        /// The image.
+        image: String,
+        /// Its kernels.
+        range: String,
+        /// The kernel's release.
+        release: String,
+    },
     /// Its own kernel's initramfs is not where distributions put it.
     #[error("{name} has no initramfs of its own kernel {release} in /boot: Marvin needs it to find the root disk")]
     NoInitramfs {

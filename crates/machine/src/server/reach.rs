@@ -10,6 +10,8 @@ use crate::backend::Driver;
 
 /// The mark of a build on a kernel's command line: `marvin.build=0123456789ab`.
 pub(crate) const MARK: &str = "marvin.build=";
+/// The mark of an image.
+pub(crate) const IMAGE: &str = "marvin.image=";
 /// The exit status of an agent that was not started, as the server is in another boot (`scripts/agent.sh`).
 pub(crate) const OTHER_BOOT: i32 = 97;
 /// The exit status of timeout(1) if it ended the agent.
@@ -111,7 +113,16 @@ impl Facts {
 
     /// Returns the build under test that runs; `None` if the server runs its own kernel.
     pub(crate) fn running(&self) -> Option<&str> {
-        self.get("cmdline").split_whitespace().find_map(|word| word.strip_prefix(MARK))
+        self.marked(MARK)
+    }
+
+    /// Returns the image that runs, under a build too; `None` for another system.
+    pub(crate) fn image(&self) -> Option<&str> {
+        self.marked(IMAGE)
+    }
+
+    fn marked(&self, mark: &str) -> Option<&str> {
+        self.get("cmdline").split_whitespace().find_map(|word| word.strip_prefix(mark))
     }
 
     /// Returns the release of the server's own kernel, as it was last seen.

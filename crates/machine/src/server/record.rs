@@ -35,6 +35,7 @@ impl Record {
     pub(super) fn of(facts: &Facts, report: &str) -> Self {
         let mut fingerprint = of_machine(report);
         fingerprint.push(("host.id".to_owned(), facts.get("machine_id").to_owned()));
+        fingerprint.extend(facts.image().map(|image| ("host.image".to_owned(), image.to_owned())));
         Self { fingerprint, drivers: facts.drivers().to_vec() }
     }
 

@@ -11,6 +11,7 @@ use process::{Ended, Program, ProgramError, Running};
 
 use super::problem::ServerProblem;
 use super::reach::{Boot, Capture, Facts, Kernel, Reach};
+use super::seal;
 use crate::hash;
 use crate::host::person;
 
@@ -39,7 +40,7 @@ pub(super) const RESERVED: &str = "crashkernel=512M-4G:256M,4G-:512M";
 const BROKEN: i32 = 255;
 /// Deadlines of steps (s).
 const FACTS_S: u64 = 60;
-const COPY_S: u64 = 900;
+pub(super) const COPY_S: u64 = 900;
 const STEP_S: u64 = 120;
 
 /// A server by ssh.
@@ -66,7 +67,7 @@ impl Ssh {
         // A socket's path has at most 107 bytes, and ssh appends some while it opens it.
         let socket = scratch.map(|scratch| scratch.join("ssh")).filter(|path| path.as_os_str().len() < 80);
         let shares = socket.is_some();
-        let words = words(&server, &known_hosts, socket);
+        let words = words(&server, home, socket);
         let agent_path = format!("{HOME}/agent-{}", &hash(&[agent])[..12]);
         let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
         let token = hash(&[&machine, home.as_os_str().as_encoded_bytes()])[..16].to_owned();
@@ -120,7 +121,7 @@ impl Ssh {
     }
 
     /// Runs a script that must succeed.
-    fn step(
+    pub(super) fn step(
         &self,
         step: &'static str,
         script: &str,
@@ -265,7 +266,7 @@ pub(super) fn held(name: &str, facts: &Facts) -> ServerProblem {
 }
 
 /// Returns ssh's options and the host, which is last.
-fn words(server: &ServerSettings, known_hosts: &Path, socket: Option<PathBuf>) -> Vec<String> {
+fn words(server: &ServerSettings, home: &Path, socket: Option<PathBuf>) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(file) = &server.ssh_config {
         words.extend(["-F".to_owned(), file.display().to_string()]);
@@ -281,7 +282,14 @@ fn words(server: &ServerSettings, known_hosts: &Path, socket: Option<PathBuf>) -
         format!("ControlPath={}", socket.map_or_else(|| "none".to_owned(), |socket| socket.display().to_string())),
     ];
     words.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
+    // The key of a server that runs an image.
+    let of_image = seal::known_hosts(home, &server.name);
+    if of_image.exists() {
+        let files = format!("GlobalKnownHostsFile=/etc/ssh/ssh_known_hosts {}", quote_option(&of_image));
+        words.extend(["-o".to_owned(), files]);
+    }
     if server.ssh_config.is_none() {
+        let known_hosts = &home.join("known_hosts");
         let files = format!("UserKnownHostsFile=~/.ssh/known_hosts {}", quote_option(known_hosts));
         words.extend(["-o".to_owned(), files]);
     }

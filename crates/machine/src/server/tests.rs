@@ -1,6 +1,7 @@
 //! A make-believe server, whose kernels boot, die, hang and lose the network as a test says.
 
 mod idle;
+mod image;
 mod permitted;
 mod scripts;
 
@@ -13,10 +14,12 @@ use process::Ended;
 use tempfile::TempDir;
 use wire::{Clock, Job, Perturbation, Task};
 
+use self::image::Starter;
 use super::control::Control;
+use super::image::Carrier;
 use super::permit::{Permit, Permitted};
 use super::problem::ServerProblem;
-use super::reach::{Boot as AgentBoot, Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach};
+use super::reach::{Boot as AgentBoot, Capture, Facts, IMAGE, Kernel, MARK, OTHER_BOOT, Reach};
 use super::{At, OnServer, ServerState, server_state};
 use crate::backend::{Backend, Boot, Guest, Observe};
 use crate::initrd::Programs;
@@ -89,7 +92,22 @@ struct State {
     /// What its capture kernel saves.
     memory: Option<Vec<u8>>,
     permit: Option<Arc<dyn Permit>>,
+    /// What starts its image; it runs one then, which every reset ends.
+    carrier: Option<Starter>,
+    /// The image that runs.
+    image: Option<String>,
+    /// Whether that has its own root.
+    is_complete: bool,
     log: Vec<String>,
+}
+
+impl State {
+    /// What a reset ends: an image, and what was installed in it.
+    fn reset(&mut self) {
+        if self.image.take().is_some() {
+            self.installed.clear();
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -118,6 +136,9 @@ impl Fake {
             takes_sysrq: false,
             memory: None,
             permit: None,
+            carrier: None,
+            image: None,
+            is_complete: false,
             log: Vec::new(),
         })))
     }
@@ -131,20 +152,7 @@ impl Fake {
     }
 
     fn open(&self, home: &TempDir) -> Result<Arc<OnServer>, crate::MachineError> {
-        let server = ServerSettings {
-            name: "testbox".into(),
-            host: "root@testbox".into(),
-            ssh_config: None,
-            boot: BootOnce::Kexec,
-            cpus: None,
-            boot_s: self.state().boot_s,
-            idle_off_s: None,
-            check_every_s: None,
-            collector: None,
-            power: None,
-            console: None,
-            slurm_node: None,
-        };
+        let server = ServerSettings { boot_s: self.state().boot_s, ..settings_of("testbox") };
         let settings = Settings {
             qemu: None,
             programs: Programs { init: Vec::new(), agent: Vec::new() },
@@ -156,13 +164,35 @@ impl Fake {
             limits: Limits::default(),
             permit: None,
         };
+        let carrier = self.state().carrier.clone();
+        let image = carrier.map(|starter| Box::new(self.carried(starter)) as Box<dyn Carrier>);
         let permitted = || Permitted::new(self.clone(), self.state().permit.clone());
         let (reach, control) = (Arc::new(permitted()), Box::new(permitted()));
         let capture = self.state().memory.is_some().then(|| Arc::new(self.clone()) as Arc<dyn Capture>);
         let (look, own, is_away, is_held) = (Duration::ZERO, Mutex::default(), Mutex::default(), Mutex::default());
         let (job_s, disturbed_share, scratch) = (60, 0.1, home.path().to_owned());
-        let at = At { server, reach, control, capture, scratch, look, job_s, disturbed_share, own, is_away, is_held };
+        let at =
+            At { server, reach, control, image, capture, scratch, look, job_s, disturbed_share, own, is_away, is_held };
         OnServer::at(at, &settings).map(Arc::new)
+    }
+}
+
+/// Returns the settings of a server without power control and console.
+pub(super) fn settings_of(name: &str) -> ServerSettings {
+    ServerSettings {
+        name: name.into(),
+        host: "root@testbox".into(),
+        ssh_config: None,
+        boot: BootOnce::Kexec,
+        cpus: None,
+        boot_s: 600,
+        idle_off_s: None,
+        check_every_s: None,
+        collector: None,
+        power: None,
+        console: None,
+        slurm_node: None,
+        deploy: model::DeploySettings::default(),
     }
 }
 
@@ -178,12 +208,14 @@ impl Reach for Fake {
             return Err(silence());
         }
         let mark = state.running.as_ref().map(|tag| format!("{MARK}{tag}")).unwrap_or_default();
+        let image = state.image.as_ref().map(|id| format!("{IMAGE}{id}")).unwrap_or_default();
+        let initrd = if state.image.is_some() && !state.is_complete { "" } else { "/boot/initrd" };
         let installed: String = state.installed.iter().map(|tag| format!("installed={tag}\n")).collect();
         let release = if state.running.is_some() { "6.1" } else { state.own };
         Ok(Facts::read(&format!(
-            "boot_id={}\nrelease={release}\ncmdline=root=/dev/vda1 {mark}\nuser={}\nfree_kib={}\n{installed}\
+            "boot_id={}\nrelease={release}\ncmdline=root=/dev/vda1 {mark} {image}\nuser={}\nfree_kib={}\n{installed}\
              tool.kexec=yes\ntool.cpio=yes\ntool.depmod=yes\ntool.taskset=yes\ntool.timeout=yes\n\
-             own_initrd=/boot/initrd\nhas_kexec=yes\nown=6.1-own\n\
+             own_initrd={initrd}\nhas_kexec=yes\nown=6.1-own\n\
              driver=virtio_blk the root disk\nmachine_id=12\ndone=yes\n",
             state.boots, state.user, state.free_kib
         )))
@@ -233,6 +265,7 @@ impl Reach for Fake {
             return Err(silence());
         }
         (state.boots, state.running) = (state.boots + 1, None);
+        state.reset();
         if state.does == Does::IsCutAfterReturn { Err(silence()) } else { Ok(()) }
     }
 
@@ -263,7 +296,10 @@ impl Reach for Fake {
             return Ok(Ended { code: Some(0), output, said: String::new() });
         }
         match state.does {
-            Does::DiesInJob => (state.boots, state.running) = (state.boots + 1, None),
+            Does::DiesInJob => {
+                (state.boots, state.running) = (state.boots + 1, None);
+                state.reset();
+            }
             Does::MeetsBreakpointInJob => {
                 state.console.extend(INT3);
                 (state.boots, state.running) = (state.boots + 1, None);
@@ -301,6 +337,7 @@ impl Control for Fake {
         if state.has_power {
             state.log.push("power".into());
             (state.boots, state.running, state.answers) = (state.boots + 1, None, true);
+            state.reset();
         }
         Ok(state.has_power)
     }

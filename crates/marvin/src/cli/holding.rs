@@ -1,4 +1,4 @@
-//! Commands on the servers of the lab: power, reservations.
+//! Commands on the servers of the lab: power, distributions, reservations.
 
 use clap::{Args, ValueEnum};
 use control::Signal;
@@ -25,6 +25,23 @@ pub(crate) struct Power {
     /// Switch it though another user has it reserved
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+/// `marvin deploy`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  marvin deploy testbox debian-13
+  marvin deploy testbox own        # back to the system of its disk")]
+pub(crate) struct Deploy {
+    /// Its name: a [[machine]] of marvin.toml
+    pub(crate) name: String,
+
+    /// Name of an image in marvin.toml, or own: the system that the server starts by itself
+    pub(crate) image: String,
+
+    /// Make the image of today's packages, though there is one of this recipe
+    #[arg(long)]
+    pub(crate) rebuild: bool,
 }
 
 /// `marvin reserve`.

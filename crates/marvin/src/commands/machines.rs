@@ -209,8 +209,15 @@ fn state(server: &ServerSettings, look: &ServerLook, kept: Option<ServerState>) 
         return (MachineState::Quarantined, changes);
     }
     let hardware = look.hardware.iter().map(String::as_str);
-    let about = hardware.chain([&*format!("boots by {}", server.boot.word())]).collect::<Vec<_>>().join(", ");
+    let (boots, image) = (format!("boots by {}", server.boot.word()), look.image.as_ref().map(of_image));
+    let about = hardware.chain([&*boots]).chain(image.as_deref()).collect::<Vec<_>>().join(", ");
     (if look.under_test { MachineState::Away } else { MachineState::Ready }, about)
+}
+
+/// Says which image a server has.
+fn of_image((name, runs): &(String, bool)) -> String {
+    let not_now = if *runs { "" } else { ", which the next measurement starts" };
+    format!("image {name}{not_now}")
 }
 
 /// Says how long a hold lasts.
@@ -243,6 +250,7 @@ fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     let fix = || format!("undo the change, or: marvin machines check {} --accept", server.name);
     let found = look.changes.map_or(Ok(()), |wrong| Err(Problem { wrong, fix: fix() }));
     checks.extend(look.hardware.map(|hardware| Check::new("hardware", found.map(|()| hardware))));
+    checks.extend(look.image.as_ref().map(|image| Check::new("image", Ok(of_image(image)))));
     checks.push(Check::new("disk", Ok(format!("{} MiB free in /var/lib/marvin", look.free_mib))));
     checks.push(Check::new("clock", clock(&look.clock)));
     checks.push(Check::new("power", power(server)));

@@ -10,6 +10,7 @@ mod collector;
 mod compare;
 mod config;
 mod console;
+mod deploy;
 mod doctor;
 mod dump;
 mod experiment;
@@ -75,6 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Workloads(command) => listing::workloads(arguments, command),
         Command::Machines(command) => machines::machines(arguments, command),
         Command::Power(command) => power::power(arguments, command),
+        Command::Deploy(command) => deploy::deploy(arguments, command),
         Command::Console(command) => console::console(arguments, command),
         Command::Reserve(command) => reserve::reserve(arguments, command),
         Command::Extend(command) => reserve::extend(arguments, command),

@@ -1,6 +1,7 @@
 //! Servers by ssh: real Debian servers of the rack boot real kernels by kexec, once, and come back; with kernels that die,
 //! hang and lose the network, cut connections, full disks and killed Marvins.
 
+mod deployed;
 mod faults;
 mod overhead;
 mod unfit;

@@ -1,0 +1,40 @@
+//! A distribution is put on a server, measured on, and taken away again.
+
+use std::fs;
+
+use rack::{HOST_SEEN, MAC, Power, Rack};
+
+use super::{Lab, PATIENCE, is_full};
+
+/// Where Marvin listens for the server's iPXE.
+const PORT: u16 = 38_069;
+
+/// A server boots an image of Debian's packages from its network, a kernel is measured on that, and it goes back to its disk.
+#[test]
+fn server_without_disk_measures_on_an_image() {
+    if !is_full() {
+        return;
+    }
+    let server = Rack::open().unwrap().network_server("testbox", 2048).unwrap();
+    server.power(Power::On).unwrap();
+    server.wait_for_ssh(PATIENCE).unwrap();
+    let script = format!("#!ipxe\nchain http://{HOST_SEEN}:{PORT}/${{net0/mac:hexhyp}} || exit\n");
+    server.set_boot_script(&script).unwrap();
+    let lab = Lab::of("deployed", server);
+    let image = "[[image]]\nname = \"debian-12\"\ndebian = \"bookworm\"\nkernel = \"linux-image-cloud-amd64\"\n";
+    let deploy = format!("deploy = {{ pxe = \"127.0.0.1:{PORT}\", mac = \"{MAC}\" }}\n");
+    lab.settings(&format!("{deploy}{image}"));
+    let said = lab.marvin(&["deploy", "testbox", "debian-12"]);
+    assert!(said.contains("testbox runs debian-12 ("), "{said}");
+    assert!(lab.marvin(&["machines"]).contains("image debian-12"));
+    let said = lab.marvin(&["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", "getppid"]);
+    assert!(said.contains("getppid"), "{said}");
+    // It was measured from memory, and runs its image again.
+    let record = fs::read_to_string(lab.home.join("machines/testbox")).unwrap();
+    assert!(record.contains("host.image="), "{record}");
+    let listed = lab.marvin(&["machines"]);
+    assert!(listed.contains("image debian-12") && !listed.contains("next measurement"), "{listed}");
+    let said = lab.marvin(&["deploy", "testbox", "own"]);
+    assert!(said.contains("testbox runs its own system, kernel 6.1"), "{said}");
+    assert!(lab.server.run("findmnt -no FSTYPE /").unwrap().contains("ext4"));
+}
