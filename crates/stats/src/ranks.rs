@@ -45,10 +45,12 @@ pub fn rank_test(first: &[f64], second: &[f64]) -> Option<RankTest> {
     })
 }
 
-/// Returns the ends of the shift's interval that leaves out at most `tail` on each side; none where so few values allow no such
-/// interval. The sides are finite.
+/// Returns the ends of the shift's interval that leaves out at most `tail` on each side; the smallest and the largest difference
+/// where so few values allow no such interval, so that a smaller tail never gives a narrower one. The sides are finite.
 pub(crate) fn shift_interval(first: &[f64], second: &[f64], tail: f64) -> Option<(f64, f64)> {
-    interval(&differences(first, second), [first.len(), second.len()], tail)
+    let differences = differences(first, second);
+    let widest = || differences.first().copied().zip(differences.last().copied());
+    interval(&differences, [first.len(), second.len()], tail).or_else(widest)
 }
 
 /// Returns all differences, second less first side, in order.
