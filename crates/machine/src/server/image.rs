@@ -18,7 +18,7 @@ use super::reach::IMAGE;
 use super::{seal, ssh};
 use crate::MachineError;
 
-const START: &str = include_str!("scripts/image.sh");
+const START: &str = concat!(include_str!("scripts/image.sh"), include_str!("scripts/kexec_start.sh"));
 const COMPLETE: &str = include_str!("scripts/complete.sh");
 /// The step that fails if a server does not run its image.
 pub(super) const RUN: &str = "run its image";
