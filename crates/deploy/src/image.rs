@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use model::{ImageSettings, KernelRange, Recipe};
-use process::{NETWORK, Program};
+use process::{NETWORK, Program, quote_words};
 use sha2::{Digest, Sha256};
 
 use crate::DeployError;
@@ -168,17 +168,13 @@ fn debian(recipe: &Recipe, folder: &Path) -> Result<Program, DeployError> {
     // host: they get scripts as text, and mmdebstrap itself copies the files out.
     let words = ["--quiet", "--variant=minbase", "--format=null", "--aptopt=APT::Install-Recommends \"false\""];
     let of_site = setup.as_ref().map(|file| fs::read_to_string(file).map_err(DeployError::io("read", file)));
-    let hooks = of_site.transpose()?.into_iter().chain([SETUP.to_owned(), format!("copy-out {OUT} {}", quote(folder))]);
+    let copy = format!("copy-out {OUT} {}", quote_words([folder.to_string_lossy()]));
+    let hooks = of_site.transpose()?.into_iter().chain([SETUP.to_owned(), copy]);
     let hooks = hooks.map(|hook| format!("--customize-hook={hook}"));
     let program = Program::new("mmdebstrap").args(words).args(left_out).args(hooks);
     // Without a place for the root, the next word would be it.
     let program = program.args([&format!("--include={include}"), suite, "-"]).args(mirror);
     Ok(program.variable("SOURCE_DATE_EPOCH", EPOCH))
-}
-
-/// Quotes a path for the shell.
-fn quote(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 /// Returns the hash of an image's files, with their sizes.

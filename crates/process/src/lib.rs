@@ -6,6 +6,7 @@
 
 mod curl;
 mod running;
+mod shell;
 mod walls;
 
 use std::ffi::{OsStr, OsString};
@@ -17,6 +18,7 @@ use std::thread;
 
 pub use curl::curl_config;
 pub use running::{Running, signal_of};
+pub use shell::quote_words;
 pub use walls::{Walls, no_walls, remove_walls, wants_walls};
 
 /// The exit status of timeout(1) if it ended the program.

@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use model::{ConsoleSettings, Ipmi, PowerSettings, ServerSettings};
-use process::{Program, Running};
+use process::{Program, Running, quote_words};
 use rustix::net::sockopt;
 
 use super::telnet::{self, Telnet};
@@ -155,8 +155,7 @@ fn sol(name: &str, ipmi: &Ipmi) -> Result<Open, String> {
     let program = |words: &[&str]| tool.program(words).map_err(Refusal::text);
     drop(program(&["sol", "deactivate"])?.deadline_s(60).run());
     let (words, password) = tool.arguments(&["sol", "activate"]).map_err(Refusal::text)?;
-    let words: Vec<String> = words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
-    let script = format!("exec ipmitool {}", words.join(" "));
+    let script = format!("exec ipmitool {}", quote_words(words));
     let program = Program::new("script").args(["-qefc", &script, "/dev/null"]).variable("IPMI_PASSWORD", password);
     // Its input stays open: at the end of it script(1) ends.
     let (output, mut running) = start(&program, Stdio::piped())?;

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use model::{BootOnce, ServerSettings};
-use process::{Ended, Program, ProgramError, Running};
+use process::{Ended, Program, ProgramError, Running, quote_words};
 
 use super::problem::ServerProblem;
 use super::reach::{Boot, Capture, Facts, Kernel, Reach};
@@ -92,8 +92,7 @@ impl Ssh {
     fn ssh(&self, options: &[&str], command: &[&str]) -> Program {
         let (host, rest) = self.words.split_last().map_or(("", &[][..]), |(host, rest)| (host.as_str(), rest));
         let words = options.iter().copied().chain(rest.iter().map(String::as_str));
-        let command = command.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-        let command = (!command.is_empty()).then_some(command);
+        let command = (!command.is_empty()).then(|| quote_words(command));
         Program::new("ssh").args(words.chain(["--", host])).args(command).inherit(&["SSH_AUTH_SOCK"])
     }
 
@@ -297,11 +296,6 @@ fn words(server: &ServerSettings, home: &Path, socket: Option<PathBuf>) -> Vec<S
     words
 }
 
-/// Quotes a word for the server's shell.
-fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 /// Quotes a path for an option of ssh.
 fn quote_option(path: &Path) -> String {
     format!("\"{}\"", path.display())
@@ -309,15 +303,6 @@ fn quote_option(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quote;
-
-    #[test]
-    fn shells_read_quoted_words_unchanged() {
-        let word = "it's $HOME; `x`\n\\ \"two\"";
-        let ended = process::Program::new("sh").args(["-c", &format!("printf %s {}", quote(word))]).run().unwrap();
-        assert_eq!(ended.text(), word);
-    }
-
     #[test]
     fn scripts_are_posix_shell() {
         let facts = [super::FACTS, super::DRIVERS, super::OWN].concat();

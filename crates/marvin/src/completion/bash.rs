@@ -72,7 +72,7 @@ impl EnvCompleter for Bash {
         completer: &str,
         buf: &mut dyn io::Write,
     ) -> io::Result<()> {
-        let quoted = format!("'{}'", completer.replace('\'', r"'\''"));
+        let quoted = process::quote_words([completer]);
         buf.write_all(SCRIPT.replace("VAR", var).replace("BIN", bin).replace("COMPLETER", &quoted).as_bytes())
     }
 

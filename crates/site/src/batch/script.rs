@@ -2,17 +2,17 @@
 
 use std::ffi::OsString;
 
+use process::quote_words;
+
+/// The name of the node, or that of the host, in a script.
+const NODE: &str = "'\"${SLURMD_NODENAME:-$(uname -n)}\"'";
+
 /// Returns a script that becomes a command. `%N` in an argument means the name of the host: Slurm's name for the node, as
 /// several nodes may be one host.
 #[must_use]
 pub(super) fn script(command: &[OsString]) -> String {
-    let words: Vec<String> = command.iter().map(|word| quote(&word.to_string_lossy())).collect();
-    format!("#!/bin/sh\nexec {}\n", words.join(" "))
-}
-
-fn quote(word: &str) -> String {
-    let node = "'\"${SLURMD_NODENAME:-$(uname -n)}\"'";
-    format!("'{}'", word.replace('\'', r"'\''").replace("%N", node))
+    let words = quote_words(command.iter().map(|word| word.to_string_lossy()));
+    format!("#!/bin/sh\nexec {}\n", words.replace("%N", NODE))
 }
 
 #[cfg(test)]
