@@ -3,12 +3,20 @@
 //! The queue, the reservations and the power control say whether a server is idle; the model decides. The time is an argument.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use control::PowerState;
+use control::{Power, PowerState};
 use model::{ServerSettings, ServerUse};
-use store::{Listed, Store};
+use store::{Listed, Location, Store};
 
 use crate::SiteError;
+use crate::messages::format_idle_event;
+
+/// Most time between two looks at the servers (s).
+const LOOK_S: u64 = 60;
+/// Interval between checks whether the worker has ended.
+const END_LOOK: Duration = Duration::from_millis(100);
 
 /// The power of servers.
 pub trait ServerPower {
@@ -16,7 +24,10 @@ pub trait ServerPower {
     ///
     /// # Errors
     /// If it cannot be asked for: why.
-    fn state(&self, server: &ServerSettings) -> Result<PowerState, String>;
+    fn state(&self, server: &ServerSettings) -> Result<PowerState, String> {
+        let Some(settings) = &server.power else { return Ok(PowerState::Unknown) };
+        Power::new(&server.name, settings).state().map_err(|error| error.to_string())
+    }
 
     /// Switches a server off that no user, worker or other lab has.
     ///
@@ -27,7 +38,7 @@ pub trait ServerPower {
 
 /// An event of idle servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IdleEvent {
+pub(crate) enum IdleEvent {
     /// A server was switched off.
     Off(String),
     /// A server stays on.
@@ -40,7 +51,7 @@ pub enum IdleEvent {
 }
 
 /// The servers that are switched off when they are idle.
-pub struct IdleServers<'a> {
+struct IdleServers<'a> {
     /// The servers.
     servers: Vec<&'a ServerSettings>,
     /// Their jobs and reservations.
@@ -61,12 +72,7 @@ impl std::fmt::Debug for IdleServers<'_> {
 impl<'a> IdleServers<'a> {
     /// Takes those of `servers` that have `idle_off` and a name in `machines`.
     #[must_use]
-    pub fn new(
-        servers: &'a [ServerSettings],
-        machines: &[String],
-        store: &'a Store,
-        power: &'a dyn ServerPower,
-    ) -> Self {
+    fn new(servers: &'a [ServerSettings], machines: &[String], store: &'a Store, power: &'a dyn ServerPower) -> Self {
         let is_ours = |server: &&ServerSettings| server.idle_off_s.is_some() && machines.contains(&server.name);
         let servers = servers.iter().filter(is_ours).collect();
         Self { servers, store, power, on_since_unix: BTreeMap::new(), reported: BTreeMap::new() }
@@ -74,7 +80,7 @@ impl<'a> IdleServers<'a> {
 
     /// Returns the shortest time after which one of them is switched off (s); `None` without servers.
     #[must_use]
-    pub fn shortest_s(&self) -> Option<u64> {
+    fn shortest_s(&self) -> Option<u64> {
         self.servers.iter().filter_map(|server| server.idle_off_s).min()
     }
 
@@ -82,7 +88,7 @@ impl<'a> IdleServers<'a> {
     ///
     /// # Errors
     /// If the store fails.
-    pub fn look(&mut self, now_unix: i64, notify: &dyn Fn(IdleEvent)) -> Result<(), SiteError> {
+    fn look(&mut self, now_unix: i64, notify: &dyn Fn(IdleEvent)) -> Result<(), SiteError> {
         let jobs = self.store.queued_jobs(Listed::Open)?;
         for server in self.servers.clone() {
             let Some(idle_off_s) = server.idle_off_s else { continue };
@@ -129,6 +135,54 @@ impl<'a> IdleServers<'a> {
         }
         None
     }
+}
+
+/// Switches servers off that a worker of these machines may use, until the worker has ended. `clock` reads this host's time,
+/// and `say` prints a line.
+pub fn switch_idle_off(
+    location: &Location,
+    servers: &[ServerSettings],
+    machines: &[String],
+    power: &dyn ServerPower,
+    ended: &AtomicBool,
+    clock: fn() -> i64,
+    say: fn(&str),
+) {
+    if servers.iter().all(|server| server.idle_off_s.is_none()) {
+        return;
+    }
+    let failed = |error: SiteError| say(&format!("cannot look for idle servers now: {error}"));
+    let store = loop {
+        match Store::open(location) {
+            Ok(store) => break store,
+            Err(error) => failed(error.into()),
+        }
+        if !wait(LOOK_S, ended) {
+            return;
+        }
+    };
+    let mut idle = IdleServers::new(servers, machines, &store, power);
+    let Some(shortest_s) = idle.shortest_s() else { return };
+    while wait(shortest_s.min(LOOK_S), ended) {
+        // On a server, its clock decides about reservations.
+        let looked = store.time(clock()).map_err(SiteError::from);
+        let looked = looked.and_then(|now_unix| idle.look(now_unix, &|event| say(&format_idle_event(&event))));
+        if let Err(error) = looked {
+            failed(error);
+        }
+    }
+}
+
+/// Waits; returns whether the worker goes on.
+fn wait(seconds: u64, ended: &AtomicBool) -> bool {
+    let looks = u128::from(seconds) * 1000 / END_LOOK.as_millis();
+    for _ in 0..looks {
+        if ended.load(Ordering::Relaxed) {
+            return false;
+        }
+        std::thread::sleep(END_LOOK);
+    }
+    !ended.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]

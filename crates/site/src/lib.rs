@@ -17,10 +17,10 @@ pub use batch::{
     SentJob, Submission, batch_jobs_of, batch_system, batch_worker_name, has_slurm_node,
 };
 pub use error::SiteError;
-pub use idle::{IdleEvent, IdleServers, ServerPower};
+pub use idle::{ServerPower, switch_idle_off};
 pub use ingest::settings_schema;
-pub use messages::{format_dispatch_event, format_idle_event, format_work_event};
+pub use messages::{format_dispatch_event, format_work_event};
 pub use notify::{Delivered, deliver, machine_name, remind};
 pub use settings::{Apt, Site};
 pub use watch::{KernelSource, Packages, WatchEvent, Watched, watch};
-pub use work::{Attempt, Executor, JobProcess, Until, WorkEvent, Worked, Worker};
+pub use work::{Attempt, Executor, JobProcess, JobResult, Until, WorkEvent, Worked, Worker};

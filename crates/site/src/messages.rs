@@ -1,6 +1,7 @@
 //! The lines that workers and dispatchers print, and what switches idle servers off.
 
-use crate::{DispatchEvent, IdleEvent, WorkEvent};
+use crate::idle::IdleEvent;
+use crate::{DispatchEvent, WorkEvent};
 
 /// Returns the line for an event of a worker.
 #[must_use]
@@ -31,7 +32,7 @@ pub fn format_dispatch_event(event: &DispatchEvent, system: &str) -> String {
 
 /// Returns the line for an event of idle servers.
 #[must_use]
-pub fn format_idle_event(event: &IdleEvent) -> String {
+pub(crate) fn format_idle_event(event: &IdleEvent) -> String {
     match event {
         IdleEvent::Off(name) => format!("{name} was idle: it is off until a measurement needs it"),
         IdleEvent::StaysOn { name, why } => {

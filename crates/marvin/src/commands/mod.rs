@@ -18,7 +18,6 @@ mod export;
 mod gc;
 mod generate;
 mod history;
-mod idle;
 mod import;
 mod kernels;
 mod listing;

@@ -7,14 +7,13 @@ use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
 use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled};
 use machine::{MachineError, ServerProblem, Wanted};
-use model::{CHECK_PLAN, KernelName, Outcome, QueuedJob, ReservationRefusal, Run, Stage, TreeOrigin};
-use site::{JobProcess, Site, SiteError, Until, WorkEvent, Worked, Worker};
+use model::{CHECK_PLAN, KernelName, QueuedJob, ReservationRefusal, ServerSettings, TreeOrigin};
+use site::{JobProcess, JobResult, ServerPower, Site, SiteError, Until, WorkEvent, Worked, Worker, switch_idle_off};
 use store::{Location, Store, StoreError, WorkerLock};
 
 use super::compare::now;
 use super::config::site;
 use super::console::record_consoles;
-use super::idle::switch_idle_off;
 use super::measure::{Chosen, choose, machines_of, machines_of_names, replicates};
 use super::queue::worker_machines;
 use super::tools::known_tools;
@@ -33,6 +32,18 @@ const AGAIN: Duration = Duration::from_secs(60);
 const COURIER: Duration = Duration::from_secs(5);
 /// Interval between checks whether the worker has ended.
 const COURIER_LOOK: Duration = Duration::from_millis(100);
+
+/// The lab that switches idle servers off.
+struct Switching<'a> {
+    location: &'a Location,
+    home: &'a std::path::Path,
+}
+
+impl ServerPower for Switching<'_> {
+    fn switch_off(&self, server: &ServerSettings) -> Result<(), String> {
+        lab::switch_off(self.location.clone(), server, self.home).map_err(|error| error.to_string())
+    }
+}
 
 pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit> {
     if let Some(number) = command.execute {
@@ -74,10 +85,10 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
         Some(via) => via.dispatch(until, &store, &clock, arguments.quiet),
     };
     drop(record_consoles(&home, site.settings.servers.clone()));
-    let ended = AtomicBool::new(false);
+    let (ended, lab) = (AtomicBool::new(false), Switching { location: &location, home: &home });
     let worked = std::thread::scope(|scope| {
         let courier = scope.spawn(|| courier(&location, &site, arguments, &ended));
-        scope.spawn(|| switch_idle_off(&location, &home, &site.settings.servers, &machines, &ended));
+        scope.spawn(|| switch_idle_off(&location, &site.settings.servers, &machines, &lab, &ended, now, say));
         let worked = loop {
             match run(if command.once { Until::Drained } else { Until::Killed }) {
                 // Without `--once`, continue after an error that may pass, such as a full disk.
@@ -171,15 +182,7 @@ fn courier(location: &Location, site: &Site, arguments: &Arguments, ended: &Atom
     }
 }
 
-/// The outcome of a job, in the line that the worker reads.
-enum JobResult {
-    Done,
-    Busy(String),
-    NoKernel(String),
-    MachineFailed(String),
-    WorkloadsFailed(String),
-}
-
+/// Executes a job and prints the line that its worker reads.
 fn execute(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
     let job = Store::open_read_only(store(arguments)?)?.queued_job(number)?;
     let came = match done(arguments, &job) {
@@ -189,14 +192,12 @@ fn execute(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
         Err(error) if is_of_machine(&error) => JobResult::MachineFailed(format!("{error:#}")),
         Err(error) => return Err(error),
     };
-    let (line, exit) = match came {
-        JobResult::Done => ("done".to_owned(), Exit::Fine),
-        JobResult::Busy(who) => (format!("busy {who}"), Exit::Lab),
-        JobResult::NoKernel(why) => (format!("kernel {why}"), Exit::Subject),
-        JobResult::MachineFailed(why) => (format!("machine {why}"), Exit::Lab),
-        JobResult::WorkloadsFailed(why) => (format!("workloads {why}"), Exit::Subject),
+    let exit = match came {
+        JobResult::Done => Exit::Fine,
+        JobResult::Busy(_) | JobResult::MachineFailed(_) => Exit::Lab,
+        JobResult::NoKernel(_) | JobResult::WorkloadsFailed(_) => Exit::Subject,
     };
-    Answer::open(None)?.write(line.replace('\n', " ") + "\n")?;
+    Answer::open(None)?.write(came.line())?;
     Ok(exit)
 }
 
@@ -244,33 +245,7 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
         sampled: Sampled::No,
     };
     let runs = lab.execute(&plan, &|event| progress.event(&event))?.concat();
-    Ok(sum_up(&build.version, &runs))
-}
-
-/// Sums up the runs of a kernel: without any completed workload it cannot be measured.
-fn sum_up(version: &str, runs: &[Run]) -> JobResult {
-    let of_run = |run: &Run| run.results.clone().into_iter();
-    let failures = runs.iter().flat_map(of_run).filter_map(|result| match result.outcome {
-        Outcome::Failed(failure) => Some((result.workload, failure)),
-        _ => None,
-    });
-    let mut failed = Vec::new();
-    for (workload, failure) in failures {
-        if matches!(failure.stage, Stage::Boot | Stage::Settle) {
-            return JobResult::NoKernel(format!(
-                "{version} does not boot: {} ({} stage)",
-                failure.reason, failure.stage
-            ));
-        }
-        failed.push(format!("{workload}: {}", failure.reason));
-    }
-    failed.sort();
-    failed.dedup();
-    if failed.is_empty() {
-        JobResult::Done
-    } else {
-        JobResult::WorkloadsFailed(format!("failed: {}", failed.join("; ")))
-    }
+    Ok(JobResult::of_runs(&build.version, &runs))
 }
 
 /// Returns how to build a job's kernel, and fetches its tree.

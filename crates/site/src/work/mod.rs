@@ -5,10 +5,12 @@
 
 mod health;
 mod process;
+mod result;
 
 pub(crate) use health::{Checks, fit_machines, try_machine};
 pub use process::JobProcess;
 pub(crate) use process::short;
+pub use result::JobResult;
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use ::process::{Program, Running, signal_of};
 use model::{Ending, QueuedJob};
 
-use super::{Attempt, Executor};
+use super::{Attempt, Executor, JobResult};
 use crate::SiteError;
 
 /// Interval between checks of a process.
@@ -121,16 +121,16 @@ fn wait(
 /// Derives the result of a job from its exit code, answer and messages.
 fn judge(code: Option<i32>, answer: &str, said: &str) -> Attempt {
     let of = |ending| Attempt { ending, no_kernel: None, machine_failed: false };
-    match (code, answer.split_once(' ').unwrap_or((answer, ""))) {
-        (_, ("busy", who)) => of(Ending::Busy(short(who))),
-        (_, ("done", _)) => of(Ending::Done(String::new())),
-        (_, ("kernel", why)) => Attempt { no_kernel: Some(short(why)), ..of(Ending::Done(short(why))) },
-        (_, ("machine", why)) => Attempt { machine_failed: true, ..of(Ending::Infra(short(why))) },
-        (_, ("workloads", why)) => of(Ending::Done(short(why))),
-        (Some(2), _) => of(Ending::Wrong(reason(said))),
-        (Some(70), _) => of(Ending::Wrong(format!("a bug in marvin: {}", reason(said)))),
-        (Some(_), _) => of(Ending::Infra(reason(said))),
-        (None, _) => of(Ending::Infra("its process was killed".into())),
+    match (code, JobResult::read(answer)) {
+        (_, Some(JobResult::Busy(who))) => of(Ending::Busy(who)),
+        (_, Some(JobResult::Done)) => of(Ending::Done(String::new())),
+        (_, Some(JobResult::NoKernel(why))) => Attempt { no_kernel: Some(why.clone()), ..of(Ending::Done(why)) },
+        (_, Some(JobResult::MachineFailed(why))) => Attempt { machine_failed: true, ..of(Ending::Infra(why)) },
+        (_, Some(JobResult::WorkloadsFailed(why))) => of(Ending::Done(why)),
+        (Some(2), None) => of(Ending::Wrong(reason(said))),
+        (Some(70), None) => of(Ending::Wrong(format!("a bug in marvin: {}", reason(said)))),
+        (Some(_), None) => of(Ending::Infra(reason(said))),
+        (None, None) => of(Ending::Infra("its process was killed".into())),
     }
 }
 
