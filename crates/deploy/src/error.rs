@@ -54,6 +54,12 @@ pub enum DeployError {
         /// The image.
         name: String,
     },
+    /// An image is being made.
+    #[error("cannot look for unused images in {}: one is being made\nhint: try again when marvin deploy has made it", path.display())]
+    Busy {
+        /// The directory of the images.
+        path: PathBuf,
+    },
     /// A file of an image is not what it was.
     #[error("image {name} is damaged: {} has another hash\nhint: marvin deploy MACHINE {name} --rebuild makes it again", path.display())]
     Damaged {

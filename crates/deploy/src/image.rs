@@ -21,7 +21,9 @@ const EPOCH: &str = "1735689600";
 /// Deadline of making an image (s): some mirrors are slow.
 const MAKE_S: u64 = 3600;
 /// Digits of an id.
-const ID: usize = 16;
+pub(crate) const ID: usize = 16;
+/// What the names of directories begin with in which images are made.
+pub(crate) const MAKING: &str = "making-";
 
 /// Where the script leaves them in the root.
 const OUT: &str = "/marvin-out/vmlinuz /marvin-out/root /marvin-out/release";
@@ -88,7 +90,8 @@ impl Image {
     }
 }
 
-fn distributions(home: &Path) -> PathBuf {
+/// Returns the directory of a data directory's images.
+pub(crate) fn distributions(home: &Path) -> PathBuf {
     home.join("distributions")
 }
 
@@ -99,17 +102,19 @@ fn distributions(home: &Path) -> PathBuf {
 pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image, DeployError> {
     let (folder, recipe) = (distributions(home), recipe(&settings.recipe)?);
     fs::create_dir_all(&folder).map_err(DeployError::io("create", &folder))?;
+    // Others may make images, too, but delete none meanwhile.
+    let lock = File::open(&folder).and_then(|folder| folder.lock_shared().map(|()| folder));
+    let _lock = lock.map_err(DeployError::io("lock", &folder))?;
     let known = folder.join(&settings.name);
     if !again
-        && let Ok(text) = fs::read_to_string(known.join(RECIPE))
-        && let Some((made_of, id)) = text.trim_end().split_once(' ')
+        && let Some((made_of, id)) = newest(&known)
         && made_of == recipe
-        && let Ok(image) = Image::find(home, &settings.name, id, settings.kernels.clone())
+        && let Ok(image) = Image::find(home, &settings.name, &id, settings.kernels.clone())
     {
         image.verify()?;
         return Ok(image);
     }
-    let scratch = tempfile::Builder::new().prefix("making-").tempdir_in(&folder);
+    let scratch = tempfile::Builder::new().prefix(MAKING).tempdir_in(&folder);
     let scratch = scratch.map_err(DeployError::io("create a directory in", &folder))?;
     fs::create_dir_all(&known).map_err(DeployError::io("create", &known))?;
     let log = known.join("log");
@@ -139,6 +144,12 @@ pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image,
     let file = known.join(RECIPE);
     fs::write(&file, format!("{recipe} {id}\n")).map_err(DeployError::io("write", &file))?;
     Image::find(home, &settings.name, &id, settings.kernels.clone())
+}
+
+/// Returns what the newest image of a recipe was made of, and its id, from the recipe's directory; `None` if none was made.
+pub(crate) fn newest(known: &Path) -> Option<(String, String)> {
+    let text = fs::read_to_string(known.join(RECIPE)).ok()?;
+    text.trim_end().split_once(' ').map(|(made_of, id)| (made_of.to_owned(), id.to_owned()))
 }
 
 /// Returns the hash of what an image is made of.

@@ -169,7 +169,7 @@ pub(crate) enum Command {
     Import(Import),
     /// Export stored results as a table for notebooks: CSV, JSON lines or Parquet
     Export(Export),
-    /// Delete superseded runs and old artifacts; referenced runs are kept
+    /// Delete superseded runs, old artifacts and unused images; referenced runs are kept
     Gc(Gc),
     /// Filter and compress a crashed kernel's memory dump: same as marvin-dump
     #[command(disable_help_flag = true)]

@@ -60,6 +60,27 @@ pub(super) fn deployed(home: &Path, name: &str) -> Result<Option<Image>, ServerP
     Ok(Some(Image::find(home, image, id, kernels).map_err(|error| failed(name)(error.to_string()))?))
 }
 
+/// Returns the ids of the images that servers run.
+///
+/// # Errors
+/// If a file that names one cannot be read.
+pub fn images_in_use(home: &Path) -> Result<Vec<String>, MachineError> {
+    let folder = home.join("machines");
+    let entries = match fs::read_dir(&folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(MachineError::io("read", &folder))?,
+    };
+    let mut ids = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(MachineError::io("read", &folder))?.path();
+        if path.extension().is_some_and(|extension| extension == "image") {
+            let text = fs::read_to_string(&path).map_err(MachineError::io("read", &path))?;
+            ids.extend(text.split_whitespace().next().map(str::to_owned));
+        }
+    }
+    Ok(ids)
+}
+
 fn unreadable(name: &str, path: &Path, why: &str) -> ServerProblem {
     failed(name)(format!("{}: {why}", path.display()))
 }

@@ -34,6 +34,7 @@ pub use self::deploy::{deploy, undeploy};
 use self::fit::{check_build_id, check_release, problems};
 pub use self::idle::switch_off;
 use self::image::Carrier;
+pub use self::image::images_in_use;
 pub use self::look::{ServerLook, accept, look};
 pub use self::permit::Permit;
 use self::permit::Permitted;

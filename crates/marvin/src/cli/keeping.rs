@@ -68,9 +68,10 @@ pub(crate) enum ExportFormat {
     Parquet,
 }
 
-const GC_HELP: &str =
-    "A run is superseded when a later run of the same build, machine, suite and seed has all its workloads. Runs that a
-report, a comparison or a triage decision refers to are always kept.
+const GC_HELP: &str = "A run is superseded when a later run of the same build, machine, suite and seed has all its
+workloads. Runs that a report, a comparison or a triage decision refers to are always kept. An image
+of a distribution is unused when no server runs it and it is not the newest of an [[image]] in
+marvin.toml.
 
 Examples:
   marvin gc --dry-run

@@ -1,4 +1,6 @@
-//! Runs and artifacts that `marvin gc` deletes.
+//! Runs, artifacts and images that `marvin gc` deletes.
+
+use std::collections::BTreeMap;
 
 use model::RunId;
 use schemars::JsonSchema;
@@ -22,6 +24,8 @@ pub(crate) struct GarbageDocument {
     artifact_bytes: u64,
     /// Number of superseded runs that stay because they are referenced.
     referenced_runs: usize,
+    /// Unused images of distributions, by their directories: sizes (bytes).
+    images: BTreeMap<String, u64>,
     /// Size of the store before and after; null for a dry run.
     store: Option<Sizes>,
 }
@@ -51,8 +55,14 @@ impl GarbageDocument {
             artifacts_of_runs: ids(artifacts_of),
             artifact_bytes,
             referenced_runs,
+            images: BTreeMap::new(),
             store: None,
         }
+    }
+
+    /// Adds unused images.
+    pub(crate) fn with_images(self, sizes: &BTreeMap<String, u64>) -> Self {
+        Self { images: sizes.clone(), ..self }
     }
 
     /// Adds the sizes of the store after the deletion.
@@ -69,9 +79,11 @@ impl Listing for GarbageDocument {
                 format!("the store took {} and takes {}", mib(bytes_before), mib(bytes_after))
             }
         };
+        let image = |(name, bytes): (&String, &u64)| format!("unused image {name}: {}\n", mib(*bytes));
+        let images: String = self.images.iter().map(image).collect();
         format!(
             "superseded runs: {}\nolder runs with artifacts to delete: {}\nartifacts of both: {}\nkept because they are \
-             referenced: {}\n{end}\n",
+             referenced: {}\n{images}{end}\n",
             self.superseded_runs.len(),
             self.artifacts_of_runs.len(),
             mib(self.artifact_bytes),
@@ -95,7 +107,8 @@ mod tests {
     #[test]
     fn garbage_is_counted() {
         let run = RunId::from_hex("7f3a").unwrap();
-        let document = GarbageDocument::new(&[run.clone(), run], &[], 3 << 20, 4);
+        let images = [("52b2f0261c00063f".to_owned(), 180 << 20), ("making-x1".to_owned(), 0)].into();
+        let document = GarbageDocument::new(&[run.clone(), run], &[], 3 << 20, 4).with_images(&images);
         insta::assert_snapshot!(document.text(&Styles::plain()));
         let deleted = document.deleted(Sizes { bytes_before: 9 << 20, bytes_after: 6 << 20 });
         assert!(deleted.text(&Styles::plain()).ends_with("the store took 9.0 MiB and takes 6.0 MiB\n"));

@@ -74,6 +74,23 @@ fn gc_keeps_runs_referenced_by_reports() {
 }
 
 #[test]
+fn gc_deletes_images_that_no_server_runs() {
+    let home = home("kept-images");
+    let [used, unused] = ["52b2f0261c00063f", "0123456789abcdef"];
+    for name in [used, unused, "making-x1"] {
+        fs::create_dir_all(home.join("distributions").join(name)).unwrap();
+        fs::write(home.join("distributions").join(name).join("root"), vec![0; 3 << 20]).unwrap();
+    }
+    fs::create_dir(home.join("machines")).unwrap();
+    fs::write(home.join("machines/testbox.image"), format!("{used} debian-12 4.0..\n")).unwrap();
+    insta::assert_snapshot!(output_of(&home, &["gc", "--dry-run"]));
+    assert!(home.join("distributions").join(unused).exists());
+    assert!(output_of(&home, &["gc", "--format", "json"]).contains("\"making-x1\": 3145728"));
+    let left: Vec<_> = fs::read_dir(home.join("distributions")).unwrap().map(|one| one.unwrap().file_name()).collect();
+    assert_eq!(left, [used]);
+}
+
+#[test]
 fn server_results_are_listed_without_its_password() {
     let home = fresh("kept-server");
     let wrong = [

@@ -7,7 +7,7 @@ use model::FailureReason;
 
 use super::{Does, Fake, boot_and_run, boot_and_run_on, job, reason};
 use crate::backend::{Backend, Boot, Guest, Observe};
-use crate::server::image::Carrier;
+use crate::server::image::{Carrier, images_in_use, note};
 use crate::server::problem::ServerProblem;
 
 const ID: &str = "0123456789abcdef";
@@ -145,4 +145,19 @@ fn kernels_of_other_images_are_refused() {
     hint: marvin deploy testbox IMAGE, with an [[image]] for it
     ");
     assert_eq!(fake.log(), "image, complete, describe, leave");
+}
+
+#[test]
+fn images_of_all_servers_are_in_use() {
+    let home = tempfile::tempdir().unwrap();
+    assert!(images_in_use(home.path()).unwrap().is_empty());
+    let folder = home.path().join("distributions").join(ID);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("release"), "6.1-image\n").unwrap();
+    let image = Image::find(home.path(), "debian-12", ID, "4.0..".parse().ok()).unwrap();
+    for (name, image) in [("testbox", Some(&image)), ("client", Some(&image)), ("client", None)] {
+        note(home.path(), name, image).unwrap();
+    }
+    fs::write(home.path().join("machines/testbox"), "a record").unwrap();
+    assert_eq!(images_in_use(home.path()).unwrap(), [ID]);
 }
