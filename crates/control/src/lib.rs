@@ -17,7 +17,7 @@ use std::fmt::{self, Debug, Display};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use model::{BootDevice, Login, PowerSettings};
+use model::{BootDevice, Login, PowerSettings, ServerSettings};
 use process::{Ended, Program, ProgramError};
 
 use self::command::Command;
@@ -218,6 +218,13 @@ pub struct Power {
     place: String,
     switch: Box<dyn Switch>,
     patience: Patience,
+}
+
+/// Returns whether the power control of a server says that it is off.
+#[must_use]
+pub fn is_off(server: &ServerSettings) -> bool {
+    let Some(settings) = &server.power else { return false };
+    Power::new(&server.name, settings).state().is_ok_and(|state| state == PowerState::Off)
 }
 
 impl Power {

@@ -1,4 +1,4 @@
-//! When an idle server is switched off. Pure: the time is an argument, in seconds since 1970-01-01 UTC.
+//! When an idle server is switched off, and what switches it on. Pure: the time is an argument, in seconds since 1970-01-01 UTC.
 
 use crate::Reservation;
 
@@ -30,6 +30,12 @@ impl ServerUse<'_> {
     pub fn is_over(&self, idle_off_s: u64, now_unix: i64) -> bool {
         self.idle_s(now_unix).is_some_and(|idle_s| idle_s >= idle_off_s)
     }
+}
+
+/// Says what switches a server on that is off.
+#[must_use]
+pub fn describe_off(name: &str) -> String {
+    format!("a measurement switches it on, or: marvin power {name} on")
 }
 
 #[cfg(test)]

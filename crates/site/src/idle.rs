@@ -1,12 +1,12 @@
-//! Switches idle servers off. Whatever measures on one of them switches it on again.
+//! Switches idle servers off, and sees which are off. Whatever measures on one of them switches it on again.
 //!
 //! The queue, the reservations and the power control say whether a server is idle; the model decides. The time is an argument.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use control::{Power, PowerState};
+use control::{Power, PowerState, is_off};
 use model::{ServerSettings, ServerUse};
 use store::{Listed, Location, Store};
 
@@ -173,6 +173,26 @@ pub fn switch_idle_off(
     }
 }
 
+/// Reports again and again which servers are off, of those that are switched off when they are idle. Returns only if none is.
+pub fn watch_power(servers: &[ServerSettings], report: &dyn Fn(BTreeSet<String>)) {
+    let servers: Vec<&ServerSettings> = servers.iter().filter(|server| server.idle_off_s.is_some()).collect();
+    while !servers.is_empty() {
+        report(find_off(&servers));
+        std::thread::sleep(Duration::from_secs(LOOK_S));
+    }
+}
+
+/// Returns the servers that are off. A power control that does not answer takes seconds: all are asked at once.
+fn find_off(servers: &[&ServerSettings]) -> BTreeSet<String> {
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = servers.iter().map(|server| scope.spawn(move || is_off(server))).collect();
+        let answers = servers.iter().zip(asked);
+        answers
+            .filter_map(|(server, is_off)| is_off.join().is_ok_and(|is_off| is_off).then(|| server.name.clone()))
+            .collect()
+    })
+}
+
 /// Waits; returns whether the worker goes on.
 fn wait(seconds: u64, ended: &AtomicBool) -> bool {
     let looks = u128::from(seconds) * 1000 / END_LOOK.as_millis();
@@ -190,7 +210,7 @@ mod tests {
     use std::cell::{Cell, RefCell};
 
     use control::PowerState;
-    use model::{NewJob, Reservation, ServerSettings, Work};
+    use model::{NewJob, PowerSettings, Reservation, ServerSettings, Work};
     use store::Store;
 
     use super::{IdleEvent, IdleServers, ServerPower};
@@ -277,6 +297,16 @@ mod tests {
         let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 2, deadline_s: 100 };
         store.queue_job(&new, 2_000).unwrap();
         assert_eq!(looked(&store, &on(), &[2_000, 9_000]), "", "a job waits for it");
+    }
+
+    #[test]
+    fn servers_of_unknown_power_are_not_off() {
+        let answers = |name: &str, command: &str| {
+            let command = ["sh", "-c", command].map(str::to_owned).to_vec();
+            ServerSettings { power: Some(PowerSettings::Command(command)), name: name.into(), ..servers().remove(0) }
+        };
+        let all = [answers("down", "echo off"), answers("up", "echo on"), answers("mute", "exit 1")];
+        assert_eq!(super::find_off(&all.each_ref()), ["down".to_owned()].into());
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use batch::{
     SentJob, Submission, batch_jobs_of, batch_system, batch_worker_name, has_slurm_node,
 };
 pub use error::SiteError;
-pub use idle::{ServerPower, switch_idle_off};
+pub use idle::{ServerPower, switch_idle_off, watch_power};
 pub use ingest::settings_schema;
 pub use messages::{format_dispatch_event, format_work_event};
 pub use notify::{Delivered, deliver, machine_name, remind};

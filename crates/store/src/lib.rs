@@ -45,7 +45,7 @@ pub use kernels::SeenKernel;
 pub use location::{Address, Location};
 pub use lock::{HomeLock, WorkerLock, has_worker};
 pub use notices::{Delivery, Notice};
-pub use queue::{Listed, QueueError, Queued};
+pub use queue::{JobCount, Listed, QueueError, QueueOverview, Queued};
 pub use reservations::ReservationError;
 pub use retention::{Garbage, PINNED, Retention};
 pub use runs::RunSummary;

@@ -1,6 +1,10 @@
 //! The queue: waiting, running and finished jobs. The model defines each transition; here one process at a time takes
 //! it durably, on a server too, whose workers are on any host.
 
+mod overview;
+
+pub use overview::{JobCount, QueueOverview};
+
 use model::{Guilt, JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, Value, ValueRef};
 
@@ -321,6 +325,16 @@ enum Word {
     Over(JobState),
 }
 
+impl Word {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Over(state) => state.word(),
+        }
+    }
+}
+
 impl FromSql for Word {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(match value.as_str()? {
@@ -351,11 +365,11 @@ mod tests {
         workers_never_claim_one_job_twice,
     );
 
-    fn claim(store: &Store, worker: &str, now: i64) -> Option<model::QueuedJob> {
+    pub(super) fn claim(store: &Store, worker: &str, now: i64) -> Option<model::QueuedJob> {
         store.claim_job(worker, &[USUAL_MACHINE.to_owned()], now).unwrap()
     }
 
-    fn new(kernel: &str, priority: i64) -> NewJob {
+    pub(super) fn new(kernel: &str, priority: i64) -> NewJob {
         let work = Work {
             kernel: kernel.parse().unwrap(),
             tree: "stable".into(),
@@ -368,7 +382,7 @@ mod tests {
         NewJob { work, plan: "quick".into(), priority, rank: 7, attempts_max: 3, deadline_s: 100 }
     }
 
-    fn queued(store: &Store, kernel: &str, priority: i64) -> u64 {
+    pub(super) fn queued(store: &Store, kernel: &str, priority: i64) -> u64 {
         match store.queue_job(&new(kernel, priority), 1_000).unwrap() {
             Queued::New(number) => number,
             Queued::Known(job) => panic!("{job:?}"),

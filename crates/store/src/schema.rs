@@ -19,6 +19,7 @@ const STEPS: &[&str] = &[
     include_str!("../schema/007.sql"),
     include_str!("../schema/008.sql"),
     include_str!("../schema/009.sql"),
+    include_str!("../schema/010.sql"),
 ];
 
 /// The steps of a database on a server.
@@ -30,6 +31,7 @@ const SERVER_STEPS: &[&str] = &[
     include_str!("../schema/postgres/005.sql"),
     include_str!("../schema/postgres/006.sql"),
     include_str!("../schema/postgres/007.sql"),
+    include_str!("../schema/postgres/008.sql"),
 ];
 
 /// The server's table of steps, and the lock that lets one process at a time take them. The number is an arbitrary

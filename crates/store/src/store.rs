@@ -352,7 +352,7 @@ mod tests {
         Connection::open(&file).unwrap().pragma_update(None, "user_version", 99).unwrap();
         for error in [Store::open(home.path()).unwrap_err(), Store::open_read_only(home.path()).unwrap_err()] {
             insta::allow_duplicates! {
-                insta::assert_snapshot!(describe(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 9): use the newer one, or name another data directory with --home");
+                insta::assert_snapshot!(describe(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 10): use the newer one, or name another data directory with --home");
             }
         }
     }

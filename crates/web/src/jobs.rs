@@ -1,16 +1,17 @@
 //! The lab at work: its machines with what they do and for whom, and its latest jobs. Read from the store at each request;
 //! the page, the document and the metrics show the same values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Health, JobState, QueuedJob, Reservation, USUAL_MACHINE, quarantine_of, reservation_of};
+use model::{Health, JobState, QueuedJob, Reservation, USUAL_MACHINE, describe_off, quarantine_of, reservation_of};
 use serde::Serialize;
-use store::{Listed, Store, StoreError};
+use store::{QueueOverview, Store, StoreError};
 
 use report::render::SCHEMA_VERSION;
 
-/// Limit on listed jobs that are over.
-pub(crate) const JOBS_MAX: usize = 50;
+/// Limits on listed jobs that are not over, and that are.
+const OPEN_MAX: u32 = 100;
+const OVER_MAX: u32 = 50;
 /// The states of jobs, in the order of the metrics.
 pub(crate) const STATES: [&str; 6] = ["waiting", "running", "done", "failed", "cancelled", "replaced"];
 
@@ -21,7 +22,7 @@ pub(crate) struct LabDocument {
     /// The time of this document (seconds since 1970-01-01 UTC).
     pub(crate) now_unix: i64,
     pub(crate) machines: Vec<WorkingMachine>,
-    /// Open jobs in their order, then the latest that are over.
+    /// The first open jobs in their order, then the latest that are over.
     pub(crate) jobs: Vec<LabJob>,
     /// Notices that are not delivered yet.
     pub(crate) undelivered: usize,
@@ -35,9 +36,9 @@ pub(crate) struct LabDocument {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct WorkingMachine {
     pub(crate) name: String,
-    /// `ready`, `measuring`, `reserved` or `quarantined`.
+    /// `ready`, `measuring`, `reserved`, `off` or `quarantined`.
     pub(crate) state: &'static str,
-    /// Who has it or why it is quarantined; empty without either.
+    /// Who has it, what switches it on, or why it is quarantined; empty without any.
     pub(crate) about: String,
     /// When reservation, lease or quarantine's pause end (seconds since 1970-01-01 UTC).
     pub(crate) until_unix: Option<i64>,
@@ -64,39 +65,44 @@ pub(crate) struct LabJob {
 }
 
 impl LabDocument {
-    /// Reads it; `servers` are those of marvin.toml.
-    pub(crate) fn read(store: &Store, servers: &[String], own_unix: i64) -> Result<Self, StoreError> {
+    /// Reads it; `servers` are those of marvin.toml, `off` those whose power is off.
+    pub(crate) fn read(
+        store: &Store,
+        servers: &[String],
+        off: &BTreeSet<String>,
+        own_unix: i64,
+    ) -> Result<Self, StoreError> {
         let now_unix = store.time(own_unix)?;
-        let jobs = store.queued_jobs(Listed::All)?;
+        let queue = store.queue_overview(now_unix, OPEN_MAX, OVER_MAX)?;
         let (reservations, health) = (store.reservations(own_unix)?, store.health()?);
         let mut names: Vec<&str> = vec![USUAL_MACHINE];
-        let others = servers.iter().map(String::as_str).chain(jobs.iter().map(|job| &*job.new.work.machine));
+        let others = servers.iter().map(String::as_str).chain(queue.counts.iter().map(|count| &*count.machine));
         for name in others {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
-        let machine = |name: &str| working(name, &jobs, &reservations, &health, now_unix);
+        let now = Now { queue: &queue, reservations: &reservations, health: &health, off, now_unix };
         let mut states: BTreeMap<&'static str, usize> = STATES.map(|state| (state, 0)).into();
-        for job in &jobs {
-            *states.entry(job.state.word()).or_default() += 1;
+        for count in &queue.counts {
+            *states.entry(count.state).or_default() += count.jobs;
         }
-        let done = jobs.iter().filter(|job| job.state == JobState::Done);
-        let took = done.filter_map(|job| u64::try_from(job.ended_unix?.saturating_sub(job.started_unix?)).ok());
-        let mut over = 0;
-        let is_listed = |job: &&QueuedJob| {
-            over += usize::from(job.state.is_over());
-            over <= JOBS_MAX
-        };
+        let open = queue.running.iter().chain(&queue.waiting).take(OPEN_MAX as usize);
         Ok(Self {
             schema_version: SCHEMA_VERSION,
             now_unix,
-            machines: names.into_iter().map(machine).collect(),
+            machines: names.into_iter().map(|name| now.working(name)).collect(),
             undelivered: store.list_undelivered()?.len(),
-            done_seconds: took.sum(),
-            jobs: jobs.iter().filter(is_listed).map(listed).collect(),
+            done_seconds: queue.took_s,
+            jobs: open.chain(&queue.over).map(listed).collect(),
             states,
         })
+    }
+
+    /// Returns the number of open jobs that are not listed.
+    pub(crate) fn unlisted(&self) -> usize {
+        let open: usize = ["waiting", "running"].iter().filter_map(|state| self.states.get(state)).sum();
+        open.saturating_sub(self.jobs.iter().filter(|job| ["waiting", "running"].contains(&job.state)).count())
     }
 
     /// Returns the metrics of machines and queue, in Prometheus' text format.
@@ -136,37 +142,50 @@ fn escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn working(
-    name: &str,
-    jobs: &[QueuedJob],
-    reservations: &[Reservation],
-    health: &[Health],
+/// What the states of machines follow from.
+struct Now<'a> {
+    queue: &'a QueueOverview,
+    reservations: &'a [Reservation],
+    health: &'a [Health],
+    off: &'a BTreeSet<String>,
     now_unix: i64,
-) -> WorkingMachine {
-    let of_it = || jobs.iter().filter(|job| job.new.work.machine == name);
-    let count = |is_it: fn(&JobState) -> bool| of_it().filter(|job| is_it(&job.state)).count();
-    let running = of_it().find_map(|job| match &job.state {
-        JobState::Running { worker, until_unix } => Some((format!("job {} by {worker}", job.number), *until_unix)),
-        _ => None,
-    });
-    let reserved = reservation_of(name, reservations, now_unix);
-    let (state, about, until_unix) = match (quarantine_of(name, health), running, reserved) {
-        (Some(ill), ..) => ("quarantined", ill.reason.clone(), Some(ill.next_unix)),
-        (_, Some((about, until)), _) => ("measuring", about, Some(until)),
-        (.., Some(one)) => ("reserved", format!("{}: {}", one.holder, one.why), Some(one.until_unix)),
-        _ => ("ready", String::new(), None),
-    };
-    let first = of_it().filter(|job| job.is_free(now_unix)).map(|job| job.queued_unix).min();
-    WorkingMachine {
-        name: name.to_owned(),
-        state,
-        about,
-        until_unix,
-        waiting: count(|state| matches!(state, JobState::Waiting { .. })),
-        done: count(|state| *state == JobState::Done),
-        failed: count(|state| *state == JobState::Failed),
-        failures: health.iter().find(|health| health.machine == name).map_or(0, |health| health.failures),
-        waits_s: first.map_or(0, |since| u64::try_from(now_unix.saturating_sub(since)).unwrap_or(0)),
+}
+
+impl Now<'_> {
+    fn working(&self, name: &str) -> WorkingMachine {
+        let of_it = || self.queue.counts.iter().filter(|count| count.machine == name);
+        let count = |state: &str| of_it().filter(|count| count.state == state).map(|count| count.jobs).sum();
+        let running = self.queue.running.iter().find_map(|job| match &job.state {
+            JobState::Running { worker, until_unix } if job.new.work.machine == name => {
+                Some((format!("job {} by {worker}", job.number), *until_unix))
+            }
+            _ => None,
+        });
+        let is_off = self.off.contains(name);
+        // A reservation that a killed lab left says less than that the server is off.
+        let reserved = reservation_of(name, self.reservations, self.now_unix).filter(|one| !(is_off && one.by_lab));
+        let (state, about, until_unix) = match (quarantine_of(name, self.health), running, reserved) {
+            (Some(ill), ..) => ("quarantined", ill.reason.clone(), Some(ill.next_unix)),
+            (_, Some((about, until)), _) => ("measuring", about, Some(until)),
+            (.., Some(one)) => {
+                let off = if is_off { "; it is off" } else { "" };
+                ("reserved", format!("{}: {}{off}", one.holder, one.why), Some(one.until_unix))
+            }
+            _ if is_off => ("off", describe_off(name), None),
+            _ => ("ready", String::new(), None),
+        };
+        let first = self.queue.free_since_unix.get(name).copied();
+        WorkingMachine {
+            name: name.to_owned(),
+            state,
+            about,
+            until_unix,
+            waiting: count("waiting"),
+            done: count("done"),
+            failed: count("failed"),
+            failures: self.health.iter().find(|health| health.machine == name).map_or(0, |health| health.failures),
+            waits_s: first.map_or(0, |since| u64::try_from(self.now_unix.saturating_sub(since)).unwrap_or(0)),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! From an address to an answer: one function for servers and files.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -133,6 +134,8 @@ pub struct Site {
     is_static: bool,
     /// The servers of marvin.toml.
     servers: Vec<String>,
+    /// Those whose power is off, as far as is known.
+    off: RwLock<BTreeSet<String>>,
     clock: fn() -> i64,
 }
 
@@ -153,6 +156,7 @@ impl Site {
             trouble: RwLock::new(false),
             is_static: false,
             servers: Vec::new(),
+            off: RwLock::default(),
             clock,
         }
     }
@@ -161,6 +165,11 @@ impl Site {
     #[must_use]
     pub fn with_servers(self, servers: Vec<String>) -> Self {
         Self { servers, ..self }
+    }
+
+    /// Notes which servers are off.
+    pub fn note_off(&self, names: BTreeSet<String>) {
+        *self.off.write().unwrap_or_else(PoisonError::into_inner) = names;
     }
 
     /// Takes the time from another clock, in seconds since 1970-01-01 UTC.
@@ -315,7 +324,8 @@ impl Site {
     }
 
     fn lab(&self) -> Result<LabDocument, Refusal> {
-        self.with_store(|store| Ok(LabDocument::read(store, &self.servers, (self.clock)())?))
+        let off = self.off.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.with_store(|store| Ok(LabDocument::read(store, &self.servers, &off, (self.clock)())?))
     }
 
     fn run(&self, id: &str) -> Answered {

@@ -108,29 +108,27 @@ impl Lab {
         id
     }
 
+    /// Returns a job to queue.
+    pub(crate) fn new_job(kernel: &str, machine: &str) -> NewJob {
+        let work = Work {
+            kernel: kernel.parse().unwrap(),
+            tree: String::new(),
+            config: "micro".into(),
+            suite: "micro".into(),
+            workloads: vec!["getppid".into(), "fork".into()],
+            seeds: 3,
+            machine: machine.into(),
+        };
+        NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 3, deadline_s: 3_600 }
+    }
+
     /// Queues jobs: two for a server that is quarantined, one that runs, one that is done.
     pub(crate) fn queue_jobs(&self) {
         let store = &self.store;
-        let new = |kernel: &str, machine: &str| NewJob {
-            work: Work {
-                kernel: kernel.parse().unwrap(),
-                tree: String::new(),
-                config: "micro".into(),
-                suite: "micro".into(),
-                workloads: vec!["getppid".into(), "fork".into()],
-                seeds: 3,
-                machine: machine.into(),
-            },
-            plan: String::new(),
-            priority: 0,
-            rank: 0,
-            attempts_max: 3,
-            deadline_s: 3_600,
-        };
         let exact = [model::USUAL_MACHINE.to_owned()];
         for kernel in ["deb:6.1", "deb:6.12"] {
-            store.queue_job(&new(kernel, "exact"), NOW - 9_000).unwrap();
-            store.queue_job(&new(kernel, "testbox"), NOW - 600).unwrap();
+            store.queue_job(&Self::new_job(kernel, "exact"), NOW - 9_000).unwrap();
+            store.queue_job(&Self::new_job(kernel, "testbox"), NOW - 600).unwrap();
         }
         let first = store.claim_job("farm", &exact, NOW - 8_000).unwrap().unwrap();
         store.change_job(first.number, |job| job.end(first.fence, Ending::Done(String::new()), NOW - 500)).unwrap();
@@ -191,11 +189,12 @@ impl Lab {
         Site::new(self.home(), self.source().snapshot(1))
     }
 
-    /// Serves it until the tests end.
+    /// Serves it until the tests end, with a server that is off.
     pub(crate) fn serve(&self, limits: Limits) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (site, source) = (Arc::new(self.site()), self.source());
+        let (site, source) = (Arc::new(self.site().with_servers(vec!["sleeper".into()])), self.source());
+        site.note_off(["sleeper".to_owned()].into());
         std::thread::spawn(move || drop(serve(listener, site, source, limits, &["lab.example".to_owned()])));
         address
     }

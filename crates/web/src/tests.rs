@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Decision, Triage};
+use model::{Decision, NewJob, Reservation, Triage};
 use proptest::prelude::{any, prop_assert, proptest};
 use serde_json::Value;
 
@@ -270,6 +270,43 @@ fn lab_page_and_metrics_show_machines_and_jobs() {
     let document: Value = serde_json::from_slice(&site.answer("/api/v1/lab.json", "").body).unwrap();
     assert_eq!(document["machines"][1]["name"], "client");
     assert_eq!(document["jobs"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn lab_page_shows_servers_that_are_off() {
+    let lab = Lab::usual();
+    let names = ["idle", "killed", "mine", "on"].map(str::to_owned);
+    let reserve = |name: &str, by_lab| {
+        let (machines, holder, why) = (vec![name.to_owned()], "anna@lab".to_owned(), "tuning".to_owned());
+        let new = Reservation { machines, holder, why, by_lab, ..Reservation::default() };
+        lab.store.reserve(&new, 600, NOW - 60).unwrap();
+    };
+    reserve("killed", true);
+    reserve("mine", false);
+    let site = lab.site().with_servers(names.to_vec()).with_clock(|| NOW);
+    site.note_off(names[..3].iter().cloned().collect());
+    let document: Value = serde_json::from_slice(&site.answer("/api/v1/lab.json", "").body).unwrap();
+    let machines = document["machines"].as_array().unwrap().iter().skip(1);
+    let lines = machines.map(|one| format!("{} {}: {}", one["name"], one["state"], one["about"]).replace('"', ""));
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r"
+    idle off: a measurement switches it on, or: marvin power idle on
+    killed off: a measurement switches it on, or: marvin power killed on
+    mine reserved: anna@lab: tuning; it is off
+    on ready:
+    ");
+}
+
+#[test]
+fn lab_page_of_many_jobs_stays_small() {
+    let lab = Lab::usual();
+    let new = |n: u64| NewJob { rank: n, ..Lab::new_job(&format!("git:v6.{n}"), "testbox") };
+    for n in 0..120 {
+        lab.store.queue_job(&new(n), NOW - 600).unwrap();
+    }
+    let site = lab.site().with_clock(|| NOW);
+    let page = body(&site.answer("/lab.html", ""));
+    assert!(page.contains("not listed: 20.") && page.contains("<td class=\"num\">120</td>"), "{page}");
+    assert!(page.contains("git:v6.99,") && !page.contains("git:v6.100,"), "{page}");
 }
 
 fn decide(lab: &Lab, at: &str, triage: Triage) {

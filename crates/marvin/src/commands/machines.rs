@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use control::{Power, PowerState, console_folder, is_recorded};
+use control::{Power, console_folder, is_off, is_recorded};
 use history::describe_frequency;
 use lab::Sampled;
 use machine::qemu::Qemu;
 use machine::{ServerLook, ServerProblem, ServerState, Wanted, accept, look, server_state};
-use model::{BootOnce, Health, MachineId, ServerSettings, quarantine_of};
+use model::{BootOnce, Health, MachineId, ServerSettings, describe_off, quarantine_of};
 use store::{Store, StoreError};
 
 use super::config::site;
@@ -156,7 +156,7 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
             // What is known of it from the last contact.
             let (state, about) = match server_state(&server.name, home) {
                 Some(ServerState::Quarantined(why)) => (MachineState::Quarantined, why),
-                _ if problem.is_silence() && is_off(server) => (MachineState::Off, wakes(&name)),
+                _ if problem.is_silence() && is_off(server) => (MachineState::Off, describe_off(&name)),
                 Some(ServerState::Lost(why)) => (MachineState::Lost, why),
                 None => (MachineState::Silent, first_line(&problem)),
             };
@@ -180,17 +180,6 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
         about = format!("{taken}{off}");
     }
     ListedMachine { name, kind, state, kernel, held_minutes, about }
-}
-
-/// Returns whether the power control of a server says that it is off.
-fn is_off(server: &ServerSettings) -> bool {
-    let Some(settings) = &server.power else { return false };
-    Power::new(&server.name, settings).state().is_ok_and(|state| state == PowerState::Off)
-}
-
-/// Says what switches a server on.
-fn wakes(name: &str) -> String {
-    format!("a measurement switches it on, or: marvin power {name} on")
 }
 
 fn state(server: &ServerSettings, look: &ServerLook, kept: Option<ServerState>) -> (MachineState, String) {
@@ -233,7 +222,7 @@ fn first_line(problem: &ServerProblem) -> String {
 fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     let look = match look(server, home, lab::AGENT) {
         Err(problem) if problem.is_silence() && is_off(server) => {
-            let (wrong, fix) = (format!("{} is off", server.name), wakes(&server.name));
+            let (wrong, fix) = (format!("{} is off", server.name), describe_off(&server.name));
             return vec![Check::new("power", Err(Problem { wrong, fix }))];
         }
         Err(problem) => return vec![Check::new("ssh", Err(as_problem(&problem)))],

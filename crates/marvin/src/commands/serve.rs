@@ -31,8 +31,10 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
     source.refresh()?;
     // Without a readable marvin.toml the pages show results, and the machines that have jobs.
     let servers = super::config::site(arguments).map(|site| site.settings.servers).unwrap_or_default();
-    let servers = servers.into_iter().map(|server| server.name).collect();
-    let pages = Arc::new(Site::new(&location, source.snapshot(1)).with_servers(servers));
+    let names = servers.iter().map(|server| server.name.clone()).collect();
+    let pages = Arc::new(Site::new(&location, source.snapshot(1)).with_servers(names));
+    let noted = Arc::clone(&pages);
+    std::thread::spawn(move || site::watch_power(&servers, &|off| noted.note_off(off)));
     if !arguments.quiet {
         say(&format!("serving http://{address}/ (Ctrl-C stops)"));
         if !address.ip().is_loopback() {

@@ -15,6 +15,8 @@ struct Page {
     now: String,
     machines: Vec<Machine>,
     jobs: Vec<Job>,
+    /// The number of open jobs that are not among them; empty without any.
+    unlisted: String,
 }
 
 struct Machine {
@@ -43,7 +45,8 @@ struct Job {
 pub(crate) fn lab(frame: Frame, lab: &LabDocument) -> Rendered {
     let machines = lab.machines.iter().map(machine).collect();
     let jobs = lab.jobs.iter().map(|one| job(one, lab.now_unix)).collect();
-    render(&Page { frame, now: minute(lab.now_unix), machines, jobs })
+    let unlisted = Some(lab.unlisted()).filter(|count| *count > 0).map(|count| count.to_string()).unwrap_or_default();
+    render(&Page { frame, now: minute(lab.now_unix), machines, jobs, unlisted })
 }
 
 fn machine(one: &WorkingMachine) -> Machine {
