@@ -38,6 +38,28 @@ pub struct ServerSettings {
     pub deploy: DeploySettings,
 }
 
+impl ServerSettings {
+    /// Returns the settings of a server by kexec of which nothing else is set.
+    #[must_use]
+    pub fn of_host(name: &str, host: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            host: host.to_owned(),
+            ssh_config: None,
+            boot: BootOnce::Kexec,
+            cpus: None,
+            boot_s: 600,
+            idle_off_s: None,
+            check_every_s: None,
+            power: None,
+            collector: None,
+            console: None,
+            slurm_node: None,
+            deploy: DeploySettings::default(),
+        }
+    }
+}
+
 /// How a server boots a build once; the next boot is that of its own kernel again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BootOnce {

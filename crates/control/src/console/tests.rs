@@ -6,26 +6,12 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use model::{BootOnce, ConsoleSettings, ServerSettings};
+use model::{ConsoleSettings, ServerSettings};
 
 use super::{Console, Recorder, Signal, console_folder, is_recorded, lines_since, send_signal};
 
 fn server(console: ConsoleSettings) -> ServerSettings {
-    ServerSettings {
-        name: "testbox".into(),
-        host: "root@testbox".into(),
-        ssh_config: None,
-        boot: BootOnce::Kexec,
-        cpus: None,
-        boot_s: 30,
-        idle_off_s: None,
-        check_every_s: None,
-        collector: None,
-        power: None,
-        console: Some(console),
-        slurm_node: None,
-        deploy: model::DeploySettings::default(),
-    }
+    ServerSettings { boot_s: 30, console: Some(console), ..ServerSettings::of_host("testbox", "root@testbox") }
 }
 
 fn tcp(address: String, is_telnet: bool) -> ConsoleSettings {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use control::{Power, PowerState, Recorder, Signal, console_folder, lines_since, send_signal};
-use model::{BootDevice, BootOnce, ConsoleSettings, Ipmi, Login, PowerSettings, Secret, ServerSettings};
+use model::{BootDevice, ConsoleSettings, Ipmi, Login, PowerSettings, Secret, ServerSettings};
 
 use crate::{Ends, free_port, wait_until};
 
@@ -107,21 +107,9 @@ fn console_of_a_bmc_is_recorded() {
             });
         }
     });
-    let server = ServerSettings {
-        name: "testbox".into(),
-        host: "testbox".into(),
-        ssh_config: None,
-        boot: BootOnce::Kexec,
-        cpus: None,
-        boot_s: 600,
-        idle_off_s: None,
-        check_every_s: None,
-        collector: None,
-        power: Some(settings(folder.path(), port, "sesame")),
-        console: Some(ConsoleSettings::Ipmi),
-        slurm_node: None,
-        deploy: model::DeploySettings::default(),
-    };
+    let power_control = Some(settings(folder.path(), port, "sesame"));
+    let console = Some(ConsoleSettings::Ipmi);
+    let server = ServerSettings { power: power_control, console, ..ServerSettings::of_host("testbox", "testbox") };
     wait_until("ipmi_sim answers", || power(folder.path(), port, "sesame").state().is_ok());
     let recorder = Recorder::open(&server, folder.path()).unwrap().unwrap();
     // It ends with the process.

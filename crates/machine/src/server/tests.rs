@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{BootOnce, Build, BuildFile, BuildId, FailureReason, KernelName, Outcome, ServerSettings, SubjectFailure};
+use model::{Build, BuildFile, BuildId, FailureReason, KernelName, Outcome, ServerSettings, SubjectFailure};
 use process::Ended;
 use tempfile::TempDir;
 use wire::{Clock, Job, Perturbation, Task};
@@ -179,21 +179,7 @@ impl Fake {
 
 /// Returns the settings of a server without power control and console.
 pub(super) fn settings_of(name: &str) -> ServerSettings {
-    ServerSettings {
-        name: name.into(),
-        host: "root@testbox".into(),
-        ssh_config: None,
-        boot: BootOnce::Kexec,
-        cpus: None,
-        boot_s: 600,
-        idle_off_s: None,
-        check_every_s: None,
-        collector: None,
-        power: None,
-        console: None,
-        slurm_node: None,
-        deploy: model::DeploySettings::default(),
-    }
+    ServerSettings::of_host(name, "root@testbox")
 }
 
 fn silence() -> ServerProblem {
