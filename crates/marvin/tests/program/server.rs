@@ -3,6 +3,7 @@
 
 mod deployed;
 mod faults;
+mod idle;
 mod overhead;
 mod unfit;
 
