@@ -129,6 +129,10 @@ pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image,
     if ended.code != Some(0) {
         let printed = fs::read_to_string(&log).unwrap_or_default();
         let said = printed.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
+        // What mmdebstrap says as another user than root, without the means to be root in a namespace.
+        if said.contains("unable to pick chroot mode") {
+            return Err(DeployError::Missing { program: "newuidmap", package: "uidmap" });
+        }
         return Err(DeployError::Failed { name: settings.name.clone(), said: model::plain(said), log });
     }
     if let Some(file) = FILES.into_iter().find(|file| !scratch.path().join(file).is_file()) {

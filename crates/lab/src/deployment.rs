@@ -3,19 +3,30 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use machine::{Image, Limits, Programs, Settings, SnapshotUse, undeploy};
+use machine::{Image, Limits, Programs, Settings, SnapshotUse};
 use model::ServerSettings;
 use store::{HomeLock, Location};
 
 use crate::lease::Lease;
 use crate::{AGENT, INIT, LabError};
 
-/// Has a server run an image as its own system, or without one the system that it starts by itself, and makes its record anew.
-/// Returns the release of the kernel that runs then. `home` is the lab's data directory.
+/// What a server is to run as its own system.
+#[derive(Debug, Clone, Copy)]
+pub enum OwnSystem<'a> {
+    /// An image, from memory.
+    InMemory(&'a Image),
+    /// An image, from the disk that its settings name, which loses what it has.
+    OnDisk(&'a Image),
+    /// What it starts by itself.
+    Former,
+}
+
+/// Has a server run this as its own system, and makes its record anew. Returns the release of the kernel that runs then. `home` is
+/// the lab's data directory.
 ///
 /// # Errors
 /// If another user has the server, it cannot be used, or it does not come up with that.
-pub fn deploy(at: Location, server: &ServerSettings, image: Option<&Image>, home: &Path) -> Result<String, LabError> {
+pub fn deploy(at: Location, server: &ServerSettings, system: OwnSystem<'_>, home: &Path) -> Result<String, LabError> {
     let _lock = HomeLock::acquire(home)?;
     let permit = Arc::new(Lease::take(at, &server.name)?);
     let settings = Settings {
@@ -29,9 +40,10 @@ pub fn deploy(at: Location, server: &ServerSettings, image: Option<&Image>, home
         limits: Limits::default(),
         permit: Some(permit),
     };
-    let deployed = match image {
-        Some(image) => machine::deploy(server, image, &settings),
-        None => undeploy(server, &settings),
+    let deployed = match system {
+        OwnSystem::InMemory(image) => machine::deploy(server, image, &settings),
+        OwnSystem::OnDisk(image) => machine::install(server, image, &settings),
+        OwnSystem::Former => machine::undeploy(server, &settings),
     };
     Ok(deployed?)
 }

@@ -34,7 +34,7 @@ pub use bisect::{
     Findings, LabProber, Nodes, Noise, Pace, Probe, Prober, RebuildCost, Refused, Reverted, Rounds, Stands, bisect,
     values_of,
 };
-pub use deployment::deploy;
+pub use deployment::{OwnSystem, deploy};
 pub use dump::is_dump;
 pub use error::LabError;
 pub use estimate::Estimate;

@@ -40,8 +40,8 @@ pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use load::Disturbance;
 pub use local::this_boot;
 pub use server::{
-    Permit, ServerLook, ServerProblem, ServerState, accept, deploy, images_in_use, look, server_state, switch_off,
-    undeploy,
+    Permit, ServerLook, ServerProblem, ServerState, accept, deploy, images_in_use, install, look, server_state,
+    switch_off, undeploy,
 };
 pub use settings::{Limits, Settings, SnapshotUse, free_mib};
 pub use vm::VmShape;

@@ -10,6 +10,18 @@ use crate::Release;
 /// The command line of images, unless a site has another one: both usual consoles; a dead kernel restarts the server.
 const COMMAND_LINE: &str = "console=tty0 console=ttyS0,115200 panic=10";
 
+/// Packages of Debian that make an image bootable from a disk, by BIOS or by EFI.
+const FOR_DISK: [&str; 8] = [
+    "dosfstools",
+    "e2fsprogs",
+    "fdisk",
+    "grub-efi-amd64-bin",
+    "grub-pc-bin",
+    "grub2-common",
+    "initramfs-tools",
+    "util-linux",
+];
+
 /// An image: a distribution that a server runs from memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageSettings {
@@ -19,6 +31,19 @@ pub struct ImageSettings {
     pub recipe: Recipe,
     /// The kernels that are measured on it; `None` for all.
     pub kernels: Option<KernelRange>,
+}
+
+impl ImageSettings {
+    /// Returns the image that can be installed on a disk: with boot loaders, an initramfs and tools for disks besides.
+    #[must_use]
+    pub fn for_disk(&self) -> Self {
+        let mut image = self.clone();
+        if let Recipe::Debian { packages, .. } = &mut image.recipe {
+            image.name += "-disk";
+            packages.extend(FOR_DISK.map(str::to_owned));
+        }
+        image
+    }
 }
 
 /// What an image is made of.
@@ -100,11 +125,13 @@ pub struct DeploySettings {
     pub key: Option<PathBuf>,
     /// The kernel's command line.
     pub command_line: String,
+    /// The disk on which images may be installed, by its path on the server; it loses all that it has.
+    pub disk: Option<String>,
 }
 
 impl Default for DeploySettings {
     fn default() -> Self {
-        Self { by: DeployWay::Kexec, key: None, command_line: COMMAND_LINE.to_owned() }
+        Self { by: DeployWay::Kexec, key: None, command_line: COMMAND_LINE.to_owned(), disk: None }
     }
 }
 

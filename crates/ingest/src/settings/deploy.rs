@@ -69,7 +69,12 @@ pub(super) fn settings(record: &Record, has_power: bool) -> Result<DeploySetting
         let what = "the command line of an image has no quotes and no root=: its root is in memory";
         return Err(Fault::new(record.span_of("command_line"), what));
     }
-    Ok(DeploySettings { by, key: record.text("key").map(PathBuf::from), command_line })
+    let disk = record.text("disk").map(str::to_owned);
+    if disk.as_ref().is_some_and(|disk| !is_device(disk)) {
+        let what = "expected a whole disk such as /dev/disk/by-id/NAME or /dev/sda";
+        return Err(Fault::new(record.span_of("disk"), what));
+    }
+    Ok(DeploySettings { by, key: record.text("key").map(PathBuf::from), command_line, disk })
 }
 
 fn pxe(record: &Record, text: &str, has_power: bool) -> Result<DeployWay, Fault> {
@@ -87,6 +92,14 @@ fn pxe(record: &Record, text: &str, has_power: bool) -> Result<DeployWay, Fault>
         return Err(Fault::new(record.span_of("pxe"), what));
     }
     Ok(DeployWay::Pxe { listen, mac })
+}
+
+fn is_device(path: &str) -> bool {
+    path.strip_prefix("/dev/").is_some_and(|rest| {
+        !rest.is_empty()
+            && !rest.contains("..")
+            && rest.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:/+".contains(c))
+    })
 }
 
 /// Returns whether a text may be the name of a package or a distribution: mmdebstrap reads other signs as options and lists.

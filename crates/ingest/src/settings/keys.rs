@@ -278,6 +278,12 @@ static DEPLOY: Table = Table {
             Optional,
             "Command line of the image's kernel. Without it: console=tty0 console=ttyS0,115200 panic=10.",
         ),
+        key(
+            "disk",
+            Kind::Text,
+            Optional,
+            "The disk that `marvin deploy --disk` erases and installs an image on: /dev/disk/by-id/NAME.",
+        ),
     ],
 };
 

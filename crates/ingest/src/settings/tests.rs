@@ -110,6 +110,8 @@ fn wrong_images_are_refused_where_they_stand() {
         deploy("mac = \"52-54-00-12-34-56\""),
         deploy("pxe = \"0.0.0.0:8069\"\ncommand = [\"x\"]"),
         deploy("command_line = \"root=/dev/sda\""),
+        deploy("disk = \"sda\""),
+        deploy("disk = \"/dev/../etc/passwd\""),
     ];
     let said: Vec<String> = wrong.iter().map(|text| settings(text).unwrap_err().to_string()).collect();
     insta::assert_snapshot!(said.join("\n"));

@@ -29,11 +29,33 @@ pub fn deploy(server: &ServerSettings, image: &Image, settings: &Settings) -> Re
     pin(&At::of(server, Some(Box::new(carrier)), settings)?, settings)
 }
 
+/// Installs an image on the disk that a server's settings name, and has the server boot that. What the disk has is lost. Returns the
+/// release of the image's kernel.
+///
+/// # Errors
+/// If the server cannot be used, has no such disk, or does not come up from it.
+pub fn install(server: &ServerSettings, image: &Image, settings: &Settings) -> Result<String, MachineError> {
+    let Some(disk) = &server.deploy.disk else {
+        let why = "names no disk that may be erased".to_owned();
+        let hint = "set disk = \"/dev/disk/by-id/NAME\" in its [machine.deploy]";
+        return Err(ServerProblem::Unfit { name: server.name.clone(), why, hint }.into());
+    };
+    // The capture of dead kernels' memory is for the system on the disk.
+    deploy(&ServerSettings { collector: None, ..server.clone() }, image, settings)?;
+    Carried::new(image.clone(), server, &settings.home, settings.permit.clone()).install(disk)?;
+    return_to(server, Some(image), settings)
+}
+
 /// Has a server run the system that it starts by itself, and makes its record anew. Returns the release of its kernel.
 ///
 /// # Errors
 /// If the server cannot be used, or does not come back.
 pub fn undeploy(server: &ServerSettings, settings: &Settings) -> Result<String, MachineError> {
+    return_to(server, None, settings)
+}
+
+/// Has a server run the system on its disk, which is that of an image if one was installed just now.
+fn return_to(server: &ServerSettings, image: Option<&Image>, settings: &Settings) -> Result<String, MachineError> {
     note(&settings.home, &server.name, None)?;
     let at = At::of(server, None, settings)?;
     let facts = at.reach.facts()?;
@@ -43,6 +65,14 @@ pub fn undeploy(server: &ServerSettings, settings: &Settings) -> Result<String, 
         if !matches!(at.wait_for_boot(facts.boot_id(), "the return to its own system", Vec::new())?.0, Waited::Back(_))
         {
             at.reach.facts()?;
+        }
+    }
+    if let Some(image) = image {
+        let facts = at.reach.facts()?;
+        if facts.on_disk() != Some(&image.id) {
+            let (name, step) = (server.name.clone(), "boot from its disk");
+            let said = format!("it booted {} instead", facts.get("release"));
+            return Err(ServerProblem::Step { name, step, said }.into());
         }
     }
     pin(&at, settings)

@@ -20,8 +20,11 @@ use crate::MachineError;
 
 const START: &str = concat!(include_str!("scripts/image.sh"), include_str!("scripts/kexec_start.sh"));
 const COMPLETE: &str = include_str!("scripts/complete.sh");
+const TO_DISK: &str = include_str!("scripts/to_disk.sh");
 /// The step that fails if a server does not run its image.
 pub(super) const RUN: &str = "run its image";
+/// How long writing a disk may take (s), with the initramfs, which is made there.
+const DISK_S: u64 = 1800;
 /// How long the site's program may take (s).
 const COMMAND_S: u64 = 1800;
 
@@ -129,6 +132,18 @@ impl Carried {
         let ssh = ssh::Ssh::new(server.clone(), home, None, &[]);
         let (server, home, answers) = (server.clone(), home.to_owned(), Mutex::default());
         Self { image, server, home, ssh, permit, answers }
+    }
+
+    /// Has the image that runs install itself on a disk, and the firmware boot that next. What the disk has is lost.
+    pub(super) fn install(&self, disk: &str) -> Result<(), ServerProblem> {
+        self.permitted()?;
+        let arguments = [disk, &self.server.deploy.command_line, &self.image.id];
+        self.ssh.step("install its image", TO_DISK, &arguments, &[], DISK_S)?;
+        // Firmware that has just booted the network may do so again.
+        if let (DeployWay::Pxe { .. }, Some(settings)) = (&self.server.deploy.by, &self.server.power) {
+            Power::new(&self.server.name, settings).boot_next(BootDevice::Disk)?;
+        }
+        Ok(())
     }
 
     fn failed(&self, said: impl ToString) -> ServerProblem {

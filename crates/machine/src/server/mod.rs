@@ -30,7 +30,7 @@ use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Serv
 use wire::{Job, Task};
 
 use self::control::{Control, Outside};
-pub use self::deploy::{deploy, undeploy};
+pub use self::deploy::{deploy, install, undeploy};
 use self::fit::{check_build_id, check_release, problems};
 pub use self::idle::switch_off;
 use self::image::Carrier;

@@ -121,6 +121,11 @@ impl Facts {
         self.marked(IMAGE)
     }
 
+    /// Returns the image that was installed on the disk from which the server runs.
+    pub(crate) fn on_disk(&self) -> Option<&str> {
+        Some(self.get("disk_image")).filter(|id| !id.is_empty() && self.image().is_none())
+    }
+
     fn marked(&self, mark: &str) -> Option<&str> {
         self.get("cmdline").split_whitespace().find_map(|word| word.strip_prefix(mark))
     }

@@ -35,7 +35,7 @@ impl Record {
     pub(super) fn of(facts: &Facts, report: &str) -> Self {
         let mut fingerprint = of_machine(report);
         fingerprint.push(("host.id".to_owned(), facts.get("machine_id").to_owned()));
-        fingerprint.extend(facts.image().map(|image| ("host.image".to_owned(), image.to_owned())));
+        fingerprint.extend(facts.image().or(facts.on_disk()).map(|image| ("host.image".to_owned(), image.to_owned())));
         Self { fingerprint, drivers: facts.drivers().to_vec() }
     }
 
@@ -188,6 +188,17 @@ mod tests {
 
     fn lines(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+    }
+
+    #[test]
+    fn image_belongs_to_the_record_wherever_it_is() {
+        let of = |facts: &str| {
+            let pairs = Record::of(&Facts::read(facts), "").fingerprint.into_iter();
+            pairs.filter(|(name, _)| name == "host.image").map(|(_, id)| id).collect::<Vec<_>>()
+        };
+        assert!(of("disk_image=\ncmdline=root=/dev/sda1\n").is_empty());
+        assert_eq!(of("disk_image=\ncmdline=marvin.image=01 quiet\n"), ["01"]);
+        assert_eq!(of("disk_image=23\ncmdline=root=/dev/sda1\n"), ["23"]);
     }
 
     #[test]

@@ -42,6 +42,10 @@ pub(crate) struct Deploy {
     /// Make the image of today's packages, though there is one of this recipe
     #[arg(long)]
     pub(crate) rebuild: bool,
+
+    /// Erase the disk of its [machine.deploy], and install the image there
+    #[arg(long)]
+    pub(crate) disk: bool,
 }
 
 /// `marvin reserve`.

@@ -1,6 +1,7 @@
 //! `marvin deploy`: puts a distribution on a server.
 
 use ::deploy::{Image, make};
+use lab::OwnSystem;
 
 use super::config::site;
 use super::measure::did_you_mean;
@@ -20,9 +21,17 @@ pub(crate) fn deploy(arguments: &Arguments, command: &Deploy) -> anyhow::Result<
     let answer = Answer::open(None)?;
     let home = home(arguments.home.as_deref())?;
     check_ours(arguments, &server.name)?;
+    if command.disk && (command.image == OWN || server.deploy.disk.is_none()) {
+        let text = "--disk needs an image, and disk = \"/dev/disk/by-id/NAME\" in the server's [machine.deploy]";
+        return Err(WrongInput(text.to_owned()).into());
+    }
     let image = if command.image == OWN { None } else { Some(image(arguments, command, &home)?) };
+    let system = image.as_ref().map_or(OwnSystem::Former, |image| match command.disk {
+        true => OwnSystem::OnDisk(image),
+        false => OwnSystem::InMemory(image),
+    });
     say(&format!("starting it on {}, which may take up to {} s", server.name, server.boot_s));
-    let release = lab::deploy(store(arguments)?, &server, image.as_ref(), &home)?;
+    let release = lab::deploy(store(arguments)?, &server, system, &home)?;
     let what = image.map_or_else(|| "its own system".to_owned(), |image| format!("{} ({})", image.name, image.id));
     answer.write(format!("{} runs {what}, kernel {release}\n", server.name))?;
     Ok(Exit::Fine)
@@ -36,7 +45,8 @@ fn image(arguments: &Arguments, command: &Deploy, home: &std::path::Path) -> any
         return Err(WrongInput(text).into());
     };
     say(&format!("image {}: made of packages unless it is there", settings.name));
-    let image = make(settings, home, command.rebuild)?;
+    let settings = if command.disk { settings.for_disk() } else { settings.clone() };
+    let image = make(&settings, home, command.rebuild)?;
     say(&format!("image {} is {}, kernel {}", image.name, image.id, image.release));
     Ok(image)
 }

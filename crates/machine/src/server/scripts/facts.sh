@@ -8,6 +8,7 @@ echo "release=$(uname -r)"
 echo "version=$(uname -v)"
 echo "cmdline=$(first /proc/cmdline)"
 echo "user=$(id -un)"
+echo "disk_image=$(first /etc/marvin-image)"
 grep -q marvin.build= /proc/cmdline || is_own=yes
 # The kernel that ran before the builds: below, another one may become the own kernel.
 echo "own=$(first "$home/own")"

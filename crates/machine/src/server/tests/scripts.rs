@@ -11,6 +11,7 @@ use crate::server::reach::Facts;
 const FACTS: &str = include_str!("../scripts/facts.sh");
 const DRIVERS: &str = include_str!("../scripts/drivers.sh");
 const OWN: &str = include_str!("../scripts/own.sh");
+const TO_DISK: &str = include_str!("../scripts/to_disk.sh");
 const LEAVE: &str = include_str!("../scripts/leave.sh");
 
 /// A server's files.
@@ -245,4 +246,17 @@ fn leaving_removes_what_builds_need() {
     assert!(
         !tree.at("/efi/loader/entries/marvin.conf").exists() && tree.at("/efi/loader/entries/debian.conf").exists()
     );
+}
+
+#[test]
+fn nothing_is_installed_on_what_is_no_disk() {
+    let install = |disk: &str| {
+        let words = ["-c", TO_DISK, "marvin", disk, "console=ttyS0", "0123456789abcdef"];
+        let ended = process::Program::new("sh").args(words).run().unwrap();
+        (ended.code, ended.reason())
+    };
+    for path in ["/dev/disk/by-id/none", "/dev/null", "/etc/passwd"] {
+        let (code, said) = install(path);
+        assert!(code == Some(1) && said.contains(&format!("there is no disk {path}, only: ")), "{said}");
+    }
 }

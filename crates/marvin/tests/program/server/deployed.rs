@@ -5,6 +5,7 @@ use std::fs;
 use rack::{HOST_SEEN, MAC, Power, Rack};
 
 use super::{Lab, PATIENCE, is_full};
+use crate::marvin;
 
 /// Where Marvin listens for the server's iPXE.
 const PORT: u16 = 38_069;
@@ -37,4 +38,30 @@ fn server_without_disk_measures_on_an_image() {
     let said = lab.marvin(&["deploy", "testbox", "own"]);
     assert!(said.contains("testbox runs its own system, kernel 6.1"), "{said}");
     assert!(lab.server.run("findmnt -no FSTYPE /").unwrap().contains("ext4"));
+}
+
+/// An image is installed on a server's disk, from which builds boot like from any other system.
+#[test]
+fn image_on_a_disk_is_measured_on() {
+    if !is_full() {
+        return;
+    }
+    let lab = Lab::new("installed", None);
+    let image = "[[image]]\nname = \"debian-12\"\ndebian = \"bookworm\"\nkernel = \"linux-image-cloud-amd64\"\n";
+    lab.settings(&format!("deploy = {{ disk = \"/dev/vdz\" }}\n{image}"));
+    let refused = marvin(&lab.home).args(["deploy", "testbox", "debian-12", "--disk"]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        refused.status.code() == Some(5)
+            && said.contains("testbox cannot install its image: there is no disk /dev/vdz"),
+        "{said}"
+    );
+    lab.settings(&format!("deploy = {{ disk = \"/dev/vda\" }}\nboot = \"grub-once\"\n{image}"));
+    let said = lab.marvin(&["deploy", "testbox", "debian-12", "--disk"]);
+    assert!(said.contains("testbox runs debian-12-disk ("), "{said}");
+    assert!(!lab.marvin(&["machines"]).contains("image debian-12"), "no image is in memory");
+    let said = lab.marvin(&["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", "getppid"]);
+    assert!(said.contains("getppid"), "{said}");
+    let record = fs::read_to_string(lab.home.join("machines/testbox")).unwrap();
+    assert!(record.contains("host.image="), "{record}");
 }
