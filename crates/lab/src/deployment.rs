@@ -21,6 +21,18 @@ pub enum OwnSystem<'a> {
     Former,
 }
 
+impl<'a> OwnSystem<'a> {
+    /// Returns what a server is to run: an image, on its disk or in its memory, or without one what it starts by itself.
+    #[must_use]
+    pub const fn of(image: Option<&'a Image>, is_on_disk: bool) -> Self {
+        match image {
+            None => Self::Former,
+            Some(image) if is_on_disk => Self::OnDisk(image),
+            Some(image) => Self::InMemory(image),
+        }
+    }
+}
+
 /// Has a server run this as its own system, and makes its record anew. Returns the release of the kernel that runs then. `home` is
 /// the lab's data directory.
 ///

@@ -22,14 +22,10 @@ pub(crate) fn deploy(arguments: &Arguments, command: &Deploy) -> anyhow::Result<
     let home = home(arguments.home.as_deref())?;
     check_ours(arguments, &server.name)?;
     if command.disk && (command.image == OWN || server.deploy.disk.is_none()) {
-        let text = "--disk needs an image, and disk = \"/dev/disk/by-id/NAME\" in the server's [machine.deploy]";
-        return Err(WrongInput(text.to_owned()).into());
+        return Err(WrongInput("--disk needs an image, and `disk` in the server's [machine.deploy]".into()).into());
     }
     let image = if command.image == OWN { None } else { Some(image(arguments, command, &home)?) };
-    let system = image.as_ref().map_or(OwnSystem::Former, |image| match command.disk {
-        true => OwnSystem::OnDisk(image),
-        false => OwnSystem::InMemory(image),
-    });
+    let system = OwnSystem::of(image.as_ref(), command.disk);
     say(&format!("starting it on {}, which may take up to {} s", server.name, server.boot_s));
     let release = lab::deploy(store(arguments)?, &server, system, &home)?;
     let what = image.map_or_else(|| "its own system".to_owned(), |image| format!("{} ({})", image.name, image.id));
