@@ -1,7 +1,7 @@
 //! A server gets an image as its own system, or its former system back; then its record is made anew.
 
 use deploy::Image;
-use model::ServerSettings;
+use model::{BootOnce, ServerSettings};
 
 use super::image::{Carried, Carrier, RUN, deployed, note};
 use super::problem::ServerProblem;
@@ -40,8 +40,9 @@ pub fn install(server: &ServerSettings, image: &Image, settings: &Settings) -> R
         let hint = "set disk = \"/dev/disk/by-id/NAME\" in its [machine.deploy]";
         return Err(ServerProblem::Unfit { name: server.name.clone(), why, hint }.into());
     };
-    // The capture of dead kernels' memory is for the system on the disk.
-    deploy(&ServerSettings { collector: None, ..server.clone() }, image, settings)?;
+    // The capture of dead kernels' memory, and the loader, are for the system on the disk: one in memory has neither.
+    let in_memory = ServerSettings { collector: None, boot: BootOnce::Kexec, ..server.clone() };
+    deploy(&in_memory, image, settings)?;
     Carried::new(image.clone(), server, &settings.home, settings.permit.clone()).install(disk)?;
     return_to(server, Some(image), settings)
 }
