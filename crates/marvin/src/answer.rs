@@ -11,7 +11,7 @@ use report::render::Styles;
 
 use crate::cli::{Arguments, Colour, ListFormat, Output};
 use crate::exit::WrongInput;
-use crate::lists::Listing;
+use lists::Listing;
 
 /// The destination of an answer. Marvin checks it before it measures, so that a bad path fails early.
 #[derive(Debug)]

@@ -7,7 +7,6 @@ mod commands;
 mod completion;
 mod exit;
 mod home;
-mod lists;
 mod progress;
 mod rows;
 

@@ -9,8 +9,8 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Build};
 use crate::exit::Exit;
 use crate::home::home;
-use crate::lists::BuildDocument;
 use crate::progress::Progress;
+use lists::BuildDocument;
 
 pub(crate) fn build(arguments: &Arguments, command: &Build) -> anyhow::Result<Exit> {
     let name = kernel_name(&command.kernel)?;

@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Doctor};
 use crate::exit::Exit;
 use crate::home::home;
-use crate::lists::{Check, DoctorDocument, Problem};
+use lists::{Check, DoctorDocument, Problem};
 
 /// Free disk space for a comparison with the default number of seeds (MB).
 const DISK_MB: u64 = 4000;

@@ -9,7 +9,7 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Gc};
 use crate::exit::Exit;
 use crate::home::{home, store};
-use crate::lists::{GarbageDocument, Sizes};
+use lists::{GarbageDocument, Sizes};
 
 const DAY_S: i64 = 86_400;
 

@@ -37,7 +37,9 @@ pub(crate) fn reference(page: Page, folder: Option<&Path>) -> anyhow::Result<Exi
 /// Writes the schema of each JSON document into its own file.
 fn schemas(folder: &Path) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    for (name, schema) in crate::lists::schemas() {
+    let of_others = report::render::schemas().into_iter().chain([("sampled", sampled::schema())]);
+    let of_programs = history::schemas().into_iter().chain(marvin_dump::schemas());
+    for (name, schema) in lists::schemas().into_iter().chain(of_others).chain(of_programs) {
         let text = serde_json::to_string_pretty(&schema)? + "\n";
         Answer::file("DIR", &folder.join(format!("{name}.json")))?.write(text)?;
     }

@@ -6,7 +6,7 @@ use super::measure::kernel_name;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Kernels};
 use crate::exit::{Exit, WrongInput};
-use crate::lists::{KernelsDocument, ListedKernel};
+use lists::{KernelsDocument, ListedKernel};
 
 pub(crate) fn kernels(arguments: &Arguments, command: &Kernels) -> anyhow::Result<Exit> {
     let offers = match &command.name {

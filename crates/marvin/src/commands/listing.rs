@@ -9,7 +9,7 @@ use super::measure::suite;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Runs, Workloads};
 use crate::exit::Exit;
-use crate::lists::{ListedRun, RunsDocument, WorkloadsDocument};
+use lists::{ListedRun, RunsDocument, WorkloadsDocument};
 
 pub(crate) fn runs(arguments: &Arguments, command: &Runs) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;

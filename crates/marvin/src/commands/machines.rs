@@ -19,8 +19,8 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Machines, MachinesCheck, MachinesCommand, OWN};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
-use crate::lists::{Check, DoctorDocument, ListedMachine, MachineState, MachinesDocument, Problem};
 use crate::progress::Progress;
+use lists::{Check, DoctorDocument, ListedMachine, MachineState, MachinesDocument, Problem};
 
 /// What a server without them lacks.
 const NO_POWER: &str = "a kernel that hangs leaves the server lost";

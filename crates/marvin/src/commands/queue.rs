@@ -16,7 +16,7 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Queue, QueueAdd, QueueMove};
 use crate::exit::{Exit, WrongInput};
 use crate::home::{has_worker, home, store, worker_name};
-use crate::lists::{JobDocument, QueueDocument, QueueView};
+use lists::{JobDocument, QueueDocument, QueueView};
 
 pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;

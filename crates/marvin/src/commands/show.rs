@@ -8,7 +8,7 @@ use super::tools::known_tools;
 use crate::answer::Answer;
 use crate::cli::{Arguments, ListFormat, Show};
 use crate::exit::{Exit, WrongInput};
-use crate::lists::RunDocument;
+use lists::RunDocument;
 
 pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.output.as_deref())?;

@@ -10,7 +10,7 @@ use crate::answer::Answer;
 use crate::cli::{Arguments, Tools};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
-use crate::lists::ToolsDocument;
+use lists::ToolsDocument;
 
 /// Reads at most this many bytes of a manifest: more than the limit, so that a large one is refused and not truncated.
 const MANIFEST_MAX: u64 = 128 << 10;

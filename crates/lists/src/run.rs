@@ -10,7 +10,7 @@ use super::SCHEMA_VERSION;
 
 /// One stored run in full.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct RunDocument {
+pub struct RunDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -88,7 +88,7 @@ struct ListedResult {
 
 impl RunDocument {
     /// Returns the document of a run.
-    pub(crate) fn new(shown: &Shown<'_>) -> Self {
+    pub fn new(shown: &Shown<'_>) -> Self {
         let Shown { run, build, machine, dumps, .. } = shown;
         let pair = |(name, value): &(String, String)| Pair { name: name.clone(), value: value.clone() };
         Self {

@@ -1,4 +1,5 @@
-//! What all lists have in common: one struct per list, from which its JSON, its schema and its text come.
+//! The lists that commands print: one struct per list, from which its JSON, its schema and its text come. What is in them, the
+//! commands of `marvin` find out.
 
 mod build;
 mod doctor;
@@ -15,19 +16,19 @@ use report::render::{RenderError, SCHEMA_VERSION, Styles, schema_of, write_json}
 use schemars::Schema;
 use serde::{Serialize, Serializer};
 
-pub(crate) use build::BuildDocument;
-pub(crate) use doctor::{Check, DoctorDocument, Problem};
-pub(crate) use garbage::{GarbageDocument, Sizes};
-pub(crate) use kernels::{KernelsDocument, ListedKernel};
-pub(crate) use machines::{ListedMachine, MachineState, MachinesDocument};
-pub(crate) use queue::{JobDocument, QueueDocument, QueueView};
-pub(crate) use run::RunDocument;
-pub(crate) use runs::{ListedRun, RunsDocument};
-pub(crate) use tools::ToolsDocument;
-pub(crate) use workloads::WorkloadsDocument;
+pub use build::BuildDocument;
+pub use doctor::{Check, DoctorDocument, Problem};
+pub use garbage::{GarbageDocument, Sizes};
+pub use kernels::{KernelsDocument, ListedKernel};
+pub use machines::{ListedMachine, MachineState, MachinesDocument};
+pub use queue::{JobDocument, QueueDocument, QueueView};
+pub use run::RunDocument;
+pub use runs::{ListedRun, RunsDocument};
+pub use tools::ToolsDocument;
+pub use workloads::WorkloadsDocument;
 
 /// A list that a command prints.
-pub(crate) trait Listing: Serialize + Sized {
+pub trait Listing: Serialize + Sized {
     /// Renders it as text.
     fn text(&self, styles: &Styles) -> String;
 
@@ -45,9 +46,10 @@ fn text<S: Serializer>(value: &impl std::fmt::Display, serializer: S) -> Result<
     serializer.collect_str(value)
 }
 
-/// Returns the JSON schemas of all documents, by name.
-pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
-    let lists = [
+/// Returns the JSON schemas of these documents, by name.
+#[must_use]
+pub fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
         ("build", schema_of::<BuildDocument>("marvin build")),
         ("doctor", schema_of::<DoctorDocument>("marvin doctor")),
         ("gc", schema_of::<GarbageDocument>("marvin gc")),
@@ -59,12 +61,5 @@ pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
         ("runs", schema_of::<RunsDocument>("marvin runs")),
         ("tools", schema_of::<ToolsDocument>("marvin tools")),
         ("workloads", schema_of::<WorkloadsDocument>("marvin workloads")),
-    ];
-    lists
-        .into_iter()
-        .chain(report::render::schemas())
-        .chain([("sampled", sampled::schema())])
-        .chain(history::schemas())
-        .chain(marvin_dump::schemas())
-        .collect()
+    ]
 }

@@ -15,7 +15,7 @@ const INDENT: usize = 20;
 
 /// External tools.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct ToolsDocument {
+pub struct ToolsDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -73,7 +73,7 @@ struct ListedMetric {
 
 impl ToolsDocument {
     /// Returns the document of tools, each with the version that apt offers.
-    pub(crate) fn new<'a>(tools: impl IntoIterator<Item = (&'a Tool, Option<&'a str>)>) -> Self {
+    pub fn new<'a>(tools: impl IntoIterator<Item = (&'a Tool, Option<&'a str>)>) -> Self {
         let tools = tools.into_iter().map(|(tool, version)| ListedTool {
             name: tool.name.clone(),
             about: tool.about.clone(),
@@ -146,7 +146,7 @@ mod tests {
     use model::{Direction, Find, Pick, Reader, Source, Steadiness, Tool, ToolMetric, ToolWorkload};
 
     use super::ToolsDocument;
-    use crate::lists::Listing as _;
+    use crate::Listing as _;
     use report::render::Styles;
 
     fn tool() -> Tool {

@@ -11,7 +11,7 @@ use report::render::Styles;
 
 /// Garbage of the store.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct GarbageDocument {
+pub struct GarbageDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -32,21 +32,16 @@ pub(crate) struct GarbageDocument {
 
 /// Size of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Sizes {
+pub struct Sizes {
     /// Before (bytes).
-    pub(crate) bytes_before: u64,
+    pub bytes_before: u64,
     /// After (bytes).
-    pub(crate) bytes_after: u64,
+    pub bytes_after: u64,
 }
 
 impl GarbageDocument {
     /// Returns the document of superseded runs and of runs that lose their artifacts.
-    pub(crate) fn new(
-        superseded: &[RunId],
-        artifacts_of: &[RunId],
-        artifact_bytes: u64,
-        referenced_runs: usize,
-    ) -> Self {
+    pub fn new(superseded: &[RunId], artifacts_of: &[RunId], artifact_bytes: u64, referenced_runs: usize) -> Self {
         let ids = |runs: &[RunId]| runs.iter().map(ToString::to_string).collect();
         Self {
             schema_version: SCHEMA_VERSION,
@@ -61,12 +56,12 @@ impl GarbageDocument {
     }
 
     /// Adds unused images.
-    pub(crate) fn with_images(self, sizes: &BTreeMap<String, u64>) -> Self {
+    pub fn with_images(self, sizes: &BTreeMap<String, u64>) -> Self {
         Self { images: sizes.clone(), ..self }
     }
 
     /// Adds the sizes of the store after the deletion.
-    pub(crate) fn deleted(self, sizes: Sizes) -> Self {
+    pub fn deleted(self, sizes: Sizes) -> Self {
         Self { store: Some(sizes), ..self }
     }
 }
@@ -101,7 +96,7 @@ mod tests {
     use model::RunId;
 
     use super::{GarbageDocument, Sizes};
-    use crate::lists::Listing as _;
+    use crate::Listing as _;
     use report::render::Styles;
 
     #[test]

@@ -11,7 +11,7 @@ const WIDTHS: [usize; 4] = [10, 6, 11, 22];
 
 /// Machines to measure on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct MachinesDocument {
+pub struct MachinesDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -22,26 +22,26 @@ pub(crate) struct MachinesDocument {
 
 /// A machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct ListedMachine {
+pub struct ListedMachine {
     /// Name for --on.
-    pub(crate) name: String,
+    pub name: String,
     /// `exact`, `vm`, `local` or `ssh`.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// State.
-    pub(crate) state: MachineState,
+    pub state: MachineState,
     /// Release of the kernel that runs; null if the machine boots a build when it is asked to, or does not answer.
-    pub(crate) kernel: Option<String>,
+    pub kernel: Option<String>,
     /// Minutes until the hold or the reservation ends, unless it is renewed; absent if no user has it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) held_minutes: Option<u64>,
+    pub held_minutes: Option<u64>,
     /// What it is, who holds it, or what is wrong.
-    pub(crate) about: String,
+    pub about: String,
 }
 
 /// The state of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum MachineState {
+pub enum MachineState {
     /// It can be measured on.
     Ready,
     /// A lab uses it.
@@ -81,7 +81,7 @@ impl MachineState {
 
 impl MachinesDocument {
     /// Returns the document of machines.
-    pub(crate) fn new(machines: Vec<ListedMachine>) -> Self {
+    pub fn new(machines: Vec<ListedMachine>) -> Self {
         Self { schema_version: SCHEMA_VERSION, kind: "machines", machines }
     }
 }
@@ -105,7 +105,7 @@ impl Listing for MachinesDocument {
 #[cfg(test)]
 mod tests {
     use super::{ListedMachine, MachineState, MachinesDocument};
-    use crate::lists::Listing;
+    use crate::Listing;
     use report::render::Styles;
 
     #[test]

@@ -22,22 +22,22 @@ const STOPPED: &str = "stopped";
 
 /// The queue at one time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct QueueView<'a> {
+pub struct QueueView<'a> {
     /// Jobs to show.
-    pub(crate) jobs: &'a [QueuedJob],
+    pub jobs: &'a [QueuedJob],
     /// Expected start and end of all jobs.
-    pub(crate) forecast: &'a HashMap<u64, Forecast>,
+    pub forecast: &'a HashMap<u64, Forecast>,
     /// The time (seconds since 1970-01-01 UTC).
-    pub(crate) now_unix: i64,
+    pub now_unix: i64,
     /// Whether a worker takes jobs.
-    pub(crate) has_worker: bool,
+    pub has_worker: bool,
     /// What is known of the machines' health.
-    pub(crate) health: &'a [Health],
+    pub health: &'a [Health],
 }
 
 /// Queued jobs, in the order of execution.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct QueueDocument {
+pub struct QueueDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -52,7 +52,7 @@ pub(crate) struct QueueDocument {
 
 /// One queued job, and the reason for its position.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct JobDocument {
+pub struct JobDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -123,7 +123,7 @@ struct ListedJob {
 
 impl QueueDocument {
     /// Returns the document of jobs, in the order given.
-    pub(crate) fn new(view: QueueView<'_>) -> Self {
+    pub fn new(view: QueueView<'_>) -> Self {
         let QueueView { jobs, now_unix, has_worker, .. } = view;
         let jobs = jobs.iter().map(|job| listed(job, view)).collect();
         Self { schema_version: SCHEMA_VERSION, kind: "queue", now_unix, has_worker, jobs }
@@ -132,14 +132,14 @@ impl QueueDocument {
 
 impl JobDocument {
     /// Returns the document of one job.
-    pub(crate) fn new(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> Self {
+    pub fn new(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> Self {
         let why = because(job, why, view);
         let (now_unix, job) = (view.now_unix, listed(job, view));
         Self { schema_version: SCHEMA_VERSION, kind: "job", now_unix, why, batch: None, job }
     }
 
     /// Adds what the batch system does with the job.
-    pub(crate) fn with_batch(self, batch: Option<String>) -> Self {
+    pub fn with_batch(self, batch: Option<String>) -> Self {
         Self { batch, ..self }
     }
 }
@@ -356,7 +356,7 @@ mod tests {
     use model::{Ending, NewJob, QueuedJob, Work, forecast, why};
 
     use super::{JobDocument, QueueDocument, QueueView, until};
-    use crate::lists::Listing as _;
+    use crate::Listing as _;
     use report::render::Styles;
 
     fn queue(view: QueueView<'_>) -> String {

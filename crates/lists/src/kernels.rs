@@ -8,7 +8,7 @@ use report::render::Styles;
 
 /// Kernels that apt offers, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct KernelsDocument {
+pub struct KernelsDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -19,20 +19,20 @@ pub(crate) struct KernelsDocument {
 
 /// One kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct ListedKernel {
+pub struct ListedKernel {
     /// Kernel name for Marvin's commands.
-    pub(crate) name: String,
+    pub name: String,
     /// Upstream version.
-    pub(crate) version: String,
+    pub version: String,
     /// Flavour.
-    pub(crate) flavour: String,
+    pub flavour: String,
     /// Size of the packages (bytes).
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 impl KernelsDocument {
     /// Returns the document of kernels, in the order given.
-    pub(crate) fn new(kernels: Vec<ListedKernel>) -> Self {
+    pub fn new(kernels: Vec<ListedKernel>) -> Self {
         Self { schema_version: SCHEMA_VERSION, kind: "kernels", kernels }
     }
 }
@@ -50,7 +50,7 @@ impl Listing for KernelsDocument {
 #[cfg(test)]
 mod tests {
     use super::{KernelsDocument, ListedKernel};
-    use crate::lists::Listing as _;
+    use crate::Listing as _;
     use report::render::Styles;
 
     #[test]

@@ -13,7 +13,7 @@ use report::render::number::minute;
 
 /// Stored runs, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct RunsDocument {
+pub struct RunsDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -24,42 +24,42 @@ pub(crate) struct RunsDocument {
 
 /// One stored run.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct ListedRun {
+pub struct ListedRun {
     /// Run id.
     #[schemars(with = "String")]
     #[serde(serialize_with = "super::text")]
-    pub(crate) id: RunId,
+    pub id: RunId,
     /// Kernel name that the build was last asked for by.
     #[schemars(with = "String")]
     #[serde(serialize_with = "super::text")]
-    pub(crate) kernel: KernelName,
+    pub kernel: KernelName,
     /// Version of the build.
-    pub(crate) version: String,
+    pub version: String,
     /// Build id.
     #[schemars(with = "String")]
     #[serde(serialize_with = "super::text")]
-    pub(crate) build: BuildId,
+    pub build: BuildId,
     /// Machine id.
     #[schemars(with = "String")]
     #[serde(serialize_with = "super::text")]
-    pub(crate) machine: MachineId,
+    pub machine: MachineId,
     /// Suite.
-    pub(crate) suite: String,
+    pub suite: String,
     /// Seed.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// Start of the run (seconds since 1970-01-01 UTC); null if not known.
-    pub(crate) started_unix: Option<i64>,
+    pub started_unix: Option<i64>,
     /// Number of workloads that completed.
-    pub(crate) completed: usize,
+    pub completed: usize,
     /// Number of workloads that the kernel does not support.
-    pub(crate) unsupported: usize,
+    pub unsupported: usize,
     /// Number of workloads that the kernel failed.
-    pub(crate) failed: usize,
+    pub failed: usize,
 }
 
 impl RunsDocument {
     /// Returns the document of runs, in the order given.
-    pub(crate) fn new(runs: Vec<ListedRun>) -> Self {
+    pub fn new(runs: Vec<ListedRun>) -> Self {
         Self { schema_version: SCHEMA_VERSION, kind: "runs", runs }
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     use report::render::Styles;
 
     use super::{ListedRun, RunsDocument};
-    use crate::lists::Listing as _;
+    use crate::Listing as _;
 
     fn run(id: &str, version: &str, seed: u64, [completed, unsupported, failed]: [usize; 3]) -> ListedRun {
         ListedRun {

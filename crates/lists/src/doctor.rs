@@ -13,7 +13,7 @@ const NAME: usize = 40;
 
 /// Checks of the host.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct DoctorDocument {
+pub struct DoctorDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -54,27 +54,27 @@ struct Shows {
 
 /// One check.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Check {
+pub struct Check {
     /// What is checked.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// What Marvin found; null if the check failed.
-    pub(crate) found: Option<String>,
+    pub found: Option<String>,
     /// The problem; null if the check passed.
-    pub(crate) problem: Option<Problem>,
+    pub problem: Option<Problem>,
 }
 
 /// A problem and its fix.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct Problem {
+pub struct Problem {
     /// What is wrong.
-    pub(crate) wrong: String,
+    pub wrong: String,
     /// How to fix it.
-    pub(crate) fix: String,
+    pub fix: String,
 }
 
 impl Check {
     /// Returns a check with its result.
-    pub(crate) fn new(what: &'static str, result: Result<String, Problem>) -> Self {
+    pub fn new(what: &'static str, result: Result<String, Problem>) -> Self {
         match result {
             Ok(found) => Self { what, found: Some(found), problem: None },
             Err(problem) => Self { what, found: None, problem: Some(problem) },
@@ -84,14 +84,14 @@ impl Check {
 
 impl DoctorDocument {
     /// Returns the document of checks.
-    pub(crate) fn new(subject: &str, checks: Vec<Check>) -> Self {
+    pub fn new(subject: &str, checks: Vec<Check>) -> Self {
         let subject = subject.to_owned();
         let fit = checks.iter().all(|check| check.problem.is_none());
         Self { schema_version: SCHEMA_VERSION, kind: "doctor", subject, fit, checks, noise: None }
     }
 
     /// Adds how much the boots of the machine scatter.
-    pub(crate) fn with_noise(self, floors: &[NoiseFloor]) -> Self {
+    pub fn with_noise(self, floors: &[NoiseFloor]) -> Self {
         let noise = floors.iter().map(|floor| Noise {
             workload: floor.workload.to_string(),
             boots: floor.boots,
@@ -103,7 +103,7 @@ impl DoctorDocument {
     }
 
     /// Tells whether all checks passed.
-    pub(crate) fn is_fit(&self) -> bool {
+    pub fn is_fit(&self) -> bool {
         self.fit
     }
 }
@@ -146,7 +146,7 @@ fn noise(of: &[Noise]) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Check, DoctorDocument, NoiseFloor, Problem};
-    use crate::lists::Listing as _;
+    use crate::Listing as _;
     use report::render::Styles;
 
     #[test]

@@ -9,7 +9,7 @@ use report::render::Styles;
 
 /// A build and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct BuildDocument {
+pub struct BuildDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -33,7 +33,7 @@ pub(crate) struct BuildDocument {
 
 impl BuildDocument {
     /// Returns the document of a build.
-    pub(crate) fn new(build: &Build) -> Self {
+    pub fn new(build: &Build) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             kind: "build",

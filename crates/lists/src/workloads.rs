@@ -17,7 +17,7 @@ const INDENT: usize = 20;
 
 /// Suites and their workloads.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct WorkloadsDocument {
+pub struct WorkloadsDocument {
     /// Version of the schema.
     schema_version: u32,
     /// Kind of the document.
@@ -72,7 +72,7 @@ struct ListedWorkload {
 
 impl WorkloadsDocument {
     /// Returns the document of suites.
-    pub(crate) fn new(suites: &[Arc<Suite>]) -> Self {
+    pub fn new(suites: &[Arc<Suite>]) -> Self {
         let suite = |suite: &Arc<Suite>| ListedSuite {
             name: suite.name,
             purpose: suite.purpose,
@@ -194,7 +194,7 @@ mod tests {
     use model::Suite;
 
     use super::WorkloadsDocument;
-    use crate::lists::Listing as _;
+    use crate::Listing as _;
     use report::fixtures::WORKLOADS;
     use report::render::Styles;
 
