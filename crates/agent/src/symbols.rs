@@ -1,5 +1,4 @@
-//! The kernel's own list of its functions, made short enough for a serial line: what is not code is left out, and each
-//! address is the distance to the one before. A line is `TYPE DISTANCE NAME[ MODULE]`, as in `T1f0 do_sys_open`.
+//! The kernel's own list of its functions and data, made short enough for a serial line: each address is the distance to the one before. A line is `TYPE DISTANCE NAME[ MODULE]`, as in `T1f0 do_sys_open`.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -12,7 +11,7 @@ pub(crate) fn copy() -> io::Result<Vec<u8>> {
     show_addresses();
     let mut list = Vec::new();
     let mut last = 0_u64;
-    for symbol in functions()? {
+    for symbol in symbols(&["t", "T", "w", "W", "d", "D", "b", "B", "r", "R"])? {
         let (address, symbol) = symbol?;
         let (kind, name) = symbol.split_once(' ').unwrap_or(("t", &symbol));
         writeln!(list, "{kind}{:x} {name}", address.wrapping_sub(last))?;
@@ -26,7 +25,7 @@ pub(crate) fn list() -> io::Result<Vec<(u64, String)>> {
     if std::env::var_os(guest::IN_GUEST).is_some() {
         show_addresses();
     }
-    let mut list = functions()?.collect::<io::Result<Vec<_>>>()?;
+    let mut list = symbols(&["t", "T", "w", "W"])?.collect::<io::Result<Vec<_>>>()?;
     let is_padding = |symbol: &str| {
         let name = symbol.split_once(' ').map_or(symbol, |(_, name)| name);
         PADDING.iter().any(|start| name.starts_with(start))
@@ -41,22 +40,22 @@ fn show_addresses() {
     drop(fs::write("/proc/sys/kernel/kptr_restrict", "0"));
 }
 
-/// Returns the kernel's functions in its own order: address, type and name. None if it has no list.
-fn functions() -> io::Result<impl Iterator<Item = io::Result<(u64, String)>>> {
+/// Returns the kernel's symbols of these types in its own order: address, type and name. None if it has no list.
+fn symbols(types: &'static [&'static str]) -> io::Result<impl Iterator<Item = io::Result<(u64, String)>>> {
     let file = match File::open("/proc/kallsyms") {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         file => Some(file?),
     };
     let lines = file.into_iter().flat_map(|file| BufReader::new(file).lines());
     Ok(lines.filter_map(|line| match line {
-        Ok(line) => function(&line).map(Ok),
+        Ok(line) => symbol(&line, types).map(Ok),
         Err(error) => Some(Err(error)),
     }))
 }
 
-fn function(line: &str) -> Option<(u64, String)> {
+fn symbol(line: &str, types: &[&str]) -> Option<(u64, String)> {
     let (address, rest) = line.split_once(' ')?;
     let (kind, _) = rest.split_once(' ')?;
     let address = u64::from_str_radix(address, 16).ok()?;
-    matches!(kind, "t" | "T" | "w" | "W").then(|| (address, rest.trim_end().to_owned()))
+    types.contains(&kind).then(|| (address, rest.trim_end().to_owned()))
 }

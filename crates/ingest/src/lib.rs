@@ -14,6 +14,7 @@ mod rmap;
 mod sampled;
 mod samples;
 mod settings;
+mod sharing;
 mod symbols;
 mod tools;
 
@@ -28,5 +29,6 @@ pub use rmap::rmap;
 pub use sampled::{SampledError, sampled, sampled_from_text, sampled_to_text, sent_file};
 pub use samples::{IngestError, outcome, rows};
 pub use settings::{SETTINGS_MAX, seconds, settings, settings_schema};
+pub use sharing::{SharingError, sharing, sharing_from_text, sharing_to_text};
 pub use symbols::{Symbols, SymbolsError, symbols_text};
 pub use tools::{ManifestError, OUTPUT_MAX, OutputError, SHIPPED, ToolOutput, tool, tool_samples};

@@ -8,11 +8,13 @@ use std::fmt::Write as _;
 
 use wire::{Frame, Stream};
 
-/// The kernel's text symbols by address.
+/// The kernel's symbols by address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Symbols {
-    /// Sorted by address, one each. An unnamed one is the padding before the next function.
+    /// Functions, sorted by address, one each. An unnamed one is the padding before the next function.
     entries: Vec<(u64, String)>,
+    /// Data, sorted by address, one each; none if the kernel lists none (CONFIG_KALLSYMS_ALL).
+    data: Vec<(u64, String)>,
 }
 
 /// Why symbols cannot be used.
@@ -64,6 +66,7 @@ impl Symbols {
     /// If there are no symbols, no addresses, or it is another file.
     pub fn parse(text: &str) -> Result<Self, SymbolsError> {
         let mut all: Vec<(u64, u8, String)> = Vec::new();
+        let mut data: Vec<(u64, String)> = Vec::new();
         let mut address = 0_u64;
         for (number, line) in text.lines().enumerate() {
             let malformed = SymbolsError::Malformed(number + 1);
@@ -71,7 +74,9 @@ impl Symbols {
             let (kind, distance) = head.split_at_checked(1).ok_or(malformed.clone())?;
             let distance = u64::from_str_radix(distance, 16).map_err(|_| malformed)?;
             address = address.wrapping_add(distance);
-            if PADDING.iter().any(|start| name.starts_with(start)) {
+            if matches!(kind, "d" | "D" | "b" | "B" | "r" | "R") {
+                data.push((address, name.chars().filter(|c| !c.is_control()).take(200).collect()));
+            } else if PADDING.iter().any(|start| name.starts_with(start)) {
                 all.push((address, RANK_OF_PADDING, String::new()));
             } else {
                 let name: String = name.replace('\t', " ").chars().filter(|c| !c.is_control()).take(200).collect();
@@ -90,7 +95,21 @@ impl Symbols {
         // Of padding in pieces the first is enough; `at` would pass over each of the others.
         entries.dedup_by(|(_, name), (_, before)| name.is_empty() && before.is_empty());
         while entries.pop_if(|(_, name)| name.is_empty()).is_some() {}
-        Ok(Self { entries })
+        data.sort();
+        data.dedup_by_key(|(address, _)| *address);
+        Ok(Self { entries, data })
+    }
+
+    /// Returns what data is in so many bytes from an address: names, and how far into the first one the address is. Nothing
+    /// outside the kernel's image.
+    #[must_use]
+    pub fn data_in(&self, address: u64, bytes: u64) -> Option<(Vec<&str>, u64)> {
+        let after = self.data.partition_point(|(start, _)| *start <= address);
+        // Behind the last one there may be anything.
+        self.data.get(after)?;
+        let first = after.checked_sub(1)?;
+        let inside = self.data[first..].iter().take_while(|(start, _)| *start < address + bytes);
+        Some((inside.map(|(_, name)| name.as_str()).collect(), address - self.data[first].0))
     }
 
     /// Returns the symbol of an address, and whether it is the symbol's first. Padding belongs to the function behind

@@ -17,6 +17,7 @@ use crate::dump::{artefact, died, dump, is_death};
 use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::forecast::Forecast;
 use crate::job::{Measured, Subject, environment, with_retries, workload};
+use crate::lab::SHARING;
 use crate::machine_pool::{MachinePool, Placement, guest_configs};
 use crate::plan::{Dumps, Item, Plan, Reuse, Sampled, Turns, interleave};
 use crate::run_in_progress::RunInProgress;
@@ -210,7 +211,7 @@ fn same_modules(run: &Run, modules: Option<&str>) -> bool {
 /// Returns the rounds of a workload on a machine; `None` if the machine must find them out.
 fn rounds(bench: &Bench<'_>, machine: &dyn Backend, workload: &Workload) -> Option<u32> {
     let is_fixed = match machine.capabilities().clock {
-        Clock::Instructions => true,
+        Clock::Instructions | Clock::Transfers => true,
         // A tool decides by itself how long it runs.
         Clock::Seconds => bench.tools.workload(workload.job_name()).is_some(),
     };
@@ -451,12 +452,14 @@ impl Shared<'_> {
                 progress.consoles.extend(dump.flatten().into_iter().chain(sampled));
                 progress.results.extend(run.brought(job).map(|(n, brought)| (n, fetched.result_of(brought))));
                 progress.consoles.push((format!("{}.console", declared.name), fetched.console));
-                match fetched.profile {
-                    None => {}
-                    Some(Ok(text)) => progress.consoles.push((format!("{}.profile", declared.name), text.into_bytes())),
-                    Some(Err(why)) => {
-                        let (version, workload) = (run.build.version.clone(), declared.name.to_string());
-                        notify(Event::NoProfile { version, workload: Some(workload), why });
+                for (text, kind) in [(fetched.profile, "profile"), (fetched.sharing, SHARING)] {
+                    let Some(text) = text else { continue };
+                    match text {
+                        Ok(text) => progress.consoles.push((format!("{}.{kind}", declared.name), text.into_bytes())),
+                        Err(why) => {
+                            let (version, workload) = (run.build.version.clone(), declared.name.to_string());
+                            notify(Event::NoProfile { version, workload: Some(workload), why });
+                        }
                     }
                 }
             }

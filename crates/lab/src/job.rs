@@ -57,7 +57,7 @@ impl Subject<'_> {
 
     fn wire_clock(&self) -> wire::Clock {
         match self.clock() {
-            Clock::Instructions => wire::Clock::Tsc,
+            Clock::Instructions | Clock::Transfers => wire::Clock::Tsc,
             Clock::Seconds => wire::Clock::Monotonic,
         }
     }
@@ -82,6 +82,8 @@ pub(crate) struct Measured {
     pub(crate) own_cost: Option<OwnCost>,
     /// Its profile as stored, or why there is none; `None` if not requested.
     pub(crate) profile: Option<Result<String, String>>,
+    /// The lines that moved between processors, likewise.
+    pub(crate) sharing: Option<Result<String, String>>,
 }
 
 /// Calls `attempt` and repeats it after a failure of the lab that may be temporary.
@@ -114,7 +116,9 @@ pub(crate) fn workload(
     rounds: u32,
     named: Option<&Named>,
 ) -> Result<Measured, MachineError> {
-    let observe = named.map_or(Observe::Nothing, |named| Observe::Counts(&named.marks));
+    let can = on.machine.capabilities();
+    let counted = named.filter(|_| can.counts);
+    let observe = counted.map_or(Observe::Nothing, |named| Observe::Counts(&named.marks));
     let repeated = Workload {
         iterations: workload.iterations.saturating_mul(rounds),
         warm_up: workload.warm_up.saturating_mul(rounds),
@@ -129,7 +133,12 @@ pub(crate) fn workload(
             .unwrap_or_else(|error| (damaged(&error), Vec::new())),
     };
     let (outcome, samples) = (explain_by_console(outcome, &end.console), fold(&samples, rounds));
-    let profile = named.filter(|_| outcome == Outcome::Completed).map(|named| {
+    let sharing = named.filter(|_| can.sharing && outcome == Outcome::Completed).map(|named| {
+        let shared = end.shared.unwrap_or_default();
+        let sharing = ingest::sharing(&shared, &named.symbols, workload.operations);
+        sharing.map(|sharing| ingest::sharing_to_text(&sharing)).map_err(|error| error.to_string())
+    });
+    let profile = counted.filter(|_| outcome == Outcome::Completed).map(|named| {
         let counts = end.counts.unwrap_or_default();
         ingest::profile(&counts, &named.symbols, workload.operations).map_err(|error| error.to_string())
     });
@@ -146,7 +155,7 @@ pub(crate) fn workload(
     };
     let profile = profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile)));
     let disturbance = end.disturbance;
-    Ok(Measured { value, rows, console: end.console, clock: on.clock(), disturbance, own_cost, profile })
+    Ok(Measured { value, rows, console: end.console, clock: on.clock(), disturbance, own_cost, profile, sharing })
 }
 
 impl Measured {

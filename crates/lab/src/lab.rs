@@ -9,7 +9,7 @@ use kernel::{BuildCache, SourceSettings, Sources, Step};
 use machine::{Backend, Boot, Limits, MachineError, Observe, Permit, Programs, Settings, SnapshotUse, Wanted};
 use model::{
     Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation,
-    Profile, Run, RunId, SourceLocation, Workload,
+    Profile, Run, RunId, Sharing, SourceLocation, Workload,
 };
 use store::{Artefact, HomeLock, Location, Store};
 use wire::{Frame, Task};
@@ -27,6 +27,8 @@ use crate::{AGENT, EQUIP, Event, INIT, LabError, Plan, SERVE, TRACER};
 
 /// Suffix of artifacts that hold copies of monitors.
 const MONITORS: &str = ".monitors";
+/// Ending of artifacts with the lines that moved between processors.
+pub(crate) const SHARING: &str = "sharing";
 
 /// Settings of a lab. The default is the usual lab.
 #[derive(Debug, Clone)]
@@ -135,7 +137,7 @@ fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
 /// Returns the guest's programs: guests of an exact machine do one job, others one after the other.
 fn programs_for(wanted: &Wanted, programs: Programs) -> Programs {
     match wanted {
-        Wanted::Exact | Wanted::Local | Wanted::Server(_) => programs,
+        Wanted::Exact | Wanted::ExactSmp(_) | Wanted::Local | Wanted::Server(_) => programs,
         Wanted::Vm(_) => Programs { init: SERVE.to_vec(), ..programs },
     }
 }
@@ -323,6 +325,21 @@ impl Lab {
     /// If the profile is damaged, of another version, or contradicts the run's result.
     pub fn profile(&self, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
         counted_profile(&self.store.lock().unwrap_or_else(PoisonError::into_inner), run, workload)
+    }
+
+    /// Returns the lines that moved between processors for a workload in a run, if they were followed.
+    ///
+    /// # Errors
+    /// If the artifact is damaged or of another version, or the store fails.
+    pub fn sharing(&self, run: &RunId, workload: &str) -> Result<Option<Sharing>, LabError> {
+        let name = format!("{workload}.{SHARING}");
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        if !store.artefact_names(run)?.contains(&name) {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
+        let bad = || LabError::BadProfile { run: run.clone(), name };
+        ingest::sharing_from_text(&text).map(Some).ok_or_else(bad)
     }
 
     /// Returns the names of a run's artifacts with memory of kernels that died.

@@ -66,19 +66,20 @@ impl SymbolCache {
 
     /// Returns the stored symbols of a build, without asking a guest.
     pub(crate) fn kept(&self, build: &Build) -> Option<Named> {
-        Named::of(&fs::read_to_string(self.folder.join(build.id.hex())).ok()?, build).ok()
+        Named::of(&fs::read_to_string(self.file(build)).ok()?, build).ok()
     }
 
     fn find(&self, on: Subject<'_>) -> Result<Result<Named, String>, MachineError> {
         let build = on.build;
-        if !on.machine.capabilities().counts {
+        let can = on.machine.capabilities();
+        if !can.counts && !can.sharing {
             let why = if on.machine.identity().capabilities().counts { NO_PLUGINS } else { NO_COUNTS };
             return Ok(Err(why.to_owned()));
         }
         if let Some(named) = self.kept(build) {
             return Ok(Ok(named));
         }
-        let path = self.folder.join(build.id.hex());
+        let path = self.file(build);
         let stream = match on.booted.run(&on.plain_job(Task::Symbols), Observe::Nothing)?.stream {
             Ok(stream) => stream,
             Err(failure) => return Ok(Err(failure.reason.to_string())),
@@ -90,6 +91,11 @@ impl SymbolCache {
             drop(self.keep(&path, &text));
         }
         Ok(named)
+    }
+
+    /// Files without the ending, of earlier versions, have functions only.
+    fn file(&self, build: &Build) -> PathBuf {
+        self.folder.join(format!("{}.data", build.id.hex()))
     }
 
     fn keep(&self, path: &std::path::Path, text: &str) -> std::io::Result<()> {

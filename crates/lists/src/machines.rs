@@ -7,7 +7,7 @@ use super::{Listing, SCHEMA_VERSION};
 use report::render::Styles;
 
 /// Widths of the columns but the last.
-const WIDTHS: [usize; 4] = [10, 6, 11, 22];
+const WIDTHS: [usize; 4] = [10, 9, 11, 22];
 
 /// Machines to measure on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -25,7 +25,7 @@ pub struct MachinesDocument {
 pub struct ListedMachine {
     /// Name for --on.
     pub name: String,
-    /// `exact`, `vm`, `local` or `ssh`.
+    /// `exact`, `exact-smp`, `vm`, `local` or `ssh`.
     pub kind: &'static str,
     /// State.
     pub state: MachineState,

@@ -146,6 +146,8 @@ pub struct JobEnd {
     pub counts: Option<Vec<u8>>,
     /// The call tree, under the same conditions.
     pub calls: Option<Vec<u8>>,
+    /// The lines of memory that moved between processors, on a machine that follows them, under the same conditions.
+    pub shared: Option<Vec<u8>>,
     /// What disturbed it on the host, if the machine measures time and the job took long enough to tell.
     pub disturbance: Option<Disturbance>,
 }
@@ -153,7 +155,7 @@ pub struct JobEnd {
 impl JobEnd {
     /// Returns the end of a job that was not observed, and of which no disturbance is known.
     pub(crate) const fn of(stream: Result<Stream, SubjectFailure>, console: Vec<u8>) -> Self {
-        Self { stream, console, counts: None, calls: None, disturbance: None }
+        Self { stream, console, counts: None, calls: None, shared: None, disturbance: None }
     }
 }
 

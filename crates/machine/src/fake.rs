@@ -225,7 +225,7 @@ impl Booted for FakeBooted {
         let stream = stream.map(|frames| Stream { frames });
         let is_counted = !matches!(observe, Observe::Nothing) && self.machine.capabilities.counts;
         let counts = (is_counted && !samples.is_empty()).then(|| counts(&samples));
-        Ok(JobEnd { stream, console: b"the console\n".to_vec(), counts, calls: None, disturbance })
+        Ok(JobEnd { stream, console: b"the console\n".to_vec(), counts, calls: None, shared: None, disturbance })
     }
 
     fn release(self: Box<Self>) -> Result<(), MachineError> {

@@ -51,6 +51,8 @@ pub use vm::VmShape;
 pub enum Wanted {
     /// The exact machine.
     Exact,
+    /// The exact machine with so many processors.
+    ExactSmp(u32),
     /// A virtual machine.
     Vm(VmShape),
     /// This host.
@@ -65,6 +67,7 @@ impl Wanted {
     pub fn processors(&self) -> u32 {
         match self {
             Self::Exact => MachineKind::Exact.capabilities().processors,
+            Self::ExactSmp(processors) => *processors,
             Self::Vm(shape) => shape.cpus,
             Self::Local => host::processor_count(),
             Self::Server(server) => host::count(server.cpus.as_deref()),
@@ -78,7 +81,8 @@ impl Wanted {
 /// If no QEMU is usable or the data directory cannot be written.
 pub fn open(wanted: Wanted, settings: Settings) -> Result<Arc<dyn Backend>, MachineError> {
     Ok(match wanted {
-        Wanted::Exact => Arc::new(exact::Exact::open(settings)?),
+        Wanted::Exact => Arc::new(exact::Exact::open(settings, None)?),
+        Wanted::ExactSmp(processors) => Arc::new(exact::Exact::open(settings, Some(processors))?),
         Wanted::Local => Arc::new(local::Local::open(&settings)?),
         Wanted::Server(server) => Arc::new(server::OnServer::open(*server, &settings)?),
         Wanted::Vm(shape) => Arc::new(vm::Vm::open(settings, shape)?),

@@ -8,6 +8,8 @@ use crate::{Machine, MachineKind};
 pub enum Clock {
     /// Executed instructions.
     Instructions,
+    /// Lines of memory that moved between processors.
+    Transfers,
     /// Seconds.
     Seconds,
 }
@@ -38,6 +40,8 @@ pub struct Capabilities {
     pub calls: bool,
     /// Whether it simulates a processor's caches and branch prediction.
     pub cost_model: bool,
+    /// Whether it follows the lines of memory that processors share.
+    pub sharing: bool,
     /// Whether the agent can sample where its processors are, if the kernel lets it.
     pub sampling: bool,
     /// Whether Marvin can read the memory of a kernel that died.
@@ -70,6 +74,7 @@ const NOISY: Capabilities = Capabilities {
     counts: false,
     calls: false,
     cost_model: false,
+    sharing: false,
     sampling: false,
     dead_memory: false,
 };
@@ -93,8 +98,19 @@ impl MachineKind {
                 counts: true,
                 calls: true,
                 cost_model: true,
+                sharing: false,
                 sampling: false,
                 dead_memory: true,
+            },
+            Self::ExactSmp => Capabilities {
+                deterministic: true,
+                clock: Clock::Transfers,
+                boots: true,
+                boots_at_once: usize::MAX,
+                processors: 2,
+                sharing: true,
+                dead_memory: true,
+                ..NOISY
             },
             Self::Vm => Capabilities { boots: true, boots_at_once: 1, disks: true, sampling: true, ..NOISY },
             Self::Server => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::selection::group_of_name;
-use crate::{DISKS, MICRO, SCALE, SUITES, Suite};
+use crate::{CONTENTION, DISKS, MICRO, SCALE, SUITES, Suite};
 
 /// Groups of workloads, and the test that they follow by its usual name.
 const EXPERIMENTS: &[(&[&str], &str)] = &[
@@ -27,12 +27,12 @@ const EXPERIMENTS: &[(&[&str], &str)] = &[
 ];
 
 /// Returns the experiment of a declared workload: the older test that it follows (docs/workloads.md). `None` for the
-/// micro, the scale and the disk suite, which follow none, and for undeclared names.
+/// micro, the scale, the contention and the disk suite, which follow none, and for undeclared names.
 #[must_use]
 pub fn experiment_of(name: &str) -> Option<&'static str> {
     let declared = |suite: &&Arc<Suite>| suite.workloads.iter().any(|workload| workload.name == name);
     // Other suites also select workloads of the micro suite.
-    if [MICRO.name, SCALE.name, DISKS.name].contains(&SUITES.iter().find(declared)?.name) {
+    if [MICRO.name, SCALE.name, CONTENTION.name, DISKS.name].contains(&SUITES.iter().find(declared)?.name) {
         return None;
     }
     let group = group_of_name(name);
@@ -42,12 +42,12 @@ pub fn experiment_of(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::{EXPERIMENTS, experiment_of};
-    use crate::{DISKS, MICRO, SCALE, group_of, workloads};
+    use crate::{CONTENTION, DISKS, MICRO, SCALE, group_of, workloads};
 
     #[test]
     fn workloads_made_after_tests_have_experiments() {
         for workload in workloads() {
-            let own = [&MICRO, &SCALE, &DISKS].iter().any(|suite| suite.find(&workload.name).is_some());
+            let own = [&MICRO, &SCALE, &CONTENTION, &DISKS].iter().any(|suite| suite.find(&workload.name).is_some());
             assert_eq!(experiment_of(&workload.name).is_none(), own, "{}", workload.name);
         }
         assert_eq!([experiment_of("video-decode"), experiment_of("io-uring-nop")], [None; 2]);

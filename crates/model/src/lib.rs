@@ -38,6 +38,7 @@ mod samples;
 mod selection;
 mod server;
 mod settings;
+mod sharing;
 mod source;
 mod subsystem;
 mod suites;
@@ -96,10 +97,12 @@ pub use settings::{
     Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret, StandingPlan, TreeOrigin,
     WatchedTree, WorkSettings,
 };
+pub use sharing::{Move, Movement, Sharing};
 pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::{
-    DISKS, IO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUITES, floor_percent, spread_percent,
+    CONTENTION, DISKS, IO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUITES, declared_transfers,
+    floor_percent, spread_percent,
 };
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
 pub use triage::{Decision, Triage, TriageError};

@@ -13,6 +13,8 @@ const OF_GUEST_CONFIG: [&str; 2] = ["equipment", "memory_mib"];
 pub enum MachineKind {
     /// QEMU with instruction counting and no outside input: the same build gives the same numbers.
     Exact,
+    /// The same with several processors, which counts the lines of memory that move between them.
+    ExactSmp,
     /// QEMU with several processors and real time: noisy, and nothing of the host but its processor is in it.
     Vm,
     /// This host, with the kernel that it runs.
@@ -29,13 +31,14 @@ pub enum MachineKind {
 pub struct UnknownMachineKind(String);
 
 impl MachineKind {
-    const ALL: [Self; 5] = [Self::Exact, Self::Vm, Self::Local, Self::Server, Self::Imported];
+    const ALL: [Self; 6] = [Self::Exact, Self::ExactSmp, Self::Vm, Self::Local, Self::Server, Self::Imported];
 
     /// Returns its name in stores and documents, which never changes.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Exact => "exact",
+            Self::ExactSmp => "exact-smp",
             Self::Vm => "vm",
             Self::Local => "local",
             Self::Server => "ssh",
@@ -49,6 +52,10 @@ impl MachineKind {
         match self {
             Self::Exact => {
                 "Exact machine: instructions are not cycles; one processor; caches, contention and devices are not in it."
+            }
+            Self::ExactSmp => {
+                "Exact machine with several processors: transfers of lines in one interleaving for each seed; caches without \
+                 limit; no nanoseconds, no scaling, no NUMA."
             }
             Self::Vm => {
                 "Virtual machine: time on a host that others may use too; without KVM, QEMU translates each instruction, \
@@ -119,7 +126,7 @@ mod tests {
     fn kinds_are_read_from_their_words() {
         assert_eq!(
             MachineKind::ALL.map(MachineKind::word),
-            ["exact", "vm", "local", "ssh", "imported"],
+            ["exact", "exact-smp", "vm", "local", "ssh", "imported"],
             "stores have these"
         );
         for kind in MachineKind::ALL {

@@ -31,6 +31,8 @@ pub enum Unit {
     InstructionsPerOperation,
     /// Guest nanoseconds per operation, by the guest's clock, including time in which other processes ran.
     GuestTimePerOperation,
+    /// Lines of memory that moved between processors, per operation.
+    TransfersPerOperation,
     /// Nanoseconds per operation, by a clock of real time.
     NanosecondsPerOperation,
     /// Operations per second of guest time.
@@ -52,6 +54,7 @@ impl Unit {
         Cow::Borrowed(match self {
             Self::InstructionsPerOperation => "instructions/op",
             Self::GuestTimePerOperation => "guest ns/op",
+            Self::TransfersPerOperation => "transfers/op",
             Self::NanosecondsPerOperation => "ns/op",
             Self::OperationsPerSecond => "ops/second",
             Self::Seconds => "seconds",
@@ -114,6 +117,7 @@ impl Metric {
     pub fn unit(&self, clock: Clock) -> Unit {
         match (clock, &self.quantity) {
             (Clock::Instructions, Quantity::Cost | Quantity::Time) => Unit::InstructionsPerOperation,
+            (Clock::Transfers, Quantity::Cost | Quantity::Time) => Unit::TransfersPerOperation,
             (Clock::Seconds, Quantity::Cost | Quantity::Time) => Unit::NanosecondsPerOperation,
             (_, Quantity::Rate) => Unit::OperationsPerSecond,
             (_, Quantity::Duration) => Unit::Seconds,

@@ -20,12 +20,18 @@ pub fn subsystem_of(name: &str) -> &str {
     if let Some((_, subsystem)) = suites.into_iter().find(|(suite, _)| declares(suite)) {
         return subsystem;
     }
-    match group_of_name(name) {
-        "fault" | "mem" | "mmap" => "mm",
-        "switch" | "pipe" | "futex" | "sem" | "mutex" => "sched",
-        "file" | "open" | "unlink" => "io",
-        "unix" | "tcp" | "udp" => "net",
-        "getppid" | "signal" | "event" | "fork" | "thread" => "process",
+    let group = match name.strip_prefix("share-") {
+        None => group_of_name(name),
+        // What is shared says more than that it is.
+        Some(what) => what.split('-').next().unwrap_or_default(),
+    };
+    match group {
+        "fault" | "mem" | "mmap" | "mprotect" | "brk" => "mm",
+        "switch" | "pipe" | "futex" | "sem" | "mutex" | "condvar" => "sched",
+        "file" | "open" | "unlink" | "create" | "rename" | "pread" | "pwrite" | "cache" | "dup" => "io",
+        "unix" | "tcp" | "udp" | "accept" => "net",
+        "getppid" | "signal" | "event" | "eventfd" | "epoll" | "fork" | "thread" => "process",
+        "no" | "counter" | "false" => "process",
         other => other,
     }
 }

@@ -237,10 +237,10 @@ fn measure(row: &Row, clock: Clock) -> Measure {
         Unit::InstructionsPerOperation | Unit::GuestTimePerOperation => Measure::Work,
         Unit::NanosecondsPerOperation => Measure::Time,
         Unit::OperationsPerSecond | Unit::Seconds => match clock {
-            Clock::Instructions => Measure::Work,
+            Clock::Instructions | Clock::Transfers => Measure::Work,
             Clock::Seconds => Measure::Time,
         },
-        Unit::Count | Unit::Percent | Unit::Of(_) => Measure::Events,
+        Unit::Count | Unit::TransfersPerOperation | Unit::Percent | Unit::Of(_) => Measure::Events,
     }
 }
 

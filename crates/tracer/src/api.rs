@@ -106,7 +106,7 @@ fn address(name: &CStr) -> *mut c_void {
 ///
 /// # Safety
 /// `F` must be the type of the C function of that name.
-unsafe fn function<F: Copy>(name: &CStr) -> Result<F, String> {
+pub(crate) unsafe fn function<F: Copy>(name: &CStr) -> Result<F, String> {
     let found = address(name);
     if found.is_null() {
         return Err(format!(
@@ -176,6 +176,7 @@ struct Places {
     find: extern "C" fn(u32, u64) -> *const c_void,
     is_device: extern "C" fn(*const c_void) -> bool,
     physical: extern "C" fn(*const c_void) -> u64,
+    size_shift: extern "C" fn(u32) -> c_uint,
 }
 
 static PLACES: OnceLock<Places> = OnceLock::new();
@@ -189,6 +190,7 @@ pub(crate) fn prepare_places() -> Result<(), String> {
             find: function(c"qemu_plugin_get_hwaddr")?,
             is_device: function(c"qemu_plugin_hwaddr_is_io")?,
             physical: function(c"qemu_plugin_hwaddr_phys_addr")?,
+            size_shift: function(c"qemu_plugin_mem_size_shift")?,
         }
     };
     drop(PLACES.set(places));
@@ -200,6 +202,11 @@ pub(crate) fn physical(access: u32, address: u64) -> Option<u64> {
     let places = PLACES.get()?;
     let found = (places.find)(access, address);
     (!found.is_null() && !(places.is_device)(found)).then(|| (places.physical)(found))
+}
+
+/// Returns the size of an access to memory, as a power of two (bytes).
+pub(crate) fn size_shift(access: u32) -> u32 {
+    PLACES.get().map_or(0, |places| (places.size_shift)(access))
 }
 
 /// Has a function called for each block that is translated.

@@ -10,6 +10,8 @@
 //! the translation buffers `itlb`, `dtlb` and `stlb`, and the branch `predictor`'s entries as a power of two; its `seed` decides
 //! which branches share an entry.
 //!
+//! With `build=NAME` and more, QEMU executes several processors exactly and follows the lines that move between them (`smp/`).
+//!
 //! QEMU loads it into its own process, so it never unwinds. Symbols, ledgers and what a count means are left to others.
 
 #![expect(unsafe_code, reason = "QEMU's plugin interface is a C interface")]
@@ -21,10 +23,11 @@ mod cost;
 mod count;
 mod idle;
 mod marks;
+mod smp;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use api::{Block, Id, Instruction};
@@ -34,7 +37,9 @@ use cost::{Cost, Entry, Flush, Sizes};
 use count::Counts;
 use marks::Marks;
 
-const ARGUMENTS: &str = "counts=FILE, marks=FILE, calls=FILE, and model=on with its sizes";
+const ARGUMENTS: &str = "counts=FILE, marks=FILE, calls=FILE, model=on with its sizes, and those of several processors";
+/// Where the shared lines go.
+static SHARED: OnceLock<PathBuf> = OnceLock::new();
 
 /// What counts, where there is something to count.
 struct Tracer {
@@ -78,16 +83,21 @@ fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String
     api::prepare()?;
     idle::prepare()?;
     let (mut file, mut calls, mut marks) = (None, None, Marks::default());
-    let (mut has_model, mut sizes) = (false, Sizes::default());
+    let (mut has_model, mut sizes, mut smp) = (false, Sizes::default(), smp::Settings::default());
     for argument in arguments {
         match argument.split_once('=') {
             Some(("model", "on")) => has_model = true,
-            Some((word, value)) if sizes.set(word, value) => {}
+            Some((word, value)) if sizes.set(word, value) || smp.set(word, value) => {}
             Some(("counts", path)) => file = Some(PathBuf::from(path)),
             Some(("calls", path)) => calls = Some(PathBuf::from(path)),
             Some(("marks", path)) => marks = Marks::read(path)?,
             _ => return Err(format!("`{argument}` is no argument: there are {ARGUMENTS}")),
         }
+    }
+    if let Some(file) = smp.install()? {
+        api::prepare_places()?;
+        drop(SHARED.set(file));
+        api::on_exit(id, write_shared);
     }
     if has_model {
         api::prepare_places()?;
@@ -115,10 +125,29 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
                 instruction.before(fetch, block);
             }
         }
-        if idle::is_halt(bytes) {
+        if smp::is_installed() {
+            trace_processors(&instruction, bytes);
+        } else if idle::is_halt(bytes) {
             instruction.before(idle::before_halt, 0);
         }
     }
+}
+
+/// Has the scheduler of several processors see what they wait with, and the lines followed.
+fn trace_processors(instruction: &Instruction, bytes: &[u8]) {
+    const PAUSE: [u8; 2] = [0xf3, 0x90];
+    if bytes == PAUSE {
+        instruction.before(smp::before_pause, 0);
+    }
+    if !smp::is_watched() {
+        return;
+    }
+    match Marks::default().at(instruction.address(), bytes) {
+        Some(marks::Mark::Open(id)) => instruction.before(smp::open, usize::from(id)),
+        Some(marks::Mark::Close) => instruction.before(smp::close, 0),
+        _ => {}
+    }
+    instruction.on_access(smp::access, smp::site(instruction.address(), bytes));
 }
 
 /// Has the cost model take note of a block and returns its number.
@@ -277,14 +306,24 @@ extern "C" fn flush(_processor: u32, what: *mut c_void) {
     cost::flush(Flush::ALL[what as usize % Flush::ALL.len()]);
 }
 
+extern "C" fn write_shared(_id: Id, _: *mut c_void) {
+    if let Some((file, text)) = SHARED.get().zip(smp::text()) {
+        write_file(file, &text);
+    }
+}
+
+fn write_file(file: &Path, text: &str) {
+    if let Err(error) = std::fs::write(file, text) {
+        drop(writeln!(std::io::stderr(), "marvin's tracer: failed to write {}: {error}", file.display()));
+    }
+}
+
 extern "C" fn write(_id: Id, _: *mut c_void) {
     let Some(tracer) = TRACER.get() else { return };
     let counts = counts(tracer);
     let tree = tracer.calls.as_ref().zip(counts.calls_text());
     let files = std::iter::once((&tracer.file, counts.text())).chain(tree);
     for (file, text) in files {
-        if let Err(error) = std::fs::write(file, text) {
-            drop(writeln!(std::io::stderr(), "marvin's tracer: failed to write {}: {error}", file.display()));
-        }
+        write_file(file, &text);
     }
 }

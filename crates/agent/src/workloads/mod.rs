@@ -30,6 +30,7 @@ pub(crate) mod rmap;
 mod scale;
 mod scratch;
 mod scripts;
+mod share;
 mod socket;
 mod stream;
 mod syscall;
@@ -290,7 +291,8 @@ fn in_guest() -> bool {
 /// Returns the names of all workloads.
 pub(crate) fn names() -> impl Iterator<Item = String> {
     let scaling = scale::SCALING.iter().map(|(name, _)| format!("{name}-1"));
-    WORKLOADS.iter().map(|(name, _)| (*name).to_owned()).chain(scaling)
+    let named = |list: &'static [(&str, Create)]| list.iter().map(|(name, _)| (*name).to_owned());
+    named(WORKLOADS).chain(scaling).chain(named(share::SHARE))
 }
 
 /// Makes the workload of that name, with so many tasks: at the end of the name of a workload that scales.
@@ -301,6 +303,7 @@ pub(crate) fn create(name: &str, tasks: u32) -> Made {
     }
     let (_, create) = WORKLOADS
         .iter()
+        .chain(share::SHARE)
         .chain(HIDDEN)
         .find(|(known, _)| *known == name)
         .ok_or_else(|| Failure::Unsupported(format!("this agent has no workload `{name}`")))?;

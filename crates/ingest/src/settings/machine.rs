@@ -10,7 +10,7 @@ use super::{deploy, owned};
 use crate::tools::Fault;
 
 /// Names of machines that need no settings.
-const TAKEN: [&str; 3] = ["exact", "vm", "local"];
+const TAKEN: [&str; 4] = ["exact", "exact-smp", "vm", "local"];
 
 /// Parses a server.
 pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {

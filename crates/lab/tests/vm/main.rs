@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "figures for --nocapture")]
 
+mod contention;
 mod failing;
 mod fresh;
 mod guest_config;

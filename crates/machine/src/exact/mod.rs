@@ -1,10 +1,11 @@
-//! The exact machine: QEMU's microvm with TCG and instruction counting, one processor, nothing asynchronous.
+//! The exact machine: QEMU's microvm with TCG and instruction counting, one processor or several, nothing asynchronous.
 //!
 //! A build boots once per seed, settles, stops at an exact instruction, and QEMU saves it; each job starts from there.
 //! The only input is the job (fw_cfg), the only output the serial line's file. `docs/exact-machine.md` has measurements
 //! that justify each argument.
 
 mod capture;
+mod processors;
 mod snapshot;
 
 use std::fs;
@@ -15,6 +16,7 @@ use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage};
 use serde_json::json;
 use wire::Job;
 
+use self::processors::{Processors, SHARED, count_transfers};
 pub use self::snapshot::hash_memory;
 use self::snapshot::{RAM, Snapshot, Snapshots};
 use crate::backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
@@ -47,6 +49,8 @@ const CALLS: &str = "calls";
 #[derive(Debug)]
 pub(crate) struct Exact {
     qemu: Qemu,
+    /// None for one processor.
+    processors: Option<Processors>,
     machine: Machine,
     initrds: Initrds,
     tracer: PathBuf,
@@ -88,15 +92,16 @@ fn tracer_arguments(observe: Observe<'_>, seed: u64) -> String {
 
 impl Exact {
     /// Finds QEMU, computes the machine's identity and prepares its directories.
-    pub(crate) fn open(settings: Settings) -> Result<Self, MachineError> {
+    pub(crate) fn open(settings: Settings, processors: Option<u32>) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
+        let processors = processors.map(|count| Processors::new(count, &qemu)).transpose()?;
         let scratch = settings.scratch()?;
         let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
-        let machine = identity(&qemu, &initrds, &settings)?;
+        let machine = identity(&qemu, processors, &initrds, &settings)?;
         let tracer = scratch.join(TRACER);
         fs::write(&tracer, &settings.tracer).map_err(MachineError::io("write", &tracer))?;
         let snapshots = Snapshots::new(settings.home.join("snapshots"), settings.limits.snapshot_bytes)?;
-        Ok(Self { qemu, machine, initrds, tracer, scratch, snapshots: Arc::new(snapshots), settings })
+        Ok(Self { qemu, processors, machine, initrds, tracer, scratch, snapshots: Arc::new(snapshots), settings })
     }
 
     fn memory_mib(&self) -> u32 {
@@ -209,13 +214,14 @@ impl Exact {
 
     fn arguments(&self, seed: u64, loudness: &str, observe: Observe<'_>) -> Vec<String> {
         // With a directory: QEMU would look for a bare name in the library path.
-        let plugin = format!("./{TRACER}{}", tracer_arguments(observe, seed));
-        let mut arguments = fixed_arguments(&self.qemu);
+        let of_processors = self.processors.map(|processors| processors.tracer_arguments(seed, true));
+        let plugin = format!("./{TRACER}{}{}", tracer_arguments(observe, seed), of_processors.unwrap_or_default());
+        let mut arguments = fixed_arguments(&self.qemu, self.processors);
         if self.qemu.plugins {
             arguments.extend(["-plugin".into(), plugin]);
         }
         arguments.extend(["-seed".into(), (seed & 0xffff_ffff).to_string()]);
-        arguments.extend(["-append".into(), format!("{COMMAND_LINE} {loudness}")]);
+        arguments.extend(["-append".into(), format!("{} {loudness}", command_line(self.processors))]);
         // Pause at the end, so that Marvin can read the number of executed instructions.
         arguments.extend(["-action", "shutdown=pause"].map(str::to_owned));
         arguments
@@ -244,7 +250,7 @@ impl Exact {
     fn budget(&self, executed: u64, more: u64, observe: Observe<'_>) -> Budget {
         let (until, console_bytes) = (Some(executed + more), self.settings.limits.console_bytes);
         // Following calls and simulating take longer than executing.
-        let is_fast = matches!(observe, Observe::Nothing | Observe::Counts(_));
+        let is_fast = matches!(observe, Observe::Nothing | Observe::Counts(_)) && self.processors.is_none();
         Budget { until, is_fast, wall_s: LEAST_WALL_S + more / SLOWEST, console_bytes }
     }
 
@@ -267,6 +273,10 @@ impl Backend for Exact {
     }
 
     fn capabilities(&self) -> Capabilities {
+        if let Some(processors) = self.processors {
+            let (processors, sharing) = (processors.count, processors.count > 1);
+            return Capabilities { processors, sharing, ..MachineKind::ExactSmp.capabilities() };
+        }
         // Without plugins there are no counts.
         let counts = self.qemu.plugins;
         Capabilities { counts, calls: counts, cost_model: counts, ..MachineKind::Exact.capabilities() }
@@ -280,7 +290,8 @@ impl Backend for Exact {
         let initrds = self.initrds.with_guest_config(guest_config, files)?;
         Ok(Arc::new(Self {
             qemu: self.qemu.clone(),
-            machine: identity(&self.qemu, &initrds, &self.settings)?,
+            processors: self.processors,
+            machine: identity(&self.qemu, self.processors, &initrds, &self.settings)?,
             initrds,
             tracer: self.tracer.clone(),
             scratch: self.scratch.clone(),
@@ -361,16 +372,23 @@ impl Booted for Start {
             drop(process);
         }
         let console = scratch.console();
+        let written = |file| fs::read(scratch.path(file)).ok();
+        let shared = written(SHARED);
         let stream = match (ended, wire::decode(&console, job.id)) {
-            (Ended::PoweredOff, Ok(stream)) => Ok(stream),
+            (Ended::PoweredOff, Ok(mut stream)) => {
+                // With one there are none, and the time of an iteration stays.
+                if exact.processors.is_some_and(|processors| processors.count > 1) {
+                    count_transfers(&mut stream, shared.as_deref().unwrap_or_default())?;
+                }
+                Ok(stream)
+            }
             (_, error) => {
                 // On a full disk the console loses bytes, which is not the kernel's fault.
                 exact.check_space(exact.memory_mib())?;
                 Err(stream_failure(ended, error.err(), &console))
             }
         };
-        let written = |file| fs::read(scratch.path(file)).ok();
-        Ok(JobEnd { counts: written(COUNTS), calls: written(CALLS), ..JobEnd::of(stream, console) })
+        Ok(JobEnd { counts: written(COUNTS), calls: written(CALLS), shared, ..JobEnd::of(stream, console) })
     }
 
     fn run_to_death(&self, job: &Job) -> Result<Option<DeadMemory>, MachineError> {
@@ -382,8 +400,23 @@ fn plain_boot(why: &str) -> Snapshot {
     Snapshot::PlainBoot(format!("no snapshot ({why}): each job boots"))
 }
 
+/// Returns the kernel's command line. Processors' times differ by some hundred nanoseconds, for which the kernel would
+/// give the TSC up.
+fn command_line(processors: Option<Processors>) -> String {
+    let has_several = processors.is_some_and(|processors| processors.count > 1);
+    let more = if has_several { " tsc=reliable" } else { "" };
+    format!("{COMMAND_LINE}{more}")
+}
+
+/// Returns the processor's model. Of several processors none has CMPXCHG16B: QEMU 7.2 computes its other flags from an old
+/// `cc_op` (`helper_cmpxchg16b_unlocked`), so what follows runs with a wrong direction flag if a turn ends there.
+fn cpu(processors: Option<Processors>) -> String {
+    let has_several = processors.is_some_and(|processors| processors.count > 1);
+    format!("{CPU}{}", if has_several { ",-cx16" } else { "" })
+}
+
 /// The arguments shared by all boots and builds; part of the machine's identity.
-fn fixed_arguments(qemu: &Qemu) -> Vec<String> {
+fn fixed_arguments(qemu: &Qemu, processors: Option<Processors>) -> Vec<String> {
     let words = [
         "-nodefaults -no-user-config -display none -no-reboot",
         "-accel tcg,thread=single,tb-size=64 -icount shift=0,sleep=off",
@@ -394,7 +427,8 @@ fn fixed_arguments(qemu: &Qemu) -> Vec<String> {
     ];
     let mut words: Vec<String> = words.iter().flat_map(|line| line.split(' ')).map(str::to_owned).collect();
     words.extend(["-M".into(), qemu.microvm().into()]);
-    words.extend(["-cpu".into(), CPU.into(), "-serial".into(), format!("file:{CONSOLE}")]);
+    words.extend(["-cpu".into(), cpu(processors), "-serial".into(), format!("file:{CONSOLE}")]);
+    words.extend(processors.into_iter().flat_map(|processors| ["-smp".into(), processors.count.to_string()]));
     words
 }
 
@@ -410,18 +444,32 @@ fn memory(mib: u32, share: &str) -> [String; 6] {
     ]
 }
 
-fn identity(qemu: &Qemu, initrds: &Initrds, settings: &Settings) -> Result<Machine, MachineError> {
+fn identity(
+    qemu: &Qemu,
+    processors: Option<Processors>,
+    initrds: &Initrds,
+    settings: &Settings,
+) -> Result<Machine, MachineError> {
     let memory_mib = initrds.guest_config().memory_mib;
     let mut fingerprint = initrds.fingerprint();
     fingerprint.extend([
         ("tracer.sha256".to_owned(), if qemu.plugins { hash(&[&settings.tracer]) } else { "none".to_owned() }),
-        ("arguments".to_owned(), fixed_arguments(qemu).join(" ")),
-        ("command_line".to_owned(), COMMAND_LINE.to_owned()),
-        ("cpu".to_owned(), CPU.to_owned()),
+        ("arguments".to_owned(), fixed_arguments(qemu, processors).join(" ")),
+        ("command_line".to_owned(), command_line(processors)),
+        ("cpu".to_owned(), cpu(processors)),
     ]);
+    fingerprint.extend(processors.into_iter().flat_map(Processors::fingerprint));
     fingerprint.extend(qemu.fingerprint().into_iter().chain(settings.conditions.iter().cloned()));
     let fitted = fingerprint.iter().find(|(name, _)| name == "equipment.modules");
     let fitted = fitted.map_or_else(String::new, |(_, modules)| format!(", modules {modules}"));
-    let summary = format!("QEMU {}, microvm, -cpu {CPU}, {memory_mib} MiB{fitted}, -icount shift=0", qemu.version);
-    identify(MachineKind::Exact, summary, fingerprint)
+    let (kind, smp) = match processors {
+        None => (MachineKind::Exact, String::new()),
+        Some(processors) => (MachineKind::ExactSmp, format!(", {} processors", processors.count)),
+    };
+    let summary = format!(
+        "QEMU {}, microvm, -cpu {}{smp}, {memory_mib} MiB{fitted}, -icount shift=0",
+        qemu.version,
+        cpu(processors)
+    );
+    identify(kind, summary, fingerprint)
 }

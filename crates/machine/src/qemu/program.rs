@@ -57,6 +57,13 @@ pub enum QemuProblem {
         /// Its version.
         found: String,
     },
+    /// Marvin does not know how this QEMU executes several processors.
+    NotExactSmp {
+        /// Its version.
+        found: String,
+        /// The builds that are known.
+        known: String,
+    },
     /// QEMU prints no known version.
     Unknown {
         /// Its output.
@@ -77,6 +84,11 @@ impl fmt::Display for QemuProblem {
             Self::TooOld { found } => {
                 write!(f, "QEMU {found} is too old: {major}.{minor} or newer is needed; {MEND}")
             }
+            Self::NotExactSmp { found, known } => write!(
+                f,
+                "exact-smp needs a build of QEMU that Marvin knows: {known}; this is {found}; install that one, or name it \
+                 with MARVIN_QEMU"
+            ),
             Self::Unknown { said } => {
                 write!(f, "QEMU does not print its version (it printed `{said}`); {MEND}")
             }

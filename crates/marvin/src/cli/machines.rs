@@ -21,10 +21,13 @@ const BOOTS: u64 = 5;
 const BOOTS_AT_MOST: u64 = 30;
 /// Most processors that a virtual machine has by default.
 const CPUS: usize = 4;
+/// Processors of exact-smp by default.
+const EXACT_CPUS: u32 = 2;
 
 /// Names of machines that need no settings, and what they are.
-pub(crate) const OWN: [(&str, &str); 3] = [
+pub(crate) const OWN: [(&str, &str); 4] = [
     ("exact", "counts instructions, repeats exactly"),
+    ("exact-smp", "several processors, counts the lines they share"),
     ("vm", "several processors, measures time"),
     ("local", "this host; its kernel is running:"),
 ];
@@ -32,7 +35,8 @@ pub(crate) const OWN: [(&str, &str); 3] = [
 /// Options for the machines to measure on.
 #[derive(Debug, Args)]
 pub(crate) struct On {
-    /// Machines to measure on, separated by commas: exact (counts instructions), vm (a virtual machine with several
+    /// Machines to measure on, separated by commas: exact (counts instructions), exact-smp (counts the lines of memory
+    /// that processors share), vm (a virtual machine with several
     /// processors), local (this host; its kernel is running:), or a [[machine]] of marvin.toml
     #[arg(long, value_name = "MACHINES", value_delimiter = ',', default_value = "exact")]
     pub(crate) on: Vec<String>,
@@ -49,7 +53,7 @@ pub(crate) struct Noisy {
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 100))]
     pub(crate) boots: Option<u64>,
 
-    /// Processors of the virtual machine [default: those of this host, at most 4]
+    /// Processors of vm [default: those of this host, at most 4] and of exact-smp [default: 2]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 64))]
     pub(crate) cpus: Option<u32>,
 
@@ -62,6 +66,7 @@ pub(crate) struct Noisy {
 pub(crate) fn own(name: &str, noisy: &Noisy) -> Option<Wanted> {
     match name {
         "exact" => Some(Wanted::Exact),
+        "exact-smp" => Some(Wanted::ExactSmp(noisy.cpus.unwrap_or(EXACT_CPUS))),
         "vm" => Some(Wanted::Vm(VmShape { cpus: noisy.cpus(), memory_mib: noisy.memory.unwrap_or(MEMORY_MIB) })),
         "local" => Some(Wanted::Local),
         _ => None,
@@ -108,11 +113,17 @@ impl On {
         if self.names() == [OWN[0].0] {
             return Vec::new();
         }
-        let boots = if until_clear { self.boots_at_most() } else { self.noisy.boots() };
-        let mut words = vec!["--on".to_owned(), self.names().join(","), "--boots".to_owned(), boots.to_string()];
-        if self.names().contains(&OWN[1].0) {
+        let has = |name| self.names().contains(&name);
+        let mut words = vec!["--on".to_owned(), self.names().join(",")];
+        if !self.names().iter().all(|name| ["exact", "exact-smp"].contains(name)) {
+            let boots = if until_clear { self.boots_at_most() } else { self.noisy.boots() };
+            words.extend(["--boots".to_owned(), boots.to_string()]);
+        }
+        if has("vm") {
             words.extend(["--cpus".to_owned(), self.noisy.cpus().to_string()]);
             words.extend(self.noisy.memory.iter().flat_map(|mib| ["--memory".to_owned(), mib.to_string()]));
+        } else if has("exact-smp") {
+            words.extend(self.noisy.cpus.iter().flat_map(|cpus| ["--cpus".to_owned(), cpus.to_string()]));
         }
         words
     }

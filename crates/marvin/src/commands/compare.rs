@@ -30,7 +30,7 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         return Err(WrongInput(text.to_owned()).into());
     }
     let machines = named_machines(arguments, &command.on)?;
-    if command.until_clear && machines.iter().all(|(_, wanted)| *wanted == Wanted::Exact) {
+    if command.until_clear && machines.iter().all(|(_, wanted)| matches!(wanted, Wanted::Exact | Wanted::ExactSmp(_))) {
         let text = "--until-clear needs a machine that measures time, such as --on vm: the exact one repeats itself";
         return Err(WrongInput(text.to_owned()).into());
     }

@@ -53,7 +53,7 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
     let wanted = machines_of_names(arguments, &[&command.name], &command.noisy)?.remove(0).1;
     let answer = Answer::open(None)?;
     let mut found = match &wanted {
-        Wanted::Exact => {
+        Wanted::Exact | Wanted::ExactSmp(_) => {
             let text = "exact repeats each number, so no boot scatters; this host is checked by: marvin doctor";
             return Err(WrongInput(text.to_owned()).into());
         }
@@ -121,7 +121,7 @@ fn own() -> Vec<ListedMachine> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
     OWN.into_iter()
         .map(|(name, about)| {
-            let is_here = name == OWN[2].0;
+            let is_here = name == "local";
             let (state, qemu) = if is_here { (MachineState::Ready, "") } else { (state, &*qemu) };
             let kernel = release.as_ref().filter(|_| is_here).map(|release| model::plain(release.trim()));
             let about = format!("{qemu}{about}");

@@ -135,6 +135,9 @@ pub(crate) fn named_machines(arguments: &Arguments, on: &On) -> anyhow::Result<V
     machines_of_names(arguments, &on.names(), &on.noisy)
 }
 
+/// Processors that exact-smp may have.
+const SMP: std::ops::RangeInclusive<u32> = 2..=4;
+
 /// Returns the machines of these names.
 pub(crate) fn machines_of_names(
     arguments: &Arguments,
@@ -146,6 +149,10 @@ pub(crate) fn machines_of_names(
         false => super::config::site(arguments)?.settings.servers,
     };
     let wanted = |name: &str| match own(name, noisy) {
+        Some(Wanted::ExactSmp(number)) if !SMP.contains(&number) => {
+            let text = format!("exact-smp has 2 to 4 processors, not {number}: --cpus 2");
+            Err(WrongInput(text).into())
+        }
         Some(wanted) => Ok((name.to_owned(), wanted)),
         None => match servers.iter().find(|server| server.name == name) {
             Some(server) => Ok((name.to_owned(), Wanted::Server(Box::new(server.clone())))),
@@ -153,7 +160,7 @@ pub(crate) fn machines_of_names(
                 let known = OWN.iter().map(|(name, _)| *name).chain(servers.iter().map(|server| &*server.name));
                 let guess = did_you_mean(known, name);
                 let text = format!(
-                    "no machine `{name}`{guess}: Marvin has exact, vm and local, and those of [[machine]] in marvin.toml"
+                    "no machine `{name}`{guess}: Marvin has exact, exact-smp, vm and local, and those of [[machine]] in marvin.toml"
                 );
                 Err(WrongInput(text).into())
             }

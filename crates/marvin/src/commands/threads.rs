@@ -29,7 +29,7 @@ pub(crate) fn check_threads(tasks: &Tasks, chosen: &Chosen, machines: &[(String,
         let is_alone = machines.len() == 1 || counts(tasks, processors).is_empty();
         if let Some(number) = too_many.filter(|_| is_alone) {
             let hint = match wanted {
-                Wanted::Exact => format!("--on vm --cpus {number}"),
+                Wanted::Exact | Wanted::ExactSmp(_) => format!("--on vm --cpus {number}"),
                 Wanted::Vm(_) => format!("--cpus {number}"),
                 Wanted::Local => "--threads max".to_owned(),
                 Wanted::Server(_) => "`cpus` of the [[machine]] in marvin.toml".to_owned(),

@@ -4,6 +4,7 @@
 //! MiB and one processor. A workload uses at most a quarter of that memory. An iteration has about one to fifty million
 //! instructions, which is long against its start-up cost.
 
+mod contention;
 mod disk;
 mod io;
 mod mm;
@@ -15,6 +16,7 @@ mod sched;
 mod selections;
 mod spread;
 
+pub use contention::{CONTENTION, declared_transfers};
 pub use disk::DISKS;
 pub use io::IO;
 pub use mm::MM;
@@ -32,8 +34,9 @@ use std::sync::{Arc, LazyLock};
 use crate::{GuestConfig, MICRO, Metric, Processors, Steadiness, Suite, Workload};
 
 /// All suites. The last two declare no workloads: they select from the others.
-pub static SUITES: LazyLock<[Arc<Suite>; 11]> = LazyLock::new(|| {
-    [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &DISKS, &SCALE, &SMOKE, &SEEDS].map(|suite| Arc::clone(suite))
+pub static SUITES: LazyLock<[Arc<Suite>; 12]> = LazyLock::new(|| {
+    [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &DISKS, &SCALE, &CONTENTION, &SMOKE, &SEEDS]
+        .map(|suite| Arc::clone(suite))
 });
 
 /// The texts of a workload.

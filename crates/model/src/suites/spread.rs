@@ -209,7 +209,7 @@ const FLOORS: &[(&str, f64)] = &[
 #[must_use]
 pub fn floor_percent(name: &str) -> Option<f64> {
     let floor = FLOORS.iter().find(|(known, _)| *known == name).map(|(_, percent)| *percent);
-    floor.or_else(|| spread_percent(name).map(f64::from))
+    floor.or_else(|| spread_percent(name).map(f64::from)).or_else(|| super::contention::spread_percent(name))
 }
 
 #[cfg(test)]

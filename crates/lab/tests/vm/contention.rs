@@ -1,0 +1,108 @@
+//! The exact machine with several processors: it repeats itself, with one processor it is the exact machine, and lines move
+//! where workloads declare it and nowhere else.
+
+use std::sync::Arc;
+
+use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
+use machine::Wanted;
+use model::{CONTENTION, Outcome, Run, Workload, WorkloadResult, declared_transfers};
+
+use crate::{build, declared, folder, full, kernels, lab, measure, same_build, samples};
+
+fn smp(home: &str, processors: u32) -> Lab {
+    let wanted = Wanted::ExactSmp(processors);
+    Lab::open(&folder(home), LabSettings { wanted, ..LabSettings::default() }).unwrap()
+}
+
+/// Measures workloads of the contention suite with these seeds.
+fn contend(lab: &Lab, kernel: &str, workloads: &[Arc<Workload>], seeds: Vec<u64>) -> Vec<Run> {
+    let build = same_build(lab, &build(kernel));
+    let plan = Plan {
+        sides: vec![&build],
+        suite: &CONTENTION,
+        workloads: workloads.to_vec(),
+        replicates: seeds,
+        machines: 2,
+        reuse: Reuse::Nothing,
+        dumps: Dumps::Drop,
+        sampled: Sampled::No,
+    };
+    lab.execute(&plan, &|_| {}).unwrap().remove(0)
+}
+
+/// Controls, lines and the known case in every gate; all of them in the full tests.
+fn chosen() -> Vec<Arc<Workload>> {
+    let wanted = [
+        "share-no-syscall",
+        "share-no-clock",
+        "share-counter",
+        "share-false",
+        "share-fault",
+        "share-fault-vma",
+        "share-mmap",
+    ];
+    let is_chosen = |workload: &&Arc<Workload>| full() || wanted.contains(&&*workload.name);
+    CONTENTION.workloads.iter().filter(is_chosen).cloned().collect()
+}
+
+/// Returns the transfers per operation of a result.
+fn transfers(result: &WorkloadResult) -> f64 {
+    stats::median_without_first(samples(result)).unwrap()
+}
+
+#[test]
+fn one_processor_equals_the_exact_machine() {
+    let alone = smp("one-home", 1);
+    let build = build("deb:6.12");
+    let workloads = ["getppid", "fault-anon", "pipe-pingpong", "mem-mmap"].map(|name| Arc::clone(declared(name)));
+    let there = measure(&alone, &same_build(&alone, &build), &workloads);
+    for (result, exact) in there.iter().zip(measure(lab(), &build, &workloads)) {
+        assert_eq!(samples(result), samples(&exact), "{}", result.workload);
+    }
+}
+
+#[test]
+fn transfers_repeat_and_are_where_declared() {
+    let workloads = chosen();
+    for kernel in kernels() {
+        let runs = contend(&smp("smp-home", 2), kernel, &workloads, vec![1]);
+        for result in &runs[0].results {
+            let (value, allowed) = (transfers(result), declared_transfers(&result.workload).unwrap());
+            println!("{kernel} {:<20} {value:.3}", result.workload);
+            assert!(allowed.contains(&value), "{kernel}: {}: {value} is not in {allowed:?}", result.workload);
+        }
+        let again = contend(&smp("other-smp-home", 2), kernel, &workloads, vec![1]);
+        assert_eq!(runs[0].results, again[0].results, "two data directories, {kernel}");
+    }
+}
+
+#[test]
+fn margins_cover_the_spread_over_seeds() {
+    if !full() {
+        println!("skipped: make test-full runs it");
+        return;
+    }
+    let runs = contend(&smp("smp-home", 2), "deb:6.12", &CONTENTION.workloads, (1..=6).collect());
+    for workload in &CONTENTION.workloads {
+        let of_run = |run: &Run| transfers(run.results.iter().find(|result| result.workload == workload.name).unwrap());
+        let values: Vec<f64> = runs.iter().map(of_run).collect();
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
+        let percent = 100.0 * variance.sqrt() / mean;
+        println!("{:<20} {percent:.1} % of {mean:.3}", workload.name);
+        assert!(percent < workload.metric.margin_percent / 1.5, "{}: {values:?}", workload.name);
+    }
+}
+
+#[test]
+fn four_processors_repeat_themselves() {
+    if !full() {
+        println!("skipped: make test-full runs it");
+        return;
+    }
+    let lab = smp("four-home", 4);
+    let workloads: Vec<Arc<Workload>> = CONTENTION.workloads.iter().step_by(4).cloned().collect();
+    let runs = [1, 2].map(|_| contend(&lab, "deb:6.12", &workloads, vec![1]).remove(0).results);
+    assert!(runs[0].iter().all(|result| result.outcome == Outcome::Completed), "{:?}", runs[0]);
+    assert_eq!(runs[0], runs[1]);
+}

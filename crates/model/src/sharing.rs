@@ -1,0 +1,59 @@
+//! Which lines of memory moved between processors within the measured iterations of a workload but the first, and in which function.
+
+/// How a line moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Movement {
+    /// Read by one processor, modified by another.
+    Load,
+    /// Written by one, modified by another.
+    Store,
+    /// Written by one, held by others that only read it: they lose it.
+    Upgrade,
+}
+
+impl Movement {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Load, Self::Store, Self::Upgrade];
+
+    /// Returns its name in documents and stores.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Store => "store",
+            Self::Upgrade => "upgrade",
+        }
+    }
+}
+
+/// A line that moved in a function, over all iterations.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Move {
+    /// How.
+    pub movement: Movement,
+    /// Whether it was false sharing: the words of 8 bytes that were asked for are none that others had used.
+    pub is_false: bool,
+    /// The function's symbol, with a module in brackets after it; `[user]` for user code.
+    pub function: String,
+    /// The line: a symbol of the kernel's data with its distance, or an address.
+    pub line: String,
+    /// How often.
+    pub transfers: u64,
+}
+
+/// All lines that moved for one workload in one run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sharing {
+    /// Operations in these iterations together.
+    pub operations: u64,
+    /// What moved; the sum equals the transfers of these iterations.
+    pub moves: Vec<Move>,
+}
+
+impl Sharing {
+    /// Returns the transfers of all lines.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.moves.iter().map(|moved| moved.transfers).sum()
+    }
+}
