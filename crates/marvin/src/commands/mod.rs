@@ -33,6 +33,7 @@ mod run;
 mod sampled;
 mod series;
 mod serve;
+mod shared;
 mod show;
 mod spread;
 mod stored;

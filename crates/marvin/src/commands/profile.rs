@@ -19,6 +19,7 @@ use crate::progress::Progress;
 pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
     match named_machines(arguments, &command.on)?.as_slice() {
         [(_, Wanted::Exact)] => counted(arguments, command),
+        [(_, wanted @ Wanted::ExactSmp(_))] => super::shared::profile(arguments, command, wanted),
         [(_, wanted)] => super::sampled::profile(arguments, command, wanted),
         _ => Err(WrongInput("a profile shows one machine: give --on one name".to_owned()).into()),
     }

@@ -1,0 +1,85 @@
+//! `marvin profile` on the exact machine with several processors: which lines of memory both kernels move between them.
+
+use lab::{Lab, Reuse};
+use machine::Wanted;
+use model::{CONTENTION, MICRO, Outcome, Run, Sharing};
+use sharing::{Shared, SharingDifference, document, json};
+
+use super::measure::{builds, kernel_name, open_on, plan, suite, workloads};
+use super::profile::{titles, words};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Format, Profile};
+use crate::exit::{Exit, WrongInput};
+use crate::progress::Progress;
+
+pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted) -> anyhow::Result<Exit> {
+    let counted_only = [
+        (command.model.is_some(), "--model"),
+        (command.no_calls, "--no-calls"),
+        (command.folded.is_some(), "--folded"),
+        (command.pprof.is_some(), "--pprof"),
+    ];
+    if let Some((_, option)) = counted_only.into_iter().find(|(given, _)| *given) {
+        return Err(WrongInput(format!("{option} needs --on exact: exact-smp follows lines, not calls")).into());
+    }
+    let measure = &command.measure;
+    // The suite that is chosen without a word is for one processor.
+    let suite = if measure.suite == MICRO.name { &*CONTENTION } else { suite(&measure.suite)? };
+    let workloads = workloads(suite, &measure.workload)?;
+    let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
+    let answer = Answer::open(command.output.as_deref())?;
+    let lab = open_on(wanted.clone(), arguments, measure, lab::Tools::default())?;
+    let progress = Progress::new(arguments.quiet);
+    let builds = builds(&lab, &names, &progress)?;
+    let seeds: Vec<u64> = (1..=command.seed_count()).collect();
+    let mut plan = plan(measure, &builds, suite, &workloads, &seeds);
+    if builds[0].id == builds[1].id {
+        // Stored runs would be those of both sides.
+        plan.reuse = Reuse::Nothing;
+    }
+    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
+    progress.end();
+    let (mut differences, mut missing) = (Vec::new(), Vec::new());
+    for workload in workloads {
+        let name = &*workload.name;
+        match difference(&lab, &runs, name)? {
+            Ok(difference) => differences.push(difference),
+            Err(why) => missing.push((name.to_owned(), why)),
+        }
+    }
+    let [base, new] = titles(&builds);
+    let words = words(command, &builds).into_iter().chain(command.on.words(false));
+    let command_line = words.collect::<Vec<_>>().join(" ");
+    let machine = lab.machine().summary.clone();
+    let functions_max = command.lines;
+    let shared = Shared { base, new, machine, seeds, differences, missing, command: command_line, functions_max };
+    let text = match command.format {
+        Format::Text => document(&shared).text(&answer.styles(arguments.color)),
+        Format::Markdown => document(&shared).markdown(),
+        Format::Html => document(&shared).html()?,
+        Format::Json => json(&shared)?,
+    };
+    answer.write(&text)?;
+    Ok(if shared.differences.is_empty() { Exit::Subject } else { Exit::Fine })
+}
+
+/// Returns the difference of a workload over the runs of both kernels, or why there is none.
+fn difference(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Result<Result<SharingDifference, String>> {
+    let mut sides: [Vec<Sharing>; 2] = Default::default();
+    for (side, runs) in sides.iter_mut().zip(runs) {
+        for run in runs {
+            let Some(result) = run.results.iter().find(|result| result.workload == workload) else { continue };
+            match &result.outcome {
+                Outcome::Completed => {}
+                Outcome::Unsupported(why) => return Ok(Err(format!("unsupported: {why}"))),
+                Outcome::Failed(failure) => return Ok(Err(failure.reason.to_string())),
+            }
+            match lab.sharing(&run.id, workload)? {
+                Some(sharing) => side.push(sharing),
+                None => return Ok(Err("its lines were not recorded; --force measures again".into())),
+            }
+        }
+    }
+    let [base, new] = &sides;
+    Ok(SharingDifference::new(workload, base, new).ok_or_else(|| "it was not measured on both kernels".into()))
+}

@@ -1,0 +1,245 @@
+//! Compares the lines of memory that two kernels move between processors: by function, by how they move, and by line. What
+//! moves is followed by `tracer`, named by `ingest`, and kept by `lab`.
+
+mod json;
+mod render;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Move, Movement, Sharing};
+
+pub use json::{json, schema};
+pub use render::{Shared, document};
+
+/// Functions that clear and copy pages: their transfers are of memory that went from one processor to another through the page
+/// allocator (arch/x86/include/asm/page_64.h; mm/memory.c).
+const PAGES: [&str; 9] = [
+    "clear_page",
+    "clear_page_rep",
+    "clear_page_erms",
+    "clear_page_orig",
+    "copy_page",
+    "copy_page_regs",
+    "clear_user_highpage",
+    "copy_user_highpage",
+    "copy_mc_to_kernel",
+];
+
+/// Transfers per operation of both kernels.
+pub type PerOperation = [f64; 2];
+
+/// The difference of two kernels for a workload, over all their runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharingDifference {
+    /// The workload.
+    pub workload: String,
+    /// How many runs each kernel has: one for each seed.
+    pub runs: [usize; 2],
+    /// All transfers.
+    pub total: PerOperation,
+    /// By how lines move, in the order of [`Movement::ALL`].
+    pub by_movement: [PerOperation; 3],
+    /// What of the total is false sharing.
+    pub of_false: PerOperation,
+    /// What of the total is in functions that clear and copy pages.
+    pub of_pages: PerOperation,
+    /// By function, the largest difference first; they add up to the total.
+    pub functions: Vec<(String, PerOperation)>,
+    /// By line, of each kernel, the most transfers first; they add up to the kernel's total.
+    pub lines: [Vec<SharedLine>; 2],
+}
+
+/// A line of memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SharedLine {
+    /// Its name: a symbol of the kernel's data with its distance, or an address.
+    pub name: String,
+    /// Its transfers per operation.
+    pub per_operation: f64,
+    /// The share of them that is false sharing, from 0 to 1.
+    pub of_false: f64,
+    /// The functions that wait for it in order to write, the most transfers first.
+    pub writers: Vec<String>,
+    /// The functions that wait for it in order to read.
+    pub readers: Vec<String>,
+}
+
+impl SharedLine {
+    /// Returns what would part those that share it; `None` if they use the same words.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&'static str> {
+        (self.of_false > 0.5)
+            .then_some("other words of the line are used: parting them onto lines of their own would do")
+    }
+}
+
+impl SharingDifference {
+    /// Compares the runs of a base and a new kernel; `None` if one has none.
+    #[must_use]
+    pub fn new(workload: &str, base: &[Sharing], new: &[Sharing]) -> Option<Self> {
+        let sides = [base, new];
+        if sides.iter().any(|runs| runs.iter().all(|run| run.operations == 0)) {
+            return None;
+        }
+        let sum = |wanted: &dyn Fn(&Move) -> bool| -> PerOperation { sides.map(|runs| per_operation(runs, wanted)) };
+        let by_function = |name: &str| sum(&|moved| moved.function == name);
+        let names: BTreeSet<&str> = all(base).chain(all(new)).map(|moved| moved.function.as_str()).collect();
+        let mut functions: Vec<(String, PerOperation)> =
+            names.into_iter().map(|name| (name.to_owned(), by_function(name))).collect();
+        functions.sort_by(|(_, one), (_, other)| {
+            let size = |sides: &PerOperation| ((sides[1] - sides[0]).abs(), sides[0] + sides[1]);
+            let (one, other) = (size(one), size(other));
+            other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1))
+        });
+        Some(Self {
+            workload: workload.to_owned(),
+            runs: sides.map(<[Sharing]>::len),
+            total: sum(&|_| true),
+            by_movement: Movement::ALL.map(|movement| sum(&|moved| moved.movement == movement)),
+            of_false: sum(&|moved| moved.is_false),
+            of_pages: sum(&|moved| PAGES.contains(&moved.function.as_str())),
+            functions,
+            lines: sides.map(lines),
+        })
+    }
+
+    /// Says in one sentence what differs.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let [base, new] = self.total;
+        let difference = new - base;
+        if base.to_bits() == new.to_bits() {
+            return format!("Each operation moves {} lines between processors, on both kernels.", render::number(base));
+        }
+        let word = if difference > 0.0 { "more" } else { "fewer" };
+        let largest = self.functions.iter().take(2).filter(|(_, [base, new])| base.to_bits() != new.to_bits());
+        let largest: Vec<String> =
+            largest.map(|(name, [base, new])| format!("{} in {name}", render::signed(new - base))).collect();
+        format!(
+            "Each operation moves {} {word} lines between processors ({} before, {} now); largest: {}.",
+            render::number(difference.abs()),
+            render::number(base),
+            render::number(new),
+            largest.join(", ")
+        )
+    }
+}
+
+fn all(runs: &[Sharing]) -> impl Iterator<Item = &Move> {
+    runs.iter().flat_map(|run| &run.moves)
+}
+
+fn operations(runs: &[Sharing]) -> f64 {
+    runs.iter().map(|run| run.operations).sum::<u64>().max(1) as f64
+}
+
+fn per_operation(runs: &[Sharing], wanted: &dyn Fn(&Move) -> bool) -> f64 {
+    all(runs).filter(|moved| wanted(moved)).map(|moved| moved.transfers).sum::<u64>() as f64 / operations(runs)
+}
+
+/// Returns the lines of a kernel, the most transfers first.
+fn lines(runs: &[Sharing]) -> Vec<SharedLine> {
+    let mut by_name: BTreeMap<&str, Vec<&Move>> = BTreeMap::new();
+    for moved in all(runs) {
+        by_name.entry(&moved.line).or_default().push(moved);
+    }
+    let transfers = |moves: &[&Move]| moves.iter().map(|moved| moved.transfers).sum::<u64>();
+    let mut lines: Vec<SharedLine> = by_name
+        .into_iter()
+        .map(|(name, moves)| {
+            let of_false = moves.iter().filter(|moved| moved.is_false).map(|moved| moved.transfers).sum::<u64>();
+            let whole = transfers(&moves);
+            SharedLine {
+                name: name.to_owned(),
+                per_operation: whole as f64 / operations(runs),
+                of_false: of_false as f64 / whole.max(1) as f64,
+                writers: functions(&moves, |movement| movement != Movement::Load),
+                readers: functions(&moves, |movement| movement == Movement::Load),
+            }
+        })
+        .collect();
+    lines.sort_by(|one, other| {
+        other.per_operation.total_cmp(&one.per_operation).then_with(|| one.name.cmp(&other.name))
+    });
+    lines
+}
+
+/// Returns the functions of some movements, the most transfers first.
+fn functions(moves: &[&Move], wanted: impl Fn(Movement) -> bool) -> Vec<String> {
+    let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+    for moved in moves.iter().filter(|moved| wanted(moved.movement)) {
+        *sums.entry(&moved.function).or_default() += moved.transfers;
+    }
+    let mut found: Vec<(&str, u64)> = sums.into_iter().collect();
+    found.sort_by_key(|(name, sum)| (std::cmp::Reverse(*sum), *name));
+    found.into_iter().map(|(name, _)| name.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Move, Movement, Sharing};
+
+    use super::SharingDifference;
+
+    /// Runs of both kernels: the lock of an address space is gone, another line is shared falsely.
+    pub(crate) fn known_case() -> SharingDifference {
+        let moved = |movement, is_false, function: &str, line: &str, transfers| Move {
+            movement,
+            is_false,
+            function: function.to_owned(),
+            line: line.to_owned(),
+            transfers,
+        };
+        let (lock, counter) = ("0xffff888005123a40", "vm_node_stat+0x40, vm_numa_event");
+        let base = Sharing {
+            operations: 1000,
+            moves: vec![
+                moved(Movement::Store, false, "down_read_trylock", lock, 1428),
+                moved(Movement::Store, false, "up_read", lock, 1294),
+                moved(Movement::Load, false, "handle_mm_fault", lock, 80),
+                moved(Movement::Upgrade, true, "mod_node_state", counter, 900),
+                moved(Movement::Store, false, "clear_page_rep", "0xffff888006000000", 64),
+            ],
+        };
+        let mut new = base.clone();
+        new.moves.retain(|moved| moved.line != lock);
+        SharingDifference::new("share-fault", &[base], &[new]).unwrap()
+    }
+
+    #[test]
+    fn functions_movements_and_lines_add_up() {
+        let difference = known_case();
+        for side in [0, 1] {
+            let total = difference.total[side];
+            let close = |sum: f64| assert!((sum - total).abs() < 1e-9, "{sum} is not {total}");
+            close(difference.functions.iter().map(|(_, sides)| sides[side]).sum());
+            close(difference.by_movement.iter().map(|sides| sides[side]).sum());
+            close(difference.lines[side].iter().map(|line| line.per_operation).sum());
+        }
+        assert!(difference.of_pages.iter().all(|pages| (pages - 0.064).abs() < 1e-9));
+    }
+
+    #[test]
+    fn lock_is_named_by_its_writers_and_readers() {
+        let difference = known_case();
+        let lock = &difference.lines[0][0];
+        assert_eq!(
+            (&*lock.writers.join(" "), &*lock.readers.join(" ")),
+            ("down_read_trylock up_read", "handle_mm_fault")
+        );
+        assert_eq!((lock.remedy(), lock.of_false), (None, 0.0));
+        assert!(difference.lines[1][0].remedy().is_some(), "false sharing");
+        assert_eq!(difference.functions[0].0, "down_read_trylock");
+    }
+
+    #[test]
+    fn equal_kernels_differ_nowhere() {
+        let difference = known_case();
+        let same = Sharing { operations: 10, moves: Vec::new() };
+        let equal =
+            SharingDifference::new("share-no-clock", std::slice::from_ref(&same), std::slice::from_ref(&same)).unwrap();
+        insta::assert_snapshot!(equal.sentence(), @"Each operation moves 0 lines between processors, on both kernels.");
+        insta::assert_snapshot!(difference.sentence(), @"Each operation moves 2.802 fewer lines between processors (3.766 before, 0.964 now); largest: -1.428 in down_read_trylock, -1.294 in up_read.");
+        assert_eq!(SharingDifference::new("x", &[], &[]), None);
+    }
+}

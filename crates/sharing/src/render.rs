@@ -1,0 +1,211 @@
+//! Shared lines of two kernels as documents.
+
+use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
+use model::Movement;
+
+use crate::{PerOperation, SharedLine, SharingDifference};
+
+/// Lines that a kernel's table has at most.
+const LINES: usize = 8;
+/// Width of the functions that wait for a line.
+const WAITING: usize = 39;
+
+/// The shared lines of two kernels, workload by workload.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    /// The base: its label and its origin.
+    pub base: (String, String),
+    /// The new kernel.
+    pub new: (String, String),
+    /// The machine, described in words.
+    pub machine: String,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// One per workload.
+    pub differences: Vec<SharingDifference>,
+    /// Workloads without one, with the reason.
+    pub missing: Vec<(String, String)>,
+    /// The command that repeats it.
+    pub command: String,
+    /// Most functions in the table of a workload.
+    pub functions_max: usize,
+}
+
+/// The note on the numbers, in every format.
+const LEGEND: &str = "Transfers per operation, on average over all iterations but the first: lines of 64 bytes that one processor had and another \
+one asked for. More +: new \
+minus base, so + is worse. load: read by one, modified by another; store: written by one, modified by another; upgrade: written \
+by one, only read by others. false: the words of 8 bytes that are asked for are none that others used. Functions add up to the \
+total, to the last transfer. A line is named by the kernel's symbols; dynamic memory has its address in this run, and those who \
+wait for it say what it is.";
+/// What may be claimed (`docs/contention.md`).
+const CLAIMS: &str =
+    "One interleaving for each seed: what is shared and by whom is exact; time, scaling and NUMA are not in it.";
+
+/// Returns the document of the shared lines of two kernels.
+#[must_use]
+pub fn document(shared: &Shared) -> Document {
+    let mut blocks = Vec::new();
+    for difference in &shared.differences {
+        blocks.push(Block::Heading(difference.workload.clone()));
+        blocks.push(Block::Paragraph(difference.sentence()));
+        blocks.push(Block::Table(by_movement(difference)));
+        blocks.push(Block::Table(by_function(difference, shared.functions_max)));
+        let titles = [&shared.base.0, &shared.new.0];
+        for (title, lines) in titles.into_iter().zip(&difference.lines) {
+            blocks.push(Block::Subheading(format!("Lines of {title}")));
+            blocks.push(Block::Table(by_line(lines)));
+        }
+    }
+    if !shared.missing.is_empty() {
+        blocks.push(Block::Paragraph("Without shared lines:".to_owned()));
+        blocks.push(Block::List(shared.missing.iter().map(|(workload, why)| format!("{workload}: {why}")).collect()));
+    }
+    blocks.extend([Block::Note(LEGEND.to_owned()), Block::Note(CLAIMS.to_owned())]);
+    let mut facts: Vec<Fact> = [&shared.base, &shared.new]
+        .map(|(title, origin)| Fact::new("Kernel", format!("{title}, {origin}")))
+        .into_iter()
+        .collect();
+    facts.push(Fact::new("Machine", shared.machine.clone()));
+    let seeds: Vec<String> = shared.seeds.iter().map(u64::to_string).collect();
+    facts.push(Fact::new("Seeds", seeds.join(", ")));
+    blocks.extend([Block::Facts(facts), Block::Command(shared.command.clone())]);
+    let title = format!("Shared lines: {} against {}", shared.new.0, shared.base.0);
+    Document { title, blocks, ..Document::default() }
+}
+
+fn columns(head: &str) -> Vec<Column> {
+    let numbers = ["base", "new", "more +"].map(|head| Column::new(head, Kind::Number, Width::Fixed(11)));
+    std::iter::once(Column::new(head, Kind::Name, Width::Fixed(44))).chain(numbers).collect()
+}
+
+fn row(name: String, [base, new]: PerOperation, weight: Weight) -> Row {
+    Row::new(weight, [name, fixed(base), fixed(new), signed(new - base)])
+}
+
+fn by_movement(difference: &SharingDifference) -> Table {
+    let kinds = Movement::ALL.into_iter().zip(difference.by_movement);
+    let mut rows: Vec<Row> = kinds.map(|(kind, sides)| row(kind.word().to_owned(), sides, Weight::Normal)).collect();
+    rows.push(row("transfers".into(), difference.total, Weight::Total));
+    rows.push(row("false sharing in it".into(), difference.of_false, Weight::Faint));
+    rows.push(row("clearing and copying of pages in it".into(), difference.of_pages, Weight::Faint));
+    Table { columns: columns("how"), rows, ..Table::default() }
+}
+
+fn by_function(difference: &SharingDifference, max: usize) -> Table {
+    let (shown, rest) = difference.functions.split_at(max.min(difference.functions.len()));
+    let mut rows: Vec<Row> = shown.iter().map(|(name, sides)| row(name.clone(), *sides, Weight::Normal)).collect();
+    if !rest.is_empty() {
+        let sum = [0, 1].map(|side| rest.iter().map(|(_, sides)| sides[side]).sum());
+        rows.push(row(format!("{} others", rest.len()), sum, Weight::Faint));
+    }
+    rows.push(row("transfers".into(), difference.total, Weight::Total));
+    Table { columns: columns("function"), rows, ..Table::default() }
+}
+
+fn by_line(lines: &[SharedLine]) -> Table {
+    let columns = vec![
+        Column::new("line", Kind::Name, Width::Fixed(23)),
+        Column::new("per op", Kind::Number, Width::Fixed(8)),
+        Column::new("false", Kind::Number, Width::Fixed(6)),
+        Column::new("who waits: writers; readers", Kind::Words, Width::Fixed(WAITING)),
+    ];
+    let (shown, rest) = lines.split_at(LINES.min(lines.len()));
+    let mut rows: Vec<Row> = shown
+        .iter()
+        .map(|line| {
+            let cells = [line.name.clone(), fixed(line.per_operation), percent(line.of_false), waiting(line)];
+            let row = Row::new(Weight::Normal, cells);
+            Row { about: line.remedy().unwrap_or_default().to_owned(), ..row }
+        })
+        .collect();
+    if !rest.is_empty() {
+        let sum = rest.iter().map(|line| line.per_operation).sum();
+        rows.push(Row::new(
+            Weight::Faint,
+            [format!("{} others", rest.len()), fixed(sum), String::new(), String::new()],
+        ));
+    }
+    Table { columns, rows, ..Table::default() }
+}
+
+/// Names as many functions as there is room for, those that wait in order to write first.
+fn waiting(line: &SharedLine) -> String {
+    let (mut text, mut left_out) = (String::new(), false);
+    for (index, names) in [&line.writers, &line.readers].into_iter().enumerate() {
+        for (number, name) in names.iter().enumerate() {
+            let before = match (index, number) {
+                (0, 0) => "",
+                (1, 0) => "; ",
+                _ => " ",
+            };
+            let room = WAITING - text.chars().count().min(WAITING);
+            if before.len() + name.chars().count() + " …".chars().count() > room && !text.is_empty() {
+                left_out = true;
+                break;
+            }
+            text.push_str(before);
+            text.push_str(name);
+        }
+    }
+    if left_out { text + " …" } else { text }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}%", 100.0 * share)
+}
+
+/// Formats transfers per operation in a sentence: three decimals, without those that are zero.
+pub(crate) fn number(transfers: f64) -> String {
+    fixed(transfers).trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Formats transfers per operation in a table.
+fn fixed(transfers: f64) -> String {
+    format!("{transfers:.3}")
+}
+
+pub(crate) fn signed(difference: f64) -> String {
+    match fixed(difference) {
+        text if text == "-0.000" || text == "0.000" => "0".to_owned(),
+        text if difference > 0.0 => format!("+{text}"),
+        text => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use report::render::Styles;
+
+    use super::{Shared, document};
+    use crate::json::json;
+    use crate::tests::known_case;
+
+    fn shared() -> Shared {
+        let kernel = |version: &str| (version.to_owned(), format!("deb:{version}"));
+        Shared {
+            base: kernel("6.1.192"),
+            new: kernel("6.12.117"),
+            machine: "QEMU 7.2.22, 2 processors".into(),
+            seeds: vec![1],
+            differences: vec![known_case()],
+            missing: vec![("share-accept".into(), "hung".into())],
+            command: "marvin profile deb:6.1 deb:6.12 --on exact-smp".into(),
+            functions_max: 3,
+        }
+    }
+
+    #[test]
+    fn known_case_as_text() {
+        let text = document(&shared()).text(&Styles::plain());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn known_case_as_markdown_and_json() {
+        insta::assert_snapshot!("markdown", document(&shared()).markdown());
+        insta::assert_snapshot!("json", json(&shared()).unwrap());
+        assert!(document(&shared()).html().unwrap().contains("down_read_trylock"));
+    }
+}
