@@ -130,9 +130,9 @@ impl Rack {
     }
 }
 
-/// Returns cargo's target directory: that of the running test, `TARGET/PROFILE/deps/TEST`.
+/// Returns cargo's target directory: that of the running test, `TARGET/PROFILE/deps/TEST`, or example, `TARGET/PROFILE/examples/NAME`.
 fn target() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_default();
-    let deps = test.ancestors().find(|folder| folder.ends_with("deps"));
+    let deps = test.ancestors().find(|folder| folder.ends_with("deps") || folder.ends_with("examples"));
     deps.and_then(|deps| deps.ancestors().nth(2)).map_or_else(|| PathBuf::from("target"), Path::to_owned)
 }

@@ -707,7 +707,8 @@ fn died(stage: Stage, suggested: FailureReason, console: &[u8]) -> SubjectFailur
 fn identity(server: &ServerSettings, known: Vec<(String, String)>, agent: &[u8]) -> Result<Machine, MachineError> {
     let get = |name: &str| known.iter().find(|(of, _)| of == name).map_or("", |(_, value)| value.as_str());
     let (cpus, processor) = (server.cpus.clone().unwrap_or_else(|| "the last one".into()), get("host.processor"));
-    let summary = format!("{}, {processor}, agent on processor {cpus}, boots by {}", server.name, server.boot.word());
+    let place = if server.cpus.is_some() { format!("processor {cpus}") } else { "the last processor".to_owned() };
+    let summary = format!("{}, {processor}, agent on {place}, boots by {}", server.name, server.boot.word());
     let mut fingerprint = known.clone();
     fingerprint.extend([
         ("agent.processors".to_owned(), cpus),
