@@ -44,6 +44,7 @@ pub fn sharing(text: &[u8], symbols: &Symbols, operations: u64) -> Result<Sharin
     let text = String::from_utf8_lossy(text);
     let (mut iterations, mut regions, mut is_complete) = (0_u64, 0_u64, false);
     let mut moves: BTreeMap<(Movement, bool, String, String), u64> = BTreeMap::new();
+    let mut entered = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let malformed = SharingError::Malformed(number + 1);
         let words: Vec<&str> = line.split(' ').collect();
@@ -68,6 +69,11 @@ pub fn sharing(text: &[u8], symbols: &Symbols, operations: u64) -> Result<Sharin
                 let ((movement, is_true, function, line), transfers) = parsed().ok_or(malformed)?;
                 *moves.entry((movement, !is_true, function, line)).or_default() += transfers;
             }
+            ["entered", address, times] => {
+                let parsed = || Some((u64::from_str_radix(address, 16).ok()?, times.parse::<u64>().ok()?));
+                let (address, times) = parsed().ok_or(malformed)?;
+                entered.push((name_function(symbols, address), times));
+            }
             ["end", left_out, open] => is_complete = *left_out == "0" && *open == "0",
             _ => return Err(malformed),
         }
@@ -80,6 +86,7 @@ pub fn sharing(text: &[u8], symbols: &Symbols, operations: u64) -> Result<Sharin
     let sharing = Sharing {
         operations: operations * iterations.saturating_sub(1),
         moves: moves.into_iter().map(of_key).collect(),
+        entered,
     };
     match sharing.total() {
         lines if lines == regions => Ok(sharing),
@@ -112,6 +119,9 @@ pub fn sharing_to_text(sharing: &Sharing) -> String {
         let is_false = if *is_false { "false" } else { "true" };
         writeln!(text, "{}\t{is_false}\t{function}\t{line}\t{transfers}", movement.word()).unwrap_or_default();
     }
+    for (function, times) in &sharing.entered {
+        writeln!(text, "entered\t{function}\t{times}").unwrap_or_default();
+    }
     text
 }
 
@@ -120,18 +130,22 @@ pub fn sharing_to_text(sharing: &Sharing) -> String {
 pub fn sharing_from_text(text: &str) -> Option<Sharing> {
     let mut lines = text.strip_prefix(HEAD)?.strip_prefix('\n')?.lines();
     let operations = lines.next()?.strip_prefix("operations\t")?.parse().ok()?;
-    let read = |line: &str| {
+    let mut sharing = Sharing { operations, ..Sharing::default() };
+    for line in lines {
         let words: Vec<&str> = line.split('\t').collect();
-        let [word, sharing @ ("true" | "false"), function, line, transfers] = words[..] else { return None };
-        Some(Move {
-            movement: Movement::ALL.into_iter().find(|movement| movement.word() == word)?,
-            is_false: sharing == "false",
-            function: function.to_owned(),
-            line: line.to_owned(),
-            transfers: transfers.parse().ok()?,
-        })
-    };
-    Some(Sharing { operations, moves: lines.map(read).collect::<Option<_>>()? })
+        match words[..] {
+            ["entered", function, times] => sharing.entered.push((function.to_owned(), times.parse().ok()?)),
+            [word, kind @ ("true" | "false"), function, line, transfers] => sharing.moves.push(Move {
+                movement: Movement::ALL.into_iter().find(|movement| movement.word() == word)?,
+                is_false: kind == "false",
+                function: function.to_owned(),
+                line: line.to_owned(),
+                transfers: transfers.parse().ok()?,
+            }),
+            _ => return None,
+        }
+    }
+    Some(sharing)
 }
 
 #[cfg(test)]
@@ -143,7 +157,7 @@ mod tests {
 
     const TEXT: &str = "region 1 90 90 90 9\nregion 1 2 1 0 1\nregion 1 0 0 4 0\nmoved load true ffffffff81000010 41 ffffffff82000048 1\n\
         moved load true ffffffff81000018 41 ffffffff82000048 1\nmoved store false 0 52 0 1\n\
-        moved upgrade true ffffffff81000100 60 ffff888000001800 4\nend 0 0\n";
+        moved upgrade true ffffffff81000100 60 ffff888000001800 4\nentered ffffffff81000000 9\nend 0 0\n";
 
     fn symbols() -> Symbols {
         Symbols::parse("Tffffffff81000000 up_read\nT100 open\nDffff00 init_task\nD40 jiffies\nR30 end\nR90 last\n")
@@ -161,6 +175,7 @@ mod tests {
         load | true | up_read | jiffies+0x8, end | 2
         store | false | [user] | user 0x52 | 1
         upgrade | true | open | 0xffff888000001800 | 4
+        entered | up_read | 9
         ");
         assert_eq!(sharing_from_text(&text), Some(sharing));
     }

@@ -168,6 +168,12 @@ impl Symbols {
         }) + &self.lines(|name| (name == SWITCH).then_some("function"))
     }
 
+    /// Returns the marks by which the tracer counts the functions of [`model::WATCHED`].
+    #[must_use]
+    pub fn watched(&self) -> String {
+        self.lines(|name| model::WATCHED.iter().any(|(watched, _)| *watched == name).then_some("function"))
+    }
+
     fn interrupts(&self) -> &'static [&'static str] {
         if self.entries.iter().any(|(_, name)| name == COMMON) { &INTERRUPTS } else { &OLD_INTERRUPTS }
     }

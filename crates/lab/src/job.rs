@@ -118,7 +118,11 @@ pub(crate) fn workload(
 ) -> Result<Measured, MachineError> {
     let can = on.machine.capabilities();
     let counted = named.filter(|_| can.counts);
-    let observe = counted.map_or(Observe::Nothing, |named| Observe::Counts(&named.marks));
+    let observe = match named {
+        Some(named) if can.counts => Observe::Counts(&named.marks),
+        Some(named) if can.sharing => Observe::Sharing(&named.watched),
+        _ => Observe::Nothing,
+    };
     let repeated = Workload {
         iterations: workload.iterations.saturating_mul(rounds),
         warm_up: workload.warm_up.saturating_mul(rounds),

@@ -22,6 +22,8 @@ pub(crate) struct Named {
     pub(crate) symbols: Symbols,
     /// The symbols that the tracer needs.
     pub(crate) marks: String,
+    /// The functions whose entries it counts beside shared lines.
+    pub(crate) watched: String,
 }
 
 /// Symbols, or why there are none.
@@ -115,7 +117,7 @@ impl Named {
             let places = kernel::source_places(&build.boot_file().path, &all);
             places.into_iter().take(addresses.len()).map(|place| place.map(|place| place.file)).collect()
         });
-        let marks = symbols.marks();
-        Ok(Self { symbols, marks })
+        let (marks, watched) = (symbols.marks(), symbols.watched());
+        Ok(Self { symbols, marks, watched })
     }
 }

@@ -131,6 +131,8 @@ pub enum Observe<'a> {
     Counts(&'a str),
     /// Calls as well; the marks contain all functions.
     Calls(&'a str),
+    /// Lines that move between processors, and entries of the functions in the text.
+    Sharing(&'a str),
     /// Counts, and events of a simulated processor.
     Model(&'a str, &'a CostModel),
 }

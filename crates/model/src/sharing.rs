@@ -41,6 +41,21 @@ pub struct Move {
     pub transfers: u64,
 }
 
+/// Functions whose entries say what processors do to one another, and what each of them is.
+pub const WATCHED: [(&str, &str); 11] = [
+    ("asm_sysvec_reschedule_ipi", "IPI: reschedule"),
+    ("asm_sysvec_call_function_single", "IPI: call, to one processor"),
+    ("asm_sysvec_call_function", "IPI: call, to several"),
+    ("asm_sysvec_apic_timer_interrupt", "timer interrupts"),
+    ("flush_tlb_func", "TLB flushes"),
+    ("__switch_to_asm", "context switches"),
+    ("set_task_cpu", "migrations"),
+    ("native_queued_spin_lock_slowpath", "spin locks: slow path"),
+    ("rwsem_down_read_slowpath", "rw semaphores: read, slow path"),
+    ("rwsem_down_write_slowpath", "rw semaphores: write, slow path"),
+    ("__mutex_lock_slowpath", "mutexes: slow path"),
+];
+
 /// All lines that moved for one workload in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sharing {
@@ -48,6 +63,8 @@ pub struct Sharing {
     pub operations: u64,
     /// What moved; the sum equals the transfers of these iterations.
     pub moves: Vec<Move>,
+    /// How often functions of [`WATCHED`] were entered.
+    pub entered: Vec<(String, u64)>,
 }
 
 impl Sharing {

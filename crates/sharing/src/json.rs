@@ -46,6 +46,8 @@ struct WorkloadDocument {
     clearing_and_copying_pages: SidesDocument,
     /// They add up to the total.
     functions: Vec<NamedDocument>,
+    /// Per operation: interrupts between processors, context switches, migrations, slow paths of locks.
+    events: Vec<NamedDocument>,
     base_lines: Vec<LineDocument>,
     new_lines: Vec<LineDocument>,
 }
@@ -110,6 +112,7 @@ fn workload(difference: &SharingDifference) -> WorkloadDocument {
         false_sharing: sides(difference.of_false),
         clearing_and_copying_pages: sides(difference.of_pages),
         functions: difference.functions.iter().map(|(name, of)| named(name, *of)).collect(),
+        events: difference.events.iter().map(|(about, of)| named(about, *of)).collect(),
         base_lines,
         new_lines,
     }

@@ -6,7 +6,7 @@ mod render;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Move, Movement, Sharing};
+use model::{Move, Movement, Sharing, WATCHED};
 
 pub use json::{json, schema};
 pub use render::{Shared, document};
@@ -43,6 +43,8 @@ pub struct SharingDifference {
     pub of_false: PerOperation,
     /// What of the total is in functions that clear and copy pages.
     pub of_pages: PerOperation,
+    /// What processors did to one another: what was entered, of [`model::WATCHED`], by its description.
+    pub events: Vec<(&'static str, PerOperation)>,
     /// By function, the largest difference first; they add up to the total.
     pub functions: Vec<(String, PerOperation)>,
     /// By line, of each kernel, the most transfers first; they add up to the kernel's total.
@@ -98,6 +100,7 @@ impl SharingDifference {
             by_movement: Movement::ALL.map(|movement| sum(&|moved| moved.movement == movement)),
             of_false: sum(&|moved| moved.is_false),
             of_pages: sum(&|moved| PAGES.contains(&moved.function.as_str())),
+            events: events(sides),
             functions,
             lines: sides.map(lines),
         })
@@ -123,6 +126,16 @@ impl SharingDifference {
             largest.join(", ")
         )
     }
+}
+
+/// Returns what was entered on at least one side.
+fn events(sides: [&[Sharing]; 2]) -> Vec<(&'static str, PerOperation)> {
+    let times = |runs: &[Sharing], function: &str| {
+        let entered = runs.iter().flat_map(|run| &run.entered).filter(|(name, _)| name == function);
+        entered.map(|(_, times)| times).sum::<u64>() as f64 / operations(runs)
+    };
+    let of = |(function, about): (&str, &'static str)| (about, sides.map(|runs| times(runs, function)));
+    WATCHED.into_iter().map(of).filter(|(_, [base, new])| base + new > 0.0).collect()
 }
 
 fn all(runs: &[Sharing]) -> impl Iterator<Item = &Move> {
@@ -192,6 +205,7 @@ mod tests {
         };
         let (lock, counter) = ("0xffff888005123a40", "vm_node_stat+0x40, vm_numa_event");
         let base = Sharing {
+            entered: vec![("__switch_to_asm".to_owned(), 400), ("set_task_cpu".to_owned(), 2)],
             operations: 1000,
             moves: vec![
                 moved(Movement::Store, false, "down_read_trylock", lock, 1428),
@@ -235,7 +249,7 @@ mod tests {
     #[test]
     fn equal_kernels_differ_nowhere() {
         let difference = known_case();
-        let same = Sharing { operations: 10, moves: Vec::new() };
+        let same = Sharing { operations: 10, ..Sharing::default() };
         let equal =
             SharingDifference::new("share-no-clock", std::slice::from_ref(&same), std::slice::from_ref(&same)).unwrap();
         insta::assert_snapshot!(equal.sentence(), @"Each operation moves 0 lines between processors, on both kernels.");

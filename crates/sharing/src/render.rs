@@ -51,6 +51,9 @@ pub fn document(shared: &Shared) -> Document {
         blocks.push(Block::Paragraph(difference.sentence()));
         blocks.push(Block::Table(by_movement(difference)));
         blocks.push(Block::Table(by_function(difference, shared.functions_max)));
+        if !difference.events.is_empty() {
+            blocks.push(Block::Table(events(difference)));
+        }
         let titles = [&shared.base.0, &shared.new.0];
         for (title, lines) in titles.into_iter().zip(&difference.lines) {
             blocks.push(Block::Subheading(format!("Lines of {title}")));
@@ -101,6 +104,12 @@ fn by_function(difference: &SharingDifference, max: usize) -> Table {
     }
     rows.push(row("transfers".into(), difference.total, Weight::Total));
     Table { columns: columns("function"), rows, ..Table::default() }
+}
+
+fn events(difference: &SharingDifference) -> Table {
+    let rows =
+        difference.events.iter().map(|(about, sides)| row((*about).to_owned(), *sides, Weight::Normal)).collect();
+    Table { columns: columns("per operation"), rows, ..Table::default() }
 }
 
 fn by_line(lines: &[SharedLine]) -> Table {

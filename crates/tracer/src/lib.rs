@@ -10,7 +10,8 @@
 //! the translation buffers `itlb`, `dtlb` and `stlb`, and the branch `predictor`'s entries as a power of two; its `seed` decides
 //! which branches share an entry.
 //!
-//! With `build=NAME` and more, QEMU executes several processors exactly and follows the lines that move between them (`smp/`).
+//! With `build=NAME` and more, QEMU executes several processors exactly and follows the lines that move between them (`smp/`); of
+//! each `function` in the marks it counts the entries then.
 //!
 //! QEMU loads it into its own process, so it never unwinds. Symbols, ledgers and what a count means are left to others.
 
@@ -38,8 +39,8 @@ use count::Counts;
 use marks::Marks;
 
 const ARGUMENTS: &str = "counts=FILE, marks=FILE, calls=FILE, model=on with its sizes, and those of several processors";
-/// Where the shared lines go.
-static SHARED: OnceLock<PathBuf> = OnceLock::new();
+/// Where the shared lines go, and the functions whose entries are counted with them.
+static SHARED: OnceLock<(PathBuf, Marks)> = OnceLock::new();
 
 /// What counts, where there is something to count.
 struct Tracer {
@@ -96,7 +97,7 @@ fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String
     }
     if let Some(file) = smp.install()? {
         api::prepare_places()?;
-        drop(SHARED.set(file));
+        drop(SHARED.set((file, std::mem::take(&mut marks))));
         api::on_exit(id, write_shared);
     }
     if has_model {
@@ -142,12 +143,14 @@ fn trace_processors(instruction: &Instruction, bytes: &[u8]) {
     if !smp::is_watched() {
         return;
     }
-    match Marks::default().at(instruction.address(), bytes) {
+    let address = instruction.address();
+    match SHARED.get().and_then(|(_, marks)| marks.at(address, bytes)) {
         Some(marks::Mark::Open(id)) => instruction.before(smp::open, usize::from(id)),
         Some(marks::Mark::Close) => instruction.before(smp::close, 0),
+        Some(marks::Mark::Function) => instruction.before(smp::enter, usize::try_from(address).unwrap_or(0)),
         _ => {}
     }
-    instruction.on_access(smp::access, smp::site(instruction.address(), bytes));
+    instruction.on_access(smp::access, smp::site(address, bytes));
 }
 
 /// Has the cost model take note of a block and returns its number.
@@ -307,7 +310,7 @@ extern "C" fn flush(_processor: u32, what: *mut c_void) {
 }
 
 extern "C" fn write_shared(_id: Id, _: *mut c_void) {
-    if let Some((file, text)) = SHARED.get().zip(smp::text()) {
+    if let Some(((file, _), text)) = SHARED.get().zip(smp::text()) {
         write_file(file, &text);
     }
 }

@@ -81,6 +81,7 @@ struct Start {
 fn tracer_arguments(observe: Observe<'_>, seed: u64) -> String {
     match observe {
         Observe::Nothing => String::new(),
+        Observe::Sharing(_) => format!(",marks={MARKS}"),
         Observe::Counts(_) => format!(",counts={COUNTS},marks={MARKS}"),
         Observe::Calls(_) => format!(",counts={COUNTS},marks={MARKS},calls={CALLS}"),
         Observe::Model(_, model) => {
@@ -352,7 +353,9 @@ impl Booted for Start {
     fn run(&self, job: &Job, observe: Observe<'_>) -> Result<JobEnd, MachineError> {
         let exact = &self.machine;
         let mut scratch = exact.prepare(&self.load, &job.encode()?)?;
-        if let Observe::Counts(marks) | Observe::Calls(marks) | Observe::Model(marks, _) = observe {
+        if let Observe::Sharing(marks) | Observe::Counts(marks) | Observe::Calls(marks) | Observe::Model(marks, _) =
+            observe
+        {
             scratch.write(MARKS, marks.as_bytes())?;
         }
         let mut process = match exact.at_start(self, &mut scratch, observe)? {

@@ -118,6 +118,8 @@ struct Sharing {
     moves: HashMap<Move, u64>,
     /// The lowest address of the kernel that each line was used by; 0 for lines that only user code used.
     names: HashMap<u64, u64>,
+    /// How often each function that is watched was entered, by its address.
+    entered: BTreeMap<u64, u64>,
     open: Option<Region>,
     regions: Vec<Region>,
     left_out: u64,
@@ -179,7 +181,8 @@ impl Sharing {
 
     /// Returns all of it as text: `region ID LOADS STORES UPGRADES FALSE` for each, and
     /// `moved KIND true|false SITE LINE ADDRESS TIMES` for all regions but the first, which pays for what is new: the address of the instruction, 0 for user code, the line's number in
-    /// physical memory, and the kernel's address of the line, 0 if only user code used it; all three hexadecimal.
+    /// physical memory, and the kernel's address of the line, 0 if only user code used it; all three hexadecimal. Likewise
+    /// `entered ADDRESS TIMES` for each function that is watched.
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").unwrap_or_default();
@@ -195,6 +198,9 @@ impl Sharing {
             let (word, name) = (kind.word(), self.names.get(&number).copied().unwrap_or(0));
             let sharing = if is_false { "false" } else { "true" };
             line(format_args!("moved {word} {sharing} {site:x} {number:x} {name:x} {times}"));
+        }
+        for (address, times) in &self.entered {
+            line(format_args!("entered {address:x} {times}"));
         }
         line(format_args!("end {} {}", self.left_out, u64::from(self.open.is_some())));
         text
@@ -268,6 +274,15 @@ pub(crate) extern "C" fn close(_processor: u32, _: *mut std::ffi::c_void) {
         sharing.is_active = true;
         if let Some(region) = sharing.open.take() {
             if sharing.regions.len() < REGIONS_MAX { sharing.regions.push(region) } else { sharing.left_out += 1 }
+        }
+    });
+}
+
+/// A function that is watched is entered.
+pub(crate) extern "C" fn enter(_processor: u32, address: *mut std::ffi::c_void) {
+    with(|sharing| {
+        if sharing.open.is_some() && !sharing.regions.is_empty() {
+            *sharing.entered.entry(address as usize as u64).or_default() += 1;
         }
     });
 }
