@@ -10,7 +10,7 @@ use crate::server::Lab;
 fn server_boots_a_kernel_once_and_returns() {
     let lab = Lab::new("server-home", None);
     let listed = lab.marvin(&["machines"]);
-    assert!(listed.contains("testbox    ssh    ready       6.1."), "{listed}");
+    assert!(listed.contains("testbox    ssh       ready       6.1."), "{listed}");
     let checked = lab.marvin(&["machines", "check", "testbox"]);
     assert!(checked.starts_with("exit 0") && checked.contains("testbox is fit"), "{checked}");
     assert_eq!(lab.marvin(&["power", "testbox"]), "exit 0\n-- out\ntestbox: on\n-- err\n");
