@@ -74,6 +74,7 @@ pub use progress::Progress;
 pub use reader::{Io, Reader};
 pub use rule::{Class, Level};
 pub use system::names;
+pub use types::{TypeId, Types};
 pub use usage::Usage;
 pub use verify::{Differences, verify};
 pub use vmlinux::Vmlinux;

@@ -31,7 +31,7 @@ const DEPTH_MAX: u32 = 32;
 const MEMBERS_MAX: u32 = 1 << 16;
 
 /// The number of a type; 0 is `void`.
-pub(crate) type TypeId = u32;
+pub type TypeId = u32;
 
 /// A type without typedefs and qualifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(crate) enum Shape {
 
 /// All types.
 #[derive(Debug)]
-pub(crate) struct Types {
+pub struct Types {
     bytes: Vec<u8>,
     /// The offset of each type, by its number less one.
     starts: Vec<usize>,
@@ -114,7 +114,8 @@ impl Types {
     }
 
     /// Returns a structure, union or typedef by its name; structures first.
-    pub(crate) fn named(&self, name: &str) -> Option<TypeId> {
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<TypeId> {
         let of = |kinds: &[u32]| {
             (1..).zip(&self.starts).find_map(|(id, at)| {
                 let head = self.at(*at)?;
@@ -125,7 +126,8 @@ impl Types {
     }
 
     /// Returns the type of a variable, if BTF has it: for most kernels it has only per-processor variables.
-    pub(crate) fn variable(&self, name: &str) -> Option<TypeId> {
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<TypeId> {
         self.starts.iter().find_map(|at| {
             let head = self.at(*at).filter(|head| head.kind == kind::VARIABLE)?;
             (self.name(head.name) == name.as_bytes()).then_some(head.third)
@@ -165,7 +167,8 @@ impl Types {
     }
 
     /// Returns the size of a type in bytes.
-    pub(crate) fn size(&self, id: TypeId) -> Option<u64> {
+    #[must_use]
+    pub fn size(&self, id: TypeId) -> Option<u64> {
         let (mut id, mut factor) = (id, 1_u64);
         for _ in 0..DEPTH_MAX {
             match self.shape(id) {
@@ -206,12 +209,53 @@ impl Types {
         None
     }
 
-    /// Returns offset and type of a member of a named type, such as `page.flags`.
-    pub(crate) fn path(&self, path: &str) -> Option<(u64, TypeId)> {
+    /// Returns offset (in bytes) and type of a member of a named type, such as `page.flags`.
+    #[must_use]
+    pub fn path(&self, path: &str) -> Option<(u64, TypeId)> {
         let (name, members) = path.split_once('.')?;
         members.split('.').try_fold((0, self.named(name)?), |(offset, id), member| {
             let (within, id) = self.member(id, member)?;
             Some((offset + within, id))
+        })
+    }
+
+    /// Returns the member that is so many bytes into a type, such as `mmap_lock.count.counter`; of a union the first that is
+    /// there, and nothing between members.
+    #[must_use]
+    pub fn member_at(&self, id: TypeId, offset: u64) -> Option<String> {
+        let (mut id, mut offset, mut path) = (id, offset, String::new());
+        for _ in 0..DEPTH_MAX {
+            match self.shape(id) {
+                Shape::Record(_) => {
+                    let (start, member, name) = self.member_over(id, offset)?;
+                    if !name.is_empty() {
+                        let name = String::from_utf8_lossy(name);
+                        path = if path.is_empty() { name.into_owned() } else { format!("{path}.{name}") };
+                    }
+                    (id, offset) = (member, offset - start);
+                }
+                Shape::Array(element, _) => {
+                    let size = self.size(element).filter(|size| *size > 0)?;
+                    path = format!("{path}[{}]", offset / size);
+                    (id, offset) = (element, offset % size);
+                }
+                _ => break,
+            }
+        }
+        (!path.is_empty()).then_some(path)
+    }
+
+    /// Returns the member of a structure over an offset: where it begins, its type and its name.
+    fn member_over(&self, id: TypeId, offset: u64) -> Option<(u64, TypeId, &[u8])> {
+        let (_, head) = self.plain(id)?;
+        (0..head.count).find_map(|n| {
+            let at = head.rest + n * 12;
+            let (name, kind, place) =
+                (u32_at(&self.bytes, at)?, u32_at(&self.bytes, at + 4)?, u32_at(&self.bytes, at + 8)?);
+            let bits = if head.flag { place & 0xff_ffff } else { place };
+            let start = u64::from(bits / 8);
+            let end = start.checked_add(self.size(kind)?)?;
+            (start..end).contains(&offset).then(|| (start, kind, self.name(name)))
         })
     }
 
@@ -267,6 +311,9 @@ mod tests {
         assert_eq!(types.path("thing"), None);
         assert_eq!((types.size(0), types.size(1000)), (None, None));
         assert_eq!(types.enumerator("colours", "GREEN"), Some(5));
+        let at = |offset| types.member_at(thing, offset);
+        assert_eq!((at(0), at(20), at(25)), (Some("head".into()), Some("second".into()), Some("text[1]".into())));
+        assert_eq!((at(90), at(95), at(100)), (None, Some("more".into()), None));
         assert_eq!(types.enumerator("flowers", "GREEN"), None);
     }
 
@@ -291,11 +338,9 @@ mod tests {
                 }
             }
             if let Some(types) = Types::new(bytes) {
-                types.path("thing.second");
-                types.enumerator("colours", "GREEN");
+                let _: (_, _) = (types.path("thing.second"), types.enumerator("colours", "GREEN"));
                 for id in 0..20 {
-                    types.size(id);
-                    types.member(id, "text");
+                    let _: (_, _, _) = (types.size(id), types.member(id, "text"), types.member_at(id, 9));
                 }
             }
         }

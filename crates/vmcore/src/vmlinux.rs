@@ -158,7 +158,7 @@ impl Vmlinux {
     ///
     /// # Errors
     /// If it has none.
-    pub(crate) fn types(&self) -> Result<Types, DumpError> {
+    pub fn types(&self) -> Result<Types, DumpError> {
         let types = self.section(".BTF").and_then(|bytes| Types::new(bytes.to_vec()));
         types.ok_or_else(|| {
             DumpError::Usage(format!(
