@@ -11,7 +11,7 @@ pub(crate) fn copy() -> io::Result<Vec<u8>> {
     show_addresses();
     let mut list = Vec::new();
     let mut last = 0_u64;
-    for symbol in symbols(&["t", "T", "w", "W", "d", "D", "b", "B", "r", "R"])? {
+    for symbol in symbols(&["t", "T", "w", "W", "d", "D", "b", "B", "r", "R", "a", "A"])? {
         let (address, symbol) = symbol?;
         let (kind, name) = symbol.split_once(' ').unwrap_or(("t", &symbol));
         writeln!(list, "{kind}{:x} {name}", address.wrapping_sub(last))?;

@@ -9,6 +9,7 @@ mod foreign;
 mod kept;
 mod modelled;
 mod monitors;
+mod places;
 mod profile;
 mod rmap;
 mod sampled;
@@ -24,6 +25,7 @@ pub use foreign::{Foreign, LeftOut, LkpResultPath, lkp_columns, lkp_run, lkp_sta
 pub use kept::{monitors_from_bytes, monitors_to_bytes, profile_from_text, profile_to_text};
 pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};
+pub use places::{FieldAt, Object};
 pub use profile::{ProfileError, profile, profile_by};
 pub use rmap::rmap;
 pub use sampled::{SampledError, sampled, sampled_from_text, sampled_to_text, sent_file};

@@ -6,13 +6,10 @@ use std::fmt::Write as _;
 use model::{Move, Movement, Sharing};
 
 use crate::Symbols;
+use crate::places::{self, FieldAt, Place};
 
 /// First line of the stored form, with its version.
-const HEAD: &str = "marvin-sharing 1";
-/// Bytes of a line.
-const LINE: u64 = 64;
-/// Most names of a line.
-const NAMES: usize = 3;
+const HEAD: &str = "marvin-sharing 2";
 /// What stands for user code.
 const USER: &str = "[user]";
 
@@ -36,14 +33,14 @@ pub enum SharingError {
 }
 
 /// Reads the tracer's text, names functions and lines, and checks that they add up to the iterations without the first, which
-/// comparisons leave out as well. An iteration has so many operations.
+/// comparisons leave out as well. An iteration has so many operations; `field` knows the fields of structures.
 ///
 /// # Errors
 /// If the text is damaged or not complete.
-pub fn sharing(text: &[u8], symbols: &Symbols, operations: u64) -> Result<Sharing, SharingError> {
+pub fn sharing(text: &[u8], symbols: &Symbols, field: FieldAt<'_>, operations: u64) -> Result<Sharing, SharingError> {
     let text = String::from_utf8_lossy(text);
     let (mut iterations, mut regions, mut is_complete) = (0_u64, 0_u64, false);
-    let mut moves: BTreeMap<(Movement, bool, String, String), u64> = BTreeMap::new();
+    let mut moves: BTreeMap<(Movement, bool, String, Place), u64> = BTreeMap::new();
     let mut entered = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let malformed = SharingError::Malformed(number + 1);
@@ -56,18 +53,17 @@ pub fn sharing(text: &[u8], symbols: &Symbols, operations: u64) -> Result<Sharin
                     regions = regions.saturating_add(if iterations > 1 { number } else { 0 });
                 }
             }
-            ["moved", word, is_false, site, number, address, transfers] => {
+            ["moved", word, is_false, site, number, place, transfers] => {
                 let parsed = || {
                     let movement = Movement::ALL.into_iter().find(|movement| movement.word() == *word)?;
                     let site = u64::from_str_radix(site, 16).ok()?;
-                    let address = u64::from_str_radix(address, 16).ok()?;
-                    let line = name_line(symbols, address, u64::from_str_radix(number, 16).ok()?);
-                    let key = (movement, *is_false == "true", name_function(symbols, site), line);
+                    let place = places::name(place, u64::from_str_radix(number, 16).ok()?, symbols, field)?;
+                    let key = (movement, *is_false == "true", name_function(symbols, site), place);
                     Some((key, transfers.parse::<u64>().ok()?))
                 };
                 // In the tracer's text the word says whether it is false sharing.
-                let ((movement, is_true, function, line), transfers) = parsed().ok_or(malformed)?;
-                *moves.entry((movement, !is_true, function, line)).or_default() += transfers;
+                let ((movement, is_true, function, place), transfers) = parsed().ok_or(malformed)?;
+                *moves.entry((movement, !is_true, function, place)).or_default() += transfers;
             }
             ["entered", address, times] => {
                 let parsed = || Some((u64::from_str_radix(address, 16).ok()?, times.parse::<u64>().ok()?));
@@ -81,8 +77,14 @@ pub fn sharing(text: &[u8], symbols: &Symbols, operations: u64) -> Result<Sharin
     if !is_complete {
         return Err(SharingError::Incomplete);
     }
-    let of_key =
-        |((movement, is_false, function, line), transfers)| Move { movement, is_false, function, line, transfers };
+    let of_key = |((movement, is_false, function, Place { line, word }), transfers)| Move {
+        movement,
+        is_false,
+        function,
+        line,
+        word,
+        transfers,
+    };
     let sharing = Sharing {
         operations: operations * iterations.saturating_sub(1),
         moves: moves.into_iter().map(of_key).collect(),
@@ -99,25 +101,13 @@ fn name_function(symbols: &Symbols, address: u64) -> String {
     found.map_or_else(|| USER.to_owned(), |name| name.unwrap_or_else(|| format!("{address:#x}")))
 }
 
-/// Names a line by the kernel's address of it, or by its number in physical memory if only user code uses it.
-fn name_line(symbols: &Symbols, address: u64, number: u64) -> String {
-    if address == 0 {
-        return format!("user {number:#x}");
-    }
-    let Some((names, distance)) = symbols.data_in(address, LINE) else { return format!("{address:#x}") };
-    let first = names.first().copied().unwrap_or_default();
-    let first = if distance == 0 { first.to_owned() } else { format!("{first}+{distance:#x}") };
-    let others: Vec<&str> = names.into_iter().skip(1).take(NAMES - 1).collect();
-    std::iter::once(first.as_str()).chain(others).collect::<Vec<_>>().join(", ")
-}
-
 /// Returns the stored form.
 #[must_use]
 pub fn sharing_to_text(sharing: &Sharing) -> String {
     let mut text = format!("{HEAD}\noperations\t{}\n", sharing.operations);
-    for Move { movement, is_false, function, line, transfers } in &sharing.moves {
+    for Move { movement, is_false, function, line, word, transfers } in &sharing.moves {
         let is_false = if *is_false { "false" } else { "true" };
-        writeln!(text, "{}\t{is_false}\t{function}\t{line}\t{transfers}", movement.word()).unwrap_or_default();
+        writeln!(text, "{}\t{is_false}\t{function}\t{line}\t{word}\t{transfers}", movement.word()).unwrap_or_default();
     }
     for (function, times) in &sharing.entered {
         writeln!(text, "entered\t{function}\t{times}").unwrap_or_default();
@@ -135,11 +125,12 @@ pub fn sharing_from_text(text: &str) -> Option<Sharing> {
         let words: Vec<&str> = line.split('\t').collect();
         match words[..] {
             ["entered", function, times] => sharing.entered.push((function.to_owned(), times.parse().ok()?)),
-            [word, kind @ ("true" | "false"), function, line, transfers] => sharing.moves.push(Move {
-                movement: Movement::ALL.into_iter().find(|movement| movement.word() == word)?,
+            [movement, kind @ ("true" | "false"), function, line, word, transfers] => sharing.moves.push(Move {
+                movement: Movement::ALL.into_iter().find(|known| known.word() == movement)?,
                 is_false: kind == "false",
                 function: function.to_owned(),
                 line: line.to_owned(),
+                word: word.to_owned(),
                 transfers: transfers.parse().ok()?,
             }),
             _ => return None,
@@ -155,9 +146,10 @@ mod tests {
     use super::{SharingError, sharing, sharing_from_text, sharing_to_text};
     use crate::Symbols;
 
-    const TEXT: &str = "region 1 90 90 90 9\nregion 1 2 1 0 1\nregion 1 0 0 4 0\nmoved load true ffffffff81000010 41 ffffffff82000048 1\n\
-        moved load true ffffffff81000018 41 ffffffff82000048 1\nmoved store false 0 52 0 1\n\
-        moved upgrade true ffffffff81000100 60 ffff888000001800 4\nentered ffffffff81000000 9\nend 0 0\n";
+    const TEXT: &str = "region 1 90 90 90 9\nregion 1 2 1 0 1\nregion 1 0 0 4 0\n\
+        moved load true ffffffff81000010 209 symbol:ffffffff82000048 1\n\
+        moved load true ffffffff81000018 209 symbol:ffffffff82000048 1\nmoved store false 0 52 user:7f001040 1\n\
+        moved upgrade true ffffffff81000100 308 cache:40:mm_struct 4\nentered ffffffff81000000 9\nend 0 0\n";
 
     fn symbols() -> Symbols {
         Symbols::parse("Tffffffff81000000 up_read\nT100 open\nDffff00 init_task\nD40 jiffies\nR30 end\nR90 last\n")
@@ -166,15 +158,15 @@ mod tests {
 
     #[test]
     fn functions_and_lines_get_their_names() {
-        let sharing = sharing(TEXT.as_bytes(), &symbols(), 10).unwrap();
+        let sharing = sharing(TEXT.as_bytes(), &symbols(), &|_, _| None, 10).unwrap();
         assert_eq!((sharing.operations, sharing.total()), (20, 7));
         let text = sharing_to_text(&sharing);
         insta::assert_snapshot!(text.replace('\t', " | "), @"
-        marvin-sharing 1
+        marvin-sharing 2
         operations | 20
-        load | true | up_read | jiffies+0x8, end | 2
-        store | false | [user] | user 0x52 | 1
-        upgrade | true | open | 0xffff888000001800 | 4
+        load | true | up_read | jiffies, end | jiffies+0x8 | 2
+        store | false | [user] | user 0x7f001040 | user 0x7f001040 | 1
+        upgrade | true | open | mm_struct+0x40 | mm_struct+0x40 | 4
         entered | up_read | 9
         ");
         assert_eq!(sharing_from_text(&text), Some(sharing));
@@ -182,8 +174,9 @@ mod tests {
 
     #[test]
     fn what_does_not_add_up_is_refused() {
-        let refused = |from: &str, to: &str| sharing(TEXT.replace(from, to).as_bytes(), &symbols(), 1).unwrap_err();
-        assert_eq!(refused("1800 4", "1800 5"), SharingError::Differs { lines: 8, regions: 7 });
+        let refused =
+            |from: &str, to: &str| sharing(TEXT.replace(from, to).as_bytes(), &symbols(), &|_, _| None, 1).unwrap_err();
+        assert_eq!(refused("mm_struct 4", "mm_struct 5"), SharingError::Differs { lines: 8, regions: 7 });
         assert_eq!(refused("end 0 0\n", ""), SharingError::Incomplete);
         assert_eq!(refused("end 0 0", "end 3 0"), SharingError::Incomplete);
         assert_eq!(refused("moved store", "moved stone"), SharingError::Malformed(6));
@@ -192,7 +185,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_is_a_panic(text in "[a-z0-9 \n]{0,200}") {
-            drop(sharing(text.as_bytes(), &symbols(), 1));
+            drop(sharing(text.as_bytes(), &symbols(), &|_, _| None, 1));
             drop(sharing_from_text(&text));
         }
     }

@@ -74,7 +74,7 @@ impl Symbols {
             let (kind, distance) = head.split_at_checked(1).ok_or(malformed.clone())?;
             let distance = u64::from_str_radix(distance, 16).map_err(|_| malformed)?;
             address = address.wrapping_add(distance);
-            if matches!(kind, "d" | "D" | "b" | "B" | "r" | "R") {
+            if matches!(kind, "d" | "D" | "b" | "B" | "r" | "R" | "a" | "A") {
                 data.push((address, name.chars().filter(|c| !c.is_control()).take(200).collect()));
             } else if PADDING.iter().any(|start| name.starts_with(start)) {
                 all.push((address, RANK_OF_PADDING, String::new()));
@@ -146,6 +146,12 @@ impl Symbols {
         let mut found = self.entries.iter().filter(|(_, known)| known == name);
         let (address, _) = found.next()?;
         found.next().is_none().then_some(*address)
+    }
+
+    /// Returns where data begins; `None` if there is none of that name.
+    #[must_use]
+    pub fn data_address(&self, name: &str) -> Option<u64> {
+        self.data.iter().find_map(|(address, known)| (known == name).then_some(*address))
     }
 
     /// Returns the marks by which the tracer sees who executes: lines as in `crates/tracer/src/lib.rs`.

@@ -118,10 +118,12 @@ pub(crate) fn workload(
 ) -> Result<Measured, MachineError> {
     let can = on.machine.capabilities();
     let counted = named.filter(|_| can.counts);
-    let observe = match named {
-        Some(named) if can.counts => Observe::Counts(&named.marks),
-        Some(named) if can.sharing => Observe::Sharing(&named.watched),
-        _ => Observe::Nothing,
+    let followed =
+        named.filter(|_| can.sharing).map(|named| named.watched.clone() + &named.records().marks(&named.symbols));
+    let observe = match (counted, &followed) {
+        (Some(named), _) => Observe::Counts(&named.marks),
+        (None, Some(followed)) => Observe::Sharing(followed),
+        (None, None) => Observe::Nothing,
     };
     let repeated = Workload {
         iterations: workload.iterations.saturating_mul(rounds),
@@ -139,7 +141,8 @@ pub(crate) fn workload(
     let (outcome, samples) = (explain_by_console(outcome, &end.console), fold(&samples, rounds));
     let sharing = named.filter(|_| can.sharing && outcome == Outcome::Completed).map(|named| {
         let shared = end.shared.unwrap_or_default();
-        let sharing = ingest::sharing(&shared, &named.symbols, workload.operations);
+        let field = |of: ingest::Object<'_>, offset| named.records().field(of, offset);
+        let sharing = ingest::sharing(&shared, &named.symbols, &field, workload.operations);
         sharing.map(|sharing| ingest::sharing_to_text(&sharing)).map_err(|error| error.to_string())
     });
     let profile = counted.filter(|_| outcome == Outcome::Completed).map(|named| {

@@ -21,6 +21,7 @@ mod machine_pool;
 mod own_cost;
 mod perturb;
 mod plan;
+mod records;
 mod rmap;
 mod run_in_progress;
 mod sampling;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ingest::{Symbols, symbols_text};
 use machine::{MachineError, Observe};
@@ -11,6 +11,7 @@ use model::{Build, BuildId};
 use wire::Task;
 
 use crate::job::Subject;
+use crate::records::Records;
 
 /// Functions in different directories of every kernel: fs, mm and kernel/sched. Their file names reveal the top of the
 /// source tree.
@@ -24,6 +25,9 @@ pub(crate) struct Named {
     pub(crate) marks: String,
     /// The functions whose entries it counts beside shared lines.
     pub(crate) watched: String,
+    /// What dynamic memory is named by, read when it is first needed.
+    records: OnceLock<Records>,
+    boot_file: PathBuf,
 }
 
 /// Symbols, or why there are none.
@@ -95,9 +99,9 @@ impl SymbolCache {
         Ok(named)
     }
 
-    /// Files without the ending, of earlier versions, have functions only.
+    /// Files without the ending and with `.data`, of earlier versions, have fewer symbols.
     fn file(&self, build: &Build) -> PathBuf {
-        self.folder.join(format!("{}.data", build.id.hex()))
+        self.folder.join(format!("{}.all", build.id.hex()))
     }
 
     fn keep(&self, path: &std::path::Path, text: &str) -> std::io::Result<()> {
@@ -118,6 +122,12 @@ impl Named {
             places.into_iter().take(addresses.len()).map(|place| place.map(|place| place.file)).collect()
         });
         let (marks, watched) = (symbols.marks(), symbols.watched());
-        Ok(Self { symbols, marks, watched })
+        let boot_file = build.boot_file().path.clone();
+        Ok(Self { symbols, marks, watched, records: OnceLock::new(), boot_file })
+    }
+
+    /// Returns what names the kernel's dynamic memory.
+    pub(crate) fn records(&self) -> &Records {
+        self.records.get_or_init(|| Records::of(&self.boot_file))
     }
 }

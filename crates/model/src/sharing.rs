@@ -35,8 +35,10 @@ pub struct Move {
     pub is_false: bool,
     /// The function's symbol, with a module in brackets after it; `[user]` for user code.
     pub function: String,
-    /// The line: a symbol of the kernel's data with its distance, or an address.
+    /// The line: a symbol of the kernel's data or a slab cache, each with a distance, or the kind of memory.
     pub line: String,
+    /// The word of 8 bytes in it that was asked for: a field such as `mm_struct.mmap_lock.count`, or a symbol.
+    pub word: String,
     /// How often.
     pub transfers: u64,
 }

@@ -24,12 +24,25 @@ struct NamedDocument {
 /// A line of memory.
 #[derive(Serialize, JsonSchema)]
 struct LineDocument {
-    /// A symbol of the kernel's data with its distance, or an address.
+    /// A symbol of the kernel's data or a slab cache, each with a distance, or the kind of memory.
     line: String,
     transfers_per_operation: f64,
     /// The share that is false sharing, from 0 to 1.
     false_sharing: f64,
     /// The functions that wait for it in order to write, the most transfers first.
+    writers: Vec<String>,
+    readers: Vec<String>,
+    words: Vec<WordDocument>,
+}
+
+/// A word of 8 bytes in a line.
+#[derive(Serialize, JsonSchema)]
+struct WordDocument {
+    /// A field, as in `mm_struct.mmap_lock.count`, or a symbol.
+    word: String,
+    transfers_per_operation: f64,
+    /// The share that is false sharing, from 0 to 1.
+    false_sharing: f64,
     writers: Vec<String>,
     readers: Vec<String>,
 }
@@ -46,6 +59,8 @@ struct WorkloadDocument {
     clearing_and_copying_pages: SidesDocument,
     /// They add up to the total.
     functions: Vec<NamedDocument>,
+    /// By the word of memory that was asked for; they add up to the total.
+    words: Vec<NamedDocument>,
     /// Per operation: interrupts between processors, context switches, migrations, slow paths of locks.
     events: Vec<NamedDocument>,
     base_lines: Vec<LineDocument>,
@@ -112,6 +127,7 @@ fn workload(difference: &SharingDifference) -> WorkloadDocument {
         false_sharing: sides(difference.of_false),
         clearing_and_copying_pages: sides(difference.of_pages),
         functions: difference.functions.iter().map(|(name, of)| named(name, *of)).collect(),
+        words: difference.words.iter().map(|(name, of)| named(name, *of)).collect(),
         events: difference.events.iter().map(|(about, of)| named(about, *of)).collect(),
         base_lines,
         new_lines,
@@ -125,5 +141,16 @@ fn line(line: &SharedLine) -> LineDocument {
         false_sharing: line.of_false,
         writers: line.writers.clone(),
         readers: line.readers.clone(),
+        words: line.words.iter().map(word).collect(),
+    }
+}
+
+fn word(word: &SharedLine) -> WordDocument {
+    WordDocument {
+        word: word.name.clone(),
+        transfers_per_operation: word.per_operation,
+        false_sharing: word.of_false,
+        writers: word.writers.clone(),
+        readers: word.readers.clone(),
     }
 }

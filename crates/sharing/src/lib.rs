@@ -4,7 +4,7 @@
 mod json;
 mod render;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::{Move, Movement, Sharing, WATCHED};
 
@@ -47,14 +47,16 @@ pub struct SharingDifference {
     pub events: Vec<(&'static str, PerOperation)>,
     /// By function, the largest difference first; they add up to the total.
     pub functions: Vec<(String, PerOperation)>,
+    /// By the word of memory that was asked for, likewise.
+    pub words: Vec<(String, PerOperation)>,
     /// By line, of each kernel, the most transfers first; they add up to the kernel's total.
     pub lines: [Vec<SharedLine>; 2],
 }
 
-/// A line of memory.
+/// A line of memory, or a word of 8 bytes in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharedLine {
-    /// Its name: a symbol of the kernel's data with its distance, or an address.
+    /// Its name: a symbol of the kernel's data or a slab cache, each with a distance, or the kind of memory; of a word a field.
     pub name: String,
     /// Its transfers per operation.
     pub per_operation: f64,
@@ -64,6 +66,8 @@ pub struct SharedLine {
     pub writers: Vec<String>,
     /// The functions that wait for it in order to read.
     pub readers: Vec<String>,
+    /// The words of a line that were asked for, the most transfers first; they add up to the line's. None of a word.
+    pub words: Vec<Self>,
 }
 
 impl SharedLine {
@@ -84,15 +88,6 @@ impl SharingDifference {
             return None;
         }
         let sum = |wanted: &dyn Fn(&Move) -> bool| -> PerOperation { sides.map(|runs| per_operation(runs, wanted)) };
-        let by_function = |name: &str| sum(&|moved| moved.function == name);
-        let names: BTreeSet<&str> = all(base).chain(all(new)).map(|moved| moved.function.as_str()).collect();
-        let mut functions: Vec<(String, PerOperation)> =
-            names.into_iter().map(|name| (name.to_owned(), by_function(name))).collect();
-        functions.sort_by(|(_, one), (_, other)| {
-            let size = |sides: &PerOperation| ((sides[1] - sides[0]).abs(), sides[0] + sides[1]);
-            let (one, other) = (size(one), size(other));
-            other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1))
-        });
         Some(Self {
             workload: workload.to_owned(),
             runs: sides.map(<[Sharing]>::len),
@@ -101,7 +96,8 @@ impl SharingDifference {
             of_false: sum(&|moved| moved.is_false),
             of_pages: sum(&|moved| PAGES.contains(&moved.function.as_str())),
             events: events(sides),
-            functions,
+            functions: largest_first(sides, |moved| &moved.function),
+            words: largest_first(sides, |moved| &moved.word),
             lines: sides.map(lines),
         })
     }
@@ -115,15 +111,13 @@ impl SharingDifference {
             return format!("Each operation moves {} lines between processors, on both kernels.", render::number(base));
         }
         let word = if difference > 0.0 { "more" } else { "fewer" };
-        let largest = self.functions.iter().take(2).filter(|(_, [base, new])| base.to_bits() != new.to_bits());
-        let largest: Vec<String> =
-            largest.map(|(name, [base, new])| format!("{} in {name}", render::signed(new - base))).collect();
         format!(
-            "Each operation moves {} {word} lines between processors ({} before, {} now); largest: {}.",
+            "Each operation moves {} {word} lines between processors ({} before, {} now): in {}; of {}.",
             render::number(difference.abs()),
             render::number(base),
             render::number(new),
-            largest.join(", ")
+            largest(&self.functions),
+            largest(&self.words)
         )
     }
 }
@@ -150,27 +144,66 @@ fn per_operation(runs: &[Sharing], wanted: &dyn Fn(&Move) -> bool) -> f64 {
     all(runs).filter(|moved| wanted(moved)).map(|moved| moved.transfers).sum::<u64>() as f64 / operations(runs)
 }
 
+/// Returns the transfers of both kernels by a name, the largest difference first.
+fn largest_first(sides: [&[Sharing]; 2], name: impl Fn(&Move) -> &str) -> Vec<(String, PerOperation)> {
+    let mut sums: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for (side, runs) in sides.into_iter().enumerate() {
+        for moved in all(runs) {
+            sums.entry(name(moved)).or_default()[side] += moved.transfers;
+        }
+    }
+    let operations = sides.map(operations);
+    let per_operation = |sums: [u64; 2]| [0, 1].map(|side| sums[side] as f64 / operations[side]);
+    let mut named: Vec<(String, PerOperation)> =
+        sums.into_iter().map(|(name, sums)| (name.to_owned(), per_operation(sums))).collect();
+    named.sort_by(|(_, one), (_, other)| {
+        let size = |sides: &PerOperation| ((sides[1] - sides[0]).abs(), sides[0] + sides[1]);
+        let (one, other) = (size(one), size(other));
+        other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1))
+    });
+    named
+}
+
+/// Names the two largest differences.
+fn largest(named: &[(String, PerOperation)]) -> String {
+    let differing = named.iter().take(2).filter(|(_, [base, new])| base.to_bits() != new.to_bits());
+    let named: Vec<String> =
+        differing.map(|(name, [base, new])| format!("{name} ({})", render::signed(new - base))).collect();
+    named.join(", ")
+}
+
 /// Returns the lines of a kernel, the most transfers first.
 fn lines(runs: &[Sharing]) -> Vec<SharedLine> {
+    let operations = operations(runs);
+    let words = |moves: &[&Move]| shared_by(moves, operations, |moved| &moved.word, &|_| Vec::new());
+    shared_by(&all(runs).collect::<Vec<_>>(), operations, |moved| &moved.line, &words)
+}
+
+/// Groups moves by a name, the most transfers first.
+fn shared_by<'a>(
+    moves: &[&'a Move],
+    operations: f64,
+    name: impl Fn(&'a Move) -> &'a str,
+    words: &dyn Fn(&[&Move]) -> Vec<SharedLine>,
+) -> Vec<SharedLine> {
     let mut by_name: BTreeMap<&str, Vec<&Move>> = BTreeMap::new();
-    for moved in all(runs) {
-        by_name.entry(&moved.line).or_default().push(moved);
+    for moved in moves {
+        by_name.entry(name(moved)).or_default().push(moved);
     }
     let transfers = |moves: &[&Move]| moves.iter().map(|moved| moved.transfers).sum::<u64>();
-    let mut lines: Vec<SharedLine> = by_name
-        .into_iter()
-        .map(|(name, moves)| {
-            let of_false = moves.iter().filter(|moved| moved.is_false).map(|moved| moved.transfers).sum::<u64>();
-            let whole = transfers(&moves);
-            SharedLine {
-                name: name.to_owned(),
-                per_operation: whole as f64 / operations(runs),
-                of_false: of_false as f64 / whole.max(1) as f64,
-                writers: functions(&moves, |movement| movement != Movement::Load),
-                readers: functions(&moves, |movement| movement == Movement::Load),
-            }
-        })
-        .collect();
+    let of_name = |(name, moves): (&str, Vec<&Move>)| {
+        let of_false: Vec<&Move> = moves.iter().copied().filter(|moved| moved.is_false).collect();
+        let whole = transfers(&moves);
+        SharedLine {
+            name: name.to_owned(),
+            per_operation: whole as f64 / operations,
+            of_false: transfers(&of_false) as f64 / whole.max(1) as f64,
+            writers: functions(&moves, |movement| movement != Movement::Load),
+            readers: functions(&moves, |movement| movement == Movement::Load),
+            words: words(&moves),
+        }
+    };
+    let mut lines: Vec<SharedLine> = by_name.into_iter().map(of_name).collect();
     lines.sort_by(|one, other| {
         other.per_operation.total_cmp(&one.per_operation).then_with(|| one.name.cmp(&other.name))
     });
@@ -196,27 +229,30 @@ mod tests {
 
     /// Runs of both kernels: the lock of an address space is gone, another line is shared falsely.
     pub(crate) fn known_case() -> SharingDifference {
-        let moved = |movement, is_false, function: &str, line: &str, transfers| Move {
+        let moved = |movement, is_false, function: &str, (line, word): (&str, &str), transfers| Move {
             movement,
             is_false,
             function: function.to_owned(),
             line: line.to_owned(),
+            word: word.to_owned(),
             transfers,
         };
-        let (lock, counter) = ("0xffff888005123a40", "vm_node_stat+0x40, vm_numa_event");
+        let lock = ("mm_struct+0x40", "mm_struct.mmap_lock.count");
+        let readers = ("mm_struct+0x40", "mm_struct.page_table_lock");
+        let counter = ("vm_node_stat+0x40, vm_numa_event", "vm_node_stat+0x48");
         let base = Sharing {
             entered: vec![("__switch_to_asm".to_owned(), 400), ("set_task_cpu".to_owned(), 2)],
             operations: 1000,
             moves: vec![
                 moved(Movement::Store, false, "down_read_trylock", lock, 1428),
                 moved(Movement::Store, false, "up_read", lock, 1294),
-                moved(Movement::Load, false, "handle_mm_fault", lock, 80),
+                moved(Movement::Load, false, "handle_mm_fault", readers, 80),
                 moved(Movement::Upgrade, true, "mod_node_state", counter, 900),
-                moved(Movement::Store, false, "clear_page_rep", "0xffff888006000000", 64),
+                moved(Movement::Store, false, "clear_page_rep", ("other pages", "other pages"), 64),
             ],
         };
         let mut new = base.clone();
-        new.moves.retain(|moved| moved.line != lock);
+        new.moves.retain(|moved| moved.line != lock.0);
         SharingDifference::new("share-fault", &[base], &[new]).unwrap()
     }
 
@@ -227,8 +263,10 @@ mod tests {
             let total = difference.total[side];
             let close = |sum: f64| assert!((sum - total).abs() < 1e-9, "{sum} is not {total}");
             close(difference.functions.iter().map(|(_, sides)| sides[side]).sum());
+            close(difference.words.iter().map(|(_, sides)| sides[side]).sum());
             close(difference.by_movement.iter().map(|sides| sides[side]).sum());
             close(difference.lines[side].iter().map(|line| line.per_operation).sum());
+            close(difference.lines[side].iter().flat_map(|line| &line.words).map(|word| word.per_operation).sum());
         }
         assert!(difference.of_pages.iter().all(|pages| (pages - 0.064).abs() < 1e-9));
     }

@@ -7,8 +7,10 @@ use crate::{PerOperation, SharedLine, SharingDifference};
 
 /// Lines that a kernel's table has at most.
 const LINES: usize = 8;
+/// Words that a line's part of the table has at most.
+const WORDS: usize = 3;
 /// Width of the functions that wait for a line.
-const WAITING: usize = 39;
+const WAITING: usize = 28;
 
 /// The shared lines of two kernels, workload by workload.
 #[derive(Debug, Clone)]
@@ -36,8 +38,8 @@ const LEGEND: &str = "Transfers per operation, on average over all iterations bu
 one asked for. More +: new \
 minus base, so + is worse. load: read by one, modified by another; store: written by one, modified by another; upgrade: written \
 by one, only read by others. false: the words of 8 bytes that are asked for are none that others used. Functions add up to the \
-total, to the last transfer. A line is named by the kernel's symbols; dynamic memory has its address in this run, and those who \
-wait for it say what it is.";
+total, to the last transfer, and so do words. A line is named by the kernel's symbols or by its slab cache, a word by the field, \
+where the kernel has types (BTF).";
 /// What may be claimed (`docs/contention.md`).
 const CLAIMS: &str =
     "One interleaving for each seed: what is shared and by whom is exact; time, scaling and NUMA are not in it.";
@@ -50,7 +52,9 @@ pub fn document(shared: &Shared) -> Document {
         blocks.push(Block::Heading(difference.workload.clone()));
         blocks.push(Block::Paragraph(difference.sentence()));
         blocks.push(Block::Table(by_movement(difference)));
-        blocks.push(Block::Table(by_function(difference, shared.functions_max)));
+        for (head, named) in [("function", &difference.functions), ("word", &difference.words)] {
+            blocks.push(Block::Table(by_name(head, named, difference.total, shared.functions_max)));
+        }
         if !difference.events.is_empty() {
             blocks.push(Block::Table(events(difference)));
         }
@@ -95,15 +99,15 @@ fn by_movement(difference: &SharingDifference) -> Table {
     Table { columns: columns("how"), rows, ..Table::default() }
 }
 
-fn by_function(difference: &SharingDifference, max: usize) -> Table {
-    let (shown, rest) = difference.functions.split_at(max.min(difference.functions.len()));
+fn by_name(head: &str, named: &[(String, PerOperation)], total: PerOperation, max: usize) -> Table {
+    let (shown, rest) = named.split_at(max.min(named.len()));
     let mut rows: Vec<Row> = shown.iter().map(|(name, sides)| row(name.clone(), *sides, Weight::Normal)).collect();
     if !rest.is_empty() {
         let sum = [0, 1].map(|side| rest.iter().map(|(_, sides)| sides[side]).sum());
         rows.push(row(format!("{} others", rest.len()), sum, Weight::Faint));
     }
-    rows.push(row("transfers".into(), difference.total, Weight::Total));
-    Table { columns: columns("function"), rows, ..Table::default() }
+    rows.push(row("transfers".into(), total, Weight::Total));
+    Table { columns: columns(head), rows, ..Table::default() }
 }
 
 fn events(difference: &SharingDifference) -> Table {
@@ -114,20 +118,25 @@ fn events(difference: &SharingDifference) -> Table {
 
 fn by_line(lines: &[SharedLine]) -> Table {
     let columns = vec![
-        Column::new("line", Kind::Name, Width::Fixed(23)),
+        Column::new("line, its words", Kind::Name, Width::Fixed(34)),
         Column::new("per op", Kind::Number, Width::Fixed(8)),
         Column::new("false", Kind::Number, Width::Fixed(6)),
-        Column::new("who waits: writers; readers", Kind::Words, Width::Fixed(WAITING)),
+        Column::new("who waits: writing; reading", Kind::Words, Width::Fixed(WAITING)),
     ];
     let (shown, rest) = lines.split_at(LINES.min(lines.len()));
-    let mut rows: Vec<Row> = shown
-        .iter()
-        .map(|line| {
-            let cells = [line.name.clone(), fixed(line.per_operation), percent(line.of_false), waiting(line)];
-            let row = Row::new(Weight::Normal, cells);
-            Row { about: line.remedy().unwrap_or_default().to_owned(), ..row }
-        })
-        .collect();
+    let cells = |line: &SharedLine, name: String| {
+        Row::new(Weight::Normal, [name, fixed(line.per_operation), percent(line.of_false), waiting(line)])
+    };
+    let mut rows = Vec::new();
+    for line in shown {
+        let about = line.remedy().unwrap_or_default().to_owned();
+        let alone = line.words.len() < 2;
+        // A line of which one word is asked for is that word.
+        let name = if alone { line.words.first().map_or(&line.name, |word| &word.name) } else { &line.name };
+        rows.push(Row { about, ..cells(line, name.clone()) });
+        let words = line.words.iter().take(if alone { 0 } else { WORDS });
+        rows.extend(words.map(|word| cells(word, format!("  {}", word.name))));
+    }
     if !rest.is_empty() {
         let sum = rest.iter().map(|line| line.per_operation).sum();
         rows.push(Row::new(
@@ -145,6 +154,7 @@ fn waiting(line: &SharedLine) -> String {
         for (number, name) in names.iter().enumerate() {
             let before = match (index, number) {
                 (0, 0) => "",
+                (1, 0) if text.is_empty() => "-; ",
                 (1, 0) => "; ",
                 _ => " ",
             };

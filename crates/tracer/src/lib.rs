@@ -11,7 +11,7 @@
 //! which branches share an entry.
 //!
 //! With `build=NAME` and more, QEMU executes several processors exactly and follows the lines that move between them (`smp/`); of
-//! each `function` in the marks it counts the entries then.
+//! each `function` in the marks it counts the entries then, and `place NAME NUMBER` says where the kernel keeps its records.
 //!
 //! QEMU loads it into its own process, so it never unwinds. Symbols, ledgers and what a count means are left to others.
 
@@ -95,7 +95,7 @@ fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String
             _ => return Err(format!("`{argument}` is no argument: there are {ARGUMENTS}")),
         }
     }
-    if let Some(file) = smp.install()? {
+    if let Some(file) = smp.install(marks.take_places())? {
         api::prepare_places()?;
         drop(SHARED.set((file, std::mem::take(&mut marks))));
         api::on_exit(id, write_shared);

@@ -48,6 +48,8 @@ const LOAD_WITHIN: u64 = 64;
 pub(crate) struct Marks {
     entries: BTreeMap<u64, Mark>,
     switch: Option<u64>,
+    /// Addresses and offsets of the kernel's records, by their names.
+    places: BTreeMap<String, u64>,
 }
 
 impl Marks {
@@ -61,7 +63,13 @@ impl Marks {
         let mut marks = Self::default();
         for line in text.lines() {
             let (word, address) = line.split_once(' ').ok_or(line)?;
-            let address = u64::from_str_radix(address, 16).map_err(|_| line)?;
+            let number = |text: &str| u64::from_str_radix(text, 16).map_err(|_| line);
+            if word == "place" {
+                let (name, place) = address.split_once(' ').ok_or(line)?;
+                marks.places.insert(name.to_owned(), number(place)?);
+                continue;
+            }
+            let address = number(address)?;
             let mark = match word {
                 "interrupt" => Mark::Interrupt,
                 "exception" => Mark::Exception,
@@ -77,6 +85,11 @@ impl Marks {
             marks.entries.insert(address, mark);
         }
         Ok(marks)
+    }
+
+    /// Returns addresses and offsets of the kernel's records, which are gone from here then.
+    pub(crate) fn take_places(&mut self) -> BTreeMap<String, u64> {
+        std::mem::take(&mut self.places)
     }
 
     /// Returns what an instruction means, if anything.
@@ -120,6 +133,9 @@ mod tests {
     #[test]
     fn what_is_no_mark_is_said() {
         assert_eq!(Marks::parse("interrupt x\n").unwrap_err(), "interrupt x");
+        assert_eq!(Marks::parse("place slab_caches\n").unwrap_err(), "place slab_caches");
+        let mut marks = Marks::parse("place slab_caches 10\n").unwrap();
+        assert_eq!(marks.take_places(), [("slab_caches".to_owned(), 16)].into());
         assert_eq!(Marks::parse("nonsense 10\n").unwrap_err(), "nonsense 10");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
 use machine::Wanted;
-use model::{CONTENTION, Outcome, Run, Workload, WorkloadResult, declared_transfers};
+use model::{CONTENTION, Outcome, Run, Sharing, Workload, WorkloadResult, declared_transfers};
 
 use crate::{build, declared, folder, full, kernels, lab, measure, same_build, samples};
 
@@ -65,15 +65,28 @@ fn one_processor_equals_the_exact_machine() {
 fn transfers_repeat_and_are_where_declared() {
     let workloads = chosen();
     for kernel in kernels() {
-        let runs = contend(&smp("smp-home", 2), kernel, &workloads, vec![1]);
-        for result in &runs[0].results {
+        let labs = ["smp-home", "other-smp-home"].map(|home| smp(home, 2));
+        let [here, there] = labs.each_ref().map(|lab| contend(lab, kernel, &workloads, vec![1]).remove(0));
+        for result in &here.results {
             let (value, allowed) = (transfers(result), declared_transfers(&result.workload).unwrap());
             println!("{kernel} {:<20} {value:.3}", result.workload);
             assert!(allowed.contains(&value), "{kernel}: {}: {value} is not in {allowed:?}", result.workload);
+            let ledger = |lab: &Lab, run: &Run| lab.sharing(&run.id, &result.workload).unwrap().unwrap();
+            let lines = ledger(&labs[0], &here);
+            assert_eq!(lines, ledger(&labs[1], &there), "{kernel}: {}", result.workload);
+            if &*result.workload == "share-mmap" {
+                // Mapping takes the lock of the address space, whatever the kernel.
+                assert!(of_word(&lines, "mm_struct.mmap_lock.count") > 1.0, "{kernel}: {lines:?}");
+            }
         }
-        let again = contend(&smp("other-smp-home", 2), kernel, &workloads, vec![1]);
-        assert_eq!(runs[0].results, again[0].results, "two data directories, {kernel}");
+        assert_eq!(here.results, there.results, "two data directories, {kernel}");
     }
+}
+
+/// Returns the transfers per operation of a word.
+fn of_word(sharing: &Sharing, word: &str) -> f64 {
+    let transfers = sharing.moves.iter().filter(|moved| moved.word == word).map(|moved| moved.transfers);
+    transfers.sum::<u64>() as f64 / sharing.operations as f64
 }
 
 #[test]

@@ -83,6 +83,13 @@ pub(super) fn wait_for_line() {
     }
 }
 
+/// Reads guest memory at a virtual address of the processor whose turn it is.
+pub(super) fn read_memory(address: u64, to: &mut [u8]) -> bool {
+    let Some(machine) = MACHINE.get() else { return false };
+    let cpu = machine.qemu.cpu(machine.turn.load(Ordering::Relaxed));
+    cpu.is_some_and(|cpu| machine.qemu.read_memory(cpu, address, to))
+}
+
 fn charge(cost: impl Fn(&Costs) -> i64) {
     let Some(machine) = MACHINE.get() else { return };
     let turn = machine.turn.load(Ordering::Relaxed);

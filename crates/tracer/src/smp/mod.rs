@@ -2,19 +2,22 @@
 //! `[,sharing=FILE]`. All but the last two have no default. `build` names the build of QEMU, whose fields are known then.
 //!
 //! `machine.rs` executes the processors, `schedule.rs` says whose turn it is, `sharing.rs` follows which lines move between
-//! them, and `qemu.rs` has QEMU's own functions.
+//! them, `memory.rs` says what they are, and `qemu.rs` has QEMU's own functions.
 
 mod machine;
+mod memory;
 mod qemu;
 mod schedule;
 mod sharing;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 
 pub(crate) use machine::{before_pause, is_installed};
 pub(crate) use sharing::{access, close, enter, is_watched, open, site, text};
 
+use memory::Memory;
 use qemu::Layout;
 use schedule::Costs;
 
@@ -50,8 +53,9 @@ impl Settings {
         true
     }
 
-    /// Has QEMU execute its processors as asked for; nothing without a `build`. Returns the file of the shared lines.
-    pub(crate) fn install(self) -> Result<Option<PathBuf>, String> {
+    /// Has QEMU execute its processors as asked for; nothing without a `build`. `known` says where the kernel
+    /// keeps its records. Returns the file of the shared lines.
+    pub(crate) fn install(self, known: BTreeMap<String, u64>) -> Result<Option<PathBuf>, String> {
         let Some(build) = self.build else { return Ok(None) };
         let costs = || {
             let (quantum, latency) = (self.quantum?, self.latency?);
@@ -67,7 +71,7 @@ impl Settings {
         }
         let layout = Layout::of(&build).ok_or_else(|| format!("`{build}` is no build of QEMU that is known"))?;
         if self.sharing.is_some() {
-            sharing::install();
+            sharing::install(Memory::new(known));
         }
         machine::install(layout, costs, self.offsets)?;
         Ok(self.sharing)

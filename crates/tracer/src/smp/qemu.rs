@@ -111,6 +111,7 @@ pub(super) struct Qemu {
     exec_end: extern "C" fn(Cpu),
     step_atomic: extern "C" fn(Cpu),
     exit: extern "C" fn(Cpu),
+    read_memory: extern "C" fn(Cpu, u64, *mut c_void, usize, bool) -> c_int,
     update: extern "C" fn(Cpu),
     raw: extern "C" fn() -> i64,
     counted: extern "C" fn() -> i64,
@@ -158,6 +159,7 @@ impl Qemu {
                 exec_end: function(c"cpu_exec_end")?,
                 step_atomic: function(c"cpu_exec_step_atomic")?,
                 exit: function(c"cpu_exit")?,
+                read_memory: function(c"cpu_memory_rw_debug")?,
                 update: function(c"icount_update")?,
                 raw: function(c"icount_get_raw")?,
                 counted: function(c"icount_get")?,
@@ -322,6 +324,11 @@ impl Qemu {
     /// Ends a processor's turn at its next block.
     pub(super) fn exit(&self, cpu: Cpu) {
         (self.exit)(cpu);
+    }
+
+    /// Reads guest memory at a virtual address of a processor, as a debugger does; `false` if nothing is mapped there.
+    pub(super) fn read_memory(&self, cpu: Cpu, address: u64, to: &mut [u8]) -> bool {
+        (self.read_memory)(cpu, address, to.as_mut_ptr().cast(), to.len(), false) == 0
     }
 
     /// Has a processor execute at most so many instructions. Without the lock.

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use super::machine::wait_for_line;
+use super::machine::{read_memory, wait_for_line};
+use super::memory::{Memory, Read};
 use crate::api;
 use crate::count::is_kernel;
 
@@ -25,6 +26,9 @@ const LINES_OF_PAGE: usize = 1 << (PAGE_BITS - LINE_BITS);
 const REGIONS_MAX: usize = 10_000;
 /// Most different moves that are kept apart.
 const MOVES_MAX: usize = 1 << 20;
+const WORD_BITS: u32 = 3;
+/// How places in user memory begin.
+const USER: &str = "user";
 
 /// How a line moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,8 +100,16 @@ struct Site {
     is_write: bool,
 }
 
-/// A move: the site, the line's number in physical memory, how, and whether it was false sharing.
+/// A move: the site, the word's number in physical memory, how, and whether it was false sharing.
 type Move = (usize, u64, Kind, bool);
+
+/// Who uses memory: the processor, the number of its instruction, and the virtual address.
+#[derive(Debug, Clone, Copy)]
+struct By {
+    processor: usize,
+    site: usize,
+    address: u64,
+}
 
 /// What moved within a region, by kind; what of it was false sharing.
 #[derive(Debug, Clone, Copy, Default)]
@@ -116,8 +128,9 @@ struct Sharing {
     sites: Vec<Site>,
     known: HashMap<(u64, bool), usize>,
     moves: HashMap<Move, u64>,
-    /// The lowest address of the kernel that each line was used by; 0 for lines that only user code used.
-    names: HashMap<u64, u64>,
+    /// What each word is that moved, as seen when it moved first; the kernel's view of it rather than that of user code.
+    places: HashMap<u64, String>,
+    memory: Memory,
     /// How often each function that is watched was entered, by its address.
     entered: BTreeMap<u64, u64>,
     open: Option<Region>,
@@ -146,43 +159,41 @@ impl Sharing {
     }
 
     /// An instruction uses memory. Returns whether a line moved.
-    fn access(
-        &mut self,
-        processor: usize,
-        site: usize,
-        physical: u64,
-        words: u8,
-        is_write: bool,
-        address: u64,
-    ) -> bool {
-        let Some(what) = self.sites.get(site).copied().filter(|_| self.is_active) else { return false };
+    fn access(&mut self, by: By, physical: u64, words: u8, is_write: bool, read: Read<'_>) -> bool {
+        let Some(what) = self.sites.get(by.site).copied().filter(|_| self.is_active) else { return false };
         let is_write = is_write || what.is_write;
-        let Some(moved) = self.line(physical).map(|line| line.touch(processor % PROCESSORS, words, is_write)) else {
+        let Some(moved) = self.line(physical).map(|line| line.touch(by.processor % PROCESSORS, words, is_write)) else {
             return false;
         };
-        if let (Some((kind, is_false)), Some(region)) = (moved, &mut self.open) {
-            region.moves[kind as usize] += 1;
-            region.of_false += u64::from(is_false);
-            if self.regions.is_empty() {
-                return true;
-            }
-            let number = physical >> LINE_BITS;
-            let key = (site, number, kind, is_false);
-            if self.moves.len() < MOVES_MAX || self.moves.contains_key(&key) {
-                *self.moves.entry(key).or_default() += 1;
-            } else {
-                self.left_out += 1;
-            }
-            let name = if is_kernel(address) { address >> LINE_BITS << LINE_BITS } else { 0 };
-            self.names.entry(number).and_modify(|known| *known = better(*known, name)).or_insert(name);
+        let (Some((kind, is_false)), Some(region)) = (moved, &mut self.open) else { return moved.is_some() };
+        region.moves[kind as usize] += 1;
+        region.of_false += u64::from(is_false);
+        if self.regions.is_empty() {
+            return true;
         }
-        moved.is_some()
+        let word = physical >> WORD_BITS;
+        let key = (by.site, word, kind, is_false);
+        if let Some(times) = self.moves.get_mut(&key) {
+            *times += 1;
+            return true;
+        }
+        if self.moves.len() == MOVES_MAX {
+            self.left_out += 1;
+            return true;
+        }
+        self.moves.insert(key, 1);
+        let is_known = self.places.get(&word).is_some_and(|place| !is_kernel(by.address) || !place.starts_with(USER));
+        if !is_known {
+            let place = self.memory.place(read, by.address, physical);
+            self.places.insert(word, place);
+        }
+        true
     }
 
     /// Returns all of it as text: `region ID LOADS STORES UPGRADES FALSE` for each, and
-    /// `moved KIND true|false SITE LINE ADDRESS TIMES` for all regions but the first, which pays for what is new: the address of the instruction, 0 for user code, the line's number in
-    /// physical memory, and the kernel's address of the line, 0 if only user code used it; all three hexadecimal. Likewise
-    /// `entered ADDRESS TIMES` for each function that is watched.
+    /// `moved KIND true|false SITE WORD PLACE TIMES` for all regions but the first, which pays for what is new: the address of the
+    /// instruction, 0 for user code, the number of the word of 8 bytes in physical memory, both hexadecimal, and what it is, as in
+    /// `memory.rs`. Likewise `entered ADDRESS TIMES` for each function that is watched.
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").unwrap_or_default();
@@ -190,14 +201,14 @@ impl Sharing {
             line(format_args!("region {id} {loads} {stores} {upgrades} {of_false}"));
         }
         let mut moves: BTreeMap<(Kind, bool, u64, u64), u64> = BTreeMap::new();
-        for ((site, number, kind, is_false), times) in &self.moves {
+        for ((site, word, kind, is_false), times) in &self.moves {
             // Two sites are one if they differ only in what a read counts as.
-            *moves.entry((*kind, *is_false, self.sites[*site].address, *number)).or_default() += times;
+            *moves.entry((*kind, *is_false, self.sites[*site].address, *word)).or_default() += times;
         }
         for ((kind, is_false, site, number), times) in moves {
-            let (word, name) = (kind.word(), self.names.get(&number).copied().unwrap_or(0));
+            let (word, place) = (kind.word(), self.places.get(&number).map_or("other", String::as_str));
             let sharing = if is_false { "false" } else { "true" };
-            line(format_args!("moved {word} {sharing} {site:x} {number:x} {name:x} {times}"));
+            line(format_args!("moved {word} {sharing} {site:x} {number:x} {place} {times}"));
         }
         for (address, times) in &self.entered {
             line(format_args!("entered {address:x} {times}"));
@@ -205,11 +216,6 @@ impl Sharing {
         line(format_args!("end {} {}", self.left_out, u64::from(self.open.is_some())));
         text
     }
-}
-
-/// Returns the address of a line that says more: the kernel's image is where symbols are, all memory is mapped elsewhere too.
-fn better(one: u64, other: u64) -> u64 {
-    one.max(other)
 }
 
 /// What is followed in this QEMU.
@@ -222,9 +228,9 @@ unsafe impl Sync for Only {}
 
 static SHARING: OnceLock<Only> = OnceLock::new();
 
-/// Has lines followed.
-pub(super) fn install() {
-    drop(SHARING.set(Only(UnsafeCell::new(Sharing::default()))));
+/// Has lines followed, and named by what is known of the kernel.
+pub(crate) fn install(memory: Memory) {
+    drop(SHARING.set(Only(UnsafeCell::new(Sharing { memory, ..Sharing::default() }))));
 }
 
 /// Tells whether lines are to be followed.
@@ -252,8 +258,8 @@ pub(crate) extern "C" fn access(processor: u32, access: u32, address: u64, site:
     let first = physical >> 3 & 7;
     let words = (1_u16 << (1_u16 << api::size_shift(access).saturating_sub(3)).min(8)) - 1;
     let words = (words << first) as u8;
-    let is_write = api::is_write(access);
-    let moved = with(|sharing| sharing.access(processor as usize, site as usize, physical, words, is_write, address));
+    let by = By { processor: processor as usize, site: site as usize, address };
+    let moved = with(|sharing| sharing.access(by, physical, words, api::is_write(access), &read_memory));
     if moved == Some(true) {
         wait_for_line();
     }
@@ -348,8 +354,9 @@ mod tests {
     fn moves_are_counted_within_regions_only() {
         let mut sharing = Sharing { is_active: true, ..Sharing::default() };
         let site = sharing.site(0xffff_ffff_8100_0000, false);
-        let write =
-            |sharing: &mut Sharing, processor| sharing.access(processor, site, 0x1040, 1, true, 0xffff_8880_0000_1040);
+        let address = 0xffff_ffff_8200_1040;
+        let by = |processor| super::By { processor, site, address };
+        let write = |sharing: &mut Sharing, processor| sharing.access(by(processor), 0x1040, 1, true, &|_, _| false);
         assert!(!write(&mut sharing, 0) && write(&mut sharing, 1), "not counted");
         sharing.open = Some(super::Region { id: 1, ..super::Region::default() });
         write(&mut sharing, 0);
@@ -361,7 +368,7 @@ mod tests {
         sharing.regions.extend(sharing.open.take());
         assert_eq!(
             sharing.text(),
-            "region 1 0 1 0 0\nregion 1 0 2 0 0\nmoved store true ffffffff81000000 41 ffff888000001040 2\nend 0 0\n"
+            "region 1 0 1 0 0\nregion 1 0 2 0 0\nmoved store true ffffffff81000000 208 symbol:ffffffff82001040 2\nend 0 0\n"
         );
     }
 
