@@ -42,6 +42,8 @@ demo | bench | test | test-full)
 esac
 if [ "${1:-}" = test-full ]; then
     want makedumpfile makedumpfile
+    # Types in kernels of the config smp.
+    want pahole pahole
     # A server of tests/rack that boots by UEFI.
     [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || packages="$packages ovmf"
     want mcopy mtools

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
-use machine::Wanted;
+use machine::{Smp, Wanted};
 use model::{Build, CONTENTION, Outcome, Workload};
 
 const KERNEL: &str = "deb:6.12";
@@ -17,7 +17,8 @@ fn main() -> anyhow::Result<()> {
     figures.doubt_load(cpu::load()?)?;
     let home = tempfile::tempdir()?;
     let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
-    let lab = Lab::open(home.path(), LabSettings { qemu, wanted: Wanted::ExactSmp(2), ..LabSettings::default() })?;
+    let lab =
+        Lab::open(home.path(), LabSettings { qemu, wanted: Wanted::ExactSmp(Smp::new(2)), ..LabSettings::default() })?;
     let build = lab.build(&KERNEL.parse()?, &|_| {})?;
     // Boots, and asks the kernel for its symbols.
     measure(&lab, &build, &CONTENTION.workloads[..1])?;

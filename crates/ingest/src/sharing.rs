@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::{Move, Movement, Sharing};
+use model::{Entered, Move, Movement, Sharing};
 
 use crate::Symbols;
 use crate::places::{self, FieldAt, Place};
 
 /// First line of the stored form, with its version.
-const HEAD: &str = "marvin-sharing 2";
+const HEAD: &str = "marvin-sharing 3";
 /// What stands for user code.
 const USER: &str = "[user]";
 
@@ -65,10 +65,12 @@ pub fn sharing(text: &[u8], symbols: &Symbols, field: FieldAt<'_>, operations: u
                 let ((movement, is_true, function, place), transfers) = parsed().ok_or(malformed)?;
                 *moves.entry((movement, !is_true, function, place)).or_default() += transfers;
             }
-            ["entered", address, times] => {
-                let parsed = || Some((u64::from_str_radix(address, 16).ok()?, times.parse::<u64>().ok()?));
-                let (address, times) = parsed().ok_or(malformed)?;
-                entered.push((name_function(symbols, address), times));
+            ["entered", address, times, instructions] => {
+                let parsed = || {
+                    let function = name_function(symbols, u64::from_str_radix(address, 16).ok()?);
+                    Some(Entered { function, times: times.parse().ok()?, instructions: instructions.parse().ok()? })
+                };
+                entered.push(parsed().ok_or(malformed)?);
             }
             ["end", left_out, open] => is_complete = *left_out == "0" && *open == "0",
             _ => return Err(malformed),
@@ -109,8 +111,8 @@ pub fn sharing_to_text(sharing: &Sharing) -> String {
         let is_false = if *is_false { "false" } else { "true" };
         writeln!(text, "{}\t{is_false}\t{function}\t{line}\t{word}\t{transfers}", movement.word()).unwrap_or_default();
     }
-    for (function, times) in &sharing.entered {
-        writeln!(text, "entered\t{function}\t{times}").unwrap_or_default();
+    for Entered { function, times, instructions } in &sharing.entered {
+        writeln!(text, "entered\t{function}\t{times}\t{instructions}").unwrap_or_default();
     }
     text
 }
@@ -124,7 +126,11 @@ pub fn sharing_from_text(text: &str) -> Option<Sharing> {
     for line in lines {
         let words: Vec<&str> = line.split('\t').collect();
         match words[..] {
-            ["entered", function, times] => sharing.entered.push((function.to_owned(), times.parse().ok()?)),
+            ["entered", function, times, instructions] => sharing.entered.push(Entered {
+                function: function.to_owned(),
+                times: times.parse().ok()?,
+                instructions: instructions.parse().ok()?,
+            }),
             [movement, kind @ ("true" | "false"), function, line, word, transfers] => sharing.moves.push(Move {
                 movement: Movement::ALL.into_iter().find(|known| known.word() == movement)?,
                 is_false: kind == "false",
@@ -149,7 +155,7 @@ mod tests {
     const TEXT: &str = "region 1 90 90 90 9\nregion 1 2 1 0 1\nregion 1 0 0 4 0\n\
         moved load true ffffffff81000010 209 symbol:ffffffff82000048 1\n\
         moved load true ffffffff81000018 209 symbol:ffffffff82000048 1\nmoved store false 0 52 user:7f001040 1\n\
-        moved upgrade true ffffffff81000100 308 cache:40:mm_struct 4\nentered ffffffff81000000 9\nend 0 0\n";
+        moved upgrade true ffffffff81000100 308 cache:40:mm_struct 4\nentered ffffffff81000000 9 70\nend 0 0\n";
 
     fn symbols() -> Symbols {
         Symbols::parse("Tffffffff81000000 up_read\nT100 open\nDffff00 init_task\nD40 jiffies\nR30 end\nR90 last\n")
@@ -162,12 +168,12 @@ mod tests {
         assert_eq!((sharing.operations, sharing.total()), (20, 7));
         let text = sharing_to_text(&sharing);
         insta::assert_snapshot!(text.replace('\t', " | "), @"
-        marvin-sharing 2
+        marvin-sharing 3
         operations | 20
         load | true | up_read | jiffies, end | jiffies+0x8 | 2
         store | false | [user] | user 0x7f001040 | user 0x7f001040 | 1
         upgrade | true | open | mm_struct+0x40 | mm_struct+0x40 | 4
-        entered | up_read | 9
+        entered | up_read | 9 | 70
         ");
         assert_eq!(sharing_from_text(&text), Some(sharing));
     }

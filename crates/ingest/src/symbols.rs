@@ -174,10 +174,22 @@ impl Symbols {
         }) + &self.lines(|name| (name == SWITCH).then_some("function"))
     }
 
-    /// Returns the marks by which the tracer counts the functions of [`model::WATCHED`].
+    /// Returns the marks by which the tracer counts the functions of [`model::WATCHED`] and [`model::WAITING`].
     #[must_use]
     pub fn watched(&self) -> String {
-        self.lines(|name| model::WATCHED.iter().any(|(watched, _)| *watched == name).then_some("function"))
+        let is_watched = |name: &str| {
+            let mut all = model::WATCHED.iter().chain(&model::WAITING);
+            all.any(|(watched, _)| *watched == model::without_suffix(name))
+        };
+        let mut lines = String::new();
+        for pair in self.entries.windows(2) {
+            if let [(start, name), (end, _)] = pair
+                && is_watched(name)
+            {
+                writeln!(lines, "watched {start:x} {end:x}").unwrap_or_default();
+            }
+        }
+        lines
     }
 
     fn interrupts(&self) -> &'static [&'static str] {

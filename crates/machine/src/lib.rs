@@ -32,7 +32,7 @@ pub use ::deploy::Image;
 pub use backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
 pub use console::{readable_tail, reason_in};
 pub use error::MachineError;
-pub use exact::hash_memory;
+pub use exact::{Costs, Smp, hash_memory};
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
 pub use host::person;
@@ -51,8 +51,8 @@ pub use vm::VmShape;
 pub enum Wanted {
     /// The exact machine.
     Exact,
-    /// The exact machine with so many processors.
-    ExactSmp(u32),
+    /// The exact machine with several processors.
+    ExactSmp(Smp),
     /// A virtual machine.
     Vm(VmShape),
     /// This host.
@@ -67,7 +67,7 @@ impl Wanted {
     pub fn processors(&self) -> u32 {
         match self {
             Self::Exact => MachineKind::Exact.capabilities().processors,
-            Self::ExactSmp(processors) => *processors,
+            Self::ExactSmp(smp) => smp.cpus,
             Self::Vm(shape) => shape.cpus,
             Self::Local => host::processor_count(),
             Self::Server(server) => host::count(server.cpus.as_deref()),
@@ -82,7 +82,7 @@ impl Wanted {
 pub fn open(wanted: Wanted, settings: Settings) -> Result<Arc<dyn Backend>, MachineError> {
     Ok(match wanted {
         Wanted::Exact => Arc::new(exact::Exact::open(settings, None)?),
-        Wanted::ExactSmp(processors) => Arc::new(exact::Exact::open(settings, Some(processors))?),
+        Wanted::ExactSmp(smp) => Arc::new(exact::Exact::open(settings, Some(smp))?),
         Wanted::Local => Arc::new(local::Local::open(&settings)?),
         Wanted::Server(server) => Arc::new(server::OnServer::open(*server, &settings)?),
         Wanted::Vm(shape) => Arc::new(vm::Vm::open(settings, shape)?),

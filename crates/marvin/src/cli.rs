@@ -22,7 +22,7 @@ pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc};
 pub(crate) use lists::{
     Doctor, Kernels, ListFormat, Machines, MachinesCheck, MachinesCommand, Output, Runs, Tools, Workloads,
 };
-pub(crate) use machines::{Noisy, OWN, On, Tasks, Threads, own};
+pub(crate) use machines::{EXACT_SMP, Noisy, OWN, On, Tasks, Threads, own};
 pub(crate) use sources::{Bisect, Build, Part, Series, SourceWords, Spread};
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Via, Watch, Work};
 

@@ -44,7 +44,7 @@ pub struct Move {
 }
 
 /// Functions whose entries say what processors do to one another, and what each of them is.
-pub const WATCHED: [(&str, &str); 11] = [
+pub const WATCHED: [(&str, &str); 12] = [
     ("asm_sysvec_reschedule_ipi", "IPI: reschedule"),
     ("asm_sysvec_call_function_single", "IPI: call, to one processor"),
     ("asm_sysvec_call_function", "IPI: call, to several"),
@@ -53,10 +53,39 @@ pub const WATCHED: [(&str, &str); 11] = [
     ("__switch_to_asm", "context switches"),
     ("set_task_cpu", "migrations"),
     ("native_queued_spin_lock_slowpath", "spin locks: slow path"),
+    // Its name without CONFIG_PARAVIRT_SPINLOCKS.
+    ("queued_spin_lock_slowpath", "spin locks: slow path"),
     ("rwsem_down_read_slowpath", "rw semaphores: read, slow path"),
     ("rwsem_down_write_slowpath", "rw semaphores: write, slow path"),
     ("__mutex_lock_slowpath", "mutexes: slow path"),
 ];
+
+/// Functions whose instructions say how long processors wait for one another, and what each of them is. A suffix of the compiler, as
+/// in `osq_lock.isra.0`, does not count.
+pub const WAITING: [(&str, &str); 5] = [
+    ("native_queued_spin_lock_slowpath", "spin locks: instructions of waiting"),
+    ("queued_spin_lock_slowpath", "spin locks: instructions of waiting"),
+    ("osq_lock", "sleeping locks: instructions of spinning"),
+    ("mutex_spin_on_owner", "sleeping locks: instructions of spinning"),
+    ("rwsem_spin_on_owner", "sleeping locks: instructions of spinning"),
+];
+
+/// Returns a function's name without a suffix of the compiler.
+#[must_use]
+pub fn without_suffix(function: &str) -> &str {
+    function.split_once('.').map_or(function, |(name, _)| name)
+}
+
+/// How often a function was entered, and how many instructions of its own it executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entered {
+    /// Its symbol.
+    pub function: String,
+    /// How often.
+    pub times: u64,
+    /// Instructions.
+    pub instructions: u64,
+}
 
 /// All lines that moved for one workload in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -65,8 +94,8 @@ pub struct Sharing {
     pub operations: u64,
     /// What moved; the sum equals the transfers of these iterations.
     pub moves: Vec<Move>,
-    /// How often functions of [`WATCHED`] were entered.
-    pub entered: Vec<(String, u64)>,
+    /// The functions of [`WATCHED`] and [`WAITING`] that were entered.
+    pub entered: Vec<Entered>,
 }
 
 impl Sharing {

@@ -3,13 +3,15 @@
 
 mod json;
 mod render;
+mod sensitivity;
 
 use std::collections::BTreeMap;
 
-use model::{Move, Movement, Sharing, WATCHED};
+use model::{Entered, Move, Movement, Sharing, WAITING, WATCHED, without_suffix};
 
 pub use json::{json, schema};
-pub use render::{Shared, document};
+pub use render::{Shared, brief, document};
+pub use sensitivity::{Sensitive, sensitivity_document};
 
 /// Functions that clear and copy pages: their transfers are of memory that went from one processor to another through the page
 /// allocator (arch/x86/include/asm/page_64.h; mm/memory.c).
@@ -110,6 +112,12 @@ impl SharingDifference {
         if base.to_bits() == new.to_bits() {
             return format!("Each operation moves {} lines between processors, on both kernels.", render::number(base));
         }
+        if render::signed(difference) == "0" {
+            return format!(
+                "Each operation moves {} lines between processors, on both kernels to three digits.",
+                render::number(base)
+            );
+        }
         let word = if difference > 0.0 { "more" } else { "fewer" };
         format!(
             "Each operation moves {} {word} lines between processors ({} before, {} now): in {}; of {}.",
@@ -124,12 +132,26 @@ impl SharingDifference {
 
 /// Returns what was entered on at least one side.
 fn events(sides: [&[Sharing]; 2]) -> Vec<(&'static str, PerOperation)> {
-    let times = |runs: &[Sharing], function: &str| {
-        let entered = runs.iter().flat_map(|run| &run.entered).filter(|(name, _)| name == function);
-        entered.map(|(_, times)| times).sum::<u64>() as f64 / operations(runs)
+    let sum = |runs: &[Sharing], function: &str, count: fn(&Entered) -> u64| {
+        let entered = runs.iter().flat_map(|run| &run.entered);
+        let entered = entered.filter(|entered| without_suffix(&entered.function) == function);
+        entered.map(count).sum::<u64>() as f64 / operations(runs)
     };
-    let of = |(function, about): (&str, &'static str)| (about, sides.map(|runs| times(runs, function)));
-    WATCHED.into_iter().map(of).filter(|(_, [base, new])| base + new > 0.0).collect()
+    let times: fn(&Entered) -> u64 = |entered| entered.times;
+    let instructions: fn(&Entered) -> u64 = |entered| entered.instructions;
+    let times = WATCHED.map(|(function, about)| (function, about, times));
+    let instructions = WAITING.map(|(function, about)| (function, about, instructions));
+    let mut events: Vec<(&'static str, PerOperation)> = Vec::new();
+    for (function, about, count) in times.into_iter().chain(instructions) {
+        let [base, new] = sides.map(|runs| sum(runs, function, count));
+        match events.iter_mut().find(|(known, _)| *known == about) {
+            // The function has several names.
+            Some((_, sides)) => *sides = [sides[0] + base, sides[1] + new],
+            None => events.push((about, [base, new])),
+        }
+    }
+    events.retain(|(_, [base, new])| base + new > 0.0);
+    events
 }
 
 fn all(runs: &[Sharing]) -> impl Iterator<Item = &Move> {
@@ -223,7 +245,7 @@ fn functions(moves: &[&Move], wanted: impl Fn(Movement) -> bool) -> Vec<String> 
 
 #[cfg(test)]
 mod tests {
-    use model::{Move, Movement, Sharing};
+    use model::{Entered, Move, Movement, Sharing};
 
     use super::SharingDifference;
 
@@ -237,11 +259,17 @@ mod tests {
             word: word.to_owned(),
             transfers,
         };
+        let entered =
+            |function: &str, times, instructions| Entered { function: function.to_owned(), times, instructions };
         let lock = ("mm_struct+0x40", "mm_struct.mmap_lock.count");
         let readers = ("mm_struct+0x40", "mm_struct.page_table_lock");
         let counter = ("vm_node_stat+0x40, vm_numa_event", "vm_node_stat+0x48");
         let base = Sharing {
-            entered: vec![("__switch_to_asm".to_owned(), 400), ("set_task_cpu".to_owned(), 2)],
+            entered: vec![
+                entered("__switch_to_asm", 400, 4000),
+                entered("set_task_cpu", 2, 40),
+                entered("osq_lock.isra.0", 1, 500),
+            ],
             operations: 1000,
             moves: vec![
                 moved(Movement::Store, false, "down_read_trylock", lock, 1428),

@@ -2,6 +2,7 @@
 
 use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
 use model::Movement;
+use report::render::Styles;
 
 use crate::{PerOperation, SharedLine, SharingDifference};
 
@@ -79,6 +80,19 @@ pub fn document(shared: &Shared) -> Document {
     blocks.extend([Block::Facts(facts), Block::Command(shared.command.clone())]);
     let title = format!("Shared lines: {} against {}", shared.new.0, shared.base.0);
     Document { title, blocks, ..Document::default() }
+}
+
+/// Renders the difference of one workload for a report on another subject, in 80 columns: its sentence, and that many functions
+/// and words.
+#[must_use]
+pub fn brief(difference: &SharingDifference, max: usize) -> String {
+    let table = |(head, named): (&str, &Vec<(String, PerOperation)>)| {
+        let differing = named.iter().take_while(|(_, [base, new])| signed(new - base) != "0").count();
+        Block::Table(by_name(head, named, difference.total, max.min(differing)))
+    };
+    let tables = [("function", &difference.functions), ("word", &difference.words)].map(table);
+    let blocks = std::iter::once(Block::Paragraph(difference.sentence())).chain(tables).collect();
+    Document { blocks, ..Document::default() }.text(&Styles::plain())
 }
 
 fn columns(head: &str) -> Vec<Column> {
@@ -196,7 +210,7 @@ pub(crate) fn signed(difference: f64) -> String {
 mod tests {
     use report::render::Styles;
 
-    use super::{Shared, document};
+    use super::{Shared, brief, document};
     use crate::json::json;
     use crate::tests::known_case;
 
@@ -219,6 +233,11 @@ mod tests {
         let text = document(&shared()).text(&Styles::plain());
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn known_case_in_another_report() {
+        insta::assert_snapshot!("brief", brief(&known_case(), 3));
     }
 
     #[test]

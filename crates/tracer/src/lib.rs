@@ -11,7 +11,7 @@
 //! which branches share an entry.
 //!
 //! With `build=NAME` and more, QEMU executes several processors exactly and follows the lines that move between them (`smp/`); of
-//! each `function` in the marks it counts the entries then, and `place NAME NUMBER` says where the kernel keeps its records.
+//! each `watched START END` in the marks it counts entries and instructions then, and `place NAME NUMBER` says where the kernel keeps its records.
 //!
 //! QEMU loads it into its own process, so it never unwinds. Symbols, ledgers and what a count means are left to others.
 
@@ -147,8 +147,11 @@ fn trace_processors(instruction: &Instruction, bytes: &[u8]) {
     match SHARED.get().and_then(|(_, marks)| marks.at(address, bytes)) {
         Some(marks::Mark::Open(id)) => instruction.before(smp::open, usize::from(id)),
         Some(marks::Mark::Close) => instruction.before(smp::close, 0),
-        Some(marks::Mark::Function) => instruction.before(smp::enter, usize::try_from(address).unwrap_or(0)),
         _ => {}
+    }
+    if let Some(function) = SHARED.get().and_then(|(_, marks)| marks.watched(address)) {
+        let callback = if function == address { smp::enter } else { smp::execute };
+        instruction.before(callback, usize::try_from(function).unwrap_or(0));
     }
     instruction.on_access(smp::access, smp::site(address, bytes));
 }

@@ -48,6 +48,8 @@ const LOAD_WITHIN: u64 = 64;
 pub(crate) struct Marks {
     entries: BTreeMap<u64, Mark>,
     switch: Option<u64>,
+    /// Functions that are watched: where each begins and ends.
+    watched: BTreeMap<u64, u64>,
     /// Addresses and offsets of the kernel's records, by their names.
     places: BTreeMap<String, u64>,
 }
@@ -64,6 +66,11 @@ impl Marks {
         for line in text.lines() {
             let (word, address) = line.split_once(' ').ok_or(line)?;
             let number = |text: &str| u64::from_str_radix(text, 16).map_err(|_| line);
+            if word == "watched" {
+                let (start, end) = address.split_once(' ').ok_or(line)?;
+                marks.watched.insert(number(start)?, number(end)?);
+                continue;
+            }
             if word == "place" {
                 let (name, place) = address.split_once(' ').ok_or(line)?;
                 marks.places.insert(name.to_owned(), number(place)?);
@@ -90,6 +97,12 @@ impl Marks {
     /// Returns addresses and offsets of the kernel's records, which are gone from here then.
     pub(crate) fn take_places(&mut self) -> BTreeMap<String, u64> {
         std::mem::take(&mut self.places)
+    }
+
+    /// Returns the beginning of the watched function that an address is in.
+    pub(crate) fn watched(&self, address: u64) -> Option<u64> {
+        let (start, end) = self.watched.range(..=address).next_back()?;
+        (address < *end).then_some(*start)
     }
 
     /// Returns what an instruction means, if anything.
@@ -136,6 +149,8 @@ mod tests {
         assert_eq!(Marks::parse("place slab_caches\n").unwrap_err(), "place slab_caches");
         let mut marks = Marks::parse("place slab_caches 10\n").unwrap();
         assert_eq!(marks.take_places(), [("slab_caches".to_owned(), 16)].into());
+        let marks = Marks::parse("watched 10 20\n").unwrap();
+        assert_eq!([0x0f, 0x10, 0x1f, 0x20].map(|at| marks.watched(at)), [None, Some(0x10), Some(0x10), None]);
         assert_eq!(Marks::parse("nonsense 10\n").unwrap_err(), "nonsense 10");
     }
 }

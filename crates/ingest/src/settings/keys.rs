@@ -108,7 +108,7 @@ static TREE: Table = Table {
             "config",
             Kind::Text,
             Without(Preset::Text("micro")),
-            "How kernels are configured that are built here: micro, small, or a file.",
+            "How kernels are configured that are built here: micro, smp, small, or a file.",
         ),
     ],
 };

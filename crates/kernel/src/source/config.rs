@@ -9,6 +9,7 @@ use crate::KernelError;
 use crate::folder::sha256;
 
 const MICRO: &str = include_str!("../../configs/micro.fragment");
+const SMP: &str = include_str!("../../configs/smp.fragment");
 const SMALL: &str = include_str!("../../configs/small.fragment");
 /// Largest kernel config.
 const BYTES_MAX: u64 = 4 << 20;
@@ -39,7 +40,7 @@ impl Default for Configuration {
 }
 
 impl Configuration {
-    /// Returns the kernel config with that name, micro or small, or the one in a file: a complete `.config`, or else
+    /// Returns the kernel config with that name, micro, smp or small, or the one in a file: a complete `.config`, or else
     /// lines on top of `make tinyconfig`.
     ///
     /// # Errors
@@ -48,6 +49,7 @@ impl Configuration {
         let known = |text: &str| Self { name: name.to_owned(), text: text.to_owned(), base: Base::Tiny };
         match name {
             "micro" => return Ok(known(MICRO)),
+            "smp" => return Ok(known(&format!("{MICRO}{SMP}"))),
             "small" => return Ok(known(SMALL)),
             _ => {}
         }
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn every_line_of_ours_has_its_purpose() {
-        for name in ["micro", "small"] {
+        for name in ["micro", "smp", "small"] {
             let configuration = Configuration::named(name).unwrap();
             let mut purpose = "";
             for line in configuration.text.lines() {
@@ -149,7 +151,7 @@ mod tests {
         assert_ne!(lines.identity(), whole.identity());
         assert_eq!(named("# words\nCONFIG_A=y\n").unwrap().identity(), lines.identity());
         assert!(named("no options").is_err());
-        insta::assert_snapshot!(Configuration::named("mikro").unwrap_err(), @"unknown kernel config `mikro`: use micro, small, or a file");
+        insta::assert_snapshot!(Configuration::named("mikro").unwrap_err(), @"unknown kernel config `mikro`: use micro, smp, small, or a file");
     }
 
     #[test]

@@ -130,7 +130,7 @@ pub enum SourceError {
     #[error("`{0}` is not a range of commits: expected OLDER..NEWER, for example v6.12..HEAD")]
     NoRange(String),
     /// There is no such kernel config.
-    #[error("unknown kernel config `{name}`: use micro, small, or a file")]
+    #[error("unknown kernel config `{name}`: use micro, smp, small, or a file")]
     UnknownConfiguration {
         /// The given name.
         name: String,

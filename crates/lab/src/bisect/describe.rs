@@ -3,10 +3,8 @@
 use std::fmt::{Arguments, Write};
 
 use kernel::Headline;
-use model::{Clock, Steadiness, Workload};
-use report::ledger::Ledger;
+use model::{Machine, Steadiness, Unit, Workload};
 use report::render::count;
-use report::render::ledger::brief;
 use report::render::mail::{CLONE, REGRESSIONS, command, labelled, labelled_command, more, paragraph, regression_head};
 
 pub use super::messages::{describe_resumed, format_event, format_refusal};
@@ -19,16 +17,16 @@ pub struct BisectionReport<'a> {
     pub findings: &'a Findings,
     /// The subject and author of each culprit.
     pub headlines: &'a [Headline],
-    /// The ledger of each culprit against its reference commit, or why there is none.
-    pub ledgers: &'a [Result<Ledger, String>],
+    /// What the difference of each culprit against its reference commit is in, as text in 80 columns, or why that is not known.
+    pub ledgers: &'a [Result<String, String>],
     /// The measured commits.
     pub entries: &'a [Entry],
     /// The workload that shows the change.
     pub workload: &'a Workload,
     /// The older and the newer end.
     pub ends: (&'a str, &'a str),
-    /// The machine, in words.
-    pub machine: &'a str,
+    /// The machine.
+    pub machine: &'a Machine,
     /// The name of the kernel config.
     pub configuration: String,
     /// The command that gives the same report.
@@ -66,7 +64,7 @@ const INDENT: &str = "        ";
 pub fn text(report: &BisectionReport<'_>) -> String {
     let BisectionReport { findings, workload, .. } = report;
     let direction = workload.metric.direction;
-    let unit = findings.scale.unit(&workload.metric, Clock::Instructions);
+    let unit = unit(report);
     let mut text = format!("{}, {unit}, {direction}; in percent, positive is better\n", workload.name);
     add(&mut text, format_args!("whole difference  {}\n\n", change(&findings.total, workload)));
     if findings.culprits.is_empty() {
@@ -114,22 +112,23 @@ pub fn text(report: &BisectionReport<'_>) -> String {
     }
     text.push_str(&table(report.entries));
     text.push('\n');
-    text.push_str(&labelled("machine:   ", report.machine));
+    text.push_str(&labelled("machine:   ", &report.machine.summary));
     text.push_str(&labelled("config:    ", &report.configuration));
     text.push_str(&labelled_command("reproduce: ", &report.command));
     text
 }
 
-/// Limit on functions listed for a culprit.
-const FUNCTIONS_MAX: usize = 8;
+fn unit(report: &BisectionReport<'_>) -> Unit {
+    report.findings.scale.unit(&report.workload.metric, report.machine.capabilities().clock)
+}
 
-/// Lists the functions that a culprit's difference is in.
-fn came_from(culprit: &Culprit, ledger: &Result<Ledger, String>) -> String {
+/// Says what a culprit's difference is in.
+fn came_from(culprit: &Culprit, ledger: &Result<String, String>) -> String {
     let commit = short(&culprit.commit);
     match ledger {
         Ok(ledger) => {
             let parent = short(&culprit.parent);
-            format!("{commit} against {parent}, function by function:\n\n{}\n", brief(ledger, FUNCTIONS_MAX))
+            format!("{commit} against {parent}, function by function:\n\n{ledger}\n")
         }
         Err(why) => format!("{commit} has no profile: {why}\n\n"),
     }
@@ -203,7 +202,7 @@ pub fn mail(report: &BisectionReport<'_>) -> Option<String> {
     let percent = culprit.change.percent().filter(|percent| *percent < 0.0)?;
     let commit = short(&culprit.commit);
     let Workload { name, operation, .. } = report.workload;
-    let more = more(report.workload.metric.direction);
+    let more = more(report.workload.metric.direction, &unit(report));
     let subject = format!("{name}: {:.1} % {more} since {commit} (\"{}\")", percent.abs(), headline.subject);
     let is_draft = rests_on_one_seed(report);
     let mut text = regression_head(is_draft, &[("To", &headline.author), ("Cc", REGRESSIONS)], &subject);
@@ -213,7 +212,7 @@ pub fn mail(report: &BisectionReport<'_>) -> Option<String> {
     let since = paragraph(&format!("the workload {name} costs {:.2} % {more} since", percent.abs()));
     let found = paragraph(&format!("which a bisection of {range} found. One operation is: {operation}."));
     add(&mut text, format_args!("Hi,\n\n{since}\n  {commit} (\"{}\")\n{or}\n{found}\n", headline.subject));
-    text.push_str("Instructions per operation, medians of the seeds:\n\n");
+    add(&mut text, format_args!("Medians of the seeds, {}:\n\n", unit(report)));
     let introduced = if several { format!("{}..{commit}", short(&culprit.parent)) } else { commit.clone() };
     add(&mut text, format_args!("  {:<14} {:>14} {:>14} {:>9}\n", "", "before", "after", "worse by"));
     let row = |what: &str, change: &Change| {
@@ -223,9 +222,9 @@ pub fn mail(report: &BisectionReport<'_>) -> Option<String> {
     text.push_str(&row(&commit, &culprit.change));
     text.push_str(&row("whole range", &report.findings.total));
     if let Some(Ok(ledger)) = report.ledgers.get(place) {
-        add(&mut text, format_args!("\nFunction by function, before and after:\n\n{}", brief(ledger, FUNCTIONS_MAX)));
+        add(&mut text, format_args!("\nFunction by function, before and after:\n\n{ledger}"));
     }
-    let BisectionReport { machine, configuration, .. } = report;
+    let BisectionReport { machine: Machine { summary: machine, .. }, configuration, .. } = report;
     let is_file = configuration.contains('/');
     let config = if is_file { CONFIG } else { configuration };
     let attached = if is_file { " (attached)" } else { "" };
@@ -249,9 +248,10 @@ pub fn rests_on_one_seed(report: &BisectionReport<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use kernel::Headline;
-    use model::{Profile, ProfileLine, Region, Share};
+    use model::{Machine, MachineKind, Profile, ProfileLine, Region, Share};
     use report::Scale;
     use report::ledger::Ledger;
+    use report::render::ledger::brief;
 
     use super::super::{Certainty, Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
     use super::{BisectionReport, describe_revert, mail, text};
@@ -321,14 +321,18 @@ mod tests {
 
     fn with_report(findings: &Findings, headlines: &[Headline], use_it: &dyn Fn(&BisectionReport<'_>)) {
         let (good, bad) = (commit('0'), commit('f'));
+        let summary =
+            "QEMU 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3), microvm, -cpu max,-erms,-fsrm, 256 MiB, -icount shift=0";
+        let id = model::MachineId::from_hex(&"0".repeat(64)).unwrap();
+        let machine = Machine { id, kind: MachineKind::Exact, summary: summary.to_owned(), fingerprint: Vec::new() };
         use_it(&BisectionReport {
             findings,
             headlines,
-            ledgers: &[Ok(ledger()), Err("its profile was not recorded".to_owned())],
+            ledgers: &[Ok(brief(&ledger(), 8)), Err("its profile was not recorded".to_owned())],
             entries: &entries(),
             workload: &model::MICRO.workloads[0],
             ends: (&good, &bad),
-            machine: "QEMU 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3), microvm, -cpu max,-erms,-fsrm, 256 MiB, -icount shift=0",
+            machine: &machine,
             configuration: "micro".to_owned(),
             command: "marvin bisect 000000000000 ffffffffffff --tree linux --workload x".to_owned(),
             mail_command: "marvin bisect 000000000000 ffffffffffff --tree linux --workload x".to_owned(),

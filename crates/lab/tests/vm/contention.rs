@@ -2,15 +2,19 @@
 //! where workloads declare it and nowhere else.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
-use machine::Wanted;
+use machine::{Smp, Wanted};
 use model::{CONTENTION, Outcome, Run, Sharing, Workload, WorkloadResult, declared_transfers};
 
 use crate::{build, declared, folder, full, kernels, lab, measure, same_build, samples};
 
+/// Pairs of equal kernels.
+const PAIRS: usize = 20;
+
 fn smp(home: &str, processors: u32) -> Lab {
-    let wanted = Wanted::ExactSmp(processors);
+    let wanted = Wanted::ExactSmp(Smp::new(processors));
     Lab::open(&folder(home), LabSettings { wanted, ..LabSettings::default() }).unwrap()
 }
 
@@ -87,6 +91,53 @@ fn transfers_repeat_and_are_where_declared() {
 fn of_word(sharing: &Sharing, word: &str) -> f64 {
     let transfers = sharing.moves.iter().filter(|moved| moved.word == word).map(|moved| moved.transfers);
     transfers.sum::<u64>() as f64 / sharing.operations as f64
+}
+
+#[test]
+fn equal_kernels_differ_nowhere_under_load() {
+    if !full() {
+        println!("skipped: make test-full runs it");
+        return;
+    }
+    let is_ended = AtomicBool::new(false);
+    let workloads = chosen_for_pairs();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_ended.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let _ending = Ending(&is_ended);
+        for kernel in kernels() {
+            let lab = smp("smp-home", 2);
+            let ledgers = || {
+                let run = contend(&lab, kernel, &workloads, vec![1]).remove(0);
+                let lines = run.results.iter().map(|result| lab.sharing(&run.id, &result.workload).unwrap().unwrap());
+                (lines.collect::<Vec<_>>(), run.results)
+            };
+            let first = ledgers();
+            for pair in 1..=PAIRS {
+                assert_eq!(ledgers(), first, "{kernel}, pair {pair}");
+            }
+        }
+    });
+}
+
+/// Ends other load, also when a test fails.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Those that other load would disturb first: they wait for one another, sleep, and fault.
+fn chosen_for_pairs() -> Vec<Arc<Workload>> {
+    let wanted = ["share-no-syscall", "share-fault", "share-pipe-turn", "share-mutex", "share-condvar", "share-udp"];
+    CONTENTION.workloads.iter().filter(|workload| wanted.contains(&&*workload.name)).cloned().collect()
 }
 
 #[test]

@@ -16,6 +16,7 @@ use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage};
 use serde_json::json;
 use wire::Job;
 
+pub use self::processors::{Costs, Smp};
 use self::processors::{Processors, SHARED, count_transfers};
 pub use self::snapshot::hash_memory;
 use self::snapshot::{RAM, Snapshot, Snapshots};
@@ -93,9 +94,9 @@ fn tracer_arguments(observe: Observe<'_>, seed: u64) -> String {
 
 impl Exact {
     /// Finds QEMU, computes the machine's identity and prepares its directories.
-    pub(crate) fn open(settings: Settings, processors: Option<u32>) -> Result<Self, MachineError> {
+    pub(crate) fn open(settings: Settings, processors: Option<Smp>) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
-        let processors = processors.map(|count| Processors::new(count, &qemu)).transpose()?;
+        let processors = processors.map(|smp| Processors::new(smp, &qemu)).transpose()?;
         let scratch = settings.scratch()?;
         let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
         let machine = identity(&qemu, processors, &initrds, &settings)?;

@@ -1,6 +1,8 @@
 //! Several processors on the exact machine: which builds of QEMU execute them exactly, at what costs, and what a job's
 //! transfers are. How they are executed and lines followed is in `crates/tracer/src/smp`.
 
+use std::fmt;
+
 use wire::{Frame, Stream};
 
 use crate::MachineError;
@@ -8,11 +10,51 @@ use crate::qemu::{Qemu, QemuProblem};
 
 /// The tracer's file for the lines that moved.
 pub(super) const SHARED: &str = "shared";
-/// What scheduling costs, in nanoseconds of a processor's own time: see `crates/tracer/src/smp/schedule.rs`. A quantum above
-/// the latency hides transfers.
-const COSTS: &str = "quantum=100,latency=100,pause=40,wake=500";
 /// Most by which one processor is ahead of another when the machine goes on (ns).
 const OFFSET_MAX: u64 = 2_000;
+
+/// Several processors, executed exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Smp {
+    /// How many.
+    pub cpus: u32,
+    /// What scheduling costs.
+    pub costs: Costs,
+}
+
+impl Smp {
+    /// So many processors at the usual costs.
+    #[must_use]
+    pub fn new(cpus: u32) -> Self {
+        Self { cpus, costs: Costs::default() }
+    }
+}
+
+/// What scheduling costs, in nanoseconds of a processor's own time: see `crates/tracer/src/smp/schedule.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Costs {
+    /// How far a processor gets ahead of the next. Above the latency it hides transfers.
+    pub quantum: u32,
+    /// A line that moves.
+    pub latency: u32,
+    /// PAUSE.
+    pub pause: u32,
+    /// From an interrupt to a halted processor until that runs.
+    pub wake: u32,
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self { quantum: 100, latency: 100, pause: 40, wake: 500 }
+    }
+}
+
+impl fmt::Display for Costs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { quantum, latency, pause, wake } = self;
+        write!(f, "quantum={quantum},latency={latency},pause={pause},wake={wake}")
+    }
+}
 
 /// A build of QEMU whose fields the tracer knows.
 struct Known {
@@ -37,12 +79,13 @@ const KNOWN: &[Known] = &[Known {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Processors {
     pub(super) count: u32,
+    costs: Costs,
     build: &'static str,
 }
 
 impl Processors {
     /// Returns so many processors, on a QEMU that is known.
-    pub(super) fn new(count: u32, qemu: &Qemu) -> Result<Self, MachineError> {
+    pub(super) fn new(smp: Smp, qemu: &Qemu) -> Result<Self, MachineError> {
         let is_it = |known: &&Known| {
             known.hashes.iter().all(|(name, hash)| qemu.hashes.iter().any(|(file, has)| file == name && has == hash))
         };
@@ -51,19 +94,22 @@ impl Processors {
             found: qemu.version.clone(),
             known: KNOWN.iter().map(|known| known.version).collect::<Vec<_>>().join(", "),
         };
-        Ok(Self { count, build: known.ok_or_else(unknown)?.name })
+        Ok(Self { count: smp.cpus, costs: smp.costs, build: known.ok_or_else(unknown)?.name })
     }
 
     /// Returns the tracer's arguments.
     pub(super) fn tracer_arguments(self, seed: u64, follows: bool) -> String {
         let offsets: Vec<String> = (0..u64::from(self.count)).map(|number| offset(seed, number).to_string()).collect();
         let shared = if follows { format!(",sharing={SHARED}") } else { String::new() };
-        format!(",build={},{COSTS},offsets={}{shared}", self.build, offsets.join("/"))
+        format!(",build={},{},offsets={}{shared}", self.build, self.costs, offsets.join("/"))
     }
 
     /// Returns what results depend on.
     pub(super) fn fingerprint(self) -> [(String, String); 2] {
-        [("processors".into(), self.count.to_string()), ("scheduling".into(), format!("{COSTS} offsets<{OFFSET_MAX}"))]
+        [
+            ("processors".into(), self.count.to_string()),
+            ("scheduling".into(), format!("{} offsets<{OFFSET_MAX}", self.costs)),
+        ]
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
-use machine::{VmShape, Wanted};
+use machine::{Smp, VmShape, Wanted};
 use model::TASKS_MAX;
 
 use super::whole;
@@ -23,11 +23,13 @@ const BOOTS_AT_MOST: u64 = 30;
 const CPUS: usize = 4;
 /// Processors of exact-smp by default.
 const EXACT_CPUS: u32 = 2;
+/// The exact machine with several processors.
+pub(crate) const EXACT_SMP: &str = "exact-smp";
 
 /// Names of machines that need no settings, and what they are.
 pub(crate) const OWN: [(&str, &str); 4] = [
     ("exact", "counts instructions, repeats exactly"),
-    ("exact-smp", "several processors, counts the lines they share"),
+    (EXACT_SMP, "several processors, counts the lines they share"),
     ("vm", "several processors, measures time"),
     ("local", "this host; its kernel is running:"),
 ];
@@ -66,7 +68,7 @@ pub(crate) struct Noisy {
 pub(crate) fn own(name: &str, noisy: &Noisy) -> Option<Wanted> {
     match name {
         "exact" => Some(Wanted::Exact),
-        "exact-smp" => Some(Wanted::ExactSmp(noisy.cpus.unwrap_or(EXACT_CPUS))),
+        EXACT_SMP => Some(Wanted::ExactSmp(Smp::new(noisy.cpus.unwrap_or(EXACT_CPUS)))),
         "vm" => Some(Wanted::Vm(VmShape { cpus: noisy.cpus(), memory_mib: noisy.memory.unwrap_or(MEMORY_MIB) })),
         "local" => Some(Wanted::Local),
         _ => None,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{KERNELS, Measure, Output, Via, margin, whole};
+use super::{EXACT_SMP, KERNELS, Measure, Output, Via, margin, whole};
 use crate::completion;
 
 /// Options for kernels that Marvin builds.
@@ -14,7 +14,7 @@ pub(crate) struct SourceWords {
     #[arg(long, value_name = "TREE")]
     pub(crate) tree: Option<PathBuf>,
 
-    /// Kernel config for kernels that Marvin builds: micro, small, or a file with a .config or lines on top of tinyconfig
+    /// Kernel config for kernels that Marvin builds: micro, smp, small, or a file with a .config or lines on top of tinyconfig
     /// [default: that of the tree in marvin.toml, or micro]
     #[arg(long, value_name = "CONFIG")]
     pub(crate) config: Option<String>,
@@ -80,6 +80,14 @@ pub(crate) struct Bisect {
     /// Suite of the workload
     #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
     pub(crate) suite: String,
+
+    /// Machine to measure on: exact, or exact-smp for the suite contention
+    #[arg(long, value_name = "MACHINE", default_value = "exact", value_parser = ["exact", EXACT_SMP])]
+    pub(crate) on: String,
+
+    /// Processors of exact-smp [default: 2]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(2, 4))]
+    pub(crate) cpus: Option<u32>,
 
     #[command(flatten)]
     pub(crate) sources: SourceWords,

@@ -10,18 +10,20 @@ use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere, Event, Lab,
     LabProber, LabSettings, Noise, Plan, Refused, Reuse, Sampled,
 };
+use machine::Wanted;
 use model::{Steadiness, Workload};
-use report::ledger::Ledger;
+use report::render::ledger::brief;
 
 use super::alerts::ONE_SEED;
 use super::bisect_plan::plan;
 use super::bisect_via::{self, Ahead};
 use super::config::site;
 use super::measure::{machines_of, suite, workload};
+use super::shared::{difference, suite_of};
 use super::tree::settings;
 use super::via::Via;
 use crate::answer::Answer;
-use crate::cli::{Arguments, Bisect};
+use crate::cli::{Arguments, Bisect, EXACT_SMP, Noisy, own};
 use crate::exit::{Exit, WrongInput};
 use crate::home::{home, open_lab, store};
 use crate::progress::Progress;
@@ -29,9 +31,11 @@ use lab::bisection::{self, BisectionReport, add};
 
 /// How many seeds a draft asks for.
 const SEEDS_OF_DRAFTS: u64 = 5;
+/// Most functions listed for a culprit.
+const FUNCTIONS_MAX: usize = 8;
 
 pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<Exit> {
-    let suite = suite(&command.suite)?;
+    let suite = if command.on == EXACT_SMP { suite_of(&command.suite)? } else { suite(&command.suite)? };
     let workload = workload(suite, &command.workload)?;
     let home = home(arguments.home.as_deref())?;
     let answer = Answer::open(command.output.as_deref())?;
@@ -46,7 +50,8 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         return Ok(Exit::Fine);
     }
     let store = Some(store(arguments)?);
-    let settings = LabSettings { store, sources: sources.settings().clone(), ..LabSettings::default() };
+    let wanted = own(&command.on, &Noisy { boots: None, cpus: command.cpus, memory: None }).unwrap_or(Wanted::Exact);
+    let settings = LabSettings { store, wanted, sources: sources.settings().clone(), ..LabSettings::default() };
     let lab = open_lab(arguments, settings)?;
     let progress = Progress::new(arguments.quiet);
     bisect_via::check(command, &workload, lab.machine().capabilities())?;
@@ -93,7 +98,7 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         entries: log.entries(),
         workload: &workload,
         ends: (history.good(), history.bad()),
-        machine: &lab.machine().summary,
+        machine: lab.machine(),
         configuration: configuration.clone(),
         command: reproducer(command, &history, &configuration, command.seeds),
         mail_command: mail_command(command, &history, &configuration),
@@ -142,12 +147,12 @@ fn write_report(
     Ok(if report.findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
 }
 
-/// Returns the profile of a culprit against its reference commit; both are measured.
+/// Says what the difference of a culprit against its reference commit is in; both are measured.
 fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
     prober: &LabProber<'_, S, E>,
     culprit: &Culprit,
     seeds: u64,
-) -> anyhow::Result<Result<Ledger, String>> {
+) -> anyhow::Result<Result<String, String>> {
     if prober.workload.steadiness == Steadiness::Chaotic {
         return Ok(Err("two boots of this workload take different paths on any kernel".into()));
     }
@@ -166,7 +171,12 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
         sampled: Sampled::No,
     };
     let runs = prober.lab.execute(&plan, &prober.event)?;
-    super::profile::ledger(prober.lab, &runs, &prober.workload.name)
+    let name = &prober.workload.name;
+    Ok(if prober.lab.machine().capabilities().sharing {
+        difference(prober.lab, &runs, name)?.map(|lines| sharing::brief(&lines, FUNCTIONS_MAX))
+    } else {
+        super::profile::ledger(prober.lab, &runs, name)?.map(|ledger| brief(&ledger, FUNCTIONS_MAX))
+    })
 }
 
 /// Returns the stored form of the answer, which alerts link to.
@@ -241,6 +251,12 @@ fn reproducer(command: &Bisect, history: &CommitGraph, configuration: &str, seed
     let mut words = format!("marvin bisect {good} {bad} --tree linux --workload {}", command.workload);
     if command.suite != model::MICRO.name {
         add(&mut words, format_args!(" --suite {}", command.suite));
+    }
+    if command.on == EXACT_SMP {
+        add(&mut words, format_args!(" --on {}", command.on));
+    }
+    if let Some(cpus) = command.cpus {
+        add(&mut words, format_args!(" --cpus {cpus}"));
     }
     add(&mut words, format_args!(" --config {configuration} --seeds {seeds}"));
     if let Some(margin) = command.margin {

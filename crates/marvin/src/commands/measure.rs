@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled, Tools};
-use machine::{SnapshotUse, Wanted};
+use machine::{Smp, SnapshotUse, Wanted};
 use model::{Build, Choice, KernelName, KernelNameError, Machine, SUITES, SelectionError, Suite, Workload};
 
 use super::collector;
@@ -149,8 +149,8 @@ pub(crate) fn machines_of_names(
         false => super::config::site(arguments)?.settings.servers,
     };
     let wanted = |name: &str| match own(name, noisy) {
-        Some(Wanted::ExactSmp(number)) if !SMP.contains(&number) => {
-            let text = format!("exact-smp has 2 to 4 processors, not {number}: --cpus 2");
+        Some(Wanted::ExactSmp(Smp { cpus, .. })) if !SMP.contains(&cpus) => {
+            let text = format!("exact-smp has 2 to 4 processors, not {cpus}: --cpus 2");
             Err(WrongInput(text).into())
         }
         Some(wanted) => Ok((name.to_owned(), wanted)),

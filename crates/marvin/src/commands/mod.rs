@@ -31,6 +31,7 @@ mod report;
 mod reserve;
 mod run;
 mod sampled;
+mod sensitivity;
 mod series;
 mod serve;
 mod shared;
@@ -73,7 +74,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Bisect(command) => bisect::bisect(arguments, command),
         Command::Series(command) => series::series(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
-        Command::Workloads(command) => listing::workloads(arguments, command),
+        Command::Workloads(command) => match &command.sensitivity {
+            Some(kernel) => sensitivity::sensitivity(arguments, command, kernel),
+            None => listing::workloads(arguments, command),
+        },
         Command::Machines(command) => machines::machines(arguments, command),
         Command::Power(command) => power::power(arguments, command),
         Command::Deploy(command) => deploy::deploy(arguments, command),

@@ -1,8 +1,10 @@
 //! `marvin profile` on the exact machine with several processors: which lines of memory both kernels move between them.
 
+use std::sync::Arc;
+
 use lab::{Lab, Reuse};
 use machine::Wanted;
-use model::{CONTENTION, MICRO, Outcome, Run, Sharing};
+use model::{CONTENTION, MICRO, Outcome, Run, Sharing, Suite};
 use sharing::{Shared, SharingDifference, document, json};
 
 use super::measure::{builds, kernel_name, open_on, plan, suite, workloads};
@@ -23,8 +25,7 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
         return Err(WrongInput(format!("{option} needs --on exact: exact-smp follows lines, not calls")).into());
     }
     let measure = &command.measure;
-    // The suite that is chosen without a word is for one processor.
-    let suite = if measure.suite == MICRO.name { &*CONTENTION } else { suite(&measure.suite)? };
+    let suite = suite_of(&measure.suite)?;
     let workloads = workloads(suite, &measure.workload)?;
     let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
     let answer = Answer::open(command.output.as_deref())?;
@@ -63,8 +64,17 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
     Ok(if shared.differences.is_empty() { Exit::Subject } else { Exit::Fine })
 }
 
+/// Returns a suite; the one that is chosen without a word is for one processor.
+pub(super) fn suite_of(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
+    if name == MICRO.name { Ok(&CONTENTION) } else { suite(name) }
+}
+
 /// Returns the difference of a workload over the runs of both kernels, or why there is none.
-fn difference(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Result<Result<SharingDifference, String>> {
+pub(super) fn difference(
+    lab: &Lab,
+    runs: &[Vec<Run>],
+    workload: &str,
+) -> anyhow::Result<Result<SharingDifference, String>> {
     let mut sides: [Vec<Sharing>; 2] = Default::default();
     for (side, runs) in sides.iter_mut().zip(runs) {
         for run in runs {

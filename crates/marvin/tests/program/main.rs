@@ -18,6 +18,7 @@ mod kept;
 mod killed;
 mod mistakes;
 mod one_value;
+mod planted_sharing;
 mod prepared;
 mod real_build;
 mod real_source;

@@ -25,7 +25,7 @@ const SOURCES: &str = "c h S rst yaml txt json rs dts dtsi";
 const ARCHITECTURES: &str = "alpha arc arm arm64 csky hexagon loongarch m68k microblaze mips nios2 openrisc parisc powerpc \
     riscv s390 sh sparc xtensa";
 /// Unpacks Debian's source into a directory; keeps the package for the next time.
-fn unpack(into: &Path) {
+pub(crate) fn unpack(into: &Path) {
     let packages = folder("source-package");
     fs::create_dir_all(&packages).unwrap();
     let other = ARCHITECTURES.split_whitespace().map(|name| format!("arch/{name}"));

@@ -30,7 +30,7 @@ pub struct Work {
     pub kernel: KernelName,
     /// The tree of marvin.toml that the kernel's name belongs to; empty if the name is complete.
     pub tree: String,
-    /// The kernel config of its build: micro, small, a file.
+    /// The kernel config of its build: micro, smp, small, a file.
     pub config: String,
     /// The suite.
     pub suite: String,

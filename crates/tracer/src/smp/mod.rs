@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 pub(crate) use machine::{before_pause, is_installed};
-pub(crate) use sharing::{access, close, enter, is_watched, open, site, text};
+pub(crate) use sharing::{access, close, enter, execute, is_watched, open, site, text};
 
 use memory::Memory;
 use qemu::Layout;

@@ -131,8 +131,8 @@ struct Sharing {
     /// What each word is that moved, as seen when it moved first; the kernel's view of it rather than that of user code.
     places: HashMap<u64, String>,
     memory: Memory,
-    /// How often each function that is watched was entered, by its address.
-    entered: BTreeMap<u64, u64>,
+    /// How often each function that is watched was entered, and how many instructions it executed, by its address.
+    entered: BTreeMap<u64, [u64; 2]>,
     open: Option<Region>,
     regions: Vec<Region>,
     left_out: u64,
@@ -193,7 +193,7 @@ impl Sharing {
     /// Returns all of it as text: `region ID LOADS STORES UPGRADES FALSE` for each, and
     /// `moved KIND true|false SITE WORD PLACE TIMES` for all regions but the first, which pays for what is new: the address of the
     /// instruction, 0 for user code, the number of the word of 8 bytes in physical memory, both hexadecimal, and what it is, as in
-    /// `memory.rs`. Likewise `entered ADDRESS TIMES` for each function that is watched.
+    /// `memory.rs`. Likewise `entered ADDRESS TIMES INSTRUCTIONS` for each function that is watched.
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").unwrap_or_default();
@@ -210,8 +210,8 @@ impl Sharing {
             let sharing = if is_false { "false" } else { "true" };
             line(format_args!("moved {word} {sharing} {site:x} {number:x} {place} {times}"));
         }
-        for (address, times) in &self.entered {
-            line(format_args!("entered {address:x} {times}"));
+        for (address, [times, instructions]) in &self.entered {
+            line(format_args!("entered {address:x} {times} {instructions}"));
         }
         line(format_args!("end {} {}", self.left_out, u64::from(self.open.is_some())));
         text
@@ -284,11 +284,22 @@ pub(crate) extern "C" fn close(_processor: u32, _: *mut std::ffi::c_void) {
     });
 }
 
-/// A function that is watched is entered.
+/// A function that is watched executes its first instruction.
 pub(crate) extern "C" fn enter(_processor: u32, address: *mut std::ffi::c_void) {
+    count(address, [1, 1]);
+}
+
+/// It executes another one.
+pub(crate) extern "C" fn execute(_processor: u32, address: *mut std::ffi::c_void) {
+    count(address, [0, 1]);
+}
+
+fn count(address: *mut std::ffi::c_void, [times, instructions]: [u64; 2]) {
     with(|sharing| {
         if sharing.open.is_some() && !sharing.regions.is_empty() {
-            *sharing.entered.entry(address as usize as u64).or_default() += 1;
+            let counted = sharing.entered.entry(address as usize as u64).or_default();
+            counted[0] += times;
+            counted[1] += instructions;
         }
     });
 }

@@ -2,7 +2,7 @@
 //!
 //! Their form follows Documentation/admin-guide/reporting-regressions.rst and regzbot's commands.
 
-use model::Direction;
+use model::{Direction, Unit};
 
 use crate::render::layout::{WIDTH, command_lines, wrap};
 
@@ -72,12 +72,12 @@ fn behind(label: &str, lines: &[String]) -> String {
     lines.iter().enumerate().map(line).collect()
 }
 
-/// Names what increased if a metric became worse.
+/// Names what increased if a metric became worse, such as `more instructions per operation`.
 #[must_use]
-pub fn more(direction: Direction) -> &'static str {
+pub fn more(direction: Direction, unit: &Unit) -> String {
     match direction {
-        Direction::LowerIsBetter => "more instructions per operation",
-        Direction::HigherIsBetter => "less",
+        Direction::LowerIsBetter => format!("more {}", unit.name().replace("/op", " per operation")),
+        Direction::HigherIsBetter => "less".to_owned(),
     }
 }
 
