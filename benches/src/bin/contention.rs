@@ -1,6 +1,7 @@
-//! Prints what the contention suite takes on the exact machine with two processors: one kernel, one seed, from a snapshot.
+//! Prints what the exact machine with two processors takes: the contention suite from a snapshot, following lines beside not
+//! following them, and executing two processors beside one that executes as many instructions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use figures::cpu;
@@ -8,42 +9,95 @@ use figures::figure::{Against, Figure, Figures};
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
 use machine::{Smp, Wanted};
 use model::{Build, CONTENTION, Outcome, Workload};
+use probes::Probe;
 
 const KERNEL: &str = "deb:6.12";
 const GOAL_S: f64 = 90.0;
+const PROCESSORS: u32 = 2;
+/// All kernel, shares nothing, and shares a lot.
+const ALONE: &str = "share-no-syscall";
+const SHARING: &str = "share-fault";
+/// Factors for operations: the difference is the work alone, without start and end.
+const TIMES: [u64; 2] = [1, 9];
 
 fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     figures.doubt_load(cpu::load()?)?;
     let home = tempfile::tempdir()?;
-    let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
-    let lab =
-        Lab::open(home.path(), LabSettings { qemu, wanted: Wanted::ExactSmp(Smp::new(2)), ..LabSettings::default() })?;
-    let build = lab.build(&KERNEL.parse()?, &|_| {})?;
-    // Boots, and asks the kernel for its symbols.
-    measure(&lab, &build, &CONTENTION.workloads[..1])?;
-    let before = cpu::children_s()?;
-    measure(&lab, &build, &CONTENTION.workloads)?;
-    let value = cpu::children_s()? - before;
+    let smp = Bench::open(home.path(), "smp", Wanted::ExactSmp(Smp::new(PROCESSORS)))?;
+    let value = smp.suite_s()?;
     let name = format!("contention, {} workloads, one seed, processor time", CONTENTION.workloads.len());
     figures.print(&Figure { name, value, unit: "s", against: Against::Goal(GOAL_S) })?;
+    for workload in [ALONE, SHARING] {
+        let name = format!("{workload}, lines followed: processor time");
+        let peer = Against::Peer("without", smp.work_s(workload, 1, false)?);
+        figures.print(&Figure { name, value: smp.work_s(workload, 1, true)?, unit: "s", against: peer })?;
+    }
+    let alone = Bench::open(home.path(), "exact", Wanted::Exact)?;
+    // The one processor does what both do.
+    let peer = Against::Peer("one", alone.work_s(ALONE, PROCESSORS.into(), false)?);
+    let name = format!("{ALONE}, two processors, no lines followed: processor time");
+    figures.print(&Figure { name, value: smp.work_s(ALONE, 1, false)?, unit: "s", against: peer })?;
     Ok(())
 }
 
-fn measure(lab: &Lab, build: &Build, workloads: &[Arc<Workload>]) -> anyhow::Result<()> {
-    let plan = Plan {
-        sides: vec![build],
-        suite: &CONTENTION,
-        workloads: workloads.to_vec(),
-        replicates: vec![1],
-        machines: 1,
-        reuse: Reuse::Nothing,
-        dumps: Dumps::Drop,
-        sampled: Sampled::No,
-    };
-    let runs = lab.execute(&plan, &|_| {})?;
-    for result in runs.iter().flatten().flat_map(|run| &run.results) {
-        anyhow::ensure!(result.outcome == Outcome::Completed, "{}: {:?}", result.workload, result.outcome);
+/// A machine with a kernel that has booted.
+struct Bench {
+    lab: Lab,
+    build: Build,
+}
+
+impl Bench {
+    fn open(home: &Path, name: &str, wanted: Wanted) -> anyhow::Result<Self> {
+        let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
+        let lab = Lab::open(&home.join(name), LabSettings { qemu, wanted, ..LabSettings::default() })?;
+        let build = lab.build(&KERNEL.parse()?, &|_| {})?;
+        let bench = Self { lab, build };
+        // Boots, and asks the kernel for its symbols.
+        bench.measure(&CONTENTION.workloads[..1])?;
+        Ok(bench)
     }
-    Ok(())
+
+    /// Returns the processor seconds of the whole suite.
+    fn suite_s(&self) -> anyhow::Result<f64> {
+        let before = cpu::children_s()?;
+        self.measure(&CONTENTION.workloads)?;
+        Ok(cpu::children_s()? - before)
+    }
+
+    /// Returns the processor seconds of a workload's operations, each processor doing that many times as many.
+    fn work_s(&self, workload: &str, factor: u64, follows: bool) -> anyhow::Result<f64> {
+        let declared = CONTENTION.find(workload).ok_or_else(|| anyhow::anyhow!("{workload} is gone"))?;
+        let mut seconds = [0.0; 2];
+        for (seconds, times) in seconds.iter_mut().zip(TIMES) {
+            let operations = declared.operations * times * factor;
+            let workload = Arc::new(Workload { operations, exercises: &[], ..Workload::clone(&declared) });
+            let before = cpu::children_s()?;
+            if follows {
+                self.measure(&[workload])?;
+            } else {
+                self.lab.probe(&self.build, &workload)?;
+            }
+            *seconds = cpu::children_s()? - before;
+        }
+        Ok(seconds[1] - seconds[0])
+    }
+
+    fn measure(&self, workloads: &[Arc<Workload>]) -> anyhow::Result<()> {
+        let plan = Plan {
+            sides: vec![&self.build],
+            suite: &CONTENTION,
+            workloads: workloads.to_vec(),
+            replicates: vec![1],
+            machines: 1,
+            reuse: Reuse::Nothing,
+            dumps: Dumps::Drop,
+            sampled: Sampled::No,
+        };
+        let runs = self.lab.execute(&plan, &|_| {})?;
+        for result in runs.iter().flatten().flat_map(|run| &run.results) {
+            anyhow::ensure!(result.outcome == Outcome::Completed, "{}: {:?}", result.workload, result.outcome);
+        }
+        Ok(())
+    }
 }

@@ -123,6 +123,8 @@ pub(crate) fn workload(
     let observe = match (counted, &followed) {
         (Some(named), _) => Observe::Counts(&named.marks),
         (None, Some(followed)) => Observe::Sharing(followed),
+        // Lines are the result, with names or without.
+        (None, None) if can.sharing => Observe::Sharing(""),
         (None, None) => Observe::Nothing,
     };
     let repeated = Workload {

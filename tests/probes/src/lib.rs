@@ -4,7 +4,7 @@
 mod table;
 
 use lab::{Lab, LabError, Measurement};
-use model::{Build, Workload};
+use model::{Build, Processors, Workload};
 use wire::{Frame, Task};
 
 pub use table::{ProbeHits, probe_hits};
@@ -53,7 +53,7 @@ fn task(workload: &Workload) -> Task {
         warm_up: workload.warm_up,
         iterations: workload.iterations,
         tasks: workload.tasks.unwrap_or(1),
-        all_processors: false,
+        all_processors: workload.processors == Processors::All,
         probes: probes.collect(),
         monitors: None,
         sampling: None,

@@ -216,7 +216,8 @@ impl Exact {
 
     fn arguments(&self, seed: u64, loudness: &str, observe: Observe<'_>) -> Vec<String> {
         // With a directory: QEMU would look for a bare name in the library path.
-        let of_processors = self.processors.map(|processors| processors.tracer_arguments(seed, true));
+        let follows = matches!(observe, Observe::Sharing(_));
+        let of_processors = self.processors.map(|processors| processors.tracer_arguments(seed, follows));
         let plugin = format!("./{TRACER}{}{}", tracer_arguments(observe, seed), of_processors.unwrap_or_default());
         let mut arguments = fixed_arguments(&self.qemu, self.processors);
         if self.qemu.plugins {
@@ -380,8 +381,7 @@ impl Booted for Start {
         let shared = written(SHARED);
         let stream = match (ended, wire::decode(&console, job.id)) {
             (Ended::PoweredOff, Ok(mut stream)) => {
-                // With one there are none, and the time of an iteration stays.
-                if exact.processors.is_some_and(|processors| processors.count > 1) {
+                if matches!(observe, Observe::Sharing(_)) {
                     count_transfers(&mut stream, shared.as_deref().unwrap_or_default())?;
                 }
                 Ok(stream)

@@ -153,7 +153,8 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
     culprit: &Culprit,
     seeds: u64,
 ) -> anyhow::Result<Result<String, String>> {
-    if prober.workload.steadiness == Steadiness::Chaotic {
+    let sharing = prober.lab.machine().capabilities().sharing;
+    if prober.workload.steadiness == Steadiness::Chaotic && !sharing {
         return Ok(Err("two boots of this workload take different paths on any kernel".into()));
     }
     let mut builds = Vec::new();
@@ -172,7 +173,7 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
     };
     let runs = prober.lab.execute(&plan, &prober.event)?;
     let name = &prober.workload.name;
-    Ok(if prober.lab.machine().capabilities().sharing {
+    Ok(if sharing {
         difference(prober.lab, &runs, name)?.map(|lines| sharing::brief(&lines, FUNCTIONS_MAX))
     } else {
         super::profile::ledger(prober.lab, &runs, name)?.map(|ledger| brief(&ledger, FUNCTIONS_MAX))

@@ -65,7 +65,8 @@ fn workloads() -> String {
          same kernel and seed give the same samples. The floor is how far the values of five seeds of one kernel lie \
          apart, in percent: a smaller difference needs five seeds that agree. The reclaim suite is chaotic: which page is \
          reclaimed decides what happens next, so a small cause may have a large effect; its margins are wide, and its \
-         floor is the standard deviation of the five values.\n",
+         floor is the standard deviation of the five values. The suite contention counts transfers, not instructions, and some \
+         of its workloads are chaotic: [contention.md](contention.md).\n",
         Metric::COST.unit(Clock::Instructions),
         Metric::COST.direction,
         Metric::COST.margin_percent,

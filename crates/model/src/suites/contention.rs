@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 
 use super::{Functions, Texts, workload};
-use crate::{Metric, Suite, Workload};
+use crate::{Metric, Steadiness, Suite, Workload};
 
 /// Iterations: transfers repeat themselves more than time does.
 const ITERATIONS: u32 = 8;
@@ -19,6 +19,25 @@ const CREATE: &[&str] = &["shmem_mknod"];
 const UNLINK: &[&str] = &["vfs_unlink"];
 const READ: &[&str] = &["vfs_read"];
 const PIPE: Functions = &[&["pipe_write"], &["pipe_read"]];
+
+/// Workloads whose transfers depend on what scheduling costs by more than their margin: turns come at other times, and so do lines.
+/// What is shared and by whom is the same. `marvin workloads --sensitivity deb:6.12` measures it.
+const CHAOTIC: [&str; 14] = [
+    "share-fault-vma",
+    "share-mmap",
+    "share-mprotect",
+    "share-brk",
+    "share-open",
+    "share-cache",
+    "share-pwrite",
+    "share-dup",
+    "share-pipe",
+    "share-eventfd",
+    "share-epoll",
+    "share-accept",
+    "share-mutex",
+    "share-signal",
+];
 
 /// A workload, and how many lines move for one of its operations with two processors.
 type Declared = (Workload, RangeInclusive<f64>);
@@ -37,7 +56,8 @@ fn share(
 ) -> Declared {
     let declared = workload(name, Texts { stresses, operation, source: "" }, operations, exercises);
     let metric = Metric { margin_percent, ..Metric::COST };
-    (Workload { iterations: ITERATIONS, metric, ..declared }.on_all_processors(), transfers)
+    let steadiness = if CHAOTIC.contains(&name) { Steadiness::Chaotic } else { Steadiness::Steady };
+    (Workload { iterations: ITERATIONS, metric, steadiness, ..declared }.on_all_processors(), transfers)
 }
 
 /// The contention suite.
