@@ -60,10 +60,10 @@ fn measure(marvin: &Path, home: &Path, is_walled: bool) -> anyhow::Result<Measur
         command.args((!is_walled).then_some("--no-sandbox"));
         command
     };
-    let before_s = cpu::children_s()?;
+    let before_s = cpu::host_s()?;
     let output = command(&["run", KERNEL, "--force", "--quiet"]).output().context("cannot run marvin")?;
     anyhow::ensure!(output.status.success(), "marvin run ended with {}", output.status);
-    let cpu_s = cpu::children_s()? - before_s;
+    let cpu_s = cpu::host_s()? - before_s;
     let exported = command(&["export", "--rows", "samples", "--limit", "1"]).output()?;
     anyhow::ensure!(exported.status.success(), "marvin export ended with {}", exported.status);
     let text = String::from_utf8_lossy(&exported.stdout).into_owned();

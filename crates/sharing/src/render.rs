@@ -3,6 +3,7 @@
 use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
 use model::Movement;
 use report::render::Styles;
+use report::render::ledger::{Heads, draw_bars};
 
 use crate::{PerOperation, SharedLine, SharingDifference};
 
@@ -54,6 +55,7 @@ pub fn document(shared: &Shared) -> Document {
         blocks.push(Block::Paragraph(difference.sentence()));
         blocks.push(Block::Table(by_movement(difference)));
         for (head, named) in [("function", &difference.functions), ("word", &difference.words)] {
+            blocks.extend(bars(shared, head, named));
             blocks.push(Block::Table(by_name(head, named, difference.total, shared.functions_max)));
         }
         if !difference.events.is_empty() {
@@ -80,6 +82,13 @@ pub fn document(shared: &Shared) -> Document {
     blocks.extend([Block::Facts(facts), Block::Command(shared.command.clone())]);
     let title = format!("Shared lines: {} against {}", shared.new.0, shared.base.0);
     Document { title, blocks, ..Document::default() }
+}
+
+/// Draws the largest differences for pages; nothing if no name differs.
+fn bars(shared: &Shared, head: &str, named: &[(String, PerOperation)]) -> Option<Block> {
+    let differing = named.iter().take_while(|(_, [base, new])| signed(new - base) != "0").count();
+    let heads = Heads { base: &shared.base.0, new: &shared.new.0, more: "more transfers +", name: head };
+    draw_bars(&heads, &named[..differing], 3).ok().flatten()
 }
 
 /// Renders the difference of one workload for a report on another subject, in 80 columns: its sentence, and that many functions
@@ -209,6 +218,7 @@ pub(crate) fn signed(difference: f64) -> String {
 #[cfg(test)]
 mod tests {
     use report::render::Styles;
+    use report::render::ledger::{Heads, draw_bars};
 
     use super::{Shared, brief, document};
     use crate::json::json;

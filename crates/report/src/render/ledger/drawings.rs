@@ -4,7 +4,7 @@
 use askama::Template;
 
 use super::flame::Flame;
-use super::{Profiled, TableRow, rows};
+use super::{Profiled, rows};
 use crate::calls::CallDifference;
 use crate::ledger::Ledger;
 use crate::render::RenderError;
@@ -19,8 +19,7 @@ const LINE: usize = 22;
 #[derive(Template)]
 #[template(path = "bars.html")]
 struct Bars<'a> {
-    base: &'a str,
-    new: &'a str,
+    heads: &'a Heads<'a>,
     height: usize,
     bars: Vec<Bar>,
 }
@@ -45,14 +44,39 @@ struct Bar {
     more: bool,
 }
 
+/// The heads of a chart's columns.
+#[derive(Debug, Clone, Copy)]
+pub struct Heads<'a> {
+    /// The base.
+    pub base: &'a str,
+    /// The new kernel.
+    pub new: &'a str,
+    /// The difference.
+    pub more: &'a str,
+    /// What a line of the chart is.
+    pub name: &'a str,
+}
+
 /// Draws the largest changes; `None` if there are none.
 pub(super) fn bars(ledger: &Ledger, profiled: &Profiled) -> Result<Option<Block>, RenderError> {
-    let (mut shown, _) = rows(ledger, profiled.lines_max);
-    shown.truncate(BARS);
-    let widest = shown.iter().flat_map(|row| [row.base, row.new]).fold(0.0, f64::max).max(1e-9);
-    let bars: Vec<Bar> = shown.iter().enumerate().map(|(place, row)| bar(row, place, widest)).collect();
-    let (base, new, height) = (&profiled.base.0, &profiled.new.0, bars.len() * LINE + 26);
-    let drawing = (height > 26).then(|| Bars { base, new, height, bars }.render()).transpose()?;
+    let (shown, _) = rows(ledger, profiled.lines_max);
+    let heads = Heads { base: &profiled.base.0, new: &profiled.new.0, more: "more work +", name: "function" };
+    let named: Vec<(String, [f64; 2])> = shown.into_iter().map(|row| (row.name, [row.base, row.new])).collect();
+    draw_bars(&heads, &named, 1)
+}
+
+/// Draws quantities of both kernels by name, in the given order, with that many digits of their differences; `None` if there are
+/// none.
+///
+/// # Errors
+/// Never in practice: everything is in memory.
+pub fn draw_bars(heads: &Heads<'_>, named: &[(String, [f64; 2])], digits: usize) -> Result<Option<Block>, RenderError> {
+    let shown = &named[..named.len().min(BARS)];
+    let widest = shown.iter().flat_map(|(_, sides)| *sides).fold(0.0, f64::max).max(1e-9);
+    let bar = |(place, (name, sides)): (usize, &(String, [f64; 2]))| bar(name, *sides, place, widest, digits);
+    let bars: Vec<Bar> = shown.iter().enumerate().map(bar).collect();
+    let height = bars.len() * LINE + 26;
+    let drawing = (height > 26).then(|| Bars { heads, height, bars }.render()).transpose()?;
     Ok(drawing.map(Block::Drawing))
 }
 
@@ -64,16 +88,16 @@ pub fn draw_calls(workload: &str, calls: &CallDifference) -> Result<Block, Rende
     Ok(Block::Drawing(FlameOf { workload, flame: super::flame::flame(calls) }.render()?))
 }
 
-fn bar(row: &TableRow, place: usize, widest: f64) -> Bar {
+fn bar(name: &str, [base, new]: [f64; 2], place: usize, widest: f64, digits: usize) -> Bar {
     let width = |value: f64| HALF * value / widest;
     Bar {
-        name: row.name.clone(),
+        name: name.to_owned(),
         y: place * LINE + 4,
         middle: place * LINE + 16,
-        base_x: format!("{:.1}", HALF - width(row.base)),
-        base_width: format!("{:.1}", width(row.base)),
-        new_width: format!("{:.1}", width(row.new)),
-        added: format!("{:+.1}", row.added),
-        more: row.added > 0.0,
+        base_x: format!("{:.1}", HALF - width(base)),
+        base_width: format!("{:.1}", width(base)),
+        new_width: format!("{:.1}", width(new)),
+        added: format!("{:+.digits$}", new - base),
+        more: new > base,
     }
 }

@@ -4,7 +4,7 @@ mod drawings;
 mod flame;
 mod json;
 
-pub use drawings::draw_calls;
+pub use drawings::{Heads, draw_bars, draw_calls};
 pub use json::json;
 pub(crate) use json::schema;
 
