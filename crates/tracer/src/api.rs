@@ -199,9 +199,19 @@ pub(crate) fn prepare_places() -> Result<(), String> {
 
 /// Returns the physical address of an access, within its callback; nothing for devices.
 pub(crate) fn physical(access: u32, address: u64) -> Option<u64> {
+    physical_of(place(access, address)?)
+}
+
+/// Returns QEMU's description of where an access is, within its callback.
+pub(crate) fn place(access: u32, address: u64) -> Option<*const c_void> {
+    let found = (PLACES.get()?.find)(access, address);
+    (!found.is_null()).then_some(found)
+}
+
+/// Returns the physical address of such a place; nothing for devices.
+pub(crate) fn physical_of(place: *const c_void) -> Option<u64> {
     let places = PLACES.get()?;
-    let found = (places.find)(access, address);
-    (!found.is_null() && !(places.is_device)(found)).then(|| (places.physical)(found))
+    (!(places.is_device)(place)).then(|| (places.physical)(place))
 }
 
 /// Returns the size of an access to memory, as a power of two (bytes).

@@ -83,6 +83,11 @@ pub(super) fn wait_for_line() {
     }
 }
 
+/// Returns the physical address of an access, within its callback; nothing for devices.
+pub(super) fn physical(access: u32, address: u64) -> Option<u64> {
+    MACHINE.get()?.qemu.physical(access, address)
+}
+
 /// Reads guest memory at a virtual address of the processor whose turn it is.
 pub(super) fn read_memory(address: u64, to: &mut [u8]) -> bool {
     let Some(machine) = MACHINE.get() else { return false };

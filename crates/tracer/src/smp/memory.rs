@@ -34,6 +34,8 @@ struct Cache {
 pub(crate) struct Memory {
     known: BTreeMap<String, u64>,
     caches: HashMap<u64, Cache>,
+    /// The first of the kernel's list when that was read: a new cache is put in front (`create_cache` in mm/slab_common.c).
+    newest: Option<u64>,
     /// Where pages' records are, where all memory is mapped, and by how much each processor's memory is away from its symbols.
     bases: Option<(u64, u64, Vec<u64>)>,
 }
@@ -141,7 +143,11 @@ impl Memory {
         }
         if !self.caches.contains_key(&address) {
             // It may be new.
-            self.caches = self.list(read).unwrap_or_default();
+            let newest = self.known.get("slab_caches").and_then(|head| number(read, *head));
+            if newest != self.newest {
+                self.caches = self.list(read).unwrap_or_default();
+                self.newest = newest;
+            }
         }
         self.caches.get(&address).cloned()
     }

@@ -3,8 +3,9 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::api::function;
+use crate::api::{self, function};
 
 /// A processor: QEMU's `CPUState` (include/hw/core/cpu.h).
 pub(super) type Cpu = *mut c_void;
@@ -12,6 +13,9 @@ type Class = *mut c_void;
 /// What a thread of QEMU executes.
 pub(super) type ThreadFunction = extern "C" fn(*mut c_void) -> *mut c_void;
 
+const PAGE_BITS: u32 = 12;
+/// Pages whose place is remembered: 64 MiB.
+const PAGES: usize = 1 << 14;
 /// `QEMU_CLOCK_VIRTUAL` (include/qemu/timer.h).
 const VIRTUAL: c_int = 1;
 /// `QEMU_TIMER_ATTR_ALL`.
@@ -38,6 +42,9 @@ pub(super) struct Layout {
     can_do_io: usize,
     /// Within `timers_state` (softmmu/timers-state.h).
     icount_bias: usize,
+    /// Within `qemu_plugin_hwaddr` (include/qemu/plugin-memory.h).
+    is_device: usize,
+    host_address: usize,
 }
 
 /// The builds that are known. The lab knows them by their hashes (`crates/machine/src/exact/processors.rs`). Read from the code of
@@ -56,6 +63,8 @@ const LAYOUTS: &[Layout] = &[Layout {
     icount_decr_ptr: 0x228,
     can_do_io: 0x300,
     icount_bias: 0x28,
+    is_device: 0,
+    host_address: 8,
 }];
 
 impl Layout {
@@ -135,6 +144,8 @@ pub(super) struct Qemu {
     before_stop: extern "C" fn(),
     ask_stop: extern "C" fn(c_int),
     bias: *mut i64,
+    /// Pages of this process with guest memory, and of the guest's physical memory: QEMU looks for them in its list of memory.
+    pages: Box<[[AtomicU64; 2]]>,
     /// Where the thread of the processors has the current one.
     current: OnceLock<usize>,
 }
@@ -183,6 +194,7 @@ impl Qemu {
                 before_stop: function(c"qemu_system_vmstop_request_prepare")?,
                 ask_stop: function(c"qemu_system_vmstop_request")?,
                 bias: state.add(layout.icount_bias).cast(),
+                pages: (0..PAGES).map(|_| Default::default()).collect(),
                 current: OnceLock::new(),
             })
         }
@@ -324,6 +336,26 @@ impl Qemu {
     /// Ends a processor's turn at its next block.
     pub(super) fn exit(&self, cpu: Cpu) {
         (self.exit)(cpu);
+    }
+
+    /// Returns the physical address of an access, within its callback; nothing for devices.
+    pub(super) fn physical(&self, access: u32, address: u64) -> Option<u64> {
+        let place = api::place(access, address)?.cast::<u8>();
+        // SAFETY: fields of QEMU's description, which lives until the next one, at the offsets that this build has.
+        let (is_device, host) = unsafe {
+            let host = place.add(self.layout.host_address).cast::<u64>();
+            (place.add(self.layout.is_device).read() != 0, host.read())
+        };
+        if is_device {
+            return None;
+        }
+        let (page, within) = (host >> PAGE_BITS, host & ((1 << PAGE_BITS) - 1));
+        let [known, physical] = &self.pages[page as usize % PAGES];
+        if known.load(Ordering::Relaxed) != page {
+            physical.store(api::physical_of(place.cast())? >> PAGE_BITS, Ordering::Relaxed);
+            known.store(page, Ordering::Relaxed);
+        }
+        Some(physical.load(Ordering::Relaxed) << PAGE_BITS | within)
     }
 
     /// Reads guest memory at a virtual address of a processor, as a debugger does; `false` if nothing is mapped there.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use super::machine::{read_memory, wait_for_line};
+use super::machine::{physical, read_memory, wait_for_line};
 use super::memory::{Memory, Read};
 use crate::api;
 use crate::count::is_kernel;
@@ -72,9 +72,11 @@ impl Line {
             (true, false) => Some(Kind::Upgrade),
             (false, false) => None,
         };
-        let used = |index: usize| self.written[index] | if is_write { self.read[index] } else { 0 };
-        let in_use = (0..PROCESSORS).filter(|index| others >> index & 1 == 1).fold(0, |all, index| all | used(index));
-        let is_false = in_use & words == 0;
+        let moved = moved.map(|kind| {
+            let used = |index: usize| self.written[index] | if is_write { self.read[index] } else { 0 };
+            let others = (0..PROCESSORS).filter(|index| others >> index & 1 == 1);
+            (kind, others.fold(0, |all, index| all | used(index)) & words == 0)
+        });
         if self.holders & own == 0 {
             (self.read[processor], self.written[processor]) = (0, 0);
         }
@@ -87,7 +89,7 @@ impl Line {
             self.is_modified &= others == 0;
             self.read[processor] |= words;
         }
-        moved.map(|kind| (kind, is_false))
+        moved
     }
 }
 
@@ -254,7 +256,7 @@ pub(crate) extern "C" fn access(processor: u32, access: u32, address: u64, site:
     if with(|sharing| sharing.is_active) != Some(true) {
         return;
     }
-    let Some(physical) = api::physical(access, address) else { return };
+    let Some(physical) = physical(access, address) else { return };
     let first = physical >> 3 & 7;
     let words = (1_u16 << (1_u16 << api::size_shift(access).saturating_sub(3)).min(8)) - 1;
     let words = (words << first) as u8;
