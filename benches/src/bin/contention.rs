@@ -17,8 +17,8 @@ const PROCESSORS: u32 = 2;
 /// All kernel, shares nothing, and shares a lot.
 const ALONE: &str = "share-no-syscall";
 const SHARING: &str = "share-fault";
-/// Four processes that do as much on one processor as on two.
-const BOTH: &str = "pft-proc-4";
+/// Four threads that execute as many instructions on one processor as on two: they read the page cache here and there.
+const BOTH: &str = "tio-like-rndrd-4";
 /// Factors for operations: the difference is the work alone, without start and end.
 const TIMES: [u64; 2] = [1, 9];
 
