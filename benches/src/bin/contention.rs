@@ -79,7 +79,7 @@ impl Bench {
         let mut seconds = [0.0; 2];
         for (seconds, times) in seconds.iter_mut().zip(TIMES) {
             let operations = declared.operations * times;
-            let workload = Arc::new(Workload { operations, exercises: &[], ..Workload::clone(&declared) });
+            let workload = Arc::new(Workload { operations, exercises: &[], ..Workload::clone(declared) });
             let before = cpu::children_s()?;
             if follows {
                 self.measure(&[workload])?;

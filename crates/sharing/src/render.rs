@@ -218,7 +218,6 @@ pub(crate) fn signed(difference: f64) -> String {
 #[cfg(test)]
 mod tests {
     use report::render::Styles;
-    use report::render::ledger::{Heads, draw_bars};
 
     use super::{Shared, brief, document};
     use crate::json::json;

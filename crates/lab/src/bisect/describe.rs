@@ -248,7 +248,7 @@ pub fn rests_on_one_seed(report: &BisectionReport<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use kernel::Headline;
-    use model::{Machine, MachineKind, Profile, ProfileLine, Region, Share};
+    use model::{Machine, Profile, ProfileLine, Region, Share};
     use report::Scale;
     use report::ledger::Ledger;
     use report::render::ledger::brief;
@@ -324,7 +324,8 @@ mod tests {
         let summary =
             "QEMU 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3), microvm, -cpu max,-erms,-fsrm, 256 MiB, -icount shift=0";
         let id = model::MachineId::from_hex(&"0".repeat(64)).unwrap();
-        let machine = Machine { id, kind: MachineKind::Exact, summary: summary.to_owned(), fingerprint: Vec::new() };
+        let machine =
+            Machine { id, kind: "exact".parse().unwrap(), summary: summary.to_owned(), fingerprint: Vec::new() };
         use_it(&BisectionReport {
             findings,
             headlines,
