@@ -348,6 +348,25 @@ fn metric_now(workload: &str) -> Option<Metric> {
 
 /// Returns the metric of a declaration, with the current name and margin if the workload is still declared like that.
 fn metric_of(workload: &str, declared: &Declared) -> Metric {
-    let now = metric_now(workload).filter(|metric| Declared::of(metric, Clock::Instructions).agrees(declared));
+    let counted = [Clock::Instructions, Clock::Transfers];
+    let is_same = |metric: &Metric| counted.iter().any(|clock| Declared::of(metric, *clock).agrees(declared));
+    let now = metric_now(workload).filter(is_same);
     now.or_else(|| declared.metric()).unwrap_or(Metric::COST)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{CONTENTION, Clock, Declared};
+
+    use super::metric_of;
+
+    #[test]
+    fn metric_of_transfers_is_the_declared_one() {
+        let workload = CONTENTION.find("share-fault").unwrap();
+        let declared = Declared::of(&workload.metric, Clock::Transfers);
+        assert_eq!(metric_of("share-fault", &declared), workload.metric);
+        // In seconds it is another metric, of the same margin.
+        let seconds = metric_of("share-fault", &Declared::of(&workload.metric, Clock::Seconds));
+        assert_eq!((&*seconds.name, seconds.margin_percent), ("value", workload.metric.margin_percent));
+    }
 }

@@ -1,7 +1,7 @@
 //! Histories and alerts for terminals and mails: 80 columns, with letters in addition to colours.
 
 use model::plain;
-use model::{Direction, Line, Verdict};
+use model::{Direction, Line, Unit, Verdict};
 use report::label::{cut_middle, distinct_width};
 use report::render::Styles;
 use report::render::layout::{Page, WIDTH, command_lines};
@@ -91,6 +91,7 @@ pub fn measured_by(series: &Series) -> &'static str {
     match (series.scatters, series.scale) {
         (true, _) => "geometric means of runs",
         (false, Scale::Counted) => "counted",
+        (false, Scale::Reported) if series.declared.unit == Unit::TransfersPerOperation.name() => "counted",
         (false, Scale::Reported) => "by the guest's clock",
     }
 }
