@@ -23,6 +23,14 @@ pub struct Smp {
 }
 
 impl Smp {
+    /// Checks that a QEMU executes several processors exactly.
+    ///
+    /// # Errors
+    /// If the build is not known; the error names those that are.
+    pub fn check(qemu: &Qemu) -> Result<(), MachineError> {
+        Processors::new(Self::new(2), qemu).map(|_| ())
+    }
+
     /// So many processors at the usual costs.
     #[must_use]
     pub fn new(cpus: u32) -> Self {

@@ -6,7 +6,7 @@ use control::{Power, console_folder, is_off, is_recorded};
 use history::describe_frequency;
 use lab::Sampled;
 use machine::qemu::Qemu;
-use machine::{ServerLook, ServerProblem, ServerState, Wanted, accept, look, server_state};
+use machine::{ServerLook, ServerProblem, ServerState, Smp, Wanted, accept, look, server_state};
 use model::{BootOnce, Health, MachineId, ServerSettings, describe_off, quarantine_of};
 use store::{Store, StoreError};
 
@@ -16,7 +16,7 @@ use super::measure::{choose_workloads, kernel_name, machines_of_names, open_on, 
 use super::reserve::{Reserved, reserved};
 use super::run::Whole;
 use crate::answer::Answer;
-use crate::cli::{Arguments, Machines, MachinesCheck, MachinesCommand, OWN};
+use crate::cli::{Arguments, EXACT_SMP, Machines, MachinesCheck, MachinesCommand, OWN};
 use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 use crate::progress::Progress;
@@ -114,15 +114,21 @@ fn frequency(arguments: &Arguments, machines: &[&MachineId]) -> anyhow::Result<O
 /// Returns the machines that need no settings.
 fn own() -> Vec<ListedMachine> {
     let given = std::env::var_os("MARVIN_QEMU");
-    let (state, qemu) = match Qemu::find(given.as_ref().map(Path::new)) {
+    let found = Qemu::find(given.as_ref().map(Path::new));
+    let (state, qemu) = match &found {
         Ok(qemu) => (MachineState::Ready, format!("QEMU {}: ", qemu.version.split(' ').next().unwrap_or_default())),
         Err(_) => (MachineState::Unfit, "no QEMU, see marvin doctor: ".to_owned()),
     };
+    let is_unknown = found.as_ref().is_ok_and(|qemu| Smp::check(qemu).is_err());
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
     OWN.into_iter()
         .map(|(name, about)| {
             let is_here = name == "local";
-            let (state, qemu) = if is_here { (MachineState::Ready, "") } else { (state, &*qemu) };
+            let (state, qemu) = match name {
+                "local" => (MachineState::Ready, ""),
+                EXACT_SMP if is_unknown => (MachineState::Unfit, "needs another build of QEMU: "),
+                _ => (state, &*qemu),
+            };
             let kernel = release.as_ref().filter(|_| is_here).map(|release| model::plain(release.trim()));
             let about = format!("{qemu}{about}");
             ListedMachine { name: name.to_owned(), kind: name, state, kernel, held_minutes: None, about }
