@@ -9,7 +9,7 @@ use crate::Symbols;
 use crate::places::{self, FieldAt, Place};
 
 /// First line of the stored form, with its version.
-const HEAD: &str = "marvin-sharing 3";
+const HEAD: &str = "marvin-sharing 4";
 /// What stands for user code.
 const USER: &str = "[user]";
 
@@ -65,10 +65,11 @@ pub fn sharing(text: &[u8], symbols: &Symbols, field: FieldAt<'_>, operations: u
                 let ((movement, is_true, function, place), transfers) = parsed().ok_or(malformed)?;
                 *moves.entry((movement, !is_true, function, place)).or_default() += transfers;
             }
-            ["entered", address, times, instructions] => {
+            ["entered", address, times, instructions, ns] => {
                 let parsed = || {
                     let function = name_function(symbols, u64::from_str_radix(address, 16).ok()?);
-                    Some(Entered { function, times: times.parse().ok()?, instructions: instructions.parse().ok()? })
+                    let [times, instructions, ns] = [times, instructions, ns].map(|number| number.parse().ok());
+                    Some(Entered { function, times: times?, instructions: instructions?, ns: ns? })
                 };
                 entered.push(parsed().ok_or(malformed)?);
             }
@@ -111,8 +112,8 @@ pub fn sharing_to_text(sharing: &Sharing) -> String {
         let is_false = if *is_false { "false" } else { "true" };
         writeln!(text, "{}\t{is_false}\t{function}\t{line}\t{word}\t{transfers}", movement.word()).unwrap_or_default();
     }
-    for Entered { function, times, instructions } in &sharing.entered {
-        writeln!(text, "entered\t{function}\t{times}\t{instructions}").unwrap_or_default();
+    for Entered { function, times, instructions, ns } in &sharing.entered {
+        writeln!(text, "entered\t{function}\t{times}\t{instructions}\t{ns}").unwrap_or_default();
     }
     text
 }
@@ -126,10 +127,11 @@ pub fn sharing_from_text(text: &str) -> Option<Sharing> {
     for line in lines {
         let words: Vec<&str> = line.split('\t').collect();
         match words[..] {
-            ["entered", function, times, instructions] => sharing.entered.push(Entered {
+            ["entered", function, times, instructions, ns] => sharing.entered.push(Entered {
                 function: function.to_owned(),
                 times: times.parse().ok()?,
                 instructions: instructions.parse().ok()?,
+                ns: ns.parse().ok()?,
             }),
             [movement, kind @ ("true" | "false"), function, line, word, transfers] => sharing.moves.push(Move {
                 movement: Movement::ALL.into_iter().find(|known| known.word() == movement)?,
@@ -155,7 +157,7 @@ mod tests {
     const TEXT: &str = "region 1 90 90 90 9\nregion 1 2 1 0 1\nregion 1 0 0 4 0\n\
         moved load true ffffffff81000010 209 symbol:ffffffff82000048 1\n\
         moved load true ffffffff81000018 209 symbol:ffffffff82000048 1\nmoved store false 0 52 user:7f001040 1\n\
-        moved upgrade true ffffffff81000100 308 cache:40:mm_struct 4\nentered ffffffff81000000 9 70\nend 0 0\n";
+        moved upgrade true ffffffff81000100 308 cache:40:mm_struct 4\nentered ffffffff81000000 9 70 400\nend 0 0\n";
 
     fn symbols() -> Symbols {
         Symbols::parse("Tffffffff81000000 up_read\nT100 open\nDffff00 init_task\nD40 jiffies\nR30 end\nR90 last\n")
@@ -168,12 +170,12 @@ mod tests {
         assert_eq!((sharing.operations, sharing.total()), (20, 7));
         let text = sharing_to_text(&sharing);
         insta::assert_snapshot!(text.replace('\t', " | "), @"
-        marvin-sharing 3
+        marvin-sharing 4
         operations | 20
         load | true | up_read | jiffies, end | jiffies+0x8 | 2
         store | false | [user] | user 0x7f001040 | user 0x7f001040 | 1
         upgrade | true | open | mm_struct+0x40 | mm_struct+0x40 | 4
-        entered | up_read | 9 | 70
+        entered | up_read | 9 | 70 | 400
         ");
         assert_eq!(sharing_from_text(&text), Some(sharing));
     }

@@ -70,21 +70,33 @@ pub const WAITING: [(&str, &str); 5] = [
     ("rwsem_spin_on_owner", "sleeping locks: instructions of spinning"),
 ];
 
+/// Functions in which processors and tasks wait for locks, and the guest time in them, with what they call and with sleep. It is modelled:
+/// a nanosecond for each instruction, and what waiting for lines costs.
+pub const WAITED: [(&str, &str); 5] = [
+    ("native_queued_spin_lock_slowpath", "spin locks: ns of wait, modelled"),
+    ("queued_spin_lock_slowpath", "spin locks: ns of wait, modelled"),
+    ("rwsem_down_read_slowpath", "rw semaphores, read: ns of wait, modelled"),
+    ("rwsem_down_write_slowpath", "rw semaphores, write: ns of wait, modelled"),
+    ("__mutex_lock_slowpath", "mutexes: ns of wait, modelled"),
+];
+
 /// Returns a function's name without a suffix of the compiler.
 #[must_use]
 pub fn without_suffix(function: &str) -> &str {
     function.split_once('.').map_or(function, |(name, _)| name)
 }
 
-/// How often a function was entered, and how many instructions of its own it executed.
+/// How often a function was entered, and what it took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entered {
     /// Its symbol.
     pub function: String,
     /// How often.
     pub times: u64,
-    /// Instructions.
+    /// Instructions of its own.
     pub instructions: u64,
+    /// Guest time from its first instruction to its last, in nanoseconds.
+    pub ns: u64,
 }
 
 /// All lines that moved for one workload in one run.

@@ -7,7 +7,7 @@ mod sensitivity;
 
 use std::collections::BTreeMap;
 
-use model::{Entered, Move, Movement, Sharing, WAITING, WATCHED, without_suffix};
+use model::{Entered, Move, Movement, Sharing, WAITED, WAITING, WATCHED, without_suffix};
 
 pub use json::{json, schema};
 pub use render::{Shared, brief, document};
@@ -141,8 +141,10 @@ fn events(sides: [&[Sharing]; 2]) -> Vec<(&'static str, PerOperation)> {
     let instructions: fn(&Entered) -> u64 = |entered| entered.instructions;
     let times = WATCHED.map(|(function, about)| (function, about, times));
     let instructions = WAITING.map(|(function, about)| (function, about, instructions));
+    let ns: fn(&Entered) -> u64 = |entered| entered.ns;
+    let ns = WAITED.map(|(function, about)| (function, about, ns));
     let mut events: Vec<(&'static str, PerOperation)> = Vec::new();
-    for (function, about, count) in times.into_iter().chain(instructions) {
+    for (function, about, count) in times.into_iter().chain(instructions).chain(ns) {
         let [base, new] = sides.map(|runs| sum(runs, function, count));
         match events.iter_mut().find(|(known, _)| *known == about) {
             // The function has several names.
@@ -260,7 +262,7 @@ mod tests {
             transfers,
         };
         let entered =
-            |function: &str, times, instructions| Entered { function: function.to_owned(), times, instructions };
+            |function: &str, times, instructions| Entered { function: function.to_owned(), times, instructions, ns: 9 };
         let lock = ("mm_struct+0x40", "mm_struct.mmap_lock.count");
         let readers = ("mm_struct+0x40", "mm_struct.page_table_lock");
         let counter = ("vm_node_stat+0x40, vm_numa_event", "vm_node_stat+0x48");
@@ -319,7 +321,7 @@ mod tests {
         let equal =
             SharingDifference::new("share-no-clock", std::slice::from_ref(&same), std::slice::from_ref(&same)).unwrap();
         insta::assert_snapshot!(equal.sentence(), @"Each operation moves 0 lines between processors, on both kernels.");
-        insta::assert_snapshot!(difference.sentence(), @"Each operation moves 2.802 fewer lines between processors (3.766 before, 0.964 now); largest: -1.428 in down_read_trylock, -1.294 in up_read.");
+        insta::assert_snapshot!(difference.sentence(), @"Each operation moves 2.802 fewer lines between processors (3.766 before, 0.964 now): in down_read_trylock (-1.428), up_read (-1.294); of mm_struct.mmap_lock.count (-2.722), mm_struct.page_table_lock (-0.080).");
         assert_eq!(SharingDifference::new("x", &[], &[]), None);
     }
 }

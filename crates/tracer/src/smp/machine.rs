@@ -83,6 +83,13 @@ pub(super) fn wait_for_line() {
     }
 }
 
+/// Returns the time of the processor whose turn it is, within a callback: with all of the block that executes.
+pub(super) fn now() -> i64 {
+    let Some(machine) = MACHINE.get() else { return 0 };
+    let Some(cpu) = machine.qemu.cpu(machine.turn.load(Ordering::Relaxed)) else { return 0 };
+    machine.qemu.within_block(cpu, || machine.now())
+}
+
 /// Returns the physical address of an access, within its callback; nothing for devices.
 pub(super) fn physical(access: u32, address: u64) -> Option<u64> {
     MACHINE.get()?.qemu.physical(access, address)

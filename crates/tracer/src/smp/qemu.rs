@@ -322,6 +322,15 @@ impl Qemu {
         (self.raw)()
     }
 
+    /// Does something that reads the number of executed instructions within a block, which QEMU allows at its end only.
+    pub(super) fn within_block<R>(&self, cpu: Cpu, action: impl FnOnce() -> R) -> R {
+        let allowed: u32 = Self::read(cpu, self.layout.can_do_io);
+        Self::write(cpu, self.layout.can_do_io, 1_u32);
+        let result = action();
+        Self::write(cpu, self.layout.can_do_io, allowed);
+        result
+    }
+
     /// Returns QEMU's own clock, which it saves and restores.
     pub(super) fn counted(&self) -> i64 {
         (self.counted)()

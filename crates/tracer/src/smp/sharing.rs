@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use super::machine::{physical, read_memory, wait_for_line};
+use super::machine::{now, physical, read_memory, wait_for_line};
 use super::memory::{Memory, Read};
 use crate::api;
 use crate::count::is_kernel;
@@ -121,6 +121,29 @@ struct Region {
     of_false: u64,
 }
 
+/// What a function did: how often it was entered, its instructions, and its time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Entered {
+    times: u64,
+    instructions: u64,
+    ns: u64,
+    /// When each processor executed it last.
+    last: [i64; PROCESSORS],
+}
+
+impl Entered {
+    /// A processor executes an instruction of it at a time; if it is not the first, it has been in it since the one before.
+    fn execute(&mut self, processor: usize, now: i64, is_first: bool) {
+        let last = std::mem::replace(&mut self.last[processor % PROCESSORS], now);
+        self.instructions += 1;
+        if is_first {
+            self.times += 1;
+        } else {
+            self.ns += u64::try_from(now - last).unwrap_or(0);
+        }
+    }
+}
+
 /// All that is followed.
 #[derive(Default)]
 struct Sharing {
@@ -133,8 +156,8 @@ struct Sharing {
     /// What each word is that moved, as seen when it moved first; the kernel's view of it rather than that of user code.
     places: HashMap<u64, String>,
     memory: Memory,
-    /// How often each function that is watched was entered, and how many instructions it executed, by its address.
-    entered: BTreeMap<u64, [u64; 2]>,
+    /// What each function that is watched did, by its address.
+    entered: BTreeMap<u64, Entered>,
     open: Option<Region>,
     regions: Vec<Region>,
     left_out: u64,
@@ -195,7 +218,7 @@ impl Sharing {
     /// Returns all of it as text: `region ID LOADS STORES UPGRADES FALSE` for each, and
     /// `moved KIND true|false SITE WORD PLACE TIMES` for all regions but the first, which pays for what is new: the address of the
     /// instruction, 0 for user code, the number of the word of 8 bytes in physical memory, both hexadecimal, and what it is, as in
-    /// `memory.rs`. Likewise `entered ADDRESS TIMES INSTRUCTIONS` for each function that is watched.
+    /// `memory.rs`. Likewise `entered ADDRESS TIMES INSTRUCTIONS NS` for each function that is watched.
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").unwrap_or_default();
@@ -212,8 +235,8 @@ impl Sharing {
             let sharing = if is_false { "false" } else { "true" };
             line(format_args!("moved {word} {sharing} {site:x} {number:x} {place} {times}"));
         }
-        for (address, [times, instructions]) in &self.entered {
-            line(format_args!("entered {address:x} {times} {instructions}"));
+        for (address, Entered { times, instructions, ns, .. }) in &self.entered {
+            line(format_args!("entered {address:x} {times} {instructions} {ns}"));
         }
         line(format_args!("end {} {}", self.left_out, u64::from(self.open.is_some())));
         text
@@ -287,21 +310,20 @@ pub(crate) extern "C" fn close(_processor: u32, _: *mut std::ffi::c_void) {
 }
 
 /// A function that is watched executes its first instruction.
-pub(crate) extern "C" fn enter(_processor: u32, address: *mut std::ffi::c_void) {
-    count(address, [1, 1]);
+pub(crate) extern "C" fn enter(processor: u32, address: *mut std::ffi::c_void) {
+    count(processor, address, true);
 }
 
 /// It executes another one.
-pub(crate) extern "C" fn execute(_processor: u32, address: *mut std::ffi::c_void) {
-    count(address, [0, 1]);
+pub(crate) extern "C" fn execute(processor: u32, address: *mut std::ffi::c_void) {
+    count(processor, address, false);
 }
 
-fn count(address: *mut std::ffi::c_void, [times, instructions]: [u64; 2]) {
+fn count(processor: u32, address: *mut std::ffi::c_void, is_first: bool) {
+    let now = now();
     with(|sharing| {
         if sharing.open.is_some() && !sharing.regions.is_empty() {
-            let counted = sharing.entered.entry(address as usize as u64).or_default();
-            counted[0] += times;
-            counted[1] += instructions;
+            sharing.entered.entry(address as usize as u64).or_default().execute(processor as usize, now, is_first);
         }
     });
 }
@@ -361,6 +383,17 @@ mod tests {
         assert!(writes_what_it_reads(&[0x65, 0x48, 0x87, 0x05]), "xchg %rax,%gs:…");
         assert!(!writes_what_it_reads(&[0x48, 0x0f, 0xc1, 0x07]), "xadd");
         assert!(!writes_what_it_reads(&[0x48, 0x8b, 0x07]) && !writes_what_it_reads(&[]));
+    }
+
+    #[test]
+    fn functions_take_time_from_their_first_instruction() {
+        let mut entered = super::Entered::default();
+        for (processor, now, is_first) in
+            [(0, 100, true), (1, 105, true), (0, 101, false), (0, 241, false), (1, 110, false)]
+        {
+            entered.execute(processor, now, is_first);
+        }
+        assert_eq!((entered.times, entered.instructions, entered.ns), (2, 5, 146));
     }
 
     #[test]
