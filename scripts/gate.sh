@@ -28,8 +28,9 @@ full)
     MARVIN_DUMP=${MARVIN_DUMP:-$PWD/target/release/marvin-dump}
     export MARVIN_DUMP
     MARVIN_FULL=1 timed "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
-    # Builds two kernels from nothing, which takes minutes each, and prints what bisections of real sources take.
-    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program real_ -- --nocapture
+    # Builds kernels from nothing, which takes minutes each, and prints what bisections of real sources take and what planted
+    # sharing is named.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- real_ planted_sharing --nocapture
     # A kernel against itself on a busy host: all workloads.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program exact:: -- --nocapture
     # 200 labs of 800 noisy series without any change: none may be an alert.
