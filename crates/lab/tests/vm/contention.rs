@@ -147,6 +147,7 @@ fn margins_cover_the_spread_over_seeds() {
         return;
     }
     let runs = contend(&smp("smp-home", 2), "deb:6.12", &CONTENTION.workloads, (1..=6).collect());
+    let mut wrong = Vec::new();
     for workload in &CONTENTION.workloads {
         let of_run = |run: &Run| transfers(run.results.iter().find(|result| result.workload == workload.name).unwrap());
         let values: Vec<f64> = runs.iter().map(of_run).collect();
@@ -154,8 +155,11 @@ fn margins_cover_the_spread_over_seeds() {
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
         let percent = 100.0 * variance.sqrt() / mean;
         println!("{:<20} {percent:.1} % of {mean:.3}", workload.name);
-        assert!(percent < workload.metric.margin_percent / 1.5, "{}: {values:?}", workload.name);
+        if percent >= workload.metric.margin_percent / 1.5 {
+            wrong.push(format!("{}: {values:?}", workload.name));
+        }
     }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
