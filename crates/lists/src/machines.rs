@@ -4,10 +4,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
-use report::render::Styles;
+use report::render::mail::labelled;
+use report::render::{Styles, count};
 
 /// Widths of the columns but the last.
 const WIDTHS: [usize; 4] = [10, 9, 11, 22];
+
+/// Columns of a terminal.
+const COLUMNS: usize = 80;
+/// Before what a machine is, where that stands below it.
+const INDENT: &str = "    ";
 
 /// Machines to measure on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -34,6 +40,8 @@ pub struct ListedMachine {
     /// Minutes until the hold or the reservation ends, unless it is renewed; absent if no user has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_minutes: Option<u64>,
+    /// Jobs of the queue that wait for it.
+    pub waiting: usize,
     /// What it is, who holds it, or what is wrong.
     pub about: String,
 }
@@ -90,13 +98,22 @@ impl Listing for MachinesDocument {
     fn text(&self, _: &Styles) -> String {
         let row = |cells: [&str; 5]| {
             let padded = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:<width$} "));
-            let line: String = padded.chain([cells[4].to_owned()]).collect();
-            format!("{}\n", line.trim_end())
+            let line: String = padded.collect();
+            let about = cells[4];
+            if line.chars().count() + about.chars().count() <= COLUMNS {
+                return format!("{}\n", format!("{line}{about}").trim_end());
+            }
+            // What it is has no room there: it stands below.
+            format!("{}\n{}", line.trim_end(), labelled(INDENT, about))
         };
         let heads = row(["NAME", "KIND", "STATE", "KERNEL", "ABOUT"]);
         let rows = self.machines.iter().map(|machine| {
             let kernel = machine.kernel.as_deref().unwrap_or("-");
-            row([&machine.name, machine.kind, machine.state.word(), kernel, &machine.about])
+            let about = match machine.waiting {
+                0 => machine.about.clone(),
+                waiting => format!("{}; {} in the queue", machine.about, count(waiting, "job")),
+            };
+            row([&machine.name, machine.kind, machine.state.word(), kernel, &about])
         });
         std::iter::once(heads).chain(rows).collect()
     }
@@ -116,6 +133,7 @@ mod tests {
             state,
             kernel: kernel.map(str::to_owned),
             held_minutes: None,
+            waiting: usize::from(state == MachineState::Off),
             about: about.into(),
         };
         let document = MachinesDocument::new(vec![
@@ -139,6 +157,8 @@ mod tests {
             machine("oldbox", "ssh", MachineState::Quarantined, Some("6.1.0-44-amd64"), "host.memory 1 MiB -> 2 MiB"),
             machine("farbox", "ssh", MachineState::Lost, None, "after the boot it did not answer for 600 s"),
         ]);
-        insta::assert_snapshot!(document.text(&Styles::plain()));
+        let text = document.text(&Styles::plain());
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!(text);
     }
 }

@@ -153,8 +153,7 @@ struct Now<'a> {
 
 impl Now<'_> {
     fn working(&self, name: &str) -> WorkingMachine {
-        let of_it = || self.queue.counts.iter().filter(|count| count.machine == name);
-        let count = |state: &str| of_it().filter(|count| count.state == state).map(|count| count.jobs).sum();
+        let count = |state: &str| self.queue.jobs(name, state);
         let running = self.queue.running.iter().find_map(|job| match &job.state {
             JobState::Running { worker, until_unix } if job.new.work.machine == name => {
                 Some((format!("job {} by {worker}", job.number), *until_unix))

@@ -8,7 +8,7 @@ use lab::Sampled;
 use machine::qemu::Qemu;
 use machine::{ServerLook, ServerProblem, ServerState, Smp, Wanted, accept, look, server_state};
 use model::{BootOnce, Health, MachineId, ServerSettings, describe_off, quarantine_of};
-use store::{Store, StoreError};
+use store::{QueueOverview, Store, StoreError};
 
 use super::config::site;
 use super::history::read;
@@ -34,15 +34,13 @@ pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Res
     if let Some(MachinesCommand::Check(command)) = &command.command {
         return check(arguments, command);
     }
-    let (reserved, health) = (reserved(arguments)?, health(arguments)?);
+    let (reserved, queue) = (reserved(arguments)?, of_queue(arguments)?);
     // A server that does not answer takes ten seconds: ask all at once.
     let listed = std::thread::scope(|scope| {
-        let asked: Vec<_> = servers
-            .iter()
-            .map(|server| scope.spawn(|| with_health(listed(server, &home, &reserved), &health)))
-            .collect();
+        let asked: Vec<_> =
+            servers.iter().map(|server| scope.spawn(|| with_queue(listed(server, &home, &reserved), &queue))).collect();
         let answers = asked.into_iter().map(|one| one.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)));
-        own().into_iter().chain(answers).collect()
+        own().into_iter().map(|one| with_queue(one, &queue)).chain(answers).collect()
     });
     answer.list(&MachinesDocument::new(listed), command.output, arguments)?;
     Ok(Exit::Fine)
@@ -131,22 +129,32 @@ fn own() -> Vec<ListedMachine> {
             };
             let kernel = release.as_ref().filter(|_| is_here).map(|release| model::plain(release.trim()));
             let about = format!("{qemu}{about}");
-            ListedMachine { name: name.to_owned(), kind: name, state, kernel, held_minutes: None, about }
+            ListedMachine { name: name.to_owned(), kind: name, state, kernel, held_minutes: None, waiting: 0, about }
         })
         .collect()
 }
 
-/// Reads the health of machines that have jobs in the queue.
-fn health(arguments: &Arguments) -> anyhow::Result<Vec<Health>> {
-    match Store::open_read_only(crate::home::store(arguments)?) {
-        Err(StoreError::Empty { .. }) => Ok(Vec::new()),
-        store => Ok(store?.health()?),
-    }
+/// What the queue knows of machines.
+#[derive(Default)]
+struct OfQueue {
+    health: Vec<Health>,
+    jobs: QueueOverview,
 }
 
-/// Says of a machine that would take jobs that the queue gives it none.
-fn with_health(listed: ListedMachine, health: &[Health]) -> ListedMachine {
-    match quarantine_of(&listed.name, health) {
+/// Reads it; nothing if there is no store yet.
+fn of_queue(arguments: &Arguments) -> anyhow::Result<OfQueue> {
+    let store = match Store::open_read_only(crate::home::store(arguments)?) {
+        Err(StoreError::Empty { .. }) => return Ok(OfQueue::default()),
+        store => store?,
+    };
+    // No single job is looked at, so no time matters.
+    Ok(OfQueue { health: store.health()?, jobs: store.queue_overview(0, 0, 0)? })
+}
+
+/// Says how many jobs wait for a machine, and of one that would take jobs that the queue gives it none.
+fn with_queue(listed: ListedMachine, queue: &OfQueue) -> ListedMachine {
+    let listed = ListedMachine { waiting: queue.jobs.jobs(&listed.name, "waiting"), ..listed };
+    match quarantine_of(&listed.name, &queue.health) {
         Some(ill) if matches!(listed.state, MachineState::Ready | MachineState::Reserved) => {
             let about = model::plain(&format!("the lab failed {} times: {}", ill.failures, ill.reason));
             ListedMachine { state: MachineState::Quarantined, about, ..listed }
@@ -185,7 +193,7 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
         (state, held_minutes) = (MachineState::Reserved, Some(taken.left_s.div_ceil(60)));
         about = format!("{taken}{off}");
     }
-    ListedMachine { name, kind, state, kernel, held_minutes, about }
+    ListedMachine { name, kind, state, kernel, held_minutes, waiting: 0, about }
 }
 
 fn state(server: &ServerSettings, look: &ServerLook, kept: Option<ServerState>) -> (MachineState, String) {

@@ -49,6 +49,15 @@ const WAITING: &str = "WHERE state = 'waiting' ORDER BY priority DESC, rank, num
 const OVER: &str = "WHERE state NOT IN ('waiting', 'running') AND ended_unix IS NOT NULL
     ORDER BY ended_unix DESC, number DESC LIMIT ?1";
 
+impl QueueOverview {
+    /// Returns how many jobs of a machine are in a state, by the state's word.
+    #[must_use]
+    pub fn jobs(&self, machine: &str, state: &str) -> usize {
+        let of_it = self.counts.iter().filter(|count| count.machine == machine && count.state == state);
+        of_it.map(|count| count.jobs).sum()
+    }
+}
+
 impl Store {
     /// Reads an overview of the queue: of those that wait and of those that are over at most so many.
     ///

@@ -179,5 +179,5 @@ fn marvin_killed_at_each_stage_goes_on() {
     lab.assert_own_kernel();
     assert!(lab.server.run(&format!("ls {undo}")).is_err(), "the reboot has set it back");
     let listed = lab.marvin(&["machines"]);
-    assert!(listed.contains("testbox    ssh    ready"), "{listed}");
+    assert!(listed.contains("testbox    ssh       ready"), "{listed}");
 }
