@@ -130,6 +130,21 @@ pub(crate) fn ledger_of(
     runs: &[Vec<Run>],
     workload: &str,
 ) -> anyhow::Result<Result<Ledger, String>> {
+    let lost = "its profile was not recorded; --force measures again";
+    let sides = of_both(read, runs, workload, lost)?;
+    Ok(sides.and_then(|[base, new]| {
+        Ledger::new(workload, &base, &new).ok_or_else(|| "it was not measured on both kernels".into())
+    }))
+}
+
+/// Reads something that runs have of a workload, of both kernels, or says why there is none; `lost` is why a run that completed has
+/// none.
+pub(super) fn of_both<T>(
+    read: &dyn Fn(&RunId) -> anyhow::Result<Option<T>>,
+    runs: &[Vec<Run>],
+    workload: &str,
+    lost: &str,
+) -> anyhow::Result<Result<[Vec<T>; 2], String>> {
     let mut sides = [Vec::new(), Vec::new()];
     for (side, runs) in sides.iter_mut().zip(runs) {
         for run in runs {
@@ -140,13 +155,12 @@ pub(crate) fn ledger_of(
                 Outcome::Failed(failure) => return Ok(Err(failure.reason.to_string())),
             }
             match read(&run.id)? {
-                Some(profile) => side.push(profile),
-                None => return Ok(Err("its profile was not recorded; --force measures again".into())),
+                Some(found) => side.push(found),
+                None => return Ok(Err(lost.to_owned())),
             }
         }
     }
-    let [base, new] = &sides;
-    Ok(Ledger::new(workload, base, new).ok_or_else(|| "it was not measured on both kernels".into()))
+    Ok(Ok(sides))
 }
 
 /// Returns the words that repeat a profile on any machine: kernels, suite and workloads.

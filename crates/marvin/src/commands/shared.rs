@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use lab::{Lab, Reuse};
 use machine::Wanted;
-use model::{CONTENTION, MICRO, Outcome, Run, Sharing, Suite};
+use model::{CONTENTION, MICRO, Run, Suite};
 use sharing::{Shared, SharingDifference, document, json};
 
 use super::measure::{builds, kernel_name, open_on, plan, suite, workloads};
-use super::profile::{titles, words};
+use super::profile::{of_both, titles, words};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Format, Profile};
 use crate::exit::{Exit, WrongInput};
@@ -75,21 +75,9 @@ pub(super) fn difference(
     runs: &[Vec<Run>],
     workload: &str,
 ) -> anyhow::Result<Result<SharingDifference, String>> {
-    let mut sides: [Vec<Sharing>; 2] = Default::default();
-    for (side, runs) in sides.iter_mut().zip(runs) {
-        for run in runs {
-            let Some(result) = run.results.iter().find(|result| result.workload == workload) else { continue };
-            match &result.outcome {
-                Outcome::Completed => {}
-                Outcome::Unsupported(why) => return Ok(Err(format!("unsupported: {why}"))),
-                Outcome::Failed(failure) => return Ok(Err(failure.reason.to_string())),
-            }
-            match lab.sharing(&run.id, workload)? {
-                Some(sharing) => side.push(sharing),
-                None => return Ok(Err("its lines were not recorded; --force measures again".into())),
-            }
-        }
-    }
-    let [base, new] = &sides;
-    Ok(SharingDifference::new(workload, base, new).ok_or_else(|| "it was not measured on both kernels".into()))
+    let lost = "its lines were not recorded; --force measures again";
+    let sides = of_both(&|run| Ok(lab.sharing(run, workload)?), runs, workload, lost)?;
+    Ok(sides.and_then(|[base, new]| {
+        SharingDifference::new(workload, &base, &new).ok_or_else(|| "it was not measured on both kernels".into())
+    }))
 }

@@ -36,8 +36,19 @@ pub(crate) struct Memory {
     caches: HashMap<u64, Cache>,
     /// The first of the kernel's list when that was read: a new cache is put in front (`create_cache` in mm/slab_common.c).
     newest: Option<u64>,
-    /// Where pages' records are, where all memory is mapped, and by how much each processor's memory is away from its symbols.
-    bases: Option<(u64, u64, Vec<u64>)>,
+    bases: Option<Bases>,
+}
+
+/// Where the kernel has its memory.
+#[derive(Debug, Clone)]
+struct Bases {
+    /// The records of pages, and the size of one.
+    records: u64,
+    record: u64,
+    /// Where all memory is mapped.
+    direct: u64,
+    /// By how much each processor's memory is away from its symbols.
+    offsets: Vec<u64>,
 }
 
 impl Memory {
@@ -49,7 +60,7 @@ impl Memory {
         number(read, *self.known.get(variable)?)
     }
 
-    fn bases(&mut self, read: Read<'_>) -> (u64, u64, Vec<u64>) {
+    fn bases(&mut self, read: Read<'_>) -> Bases {
         if let Some(bases) = &self.bases {
             return bases.clone();
         }
@@ -57,7 +68,9 @@ impl Memory {
         let offset = |index| number(read, table?.checked_add(8 * index)?);
         let offsets = (0..PROCESSORS).map_while(offset).collect();
         let records = self.value(read, "vmemmap_base").unwrap_or(RECORDS);
-        let bases = (records, self.value(read, "page_offset_base").unwrap_or(DIRECT), offsets);
+        let direct = self.value(read, "page_offset_base").unwrap_or(DIRECT);
+        let record = self.known.get("page").copied().unwrap_or(64).max(1);
+        let bases = Bases { records, record, direct, offsets };
         self.bases.insert(bases).clone()
     }
 
@@ -73,7 +86,8 @@ impl Memory {
         if address >= IMAGE {
             return format!("symbol:{address:x}");
         }
-        let (records, direct, offsets) = self.bases(read);
+        let bases = self.bases(read);
+        let Bases { records, record, direct, .. } = bases;
         let (start, end) = (self.known.get("__per_cpu_start"), self.known.get("__per_cpu_end"));
         if let (Some(start), Some(end)) = (start, end) {
             // The rest of the first chunk is for allocations: later chunks are mapped elsewhere (mm/percpu.c).
@@ -81,13 +95,12 @@ impl Memory {
             let symbol = |offset: &u64| {
                 Some(address.wrapping_sub(*offset)).filter(|at| (*start..(start + unit).max(*end)).contains(at))
             };
-            if let Some(symbol) = offsets.iter().find_map(symbol) {
+            if let Some(symbol) = bases.offsets.iter().find_map(symbol) {
                 return if symbol < *end { format!("cpu:{symbol:x}") } else { format!("allocated:{:x}", symbol - end) };
             }
         }
-        let size = self.known.get("page").copied().unwrap_or(64).max(1);
         if (records..records + RECORDS_SIZE).contains(&address) {
-            return format!("page:{:x}", (address - records) % size);
+            return format!("page:{:x}", (address - records) % record);
         }
         if let Some(offset) = self.of_node(read, address) {
             return format!("node:{offset:x}");
@@ -95,8 +108,8 @@ impl Memory {
         if !(direct..direct + DIRECT_SIZE).contains(&address) {
             return "mapped".to_owned();
         }
-        let record = records + (physical >> PAGE_BITS) * size;
-        self.of_page(read, record, (records, direct, size), address).unwrap_or_else(|| "other".to_owned())
+        let page = records + (physical >> PAGE_BITS) * record;
+        self.of_page(read, page, &bases, address).unwrap_or_else(|| "other".to_owned())
     }
 
     /// Returns how far into the record of the first node with memory an address is, if it is there.
@@ -107,33 +120,23 @@ impl Memory {
     }
 
     /// Returns what a word is by the record of its page.
-    fn of_page(
-        &mut self,
-        read: Read<'_>,
-        record: u64,
-        (records, direct, size): (u64, u64, u64),
-        address: u64,
-    ) -> Option<String> {
-        let compound = number(read, record + self.known.get("page.compound_head")?)?;
-        let head = if compound & 1 == 1 { compound - 1 } else { record };
+    fn of_page(&mut self, read: Read<'_>, page: u64, bases: &Bases, address: u64) -> Option<String> {
+        let compound = number(read, page + self.known.get("page.compound_head")?)?;
+        let head = if compound & 1 == 1 { compound - 1 } else { page };
         let cache = number(read, head + self.known.get("slab.slab_cache")?)?;
         if let Some(cache) = self.cache(read, cache) {
-            let first = direct + ((head.checked_sub(records)? / size) << PAGE_BITS);
+            let first = bases.direct + ((head.checked_sub(bases.records)? / bases.record) << PAGE_BITS);
             let offset = address.checked_sub(first)? % cache.size.max(1);
             return Some(format!("cache:{:x}:{}", offset.saturating_sub(cache.pad), cache.name));
         }
         let mapping = number(read, head + self.known.get("page.mapping")?)?;
         // PAGE_MAPPING_ANON (include/linux/page-flags.h).
-        Some(
-            if mapping & 1 == 1 {
-                "anon"
-            } else if mapping >> 63 == 1 {
-                "file"
-            } else {
-                "other"
-            }
-            .to_owned(),
-        )
+        let kind = match (mapping & 1, mapping >> 63) {
+            (1, _) => "anon",
+            (_, 1) => "file",
+            _ => "other",
+        };
+        Some(kind.to_owned())
     }
 
     /// Returns the cache at an address, if there is one.

@@ -109,7 +109,7 @@ pub(super) fn fork() -> Made {
     })
 }
 
-/// share-futex: each thread wakes nobody at a word of its own, all words on one page.
+/// share-futex: each thread calls FUTEX_WAKE on a word that no thread waits on. Each has a word of its own; all are on one page.
 pub(super) fn futex() -> Made {
     let line = Arc::new(Line::default());
     each(Kind::Thread, None, move |number| {
