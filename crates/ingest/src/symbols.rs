@@ -174,13 +174,11 @@ impl Symbols {
         }) + &self.lines(|name| (name == SWITCH).then_some("function"))
     }
 
-    /// Returns the marks by which the tracer counts the functions of [`model::WATCHED`] and [`model::WAITING`].
+    /// Returns the marks by which the tracer counts the functions of [`model::WATCHED`].
     #[must_use]
     pub fn watched(&self) -> String {
-        let is_watched = |name: &str| {
-            let mut all = model::WATCHED.iter().chain(&model::WAITING);
-            all.any(|(watched, _)| *watched == model::without_suffix(name))
-        };
+        let is_watched =
+            |name: &str| model::WATCHED.iter().any(|(watched, ..)| *watched == model::without_suffix(name));
         let mut lines = String::new();
         for pair in self.entries.windows(2) {
             if let [(start, name), (end, _)] = pair

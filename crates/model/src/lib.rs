@@ -97,7 +97,7 @@ pub use settings::{
     Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret, StandingPlan, TreeOrigin,
     WatchedTree, WorkSettings,
 };
-pub use sharing::{Entered, Move, Movement, Sharing, WAITED, WAITING, WATCHED, without_suffix};
+pub use sharing::{Counted, Entered, Move, Movement, Sharing, WATCHED, without_suffix};
 pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::{

@@ -43,41 +43,44 @@ pub struct Move {
     pub transfers: u64,
 }
 
-/// Functions whose entries say what processors do to one another, and what each of them is.
-pub const WATCHED: [(&str, &str); 12] = [
-    ("asm_sysvec_reschedule_ipi", "IPI: reschedule"),
-    ("asm_sysvec_call_function_single", "IPI: call, to one processor"),
-    ("asm_sysvec_call_function", "IPI: call, to several"),
-    ("asm_sysvec_apic_timer_interrupt", "timer interrupts"),
-    ("flush_tlb_func", "TLB flushes"),
-    ("__switch_to_asm", "context switches"),
-    ("set_task_cpu", "migrations"),
-    ("native_queued_spin_lock_slowpath", "spin locks: slow path"),
+/// What is counted of a function that is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// How often it was entered.
+    Times,
+    /// Instructions of its own.
+    Instructions,
+    /// Guest time in it, with what it calls and with sleep. It is modelled: a nanosecond for each instruction, and what waiting
+    /// for lines costs.
+    Ns,
+}
+
+/// Functions that say what processors do to one another: what is counted of each, and what that is. Functions of one name are
+/// counted together; a suffix of the compiler, as in `osq_lock.isra.0`, does not matter.
+pub const WATCHED: [(&str, Counted, &str); 22] = [
+    ("asm_sysvec_reschedule_ipi", Counted::Times, "IPI: reschedule"),
+    ("asm_sysvec_call_function_single", Counted::Times, "IPI: call, to one processor"),
+    ("asm_sysvec_call_function", Counted::Times, "IPI: call, to several"),
+    ("asm_sysvec_apic_timer_interrupt", Counted::Times, "timer interrupts"),
+    ("flush_tlb_func", Counted::Times, "TLB flushes"),
+    ("__switch_to_asm", Counted::Times, "context switches"),
+    ("set_task_cpu", Counted::Times, "migrations"),
+    ("native_queued_spin_lock_slowpath", Counted::Times, "spin locks: slow path"),
     // Its name without CONFIG_PARAVIRT_SPINLOCKS.
-    ("queued_spin_lock_slowpath", "spin locks: slow path"),
-    ("rwsem_down_read_slowpath", "rw semaphores: read, slow path"),
-    ("rwsem_down_write_slowpath", "rw semaphores: write, slow path"),
-    ("__mutex_lock_slowpath", "mutexes: slow path"),
-];
-
-/// Functions whose instructions say how long processors wait for one another, and what each of them is. A suffix of the compiler, as
-/// in `osq_lock.isra.0`, does not count.
-pub const WAITING: [(&str, &str); 5] = [
-    ("native_queued_spin_lock_slowpath", "spin locks: instructions of waiting"),
-    ("queued_spin_lock_slowpath", "spin locks: instructions of waiting"),
-    ("osq_lock", "sleeping locks: instructions of spinning"),
-    ("mutex_spin_on_owner", "sleeping locks: instructions of spinning"),
-    ("rwsem_spin_on_owner", "sleeping locks: instructions of spinning"),
-];
-
-/// Functions in which processors and tasks wait for locks, and the guest time in them, with what they call and with sleep. It is modelled:
-/// a nanosecond for each instruction, and what waiting for lines costs.
-pub const WAITED: [(&str, &str); 5] = [
-    ("native_queued_spin_lock_slowpath", "spin locks: ns of wait, modelled"),
-    ("queued_spin_lock_slowpath", "spin locks: ns of wait, modelled"),
-    ("rwsem_down_read_slowpath", "rw semaphores, read: ns of wait, modelled"),
-    ("rwsem_down_write_slowpath", "rw semaphores, write: ns of wait, modelled"),
-    ("__mutex_lock_slowpath", "mutexes: ns of wait, modelled"),
+    ("queued_spin_lock_slowpath", Counted::Times, "spin locks: slow path"),
+    ("rwsem_down_read_slowpath", Counted::Times, "rw semaphores: read, slow path"),
+    ("rwsem_down_write_slowpath", Counted::Times, "rw semaphores: write, slow path"),
+    ("__mutex_lock_slowpath", Counted::Times, "mutexes: slow path"),
+    ("native_queued_spin_lock_slowpath", Counted::Instructions, "spin locks: instructions of waiting"),
+    ("queued_spin_lock_slowpath", Counted::Instructions, "spin locks: instructions of waiting"),
+    ("osq_lock", Counted::Instructions, "sleeping locks: instructions of spinning"),
+    ("mutex_spin_on_owner", Counted::Instructions, "sleeping locks: instructions of spinning"),
+    ("rwsem_spin_on_owner", Counted::Instructions, "sleeping locks: instructions of spinning"),
+    ("native_queued_spin_lock_slowpath", Counted::Ns, "spin locks: ns of wait, modelled"),
+    ("queued_spin_lock_slowpath", Counted::Ns, "spin locks: ns of wait, modelled"),
+    ("rwsem_down_read_slowpath", Counted::Ns, "rw semaphores, read: ns of wait, modelled"),
+    ("rwsem_down_write_slowpath", Counted::Ns, "rw semaphores, write: ns of wait, modelled"),
+    ("__mutex_lock_slowpath", Counted::Ns, "mutexes: ns of wait, modelled"),
 ];
 
 /// Returns a function's name without a suffix of the compiler.
@@ -99,6 +102,18 @@ pub struct Entered {
     pub ns: u64,
 }
 
+impl Entered {
+    /// Returns one of the three.
+    #[must_use]
+    pub const fn count(&self, what: Counted) -> u64 {
+        match what {
+            Counted::Times => self.times,
+            Counted::Instructions => self.instructions,
+            Counted::Ns => self.ns,
+        }
+    }
+}
+
 /// All lines that moved for one workload in one run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sharing {
@@ -106,7 +121,7 @@ pub struct Sharing {
     pub operations: u64,
     /// What moved; the sum equals the transfers of these iterations.
     pub moves: Vec<Move>,
-    /// The functions of [`WATCHED`] and [`WAITING`] that were entered.
+    /// The functions of [`WATCHED`] that were entered.
     pub entered: Vec<Entered>,
 }
 

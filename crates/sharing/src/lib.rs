@@ -7,7 +7,7 @@ mod sensitivity;
 
 use std::collections::BTreeMap;
 
-use model::{Entered, Move, Movement, Sharing, WAITED, WAITING, WATCHED, without_suffix};
+use model::{Counted, Move, Movement, Sharing, WATCHED, without_suffix};
 
 pub use json::{json, schema};
 pub use render::{Shared, brief, document};
@@ -132,20 +132,14 @@ impl SharingDifference {
 
 /// Returns what was entered on at least one side.
 fn events(sides: [&[Sharing]; 2]) -> Vec<(&'static str, PerOperation)> {
-    let sum = |runs: &[Sharing], function: &str, count: fn(&Entered) -> u64| {
+    let sum = |runs: &[Sharing], function: &str, what: Counted| {
         let entered = runs.iter().flat_map(|run| &run.entered);
         let entered = entered.filter(|entered| without_suffix(&entered.function) == function);
-        entered.map(count).sum::<u64>() as f64 / operations(runs)
+        entered.map(|entered| entered.count(what)).sum::<u64>() as f64 / operations(runs)
     };
-    let times: fn(&Entered) -> u64 = |entered| entered.times;
-    let instructions: fn(&Entered) -> u64 = |entered| entered.instructions;
-    let times = WATCHED.map(|(function, about)| (function, about, times));
-    let instructions = WAITING.map(|(function, about)| (function, about, instructions));
-    let ns: fn(&Entered) -> u64 = |entered| entered.ns;
-    let ns = WAITED.map(|(function, about)| (function, about, ns));
     let mut events: Vec<(&'static str, PerOperation)> = Vec::new();
-    for (function, about, count) in times.into_iter().chain(instructions).chain(ns) {
-        let [base, new] = sides.map(|runs| sum(runs, function, count));
+    for (function, what, about) in WATCHED {
+        let [base, new] = sides.map(|runs| sum(runs, function, what));
         match events.iter_mut().find(|(known, _)| *known == about) {
             // The function has several names.
             Some((_, sides)) => *sides = [sides[0] + base, sides[1] + new],
