@@ -1,5 +1,6 @@
 //! The command line's definition, the source of help, completions, man pages and the reference in `docs/cli.md`.
 
+mod explain;
 mod holding;
 mod keeping;
 mod lists;
@@ -17,6 +18,7 @@ use report::render::{Only, Sort, Style, View};
 
 use crate::completion;
 use crate::exit::EXIT_CODES;
+pub(crate) use explain::Explain;
 pub(crate) use holding::{Console, Deploy, Extend, Power, Release, Reserve, Turn};
 pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc};
 pub(crate) use lists::{
@@ -128,6 +130,8 @@ pub(crate) enum Command {
     Profile(Box<Profile>),
     /// Compare kernel counters (/proc) during a workload: reclaim, faults, disks, slabs, stalls
     Monitors(Box<Monitors>),
+    /// Explain why a program or a workload is slow, or became slower
+    Explain(Box<Explain>),
     /// Run a parameter-sweep experiment
     #[command(subcommand)]
     Experiment(Experiment),

@@ -14,6 +14,7 @@ mod deploy;
 mod doctor;
 mod dump;
 mod experiment;
+mod explain;
 mod export;
 mod gc;
 mod generate;
@@ -68,6 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Compare(command) => compare::compare(arguments, command),
         Command::Profile(command) => profile::profile(arguments, command),
         Command::Monitors(command) => monitors::monitors(arguments, command),
+        Command::Explain(command) => explain::explain(arguments, command),
         Command::Experiment(command) => experiment::experiment(arguments, command),
         Command::Run(command) => run::run(arguments, command),
         Command::Build(command) => build::build(arguments, command),

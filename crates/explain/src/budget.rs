@@ -1,0 +1,149 @@
+//! Where the time of threads went: running in user mode and in the kernel, runnable without a processor, blocked.
+
+use crate::facts::{Facts, Object, Thread, Wait};
+
+/// Switches per second below which a thread that does not run is idle: it only waits for the others to end.
+const IDLE_SWITCHES: f64 = 1.0;
+/// The share of its time that an idle thread runs at most.
+const IDLE_RUNNING: f64 = 0.01;
+
+/// Shares of the time of threads; they add up to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Budget {
+    /// Running in user mode.
+    pub user: f64,
+    /// Running in the kernel.
+    pub system: f64,
+    /// Runnable, without a processor.
+    pub waiting: f64,
+    /// Blocked.
+    pub blocked: f64,
+}
+
+impl Budget {
+    /// Returns the budget of threads; all zero without any.
+    #[must_use]
+    pub fn of<'a>(threads: impl IntoIterator<Item = &'a Thread>) -> Self {
+        let mut total = 0.0;
+        let mut sums = Self::default();
+        for thread in threads {
+            total += thread.total_s.max(thread.running_s() + thread.waiting_s);
+            sums.user += thread.user_s;
+            sums.system += thread.system_s;
+            sums.waiting += thread.waiting_s;
+            sums.blocked += thread.blocked_s();
+        }
+        if total <= 0.0 {
+            return Self::default();
+        }
+        let share = |of: f64| of / total;
+        Self {
+            user: share(sums.user),
+            system: share(sums.system),
+            waiting: share(sums.waiting),
+            blocked: share(sums.blocked),
+        }
+    }
+
+    /// Returns the share of the time on processors.
+    #[must_use]
+    pub fn running(&self) -> f64 {
+        self.user + self.system
+    }
+}
+
+/// Facts with what all rules derive from them.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// The facts.
+    pub facts: &'a Facts,
+    /// The threads that take part: neither idle nor only waiting for others of the program.
+    pub active: Vec<&'a Thread>,
+    /// Their budget, with what ended between two rounds.
+    pub budget: Budget,
+    /// The time of the active threads [s].
+    pub total_s: f64,
+    /// The waits of active threads for something outside of the program or for a lock, longest first.
+    pub waits: Vec<&'a Wait>,
+}
+
+impl<'a> View<'a> {
+    /// Derives the view.
+    #[must_use]
+    pub fn new(facts: &'a Facts) -> Self {
+        let dependent = |thread: &Thread| waits_for_own(facts, thread);
+        let idle = |thread: &Thread| {
+            let switches = thread.voluntary as f64 / thread.total_s.max(f64::MIN_POSITIVE);
+            thread.running_s() + thread.waiting_s < IDLE_RUNNING * thread.total_s && switches < IDLE_SWITCHES
+        };
+        let mut active: Vec<&Thread> =
+            facts.threads.iter().filter(|thread| !idle(thread) && !dependent(thread)).collect();
+        if active.is_empty() {
+            active = facts.threads.iter().filter(|thread| !dependent(thread)).collect();
+        }
+        let short_lived = as_thread(facts);
+        if active.is_empty() && short_lived.is_none() {
+            active = facts.threads.iter().collect();
+        }
+        let budget = Budget::of(active.iter().copied().chain(&short_lived));
+        let total_s =
+            active.iter().map(|thread| thread.total_s).sum::<f64>() + short_lived.map_or(0.0, |thread| thread.total_s);
+        let is_active = |wait: &&Wait| wait.threads.iter().any(|id| active.iter().any(|thread| thread.id == *id));
+        let mut waits: Vec<&Wait> = facts.waits.iter().filter(is_active).collect();
+        waits.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+        Self { facts, active, budget, total_s, waits }
+    }
+
+    /// Returns the share of the active threads' time for which a test of waits holds: of the blocked time, as much as of the
+    /// sampled waits.
+    pub fn blocked_in(&self, is_wanted: impl Fn(&Wait) -> bool) -> f64 {
+        let all: f64 = self.waits.iter().map(|wait| wait.seconds).sum();
+        let wanted: f64 = self.waits.iter().filter(|wait| is_wanted(wait)).map(|wait| wait.seconds).sum();
+        if all > 0.0 { self.budget.blocked * wanted / all } else { 0.0 }
+    }
+
+    /// Returns the share of sampled running time for which a test of stacks holds; zero without samples.
+    pub fn running_in(&self, is_wanted: impl Fn(&crate::facts::Stack) -> bool) -> f64 {
+        let Some(samples) = &self.facts.samples else { return 0.0 };
+        let all: u64 = samples.stacks.iter().map(|stack| stack.samples).sum();
+        let wanted: u64 = samples.stacks.iter().filter(|stack| is_wanted(stack)).map(|stack| stack.samples).sum();
+        if all > 0 { self.budget.running() * wanted as f64 / all as f64 } else { 0.0 }
+    }
+
+    /// Returns events per second.
+    #[must_use]
+    pub fn per_second(&self, events: u64) -> f64 {
+        events as f64 / self.facts.seconds.max(f64::MIN_POSITIVE)
+    }
+}
+
+/// Whether a thread is blocked for most of its time and then waits for a thread or a child of the same program.
+fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
+    let of_thread = facts.waits.iter().filter(|wait| wait.threads.contains(&thread.id));
+    let (mut own, mut all) = (0.0, 0.0);
+    for wait in of_thread {
+        // A group's threads have equal parts of its time, as far as is known.
+        let seconds = wait.seconds / wait.threads.len().max(1) as f64;
+        all += seconds;
+        let is_own = match &wait.object {
+            Object::Child => true,
+            Object::Futex(futex) => futex.is_join,
+            Object::Unknown | Object::File(_) => false,
+        };
+        own += if is_own { seconds } else { 0.0 };
+    }
+    all > 0.0 && own / all > 0.9 && thread.running_s() + thread.waiting_s < 0.1 * thread.total_s
+}
+
+/// Returns what ended between two rounds as a thread that only ran.
+fn as_thread(facts: &Facts) -> Option<Thread> {
+    let ended = facts.short_lived;
+    let running = ended.user_s + ended.system_s;
+    (running > 0.0).then(|| Thread {
+        name: "(short-lived)".into(),
+        total_s: running,
+        user_s: ended.user_s,
+        system_s: ended.system_s,
+        ..Thread::default()
+    })
+}

@@ -1,0 +1,273 @@
+//! What was observed of a program and of the host beside it. `observe` fills it in; the rules read nothing else.
+
+use std::collections::BTreeMap;
+
+/// All that is known of one observation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// The command, or the process.
+    pub subject: String,
+    /// How long it was observed [s].
+    pub seconds: f64,
+    /// The host.
+    pub host: Host,
+    /// Every thread that was seen at least twice.
+    pub threads: Vec<Thread>,
+    /// Where blocked threads were, grouped.
+    pub waits: Vec<Wait>,
+    /// Processes and threads that ended between two rounds.
+    pub short_lived: ShortLived,
+    /// What the kernel counts for the processes.
+    pub counters: Counters,
+    /// Environment, limits and such.
+    pub settings: Settings,
+    /// Samples of what ran; `None` if none could be had.
+    pub samples: Option<Samples>,
+    /// What could not be observed.
+    pub gaps: Vec<Gap>,
+    /// What observing cost: collector and processor time [s].
+    pub costs: Vec<(&'static str, f64)>,
+}
+
+/// The host during the observation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Host {
+    /// Its processors.
+    pub processors: usize,
+    /// Idle time of all processors, as a share of their time.
+    pub idle: f64,
+    /// Time that a hypervisor gave to others, likewise.
+    pub steal: f64,
+    /// Time of interrupts, likewise.
+    pub interrupts: f64,
+    /// Processor time of all other processes [s].
+    pub others_s: f64,
+    /// The shares of the time in which some task was delayed: by memory, and by I/O (`/proc/pressure`); `None` without it.
+    pub pressure: Option<Pressure>,
+    /// The release of the kernel.
+    pub kernel: String,
+    /// Options of the kernel that make it slow: of its config and its command line.
+    pub debugging: Vec<String>,
+    /// Mitigations that are active, as the kernel describes them.
+    pub mitigations: Vec<String>,
+    /// The frequency governor of the first processor; empty if there is none.
+    pub governor: String,
+}
+
+/// The shares of the time in which some task was delayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pressure {
+    /// By memory.
+    pub memory: f64,
+    /// By I/O.
+    pub io: f64,
+}
+
+/// The time of a thread while it was observed [s]. Running, waiting and blocked add up to the total.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Thread {
+    /// Its process.
+    pub process: u32,
+    /// Its id.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// All of it.
+    pub total_s: f64,
+    /// In user mode.
+    pub user_s: f64,
+    /// In the kernel.
+    pub system_s: f64,
+    /// Runnable, without a processor.
+    pub waiting_s: f64,
+    /// Switches because it blocked.
+    pub voluntary: u64,
+    /// Switches because another had to run.
+    pub involuntary: u64,
+    /// The processors that it may use.
+    pub allowed: usize,
+    /// Where it was, by period: the observation in equal parts.
+    pub periods: Vec<Period>,
+}
+
+/// The time of a thread in a part of the observation [s].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Period {
+    /// In user mode.
+    pub user_s: f64,
+    /// In the kernel.
+    pub system_s: f64,
+    /// Runnable.
+    pub waiting_s: f64,
+    /// Blocked.
+    pub blocked_s: f64,
+}
+
+impl Thread {
+    /// Returns the time on a processor [s].
+    #[must_use]
+    pub fn running_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+
+    /// Returns the time in which it was neither running nor runnable [s].
+    #[must_use]
+    pub fn blocked_s(&self) -> f64 {
+        (self.total_s - self.running_s() - self.waiting_s).max(0.0)
+    }
+}
+
+/// Threads that were blocked at the same place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wait {
+    /// Whether a signal does not wake them: state D.
+    pub is_uninterruptible: bool,
+    /// The system call: its name or number; empty if the kernel tells none, as in a page fault.
+    pub call: String,
+    /// The kernel function in which they wait; empty if the kernel tells none.
+    pub function: String,
+    /// What they wait for.
+    pub object: Object,
+    /// The stack in user mode, innermost first; empty if it was not read.
+    pub stack: Vec<String>,
+    /// How long, over all threads [s].
+    pub seconds: f64,
+    /// The threads.
+    pub threads: Vec<u32>,
+}
+
+/// What a blocked thread waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Object {
+    /// It is not known.
+    #[default]
+    Unknown,
+    /// A word of memory.
+    Futex(Futex),
+    /// An open file: its description.
+    File(String),
+    /// The end of a child.
+    Child,
+}
+
+/// A word on which threads wait.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Futex {
+    /// Its process and address.
+    pub word: (u32, u64),
+    /// What is mapped there, such as `libc.so.6+0x1d3c60` or `[heap]`.
+    pub mapping: String,
+    /// Whether its value is a thread of the process: the waiter joins that thread.
+    pub is_join: bool,
+    /// The thread that holds the mutex, where glibc tells it.
+    pub owner: Option<u32>,
+}
+
+/// What ended between two rounds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ShortLived {
+    /// Processor time in user mode [s].
+    pub user_s: f64,
+    /// In the kernel [s].
+    pub system_s: f64,
+    /// Processes and threads that the host created in the time.
+    pub created: u64,
+}
+
+/// Sums over all processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Page faults without I/O.
+    pub minor_faults: u64,
+    /// Page faults with I/O.
+    pub major_faults: u64,
+    /// The growth of the largest resident memory [pages of 4096 bytes].
+    pub touched_pages: u64,
+    /// Read calls, failed ones included.
+    pub reads: u64,
+    /// Write calls.
+    pub writes: u64,
+    /// Bytes that reads returned.
+    pub read_bytes: u64,
+    /// Bytes that writes took.
+    pub written_bytes: u64,
+    /// Bytes from storage.
+    pub storage_read_bytes: u64,
+    /// Bytes to storage.
+    pub storage_written_bytes: u64,
+    /// Huge pages that the host split.
+    pub huge_pages_split: u64,
+    /// Pages that the host read from swap.
+    pub swapped_in: u64,
+    /// Pages that the host read again soon after it reclaimed them (refaults).
+    pub refaulted: u64,
+}
+
+/// What was set before the program ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Variables of its environment that change its speed.
+    pub environment: BTreeMap<String, String>,
+    /// The version of glibc, as in (2, 36); `None` for another library.
+    pub glibc: Option<(u32, u32)>,
+    /// Libraries that it maps.
+    pub libraries: Vec<String>,
+    /// How often its cgroup's quota was exhausted, and of how many periods.
+    pub throttled: (u64, u64),
+    /// How long its cgroup was throttled [µs].
+    pub throttled_us: u64,
+    /// The quota of its cgroup [thousandths of a processor].
+    pub quota: Option<u64>,
+}
+
+/// Samples of what ran on processors.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Samples {
+    /// The time that one sample stands for [s].
+    pub period_s: f64,
+    /// Samples by stack.
+    pub stacks: Vec<Stack>,
+    /// Sampled page faults; each stands for `fault_period` of them.
+    pub faults: Vec<Fault>,
+    /// Faults per sample.
+    pub fault_period: u64,
+    /// Samples that the kernel dropped.
+    pub lost: u64,
+}
+
+/// A stack with its samples.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// The program's name.
+    pub program: String,
+    /// Functions of the kernel, innermost first; empty in user mode.
+    pub kernel: Vec<String>,
+    /// Functions of the program, innermost first.
+    pub user: Vec<String>,
+    /// How many.
+    pub samples: u64,
+}
+
+/// Sampled page faults of one place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fault {
+    /// The function that touched the memory.
+    pub function: String,
+    /// What is mapped at the address: a file, `[heap]`, `[stack]` or empty.
+    pub mapping: String,
+    /// How many samples.
+    pub samples: u64,
+    /// The distinct pages among them.
+    pub pages: u64,
+}
+
+/// What could not be observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// What is missing.
+    pub what: &'static str,
+    /// Why.
+    pub why: String,
+    /// What would add it.
+    pub remedy: &'static str,
+}

@@ -1,0 +1,225 @@
+//! The decision tree as a table: each rule says why it exists, and is tested on its own.
+//!
+//! The thresholds are those of the reference measurements (`docs/explain.md`); each stands beside its rule.
+
+mod blocked;
+mod settings;
+mod system;
+mod user;
+mod waiting;
+
+use crate::budget::View;
+use crate::finding::Finding;
+
+/// A branch of the tree. The first ones explain what the later ones only show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Branch {
+    /// What was set before the program ran.
+    Settings,
+    /// Threads are blocked.
+    Blocked,
+    /// Threads are runnable without a processor.
+    Waiting,
+    /// The kernel runs.
+    System,
+    /// The program runs.
+    User,
+}
+
+/// A rule of the tree.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it stands.
+    pub branch: Branch,
+    /// Why it exists.
+    pub reason: &'static str,
+    /// Returns the cause, if it applies.
+    pub check: fn(&View) -> Option<Finding>,
+}
+
+/// All rules.
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "debug-allocator",
+        branch: Branch::Settings,
+        reason: "A preloaded debug allocator has one lock and checks every block; distributions' test versions set it.",
+        check: settings::debug_allocator,
+    },
+    Rule {
+        name: "sanitizer",
+        branch: Branch::Settings,
+        reason: "Sanitizers multiply the time of every memory access.",
+        check: settings::sanitizer,
+    },
+    Rule {
+        name: "allocator-trimming",
+        branch: Branch::Settings,
+        reason: "Each M_* variable of glibc ends the dynamic threshold of mmap: large blocks fault anew each time.",
+        check: settings::allocator_trimming,
+    },
+    Rule {
+        name: "quota",
+        branch: Branch::Settings,
+        reason: "A cgroup's quota stops threads although processors are idle.",
+        check: settings::quota,
+    },
+    Rule {
+        name: "affinity",
+        branch: Branch::Settings,
+        reason: "Threads that may use fewer processors than the host has queue for those.",
+        check: settings::affinity,
+    },
+    Rule {
+        name: "debug-kernel",
+        branch: Branch::Settings,
+        reason: "KASAN, lockdep and debugging of pages multiply the kernel's time.",
+        check: settings::debug_kernel,
+    },
+    Rule {
+        name: "false-wakeups",
+        branch: Branch::Blocked,
+        reason: "Many threads woken together for the work of one spend their time switching.",
+        check: blocked::false_wakeups,
+    },
+    Rule {
+        name: "hot-lock",
+        branch: Branch::Blocked,
+        reason: "One futex with most of the waiting is a lock that serialises the program.",
+        check: blocked::hot_lock,
+    },
+    Rule {
+        name: "many-locks",
+        branch: Branch::Blocked,
+        reason: "Many futexes with a little waiting each: no single lock, or waiting for work.",
+        check: blocked::many_locks,
+    },
+    Rule {
+        name: "sync",
+        branch: Branch::Blocked,
+        reason: "fsync and its kin wait for storage each time.",
+        check: blocked::sync,
+    },
+    Rule {
+        name: "dirty-throttling",
+        branch: Branch::Blocked,
+        reason: "The kernel stops writers until dirty pages are written.",
+        check: blocked::dirty_throttling,
+    },
+    Rule {
+        name: "swap",
+        branch: Branch::Blocked,
+        reason: "Page faults that read from swap wait for storage.",
+        check: blocked::swap,
+    },
+    Rule {
+        name: "reclaim",
+        branch: Branch::Blocked,
+        reason: "Allocations wait until memory is reclaimed.",
+        check: blocked::reclaim,
+    },
+    Rule {
+        name: "rcu",
+        branch: Branch::Blocked,
+        reason: "Some system calls wait for an RCU grace period each time.",
+        check: blocked::rcu,
+    },
+    Rule {
+        name: "kernel-lock",
+        branch: Branch::Blocked,
+        reason: "Threads wait for a lock of the kernel; changes of the address space take mmap_lock alone.",
+        check: blocked::kernel_lock,
+    },
+    Rule {
+        name: "storage-reads",
+        branch: Branch::Blocked,
+        reason: "Reads that are not in the page cache wait for storage.",
+        check: blocked::storage_reads,
+    },
+    Rule {
+        name: "pipe",
+        branch: Branch::Blocked,
+        reason: "The other end of a pipe is the bottleneck.",
+        check: blocked::pipe,
+    },
+    Rule {
+        name: "network",
+        branch: Branch::Blocked,
+        reason: "The peer of a socket is the bottleneck.",
+        check: blocked::network,
+    },
+    Rule {
+        name: "sleep",
+        branch: Branch::Blocked,
+        reason: "The program sleeps by its own choice.",
+        check: blocked::sleep,
+    },
+    Rule { name: "poll", branch: Branch::Blocked, reason: "The program waits for events.", check: blocked::poll },
+    Rule {
+        name: "steal",
+        branch: Branch::Waiting,
+        reason: "The hypervisor gives the processors to others.",
+        check: waiting::steal,
+    },
+    Rule {
+        name: "neighbours",
+        branch: Branch::Waiting,
+        reason: "Other processes use the processors.",
+        check: waiting::neighbours,
+    },
+    Rule {
+        name: "oversubscription",
+        branch: Branch::Waiting,
+        reason: "More runnable threads than processors.",
+        check: waiting::oversubscription,
+    },
+    Rule {
+        name: "new-processes",
+        branch: Branch::System,
+        reason: "Creating and ending processes costs more than what they do.",
+        check: system::new_processes,
+    },
+    Rule {
+        name: "refaults",
+        branch: Branch::System,
+        reason: "Memory that is given back and taken again faults each time.",
+        check: system::refaults,
+    },
+    Rule {
+        name: "page-faults",
+        branch: Branch::System,
+        reason: "The first touch of each page enters the kernel.",
+        check: system::page_faults,
+    },
+    Rule {
+        name: "failing-calls",
+        branch: Branch::System,
+        reason: "Calls that return without data (EAGAIN) are asked again and again.",
+        check: system::failing_calls,
+    },
+    Rule {
+        name: "tiny-calls",
+        branch: Branch::System,
+        reason: "A few bytes per read or write make the entry into the kernel the work.",
+        check: system::tiny_calls,
+    },
+    Rule {
+        name: "lock-spinning",
+        branch: Branch::System,
+        reason: "Processors spin for a lock of the kernel.",
+        check: system::lock_spinning,
+    },
+    Rule {
+        name: "one-call",
+        branch: Branch::System,
+        reason: "One system call has most of the kernel's time.",
+        check: system::one_call,
+    },
+    Rule {
+        name: "one-function",
+        branch: Branch::User,
+        reason: "One function of the program has most of the time.",
+        check: user::one_function,
+    },
+];

@@ -1,0 +1,195 @@
+//! Rules of what was set before the program ran. They come first: a setting explains what the other rules only show.
+
+use crate::budget::View;
+use crate::facts::Wait;
+use crate::finding::{Finding, Switch, percent};
+
+use super::system::{is_fault, maps_memory};
+
+/// Libraries that replace the allocator by a checking one.
+const DEBUG_ALLOCATORS: [&str; 5] = ["libc_malloc_debug", "libefence", "libduma", "libmcheck", "valgrind"];
+/// Runtime libraries of sanitizers.
+const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "libubsan", "liblsan"];
+/// Variables of glibc's allocator that end its dynamic threshold (malloc/malloc.c: do_set_mmap_threshold and others).
+const THRESHOLDS: [&str; 4] =
+    ["MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_"];
+/// The least share of the time that a setting has to explain.
+const LEAST: f64 = 0.1;
+/// The least share of waiting for a processor (reference: 20 %).
+const WAITING: f64 = 0.2;
+
+pub(super) fn debug_allocator(view: &View) -> Option<Finding> {
+    let settings = &view.facts.settings;
+    let library =
+        settings.libraries.iter().find(|library| DEBUG_ALLOCATORS.iter().any(|name| library.contains(name)))?;
+    let stem = library.split(".so").next().unwrap_or(library);
+    let is_in = |names: &[String]| names.iter().any(|name| name.contains(stem) || is_allocator(name));
+    let in_word = |wait: &Wait| match &wait.object {
+        crate::facts::Object::Futex(futex) => futex.mapping.contains(stem),
+        _ => false,
+    };
+    let blocked = view.blocked_in(|wait| in_word(wait) || is_in(&wait.stack));
+    let running = view.running_in(|stack| is_in(&stack.user));
+    let share = blocked + running;
+    let variables: Vec<String> = ["LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_", "GLIBC_TUNABLES"]
+        .into_iter()
+        .filter(|name| settings.environment.contains_key(*name))
+        .map(str::to_owned)
+        .collect();
+    if share < LEAST {
+        return None;
+    }
+    let set: Vec<String> = variables.iter().map(|name| format!("{name}={}", settings.environment[name])).collect();
+    let by = if set.is_empty() { String::new() } else { format!(" ({})", set.join(" ")) };
+    let mut finding = Finding::new(format!("the debug allocator {library} is loaded{by}"), share)
+        .with(format!("{library} is mapped"), "/proc/PID/maps", "any", "the C library's own allocator")
+        .with(
+            format!("{} blocked at its lock, {} running in it", percent(blocked), percent(running)),
+            "/proc/TID/syscall, cpu-clock",
+            "10 %",
+            "locks of the program",
+        )
+        .advise("Run it without these variables: Marvin does so with --verify.")
+        .look("tr '\\0' '\\n' < /proc/PID/environ");
+    if !variables.is_empty() {
+        finding.switch = Some(Switch::Environment(variables));
+    }
+    Some(finding)
+}
+
+fn is_allocator(name: &str) -> bool {
+    ["malloc_check", "__debug_malloc", "__debug_free", "free_check", "mem2chunk_check"]
+        .iter()
+        .any(|function| name.starts_with(function))
+}
+
+pub(super) fn sanitizer(view: &View) -> Option<Finding> {
+    let libraries = &view.facts.settings.libraries;
+    let library = libraries.iter().find(|library| SANITIZERS.iter().any(|name| library.contains(name)))?;
+    let share = view.budget.user;
+    (share >= 0.3).then(|| {
+        Finding::new(format!("the sanitizer {library} checks every access to memory"), share)
+            .doubt()
+            .with(format!("{library} is mapped"), "/proc/PID/maps", "any", "")
+            .with(format!("{} in user mode", percent(share)), "/proc/TID/stat", "30 %", "the kernel")
+            .advise("Build it without -fsanitize.")
+    })
+}
+
+pub(super) fn allocator_trimming(view: &View) -> Option<Finding> {
+    let settings = &view.facts.settings;
+    let is_set = |name: &&str| settings.environment.contains_key(*name);
+    let tunables = settings.environment.get("GLIBC_TUNABLES").filter(|value| value.contains("glibc.malloc."));
+    let mut variables: Vec<String> =
+        THRESHOLDS.iter().copied().filter(|name| is_set(&name)).map(str::to_owned).collect();
+    if tunables.is_some() {
+        variables.push("GLIBC_TUNABLES".into());
+    }
+    if variables.is_empty() {
+        return None;
+    }
+    let faults = view.facts.counters.minor_faults;
+    let refaults = faults as f64 / view.facts.counters.touched_pages.max(1) as f64;
+    let running = view.running_in(|stack| is_fault(stack) || maps_memory(stack));
+    let blocked = view.blocked_in(|wait| ["munmap", "mmap", "brk", "madvise"].contains(&&*wait.call));
+    let share = running + blocked;
+    if share < LEAST || refaults < 2.0 {
+        return None;
+    }
+    let set: Vec<String> = variables.iter().map(|name| format!("{name}={}", settings.environment[name])).collect();
+    let mut finding = Finding::new(
+        format!("the allocator gives memory back and takes it again, because {} is set", set.join(" ")),
+        share,
+    )
+    .with(format!("{:.0} page faults per second", view.per_second(faults)), "/proc/PID/stat", "", "")
+    .with(
+        format!("each page is faulted {refaults:.0} times"),
+        "minor faults / growth of VmHWM",
+        "2",
+        "first touches of new memory",
+    )
+    .with(
+        format!("{} in page faults, mmap, munmap, brk and madvise", percent(share)),
+        "cpu-clock, /proc/TID/syscall",
+        "10 %",
+        "other work of the kernel",
+    )
+    .advise("Run it without these variables: Marvin does so with --verify.")
+    .look("strace -f -c -e trace=memory -p PID");
+    finding.switch = Some(Switch::Environment(variables));
+    Some(finding)
+}
+
+pub(super) fn quota(view: &View) -> Option<Finding> {
+    let settings = &view.facts.settings;
+    let (throttled, periods) = settings.throttled;
+    let of_periods = throttled as f64 / periods.max(1) as f64;
+    let running: f64 = view.budget.running() * view.total_s / view.facts.seconds.max(f64::MIN_POSITIVE);
+    // Which states a throttled thread is in differs by kernel: what counts is that it has no more than its quota.
+    let quota = settings.quota? as f64 / 1000.0;
+    let share = 1.0 - view.budget.running();
+    (of_periods >= 0.2 && share >= 0.1).then(|| {
+        Finding::new(format!("the quota of its cgroup, {quota} processors, stops it"), share)
+            .with(
+                format!("throttled in {throttled} of {periods} periods"),
+                "cpu.stat of the cgroup",
+                "20 %",
+                "waiting for other programs",
+            )
+            .with(
+                format!(
+                    "it had {running:.2} of {quota} processors; the host was {} idle",
+                    percent(view.facts.host.idle)
+                ),
+                "/proc/TID/schedstat, /proc/stat",
+                "",
+                "a busy host",
+            )
+            .advise("Raise cpu.max (cpu.cfs_quota_us) of the cgroup, or use fewer threads.")
+            .look("cat /proc/PID/cgroup; grep . /sys/fs/cgroup/…/cpu.stat")
+    })
+}
+
+pub(super) fn affinity(view: &View) -> Option<Finding> {
+    let share = view.budget.waiting;
+    let allowed = view.active.iter().map(|thread| thread.allowed).max()?;
+    let runnable = runnable(view);
+    let is_narrow = allowed > 0 && allowed < view.facts.host.processors && runnable > allowed as f64 + 0.2;
+    (share >= WAITING && is_narrow).then(|| {
+        let named = if allowed == 1 { "1 processor".to_owned() } else { format!("{allowed} processors") };
+        Finding::new(
+            format!("its {} threads may use {named} of {}", view.active.len(), view.facts.host.processors),
+            share,
+        )
+        .with(
+            format!("{} runnable without a processor", percent(share)),
+            "/proc/TID/schedstat",
+            "20 %",
+            "locks and I/O",
+        )
+        .with(
+            format!("{runnable:.1} threads runnable on average, {allowed} allowed processors"),
+            "/proc/TID/status, Cpus_allowed",
+            "more than allowed",
+            "a busy host",
+        )
+        .advise("Widen the affinity (taskset, cpuset, numactl), or use fewer threads.")
+        .look("taskset -acp PID")
+    })
+}
+
+pub(super) fn debug_kernel(view: &View) -> Option<Finding> {
+    let options = &view.facts.host.debugging;
+    (!options.is_empty() && view.budget.system >= 0.3).then(|| {
+        Finding::new(format!("the kernel has debugging on: {}", options.join(", ")), view.budget.system)
+            .doubt()
+            .with(options.join(", "), "/proc/config.gz, /boot, /proc/cmdline", "any", "")
+            .with(format!("{} in the kernel", percent(view.budget.system)), "/proc/TID/stat", "30 %", "the program")
+            .advise("Measure on a kernel without them.")
+    })
+}
+
+/// Returns how many threads are running or runnable on average.
+pub(super) fn runnable(view: &View) -> f64 {
+    (view.budget.running() + view.budget.waiting) * view.total_s / view.facts.seconds.max(f64::MIN_POSITIVE)
+}

@@ -1,0 +1,295 @@
+//! Rules of the kernel's time. They need samples with the kernel's functions.
+
+use std::collections::BTreeMap;
+
+use crate::budget::View;
+use crate::facts::{Samples, Stack};
+use crate::finding::{Finding, percent};
+
+/// The least share of the kernel in the time on processors (reference: 30 %).
+const SYSTEM: f64 = 0.3;
+/// The least share of one entry point in the kernel's time (reference: 40 %).
+const ENTRY: f64 = 0.4;
+/// Least share of spinning in the kernel's time (reference: 10 %).
+const SPINNING: f64 = 0.1;
+/// Reads or writes per second from which on their number can be the cost.
+const CALLS: f64 = 10_000.0;
+/// Bytes per call below which the entry costs more than the copy.
+const TINY: f64 = 512.0;
+
+pub(super) fn is_fault(stack: &Stack) -> bool {
+    let faults = ["exc_page_fault", "asm_exc_page_fault", "do_user_addr_fault", "handle_mm_fault", "do_page_fault"];
+    stack.kernel.iter().any(|function| faults.contains(&&**function))
+}
+
+pub(super) fn maps_memory(stack: &Stack) -> bool {
+    ["munmap", "mmap", "brk", "madvise"].contains(&call_of(stack).unwrap_or_default())
+}
+
+/// Returns the system call of a stack: `read` of `__x64_sys_read`.
+fn call_of(stack: &Stack) -> Option<&str> {
+    let prefixes = ["__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__do_sys_", "__se_sys_", "ksys_", "sys_"];
+    let named = |function: &'_ String| -> Option<usize> {
+        prefixes.iter().find(|prefix| function.starts_with(**prefix)).map(|prefix| prefix.len())
+    };
+    stack.kernel.iter().rev().find_map(|function| named(function).map(|skipped| &function[skipped..]))
+}
+
+/// The entry point of a stack in the kernel.
+fn entry(stack: &Stack) -> Option<String> {
+    if is_fault(stack) {
+        return Some("page faults".into());
+    }
+    call_of(stack).map(str::to_owned)
+}
+
+fn in_kernel(samples: &Samples) -> impl Iterator<Item = &Stack> {
+    samples.stacks.iter().filter(|stack| !stack.kernel.is_empty())
+}
+
+/// The kernel's share of the active threads' time, if it is large enough for the rules here.
+fn kernel(view: &View) -> Option<f64> {
+    let of_running = view.budget.system / view.budget.running().max(f64::MIN_POSITIVE);
+    (of_running >= SYSTEM && view.budget.system >= 0.1).then_some(view.budget.system)
+}
+
+/// Returns the share of samples in the kernel for which a test holds.
+fn of_kernel(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> f64 {
+    let Some(samples) = &view.facts.samples else { return 0.0 };
+    let all: u64 = in_kernel(samples).map(|stack| stack.samples).sum();
+    let wanted: u64 = in_kernel(samples).filter(|stack| is_wanted(stack)).map(|stack| stack.samples).sum();
+    wanted as f64 / all.max(1) as f64
+}
+
+/// Returns the entry point with the most samples, and its share of the kernel's.
+fn top_entry(view: &View) -> Option<(String, f64)> {
+    let samples = view.facts.samples.as_ref()?;
+    let mut entries: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in in_kernel(samples) {
+        if let Some(entry) = entry(stack) {
+            *entries.entry(entry).or_default() += stack.samples;
+        }
+    }
+    let all: u64 = in_kernel(samples).map(|stack| stack.samples).sum();
+    let (entry, count) = entries.into_iter().max_by_key(|(_, count)| *count)?;
+    Some((entry, count as f64 / all.max(1) as f64))
+}
+
+fn system(view: &View, cause: String, share: f64) -> Finding {
+    Finding::new(cause, share).with(
+        format!("{} in the kernel, {} in user mode", percent(view.budget.system), percent(view.budget.user)),
+        "/proc/TID/stat",
+        "30 % of running",
+        "the program's own work",
+    )
+}
+
+/// Returns the function of the program that calls into the kernel most often, among stacks for which a test holds.
+fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String {
+    let Some(samples) = &view.facts.samples else { return String::new() };
+    let mut callers: BTreeMap<&str, u64> = BTreeMap::new();
+    for stack in in_kernel(samples).filter(|stack| is_wanted(stack)) {
+        let own = stack.user.iter().find(|function| !super::blocked::is_library(function));
+        if let Some(function) = own.or(stack.user.first()) {
+            *callers.entry(function).or_default() += stack.samples;
+        }
+    }
+    callers.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| format!(", in {name}")).unwrap_or_default()
+}
+
+pub(super) fn new_processes(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let created = view.per_second(view.facts.short_lived.created);
+    let calls = ["clone", "clone3", "fork", "vfork", "execve", "execveat", "exit_group", "exit", "wait4"];
+    let is_process = |stack: &Stack| call_of(stack).is_some_and(|call| calls.contains(&call));
+    let of_exec = of_kernel(view, |stack| call_of(stack).is_some_and(|call| call.starts_with("execve")));
+    let ended = view.facts.short_lived;
+    let of_ended = (ended.user_s + ended.system_s) / (view.budget.running() * view.total_s).max(f64::MIN_POSITIVE);
+    let share = (of_kernel(view, is_process).max(of_ended)) * system_share;
+    (created >= 50.0 && (of_kernel(view, is_process) >= 0.2 || of_ended >= 0.4)).then(|| {
+        let what = if of_exec >= 0.1 { "starts programs" } else { "creates processes" };
+        system(view, format!("it {what}, {created:.0} a second"), share)
+            .with(format!("{created:.0} new processes and threads per second"), "/proc/stat, processes", "50", "")
+            .with(
+                format!("{} of the time was of processes that ended at once", percent(of_ended)),
+                "/proc/PID/stat, cutime",
+                "40 %",
+                "work in lasting processes",
+            )
+            .with(format!("{} of the kernel's samples in execve", percent(of_exec)), "cpu-clock", "10 %", "")
+            .advise("Keep processes for several tasks (a pool), or call a library instead of a program.")
+            .look("strace -f -c -e trace=process -p PID")
+    })
+}
+
+pub(super) fn refaults(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let counters = &view.facts.counters;
+    let factor = counters.minor_faults as f64 / counters.touched_pages.max(1) as f64;
+    let of_memory = of_kernel(view, |stack| is_fault(stack) || maps_memory(stack));
+    if of_memory < ENTRY || factor < 2.0 || view.per_second(counters.minor_faults) < 1000.0 {
+        return None;
+    }
+    let given_back = view.facts.samples.as_ref().and_then(|samples| {
+        let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
+        for stack in in_kernel(samples).filter(|stack| maps_memory(stack)) {
+            *calls.entry(call_of(stack)?).or_default() += stack.samples;
+        }
+        calls.into_iter().max_by_key(|(_, count)| *count).map(|(call, _)| format!(" by {call}"))
+    });
+    let toucher = fault_toucher(view);
+    let mut finding = system(
+        view,
+        format!(
+            "it gives memory back{} and touches it again, each page {factor:.0} times{toucher}",
+            given_back.unwrap_or_default()
+        ),
+        of_memory * system_share,
+    )
+    .with(format!("{:.0} page faults per second", view.per_second(counters.minor_faults)), "/proc/PID/stat", "1000", "")
+    .with(format!("{factor:.0} faults per page"), "minor faults / growth of VmHWM", "2", "first touches of new memory")
+    .with(format!("{} of the kernel's samples", percent(of_memory)), "cpu-clock", "40 %", "other system calls");
+    if counters.huge_pages_split > 0 {
+        let text = format!("{} huge pages split on the host", counters.huge_pages_split);
+        finding = finding.with(text, "/proc/vmstat, thp_split_page", "", "");
+    }
+    Some(
+        finding
+            .advise("Keep the memory: reuse blocks, or raise the allocator's thresholds.")
+            .look("perf record -e page-faults -d -g -p PID"),
+    )
+}
+
+/// Returns who touches memory that faults, as the sampled faults have it.
+fn fault_toucher(view: &View) -> String {
+    let Some(samples) = &view.facts.samples else { return String::new() };
+    let all: u64 = samples.faults.iter().map(|fault| fault.samples).sum();
+    let top = samples.faults.iter().max_by_key(|fault| fault.samples);
+    top.filter(|fault| 2 * fault.samples >= all).map(|fault| format!(", in {}", fault.function)).unwrap_or_default()
+}
+
+pub(super) fn page_faults(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let of_faults = of_kernel(view, is_fault);
+    let counters = &view.facts.counters;
+    (of_faults >= ENTRY && view.per_second(counters.minor_faults) >= 1000.0).then(|| {
+        let toucher = fault_toucher(view);
+        let split = counters.huge_pages_split as f64 > counters.minor_faults as f64 / 100.0;
+        let mut finding = system(view, format!("it touches new memory{toucher}"), of_faults * system_share)
+            .with(
+                format!("{:.0} page faults per second", view.per_second(counters.minor_faults)),
+                "/proc/PID/stat",
+                "1000",
+                "",
+            )
+            .with(format!("{} of the kernel's samples", percent(of_faults)), "cpu-clock", "40 %", "system calls");
+        if split {
+            let text = format!("{} huge pages split on the host", counters.huge_pages_split);
+            finding = finding.with(text, "/proc/vmstat, thp_split_page", "1 % of faults", "");
+        }
+        finding.advise("Reuse memory, or use huge pages.").look("perf record -e page-faults -d -g -p PID")
+    })
+}
+
+/// Calls per second and bytes per call, of reads or of writes: of those that are more.
+fn transfers(view: &View) -> (&'static str, f64, f64) {
+    let counters = &view.facts.counters;
+    if counters.reads >= counters.writes {
+        ("read", view.per_second(counters.reads), counters.read_bytes as f64 / counters.reads.max(1) as f64)
+    } else {
+        ("write", view.per_second(counters.writes), counters.written_bytes as f64 / counters.writes.max(1) as f64)
+    }
+}
+
+pub(super) fn failing_calls(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let counters = &view.facts.counters;
+    let (name, calls, mean) = transfers(view);
+    let is_call = |stack: &Stack| call_of(stack).is_some_and(|call| call.contains(name) || call == "poll");
+    let share = of_kernel(view, is_call) * system_share;
+    let all = counters.read_bytes + counters.written_bytes;
+    (calls >= CALLS && mean < 0.1 && all < counters.reads + counters.writes).then(|| {
+        system(
+            view,
+            format!(
+                "its {name} calls return without data (EAGAIN or the end), {calls:.0} a second{}",
+                caller(view, is_call)
+            ),
+            share,
+        )
+        .with(format!("{calls:.0} calls of {name} per second"), "/proc/PID/io", "10000", "waiting")
+        .with(format!("{mean:.2} bytes per call"), "/proc/PID/io", "0.1", "small transfers")
+        .advise("Wait with poll or epoll until there is data.")
+        .look("strace -f -c -p PID")
+    })
+}
+
+pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let (name, calls, mean) = transfers(view);
+    let is_call = |stack: &Stack| call_of(stack).is_some_and(|call| call.contains(name) || call.starts_with("send"));
+    let of_calls = of_kernel(view, is_call);
+    (calls >= CALLS && mean < TINY && mean >= 0.1 && of_calls >= ENTRY).then(|| {
+        system(
+            view,
+            format!("it makes tiny {name} calls, {calls:.0} a second of {mean:.0} bytes{}", caller(view, is_call)),
+            of_calls * system_share,
+        )
+        .with(format!("{calls:.0} calls of {name} per second"), "/proc/PID/io", "10000", "waiting")
+        .with(format!("{mean:.1} bytes per call"), "/proc/PID/io", "under 512", "large transfers")
+        .with(format!("{} of the kernel's samples", percent(of_calls)), "cpu-clock", "40 %", "other system calls")
+        .advise("Buffer: some thousand bytes per call.")
+        .look("strace -f -c -p PID")
+    })
+}
+
+pub(super) fn lock_spinning(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let spins = [
+        "queued_spin_lock_slowpath",
+        "native_queued_spin_lock_slowpath",
+        "osq_lock",
+        "rwsem_spin_on_owner",
+        "mutex_spin_on_owner",
+        "pv_queued_spin",
+    ];
+    let is_spinning =
+        |stack: &Stack| stack.kernel.iter().take(2).any(|function| spins.iter().any(|spin| function.contains(spin)));
+    let of_spinning = of_kernel(view, is_spinning);
+    let mut entries: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in in_kernel(view.facts.samples.as_ref()?).filter(|stack| is_spinning(stack)) {
+        *entries.entry(entry(stack).unwrap_or_default()).or_default() += stack.samples;
+    }
+    (of_spinning >= SPINNING).then(|| {
+        let called = entries.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name).unwrap_or_default();
+        system(view, format!("processors spin for a lock of the kernel in {called}"), of_spinning * system_share)
+            .with(
+                format!("{} of the kernel's samples spin", percent(of_spinning)),
+                "cpu-clock",
+                "10 %",
+                "other work of the kernel",
+            )
+            .advise("Let threads use objects of their own.")
+            .look("perf lock contention -a sleep 5")
+    })
+}
+
+pub(super) fn one_call(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let (entry, share) = top_entry(view)?;
+    if share < ENTRY || entry == "page faults" {
+        return None;
+    }
+    let is_call = |stack: &Stack| call_of(stack) == Some(&entry);
+    Some(
+        system(view, format!("it is in the system call {entry}{}", caller(view, is_call)), share * system_share)
+            .with(
+                format!("{} of the kernel's samples in {entry}", percent(share)),
+                "cpu-clock",
+                "40 %",
+                "other system calls",
+            )
+            .advise("Call it less often.")
+            .look("strace -f -c -p PID"),
+    )
+}

@@ -1,0 +1,314 @@
+//! Puts together what the collectors saw.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use explain::facts::{Counters, Facts, Fault, Gap, Host, Pressure, Samples, Settings, Stack};
+
+use crate::ObserveError;
+use crate::proc::{self, HostTimes};
+use crate::rounds::{Process, Rounds};
+use crate::samples::{Sampling, frequency};
+use crate::settings::{self, Mounts, Quota};
+use crate::symbols::{KernelSymbols, file_name};
+
+/// Times per second of the kernel's counters in `/proc/stat`.
+const TICKS: f64 = 100.0;
+/// Rounds between two looks at settings.
+const SETTINGS: u64 = 8;
+/// Kept functions of a stack.
+const DEPTH: usize = 12;
+
+/// All collectors of one observation.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    root: u32,
+    subject: String,
+    started: Instant,
+    rounds: Rounds,
+    sampling: Result<Sampling, std::io::Error>,
+    host: Snapshot,
+    mounts: Mounts,
+    quotas: BTreeMap<PathBuf, [Quota; 2]>,
+    environment: BTreeMap<String, String>,
+    number: u64,
+    last_s: f64,
+    costs: [(&'static str, f64); 4],
+}
+
+/// The host's counters at one time.
+#[derive(Debug, Default)]
+struct Snapshot {
+    times: HostTimes,
+    vmstat: String,
+    memory_us: Option<u64>,
+    io_us: Option<u64>,
+}
+
+impl Snapshot {
+    fn read() -> std::io::Result<Self> {
+        let read = |name: &str| fs::read_to_string(format!("/proc/{name}"));
+        let pressure = |name: &str| read(&format!("pressure/{name}")).ok().and_then(|text| proc::pressure(&text));
+        Ok(Self {
+            times: proc::host_times(&read("stat")?).unwrap_or_default(),
+            vmstat: read("vmstat").unwrap_or_default(),
+            memory_us: pressure("memory"),
+            io_us: pressure("io"),
+        })
+    }
+}
+
+/// Returns the processor time of this thread [s].
+fn own_s() -> f64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    proc::schedstat(&text).map_or(0.0, |(run_ns, _)| run_ns as f64 / 1e9)
+}
+
+impl Collector {
+    pub(crate) fn new(root: u32, subject: String) -> Result<Self, ObserveError> {
+        let started = Instant::now();
+        let before = own_s();
+        let host = Snapshot::read().map_err(ObserveError::Proc)?;
+        let processors = processors();
+        let mut rounds = Rounds::new(root, started);
+        rounds.look();
+        let threads: Vec<u32> = rounds.threads();
+        let looked = own_s();
+        let sampling = Sampling::attach(&threads, processors);
+        let costs = [("threads", looked - before), ("samples", own_s() - looked), ("settings", 0.0), ("names", 0.0)];
+        Ok(Self {
+            root,
+            subject,
+            started,
+            rounds,
+            sampling,
+            host,
+            mounts: Mounts::read(),
+            quotas: BTreeMap::new(),
+            environment: BTreeMap::new(),
+            number: 0,
+            last_s: 0.0,
+            costs,
+        })
+    }
+
+    /// Returns how long it observes already [s].
+    pub(crate) fn elapsed(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
+    /// Looks once. Returns whether the program is still there.
+    pub(crate) fn look(&mut self) -> bool {
+        let begun = own_s();
+        let is_there = self.rounds.look();
+        if is_there {
+            self.last_s = self.elapsed();
+        }
+        let looked = own_s();
+        if let Ok(sampling) = &mut self.sampling {
+            sampling.drain();
+        }
+        let drained = own_s();
+        self.number += 1;
+        if is_there && self.number % SETTINGS == 1 {
+            self.look_at_settings();
+        }
+        self.costs[0].1 += looked - begun;
+        self.costs[1].1 += drained - looked;
+        self.costs[2].1 += own_s() - drained;
+        is_there
+    }
+
+    fn look_at_settings(&mut self) {
+        self.rounds.look_at_owners();
+        for process in self.rounds.alive() {
+            for (folder, quota) in settings::quotas(process, &self.mounts) {
+                self.quotas.entry(folder).or_insert([quota; 2])[1] = quota;
+            }
+            self.environment.extend(settings::environment(process));
+        }
+    }
+
+    /// Returns the facts.
+    pub(crate) fn finish(mut self, named: &str) -> Result<Facts, ObserveError> {
+        let seconds = self.elapsed();
+        let (threads, waits) = self.rounds.finish();
+        if threads.is_empty() || self.number < 2 {
+            return Err(ObserveError::Short(named.to_owned(), seconds));
+        }
+        let after = Snapshot::read().map_err(ObserveError::Proc)?;
+        let before = own_s();
+        let samples = self.samples();
+        self.costs[3].1 += own_s() - before;
+        let mut short_lived = self.rounds.short_lived();
+        short_lived.created = after.times.created.saturating_sub(self.host.times.created);
+        let running: f64 = threads.iter().map(|thread| thread.user_s + thread.system_s).sum();
+        let own: f64 = self.costs.iter().map(|(_, seconds)| seconds).sum();
+        let others = running + own + short_lived.user_s + short_lived.system_s;
+        Ok(Facts {
+            subject: self.subject.clone(),
+            seconds: self.last_s.max(f64::MIN_POSITIVE),
+            host: self.host_facts(&after, seconds, others),
+            counters: self.counters(&after),
+            settings: self.settings(),
+            gaps: self.gaps(),
+            threads,
+            waits,
+            short_lived,
+            samples,
+            costs: self.costs.to_vec(),
+        })
+    }
+
+    fn host_facts(&self, after: &Snapshot, seconds: f64, ours_s: f64) -> Host {
+        let (first, last) = (&self.host.times, &after.times);
+        let delta = |first: u64, last: u64| last.saturating_sub(first) as f64;
+        let busy = delta(first.busy, last.busy);
+        let idle = delta(first.idle, last.idle);
+        let interrupts = delta(first.interrupts, last.interrupts);
+        let steal = delta(first.steal, last.steal);
+        let all = (busy + idle + interrupts + steal).max(1.0);
+        let part = |first: Option<u64>, last: Option<u64>| Some(last?.saturating_sub(first?) as f64 / 1e6 / seconds);
+        let pressure = part(self.host.memory_us, after.memory_us)
+            .and_then(|memory| Some(Pressure { memory, io: part(self.host.io_us, after.io_us)? }));
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+        Host {
+            processors: processors(),
+            idle: idle / all,
+            steal: steal / all,
+            interrupts: interrupts / all,
+            others_s: (busy / TICKS - ours_s).max(0.0),
+            pressure,
+            debugging: settings::debugging(&release),
+            mitigations: settings::mitigations(),
+            governor: settings::governor(),
+            kernel: release,
+        }
+    }
+
+    fn counters(&self, after: &Snapshot) -> Counters {
+        let mut counters = Counters::default();
+        for (first, last) in self.rounds.stats() {
+            counters.minor_faults += last.minor_faults.saturating_sub(first.minor_faults);
+            counters.major_faults += last.major_faults.saturating_sub(first.major_faults);
+        }
+        for process in self.rounds.processes.values() {
+            let delta = |key| {
+                let [first, last] = process.io.each_ref().map(|text| proc::value(text, key).unwrap_or_default());
+                last.saturating_sub(first)
+            };
+            counters.reads += delta("syscr");
+            counters.writes += delta("syscw");
+            counters.read_bytes += delta("rchar");
+            counters.written_bytes += delta("wchar");
+            counters.storage_read_bytes += delta("read_bytes");
+            counters.storage_written_bytes += delta("write_bytes");
+            let [first, last] = process.resident_kb;
+            counters.touched_pages += last.saturating_sub(first) / 4;
+        }
+        let host = |key| {
+            let [first, last] =
+                [&self.host, after].map(|snapshot| proc::value(&snapshot.vmstat, key).unwrap_or_default());
+            last.saturating_sub(first)
+        };
+        counters.huge_pages_split = host("thp_split_page");
+        counters.swapped_in = host("pswpin");
+        counters.refaulted = host("workingset_refault_file") + host("workingset_refault_anon");
+        counters
+    }
+
+    fn settings(&self) -> Settings {
+        let mut libraries: Vec<String> = Vec::new();
+        let mut glibc = None;
+        for process in self.rounds.processes.values() {
+            for mapping in process.maps.iter().filter(|mapping| mapping.is_executable) {
+                let name = file_name(&mapping.path).to_owned();
+                if name.starts_with("libc.so") || name.starts_with("libc-2") {
+                    glibc = glibc.or_else(|| settings::glibc(&mapping.path));
+                }
+                if name.contains(".so") && !libraries.contains(&name) {
+                    libraries.push(name);
+                }
+            }
+        }
+        // The cgroup that was throttled most.
+        let delta = |[first, last]: &[Quota; 2]| last.throttled.saturating_sub(first.throttled);
+        let worst = self.quotas.values().max_by_key(|quotas| delta(quotas));
+        let (throttled, throttled_us, quota) = worst.map_or(((0, 0), 0, None), |quotas| {
+            let [first, last] = quotas;
+            let periods = last.periods.saturating_sub(first.periods);
+            ((delta(quotas), periods), last.throttled_us.saturating_sub(first.throttled_us), Some(last.quota))
+        });
+        Settings { environment: self.environment.clone(), glibc, libraries, throttled, throttled_us, quota }
+    }
+
+    fn samples(&mut self) -> Option<Samples> {
+        let sampling = self.sampling.as_mut().ok()?;
+        sampling.drain();
+        let kernel = if sampling.has_kernel { KernelSymbols::read() } else { KernelSymbols::default() };
+        let Rounds { processes, modules, .. } = &mut self.rounds;
+        // A process that no round saw has, until it executes another program, the memory of the one that made it.
+        let fallback = processes.get(&self.root);
+        let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
+        let mut name = |process: u32, address: u64| {
+            let of: Option<&Process> = processes.get(&process).or(fallback);
+            of.map_or_else(String::new, |of| modules.name(&of.maps, &of.program, address))
+        };
+        for (chain, count) in &sampling.chains {
+            let of = processes.get(&chain.process);
+            let program = of.map_or("(short-lived)", |of| file_name(&of.program)).to_owned();
+            let in_kernel: Vec<String> = chain.kernel.iter().map(|address| kernel.name(*address)).collect();
+            let user = chain.user.iter().take(DEPTH).map(|address| name(chain.process, *address)).collect();
+            *stacks.entry((program, in_kernel, user)).or_default() += count;
+        }
+        let mut faults: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
+        for ((process, at), touched) in &sampling.touched {
+            let sum = faults.entry(name(*process, *at)).or_default();
+            sum.0 += touched.faults;
+            sum.1 += touched.pages.len() as u64;
+        }
+        let stack = |((program, kernel, user), samples)| Stack { program, kernel, user, samples };
+        let fault = |(function, (samples, pages, _)): (String, (u64, u64, u64))| Fault {
+            function,
+            mapping: String::new(),
+            samples,
+            pages,
+        };
+        Some(Samples {
+            period_s: 1.0 / frequency() as f64,
+            stacks: stacks.into_iter().map(stack).collect(),
+            faults: faults.into_iter().map(fault).collect(),
+            fault_period: 1,
+            lost: sampling.lost,
+        })
+    }
+
+    fn gaps(&self) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        let root = "run it as root";
+        match &self.sampling {
+            Ok(sampling) if !sampling.has_kernel => gaps.push(Gap {
+                what: "functions of the kernel",
+                why: "kernel.perf_event_paranoid keeps them from ordinary users".into(),
+                remedy: root,
+            }),
+            Ok(_) => {}
+            Err(error) => gaps.push(Gap { what: "samples of what runs", why: error.to_string(), remedy: root }),
+        }
+        if self.rounds.is_denied {
+            gaps.push(Gap {
+                what: "where threads are blocked",
+                why: "their owner is another user, or ptrace is restricted".into(),
+                remedy: root,
+            });
+        }
+        gaps
+    }
+}
+
+fn processors() -> usize {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    proc::processors(&online).max(1)
+}

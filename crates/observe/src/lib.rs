@@ -1,0 +1,194 @@
+//! Observes a program on this host: the time of its threads, where they wait, what they run, and their settings. Nothing stops
+//! the program, and no other program is used.
+//!
+//! `explain` says what the facts mean.
+
+mod calls;
+mod facts;
+mod proc;
+mod rounds;
+mod samples;
+mod settings;
+mod symbols;
+mod unwind;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use explain::facts::Facts;
+use rustix::process::{Pid, Signal, kill_process};
+
+use facts::Collector;
+
+/// Between two rounds, at least.
+const PERIOD: Duration = Duration::from_millis(50);
+/// A round takes at most this part of the time until the next: one percent of a processor.
+const SHARE: u32 = 100;
+/// How long a program may take to end after it was asked to.
+const ENDING: Duration = Duration::from_secs(2);
+/// How long the shell that starts a program may take to stop.
+const STARTING: Duration = Duration::from_secs(10);
+/// Stops the shell, so that nothing of the program is missed.
+const STOPPED: &str = "kill -STOP $$; exec \"$@\"";
+
+/// What to observe.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// A command, without a shell.
+    Command(Vec<OsString>),
+    /// A process with its children.
+    Process(u32),
+}
+
+/// How to observe it.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    /// What.
+    pub subject: Subject,
+    /// How long at most [s].
+    pub seconds: f64,
+    /// Variables of the environment that the command does not get.
+    pub without: Vec<String>,
+}
+
+/// What was observed.
+#[derive(Debug)]
+pub struct Observed {
+    /// The facts.
+    pub facts: Facts,
+    /// How the command ended; `None` if Marvin ended it or it was a process.
+    pub status: Option<ExitStatus>,
+}
+
+/// A program that cannot be observed.
+#[derive(Debug, thiserror::Error)]
+pub enum ObserveError {
+    /// It could not be started.
+    #[error("cannot start `{0}`: {1}")]
+    Start(String, io::Error),
+    /// There is no such process.
+    #[error("cannot observe process {0}: there is no such process")]
+    Missing(u32),
+    /// Another system than Linux, or /proc is not mounted.
+    #[error("cannot read /proc: {0}")]
+    Proc(io::Error),
+    /// It ended before two rounds.
+    #[error("cannot explain `{0}`: it ended within {1:.2} s, before two looks at it")]
+    Short(String, f64),
+}
+
+/// Observes a program. The standard output of a command goes to Marvin's standard error, so that the answer stands alone.
+///
+/// # Errors
+/// If the program cannot be started, does not exist, or ends at once.
+pub fn observe(observation: &Observation) -> Result<Observed, ObserveError> {
+    match &observation.subject {
+        Subject::Command(words) => command(observation, words),
+        Subject::Process(id) => {
+            if !std::path::Path::new(&format!("/proc/{id}/stat")).exists() {
+                return Err(ObserveError::Missing(*id));
+            }
+            let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+            let mut collector = Collector::new(*id, format!("process {id} ({})", name.trim()))?;
+            rounds(&mut collector, observation.seconds, None);
+            Ok(Observed { facts: collector.finish(name.trim())?, status: None })
+        }
+    }
+}
+
+fn command(observation: &Observation, words: &[OsString]) -> Result<Observed, ObserveError> {
+    let named = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let failed = |error: io::Error| ObserveError::Start(named.clone(), error);
+    let Some(program) = words.first() else { return Err(failed(io::Error::other("no command"))) };
+    if find(program).is_none() {
+        return Err(failed(io::Error::new(io::ErrorKind::NotFound, "no such program")));
+    }
+    let output = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(STOPPED).arg("sh").args(words).stdout(Stdio::from(output));
+    for variable in &observation.without {
+        command.env_remove(variable);
+    }
+    let mut child = Started(command.spawn().map_err(failed)?);
+    let id = child.0.id();
+    wait_for_stop(id).map_err(failed)?;
+    let mut collector = Collector::new(id, named.clone())?;
+    signal(id, Signal::CONT);
+    let status = rounds(&mut collector, observation.seconds, Some(&mut child.0));
+    let facts = collector.finish(&named)?;
+    Ok(Observed { facts, status })
+}
+
+/// Looks again and again until the time is over or the program ended. Returns how the command ended by itself.
+fn rounds(collector: &mut Collector, seconds: f64, mut child: Option<&mut Child>) -> Option<ExitStatus> {
+    while collector.elapsed() < seconds {
+        let begun = Instant::now();
+        let is_there = collector.look();
+        let pause = PERIOD.max(begun.elapsed() * SHARE).min(Duration::from_secs(1));
+        if let Some(child) = &mut child
+            && let Ok(Some(status)) = child.try_wait()
+        {
+            return Some(status);
+        }
+        if !is_there {
+            break;
+        }
+        sleep(pause.saturating_sub(begun.elapsed()));
+    }
+    child.and_then(|child| child.try_wait().ok().flatten())
+}
+
+/// A command that does not outlive its observation.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if let Ok(Some(_)) = self.0.try_wait() {
+            return;
+        }
+        let all = rounds::find_processes(self.0.id());
+        all.iter().for_each(|process| signal(*process, Signal::TERM));
+        let begun = Instant::now();
+        while begun.elapsed() < ENDING {
+            if let Ok(Some(_)) = self.0.try_wait() {
+                return;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        all.iter().for_each(|process| signal(*process, Signal::KILL));
+        let _ = self.0.wait();
+    }
+}
+
+fn signal(process: u32, signal: Signal) {
+    if let Some(id) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        // One that is gone needs no signal.
+        let _ = kill_process(id, signal);
+    }
+}
+
+fn wait_for_stop(process: u32) -> io::Result<()> {
+    let begun = Instant::now();
+    while begun.elapsed() < STARTING {
+        let text = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+        if proc::stat(&text).is_some_and(|stat| matches!(stat.state, 'T' | 't')) {
+            return Ok(());
+        }
+        sleep(Duration::from_millis(1));
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the shell did not stop"))
+}
+
+/// Returns where a program is, as the shell would find it.
+fn find(program: &OsString) -> Option<std::path::PathBuf> {
+    let path = std::path::Path::new(program);
+    if path.components().count() > 1 {
+        return path.is_file().then(|| path.to_owned());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|file| file.is_file())
+}

@@ -1,0 +1,195 @@
+//! Parses the files of /proc that tell of threads, processes and cgroups. Any bytes are fine: what is not understood is `None`.
+
+/// What `/proc/PID/stat` and `/proc/PID/task/TID/stat` tell (Documentation/filesystems/proc.rst).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    pub(crate) name: String,
+    pub(crate) state: char,
+    pub(crate) minor_faults: u64,
+    pub(crate) major_faults: u64,
+    /// In ticks of 1/100 s, as all times here.
+    pub(crate) user: u64,
+    pub(crate) system: u64,
+    /// Of children that it waited for.
+    pub(crate) reaped_user: u64,
+    pub(crate) reaped_system: u64,
+    /// When it started, since the host did.
+    pub(crate) started: u64,
+}
+
+/// Parses a line of stat. A name may contain blanks and parentheses: the last one ends it.
+pub(crate) fn stat(text: &str) -> Option<Stat> {
+    let (before, after) = text.rsplit_once(')')?;
+    let name = before.split_once('(')?.1.to_owned();
+    let fields: Vec<&str> = after.split_whitespace().collect();
+    // Field 3 of the documentation is the first here.
+    let number = |field: usize| fields.get(field - 3)?.parse().ok();
+    Some(Stat {
+        name,
+        state: fields.first()?.chars().next()?,
+        minor_faults: number(10)?,
+        major_faults: number(12)?,
+        user: number(14)?,
+        system: number(15)?,
+        reaped_user: number(16)?,
+        reaped_system: number(17)?,
+        started: number(22)?,
+    })
+}
+
+/// Parses schedstat: time on a processor and runnable without one [ns].
+pub(crate) fn schedstat(text: &str) -> Option<(u64, u64)> {
+    let mut fields = text.split_whitespace().map(str::parse);
+    Some((fields.next()?.ok()?, fields.next()?.ok()?))
+}
+
+/// Where a blocked thread is, as `/proc/TID/syscall` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// Its number; `None` if it is blocked outside of system calls.
+    pub(crate) number: Option<u64>,
+    /// The first argument.
+    pub(crate) first: u64,
+    pub(crate) stack_pointer: u64,
+    pub(crate) program_counter: u64,
+}
+
+/// Parses it; `None` while the thread runs.
+pub(crate) fn syscall(text: &str) -> Option<Call> {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let hex = |field: &str| u64::from_str_radix(field.trim_start_matches("0x"), 16).ok();
+    let number: i64 = fields.first()?.parse().ok()?;
+    let [.., stack_pointer, program_counter] = fields.as_slice() else { return None };
+    let first = if fields.len() > 3 { hex(fields[1])? } else { 0 };
+    Some(Call {
+        number: u64::try_from(number).ok(),
+        first,
+        stack_pointer: hex(stack_pointer)?,
+        program_counter: hex(program_counter)?,
+    })
+}
+
+/// Returns the number behind a key of a file with a pair in each line, as in status, io, vmstat, cpu.stat.
+pub(crate) fn value(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let rest = line.strip_prefix(key)?.strip_prefix([':', ' ', '\t'])?;
+        rest.split_whitespace().next()?.parse().ok()
+    })
+}
+
+/// Counts the processors in a list such as `0-3,8`.
+pub(crate) fn processors(list: &str) -> usize {
+    let count = |part: &str| -> Option<usize> {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        Some((last + 1).saturating_sub(first))
+    };
+    list.trim().split(',').filter_map(count).sum()
+}
+
+/// The time of the host's processors, in ticks: the first line of `/proc/stat`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct HostTimes {
+    pub(crate) busy: u64,
+    pub(crate) idle: u64,
+    pub(crate) interrupts: u64,
+    pub(crate) steal: u64,
+    /// Processes and threads created since the host started.
+    pub(crate) created: u64,
+}
+
+/// Parses `/proc/stat`.
+pub(crate) fn host_times(text: &str) -> Option<HostTimes> {
+    let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
+    let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields[..] else { return None };
+    Some(HostTimes {
+        busy: user + nice + system,
+        idle: idle + iowait,
+        interrupts: irq + softirq,
+        steal,
+        created: value(text, "processes").unwrap_or_default(),
+    })
+}
+
+/// Returns the total of the line `some` of a file of `/proc/pressure` [µs].
+pub(crate) fn pressure(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("some"))?;
+    line.split_whitespace().find_map(|field| field.strip_prefix("total=")?.parse().ok())
+}
+
+/// A mapping of `/proc/PID/maps`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) is_executable: bool,
+    pub(crate) offset: u64,
+    /// A file, `[heap]`, `[stack]` or empty.
+    pub(crate) path: String,
+}
+
+/// Parses `/proc/PID/maps`; lines that it does not understand are left out.
+pub(crate) fn maps(text: &str) -> Vec<Mapping> {
+    text.lines().filter_map(mapping).collect()
+}
+
+fn mapping(line: &str) -> Option<Mapping> {
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let rights = fields.next()?;
+    let offset = hex(fields.next()?)?;
+    let path = fields.nth(2).unwrap_or_default().trim();
+    Some(Mapping {
+        start: hex(start)?,
+        end: hex(end)?,
+        is_executable: rights.contains('x'),
+        offset,
+        path: path.trim_end_matches(" (deleted)").to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_may_contain_parentheses() {
+        let line =
+            "7 (a) b) S 1 7 7 0 -1 4194304 125 0 3 0 11 12 13 14 20 0 1 0 39086 2990080 445 18446744073709551615";
+        let stat = stat(line).unwrap();
+        assert_eq!((stat.name.as_str(), stat.state), ("a) b", 'S'));
+        assert_eq!((stat.minor_faults, stat.major_faults, stat.user, stat.reaped_system), (125, 3, 11, 14));
+        assert_eq!(stat.started, 39086);
+    }
+
+    #[test]
+    fn blocked_thread_tells_call_and_stack() {
+        let call = syscall("202 0x7f0f8582e220 0x80 0x2 0x0 0x0 0x0 0x7ffc40f68248 0x7f18bb76b2ad").unwrap();
+        assert_eq!((call.number, call.first, call.program_counter), (Some(202), 0x7f0f_8582_e220, 0x7f18_bb76_b2ad));
+        assert_eq!(syscall("running\n"), None);
+        assert_eq!(syscall("-1 0x7ffc40f68248 0x7f18bb76b2ad").unwrap().number, None);
+    }
+
+    #[test]
+    fn processors_are_counted_in_lists() {
+        assert_eq!(["0-1", "0", "0-3,8", ""].map(processors), [2, 1, 5, 0]);
+    }
+
+    #[test]
+    fn deleted_file_keeps_its_path() {
+        let mapping = &maps("7f00-7f10 r-xp 00001000 08:01 42                         /usr/lib/a b.so (deleted)\n")[0];
+        assert_eq!((mapping.path.as_str(), mapping.offset, mapping.is_executable), ("/usr/lib/a b.so", 0x1000, true));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_parsed(text in "\\PC{0,200}") {
+            let _ = (stat(&text), schedstat(&text), syscall(&text), host_times(&text), pressure(&text), maps(&text));
+            let _ = (value(&text, "a"), processors(&text));
+        }
+    }
+}

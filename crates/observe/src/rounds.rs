@@ -1,0 +1,439 @@
+//! Follows the threads of a program in rounds: their time from schedstat and stat, and where the blocked ones are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::time::Instant;
+
+use explain::facts::{Futex, Object, Period, ShortLived, Thread, Wait};
+
+use crate::calls;
+use crate::proc::{self, Mapping, Stat};
+use crate::symbols::{Modules, file_name};
+use crate::unwind::unwind;
+
+/// Times per second of the kernel's counters in stat.
+const TICKS: f64 = 100.0;
+/// Parts of the observation that a thread's timeline has at most; they are merged when there are more.
+const PERIODS: usize = 64;
+/// Rounds between two looks at what changes seldom: names, switches, mappings.
+const SELDOM: u64 = 8;
+
+/// Times of a thread, cumulated.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    at: f64,
+    run_ns: u64,
+    wait_ns: u64,
+    user: u64,
+    system: u64,
+}
+
+#[derive(Debug)]
+struct Followed {
+    process: u32,
+    name: String,
+    first: Times,
+    last: Times,
+    voluntary: [Option<u64>; 2],
+    involuntary: [Option<u64>; 2],
+    allowed: usize,
+    periods: Vec<Period>,
+}
+
+/// A process of the program.
+#[derive(Debug, Default)]
+pub(crate) struct Process {
+    first: Stat,
+    last: Stat,
+    is_gone: bool,
+    pub(crate) maps: Vec<Mapping>,
+    /// The path of its program.
+    pub(crate) program: String,
+    memory: Option<File>,
+    /// Reads, writes and their bytes: the first and the last text of `/proc/PID/io`.
+    pub(crate) io: [String; 2],
+    /// Largest resident memory [kB], at first and at last.
+    pub(crate) resident_kb: [u64; 2],
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    is_uninterruptible: bool,
+    call: String,
+    function: String,
+    object: Object,
+}
+
+/// The threads of a program.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    root: u32,
+    started: Instant,
+    number: u64,
+    before: f64,
+    threads: BTreeMap<u32, Followed>,
+    pub(crate) processes: BTreeMap<u32, Process>,
+    waits: BTreeMap<Place, Wait>,
+    /// How many stacks of a place were read.
+    unwound: BTreeMap<Place, u32>,
+    pub(crate) modules: Modules,
+    /// Descriptions of open files.
+    files: BTreeMap<(u32, u64), String>,
+    /// Whether a thread's memory or call could not be read.
+    pub(crate) is_denied: bool,
+}
+
+impl Rounds {
+    pub(crate) fn new(root: u32, started: Instant) -> Self {
+        Self {
+            root,
+            started,
+            number: 0,
+            before: 0.0,
+            threads: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            unwound: BTreeMap::new(),
+            modules: Modules::default(),
+            files: BTreeMap::new(),
+            is_denied: false,
+        }
+    }
+
+    /// Looks at all threads once. Returns whether the program is still there.
+    pub(crate) fn look(&mut self) -> bool {
+        let now = self.started.elapsed().as_secs_f64();
+        let alive = find_processes(self.root);
+        let is_seldom = self.number.is_multiple_of(SELDOM);
+        for process in &alive {
+            self.look_at_process(*process, is_seldom);
+            for thread in entries(&format!("/proc/{process}/task")) {
+                self.look_at_thread(*process, thread, now, is_seldom);
+            }
+        }
+        for (id, process) in &mut self.processes {
+            process.is_gone = !alive.contains(id);
+        }
+        self.number += 1;
+        self.before = now;
+        alive.contains(&self.root)
+    }
+
+    /// Returns the processes that the last round saw.
+    pub(crate) fn alive(&self) -> Vec<u32> {
+        self.processes.iter().filter(|(_, process)| !process.is_gone).map(|(id, _)| *id).collect()
+    }
+
+    /// Returns the threads that were seen.
+    pub(crate) fn threads(&self) -> Vec<u32> {
+        self.threads.keys().copied().collect()
+    }
+
+    fn look_at_process(&mut self, id: u32, is_seldom: bool) {
+        let Some(stat) = fs::read_to_string(format!("/proc/{id}/stat")).ok().and_then(|text| proc::stat(&text)) else {
+            return;
+        };
+        let is_first = self.number == 0;
+        let is_known = self.processes.contains_key(&id);
+        let process = self.processes.entry(id).or_default();
+        if !is_known && is_first {
+            process.first = stat.clone();
+        }
+        // A program that was executed has another name: a new program at the same process.
+        let is_same = process.last.name == stat.name;
+        process.last = stat;
+        if is_known && is_same && !is_seldom {
+            return;
+        }
+        let read = |name: &str| fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
+        let program = fs::read_link(format!("/proc/{id}/exe")).unwrap_or_default();
+        process.program = program.to_string_lossy().trim_end_matches(" (deleted)").to_owned();
+        let maps = proc::maps(&read("maps"));
+        if !maps.is_empty() {
+            process.maps = maps;
+        }
+        // After an exec the open file is of the memory that is gone.
+        process.memory = File::open(format!("/proc/{id}/mem")).ok();
+        let resident = proc::value(&read("status"), "VmHWM").unwrap_or_default();
+        let io = read("io");
+        if !is_known && is_first {
+            process.io[0].clone_from(&io);
+            process.resident_kb[0] = resident;
+        }
+        if !io.is_empty() {
+            process.io[1] = io;
+        }
+        process.resident_kb[1] = process.resident_kb[1].max(resident);
+        self.files.retain(|(of, _), _| *of != id);
+    }
+
+    fn look_at_thread(&mut self, process: u32, id: u32, now: f64, is_seldom: bool) {
+        let folder = format!("/proc/{process}/task/{id}");
+        let read = |name: &str| fs::read_to_string(format!("{folder}/{name}")).ok();
+        let Some(stat) = read("stat").and_then(|text| proc::stat(&text)) else { return };
+        let Some((run_ns, wait_ns)) = read("schedstat").and_then(|text| proc::schedstat(&text)) else { return };
+        let times = Times { at: now, run_ns, wait_ns, user: stat.user, system: stat.system };
+        let was_there = self.number == 0;
+        let before = self.before;
+        let is_known = self.threads.contains_key(&id);
+        let followed = self.threads.entry(id).or_insert_with(|| Followed {
+            process,
+            name: stat.name.clone(),
+            // One that is new began with zero, some time after the round before.
+            first: if was_there { times } else { Times { at: f64::midpoint(before, now), ..Times::default() } },
+            last: if was_there { times } else { Times { at: f64::midpoint(before, now), ..Times::default() } },
+            voluntary: [None; 2],
+            involuntary: [None; 2],
+            allowed: 0,
+            periods: Vec::new(),
+        });
+        let last = std::mem::replace(&mut followed.last, times);
+        let seconds = now - last.at;
+        followed.periods.push(period(last, times));
+        if !is_known || is_seldom {
+            followed.name = stat.name;
+            let status = read("status").unwrap_or_default();
+            let zero = (!was_there).then_some(0);
+            let keep = |[first, last]: &mut [Option<u64>; 2], key: &str| {
+                let value = proc::value(&status, key);
+                *first = first.or(zero.filter(|_| !is_known)).or(value);
+                *last = value.or(*last);
+            };
+            keep(&mut followed.voluntary, "voluntary_ctxt_switches");
+            keep(&mut followed.involuntary, "nonvoluntary_ctxt_switches");
+            let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            followed.allowed = allowed.map_or(followed.allowed, proc::processors);
+        }
+        if matches!(stat.state, 'S' | 'D') {
+            self.look_at_wait(process, id, stat.state == 'D', seconds);
+        }
+    }
+
+    fn look_at_wait(&mut self, process: u32, id: u32, is_uninterruptible: bool, seconds: f64) {
+        let folder = format!("/proc/{process}/task/{id}");
+        let Ok(text) = fs::read_to_string(format!("{folder}/syscall")) else {
+            self.is_denied = true;
+            return;
+        };
+        let Some(call) = proc::syscall(&text) else { return };
+        let function = fs::read_to_string(format!("{folder}/wchan")).unwrap_or_default();
+        let place = Place {
+            is_uninterruptible,
+            call: call.number.map(calls::name).unwrap_or_default(),
+            function: if function == "0" { String::new() } else { function },
+            object: self.object(process, call),
+        };
+        let wait = self.waits.entry(place.clone()).or_insert_with(|| Wait {
+            is_uninterruptible,
+            call: place.call.clone(),
+            function: place.function.clone(),
+            object: place.object.clone(),
+            ..Wait::default()
+        });
+        wait.seconds += seconds;
+        if !wait.threads.contains(&id) {
+            wait.threads.push(id);
+        }
+        if wait.stack.is_empty() {
+            let tries = self.unwound.entry(place.clone()).or_default();
+            *tries += 1;
+            if *tries <= 3 {
+                let at = (call.program_counter, call.stack_pointer);
+                let stack = self.stack(process, at);
+                if let Some(wait) = self.waits.get_mut(&place) {
+                    wait.stack = stack;
+                }
+            }
+        }
+    }
+
+    fn stack(&mut self, process: u32, at: (u64, u64)) -> Vec<String> {
+        let Some(Process { memory: Some(memory), maps, program, .. }) = self.processes.get(&process) else {
+            return Vec::new();
+        };
+        if !cfg!(target_arch = "x86_64") {
+            return Vec::new();
+        }
+        let addresses = unwind(memory, maps, &mut self.modules, at);
+        addresses.into_iter().map(|address| self.modules.name(maps, program, address)).collect()
+    }
+
+    fn object(&mut self, process: u32, call: proc::Call) -> Object {
+        match call.number {
+            Some(calls::FUTEX) => Object::Futex(self.futex(process, call.first)),
+            Some(number) if calls::CHILDREN.contains(&number) => Object::Child,
+            Some(number) if calls::has_file(number) => {
+                let described = self.files.entry((process, call.first)).or_insert_with(|| {
+                    let link = fs::read_link(format!("/proc/{process}/fd/{}", call.first)).unwrap_or_default();
+                    link.to_string_lossy().into_owned()
+                });
+                if described.is_empty() { Object::Unknown } else { Object::File(described.clone()) }
+            }
+            _ => Object::Unknown,
+        }
+    }
+
+    fn futex(&self, process: u32, address: u64) -> Futex {
+        let mut futex = Futex { word: (process, address), ..Futex::default() };
+        let Some(of) = self.processes.get(&process) else { return futex };
+        if let Some(mapping) = of.maps.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)) {
+            let offset = address - mapping.start + if mapping.path.starts_with('/') { mapping.offset } else { 0 };
+            let name = if mapping.path.is_empty() { "anonymous memory" } else { file_name(&mapping.path) };
+            futex.mapping = format!("{name}+{offset:#x}");
+        }
+        let word = |at: u64| -> Option<u32> {
+            let mut bytes = [0; 4];
+            of.memory.as_ref()?.read_exact_at(&mut bytes, at).ok()?;
+            Some(u32::from_le_bytes(bytes))
+        };
+        let is_thread = |id: u32| id != 0 && self.threads.get(&id).is_some_and(|thread| thread.process == process);
+        // pthread_join waits for the word that has the thread's id (glibc: struct pthread.tid).
+        futex.is_join = word(address).is_some_and(is_thread);
+        futex
+    }
+
+    /// Returns the thread that a mutex's word names as its owner (glibc, x86-64: `pthread_mutex_t.__owner`, 8 bytes behind
+    /// the word).
+    fn owner(&self, (process, address): (u32, u64)) -> Option<u32> {
+        let mut bytes = [0; 4];
+        self.processes.get(&process)?.memory.as_ref()?.read_exact_at(&mut bytes, address + 8).ok()?;
+        let id = u32::from_le_bytes(bytes);
+        self.threads.get(&id).is_some_and(|thread| thread.process == process).then_some(id)
+    }
+
+    /// Names the owners of the locks that threads wait for now: before the program ends.
+    pub(crate) fn look_at_owners(&mut self) {
+        let words: Vec<(Place, (u32, u64))> = self
+            .waits
+            .keys()
+            .filter_map(|place| match &place.object {
+                Object::Futex(futex) if !futex.is_join => Some((place.clone(), futex.word)),
+                _ => None,
+            })
+            .collect();
+        for (place, word) in words {
+            let owner = self.owner(word);
+            if let (Some(owner), Some(Wait { object: Object::Futex(futex), .. })) = (owner, self.waits.get_mut(&place))
+            {
+                futex.owner = Some(owner);
+            }
+        }
+    }
+
+    /// Returns the first and the last counters of all processes.
+    pub(crate) fn stats(&self) -> impl Iterator<Item = (&Stat, &Stat)> {
+        self.processes.values().map(|process| (&process.first, &process.last))
+    }
+
+    /// Returns the processor time of processes and threads that no round saw [s].
+    pub(crate) fn short_lived(&self) -> ShortLived {
+        let own = |process: &Process| {
+            let first = &process.first;
+            [process.last.user.saturating_sub(first.user), process.last.system.saturating_sub(first.system)]
+        };
+        let reaped = |process: &Process| {
+            let first = &process.first;
+            [
+                process.last.reaped_user.saturating_sub(first.reaped_user),
+                process.last.reaped_system.saturating_sub(first.reaped_system),
+            ]
+        };
+        let mut ended = [0.0; 2];
+        for (id, process) in &self.processes {
+            for side in 0..2 {
+                ended[side] += reaped(process)[side] as f64 / TICKS;
+                // What was seen of a child is in its parent's sum, too.
+                if process.is_gone && *id != self.root {
+                    ended[side] -= (own(process)[side] + reaped(process)[side]) as f64 / TICKS;
+                }
+            }
+            let of_threads = self.threads.values().filter(|thread| thread.process == *id);
+            let mut seen = [0; 2];
+            for thread in of_threads {
+                seen[0] += thread.last.user - thread.first.user.min(thread.last.user);
+                seen[1] += thread.last.system - thread.first.system.min(thread.last.system);
+            }
+            for side in 0..2 {
+                // Each thread's ticks are rounded down.
+                let unseen = own(process)[side].saturating_sub(seen[side]);
+                ended[side] += if unseen > 2 { unseen as f64 / TICKS } else { 0.0 };
+            }
+        }
+        ShortLived { user_s: ended[0].max(0.0), system_s: ended[1].max(0.0), created: 0 }
+    }
+
+    /// Returns the threads and their waits.
+    pub(crate) fn finish(&self) -> (Vec<Thread>, Vec<Wait>) {
+        let threads = self.threads.iter().filter(|(_, followed)| followed.last.at > followed.first.at);
+        (threads.map(|(id, followed)| thread(*id, followed)).collect(), self.waits.values().cloned().collect())
+    }
+}
+
+/// Returns a process and its descendants.
+pub(crate) fn find_processes(root: u32) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    let mut left = vec![root];
+    while let Some(process) = left.pop() {
+        let is_there = fs::read_to_string(format!("/proc/{process}/stat"))
+            .ok()
+            .and_then(|text| proc::stat(&text))
+            .is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'));
+        if !is_there || !found.insert(process) {
+            continue;
+        }
+        for thread in entries(&format!("/proc/{process}/task")) {
+            let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
+            left.extend(text.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+        }
+    }
+    found
+}
+
+/// Returns the numbers that are names in a directory of /proc.
+fn entries(folder: &str) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn period(from: Times, to: Times) -> Period {
+    let running_s = to.run_ns.saturating_sub(from.run_ns) as f64 / 1e9;
+    let waiting_s = to.wait_ns.saturating_sub(from.wait_ns) as f64 / 1e9;
+    let (user, system) = (to.user.saturating_sub(from.user), to.system.saturating_sub(from.system));
+    // Ticks are too coarse for short times: they only say how the exact time is divided.
+    let of_system = if user + system > 0 { system as f64 / (user + system) as f64 } else { 0.0 };
+    Period {
+        user_s: running_s * (1.0 - of_system),
+        system_s: running_s * of_system,
+        waiting_s,
+        blocked_s: (to.at - from.at - running_s - waiting_s).max(0.0),
+    }
+}
+
+fn thread(id: u32, followed: &Followed) -> Thread {
+    let whole = period(followed.first, followed.last);
+    let total_s = followed.last.at - followed.first.at;
+    let delta = |[first, last]: [Option<u64>; 2]| last.unwrap_or_default().saturating_sub(first.unwrap_or_default());
+    let size = followed.periods.len().div_ceil(PERIODS).max(1);
+    let merge = |part: &[Period]| {
+        part.iter().fold(Period::default(), |sum, period| Period {
+            user_s: sum.user_s + period.user_s,
+            system_s: sum.system_s + period.system_s,
+            waiting_s: sum.waiting_s + period.waiting_s,
+            blocked_s: sum.blocked_s + period.blocked_s,
+        })
+    };
+    Thread {
+        process: followed.process,
+        id,
+        name: followed.name.clone(),
+        total_s: total_s.max(whole.user_s + whole.system_s + whole.waiting_s),
+        user_s: whole.user_s,
+        system_s: whole.system_s,
+        waiting_s: whole.waiting_s,
+        voluntary: delta(followed.voluntary),
+        involuntary: delta(followed.involuntary),
+        allowed: followed.allowed,
+        periods: followed.periods.chunks(size).map(merge).collect(),
+    }
+}

@@ -1,0 +1,121 @@
+//! Names of functions: of programs by their ELF symbols, of the kernel by `/proc/kallsyms`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
+
+use crate::proc::Mapping;
+
+/// Largest program or library that is read [bytes].
+const FILE_MAX: u64 = 512 << 20;
+
+/// A program or a library.
+#[derive(Debug, Default)]
+pub(crate) struct Module {
+    /// Its functions by address: end and name.
+    functions: BTreeMap<u64, (u64, String)>,
+    /// The loadable segments: offset in the file, size there, address.
+    segments: Vec<(u64, u64, u64)>,
+    /// The table for unwinding, with its address.
+    pub(crate) frames: Option<(u64, Vec<u8>)>,
+}
+
+impl Module {
+    fn read(path: &str) -> Option<Self> {
+        let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
+        let bytes = if size > FILE_MAX { return None } else { std::fs::read(path).ok()? };
+        let file = object::File::parse(&*bytes).ok()?;
+        let mut functions = BTreeMap::new();
+        for symbol in file.dynamic_symbols().chain(file.symbols()) {
+            if symbol.kind() == object::SymbolKind::Text && symbol.size() > 0 && symbol.is_definition() {
+                let name = symbol.name().unwrap_or_default().to_owned();
+                functions.insert(symbol.address(), (symbol.address() + symbol.size(), name));
+            }
+        }
+        let segment = |segment: object::Segment| {
+            let (offset, size) = segment.file_range();
+            (offset, size, segment.address())
+        };
+        let frames = file
+            .section_by_name(".eh_frame")
+            .and_then(|section| Some((section.address(), section.uncompressed_data().ok()?.into_owned())));
+        Some(Self { functions, segments: file.segments().map(segment).collect(), frames })
+    }
+
+    /// Returns the address in the file for an address in a mapping of it.
+    pub(crate) fn address(&self, mapping: &Mapping, address: u64) -> u64 {
+        let offset = address.wrapping_sub(mapping.start).wrapping_add(mapping.offset);
+        let segment = self.segments.iter().find(|(start, size, _)| (*start..start + size).contains(&offset));
+        segment.map_or(offset, |(start, _, at)| offset - start + at)
+    }
+
+    fn function(&self, address: u64) -> Option<&str> {
+        let (_, (end, name)) = self.functions.range(..=address).next_back()?;
+        (address < *end).then_some(name.as_str())
+    }
+}
+
+/// Modules that were read already, by path.
+#[derive(Debug, Default)]
+pub(crate) struct Modules(BTreeMap<String, Option<Module>>);
+
+impl Modules {
+    /// Returns the module of a mapping; `None` if it has none or it cannot be read.
+    pub(crate) fn of(&mut self, mapping: &Mapping) -> Option<&Module> {
+        if !mapping.path.starts_with('/') {
+            return None;
+        }
+        self.0.entry(mapping.path.clone()).or_insert_with(|| Module::read(&mapping.path)).as_ref()
+    }
+
+    /// Names the function at an address: `malloc (libc.so.6)`, without the file for the program itself.
+    pub(crate) fn name(&mut self, maps: &[Mapping], program: &str, address: u64) -> String {
+        let Some(mapping) = maps.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)) else {
+            return "(unknown)".into();
+        };
+        let file = file_name(&mapping.path).to_owned();
+        if file.is_empty() {
+            return "(anonymous memory)".into();
+        }
+        let is_program = mapping.path == program;
+        let Some(module) = self.of(mapping) else { return file };
+        let at = module.address(mapping, address);
+        match module.function(at) {
+            Some(function) if is_program => function.to_owned(),
+            Some(function) => format!("{function} ({file})"),
+            None => format!("{file}+{at:#x}"),
+        }
+    }
+}
+
+/// Returns the last part of a path.
+pub(crate) fn file_name(path: &str) -> &str {
+    Path::new(path).file_name().and_then(std::ffi::OsStr::to_str).unwrap_or(path)
+}
+
+/// The kernel's functions.
+#[derive(Debug, Default)]
+pub(crate) struct KernelSymbols(Vec<(u64, String)>);
+
+impl KernelSymbols {
+    /// Reads `/proc/kallsyms`; empty if addresses are hidden.
+    pub(crate) fn read() -> Self {
+        let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+        let line = |line: &str| {
+            let mut fields = line.split_whitespace();
+            let address = u64::from_str_radix(fields.next()?, 16).ok().filter(|address| *address > 0)?;
+            let is_text = matches!(fields.next()?, "t" | "T" | "w" | "W");
+            is_text.then_some((address, fields.next()?.to_owned()))
+        };
+        let mut symbols: Vec<(u64, String)> = text.lines().filter_map(line).collect();
+        symbols.sort();
+        Self(symbols)
+    }
+
+    /// Names the function at an address.
+    pub(crate) fn name(&self, address: u64) -> String {
+        let after = self.0.partition_point(|(start, _)| *start <= address);
+        after.checked_sub(1).map_or_else(|| "(kernel)".to_owned(), |index| self.0[index].1.clone())
+    }
+}
