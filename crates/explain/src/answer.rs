@@ -12,19 +12,53 @@ pub struct Answer {
     pub cause: Option<Finding>,
     /// Other rules that apply, largest share first.
     pub others: Vec<Finding>,
+    /// Others use the processors: the shares of all causes are of the time that is left.
+    pub outside: Option<Finding>,
 }
 
 /// Applies all rules. A setting comes before what it causes; otherwise the largest share does.
+///
+/// Where others use the processors, the cause is looked for in the time that is left: neighbours make every program slow, and
+/// say nothing of this one.
 #[must_use]
 pub fn answer(facts: &Facts) -> Answer {
-    let view = View::new(facts);
-    let mut found: Vec<(Branch, Finding)> = RULES
-        .iter()
-        .filter_map(|rule| {
-            let finding = (rule.check)(&view)?;
-            Some((rule.branch, Finding { rule: rule.name, ..finding }))
-        })
-        .collect();
+    let mut found = apply(&View::new(facts));
+    let Some(outside) = found.iter().position(|(branch, finding)| is_outside(*branch, finding)) else {
+        return ranked(found, None);
+    };
+    let (_, outside) = found.swap_remove(outside);
+    let own = apply(&View::new(&without_waiting(facts)));
+    if own.is_empty() {
+        found.insert(0, (Branch::Waiting, outside));
+        return ranked(found, None);
+    }
+    ranked(own, Some(outside))
+}
+
+/// Whether a cause is outside of the program.
+fn is_outside(branch: Branch, finding: &Finding) -> bool {
+    branch == Branch::Waiting && ["neighbours", "steal"].contains(&finding.rule)
+}
+
+fn apply(view: &View) -> Vec<(Branch, Finding)> {
+    let check = |rule: &crate::rules::Rule| {
+        let finding = (rule.check)(view)?;
+        Some((rule.branch, Finding { rule: rule.name, ..finding }))
+    };
+    RULES.iter().filter_map(check).collect()
+}
+
+/// Returns the facts of threads that would not have waited for a processor.
+fn without_waiting(facts: &Facts) -> Facts {
+    let mut own = facts.clone();
+    for thread in &mut own.threads {
+        thread.total_s -= thread.waiting_s;
+        thread.waiting_s = 0.0;
+    }
+    own
+}
+
+fn ranked(mut found: Vec<(Branch, Finding)>, outside: Option<Finding>) -> Answer {
     // Equal shares stay in the table's order, in which the more special rules come first.
     let is_setting =
         |(branch, finding): &(Branch, Finding)| *branch == Branch::Settings && finding.certainty >= Certainty::Likely;
@@ -32,7 +66,7 @@ pub fn answer(facts: &Facts) -> Answer {
         is_setting(other).cmp(&is_setting(one)).then_with(|| rounded(other.1.share).cmp(&rounded(one.1.share)))
     });
     let mut found = found.into_iter().map(|(_, finding)| finding);
-    Answer { cause: found.next(), others: found.collect() }
+    Answer { cause: found.next(), others: found.collect(), outside }
 }
 
 /// Shares that differ by less than a percentage point are equal.
@@ -57,11 +91,15 @@ impl Answer {
         };
         let mut letters = finding.cause.chars();
         let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
-        format!(
-            "{first}{}: {} of its threads' time ({}).",
-            letters.as_str(),
-            percent(finding.share),
-            finding.certainty.word()
-        )
+        let (share, word) = (percent(finding.share), finding.certainty.word());
+        let rest = letters.as_str();
+        match &self.outside {
+            None => format!("{first}{rest}: {share} of its threads' time ({word})."),
+            Some(outside) => format!(
+                "{first}{rest}: {share} of its threads' time without waiting ({word}); {} ({} of all time).",
+                outside.cause,
+                percent(outside.share)
+            ),
+        }
     }
 }

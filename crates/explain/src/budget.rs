@@ -1,6 +1,6 @@
 //! Where the time of threads went: running in user mode and in the kernel, runnable without a processor, blocked.
 
-use crate::facts::{Facts, Object, Thread, Wait};
+use crate::facts::{Facts, Object, SHORT_LIVED, Stack, Thread, Wait};
 
 /// Switches per second below which a thread that does not run is idle: it only waits for the others to end.
 const IDLE_SWITCHES: f64 = 1.0;
@@ -135,15 +135,22 @@ fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
     all > 0.0 && own / all > 0.9 && thread.running_s() + thread.waiting_s < 0.1 * thread.total_s
 }
 
-/// Returns what ended between two rounds as a thread that only ran.
+/// Returns what ended between two rounds as a thread that only ran. Ticks do not divide the time of what is shorter than one:
+/// samples do, where there are some.
 fn as_thread(facts: &Facts) -> Option<Thread> {
     let ended = facts.short_lived;
     let running = ended.user_s + ended.system_s;
+    let sampled = facts.samples.as_ref().map_or(&[][..], |samples| &samples.stacks);
+    let count = |is_wanted: fn(&Stack) -> bool| -> u64 {
+        sampled.iter().filter(|stack| stack.program == SHORT_LIVED && is_wanted(stack)).map(|stack| stack.samples).sum()
+    };
+    let (all, in_kernel) = (count(|_| true), count(|stack| !stack.kernel.is_empty()));
+    let of_system = if all > 0 { in_kernel as f64 / all as f64 } else { ended.system_s / running };
     (running > 0.0).then(|| Thread {
-        name: "(short-lived)".into(),
+        name: SHORT_LIVED.into(),
         total_s: running,
-        user_s: ended.user_s,
-        system_s: ended.system_s,
+        user_s: running * (1.0 - of_system),
+        system_s: running * of_system,
         ..Thread::default()
     })
 }

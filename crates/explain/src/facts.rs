@@ -2,6 +2,12 @@
 
 use std::collections::BTreeMap;
 
+/// The collector that works when the program is not observed any more.
+pub const AFTERWARDS: &str = "names";
+
+/// The name of processes that no round saw.
+pub const SHORT_LIVED: &str = "(short-lived)";
+
 /// All that is known of one observation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {

@@ -79,6 +79,8 @@ struct ExplainedDocument {
     cause: Option<CauseDocument>,
     /// Other rules that apply.
     others: Vec<CauseDocument>,
+    /// Others use the processors: the shares of causes are of the time without waiting for them.
+    outside: Option<CauseDocument>,
     /// Of the threads that take part.
     budget: BudgetDocument,
     threads: Vec<ThreadDocument>,
@@ -105,6 +107,7 @@ pub fn json(explained: &Explained) -> Result<String, RenderError> {
         sentence: answer.sentence(facts),
         cause: answer.cause.as_ref().map(cause),
         others: answer.others.iter().map(cause).collect(),
+        outside: answer.outside.as_ref().map(cause),
         budget: budget(View::new(facts).budget),
         threads: facts.threads.iter().map(thread).collect(),
         not_observed: facts.gaps.iter().map(gap).collect(),

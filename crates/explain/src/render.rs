@@ -1,12 +1,17 @@
 //! The answer as a document.
 
+use std::collections::BTreeMap;
+
 use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
 
 use crate::answer::Answer;
 use crate::budget::{Budget, View};
-use crate::facts::{Facts, Thread};
-use crate::finding::{Finding, percent};
+use crate::facts::{AFTERWARDS, Facts, Object, Thread};
+use crate::finding::{Evidence, Finding, percent};
+use crate::rules::is_library;
 
+/// Functions and places that their tables have at most.
+const PLACES: usize = 6;
 /// Threads that the table has at most.
 const THREADS: usize = 8;
 
@@ -28,24 +33,29 @@ pub struct Explained {
 pub fn document(explained: &Explained) -> Document {
     let Explained { facts, answer, verified, command } = explained;
     let mut blocks = vec![Block::Heading("Where the time went".into()), Block::Table(budget(facts))];
+    let view = View::new(facts);
+    let (ran, blocked) = (functions(&view), places(&view));
+    if !ran.rows.is_empty() {
+        blocks.push(Block::Table(ran));
+    }
+    if !blocked.rows.is_empty() {
+        blocks.push(Block::Table(blocked));
+    }
     if let Some(finding) = &answer.cause {
         blocks.push(Block::Heading("Evidence".into()));
-        blocks.push(Block::Table(evidence(finding)));
-        if !verified.is_empty() {
-            blocks.push(Block::List(verified.clone()));
-        }
+        blocks.push(Block::List(finding.evidence.iter().map(evidence).chain(verified.iter().cloned()).collect()));
         blocks.push(Block::Heading("What to try".into()));
         blocks.push(Block::List(finding.advice.clone()));
         if !finding.deeper.is_empty() {
-            blocks.push(Block::Paragraph("To look deeper:".into()));
-            blocks.push(Block::Command(finding.deeper.clone()));
+            blocks.push(Block::Facts(vec![Fact::new("Look deeper", finding.deeper.clone())]));
         }
     }
-    if !answer.others.is_empty() {
+    let others: Vec<&Finding> = answer.outside.iter().chain(&answer.others).collect();
+    if !others.is_empty() {
         blocks.push(Block::Heading("Also".into()));
         let also =
             |finding: &Finding| format!("{}: {} ({})", finding.cause, percent(finding.share), finding.certainty.word());
-        blocks.push(Block::List(answer.others.iter().map(also).collect()));
+        blocks.push(Block::List(others.into_iter().map(also).collect()));
     }
     if !facts.gaps.is_empty() {
         blocks.push(Block::Heading("Not observed".into()));
@@ -58,8 +68,9 @@ pub fn document(explained: &Explained) -> Document {
 }
 
 fn about(facts: &Facts) -> Vec<Fact> {
-    let costs: f64 = facts.costs.iter().map(|(_, seconds)| seconds).sum();
-    let parts: Vec<String> = facts.costs.iter().map(|(name, seconds)| format!("{name} {seconds:.3} s")).collect();
+    let during: Vec<_> = facts.costs.iter().filter(|(name, _)| *name != AFTERWARDS).collect();
+    let costs: f64 = during.iter().map(|(_, seconds)| seconds).sum();
+    let parts: Vec<String> = during.iter().map(|(name, seconds)| format!("{name} {seconds:.3} s")).collect();
     vec![
         Fact::new("Subject", facts.subject.clone()),
         Fact::new("Observed", format!("{:.1} s", facts.seconds)),
@@ -111,23 +122,64 @@ fn budget(facts: &Facts) -> Table {
     Table { columns: columns.collect(), rows, notes, ..Table::default() }
 }
 
+/// Tabulates the functions that ran most.
+fn functions(view: &View) -> Table {
+    let Some(samples) = &view.facts.samples else { return Table::default() };
+    let mut by_function: BTreeMap<(String, String), u64> = BTreeMap::new();
+    let mut all = 0;
+    for stack in &samples.stacks {
+        let function = stack.kernel.first().or(stack.user.first()).cloned().unwrap_or_default();
+        let caller = if stack.kernel.is_empty() { stack.user.get(1) } else { stack.user.first() };
+        *by_function.entry((function, caller.cloned().unwrap_or_default())).or_default() += stack.samples;
+        all += stack.samples;
+    }
+    let mut rows: Vec<_> = by_function.into_iter().collect();
+    rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let rows = rows.into_iter().take(PLACES).map(|((function, caller), count)| {
+        let share = view.budget.running() * count as f64 / all as f64;
+        Row::new(Weight::Normal, [function, caller, tenths(share)])
+    });
+    let columns = vec![
+        Column::new("ran in", Kind::Name, Width::Fixed(36)),
+        Column::new("called by", Kind::Name, Width::Fixed(30)),
+        Column::new("time", Kind::Number, Width::Fixed(9)),
+    ];
+    Table { columns, rows: rows.collect(), ..Table::default() }
+}
+
+/// Tabulates where threads were blocked longest.
+fn places(view: &View) -> Table {
+    let all: f64 = view.waits.iter().map(|wait| wait.seconds).sum();
+    let rows = view.waits.iter().take(PLACES).map(|wait| {
+        let call = if wait.call.is_empty() { wait.function.clone() } else { wait.call.clone() };
+        let object = match &wait.object {
+            Object::Futex(futex) if !futex.mapping.is_empty() => format!(" {}", futex.mapping),
+            Object::Futex(futex) => format!(" {:#x}", futex.word.1),
+            Object::File(file) => format!(" {file}"),
+            Object::Unknown | Object::Child => String::new(),
+        };
+        let share = view.budget.blocked * wait.seconds / all.max(f64::MIN_POSITIVE);
+        let caller = wait.stack.iter().find(|function| !is_library(function)).cloned().unwrap_or_default();
+        Row::new(Weight::Normal, [format!("{call}{object}"), caller, tenths(share)])
+    });
+    let columns = vec![
+        Column::new("blocked in", Kind::Name, Width::Fixed(36)),
+        Column::new("called by", Kind::Name, Width::Fixed(30)),
+        Column::new("time", Kind::Number, Width::Fixed(9)),
+    ];
+    Table { columns, rows: rows.collect(), ..Table::default() }
+}
+
 fn row(name: String, budget: Budget, seconds: f64, weight: Weight) -> Row {
     let shares = [budget.user, budget.system, budget.waiting, budget.blocked].map(tenths);
     let [user, system, waiting, blocked] = shares;
     Row::new(weight, [name, user, system, waiting, blocked, format!("{seconds:.2}")])
 }
 
-fn evidence(finding: &Finding) -> Table {
-    let columns = vec![
-        Column::new("quantity", Kind::Words, Width::Fit(60)),
-        Column::new("from", Kind::Words, Width::Fit(40)),
-        Column::new("counts from", Kind::Words, Width::Fit(20)),
-        Column::new("rules out", Kind::Words, Width::Fit(40)),
-    ];
-    let rows = finding.evidence.iter().map(|evidence| {
-        let cells =
-            [evidence.quantity.clone(), evidence.source.into(), evidence.threshold.clone(), evidence.rules_out.into()];
-        Row::new(Weight::Normal, cells)
-    });
-    Table { columns, rows: rows.collect(), ..Table::default() }
+/// Writes a quantity with what it means.
+fn evidence(evidence: &Evidence) -> String {
+    let Evidence { quantity, source, threshold, rules_out } = evidence;
+    let from = if threshold.is_empty() { String::new() } else { format!("; counts from: {threshold}") };
+    let out = if rules_out.is_empty() { String::new() } else { format!("; rules out: {rules_out}") };
+    format!("{quantity} ({source}{from}){out}")
 }

@@ -85,6 +85,8 @@ const NAMES: &[(u64, &str)] = &[
 pub(crate) const FUTEX: u64 = 202;
 /// Calls that wait for children.
 pub(crate) const CHILDREN: [u64; 2] = [61, 247];
+/// Calls that create a process and can wait until it executes a program: clone, vfork, clone3.
+pub(crate) const CREATIONS: [u64; 3] = [56, 58, 435];
 /// Calls whose first argument is an open file.
 const FILES: [u64; 24] =
     [0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 73, 74, 75, 217, 232, 275, 281, 288, 295, 299, 306, 307];

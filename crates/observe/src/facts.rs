@@ -5,14 +5,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use explain::facts::{Counters, Facts, Fault, Gap, Host, Pressure, Samples, Settings, Stack};
+use explain::facts::{AFTERWARDS, Counters, Facts, Fault, Gap, Host, Pressure, SHORT_LIVED, Samples, Settings, Stack};
 
 use crate::ObserveError;
 use crate::proc::{self, HostTimes};
 use crate::rounds::{Process, Rounds};
-use crate::samples::{Sampling, frequency};
+use crate::samples::{Chain, Sampling, frequency};
 use crate::settings::{self, Mounts, Quota};
 use crate::symbols::{KernelSymbols, file_name};
+use crate::unwind::unwind;
 
 /// Times per second of the kernel's counters in `/proc/stat`.
 const TICKS: f64 = 100.0;
@@ -76,8 +77,8 @@ impl Collector {
         rounds.look();
         let threads: Vec<u32> = rounds.threads();
         let looked = own_s();
-        let sampling = Sampling::attach(&threads, processors);
-        let costs = [("threads", looked - before), ("samples", own_s() - looked), ("settings", 0.0), ("names", 0.0)];
+        let sampling = Sampling::attach(rounds.alive().into_iter().collect(), &threads, processors);
+        let costs = [("threads", looked - before), ("samples", own_s() - looked), ("settings", 0.0), (AFTERWARDS, 0.0)];
         Ok(Self {
             root,
             subject,
@@ -213,7 +214,7 @@ impl Collector {
                 [&self.host, after].map(|snapshot| proc::value(&snapshot.vmstat, key).unwrap_or_default());
             last.saturating_sub(first)
         };
-        counters.huge_pages_split = host("thp_split_page");
+        counters.huge_pages_split = host("thp_split_pmd");
         counters.swapped_in = host("pswpin");
         counters.refaulted = host("workingset_refault_file") + host("workingset_refault_anon");
         counters
@@ -247,18 +248,26 @@ impl Collector {
     fn samples(&mut self) -> Option<Samples> {
         let sampling = self.sampling.as_mut().ok()?;
         sampling.drain();
-        let kernel = if sampling.has_kernel { KernelSymbols::read() } else { KernelSymbols::default() };
+        let kernel = if sampling.reach.has_kernel { KernelSymbols::read() } else { KernelSymbols::default() };
         let Rounds { processes, modules, .. } = &mut self.rounds;
         // A process that no round saw has, until it executes another program, the memory of the one that made it.
         let fallback = processes.get(&self.root);
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
+        for stacked in &sampling.stacked {
+            let of = processes.get(&stacked.process).or(fallback);
+            let maps = of.map_or(&[][..], |of| &of.maps);
+            let addresses = unwind(&stacked.registers, &stacked.stack, maps, modules);
+            let user = addresses.into_iter().take(DEPTH).collect();
+            let chain = Chain { process: stacked.process, kernel: stacked.kernel.clone(), user };
+            *sampling.chains.entry(chain).or_default() += 1;
+        }
         let mut name = |process: u32, address: u64| {
             let of: Option<&Process> = processes.get(&process).or(fallback);
             of.map_or_else(String::new, |of| modules.name(&of.maps, &of.program, address))
         };
         for (chain, count) in &sampling.chains {
             let of = processes.get(&chain.process);
-            let program = of.map_or("(short-lived)", |of| file_name(&of.program)).to_owned();
+            let program = of.map_or(SHORT_LIVED, |of| file_name(&of.program)).to_owned();
             let in_kernel: Vec<String> = chain.kernel.iter().map(|address| kernel.name(*address)).collect();
             let user = chain.user.iter().take(DEPTH).map(|address| name(chain.process, *address)).collect();
             *stacks.entry((program, in_kernel, user)).or_default() += count;
@@ -289,7 +298,7 @@ impl Collector {
         let mut gaps = Vec::new();
         let root = "run it as root";
         match &self.sampling {
-            Ok(sampling) if !sampling.has_kernel => gaps.push(Gap {
+            Ok(sampling) if !sampling.reach.has_kernel => gaps.push(Gap {
                 what: "functions of the kernel",
                 why: "kernel.perf_event_paranoid keeps them from ordinary users".into(),
                 remedy: root,

@@ -10,7 +10,7 @@ use explain::facts::{Futex, Object, Period, ShortLived, Thread, Wait};
 use crate::calls;
 use crate::proc::{self, Mapping, Stat};
 use crate::symbols::{Modules, file_name};
-use crate::unwind::unwind;
+use crate::unwind::unwind_blocked;
 
 /// Times per second of the kernel's counters in stat.
 const TICKS: f64 = 100.0;
@@ -39,6 +39,13 @@ struct Followed {
     involuntary: [Option<u64>; 2],
     allowed: usize,
     periods: Vec<Period>,
+}
+
+impl Followed {
+    /// Whether several rounds saw it: one that lived shorter has no budget.
+    fn is_followed(&self) -> bool {
+        self.periods.len() > 1 && self.last.at > self.first.at
+    }
 }
 
 /// A process of the program.
@@ -255,14 +262,18 @@ impl Rounds {
         if !cfg!(target_arch = "x86_64") {
             return Vec::new();
         }
-        let addresses = unwind(memory, maps, &mut self.modules, at);
+        let addresses = unwind_blocked(memory, maps, &mut self.modules, at);
+        if !addresses.first().is_some_and(|at| maps.iter().any(|map| (map.start..map.end).contains(at))) {
+            // It executed another program since the mappings were read: the next round has them.
+            return Vec::new();
+        }
         addresses.into_iter().map(|address| self.modules.name(maps, program, address)).collect()
     }
 
     fn object(&mut self, process: u32, call: proc::Call) -> Object {
         match call.number {
             Some(calls::FUTEX) => Object::Futex(self.futex(process, call.first)),
-            Some(number) if calls::CHILDREN.contains(&number) => Object::Child,
+            Some(number) if calls::CHILDREN.contains(&number) || calls::CREATIONS.contains(&number) => Object::Child,
             Some(number) if calls::has_file(number) => {
                 let described = self.files.entry((process, call.first)).or_insert_with(|| {
                     let link = fs::read_link(format!("/proc/{process}/fd/{}", call.first)).unwrap_or_default();
@@ -328,44 +339,37 @@ impl Rounds {
 
     /// Returns the processor time of processes and threads that no round saw [s].
     pub(crate) fn short_lived(&self) -> ShortLived {
-        let own = |process: &Process| {
-            let first = &process.first;
-            [process.last.user.saturating_sub(first.user), process.last.system.saturating_sub(first.system)]
+        let of = |part: fn(&Stat) -> [u64; 2]| {
+            self.processes.iter().map(|(id, process)| self.unseen(*id, process, part)).sum::<f64>().max(0.0)
         };
-        let reaped = |process: &Process| {
-            let first = &process.first;
-            [
-                process.last.reaped_user.saturating_sub(first.reaped_user),
-                process.last.reaped_system.saturating_sub(first.reaped_system),
-            ]
-        };
-        let mut ended = [0.0; 2];
-        for (id, process) in &self.processes {
-            for side in 0..2 {
-                ended[side] += reaped(process)[side] as f64 / TICKS;
-                // What was seen of a child is in its parent's sum, too.
-                if process.is_gone && *id != self.root {
-                    ended[side] -= (own(process)[side] + reaped(process)[side]) as f64 / TICKS;
-                }
-            }
-            let of_threads = self.threads.values().filter(|thread| thread.process == *id);
-            let mut seen = [0; 2];
-            for thread in of_threads {
-                seen[0] += thread.last.user - thread.first.user.min(thread.last.user);
-                seen[1] += thread.last.system - thread.first.system.min(thread.last.system);
-            }
-            for side in 0..2 {
-                // Each thread's ticks are rounded down.
-                let unseen = own(process)[side].saturating_sub(seen[side]);
-                ended[side] += if unseen > 2 { unseen as f64 / TICKS } else { 0.0 };
-            }
+        ShortLived {
+            user_s: of(|stat| [stat.user, stat.reaped_user]),
+            system_s: of(|stat| [stat.system, stat.reaped_system]),
+            created: 0,
         }
-        ShortLived { user_s: ended[0].max(0.0), system_s: ended[1].max(0.0), created: 0 }
+    }
+
+    /// Returns what a process adds to that: of its own threads and of the children that it waited for [s]; `part` chooses a
+    /// process's time and its children's.
+    fn unseen(&self, id: u32, process: &Process, part: fn(&Stat) -> [u64; 2]) -> f64 {
+        let (first, last) = (part(&process.first), part(&process.last));
+        let [own, reaped] = [0, 1].map(|index| last[index].saturating_sub(first[index]));
+        let of_thread = |thread: &Followed| {
+            let ticks = |times: &Times| part(&Stat { user: times.user, system: times.system, ..Stat::default() })[0];
+            ticks(&thread.last).saturating_sub(ticks(&thread.first))
+        };
+        let threads = self.threads.values().filter(|thread| thread.process == id && thread.is_followed());
+        let missed = own.saturating_sub(threads.map(of_thread).sum());
+        // Each thread's ticks are rounded down.
+        let missed = if missed > 2 { missed } else { 0 };
+        // What was seen of a child is in its parent's sum, too.
+        let seen_again = if process.is_gone && id != self.root { own + reaped } else { 0 };
+        ((missed + reaped) as f64 - seen_again as f64) / TICKS
     }
 
     /// Returns the threads and their waits.
     pub(crate) fn finish(&self) -> (Vec<Thread>, Vec<Wait>) {
-        let threads = self.threads.iter().filter(|(_, followed)| followed.last.at > followed.first.at);
+        let threads = self.threads.iter().filter(|(_, followed)| followed.is_followed());
         (threads.map(|(id, followed)| thread(*id, followed)).collect(), self.waits.values().cloned().collect())
     }
 }

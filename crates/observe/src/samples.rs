@@ -7,12 +7,22 @@ use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
 
+use crate::unwind::Registers;
+
 /// Samples per second of each thread on a processor: what cost nothing measurable (`docs/explain.md`).
 const FREQUENCY: u64 = 199;
 /// Samples per second of page faults, about: the kernel chooses the period.
 const FAULTS: u64 = 199;
-/// Pages of each ring buffer.
-const PAGES: usize = 32;
+/// What is kept of the stack of a sample in user mode [bytes].
+const STACK: u32 = 2048;
+/// Samples that keep it, at most: the others have only what frame pointers tell.
+const STACKS_MAX: usize = 20_000;
+/// RBX, RBP, RSP, RIP, R12 to R15 (arch/x86/include/uapi/asm/perf_regs.h), which unwinding needs, and their DWARF numbers.
+const REGISTERS: [(u32, usize); 8] = [(1, 3), (6, 6), (7, 7), (8, 16), (20, 12), (21, 13), (22, 14), (23, 15)];
+/// Ring buffers [bytes]: of a processor of the host, and of a thread, of which an ordinary user may have 516 KiB for each
+/// processor (`kernel.perf_event_mlock_kb`).
+const BUFFER: usize = 1 << 20;
+const BUFFER_OF_THREAD: usize = 64 << 10;
 /// Most events: threads times processors.
 const EVENTS_MAX: usize = 512;
 /// Kept addresses of a stack in user mode, and in the kernel.
@@ -30,6 +40,15 @@ pub(crate) struct Chain {
     pub(crate) user: Vec<u64>,
 }
 
+/// A sample with a part of its stack.
+#[derive(Debug)]
+pub(crate) struct Stacked {
+    pub(crate) process: u32,
+    pub(crate) kernel: Vec<u64>,
+    pub(crate) registers: Registers,
+    pub(crate) stack: Vec<u8>,
+}
+
 /// Page faults of one place.
 #[derive(Debug, Default)]
 pub(crate) struct Touched {
@@ -42,11 +61,12 @@ pub(crate) struct Touched {
 pub(crate) struct Sampling {
     samplers: Vec<Sampler>,
     pub(crate) chains: BTreeMap<Chain, u64>,
+    pub(crate) stacked: Vec<Stacked>,
     /// By process, instruction and mapped page's first 2 MiB.
     pub(crate) touched: BTreeMap<(u32, u64), Touched>,
     pub(crate) lost: u64,
-    /// Whether the kernel's functions are in the samples.
-    pub(crate) has_kernel: bool,
+    pub(crate) reach: Reach,
+    processes: BTreeSet<u32>,
 }
 
 impl std::fmt::Debug for Sampling {
@@ -56,74 +76,161 @@ impl std::fmt::Debug for Sampling {
 }
 
 impl Sampling {
-    /// Attaches to threads and what they create from now on. As an ordinary user only user mode is sampled.
-    pub(crate) fn attach(threads: &[u32], processors: usize) -> io::Result<Self> {
-        if threads.len() * processors > EVENTS_MAX {
-            return Err(io::Error::other(format!("{} threads are too many", threads.len())));
-        }
-        let open = |has_kernel: bool| -> io::Result<Vec<Sampler>> {
-            let mut samplers = Vec::new();
-            for thread in threads {
-                for processor in 0..processors {
-                    for event in [Software::CPU_CLOCK, Software::PAGE_FAULTS] {
-                        samplers.push(sampler(event, *thread, processor, has_kernel)?);
-                    }
+    /// Attaches to the processors, which needs root, or else to threads and what they create from now on: then processes that
+    /// live shorter than a period bring no samples, and an ordinary user gets none of the kernel.
+    pub(crate) fn attach(processes: BTreeSet<u32>, threads: &[u32], processors: usize) -> io::Result<Self> {
+        let whole = Reach { has_kernel: true, is_host: true };
+        let own = Reach { has_kernel: true, is_host: false };
+        let user = Reach { has_kernel: false, is_host: false };
+        let mut last = None;
+        for reach in [whole, own, user] {
+            match open(reach, threads, processors) {
+                Ok(samplers) => {
+                    return Ok(Self {
+                        samplers,
+                        processes,
+                        chains: BTreeMap::new(),
+                        stacked: Vec::new(),
+                        touched: BTreeMap::new(),
+                        lost: 0,
+                        reach,
+                    });
                 }
+                Err(error) => last = Some(error),
             }
-            Ok(samplers)
-        };
-        let (samplers, has_kernel) = match open(true) {
-            Ok(samplers) => (samplers, true),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => (open(false)?, false),
-            Err(error) => return Err(error),
-        };
-        Ok(Self { samplers, chains: BTreeMap::new(), touched: BTreeMap::new(), lost: 0, has_kernel })
+        }
+        Err(last.unwrap_or_else(|| io::Error::other("no way to sample")))
     }
 
     /// Takes what the ring buffers have.
     pub(crate) fn drain(&mut self) {
-        let Self { samplers, chains, touched, lost, .. } = self;
-        for (index, sampler) in samplers.iter_mut().enumerate() {
-            // In the order in which they were opened.
-            let is_clock = index % 2 == 0;
+        let mut taken = Vec::new();
+        for (index, sampler) in self.samplers.iter_mut().enumerate() {
             while let Some(record) = sampler.next_record() {
+                // In the order in which they were opened.
+                let is_clock = index % 2 == 0;
                 match record.parse_record() {
-                    Ok(Record::Sample(sample)) if is_clock => {
-                        let chain = chain(sample.pid().unwrap_or_default(), sample.callchain().unwrap_or_default());
-                        *chains.entry(chain).or_default() += 1;
+                    Ok(Record::Fork(fork)) if self.processes.contains(&fork.ppid) => {
+                        self.processes.insert(fork.pid);
                     }
-                    Ok(Record::Sample(sample)) => {
-                        let at = (sample.pid().unwrap_or_default(), sample.ip().unwrap_or_default());
-                        let place = touched.entry(at).or_default();
-                        place.faults += sample.period().unwrap_or(1);
-                        place.pages.insert(sample.addr().unwrap_or_default() >> 12);
-                    }
-                    Ok(Record::Lost(record)) => *lost += record.lost,
+                    Ok(Record::Sample(sample)) => taken.push((is_clock, Taken::of(&sample, is_clock))),
+                    Ok(Record::Lost(record)) => self.lost += record.lost,
                     _ => {}
                 }
             }
         }
+        // Which processes belong to the program is known when all buffers are read.
+        for (is_clock, taken) in taken {
+            if self.processes.contains(&taken.chain.process) {
+                self.keep(is_clock, taken);
+            }
+        }
+    }
+
+    fn keep(&mut self, is_clock: bool, taken: Taken) {
+        if !is_clock {
+            let place = self.touched.entry((taken.chain.process, taken.instruction)).or_default();
+            place.faults += taken.period;
+            place.pages.insert(taken.address >> 12);
+            return;
+        }
+        match taken.stack {
+            Some((registers, stack)) if self.stacked.len() < STACKS_MAX => {
+                let Chain { process, kernel, .. } = taken.chain;
+                self.stacked.push(Stacked { process, kernel, registers, stack });
+            }
+            _ => *self.chains.entry(taken.chain).or_default() += 1,
+        }
     }
 }
 
-fn sampler(event: Software, thread: u32, processor: usize, has_kernel: bool) -> io::Result<Sampler> {
+/// What a sample has.
+struct Taken {
+    chain: Chain,
+    instruction: u64,
+    address: u64,
+    period: u64,
+    stack: Option<(Registers, Vec<u8>)>,
+}
+
+impl Taken {
+    fn of(sample: &perf_event::data::Sample, is_clock: bool) -> Self {
+        let registers = if is_clock { sample.regs_user().and_then(registers) } else { None };
+        Self {
+            chain: chain(sample.pid().unwrap_or_default(), sample.callchain().unwrap_or_default()),
+            instruction: sample.ip().unwrap_or_default(),
+            address: sample.addr().unwrap_or_default(),
+            period: sample.period().unwrap_or(1),
+            stack: registers.zip(sample.stack_user().map(<[u8]>::to_vec)),
+        }
+    }
+}
+
+/// Whose samples are taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reach {
+    /// Those of the kernel, too.
+    pub(crate) has_kernel: bool,
+    /// All processes of the host.
+    is_host: bool,
+}
+
+fn open(reach: Reach, threads: &[u32], processors: usize) -> io::Result<Vec<Sampler>> {
+    let targets: Vec<Option<u32>> =
+        if reach.is_host { vec![None] } else { threads.iter().copied().map(Some).collect() };
+    if targets.len() * processors > EVENTS_MAX {
+        return Err(io::Error::other(format!("{} threads are too many", threads.len())));
+    }
+    let mut samplers = Vec::new();
+    for target in targets {
+        for processor in 0..processors {
+            for event in [Software::CPU_CLOCK, Software::PAGE_FAULTS] {
+                samplers.push(sampler(event, target, processor, reach)?);
+            }
+        }
+    }
+    Ok(samplers)
+}
+
+fn sampler(event: Software, thread: Option<u32>, processor: usize, reach: Reach) -> io::Result<Sampler> {
     let mut builder = Builder::new(event);
     let is_clock = event == Software::CPU_CLOCK;
+    match thread {
+        Some(thread) => builder.observe_pid(i32::try_from(thread).unwrap_or(i32::MAX)).inherit(true),
+        None => builder.any_pid(),
+    };
     builder
-        .observe_pid(i32::try_from(thread).unwrap_or(i32::MAX))
         .one_cpu(processor)
-        .inherit(true)
+        .task(is_clock)
         .enabled(true)
         .sample(SampleFlag::IP)
         .sample(SampleFlag::TID)
-        .exclude_kernel(!has_kernel)
+        .exclude_kernel(!reach.has_kernel)
+        .exclude_idle(true)
         .exclude_hv(true);
     if is_clock {
         builder.sample(SampleFlag::CALLCHAIN).sample_frequency(FREQUENCY);
+        if cfg!(target_arch = "x86_64") {
+            let mask = REGISTERS.iter().fold(0, |mask, (bit, _)| mask | 1 << bit);
+            builder.sample(SampleFlag::REGS_USER).sample_regs_user(mask);
+            builder.sample(SampleFlag::STACK_USER).sample_stack_user(STACK);
+        }
     } else {
         builder.sample(SampleFlag::ADDR).sample(SampleFlag::PERIOD).sample_frequency(FAULTS);
     }
-    builder.build()?.sampled(PAGES)
+    builder.build()?.sampled(if thread.is_some() { BUFFER_OF_THREAD } else { BUFFER })
+}
+
+/// Returns the sampled registers of a 64-bit program.
+fn registers(sampled: &perf_event::data::Registers) -> Option<Registers> {
+    if sampled.abi != perf_event::data::SampleRegsAbi::ABI_64 || sampled.regs.len() != REGISTERS.len() {
+        return None;
+    }
+    let mut saved = [None; 17];
+    for ((_, number), value) in REGISTERS.iter().zip(sampled.regs.iter()) {
+        saved[*number] = Some(*value);
+    }
+    Some(Registers { program_counter: saved[16]?, stack_pointer: saved[7]?, saved })
 }
 
 fn chain(process: u32, addresses: &[u64]) -> Chain {

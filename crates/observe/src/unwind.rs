@@ -1,5 +1,5 @@
-//! Stacks of blocked threads, without stopping them: program counter and stack pointer from `/proc/TID/syscall`, the rules of
-//! `.eh_frame`, the stack from `/proc/PID/mem`.
+//! Stacks in user mode by the rules of `.eh_frame`. Of blocked threads without stopping them: program counter and stack pointer
+//! from `/proc/TID/syscall`, the stack from `/proc/PID/mem`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,14 +16,20 @@ const DEPTH: usize = 32;
 /// What is read of a stack [bytes].
 const STACK: usize = 64 << 10;
 
-/// Returns the addresses of a stack's functions, innermost first.
-pub(crate) fn unwind(memory: &File, maps: &[Mapping], modules: &mut Modules, at: (u64, u64)) -> Vec<u64> {
+/// Returns the addresses of a blocked thread's functions, innermost first: of its program counter and its stack pointer.
+pub(crate) fn unwind_blocked(memory: &File, maps: &[Mapping], modules: &mut Modules, at: (u64, u64)) -> Vec<u64> {
     let (program_counter, stack_pointer) = at;
     let mut stack = vec![0; STACK];
     let size = read_some(memory, stack_pointer, &mut stack);
-    let stack = Stack { start: stack_pointer, bytes: &stack[..size] };
-    let mut registers = Registers { program_counter, stack_pointer, saved: [None; 17] };
-    let mut found = vec![program_counter];
+    let registers = Registers { program_counter, stack_pointer, saved: [None; 17] };
+    unwind(&registers, &stack[..size], maps, modules)
+}
+
+/// Returns the addresses of a stack's functions, innermost first; `stack` is what lies from the stack pointer on.
+pub(crate) fn unwind(registers: &Registers, stack: &[u8], maps: &[Mapping], modules: &mut Modules) -> Vec<u64> {
+    let stack = Stack { start: registers.stack_pointer, bytes: stack };
+    let mut registers = registers.clone();
+    let mut found = vec![registers.program_counter];
     while found.len() < DEPTH {
         // A return address is behind its call, which can be the last instruction of a function.
         let looked_up = if found.len() == 1 { registers.program_counter } else { registers.program_counter - 1 };
@@ -61,12 +67,13 @@ impl Stack<'_> {
     }
 }
 
-#[derive(Clone)]
-struct Registers {
-    program_counter: u64,
-    stack_pointer: u64,
+/// Registers of a function.
+#[derive(Debug, Clone)]
+pub(crate) struct Registers {
+    pub(crate) program_counter: u64,
+    pub(crate) stack_pointer: u64,
     /// What is known of the others, by their DWARF number.
-    saved: [Option<u64>; 17],
+    pub(crate) saved: [Option<u64>; 17],
 }
 
 impl Registers {

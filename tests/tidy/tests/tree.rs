@@ -10,10 +10,10 @@ type Outcome = Result<(), Box<dyn Error>>;
 
 /// Crates below `lab`, which read no clock and draw no random number.
 const BELOW_LAB: &[&str] =
-    &["model", "stats", "wire", "ingest", "document", "report", "history", "kernel", "machine", "store"];
+    &["model", "stats", "wire", "ingest", "document", "report", "explain", "history", "kernel", "machine", "store"];
 
 /// Crates without input, output or state between calls.
-const PURE: &[&str] = &["model", "stats", "wire", "ingest", "document", "report", "history"];
+const PURE: &[&str] = &["model", "stats", "wire", "ingest", "document", "report", "explain", "history"];
 
 /// Sources that the rules for prose leave alone, each with the reason.
 const NO_PROSE: &[(&str, &str)] = &[

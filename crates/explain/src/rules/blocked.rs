@@ -44,9 +44,11 @@ fn caller(view: &View, is_wanted: impl Fn(&Wait) -> bool) -> Option<String> {
     own.or(wait.stack.first()).cloned()
 }
 
-/// Whether a function belongs to the C library or the loader, as `observe` writes them: `function (libc.so.6)`.
-pub(super) fn is_library(function: &str) -> bool {
-    ["(libc.", "(libc-", "(ld-", "(libpthread", "(libc_malloc"].iter().any(|library| function.contains(library))
+/// Whether a function belongs to the C library or the loader, as `observe` writes them: `function (libc.so.6)`, or
+/// `libc.so.6+0x12` without a name.
+pub(crate) fn is_library(function: &str) -> bool {
+    let file = function.rsplit_once('(').map_or(function, |(_, file)| file);
+    ["libc.", "libc-", "ld-", "libpthread", "libc_malloc", "[vdso]"].iter().any(|library| file.starts_with(library))
 }
 
 fn is_condition(wait: &Wait) -> bool {
@@ -277,8 +279,7 @@ pub(super) fn kernel_lock(view: &View) -> Option<Finding> {
     for wait in view.waits.iter().filter(|wait| is_lock(wait)) {
         *calls.entry(if wait.call.is_empty() { "page faults" } else { &wait.call }).or_default() += wait.seconds;
     }
-    let changes = ["mmap", "munmap", "mprotect", "madvise", "brk", "mremap", "page faults"];
-    let is_memory = !calls.is_empty() && calls.keys().all(|call| changes.contains(call));
+    let is_memory = !calls.is_empty() && calls.keys().all(|call| super::system::CHANGES.contains(call));
     let named = calls.keys().copied().collect::<Vec<_>>().join(", ");
     let finding = blocked(view, is_lock, "locks of the program", |from| {
         let from = from.unwrap_or_default();

@@ -10,6 +10,7 @@ mod waiting;
 
 use crate::budget::View;
 use crate::finding::Finding;
+pub(crate) use blocked::is_library;
 
 /// A branch of the tree. The first ones explain what the later ones only show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -179,6 +180,12 @@ pub const RULES: &[Rule] = &[
         branch: Branch::System,
         reason: "Creating and ending processes costs more than what they do.",
         check: system::new_processes,
+    },
+    Rule {
+        name: "huge-pages",
+        branch: Branch::System,
+        reason: "Part of a huge page given back splits it, and the kernel clears and maps small pages again.",
+        check: system::huge_pages,
     },
     Rule {
         name: "refaults",

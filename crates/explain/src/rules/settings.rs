@@ -80,8 +80,7 @@ pub(super) fn allocator_trimming(view: &View) -> Option<Finding> {
     let settings = &view.facts.settings;
     let is_set = |name: &&str| settings.environment.contains_key(*name);
     let tunables = settings.environment.get("GLIBC_TUNABLES").filter(|value| value.contains("glibc.malloc."));
-    let mut variables: Vec<String> =
-        THRESHOLDS.iter().copied().filter(|name| is_set(&name)).map(str::to_owned).collect();
+    let mut variables: Vec<String> = THRESHOLDS.iter().copied().filter(is_set).map(str::to_owned).collect();
     if tunables.is_some() {
         variables.push("GLIBC_TUNABLES".into());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::budget::View;
-use crate::facts::{Samples, Stack};
+use crate::facts::{SHORT_LIVED, Samples, Stack};
 use crate::finding::{Finding, percent};
 
 /// The least share of the kernel in the time on processors (reference: 30 %).
@@ -12,10 +12,25 @@ const SYSTEM: f64 = 0.3;
 const ENTRY: f64 = 0.4;
 /// Least share of spinning in the kernel's time (reference: 10 %).
 const SPINNING: f64 = 0.1;
+/// Splits of huge pages per second from which on they can be the cost.
+const SPLITS: f64 = 50.0;
 /// Reads or writes per second from which on their number can be the cost.
 const CALLS: f64 = 10_000.0;
 /// Bytes per call below which the entry costs more than the copy.
 const TINY: f64 = 512.0;
+
+/// Functions of the kernel in which processors wait for a lock (kernel/locking).
+const SPINS: [&str; 7] = [
+    "queued_spin_lock_slowpath",
+    "osq_lock",
+    "rwsem_spin_on_owner",
+    "rwsem_down_",
+    "mutex_spin_on_owner",
+    "__mutex_lock",
+    "pv_queued_spin",
+];
+/// Entry points that take mmap_lock.
+pub(super) const CHANGES: [&str; 7] = ["mmap", "munmap", "mprotect", "madvise", "brk", "mremap", "page faults"];
 
 pub(super) fn is_fault(stack: &Stack) -> bool {
     let faults = ["exc_page_fault", "asm_exc_page_fault", "do_user_addr_fault", "handle_mm_fault", "do_page_fault"];
@@ -98,14 +113,14 @@ fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String {
 }
 
 pub(super) fn new_processes(view: &View) -> Option<Finding> {
-    let system_share = kernel(view)?;
     let created = view.per_second(view.facts.short_lived.created);
     let calls = ["clone", "clone3", "fork", "vfork", "execve", "execveat", "exit_group", "exit", "wait4"];
-    let is_process = |stack: &Stack| call_of(stack).is_some_and(|call| calls.contains(&call));
+    let is_process =
+        |stack: &Stack| call_of(stack).is_some_and(|call| calls.contains(&call)) || stack.program == SHORT_LIVED;
     let of_exec = of_kernel(view, |stack| call_of(stack).is_some_and(|call| call.starts_with("execve")));
     let ended = view.facts.short_lived;
     let of_ended = (ended.user_s + ended.system_s) / (view.budget.running() * view.total_s).max(f64::MIN_POSITIVE);
-    let share = (of_kernel(view, is_process).max(of_ended)) * system_share;
+    let share = view.running_in(is_process).max(of_ended * view.budget.running());
     (created >= 50.0 && (of_kernel(view, is_process) >= 0.2 || of_ended >= 0.4)).then(|| {
         let what = if of_exec >= 0.1 { "starts programs" } else { "creates processes" };
         system(view, format!("it {what}, {created:.0} a second"), share)
@@ -119,6 +134,31 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
             .with(format!("{} of the kernel's samples in execve", percent(of_exec)), "cpu-clock", "10 %", "")
             .advise("Keep processes for several tasks (a pool), or call a library instead of a program.")
             .look("strace -f -c -e trace=process -p PID")
+    })
+}
+
+pub(super) fn huge_pages(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let splits = view.per_second(view.facts.counters.huge_pages_split);
+    let is_memory = |stack: &Stack| is_fault(stack) || maps_memory(stack);
+    let of_memory = of_kernel(view, is_memory);
+    (splits >= SPLITS && of_memory >= ENTRY).then(|| {
+        let cause = format!("it splits huge pages, {splits:.0} a second{}", caller(view, is_memory));
+        system(view, cause, of_memory * system_share)
+            .with(
+                format!("{splits:.0} huge pages split per second on the host"),
+                "/proc/vmstat, thp_split_pmd",
+                "50",
+                "",
+            )
+            .with(
+                format!("{} of the kernel's samples in page faults, madvise and munmap", percent(of_memory)),
+                "cpu-clock",
+                "40 %",
+                "other system calls",
+            )
+            .advise("Give memory back in pieces of 2 MiB, or ask for small pages (MADV_NOHUGEPAGE).")
+            .look("grep thp_ /proc/vmstat")
     })
 }
 
@@ -138,7 +178,7 @@ pub(super) fn refaults(view: &View) -> Option<Finding> {
         calls.into_iter().max_by_key(|(_, count)| *count).map(|(call, _)| format!(" by {call}"))
     });
     let toucher = fault_toucher(view);
-    let mut finding = system(
+    let finding = system(
         view,
         format!(
             "it gives memory back{} and touches it again, each page {factor:.0} times{toucher}",
@@ -149,10 +189,6 @@ pub(super) fn refaults(view: &View) -> Option<Finding> {
     .with(format!("{:.0} page faults per second", view.per_second(counters.minor_faults)), "/proc/PID/stat", "1000", "")
     .with(format!("{factor:.0} faults per page"), "minor faults / growth of VmHWM", "2", "first touches of new memory")
     .with(format!("{} of the kernel's samples", percent(of_memory)), "cpu-clock", "40 %", "other system calls");
-    if counters.huge_pages_split > 0 {
-        let text = format!("{} huge pages split on the host", counters.huge_pages_split);
-        finding = finding.with(text, "/proc/vmstat, thp_split_page", "", "");
-    }
     Some(
         finding
             .advise("Keep the memory: reuse blocks, or raise the allocator's thresholds.")
@@ -174,8 +210,7 @@ pub(super) fn page_faults(view: &View) -> Option<Finding> {
     let counters = &view.facts.counters;
     (of_faults >= ENTRY && view.per_second(counters.minor_faults) >= 1000.0).then(|| {
         let toucher = fault_toucher(view);
-        let split = counters.huge_pages_split as f64 > counters.minor_faults as f64 / 100.0;
-        let mut finding = system(view, format!("it touches new memory{toucher}"), of_faults * system_share)
+        let finding = system(view, format!("it touches new memory{toucher}"), of_faults * system_share)
             .with(
                 format!("{:.0} page faults per second", view.per_second(counters.minor_faults)),
                 "/proc/PID/stat",
@@ -183,10 +218,6 @@ pub(super) fn page_faults(view: &View) -> Option<Finding> {
                 "",
             )
             .with(format!("{} of the kernel's samples", percent(of_faults)), "cpu-clock", "40 %", "system calls");
-        if split {
-            let text = format!("{} huge pages split on the host", counters.huge_pages_split);
-            finding = finding.with(text, "/proc/vmstat, thp_split_page", "1 % of faults", "");
-        }
         finding.advise("Reuse memory, or use huge pages.").look("perf record -e page-faults -d -g -p PID")
     })
 }
@@ -229,7 +260,7 @@ pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
     let (name, calls, mean) = transfers(view);
     let is_call = |stack: &Stack| call_of(stack).is_some_and(|call| call.contains(name) || call.starts_with("send"));
     let of_calls = of_kernel(view, is_call);
-    (calls >= CALLS && mean < TINY && mean >= 0.1 && of_calls >= ENTRY).then(|| {
+    (calls >= CALLS && (0.1..TINY).contains(&mean) && of_calls >= ENTRY).then(|| {
         system(
             view,
             format!("it makes tiny {name} calls, {calls:.0} a second of {mean:.0} bytes{}", caller(view, is_call)),
@@ -245,31 +276,30 @@ pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
 
 pub(super) fn lock_spinning(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
-    let spins = [
-        "queued_spin_lock_slowpath",
-        "native_queued_spin_lock_slowpath",
-        "osq_lock",
-        "rwsem_spin_on_owner",
-        "mutex_spin_on_owner",
-        "pv_queued_spin",
-    ];
     let is_spinning =
-        |stack: &Stack| stack.kernel.iter().take(2).any(|function| spins.iter().any(|spin| function.contains(spin)));
+        |stack: &Stack| stack.kernel.iter().take(2).any(|function| SPINS.iter().any(|spin| function.contains(spin)));
     let of_spinning = of_kernel(view, is_spinning);
     let mut entries: BTreeMap<String, u64> = BTreeMap::new();
     for stack in in_kernel(view.facts.samples.as_ref()?).filter(|stack| is_spinning(stack)) {
         *entries.entry(entry(stack).unwrap_or_default()).or_default() += stack.samples;
     }
     (of_spinning >= SPINNING).then(|| {
+        let is_memory = entries.keys().all(|call| CHANGES.contains(&&**call));
         let called = entries.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name).unwrap_or_default();
-        system(view, format!("processors spin for a lock of the kernel in {called}"), of_spinning * system_share)
+        let lock = if is_memory { "mmap_lock" } else { "a lock of the kernel" };
+        let cause = format!("processors spin for {lock} in {called}{}", caller(view, is_spinning));
+        system(view, cause, of_spinning * system_share)
             .with(
                 format!("{} of the kernel's samples spin", percent(of_spinning)),
                 "cpu-clock",
                 "10 %",
                 "other work of the kernel",
             )
-            .advise("Let threads use objects of their own.")
+            .advise(if is_memory {
+                "Change the address space less often: larger blocks, or processes instead of threads."
+            } else {
+                "Let threads use objects of their own."
+            })
             .look("perf lock contention -a sleep 5")
     })
 }
@@ -277,7 +307,7 @@ pub(super) fn lock_spinning(view: &View) -> Option<Finding> {
 pub(super) fn one_call(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
     let (entry, share) = top_entry(view)?;
-    if share < ENTRY || entry == "page faults" {
+    if share < ENTRY || entry == "page faults" || lock_spinning(view).is_some() {
         return None;
     }
     let is_call = |stack: &Stack| call_of(stack) == Some(&entry);

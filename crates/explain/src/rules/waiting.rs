@@ -30,8 +30,10 @@ pub(super) fn steal(view: &View) -> Option<Finding> {
 
 pub(super) fn neighbours(view: &View) -> Option<Finding> {
     let processors = view.facts.host.processors as f64;
-    // With its own threads alone, the host would have had a processor for each.
-    let fits = runnable(view) <= processors + 0.2;
+    let own = view.budget.running() * view.total_s / view.facts.seconds.max(f64::MIN_POSITIVE);
+    // With its own threads alone, the host would have had a processor for each; or they block often, and had less than others.
+    let blocks = view.budget.blocked >= 0.1 && own < processors * others(view);
+    let fits = runnable(view) <= processors + 0.2 || blocks;
     (view.budget.waiting >= WAITING && fits && others(view) >= 0.1).then(|| {
         waiting(view, "other processes use the processors".into())
             .with(
@@ -48,7 +50,7 @@ pub(super) fn neighbours(view: &View) -> Option<Finding> {
 pub(super) fn oversubscription(view: &View) -> Option<Finding> {
     let processors = view.facts.host.processors;
     let runnable = runnable(view);
-    (view.budget.waiting >= WAITING && runnable > processors as f64 + 0.2).then(|| {
+    (view.budget.waiting >= WAITING && runnable > processors as f64 + 0.2 && neighbours(view).is_none()).then(|| {
         waiting(view, format!("it has {runnable:.1} runnable threads on {processors} processors"))
             .with(format!("{} idle", percent(view.facts.host.idle)), "/proc/stat", "", "affinity and quota")
             .advise("Use as many threads as processors.")

@@ -97,8 +97,8 @@ static void *many_locks_body(void *number)
 {
 	unsigned seed = (intptr_t)number * 7 + 1;
 	while (going()) {
-		/* Pairs of threads share a lock that is held while its holder sleeps. */
-		pthread_mutex_t *lock = &cold[((intptr_t)number / 2) % 16];
+		/* Three threads share a lock that is held while its holder sleeps. */
+		pthread_mutex_t *lock = &cold[((intptr_t)number / 3) % 16];
 		pthread_mutex_lock(lock);
 		usleep(1000 + rand_r(&seed) % 1000);
 		pthread_mutex_unlock(lock);
@@ -288,13 +288,25 @@ static void *herd_body(void *number)
 	return NULL;
 }
 
+/* A process that is no descendant of this one: 0 in it. */
+static pid_t apart(void)
+{
+	pid_t child = fork();
+	if (child) {
+		waitpid(child, NULL, 0);
+		return child;
+	}
+	if (fork())
+		_exit(0);
+	return 0;
+}
 static void slow_reader(void)
 {
 	int ends[2];
 	static char block[65536];
 	if (pipe(ends))
 		abort();
-	if (!fork()) {
+	if (!apart()) {
 		close(ends[1]);
 		while (read(ends[0], block, 4096) > 0)
 			usleep(3000);
@@ -306,7 +318,6 @@ static void slow_reader(void)
 		if (write(ends[1], block, sizeof block) < 0)
 			break;
 	close(ends[1]);
-	wait(NULL);
 }
 static void name_server(void)
 {
@@ -347,12 +358,11 @@ static void exec_storm(void)
 }
 static void *mmap_writer_body(void *unused)
 {
-	while (going()) {
-		char *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		madvise(memory, 1 << 20, MADV_NOHUGEPAGE);
-		touch_new(memory, 1 << 20);
-		munmap(memory, 1 << 20);
-	}
+	while (going())
+		for (int i = 0; i < 100; i++) {
+			char *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			munmap(memory, 4096);
+		}
 	return NULL;
 }
 static void rcu_waiter(void)
@@ -366,7 +376,7 @@ static void poller(void)
 	char byte = 0;
 	if (pipe(ends))
 		abort();
-	if (!fork()) {
+	if (!apart()) {
 		while (going()) {
 			usleep(20000);
 			if (write(ends[1], &byte, 1) < 0)
@@ -380,7 +390,6 @@ static void poller(void)
 		if (poll(&wanted, 1, 100) > 0)
 			sink += read(ends[0], &byte, 1);
 	}
-	wait(NULL);
 }
 static void stat_storm(void)
 {
@@ -403,7 +412,7 @@ PART(part_sum, data[i] + x)
 PART(part_hash, (data[i] ^ x) * 1099511628211u)
 PART(part_shift, (data[i] << 3) ^ (x >> 5))
 PART(part_mix, (data[i] * 31) ^ (x << 7))
-PART(part_count, (uint64_t)__builtin_popcountll(data[i] ^ x))
+PART(part_count, (data[i] & x) + (data[i] | 7))
 static void balanced(void)
 {
 	static uint64_t data[4096];
@@ -479,7 +488,7 @@ int main(int count, char **words)
 	THREADS("trimming", 1, search_mem)
 	THREADS("hot-mutex", 4, hot_mutex_body)
 	THREADS("sleeping-holder", 6, sleeping_holder_body)
-	THREADS("many-locks", 16, many_locks_body)
+	THREADS("many-locks", 24, many_locks_body)
 	THREADS("oversubscription", 8, spin_body)
 	THREADS("quota", 1, spin_body)
 	ALONE("affinity", affinity)
@@ -498,7 +507,7 @@ int main(int count, char **words)
 	ALONE("name-server", name_server)
 	ALONE("fork-storm", fork_storm)
 	ALONE("exec-storm", exec_storm)
-	THREADS("mmap-writers", 4, mmap_writer_body)
+	THREADS("mmap-writers", 2, mmap_writer_body)
 	ALONE("rcu", rcu_waiter)
 	THREADS("user-loop", 1, spin_body)
 	ALONE("poll", poller)
