@@ -22,8 +22,8 @@ pub struct Explained {
     pub facts: Facts,
     /// The answer.
     pub answer: Answer,
-    /// What verification printed; empty if there was none.
-    pub verified: Vec<String>,
+    /// How the command ended, if not as expected; empty otherwise.
+    pub ended: String,
     /// The command that repeats it.
     pub command: String,
 }
@@ -31,7 +31,7 @@ pub struct Explained {
 /// Returns the document.
 #[must_use]
 pub fn document(explained: &Explained) -> Document {
-    let Explained { facts, answer, verified, command } = explained;
+    let Explained { facts, answer, ended, command } = explained;
     let mut blocks = vec![Block::Heading("Where the time went".into()), Block::Table(budget(facts))];
     let view = View::new(facts);
     let (ran, blocked) = (functions(&view), places(&view));
@@ -43,7 +43,7 @@ pub fn document(explained: &Explained) -> Document {
     }
     if let Some(finding) = &answer.cause {
         blocks.push(Block::Heading("Evidence".into()));
-        blocks.push(Block::List(finding.evidence.iter().map(evidence).chain(verified.iter().cloned()).collect()));
+        blocks.push(Block::List(finding.evidence.iter().map(evidence).collect()));
         blocks.push(Block::Heading("What to try".into()));
         blocks.push(Block::List(finding.advice.clone()));
         if !finding.deeper.is_empty() {
@@ -62,7 +62,11 @@ pub fn document(explained: &Explained) -> Document {
         let gap = |gap: &crate::facts::Gap| format!("{}: {}; {}", gap.what, gap.why, gap.remedy);
         blocks.push(Block::List(facts.gaps.iter().map(gap).collect()));
     }
-    blocks.push(Block::Facts(about(facts)));
+    let mut facts_about = about(facts);
+    if !ended.is_empty() {
+        facts_about.push(Fact::new("End", ended.clone()));
+    }
+    blocks.push(Block::Facts(facts_about));
     blocks.push(Block::Command(command.clone()));
     Document { title: answer.sentence(facts), blocks, ..Document::default() }
 }

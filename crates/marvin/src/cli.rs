@@ -18,7 +18,7 @@ use report::render::{Only, Sort, Style, View};
 
 use crate::completion;
 use crate::exit::EXIT_CODES;
-pub(crate) use explain::Explain;
+pub(crate) use explain::{Explain, SECONDS};
 pub(crate) use holding::{Console, Deploy, Extend, Power, Release, Reserve, Turn};
 pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc};
 pub(crate) use lists::{

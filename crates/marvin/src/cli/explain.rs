@@ -10,10 +10,13 @@ use crate::completion;
 
 pub(crate) const EXPLAIN_EXAMPLES: &str = "Examples:
   marvin explain -- ./benchmark --threads 8
-  marvin explain --verify -- ./benchmark
+  marvin explain --verify --rate rec/s -- ./benchmark
   marvin explain --pid 4711 --seconds 5
   marvin explain deb:6.12 --workload fault-anon
   marvin explain deb:6.1 deb:6.12 --workload fault-anon";
+
+/// How long a program is observed at most [s].
+pub(crate) const SECONDS: u32 = 30;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
@@ -31,12 +34,16 @@ pub(crate) struct Explain {
     pub(crate) pid: Option<u32>,
 
     /// Observe for at most N seconds; a command that runs longer is ended
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 3600), default_value_t = 30)]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 3600), default_value_t = SECONDS)]
     pub(crate) seconds: u32,
 
     /// If the suspect can be switched off, run the command with and without it, in turns
     #[arg(long, requires = "command")]
     pub(crate) verify: bool,
+
+    /// With --verify: compare the number before TEXT in the command's output, such as rec/s, instead of its duration
+    #[arg(long, value_name = "TEXT", requires = "verify")]
+    pub(crate) rate: Option<String>,
 
     #[command(flatten)]
     pub(crate) measure: Measure,

@@ -43,6 +43,7 @@ mod threads;
 mod tools;
 mod tree;
 mod until_clear;
+mod verify;
 mod via;
 mod watch;
 mod work;

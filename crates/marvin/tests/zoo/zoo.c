@@ -22,6 +22,7 @@
 static double until;
 static const char *folder;
 static volatile uint64_t sink;
+static long all_records;
 
 static double now(void)
 {
@@ -52,14 +53,17 @@ __attribute__((noinline)) static void spin_loop(int rounds)
 __attribute__((noinline)) static void *search_mem(void *unused)
 {
 	static char source[512 << 10];
+	long records = 0;
 	while (going()) {
 		for (int i = 0; i < 20; i++) {
 			char *block = malloc(sizeof source);
 			memcpy(block, source, sizeof source);
 			sink += block[1000];
 			free(block);
+			records++;
 		}
 	}
+	__atomic_add_fetch(&all_records, records, __ATOMIC_RELAXED);
 	return NULL;
 }
 __attribute__((noinline)) static void *small_blocks(void *unused)
@@ -481,7 +485,8 @@ int main(int count, char **words)
 	folder = words[3];
 	for (int i = 0; i < 16; i++)
 		pthread_mutex_init(&cold[i], NULL);
-#define THREADS(wanted, number, body) if (!strcmp(name, wanted)) { in_threads(number, body); return 0; }
+#define THREADS(wanted, number, body) \
+	if (!strcmp(name, wanted)) { in_threads(number, body); printf("%.1f rec/s\n", all_records / atof(words[2])); return 0; }
 #define ALONE(wanted, body) if (!strcmp(name, wanted)) { body(); return 0; }
 	THREADS("debug-allocator", 4, search_mem)
 	THREADS("debug-allocator-small", 2, small_blocks)
