@@ -1,17 +1,22 @@
 //! Why a program is slow: the budget of its time, a tree of rules that finds the cause, and the answer as a document.
 //!
-//! Pure: `observe` collects the facts.
+//! `kernels` does the same for workloads of ours, from exact counts. Pure: `observe` collects the facts of programs, `lab` counts.
 
 mod answer;
 pub mod budget;
 pub mod facts;
 mod finding;
 mod json;
+mod kernels;
+mod known;
 mod render;
 mod rules;
 
 pub use answer::{Answer, answer};
 pub use finding::{Certainty, Evidence, Finding, Switch};
 pub use json::{json, schema};
+pub use kernels::{
+    KernelsExplained, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json, kernels_schema,
+};
 pub use render::{Explained, document};
 pub use rules::{Branch, RULES, Rule};

@@ -19,7 +19,7 @@ pub(crate) fn explain(arguments: &Arguments, command: &Explain) -> anyhow::Resul
             let text = "nothing to explain: give `-- COMMAND`, --pid PID, or one or two kernels with --workload";
             return Err(WrongInput(text.into()).into());
         }
-        (None, [], _) => return Err(WrongInput("kernels: not yet".into()).into()),
+        (None, [], _) => return super::explain_kernels::kernels(arguments, command),
     };
     program(arguments, command, subject)
 }

@@ -15,6 +15,7 @@ mod doctor;
 mod dump;
 mod experiment;
 mod explain;
+mod explain_kernels;
 mod export;
 mod gc;
 mod generate;

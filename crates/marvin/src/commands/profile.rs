@@ -1,18 +1,18 @@
 //! `marvin profile`: attributes the difference between two kernels to functions.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use lab::Lab;
 use machine::Wanted;
-use model::{Build, Outcome, Run, RunId};
+use model::{Build, CostModel, KernelName, Outcome, Run, RunId, Workload};
 use report::ledger::{Ledger, Sources};
 use report::render::ledger::{self, Profiled};
 
-use super::again::{Followed, Measured, follow, simulate};
-
+use super::again::{Followed, Measured, Simulated, follow, simulate};
 use super::measure::{builds, kernel_name, machines, named_machines, open, plan, suite, workloads};
 use crate::answer::Answer;
-use crate::cli::{Arguments, Format, Profile};
+use crate::cli::{Arguments, Format, Measure, Profile};
 use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
 
@@ -28,34 +28,17 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile) -> anyhow::Resul
 /// Counts instructions.
 fn counted(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let suite = suite(&measure.suite)?;
-    let workloads = workloads(suite, &measure.workload)?;
     let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
     let answer = Answer::open(command.output.as_deref())?;
     let file = |option, path: &Option<_>| path.as_deref().map(|path| Answer::file(option, path)).transpose();
     let (folded, pprof) = (file("--folded", &command.folded)?, file("--pprof", &command.pprof)?);
-    let lab = open(arguments, measure)?;
     let progress = Progress::new(arguments.quiet);
-    let builds = builds(&lab, &names, &progress)?;
-    let seeds: Vec<u64> = (1..=command.seed_count()).collect();
-    let plan = plan(measure, &builds, suite, &workloads, &seeds);
-    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
-    let (mut ledgers, mut missing, mut counted) = (Vec::new(), Vec::new(), Vec::new());
-    for workload in workloads {
-        match ledger(&lab, &runs, &workload.name)? {
-            Ok(ledger) => {
-                ledgers.push(ledger);
-                counted.push(workload);
-            }
-            Err(why) => missing.push((workload.name.to_string(), why)),
-        }
-    }
-    let (machines, builds_of, workloads) = (machines(measure), &builds, &counted);
-    let measured = Measured { lab: &lab, machines, builds: builds_of, runs: &runs, workloads, progress: &progress };
-    let Followed { calls, expanded, without } = if command.no_calls { Followed::default() } else { follow(measured)? };
-    let simulated = command.model.as_ref().map(|model| simulate(measured, model)).transpose()?.unwrap_or_default();
+    let wanted = Wanting { seeds: command.seed_count(), calls: !command.no_calls, model: command.model.as_ref() };
+    let counted = count(arguments, measure, &names, &wanted, &progress)?;
     progress.end();
-    let sources = sources(&lab, &builds, &runs)?;
+    let sources = sources(&counted.lab, &counted.builds, &counted.runs)?;
+    let Counted { lab, builds, seeds, ledgers, missing, followed, simulated, .. } = counted;
+    let Followed { calls, expanded, without } = followed;
     if let Some(file) = folded {
         file.write(report::calls::folded(&calls))?;
     }
@@ -89,6 +72,69 @@ fn counted(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
     };
     answer.write(&text)?;
     Ok(if profiled.ledgers.is_empty() { Exit::Subject } else { Exit::Fine })
+}
+
+/// What to count beside instructions.
+pub(super) struct Wanting<'a> {
+    /// Seeds whose counts are added up.
+    pub(super) seeds: u64,
+    /// Whether to follow calls.
+    pub(super) calls: bool,
+    /// The processor to simulate.
+    pub(super) model: Option<&'a CostModel>,
+}
+
+/// Two kernels, counted on the exact machine.
+pub(super) struct Counted {
+    pub(super) lab: Lab,
+    pub(super) builds: Vec<Build>,
+    pub(super) runs: Vec<Vec<Run>>,
+    pub(super) seeds: Vec<u64>,
+    pub(super) ledgers: Vec<Ledger>,
+    /// Workloads with a ledger.
+    pub(super) workloads: Vec<Arc<Workload>>,
+    /// Workloads without one, with the reason.
+    pub(super) missing: Vec<(String, String)>,
+    pub(super) followed: Followed,
+    pub(super) simulated: Simulated,
+}
+
+/// Measures what is missing, and takes everything apart.
+pub(super) fn count(
+    arguments: &Arguments,
+    measure: &Measure,
+    names: &[KernelName; 2],
+    wanting: &Wanting<'_>,
+    progress: &Progress,
+) -> anyhow::Result<Counted> {
+    let suite = suite(&measure.suite)?;
+    let selected = workloads(suite, &measure.workload)?;
+    let lab = open(arguments, measure)?;
+    let builds = builds(&lab, names, progress)?;
+    let seeds: Vec<u64> = (1..=wanting.seeds).collect();
+    let plan = plan(measure, &builds, suite, &selected, &seeds);
+    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
+    let (mut ledgers, mut missing, mut workloads) = (Vec::new(), Vec::new(), Vec::new());
+    for workload in selected {
+        match ledger(&lab, &runs, &workload.name)? {
+            Ok(ledger) => {
+                ledgers.push(ledger);
+                workloads.push(workload);
+            }
+            Err(why) => missing.push((workload.name.to_string(), why)),
+        }
+    }
+    let measured = Measured {
+        lab: &lab,
+        machines: machines(measure),
+        builds: &builds,
+        runs: &runs,
+        workloads: &workloads,
+        progress,
+    };
+    let followed = if wanting.calls { follow(measured)? } else { Followed::default() };
+    let simulated = wanting.model.map(|model| simulate(measured, model)).transpose()?.unwrap_or_default();
+    Ok(Counted { lab, builds, runs, seeds, ledgers, workloads, missing, followed, simulated })
 }
 
 /// Returns the titles and origins of both kernels.

@@ -1,0 +1,302 @@
+//! `marvin explain` of one kernel or two: where a workload's instructions go, or why they became more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use ::explain::{KernelsExplained, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json};
+use lab::Measurement;
+use machine::Wanted;
+use model::{Build, KernelName, Run};
+use process::Program;
+use report::monitors::{Monitored, Watched, heads};
+
+use super::measure::{kernel_name, named_machines};
+use super::profile::{Counted, Wanting, count, titles};
+use super::tree::settings as source_settings;
+use crate::answer::Answer;
+use crate::cli::{Arguments, Explain, Format};
+use crate::exit::{Exit, WrongInput};
+use crate::progress::Progress;
+
+/// Functions of the ledger whose commits are looked for.
+const FUNCTIONS: usize = 4;
+/// How long git may look for the commits of a function [s].
+const GIT_S: u64 = 60;
+/// Options of the kernel config that change how fast it is, by their beginning.
+const OPTIONS: [&str; 21] = [
+    "CONFIG_ARCH_SUPPORTS_PER_VMA_LOCK",
+    "CONFIG_CC_OPTIMIZE",
+    "CONFIG_DEBUG_LIST",
+    "CONFIG_FORTIFY_SOURCE",
+    "CONFIG_HARDENED_USERCOPY",
+    "CONFIG_HZ",
+    "CONFIG_INIT_ON_",
+    "CONFIG_INIT_STACK",
+    "CONFIG_KASAN",
+    "CONFIG_LRU_GEN",
+    "CONFIG_LTO",
+    "CONFIG_PER_VMA_LOCK",
+    "CONFIG_PREEMPT",
+    "CONFIG_PROVE_LOCKING",
+    "CONFIG_RANDOM_KMALLOC_CACHES",
+    "CONFIG_SCHED_CORE",
+    "CONFIG_SECURITY_",
+    "CONFIG_SLAB_",
+    "CONFIG_SLUB",
+    "CONFIG_TRANSPARENT_HUGEPAGE",
+    "CONFIG_ZSWAP",
+];
+/// Counters that differ by less than this part are noise of the guest's boot.
+const MOVED: f64 = 0.1;
+
+pub(crate) fn kernels(arguments: &Arguments, command: &Explain) -> anyhow::Result<Exit> {
+    if !matches!(named_machines(arguments, &command.on)?.as_slice(), [(_, Wanted::Exact)]) {
+        let text = "kernels are explained on the exact machine: drop --on, or see marvin profile --on for others";
+        return Err(WrongInput(text.into()).into());
+    }
+    let is_one = command.kernels.len() == 1;
+    let last = command.kernels.last().map_or("", String::as_str);
+    let names: [KernelName; 2] = [kernel_name(&command.kernels[0])?, kernel_name(last)?];
+    let out = Answer::open(command.output.as_deref())?;
+    let progress = Progress::new(arguments.quiet);
+    let wanting = Wanting { seeds: 1, calls: true, model: None };
+    let counted = count(arguments, &command.measure, &names, &wanting, &progress)?;
+    let mut workloads = Vec::new();
+    for (ledger, workload) in counted.ledgers.iter().zip(&counted.workloads) {
+        let calls = counted.followed.calls.iter().find(|calls| *calls.workload == *workload.name);
+        let mut explained = WorkloadExplained::new(ledger, calls, is_one);
+        if !is_one {
+            explained.counters = counters(&counted, &workload.name)?;
+        }
+        workloads.push(explained);
+    }
+    progress.end();
+    let without_commits =
+        if is_one { String::new() } else { add_commits(arguments, command, &counted, &mut workloads)? };
+    let (settings, other_options) = differing(&counted.builds, &counted.runs);
+    workloads.iter_mut().for_each(|workload| workload.suspect(&settings));
+    let [base, new] = titles(&counted.builds);
+    let explained = KernelsExplained {
+        kernels: if is_one { vec![base] } else { vec![base, new] },
+        machine: counted.lab.machine().summary.clone(),
+        workloads,
+        missing: counted.missing.clone(),
+        settings,
+        other_options,
+        without_commits,
+        command: reproducer(command, &counted.builds),
+    };
+    let document = kernels_document(&explained);
+    let text = match command.format {
+        Format::Text => document.text(&out.styles(arguments.color)),
+        Format::Markdown => document.markdown(),
+        Format::Html => document.html()?,
+        Format::Json => kernels_json(&explained)?,
+    };
+    out.write(&text)?;
+    Ok(if explained.workloads.is_empty() { Exit::Subject } else { Exit::Fine })
+}
+
+/// Returns the kernel's counters that differ during a workload, and that both kernels count alike.
+fn counters(counted: &Counted, name: &str) -> anyhow::Result<Vec<Sides>> {
+    let Some(workload) = counted.workloads.iter().find(|workload| *workload.name == *name) else {
+        return Ok(Vec::new());
+    };
+    let mut seen = Vec::new();
+    for build in &counted.builds {
+        let of = Measurement { build, workload, replicate: counted.seeds[0] };
+        match counted.lab.observe(of, 0)? {
+            Ok(observation) => seen.push(observation),
+            // The ledger stands without them.
+            Err(_) => return Ok(Vec::new()),
+        }
+    }
+    let machine = counted.lab.machine();
+    let kernels: Vec<_> = counted.builds.iter().map(|build| (build, machine)).collect();
+    let watched: Vec<Watched<'_>> =
+        heads(&kernels).into_iter().zip(&seen).map(|(head, observation)| Watched { head, observation }).collect();
+    let blocks = Monitored::new(&watched, Vec::new()).blocks;
+    // Slabs and zones are what boot left, more than what the workload did.
+    let blocks = blocks.iter().filter(|block| !["Slabs", "Zones"].contains(&block.title));
+    let rows = blocks.flat_map(|block| &block.rows).filter(|row| row.comparable);
+    Ok(rows
+        .filter_map(|row| {
+            let [base, new] = [row.values.first()?.number()?, row.values.get(1)?.number()?];
+            let is_moved = (new - base).abs() > MOVED * base.abs().max(new.abs()) && base.max(new) >= 10.0;
+            let unit = row.form.unit();
+            let name = if unit.is_empty() { row.name.clone() } else { format!("{} [{unit}]", row.name) };
+            is_moved.then_some(Sides { name, base, new })
+        })
+        .collect())
+}
+
+/// Returns the settings in which both kernels differ, and how many other options of the config do.
+fn differing(builds: &[Build], runs: &[Vec<Run>]) -> (Vec<Setting>, usize) {
+    let environment = |side: usize| -> BTreeMap<String, String> {
+        let of = runs.get(side).and_then(|runs| runs.first());
+        of.map(|run| run.environment.iter().filter(|(name, _)| is_setting(name)).cloned().collect()).unwrap_or_default()
+    };
+    let mut settings = changed(&environment(0), &environment(1), |_| true).0;
+    let options = |side: usize| {
+        let file = builds.get(side).and_then(|build| build.config.as_ref());
+        file.map(|file| options_of(&std::fs::read_to_string(&file.path).unwrap_or_default())).unwrap_or_default()
+    };
+    let is_known = |name: &str| OPTIONS.iter().any(|begin| name.starts_with(begin));
+    let (of_config, other) = changed(&options(0), &options(1), is_known);
+    settings.extend(of_config);
+    (settings, other)
+}
+
+/// Whether a pair of an environment is a setting, and neither a name of the kernel nor how one run went.
+fn is_setting(name: &str) -> bool {
+    !model::is_of_one_run(name) && !["config sha256", "kernel release", "kernel version"].contains(&name)
+}
+
+fn options_of(config: &str) -> BTreeMap<String, String> {
+    let option = |line: &str| {
+        line.split_once('=')
+            .filter(|(name, _)| name.starts_with("CONFIG_"))
+            .map(|(name, value)| (name.into(), value.into()))
+    };
+    config.lines().filter_map(option).collect()
+}
+
+/// Returns what differs between two maps, of the names that are wanted, and how many others do.
+fn changed(
+    base: &BTreeMap<String, String>,
+    new: &BTreeMap<String, String>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> (Vec<Setting>, usize) {
+    let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
+    let different: Vec<&String> = names.into_iter().filter(|name| base.get(*name) != new.get(*name)).collect();
+    let value = |of: &BTreeMap<String, String>, name: &String| of.get(name).cloned().unwrap_or_else(|| "(none)".into());
+    let (wanted, other): (Vec<&String>, Vec<&String>) = different.into_iter().partition(|name| is_wanted(name));
+    let setting = |name: &String| Setting { name: name.clone(), base: value(base, name), new: value(new, name) };
+    (wanted.into_iter().map(setting).collect(), other.len())
+}
+
+/// Adds the commits that touch the functions with the largest differences. Returns why there are none.
+fn add_commits(
+    arguments: &Arguments,
+    command: &Explain,
+    counted: &Counted,
+    workloads: &mut [WorkloadExplained],
+) -> anyhow::Result<String> {
+    let Some(tree) = source_settings(arguments, &command.measure.sources)?.tree else {
+        return Ok("No commits: name a git tree of the kernel with --tree.".into());
+    };
+    let mut revisions = Vec::new();
+    for build in &counted.builds {
+        match revision(&tree, build) {
+            Some(revision) => revisions.push(revision),
+            None => return Ok(format!("No commits: {} has no tag of {}.", tree.display(), build.version)),
+        }
+    }
+    let range = format!("{}..{}", revisions[0], revisions[1]);
+    for workload in workloads {
+        let names: Vec<String> = workload
+            .functions
+            .iter()
+            .map(|sides| sides.name.clone())
+            .filter(|name| is_identifier(name))
+            .take(FUNCTIONS)
+            .collect();
+        let mut of_functions = Vec::new();
+        for name in names {
+            let commits = commits(&tree, &range, &revisions, &name);
+            if !commits.is_empty() {
+                of_functions.push(Touching { functions: vec![name], commits });
+            }
+        }
+        workload.commits = common(of_functions);
+    }
+    Ok(String::new())
+}
+
+/// Puts commits that touch several functions first.
+fn common(of_functions: Vec<Touching>) -> Vec<Touching> {
+    let Some((first, rest)) = of_functions.split_first() else { return Vec::new() };
+    let in_all = |commit: &&String| rest.iter().all(|other| other.commits.contains(commit));
+    let shared: Vec<String> = first.commits.iter().filter(in_all).cloned().collect();
+    let functions = of_functions.iter().flat_map(|touching| touching.functions.clone()).collect();
+    let mut all = Vec::new();
+    if !rest.is_empty() && !shared.is_empty() {
+        all.push(Touching { functions, commits: shared });
+    }
+    all.extend(of_functions);
+    all
+}
+
+fn is_identifier(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Returns the commit of a build: its own, or the tag of its version, or that of the release that it is a stable one of.
+fn revision(tree: &Path, build: &Build) -> Option<String> {
+    let version = &build.version;
+    let release: Vec<&str> = version.split('.').take(2).collect();
+    let names = match &build.name {
+        KernelName::Git(revision) => vec![revision.clone()],
+        _ => vec![format!("v{version}"), format!("v{}", release.join("."))],
+    };
+    let exists =
+        |name: &String| git(tree, &["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).is_some();
+    names.into_iter().find(exists)
+}
+
+/// Returns the commits of a range that touch a function: by its lines, in the file that defines it on either side.
+fn commits(tree: &Path, range: &str, revisions: &[String], function: &str) -> Vec<String> {
+    let pattern = format!("^[a-z_].*\\b{function}(");
+    let found = revisions.iter().rev().find_map(|revision| {
+        let text = git(tree, &["grep", "-l", "-G", "-e", &pattern, revision, "--", "*.c"])?;
+        text.lines().next()?.split_once(':').map(|(_, file)| file.to_owned())
+    });
+    let Some(file) = found else { return Vec::new() };
+    let lines = format!("-L:{function}:{file}");
+    let text = git(tree, &["log", "--no-patch", "--format=%h %s", &lines, range]);
+    let lines = text.unwrap_or_default();
+    lines.lines().map(model::plain).filter(|line| !line.is_empty()).collect()
+}
+
+/// Returns what git prints; `None` if it failed or took too long.
+fn git(tree: &Path, words: &[&str]) -> Option<String> {
+    let ended = Program::new("git").args(["--no-pager"]).args(words).folder(tree).deadline_s(GIT_S).run().ok()?;
+    (ended.code == Some(0)).then(|| ended.text().trim_end().to_owned())
+}
+
+fn reproducer(command: &Explain, builds: &[Build]) -> String {
+    let mut words = vec!["marvin".to_owned(), "explain".into()];
+    words.extend(builds.iter().take(command.kernels.len()).map(Build::exact_name));
+    if command.measure.suite != model::MICRO.name {
+        words.extend(["--suite".into(), command.measure.suite.clone()]);
+    }
+    if !command.measure.workload.is_empty() {
+        words.extend(["--workload".into(), command.measure.workload.join(",")]);
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_commits_come_first() {
+        let touching = |name: &str, commits: &[&str]| Touching {
+            functions: vec![name.into()],
+            commits: commits.iter().map(|commit| (*commit).to_owned()).collect(),
+        };
+        let all = common(vec![touching("f", &["1 a", "2 b"]), touching("g", &["2 b", "3 c"])]);
+        assert_eq!(all[0], Touching { functions: vec!["f".into(), "g".into()], commits: vec!["2 b".into()] });
+        assert_eq!(all.len(), 3);
+    }
+
+    #[test]
+    fn options_outside_the_list_are_counted() {
+        let base = options_of("CONFIG_HZ=250\nCONFIG_A=y\n# CONFIG_PER_VMA_LOCK is not set\n");
+        let new = options_of("CONFIG_HZ=250\nCONFIG_B=y\nCONFIG_PER_VMA_LOCK=y\n");
+        let (settings, other) = changed(&base, &new, |name| name.starts_with("CONFIG_PER"));
+        assert_eq!(settings[0].base, "(none)");
+        assert_eq!((settings.len(), other), (1, 2));
+    }
+}
