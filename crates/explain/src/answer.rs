@@ -23,9 +23,10 @@ pub struct Answer {
 #[must_use]
 pub fn answer(facts: &Facts) -> Answer {
     let mut found = apply(&View::new(facts));
-    let Some(outside) = found.iter().position(|(branch, finding)| is_outside(*branch, finding)) else {
-        return ranked(found, None);
-    };
+    let outside = found.iter().position(|(branch, finding)| is_outside(*branch, finding));
+    // These two make threads wait whatever the neighbours do.
+    let is_stopped = found.iter().any(|(_, finding)| ["quota", "affinity"].contains(&finding.rule));
+    let Some(outside) = outside.filter(|_| !is_stopped) else { return ranked(found, None) };
     let (_, outside) = found.swap_remove(outside);
     let own = apply(&View::new(&without_waiting(facts)));
     if own.is_empty() {

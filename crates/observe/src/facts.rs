@@ -100,6 +100,11 @@ impl Collector {
         self.started.elapsed().as_secs_f64()
     }
 
+    /// Returns the processor time that observing took so far [s].
+    pub(crate) fn cost(&self) -> f64 {
+        self.costs.iter().map(|(_, seconds)| seconds).sum()
+    }
+
     /// Looks once. Returns whether the program is still there.
     pub(crate) fn look(&mut self) -> bool {
         let begun = own_s();
@@ -112,7 +117,7 @@ impl Collector {
             sampling.drain();
         }
         let drained = own_s();
-        self.number += 1;
+        self.number += u64::from(is_there);
         if is_there && self.number % SETTINGS == 1 {
             self.look_at_settings();
         }
@@ -136,7 +141,7 @@ impl Collector {
     pub(crate) fn finish(mut self, named: &str) -> Result<Facts, ObserveError> {
         let seconds = self.elapsed();
         let (threads, waits) = self.rounds.finish();
-        if threads.is_empty() || self.number < 2 {
+        if threads.is_empty() || self.number < 3 {
             return Err(ObserveError::Short(named.to_owned(), seconds));
         }
         let after = Snapshot::read().map_err(ObserveError::Proc)?;
@@ -146,8 +151,7 @@ impl Collector {
         let mut short_lived = self.rounds.short_lived();
         short_lived.created = after.times.created.saturating_sub(self.host.times.created);
         let running: f64 = threads.iter().map(|thread| thread.user_s + thread.system_s).sum();
-        let own: f64 = self.costs.iter().map(|(_, seconds)| seconds).sum();
-        let others = running + own + short_lived.user_s + short_lived.system_s;
+        let others = running + self.cost() + short_lived.user_s + short_lived.system_s;
         Ok(Facts {
             subject: self.subject.clone(),
             seconds: self.last_s.max(f64::MIN_POSITIVE),

@@ -26,8 +26,10 @@ use facts::Collector;
 
 /// Between two rounds, at least.
 const PERIOD: Duration = Duration::from_millis(50);
-/// A round takes at most this part of the time until the next: one percent of a processor.
-const SHARE: u32 = 100;
+/// The processor time that observing may take, of the time that is observed: one percent.
+const SHARE: f64 = 0.01;
+/// What it may take beyond that at first, for reading programs and libraries [s].
+const AT_FIRST_S: f64 = 0.02;
 /// How long a program may take to end after it was asked to.
 const ENDING: Duration = Duration::from_secs(2);
 /// How long the shell that starts a program may take to stop.
@@ -76,8 +78,8 @@ pub enum ObserveError {
     /// Another system than Linux, or /proc is not mounted.
     #[error("cannot read /proc: {0}")]
     Proc(io::Error),
-    /// It ended before two rounds.
-    #[error("cannot explain `{0}`: it ended within {1:.2} s, before two looks at it")]
+    /// It ended before there was something to see.
+    #[error("cannot explain `{0}`: it ended after {1:.2} s, too early to be observed")]
     Short(String, f64),
 }
 
@@ -128,7 +130,8 @@ fn rounds(collector: &mut Collector, seconds: f64, mut child: Option<&mut Child>
     while collector.elapsed() < seconds {
         let begun = Instant::now();
         let is_there = collector.look();
-        let pause = PERIOD.max(begun.elapsed() * SHARE).min(Duration::from_secs(1));
+        let too_early_s = (collector.cost() - AT_FIRST_S) / SHARE - collector.elapsed();
+        let pause = PERIOD.max(Duration::from_secs_f64(too_early_s.clamp(0.0, 1.0)));
         if let Some(child) = &mut child
             && let Ok(Some(status)) = child.try_wait()
         {

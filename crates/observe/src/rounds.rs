@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::Instant;
 
 use explain::facts::{Futex, Object, Period, ShortLived, Thread, Wait};
@@ -298,7 +299,7 @@ impl Rounds {
             of.memory.as_ref()?.read_exact_at(&mut bytes, at).ok()?;
             Some(u32::from_le_bytes(bytes))
         };
-        let is_thread = |id: u32| id != 0 && self.threads.get(&id).is_some_and(|thread| thread.process == process);
+        let is_thread = |id: u32| id != 0 && Path::new(&format!("/proc/{process}/task/{id}")).exists();
         // pthread_join waits for the word that has the thread's id (glibc: struct pthread.tid).
         futex.is_join = word(address).is_some_and(is_thread);
         futex

@@ -40,7 +40,7 @@ fn futexes<'a>(view: &View<'a>) -> (f64, Vec<(&'a Futex, f64)>) {
 /// Returns the longest stack of the waits for which a test holds: the first function that is neither libc's nor ld's.
 fn caller(view: &View, is_wanted: impl Fn(&Wait) -> bool) -> Option<String> {
     let wait = view.waits.iter().find(|wait| is_wanted(wait) && !wait.stack.is_empty())?;
-    let own = wait.stack.iter().find(|function| !is_library(function));
+    let own = wait.stack.iter().find(|function| !is_library(function) && !function.starts_with('('));
     own.or(wait.stack.first()).cloned()
 }
 

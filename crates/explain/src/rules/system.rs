@@ -10,6 +10,8 @@ use crate::finding::{Finding, percent};
 const SYSTEM: f64 = 0.3;
 /// The least share of one entry point in the kernel's time (reference: 40 %).
 const ENTRY: f64 = 0.4;
+/// The share of entry points that names a lock.
+const NEARLY_ALL: f64 = 0.9;
 /// Least share of spinning in the kernel's time (reference: 10 %).
 const SPINNING: f64 = 0.1;
 /// Splits of huge pages per second from which on they can be the cost.
@@ -47,7 +49,9 @@ fn call_of(stack: &Stack) -> Option<&str> {
     let named = |function: &'_ String| -> Option<usize> {
         prefixes.iter().find(|prefix| function.starts_with(**prefix)).map(|prefix| prefix.len())
     };
-    stack.kernel.iter().rev().find_map(|function| named(function).map(|skipped| &function[skipped..]))
+    let call = stack.kernel.iter().rev().find_map(|function| named(function).map(|skipped| &function[skipped..]));
+    // ksys_mmap_pgoff is mmap (mm/mmap.c).
+    call.map(|call| call.trim_end_matches("_pgoff"))
 }
 
 /// The entry point of a stack in the kernel.
@@ -284,7 +288,9 @@ pub(super) fn lock_spinning(view: &View) -> Option<Finding> {
         *entries.entry(entry(stack).unwrap_or_default()).or_default() += stack.samples;
     }
     (of_spinning >= SPINNING).then(|| {
-        let is_memory = entries.keys().all(|call| CHANGES.contains(&&**call));
+        let all: u64 = entries.values().sum();
+        let memory: u64 = entries.iter().filter(|(call, _)| CHANGES.contains(&&***call)).map(|(_, count)| count).sum();
+        let is_memory = memory as f64 >= NEARLY_ALL * all as f64;
         let called = entries.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name).unwrap_or_default();
         let lock = if is_memory { "mmap_lock" } else { "a lock of the kernel" };
         let cause = format!("processors spin for {lock} in {called}{}", caller(view, is_spinning));

@@ -8,6 +8,7 @@ mod bisected;
 mod completion;
 mod documents;
 mod exact;
+mod explains;
 #[path = "../../../lab/tests/vm/fresh.rs"]
 mod fresh;
 mod history;

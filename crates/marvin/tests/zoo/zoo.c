@@ -461,9 +461,10 @@ static void large_copies(void)
 	int file = file_of("large", O_RDWR | O_TRUNC);
 	while (going()) {
 		sink += pwrite(file, data, sizeof data, 0);
-		part_sum(data, 1 << 16);
+		part_sum(data, 1 << 17);
+		part_mix(data, 1 << 16);
 		sink += pread(file, data, sizeof data, 0);
-		part_hash(data, 1 << 16);
+		part_hash(data, 1 << 15);
 		part_count(data, 1 << 16);
 	}
 }
