@@ -5,6 +5,9 @@ use crate::facts::Facts;
 use crate::finding::{Certainty, Finding, percent};
 use crate::rules::{Branch, RULES};
 
+/// The least share of the time that a cause explains.
+const LEAST: f64 = 0.2;
+
 /// What explains the time of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
@@ -66,8 +69,12 @@ fn ranked(mut found: Vec<(Branch, Finding)>, outside: Option<Finding>) -> Answer
     found.sort_by(|one, other| {
         is_setting(other).cmp(&is_setting(one)).then_with(|| rounded(other.1.share).cmp(&rounded(one.1.share)))
     });
+    // What explains less dominates nothing.
+    let dominates = |entry: &(Branch, Finding)| is_setting(entry) || entry.1.share >= LEAST;
+    let is_cause = found.first().is_some_and(dominates);
     let mut found = found.into_iter().map(|(_, finding)| finding);
-    Answer { cause: found.next(), others: found.collect(), outside }
+    let cause = if is_cause { found.next() } else { None };
+    Answer { cause, others: found.collect(), outside }
 }
 
 /// Shares that differ by less than a percentage point are equal.

@@ -4,8 +4,13 @@ use crate::facts::{Facts, Object, SHORT_LIVED, Stack, Thread, Wait};
 
 /// Switches per second below which a thread that does not run is idle: it only waits for the others to end.
 const IDLE_SWITCHES: f64 = 1.0;
+/// The share of its time that a busy thread runs or could run.
+const BUSY: f64 = 0.9;
 /// The share of its time that an idle thread runs at most.
 const IDLE_RUNNING: f64 = 0.01;
+
+/// How descriptions of pipes within the program begin.
+pub(crate) const OWN: &str = "own ";
 
 /// Shares of the time of threads; they add up to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -71,7 +76,9 @@ impl<'a> View<'a> {
     /// Derives the view.
     #[must_use]
     pub fn new(facts: &'a Facts) -> Self {
-        let dependent = |thread: &Thread| waits_for_own(facts, thread);
+        let is_busy = |thread: &Thread| thread.running_s() + thread.waiting_s >= BUSY * thread.total_s;
+        let has_busy = facts.threads.iter().any(is_busy);
+        let dependent = |thread: &Thread| waits_for_own(facts, thread) || has_busy && waits_for_work(facts, thread);
         let idle = |thread: &Thread| {
             let switches = thread.voluntary as f64 / thread.total_s.max(f64::MIN_POSITIVE);
             thread.running_s() + thread.waiting_s < IDLE_RUNNING * thread.total_s && switches < IDLE_SWITCHES
@@ -128,11 +135,26 @@ fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
         let is_own = match &wait.object {
             Object::Child => true,
             Object::Futex(futex) => futex.is_join,
-            Object::Unknown | Object::File(_) => false,
+            Object::File(file) => file.starts_with(OWN),
+            Object::Unknown => false,
         };
         own += if is_own { seconds } else { 0.0 };
     }
     all > 0.0 && own / all > 0.9 && thread.running_s() + thread.waiting_s < 0.1 * thread.total_s
+}
+
+/// Whether a thread mostly waits for others to signal, at a condition variable.
+fn waits_for_work(facts: &Facts, thread: &Thread) -> bool {
+    let waits = || facts.waits.iter().filter(|wait| wait.threads.contains(&thread.id));
+    let seconds = |wait: &Wait| wait.seconds / wait.threads.len().max(1) as f64;
+    let all: f64 = waits().map(seconds).sum();
+    let signalled: f64 = waits().filter(|wait| is_condition(wait)).map(seconds).sum();
+    signalled > 0.9 * all && thread.blocked_s() > 0.5 * thread.total_s
+}
+
+/// Whether threads wait at a condition variable, by their stack.
+pub(crate) fn is_condition(wait: &Wait) -> bool {
+    wait.stack.iter().any(|function| function.contains("cond_") && function.contains("wait"))
 }
 
 /// Returns what ended between two rounds as a thread that only ran. Ticks do not divide the time of what is shorter than one:

@@ -20,3 +20,6 @@ pub use kernels::{
 };
 pub use render::{Explained, document};
 pub use rules::{Branch, RULES, Rule};
+
+#[cfg(test)]
+mod tests;

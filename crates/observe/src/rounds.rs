@@ -276,14 +276,31 @@ impl Rounds {
             Some(calls::FUTEX) => Object::Futex(self.futex(process, call.first)),
             Some(number) if calls::CHILDREN.contains(&number) || calls::CREATIONS.contains(&number) => Object::Child,
             Some(number) if calls::has_file(number) => {
-                let described = self.files.entry((process, call.first)).or_insert_with(|| {
-                    let link = fs::read_link(format!("/proc/{process}/fd/{}", call.first)).unwrap_or_default();
-                    link.to_string_lossy().into_owned()
-                });
-                if described.is_empty() { Object::Unknown } else { Object::File(described.clone()) }
+                let described = match self.files.get(&(process, call.first)) {
+                    Some(known) => known.clone(),
+                    None => self.describe_file(process, call.first),
+                };
+                if described.is_empty() { Object::Unknown } else { Object::File(described) }
             }
             _ => Object::Unknown,
         }
+    }
+
+    /// Describes an open file: its path, or `pipe:[1]`; `own pipe:[1]` if another process of the program has that pipe, too.
+    fn describe_file(&mut self, process: u32, number: u64) -> String {
+        let link = fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default();
+        let mut described = link.to_string_lossy().into_owned();
+        if described.starts_with("pipe:") {
+            let has_it = |other: &u32| {
+                let folder = format!("/proc/{other}/fd");
+                entries(&folder).iter().any(|file| fs::read_link(format!("{folder}/{file}")).is_ok_and(|to| to == link))
+            };
+            if self.alive().iter().filter(|other| **other != process).any(has_it) {
+                described = format!("own {described}");
+            }
+        }
+        self.files.insert((process, number), described.clone());
+        described
     }
 
     fn futex(&self, process: u32, address: u64) -> Futex {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
 
 use crate::proc::Mapping;
@@ -17,8 +18,45 @@ pub(crate) struct Module {
     functions: BTreeMap<u64, (u64, String)>,
     /// The loadable segments: offset in the file, size there, address.
     segments: Vec<(u64, u64, u64)>,
-    /// The table for unwinding, with its address.
-    pub(crate) frames: Option<(u64, Vec<u8>)>,
+    /// The table for unwinding.
+    pub(crate) frames: Option<Frames>,
+}
+
+/// The table for unwinding (`.eh_frame`), with an index: binary search instead of reading all of it for each address.
+#[derive(Debug)]
+pub(crate) struct Frames {
+    /// Its address.
+    pub(crate) section: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// The code that each entry describes: start, end, and where the entry is.
+    index: Vec<(u64, u64, usize)>,
+}
+
+impl Frames {
+    fn new(section: u64, bytes: Vec<u8>) -> Self {
+        let mut index = Vec::new();
+        let table = EhFrame::new(&bytes, LittleEndian);
+        let bases = BaseAddresses::default().set_eh_frame(section);
+        let mut entries = table.entries(&bases);
+        // What cannot be read ends the table: its beginning is good.
+        while let Ok(Some(entry)) = entries.next() {
+            let CieOrFde::Fde(partial) = entry else { continue };
+            let Ok(entry) = partial.parse(|section, bases, offset| section.cie_from_offset(bases, offset)) else {
+                continue;
+            };
+            let start = entry.initial_address();
+            index.push((start, start.saturating_add(entry.len()), entry.offset()));
+        }
+        index.sort_unstable();
+        Self { section, bytes, index }
+    }
+
+    /// Returns the start of the code around an address, and where its entry is.
+    pub(crate) fn find(&self, address: u64) -> Option<(u64, usize)> {
+        let after = self.index.partition_point(|(start, ..)| *start <= address);
+        let (start, end, offset) = *self.index.get(after.checked_sub(1)?)?;
+        (address < end).then_some((start, offset))
+    }
 }
 
 impl Module {
@@ -37,9 +75,9 @@ impl Module {
             let (offset, size) = segment.file_range();
             (offset, size, segment.address())
         };
-        let frames = file
-            .section_by_name(".eh_frame")
-            .and_then(|section| Some((section.address(), section.uncompressed_data().ok()?.into_owned())));
+        let frames = file.section_by_name(".eh_frame").and_then(|section| {
+            Some(Frames::new(section.address(), section.uncompressed_data().ok()?.into_owned()))
+        });
         Some(Self { functions, segments: file.segments().map(segment).collect(), frames })
     }
 
@@ -84,7 +122,11 @@ impl Modules {
         match module.function(at) {
             Some(function) if is_program => function.to_owned(),
             Some(function) => format!("{function} ({file})"),
-            None => format!("{file}+{at:#x}"),
+            None => {
+                // A function without a name is known by where it begins.
+                let start = module.frames.as_ref().and_then(|frames| frames.find(at)).map_or(at, |(start, _)| start);
+                format!("{file}+{start:#x}")
+            }
         }
     }
 }

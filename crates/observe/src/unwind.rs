@@ -92,16 +92,15 @@ fn step(
 ) -> Option<Registers> {
     let mapping = maps.iter().find(|mapping| (mapping.start..mapping.end).contains(&looked_up))?;
     let module = modules.of(mapping)?;
-    let (section, bytes) = module.frames.as_ref()?;
-    let frames = EhFrame::new(bytes, LittleEndian);
-    let bases = BaseAddresses::default().set_eh_frame(*section);
+    let frames = module.frames.as_ref()?;
     let address = module.address(mapping, looked_up);
+    let (_, offset) = frames.find(address)?;
+    let table = EhFrame::new(&frames.bytes, LittleEndian);
+    let bases = BaseAddresses::default().set_eh_frame(frames.section);
+    let cie = |section: &EhFrame<_>, bases: &BaseAddresses, offset| section.cie_from_offset(bases, offset);
+    let entry = table.fde_from_offset(&bases, offset.into(), cie).ok()?;
     let mut context = UnwindContext::new();
-    let row = frames
-        .unwind_info_for_address(&bases, &mut context, address, |section, bases, offset| {
-            section.cie_from_offset(bases, offset)
-        })
-        .ok()?;
+    let row = entry.unwind_info_for_address(&table, &bases, &mut context, address).ok()?;
     let frame = match row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => registers.get(*register)?.checked_add_signed(*offset)?,
         CfaRule::Expression(_) => return None,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::budget::View;
+use crate::budget::{OWN, View, is_condition};
 use crate::facts::{Futex, Object, Wait};
 use crate::finding::{Finding, percent};
 
@@ -49,10 +49,6 @@ fn caller(view: &View, is_wanted: impl Fn(&Wait) -> bool) -> Option<String> {
 pub(crate) fn is_library(function: &str) -> bool {
     let file = function.rsplit_once('(').map_or(function, |(_, file)| file);
     ["libc.", "libc-", "ld-", "libpthread", "libc_malloc", "[vdso]"].iter().any(|library| file.starts_with(library))
-}
-
-fn is_condition(wait: &Wait) -> bool {
-    wait.stack.iter().any(|function| function.contains("cond_") && function.contains("wait"))
 }
 
 pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
@@ -116,7 +112,8 @@ pub(super) fn hot_lock(view: &View) -> Option<Finding> {
     let from = caller(view, is_word).map(|function| format!(", in {function}")).unwrap_or_default();
     let is_signal = view.waits.iter().any(|wait| is_word(wait) && is_condition(wait));
     let what = if is_signal { "condition variable" } else { "lock" };
-    let mut finding = Finding::new(format!("{} threads wait for one {what}, {place}{from}", threads.len()), share)
+    let waiting = if threads.len() == 1 { "1 thread waits".into() } else { format!("{} threads wait", threads.len()) };
+    let mut finding = Finding::new(format!("{waiting} for one {what}, {place}{from}"), share)
         .with(format!("{} blocked at futexes", percent(at_futexes)), THREAD_STATES, "30 %", "processor time and I/O")
         .with(
             format!("{} of that at one word", percent(of_futexes)),
@@ -327,7 +324,8 @@ pub(super) fn storage_reads(view: &View) -> Option<Finding> {
 }
 
 pub(super) fn pipe(view: &View) -> Option<Finding> {
-    let is_pipe = |wait: &Wait| is_in(wait, &["pipe_read", "pipe_write"]) || is_file(wait, "pipe:");
+    let is_pipe =
+        |wait: &Wait| (is_in(wait, &["pipe_read", "pipe_write"]) || is_file(wait, "pipe:")) && !is_file(wait, OWN);
     let is_write =
         view.waits.iter().find(|wait| is_pipe(wait)).is_some_and(|wait| is_call(wait, &["write", "writev", "splice"]));
     let peer = view.waits.iter().find(|wait| is_pipe(wait)).map_or(String::new(), |wait| described(wait));

@@ -226,21 +226,42 @@ pub(super) fn page_faults(view: &View) -> Option<Finding> {
     })
 }
 
-/// Calls per second and bytes per call, of reads or of writes: of those that are more.
-fn transfers(view: &View) -> (&'static str, f64, f64) {
+/// Reads, writes or both, where they are about as many.
+struct Transfers {
+    /// Parts of the names of their system calls.
+    calls: &'static [&'static str],
+    name: &'static str,
+    per_second: f64,
+    /// Bytes per call.
+    mean: f64,
+}
+
+fn transfers(view: &View) -> Transfers {
     let counters = &view.facts.counters;
-    if counters.reads >= counters.writes {
-        ("read", view.per_second(counters.reads), counters.read_bytes as f64 / counters.reads.max(1) as f64)
+    let (reads, writes) = (counters.reads, counters.writes);
+    let (calls, name, count, bytes): (&[&str], _, _, _) = if reads > 2 * writes {
+        (&["read", "recv"], "read", reads, counters.read_bytes)
+    } else if writes > 2 * reads {
+        (&["write", "send"], "write", writes, counters.written_bytes)
     } else {
-        ("write", view.per_second(counters.writes), counters.written_bytes as f64 / counters.writes.max(1) as f64)
+        let bytes = counters.read_bytes + counters.written_bytes;
+        (&["read", "recv", "write", "send"], "read and write", reads + writes, bytes)
+    };
+    Transfers { calls, name, per_second: view.per_second(count), mean: bytes as f64 / count.max(1) as f64 }
+}
+
+impl Transfers {
+    fn has(&self, stack: &Stack) -> bool {
+        call_of(stack).is_some_and(|call| self.calls.iter().any(|part| call.contains(part)))
     }
 }
 
 pub(super) fn failing_calls(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
     let counters = &view.facts.counters;
-    let (name, calls, mean) = transfers(view);
-    let is_call = |stack: &Stack| call_of(stack).is_some_and(|call| call.contains(name) || call == "poll");
+    let transfers = transfers(view);
+    let Transfers { name, per_second: calls, mean, .. } = transfers;
+    let is_call = |stack: &Stack| transfers.has(stack);
     let share = of_kernel(view, is_call) * system_share;
     let all = counters.read_bytes + counters.written_bytes;
     (calls >= CALLS && mean < 0.1 && all < counters.reads + counters.writes).then(|| {
@@ -261,8 +282,9 @@ pub(super) fn failing_calls(view: &View) -> Option<Finding> {
 
 pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
-    let (name, calls, mean) = transfers(view);
-    let is_call = |stack: &Stack| call_of(stack).is_some_and(|call| call.contains(name) || call.starts_with("send"));
+    let transfers = transfers(view);
+    let Transfers { name, per_second: calls, mean, .. } = transfers;
+    let is_call = |stack: &Stack| transfers.has(stack);
     let of_calls = of_kernel(view, is_call);
     (calls >= CALLS && (0.1..TINY).contains(&mean) && of_calls >= ENTRY).then(|| {
         system(

@@ -1,0 +1,279 @@
+//! Each rule on facts that are made for it, the choice among rules, and the documents.
+
+use proptest::prelude::*;
+use report::render::Styles;
+
+use crate::budget::{Budget, View};
+use crate::facts::{
+    Counters, Facts, Fault, Futex, Gap, Host, Object, Samples, Settings, ShortLived, Stack, Thread, Wait,
+};
+use crate::{Certainty, Explained, RULES, answer, document, json};
+
+/// A thread of ten seconds: running in user mode and in the kernel, and waiting [s].
+fn thread(id: u32, [user_s, system_s, waiting_s]: [f64; 3]) -> Thread {
+    Thread {
+        process: 1,
+        id,
+        name: "worker".into(),
+        total_s: 10.0,
+        user_s,
+        system_s,
+        waiting_s,
+        voluntary: 1000,
+        allowed: 4,
+        ..Thread::default()
+    }
+}
+
+fn facts(threads: Vec<Thread>) -> Facts {
+    Facts {
+        subject: "./program".into(),
+        seconds: 10.0,
+        host: Host { processors: 4, idle: 0.5, kernel: "6.12".into(), ..Host::default() },
+        threads,
+        ..Facts::default()
+    }
+}
+
+fn wait(call: &str, function: &str, seconds: f64) -> Wait {
+    Wait {
+        call: call.into(),
+        function: function.into(),
+        seconds,
+        threads: vec![1],
+        stack: vec!["clock (libc.so.6)".into(), "work".into()],
+        ..Wait::default()
+    }
+}
+
+fn at_word(address: u64, seconds: f64, threads: &[u32]) -> Wait {
+    let futex = Futex { word: (1, address), mapping: format!("[heap]+{address:#x}"), ..Futex::default() };
+    Wait { object: Object::Futex(futex), threads: threads.to_vec(), ..wait("futex", "futex_do_wait", seconds) }
+}
+
+fn stack(kernel: &[&str], samples: u64) -> Stack {
+    let kernel = kernel.iter().map(|function| (*function).to_owned()).collect();
+    Stack { program: "program".into(), kernel, user: vec!["work".into(), "main".into()], samples }
+}
+
+fn sampled(stacks: Vec<Stack>) -> Option<Samples> {
+    Some(Samples { period_s: 0.005, stacks, ..Samples::default() })
+}
+
+/// Returns the rule that names the cause; empty if nothing dominates.
+fn rule(facts: &Facts) -> &'static str {
+    answer(facts).cause.map_or("", |cause| cause.rule)
+}
+
+/// A thread that is blocked for nine of ten seconds.
+fn blocked(wait: Wait) -> Facts {
+    Facts { waits: vec![Wait { seconds: 9.0, ..wait }], ..facts(vec![thread(1, [0.5, 0.5, 0.0])]) }
+}
+
+/// A thread that is in the kernel for nine of ten seconds.
+fn in_kernel(kernel: &[&str], counters: Counters) -> Facts {
+    let samples = sampled(vec![stack(kernel, 180), stack(&[], 20)]);
+    Facts { counters, samples, ..facts(vec![thread(1, [1.0, 9.0, 0.0])]) }
+}
+
+#[test]
+fn blocked_threads_name_what_they_wait_for() {
+    let disk = |call: &str| Wait { is_uninterruptible: true, ..wait(call, "folio_wait_bit_common", 9.0) };
+    let file = |name: &str, call: &str| Wait { object: Object::File(name.into()), ..wait(call, "", 9.0) };
+    let cases = [
+        (wait("clock_nanosleep", "hrtimer_nanosleep", 9.0), "sleep"),
+        (wait("fsync", "jbd2_log_wait_commit", 9.0), "sync"),
+        (wait("write", "balance_dirty_pages", 9.0), "dirty-throttling"),
+        (wait("", "shrink_folio_list", 9.0), "reclaim"),
+        (wait("rmdir", "synchronize_rcu_normal", 9.0), "rcu"),
+        (wait("munmap", "rwsem_down_write_slowpath", 9.0), "kernel-lock"),
+        (disk("pread64"), "storage-reads"),
+        (file("pipe:[7]", "write"), "pipe"),
+        (file("socket:[7]", "recvfrom"), "network"),
+        (wait("epoll_wait", "ep_poll", 9.0), "poll"),
+        (at_word(0x10, 9.0, &[1]), "hot-lock"),
+        (wait("ioctl", "vfio_wait", 9.0), ""),
+    ];
+    for (wait, expected) in cases {
+        assert_eq!(rule(&blocked(wait.clone())), expected, "{wait:?}");
+    }
+}
+
+#[test]
+fn futexes_are_told_apart_by_word() {
+    let threads = || (1..=6).map(|id| thread(id, [1.0, 0.0, 0.0])).collect::<Vec<_>>();
+    let one = Facts { waits: vec![at_word(0x10, 40.0, &[1, 2, 3]), at_word(0x20, 5.0, &[4])], ..facts(threads()) };
+    assert_eq!(rule(&one), "hot-lock");
+    let many: Vec<Wait> = (1..=6).map(|id| at_word(0x10 * u64::from(id), 8.0, &[id])).collect();
+    assert_eq!(rule(&Facts { waits: many, ..facts(threads()) }), "many-locks");
+}
+
+#[test]
+fn herd_is_no_lock() {
+    let mut herd = at_word(0x10, 70.0, &[1, 2, 3, 4, 5, 6]);
+    herd.stack = vec!["pthread_cond_wait (libc.so.6)".into(), "work".into()];
+    let woken = |id| Thread { voluntary: 20_000, ..thread(id, [0.2, 0.8, 0.5]) };
+    let facts = Facts { waits: vec![herd], ..facts((1..=6).map(woken).collect()) };
+    assert_eq!(rule(&facts), "false-wakeups");
+}
+
+#[test]
+fn kernel_time_is_named_by_entry() {
+    let faults = ["clear_page_rep", "handle_mm_fault", "exc_page_fault", "asm_exc_page_fault"];
+    let touching = Counters { minor_faults: 100_000, touched_pages: 90_000, ..Counters::default() };
+    let again = Counters { touched_pages: 1000, ..touching };
+    let split = Counters { huge_pages_split: 5000, ..touching };
+    let tiny = Counters { writes: 1_000_000, written_bytes: 1_000_000, ..Counters::default() };
+    let failing = Counters { reads: 1_000_000, ..Counters::default() };
+    let cases = [
+        (in_kernel(&faults, touching), "page-faults"),
+        (in_kernel(&faults, again), "refaults"),
+        (in_kernel(&faults, split), "huge-pages"),
+        (in_kernel(&["vfs_write", "ksys_write", "do_syscall_64"], tiny), "tiny-calls"),
+        (in_kernel(&["pipe_read", "vfs_read", "ksys_read"], failing), "failing-calls"),
+        (in_kernel(&["link_path_walk", "__x64_sys_access"], Counters::default()), "one-call"),
+        (
+            in_kernel(&["osq_lock", "rwsem_down_write_slowpath", "__x64_sys_munmap"], Counters::default()),
+            "lock-spinning",
+        ),
+        (in_kernel(&["something"], Counters::default()), ""),
+    ];
+    for (facts, expected) in cases {
+        assert_eq!(rule(&facts), expected, "{:?}", facts.samples);
+    }
+}
+
+#[test]
+fn new_processes_are_counted() {
+    let ended = ShortLived { user_s: 1.0, system_s: 5.0, created: 20_000 };
+    let own = sampled(vec![stack(&["copy_process", "__x64_sys_clone"], 100)]);
+    let facts = Facts { short_lived: ended, samples: own, ..facts(vec![thread(1, [0.2, 2.0, 0.0])]) };
+    assert_eq!(rule(&facts), "new-processes");
+}
+
+#[test]
+fn waiting_is_attributed() {
+    let waiting = || vec![thread(1, [5.0, 0.0, 5.0])];
+    let busy = |others_s, steal| Host { others_s, steal, ..facts(Vec::new()).host };
+    let neighbours = Facts { host: busy(30.0, 0.0), ..facts(waiting()) };
+    assert_eq!(rule(&neighbours), "neighbours");
+    let stolen = Facts { host: busy(1.0, 0.3), ..facts(waiting()) };
+    assert_eq!(rule(&stolen), "steal");
+    let narrow: Vec<Thread> = (1..=3).map(|id| Thread { allowed: 1, ..thread(id, [3.3, 0.0, 6.7]) }).collect();
+    assert_eq!(rule(&facts(narrow)), "affinity");
+    assert_eq!(rule(&facts((1..=8).map(|id| thread(id, [5.0, 0.0, 5.0])).collect())), "oversubscription");
+    let settings = Settings { throttled: (90, 100), quota: Some(300), ..Settings::default() };
+    assert_eq!(rule(&Facts { settings, ..facts(vec![thread(1, [3.0, 0.0, 7.0])]) }), "quota");
+}
+
+#[test]
+fn neighbours_do_not_hide_the_own_cause() {
+    let samples = sampled(vec![stack(&[], 100)]);
+    let host = Host { others_s: 30.0, ..facts(Vec::new()).host };
+    let found = answer(&Facts { samples, host, ..facts(vec![thread(1, [5.0, 0.0, 5.0])]) });
+    assert_eq!(found.cause.unwrap().rule, "one-function");
+    assert_eq!(found.outside.unwrap().rule, "neighbours");
+}
+
+#[test]
+fn settings_come_before_what_they_cause() {
+    let environment = [("MALLOC_TRIM_THRESHOLD_".to_owned(), "0".to_owned())].into_iter().collect();
+    let mut facts =
+        in_kernel(&["exc_page_fault"], Counters { minor_faults: 100_000, touched_pages: 100, ..Counters::default() });
+    assert_eq!(rule(&facts), "refaults");
+    facts.settings = Settings { environment, ..Settings::default() };
+    assert_eq!(rule(&facts), "allocator-trimming");
+}
+
+#[test]
+fn variable_without_its_library_is_no_cause() {
+    // Since glibc 2.34 MALLOC_CHECK_ alone does nothing.
+    let environment = [("MALLOC_CHECK_".to_owned(), "3".to_owned())].into_iter().collect();
+    let settings = Settings { environment, libraries: vec!["libc.so.6".into()], ..Settings::default() };
+    let samples = sampled(vec![stack(&[], 100)]);
+    assert_eq!(rule(&Facts { settings, samples, ..facts(vec![thread(1, [10.0, 0.0, 0.0])]) }), "one-function");
+}
+
+#[test]
+fn waiting_for_own_threads_takes_no_part() {
+    let join = Futex { word: (1, 0x10), is_join: true, ..Futex::default() };
+    let join = Wait { object: Object::Futex(join), threads: vec![2], ..wait("futex", "", 10.0) };
+    let idle = Thread { voluntary: 1, ..thread(2, [0.0, 0.0, 0.0]) };
+    let facts = Facts { waits: vec![join], ..facts(vec![thread(1, [10.0, 0.0, 0.0]), idle]) };
+    let view = View::new(&facts);
+    assert_eq!((view.active.len(), view.budget.user), (1, 1.0));
+}
+
+#[test]
+fn rules_have_names_and_reasons() {
+    let names: std::collections::BTreeSet<&str> = RULES.iter().map(|rule| rule.name).collect();
+    assert_eq!(names.len(), RULES.len());
+    assert!(RULES.iter().all(|rule| rule.reason.ends_with('.')));
+    assert!(RULES.is_sorted_by_key(|rule| rule.branch));
+}
+
+/// The story of a benchmark with a debug allocator.
+fn story() -> Explained {
+    let library = "libc_malloc_debug.so.0";
+    let futex = Futex { word: (1, 0xb220), mapping: format!("{library}+0xb220"), ..Futex::default() };
+    let lock = Wait {
+        object: Object::Futex(futex),
+        threads: vec![1, 2, 3, 4],
+        stack: vec![format!("malloc ({library})"), "search_mem".into()],
+        ..wait("futex", "futex_do_wait", 30.0)
+    };
+    let settings = Settings {
+        environment: [("LD_PRELOAD", library), ("MALLOC_CHECK_", "3")].map(|(a, b)| (a.into(), b.into())).into(),
+        glibc: Some((2, 36)),
+        libraries: vec!["libc.so.6".into(), library.into()],
+        ..Settings::default()
+    };
+    let in_library = Stack { user: vec![format!("malloc ({library})"), "search_mem".into()], ..stack(&[], 60) };
+    let samples = Some(Samples {
+        faults: vec![Fault { function: "search_mem".into(), samples: 10, pages: 10, ..Fault::default() }],
+        ..sampled(vec![in_library, stack(&["clear_page_rep", "exc_page_fault"], 40)]).unwrap_or_default()
+    });
+    let facts = Facts {
+        settings,
+        samples,
+        waits: vec![lock],
+        gaps: vec![Gap { what: "x", why: "y".into(), remedy: "run it as root" }],
+        costs: vec![("threads", 0.02), ("names", 0.1)],
+        ..facts((1..=4).map(|id| thread(id, [1.0, 0.5, 0.5])).collect())
+    };
+    Explained { answer: answer(&facts), facts, ended: String::new(), command: "marvin explain -- ./program".into() }
+}
+
+#[test]
+fn story_as_documents() {
+    let text = document(&story()).text(&Styles::plain());
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    insta::assert_snapshot!("text", text);
+    insta::assert_snapshot!("markdown", document(&story()).markdown());
+    insta::assert_snapshot!("json", json(&story()).unwrap());
+    assert!(document(&story()).html().unwrap().contains("search_mem"));
+}
+
+proptest! {
+    #[test]
+    fn budgets_close(parts in prop::collection::vec((0.0..5.0_f64, 0.0..5.0_f64, 0.0..5.0_f64), 1..8)) {
+        let threads: Vec<Thread> = parts.into_iter().zip(1..).map(|((a, b, c), id)| thread(id, [a, b, c])).collect();
+        let budget = Budget::of(&threads);
+        let sum = budget.user + budget.system + budget.waiting + budget.blocked;
+        prop_assert!((sum - 1.0).abs() < 0.02, "{budget:?}");
+    }
+
+    #[test]
+    fn nothing_is_shown_without_verification(
+        parts in prop::collection::vec((0.0..5.0_f64, 0.0..5.0_f64, 0.0..5.0_f64), 1..8),
+        call in prop::sample::select(vec!["futex", "read", "poll", "munmap", "fsync", ""]),
+    ) {
+        let threads = parts.into_iter().zip(1..).map(|((a, b, c), id)| thread(id, [a, b, c])).collect();
+        let facts = Facts { waits: vec![wait(call, "", 9.0)], ..facts(threads) };
+        let found = answer(&facts);
+        for finding in found.cause.iter().chain(&found.others) {
+            prop_assert!(finding.certainty < Certainty::Shown);
+            prop_assert!((0.0..=1.0001).contains(&finding.share), "{finding:?}");
+        }
+    }
+}
