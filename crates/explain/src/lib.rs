@@ -4,6 +4,7 @@
 
 mod answer;
 pub mod budget;
+mod drawings;
 pub mod facts;
 mod finding;
 mod json;

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
 
+use report::render::RenderError;
+
 use crate::answer::Answer;
 use crate::budget::{Budget, View};
+use crate::drawings::{blocked, running, timeline};
 use crate::facts::{AFTERWARDS, Facts, Object, Thread};
 use crate::finding::{Evidence, Finding, percent};
 use crate::rules::is_library;
@@ -29,17 +32,19 @@ pub struct Explained {
 }
 
 /// Returns the document.
-#[must_use]
-pub fn document(explained: &Explained) -> Document {
+///
+/// # Errors
+/// Never in practice: everything is in memory.
+pub fn document(explained: &Explained) -> Result<Document, RenderError> {
     let Explained { facts, answer, ended, command } = explained;
     let mut blocks = vec![Block::Heading("Where the time went".into()), Block::Table(budget(facts))];
     let view = View::new(facts);
-    let (ran, blocked) = (functions(&view), places(&view));
-    if !ran.rows.is_empty() {
-        blocks.push(Block::Table(ran));
-    }
-    if !blocked.rows.is_empty() {
-        blocks.push(Block::Table(blocked));
+    blocks.extend(timeline(facts)?);
+    for (table, drawing) in [(functions(&view), running(facts)?), (places(&view), blocked(&view)?)] {
+        if !table.rows.is_empty() {
+            blocks.push(Block::Table(table));
+            blocks.extend(drawing);
+        }
     }
     if let Some(finding) = &answer.cause {
         blocks.push(Block::Heading("Evidence".into()));
@@ -68,7 +73,7 @@ pub fn document(explained: &Explained) -> Document {
     }
     blocks.push(Block::Facts(facts_about));
     blocks.push(Block::Command(command.clone()));
-    Document { title: answer.sentence(facts), blocks, ..Document::default() }
+    Ok(Document { title: answer.sentence(facts), blocks, ..Document::default() })
 }
 
 fn about(facts: &Facts) -> Vec<Fact> {
@@ -155,7 +160,11 @@ fn functions(view: &View) -> Table {
 fn places(view: &View) -> Table {
     let all: f64 = view.waits.iter().map(|wait| wait.seconds).sum();
     let rows = view.waits.iter().take(PLACES).map(|wait| {
-        let call = if wait.call.is_empty() { wait.function.clone() } else { wait.call.clone() };
+        let call = match (&*wait.call, &*wait.function) {
+            ("", "") => "(unknown)".to_owned(),
+            ("", function) => function.to_owned(),
+            (call, _) => call.to_owned(),
+        };
         let object = match &wait.object {
             Object::Futex(futex) if !futex.mapping.is_empty() => format!(" {}", futex.mapping),
             Object::Futex(futex) => format!(" {:#x}", futex.word.1),

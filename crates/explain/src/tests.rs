@@ -246,12 +246,12 @@ fn story() -> Explained {
 
 #[test]
 fn story_as_documents() {
-    let text = document(&story()).text(&Styles::plain());
+    let text = document(&story()).unwrap().text(&Styles::plain());
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     insta::assert_snapshot!("text", text);
-    insta::assert_snapshot!("markdown", document(&story()).markdown());
+    insta::assert_snapshot!("markdown", document(&story()).unwrap().markdown());
     insta::assert_snapshot!("json", json(&story()).unwrap());
-    assert!(document(&story()).html().unwrap().contains("search_mem"));
+    assert!(document(&story()).unwrap().html().unwrap().contains("search_mem"));
 }
 
 proptest! {

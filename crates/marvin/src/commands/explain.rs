@@ -40,9 +40,9 @@ fn program(arguments: &Arguments, command: &Explain, subject: Subject) -> anyhow
     }
     let explained = Explained { answer, facts, ended: ended(command, status), command: reproducer(command) };
     let text = match command.format {
-        Format::Text => document(&explained).text(&out.styles(arguments.color)),
-        Format::Markdown => document(&explained).markdown(),
-        Format::Html => document(&explained).html()?,
+        Format::Text => document(&explained)?.text(&out.styles(arguments.color)),
+        Format::Markdown => document(&explained)?.markdown(),
+        Format::Html => document(&explained)?.html()?,
         Format::Json => json(&explained)?,
     };
     out.write(&text)?;

@@ -5,7 +5,7 @@ use askama::Template;
 
 use super::flame::Flame;
 use super::{Profiled, rows};
-use crate::calls::CallDifference;
+use crate::calls::{CallDifference, CallNode};
 use crate::ledger::Ledger;
 use crate::render::RenderError;
 use document::Block;
@@ -28,6 +28,9 @@ struct Bars<'a> {
 #[template(path = "flame.html")]
 struct FlameOf<'a> {
     workload: &'a str,
+    /// Whether both sides are the same: there is nothing to compare.
+    is_one: bool,
+    unit: &'static str,
     flame: Flame,
 }
 
@@ -85,7 +88,12 @@ pub fn draw_bars(heads: &Heads<'_>, named: &[(String, [f64; 2])], digits: usize)
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn draw_calls(workload: &str, calls: &CallDifference) -> Result<Block, RenderError> {
-    Ok(Block::Drawing(FlameOf { workload, flame: super::flame::flame(calls) }.render()?))
+    let flame = FlameOf { workload, is_one: is_one(&calls.root), unit: calls.unit, flame: super::flame::flame(calls) };
+    Ok(Block::Drawing(flame.render()?))
+}
+
+fn is_one(node: &CallNode) -> bool {
+    node.all[0] == node.all[1] && node.own[0] == node.own[1] && node.children.iter().all(is_one)
 }
 
 fn bar(name: &str, [base, new]: [f64; 2], place: usize, widest: f64, digits: usize) -> Bar {
