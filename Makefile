@@ -44,6 +44,7 @@ bench: ## Print one line per figure
 	@$(CARGO) run --release --locked -q -p benches --bin console
 	@$(CARGO) run --release --locked -q -p benches --bin slurm
 	@$(CARGO) run --release --locked -q -p benches --bin contention
+	@$(CARGO) run --release --locked -q -p benches --bin observing
 
 bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=program, VMCORE=real dump)
 	$(CARGO) build --release --locked -p marvin-dump

@@ -101,6 +101,9 @@ impl Answer {
         let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
         let (share, word) = (percent(finding.share), finding.certainty.word());
         let rest = letters.as_str();
+        if let Some(gain) = finding.gain {
+            return format!("{first}{rest}: {gain:.1} times as fast without it ({word}).");
+        }
         match &self.outside {
             None => format!("{first}{rest}: {share} of its threads' time ({word})."),
             Some(outside) => format!(

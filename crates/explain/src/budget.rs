@@ -5,7 +5,19 @@ use crate::facts::{Facts, Object, SHORT_LIVED, Stack, Thread, Wait};
 /// Switches per second below which a thread that does not run is idle: it only waits for the others to end.
 const IDLE_SWITCHES: f64 = 1.0;
 /// The share of its time that a busy thread runs or could run.
-const BUSY: f64 = 0.9;
+const BUSY: f64 = 0.5;
+/// System calls in which a thread waits for events and timers.
+const IDLE_CALLS: [&str; 9] = [
+    "nanosleep",
+    "clock_nanosleep",
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "rt_sigtimedwait",
+];
 /// The share of its time that an idle thread runs at most.
 const IDLE_RUNNING: f64 = 0.01;
 
@@ -143,13 +155,14 @@ fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
     all > 0.0 && own / all > 0.9 && thread.running_s() + thread.waiting_s < 0.1 * thread.total_s
 }
 
-/// Whether a thread mostly waits for others to signal, at a condition variable.
+/// Whether a thread mostly waits for a signal of others, an event or a timer: beside busy threads it is no part of the work.
 fn waits_for_work(facts: &Facts, thread: &Thread) -> bool {
     let waits = || facts.waits.iter().filter(|wait| wait.threads.contains(&thread.id));
     let seconds = |wait: &Wait| wait.seconds / wait.threads.len().max(1) as f64;
     let all: f64 = waits().map(seconds).sum();
-    let signalled: f64 = waits().filter(|wait| is_condition(wait)).map(seconds).sum();
-    signalled > 0.9 * all && thread.blocked_s() > 0.5 * thread.total_s
+    let is_idle = |wait: &&Wait| is_condition(wait) || IDLE_CALLS.contains(&&*wait.call);
+    let idle: f64 = waits().filter(is_idle).map(seconds).sum();
+    idle > 0.9 * all && thread.blocked_s() > 0.9 * thread.total_s
 }
 
 /// Whether threads wait at a condition variable, by their stack.

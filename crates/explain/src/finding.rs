@@ -42,6 +42,8 @@ pub struct Finding {
     pub deeper: String,
     /// What can be switched to verify it.
     pub switch: Option<Switch>,
+    /// How many times as fast the program was without it, if that was shown.
+    pub gain: Option<f64>,
 }
 
 /// A quantity that leads to a cause.
@@ -77,6 +79,7 @@ impl Finding {
             advice: Vec::new(),
             deeper: String::new(),
             switch: None,
+            gain: None,
         }
     }
 

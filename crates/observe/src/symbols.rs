@@ -75,9 +75,9 @@ impl Module {
             let (offset, size) = segment.file_range();
             (offset, size, segment.address())
         };
-        let frames = file.section_by_name(".eh_frame").and_then(|section| {
-            Some(Frames::new(section.address(), section.uncompressed_data().ok()?.into_owned()))
-        });
+        let frames = file
+            .section_by_name(".eh_frame")
+            .and_then(|section| Some(Frames::new(section.address(), section.uncompressed_data().ok()?.into_owned())));
         Some(Self { functions, segments: file.segments().map(segment).collect(), frames })
     }
 

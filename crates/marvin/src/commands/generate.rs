@@ -37,8 +37,13 @@ pub(crate) fn reference(page: Page, folder: Option<&Path>) -> anyhow::Result<Exi
 /// Writes the schema of each JSON document into its own file.
 fn schemas(folder: &Path) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let of_others =
-        report::render::schemas().into_iter().chain([("sampled", sampled::schema()), ("sharing", sharing::schema())]);
+    let of_others = [
+        ("explained", explain::schema()),
+        ("explained-kernels", explain::kernels_schema()),
+        ("sampled", sampled::schema()),
+        ("sharing", sharing::schema()),
+    ];
+    let of_others = report::render::schemas().into_iter().chain(of_others);
     let of_programs = history::schemas().into_iter().chain(marvin_dump::schemas());
     for (name, schema) in lists::schemas().into_iter().chain(of_others).chain(of_programs) {
         let text = serde_json::to_string_pretty(&schema)? + "\n";

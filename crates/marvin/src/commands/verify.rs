@@ -59,7 +59,12 @@ fn judge(finding: Finding, variables: &str, rate: Option<&str>, [with, without]:
     let is_shown = test.p < LEVEL && gain > 1.0 + LEAST_PERCENT / 100.0;
     let certainty = if is_shown { Certainty::Shown } else { Certainty::Hypothesis };
     let text = if is_shown { format!("{numbers}: {gain:.2} times as fast") } else { format!("{numbers}: no gain") };
-    Finding { certainty, ..finding }.with(format!("{text}, p = {:.3}", test.p), source, "p < 0.01, 5 %", "chance")
+    Finding { certainty, gain: is_shown.then_some(gain), ..finding }.with(
+        format!("{text}, p = {:.3}", test.p),
+        source,
+        "p < 0.01, 5 %",
+        "chance",
+    )
 }
 
 /// Runs the command without variables, and returns how long it takes [s], or the rate that it prints.
