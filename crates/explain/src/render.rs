@@ -68,6 +68,7 @@ pub fn document(explained: &Explained) -> Result<Document, RenderError> {
         blocks.push(Block::List(facts.gaps.iter().map(gap).collect()));
     }
     let mut facts_about = about(facts);
+    facts_about.extend(settings(facts));
     if !ended.is_empty() {
         facts_about.push(Fact::new("End", ended.clone()));
     }
@@ -97,6 +98,29 @@ fn about(facts: &Facts) -> Vec<Fact> {
             format!("{} of a processor: {}", tenths(costs / facts.seconds.max(f64::MIN_POSITIVE)), parts.join(", ")),
         ),
     ]
+}
+
+/// What was set, whether or not it is the cause.
+fn settings(facts: &Facts) -> Vec<Fact> {
+    let Facts { host, settings, .. } = facts;
+    let environment: Vec<String> = settings.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let short = |text: &String| text.split([':', ';']).next().unwrap_or_default().to_owned();
+    let mitigations: Vec<String> = host.mitigations.iter().map(short).collect();
+    let pressure = host.pressure.map(|pressure| {
+        format!(
+            "{} of the time some task waited for memory, {} for I/O",
+            percent(pressure.memory),
+            percent(pressure.io)
+        )
+    });
+    let named = [
+        ("Variables", environment.join(" ")),
+        ("Kernel debugging", host.debugging.join(" ")),
+        ("Governor", host.governor.clone()),
+        ("Mitigations", mitigations.join(" ")),
+        ("Pressure", pressure.unwrap_or_default()),
+    ];
+    named.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| Fact::new(name, value)).collect()
 }
 
 fn tenths(share: f64) -> String {

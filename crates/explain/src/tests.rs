@@ -5,7 +5,7 @@ use report::render::Styles;
 
 use crate::budget::{Budget, View};
 use crate::facts::{
-    Counters, Facts, Fault, Futex, Gap, Host, Object, Samples, Settings, ShortLived, Stack, Thread, Wait,
+    Counters, Facts, Fault, Futex, Gap, Host, Object, Pressure, Samples, Settings, ShortLived, Stack, Thread, Wait,
 };
 use crate::{Certainty, Explained, RULES, answer, document, json};
 
@@ -233,7 +233,14 @@ fn story() -> Explained {
         faults: vec![Fault { function: "search_mem".into(), samples: 10, pages: 10, ..Fault::default() }],
         ..sampled(vec![in_library, stack(&["clear_page_rep", "exc_page_fault"], 40)]).unwrap_or_default()
     });
+    let host = Host {
+        governor: "powersave".into(),
+        mitigations: vec!["meltdown: PTI".into(), "retbleed: IBRS".into()],
+        pressure: Some(Pressure { memory: 0.0, io: 0.25 }),
+        ..facts(Vec::new()).host
+    };
     let facts = Facts {
+        host,
         settings,
         samples,
         waits: vec![lock],

@@ -146,6 +146,14 @@ impl Progress {
             bar.reset();
             bar.set_length(jobs as u64);
         }
+        self.count_from_zero(jobs);
+    }
+
+    /// Counts other jobs from now on.
+    fn count_from_zero(&self, jobs: usize) {
+        if let Self::Lines(share) = self {
+            *share.lock().unwrap_or_else(PoisonError::into_inner) = Share { jobs, ..Share::default() };
+        }
     }
 
     /// Counts one more repeated job.
@@ -171,9 +179,7 @@ impl Progress {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_length(jobs as u64);
         }
-        if let Self::Lines(share) = self {
-            *share.lock().unwrap_or_else(PoisonError::into_inner) = Share { jobs, ..Share::default() };
-        }
+        self.count_from_zero(jobs);
     }
 
     /// Prints the estimated duration.

@@ -78,6 +78,9 @@ pub enum ObserveError {
     /// Another system than Linux, or /proc is not mounted.
     #[error("cannot read /proc: {0}")]
     Proc(io::Error),
+    /// It failed before there was something to see.
+    #[error("cannot explain `{0}`: it failed at once, {1}")]
+    Failed(String, ExitStatus),
     /// It ended before there was something to see.
     #[error("cannot explain `{0}`: it ended after {1:.2} s, too early to be observed")]
     Short(String, f64),
@@ -121,8 +124,11 @@ fn command(observation: &Observation, words: &[OsString]) -> Result<Observed, Ob
     let mut collector = Collector::new(id, named.clone())?;
     signal(id, Signal::CONT);
     let status = rounds(&mut collector, observation.seconds, Some(&mut child.0));
-    let facts = collector.finish(&named)?;
-    Ok(Observed { facts, status })
+    match (collector.finish(&named), status) {
+        (Ok(facts), status) => Ok(Observed { facts, status }),
+        (Err(ObserveError::Short(..)), Some(status)) if !status.success() => Err(ObserveError::Failed(named, status)),
+        (Err(error), _) => Err(error),
+    }
 }
 
 /// Looks again and again until the time is over or the program ended. Returns how the command ended by itself.

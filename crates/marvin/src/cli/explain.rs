@@ -38,7 +38,7 @@ pub(crate) struct Explain {
     pub(crate) seconds: u32,
 
     /// If the suspect can be switched off, run the command with and without it, in turns
-    #[arg(long, requires = "command")]
+    #[arg(long)]
     pub(crate) verify: bool,
 
     /// With --verify: compare the number before TEXT in the command's output, such as rec/s, instead of its duration

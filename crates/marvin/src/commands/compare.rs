@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ::explain::WorkloadExplained;
 use lab::{Event, Lab, Measurement, Plan, Reuse};
 use machine::Wanted;
 use model::{Build, KernelName, Machine, Observation, Run, Workload};
@@ -9,6 +10,7 @@ use report::monitors::{Monitored, Watched, heads};
 use report::{Comparison, Machines, Question, Side};
 
 use super::config::site;
+use super::explain_kernels::differing;
 use super::measure::{
     Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare, replicates,
 };
@@ -153,7 +155,7 @@ impl OnMachine<'_> {
         let question = self.question(seeds, None);
         let mut comparison = self.compare(&runs, &question)?;
         if command.profile {
-            comparison.origins = origins(&self.lab, &runs, &comparison)?;
+            comparison.origins = origins(self, &runs, &comparison)?;
         }
         if command.write.monitors {
             comparison.monitors = observe_sides(self, &runs, &question)?;
@@ -272,17 +274,26 @@ fn execute_plan(lab: &Lab, mut plan: Plan<'_>, notify: &(dyn Fn(Event) + Sync)) 
     Ok(runs)
 }
 
-/// Lists, for each workload that became better or worse, the functions that the difference is in.
-fn origins(lab: &Lab, runs: &[Vec<Run>], comparison: &report::Comparison) -> anyhow::Result<Vec<String>> {
+/// Lists, for each workload that became better or worse, the functions that the difference is in, and settings whose functions
+/// they are.
+fn origins(on: &OnMachine<'_>, runs: &[Vec<Run>], comparison: &report::Comparison) -> anyhow::Result<Vec<String>> {
     let mut sentences = Vec::new();
     for (place, side) in runs.iter().enumerate().skip(1) {
+        let pair = [runs[0].clone(), side.clone()];
+        let (settings, _) = differing(&[on.builds[0].clone(), on.builds[place].clone()], &pair);
         for workload in comparison.changed(place - 1) {
-            let pair = [runs[0].clone(), side.clone()];
-            let sentence = super::profile::ledger(lab, &pair, &workload)?.map(|ledger| ledger.sentence());
-            let sentence = sentence.unwrap_or_else(|why| format!("{workload}: no profile: {why}"));
+            let (sentence, hypotheses) = match super::profile::ledger(&on.lab, &pair, &workload)? {
+                Ok(ledger) => {
+                    let mut explained = WorkloadExplained::new(&ledger, None, false);
+                    explained.suspect(&settings);
+                    (explained.sentence, explained.hypotheses)
+                }
+                Err(why) => (format!("{workload}: no profile: {why}"), Vec::new()),
+            };
             let title =
                 if runs.len() > 2 { format!("{}, ", comparison.others[place - 1].kernel.title) } else { String::new() };
             sentences.push(format!("{title}{sentence}"));
+            sentences.extend(hypotheses.into_iter().map(|text| format!("{title}{workload}: {text}")));
         }
     }
     Ok(sentences)

@@ -12,6 +12,9 @@ use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
 
 pub(crate) fn explain(arguments: &Arguments, command: &Explain) -> anyhow::Result<Exit> {
+    if command.verify && command.command.is_empty() {
+        return Err(WrongInput("--verify needs a command: marvin explain --verify -- COMMAND".into()).into());
+    }
     let subject = match (command.pid, command.command.as_slice(), command.kernels.as_slice()) {
         (Some(process), ..) => Subject::Process(process),
         (None, words @ [_, ..], _) => Subject::Command(words.to_vec()),

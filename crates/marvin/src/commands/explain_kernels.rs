@@ -131,7 +131,7 @@ fn counters(counted: &Counted, name: &str) -> anyhow::Result<Vec<Sides>> {
 }
 
 /// Returns the settings in which both kernels differ, and how many other options of the config do.
-fn differing(builds: &[Build], runs: &[Vec<Run>]) -> (Vec<Setting>, usize) {
+pub(super) fn differing(builds: &[Build], runs: &[Vec<Run>]) -> (Vec<Setting>, usize) {
     let environment = |side: usize| -> BTreeMap<String, String> {
         let of = runs.get(side).and_then(|runs| runs.first());
         of.map(|run| run.environment.iter().filter(|(name, _)| is_setting(name)).cloned().collect()).unwrap_or_default()
@@ -298,5 +298,34 @@ mod tests {
         let (settings, other) = changed(&base, &new, |name| name.starts_with("CONFIG_PER"));
         assert_eq!(settings[0].base, "(none)");
         assert_eq!((settings.len(), other), (1, 2));
+    }
+
+    #[test]
+    fn commits_of_a_function_are_found() {
+        let tree = tempfile::tempdir().unwrap();
+        let run = |words: &[&str]| {
+            let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+            let ended = Program::new("git").args(identity).args(words).folder(tree.path()).run().unwrap();
+            assert_eq!(ended.code, Some(0), "{words:?}: {}", ended.said);
+        };
+        let commit = |body: &str, other: &str, subject: &str| {
+            let text = format!(
+                "static int other(void)\n{{\n\treturn {other};\n}}\n\nstatic int walk(int a)\n{{\n\treturn {body};\n}}\n"
+            );
+            std::fs::write(tree.path().join("mm.c"), text).unwrap();
+            run(&["add", "."]);
+            run(&["commit", "-q", "-m", subject]);
+        };
+        run(&["init", "-q"]);
+        commit("a", "1", "first");
+        run(&["tag", "v6.1"]);
+        commit("a + 1", "1", "mm: walk further");
+        commit("a + 1", "2", "mm: another");
+        run(&["tag", "v6.12"]);
+        let revisions = ["v6.1".to_owned(), "v6.12".to_owned()];
+        let found = commits(tree.path(), "v6.1..v6.12", &revisions, "walk");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].ends_with(" mm: walk further"), "{found:?}");
+        assert!(commits(tree.path(), "v6.1..v6.12", &revisions, "gone").is_empty());
     }
 }

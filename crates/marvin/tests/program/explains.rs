@@ -235,3 +235,35 @@ fn verified_cause_is_shown() {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["cause"]["certainty"], "shown", "{}", format_output(&output, &home));
 }
+
+#[test]
+fn mistakes_of_explain_fail_clearly() {
+    let home = fresh("explain-mistakes-home");
+    let mut all = String::new();
+    for arguments in [
+        &["explain"][..],
+        &["explain", "--", "no-such-program"],
+        &["explain", "--pid", "4194304"],
+        &["explain", "--", "false"],
+        &["explain", "--verify", "deb:6.12"],
+        &["explain", "deb:6.12", "--on", "vm"],
+        &["explain", "deb:6.12", "--pid", "1"],
+    ] {
+        all.extend(["$ marvin ", &arguments.join(" "), "\n", &crate::output_of(&home, arguments), "\n"]);
+    }
+    insta::assert_snapshot!(all);
+}
+
+#[test]
+fn process_is_observed_and_left_alone() {
+    let home = fresh("pid-home");
+    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    let id = sleeper.id().to_string();
+    let output = marvin(&home).args(["explain", "--pid", &id, "--seconds", "1", "--format", "json"]).output().unwrap();
+    let is_alive = sleeper.try_wait().unwrap().is_none();
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["cause"]["rule"], "sleep", "{document}");
+    assert!(is_alive);
+}
