@@ -44,8 +44,6 @@ pub struct Host {
     pub idle: f64,
     /// Time that a hypervisor gave to others, likewise.
     pub steal: f64,
-    /// Time of interrupts, likewise.
-    pub interrupts: f64,
     /// Processor time of all other processes [s].
     pub others_s: f64,
     /// The shares of the time in which some task was delayed: by memory, and by I/O (`/proc/pressure`); `None` without it.
@@ -88,8 +86,6 @@ pub struct Thread {
     pub waiting_s: f64,
     /// Switches because it blocked.
     pub voluntary: u64,
-    /// Switches because another had to run.
-    pub involuntary: u64,
     /// The processors that it may use.
     pub allowed: usize,
     /// Where it was, by period: the observation in equal parts.
@@ -220,23 +216,19 @@ pub struct Settings {
     pub libraries: Vec<String>,
     /// How often its cgroup's quota was exhausted, and of how many periods.
     pub throttled: (u64, u64),
-    /// How long its cgroup was throttled [µs].
-    pub throttled_us: u64,
     /// The quota of its cgroup [thousandths of a processor].
     pub quota: Option<u64>,
+    /// The file that has it; empty without one.
+    pub quota_file: String,
 }
 
 /// Samples of what ran on processors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Samples {
-    /// The time that one sample stands for [s].
-    pub period_s: f64,
     /// Samples by stack.
     pub stacks: Vec<Stack>,
     /// Sampled page faults; each stands for `fault_period` of them.
     pub faults: Vec<Fault>,
-    /// Faults per sample.
-    pub fault_period: u64,
     /// Samples that the kernel dropped.
     pub lost: u64,
 }
@@ -259,12 +251,8 @@ pub struct Stack {
 pub struct Fault {
     /// The function that touched the memory.
     pub function: String,
-    /// What is mapped at the address: a file, `[heap]`, `[stack]` or empty.
-    pub mapping: String,
-    /// How many samples.
+    /// How many faults.
     pub samples: u64,
-    /// The distinct pages among them.
-    pub pages: u64,
 }
 
 /// What could not be observed.

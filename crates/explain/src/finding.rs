@@ -64,6 +64,24 @@ pub struct Evidence {
 pub enum Switch {
     /// Variables of the environment.
     Environment(Vec<String>),
+    /// A file of the kernel's settings, and what to write to it.
+    File {
+        /// The file.
+        path: String,
+        /// The value without the suspect.
+        without: &'static str,
+    },
+}
+
+impl Switch {
+    /// Names what is switched.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Environment(variables) => variables.join(", "),
+            Self::File { path, .. } => path.clone(),
+        }
+    }
 }
 
 impl Finding {

@@ -113,7 +113,11 @@ fn settings(facts: &Facts) -> Vec<Fact> {
             percent(pressure.io)
         )
     });
+    let library = settings.glibc.map(|(major, minor)| format!("glibc {major}.{minor}"));
+    let lost = facts.samples.as_ref().map_or(0, |samples| samples.lost);
     let named = [
+        ("C library", library.unwrap_or_default()),
+        ("Lost samples", if lost > 0 { lost.to_string() } else { String::new() }),
         ("Variables", environment.join(" ")),
         ("Kernel debugging", host.debugging.join(" ")),
         ("Governor", host.governor.clone()),

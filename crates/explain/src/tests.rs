@@ -57,7 +57,7 @@ fn stack(kernel: &[&str], samples: u64) -> Stack {
 }
 
 fn sampled(stacks: Vec<Stack>) -> Option<Samples> {
-    Some(Samples { period_s: 0.005, stacks, ..Samples::default() })
+    Some(Samples { stacks, ..Samples::default() })
 }
 
 /// Returns the rule that names the cause; empty if nothing dominates.
@@ -141,6 +141,20 @@ fn kernel_time_is_named_by_entry() {
     for (facts, expected) in cases {
         assert_eq!(rule(&facts), expected, "{:?}", facts.samples);
     }
+}
+
+#[test]
+fn memory_on_swap_is_no_refault() {
+    let counters = Counters {
+        minor_faults: 90_000,
+        major_faults: 10_000,
+        touched_pages: 100,
+        swapped_in: 50_000,
+        ..Counters::default()
+    };
+    let fault = Wait { is_uninterruptible: true, ..wait("", "folio_wait_bit_common", 3.0) };
+    let facts = Facts { waits: vec![fault], ..in_kernel(&["swap_readpage", "exc_page_fault"], counters) };
+    assert_eq!(rule(&facts), "swap");
 }
 
 #[test]
@@ -230,7 +244,7 @@ fn story() -> Explained {
     };
     let in_library = Stack { user: vec![format!("malloc ({library})"), "search_mem".into()], ..stack(&[], 60) };
     let samples = Some(Samples {
-        faults: vec![Fault { function: "search_mem".into(), samples: 10, pages: 10, ..Fault::default() }],
+        faults: vec![Fault { function: "search_mem".into(), samples: 10 }],
         ..sampled(vec![in_library, stack(&["clear_page_rep", "exc_page_fault"], 40)]).unwrap_or_default()
     });
     let host = Host {

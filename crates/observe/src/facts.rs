@@ -10,7 +10,7 @@ use explain::facts::{AFTERWARDS, Counters, Facts, Fault, Gap, Host, Pressure, SH
 use crate::ObserveError;
 use crate::proc::{self, HostTimes};
 use crate::rounds::{Process, Rounds};
-use crate::samples::{Chain, Sampling, frequency};
+use crate::samples::{Chain, Sampling};
 use crate::settings::{self, Mounts, Quota};
 use crate::symbols::{KernelSymbols, file_name};
 use crate::unwind::unwind;
@@ -183,7 +183,6 @@ impl Collector {
             processors: processors(),
             idle: idle / all,
             steal: steal / all,
-            interrupts: interrupts / all,
             others_s: (busy / TICKS - ours_s).max(0.0),
             pressure,
             debugging: settings::debugging(&release),
@@ -240,13 +239,15 @@ impl Collector {
         }
         // The cgroup that was throttled most.
         let delta = |[first, last]: &[Quota; 2]| last.throttled.saturating_sub(first.throttled);
-        let worst = self.quotas.values().max_by_key(|quotas| delta(quotas));
-        let (throttled, throttled_us, quota) = worst.map_or(((0, 0), 0, None), |quotas| {
+        let worst = self.quotas.iter().max_by_key(|(_, quotas)| delta(quotas));
+        let mut settings = Settings { environment: self.environment.clone(), glibc, libraries, ..Settings::default() };
+        if let Some((folder, quotas)) = worst {
             let [first, last] = quotas;
-            let periods = last.periods.saturating_sub(first.periods);
-            ((delta(quotas), periods), last.throttled_us.saturating_sub(first.throttled_us), Some(last.quota))
-        });
-        Settings { environment: self.environment.clone(), glibc, libraries, throttled, throttled_us, quota }
+            settings.throttled = (delta(quotas), last.periods.saturating_sub(first.periods));
+            settings.quota = Some(last.quota);
+            settings.quota_file = settings::quota_file(folder).to_string_lossy().into_owned();
+        }
+        settings
     }
 
     fn samples(&mut self) -> Option<Samples> {
@@ -276,24 +277,15 @@ impl Collector {
             let user = chain.user.iter().take(DEPTH).map(|address| name(chain.process, *address)).collect();
             *stacks.entry((program, in_kernel, user)).or_default() += count;
         }
-        let mut faults: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
-        for ((process, at), touched) in &sampling.touched {
-            let sum = faults.entry(name(*process, *at)).or_default();
-            sum.0 += touched.faults;
-            sum.1 += touched.pages.len() as u64;
+        let mut faults: BTreeMap<String, u64> = BTreeMap::new();
+        for ((process, at), count) in &sampling.touched {
+            *faults.entry(name(*process, *at)).or_default() += count;
         }
         let stack = |((program, kernel, user), samples)| Stack { program, kernel, user, samples };
-        let fault = |(function, (samples, pages, _)): (String, (u64, u64, u64))| Fault {
-            function,
-            mapping: String::new(),
-            samples,
-            pages,
-        };
+        let fault = |(function, samples)| Fault { function, samples };
         Some(Samples {
-            period_s: 1.0 / frequency() as f64,
             stacks: stacks.into_iter().map(stack).collect(),
             faults: faults.into_iter().map(fault).collect(),
-            fault_period: 1,
             lost: sampling.lost,
         })
     }

@@ -13,8 +13,6 @@ pub(crate) struct Stat {
     /// Of children that it waited for.
     pub(crate) reaped_user: u64,
     pub(crate) reaped_system: u64,
-    /// When it started, since the host did.
-    pub(crate) started: u64,
 }
 
 /// Parses a line of stat. A name may contain blanks and parentheses: the last one ends it.
@@ -33,7 +31,6 @@ pub(crate) fn stat(text: &str) -> Option<Stat> {
         system: number(15)?,
         reaped_user: number(16)?,
         reaped_system: number(17)?,
-        started: number(22)?,
     })
 }
 
@@ -163,7 +160,6 @@ mod tests {
         let stat = stat(line).unwrap();
         assert_eq!((stat.name.as_str(), stat.state), ("a) b", 'S'));
         assert_eq!((stat.minor_faults, stat.major_faults, stat.user, stat.reaped_system), (125, 3, 11, 14));
-        assert_eq!(stat.started, 39086);
     }
 
     #[test]

@@ -37,7 +37,6 @@ struct Followed {
     first: Times,
     last: Times,
     voluntary: [Option<u64>; 2],
-    involuntary: [Option<u64>; 2],
     allowed: usize,
     periods: Vec<Period>,
 }
@@ -192,7 +191,6 @@ impl Rounds {
             first: if was_there { times } else { Times { at: f64::midpoint(before, now), ..Times::default() } },
             last: if was_there { times } else { Times { at: f64::midpoint(before, now), ..Times::default() } },
             voluntary: [None; 2],
-            involuntary: [None; 2],
             allowed: 0,
             periods: Vec::new(),
         });
@@ -209,7 +207,6 @@ impl Rounds {
                 *last = value.or(*last);
             };
             keep(&mut followed.voluntary, "voluntary_ctxt_switches");
-            keep(&mut followed.involuntary, "nonvoluntary_ctxt_switches");
             let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
             followed.allowed = allowed.map_or(followed.allowed, proc::processors);
         }
@@ -454,7 +451,6 @@ fn thread(id: u32, followed: &Followed) -> Thread {
         system_s: whole.system_s,
         waiting_s: whole.waiting_s,
         voluntary: delta(followed.voluntary),
-        involuntary: delta(followed.involuntary),
         allowed: followed.allowed,
         periods: followed.periods.chunks(size).map(merge).collect(),
     }

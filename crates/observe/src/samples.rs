@@ -49,21 +49,13 @@ pub(crate) struct Stacked {
     pub(crate) stack: Vec<u8>,
 }
 
-/// Page faults of one place.
-#[derive(Debug, Default)]
-pub(crate) struct Touched {
-    /// Faults, by the period of each sample.
-    pub(crate) faults: u64,
-    pub(crate) pages: BTreeSet<u64>,
-}
-
 /// The events of a program, and what they brought so far.
 pub(crate) struct Sampling {
     samplers: Vec<Sampler>,
     pub(crate) chains: BTreeMap<Chain, u64>,
     pub(crate) stacked: Vec<Stacked>,
-    /// By process, instruction and mapped page's first 2 MiB.
-    pub(crate) touched: BTreeMap<(u32, u64), Touched>,
+    /// Page faults by process and instruction.
+    pub(crate) touched: BTreeMap<(u32, u64), u64>,
     pub(crate) lost: u64,
     pub(crate) reach: Reach,
     processes: BTreeSet<u32>,
@@ -129,9 +121,7 @@ impl Sampling {
 
     fn keep(&mut self, is_clock: bool, taken: Taken) {
         if !is_clock {
-            let place = self.touched.entry((taken.chain.process, taken.instruction)).or_default();
-            place.faults += taken.period;
-            place.pages.insert(taken.address >> 12);
+            *self.touched.entry((taken.chain.process, taken.instruction)).or_default() += taken.period;
             return;
         }
         match taken.stack {
@@ -148,7 +138,6 @@ impl Sampling {
 struct Taken {
     chain: Chain,
     instruction: u64,
-    address: u64,
     period: u64,
     stack: Option<(Registers, Vec<u8>)>,
 }
@@ -159,7 +148,6 @@ impl Taken {
         Self {
             chain: chain(sample.pid().unwrap_or_default(), sample.callchain().unwrap_or_default()),
             instruction: sample.ip().unwrap_or_default(),
-            address: sample.addr().unwrap_or_default(),
             period: sample.period().unwrap_or(1),
             stack: registers.zip(sample.stack_user().map(<[u8]>::to_vec)),
         }
@@ -216,7 +204,7 @@ fn sampler(event: Software, thread: Option<u32>, processor: usize, reach: Reach)
             builder.sample(SampleFlag::STACK_USER).sample_stack_user(STACK);
         }
     } else {
-        builder.sample(SampleFlag::ADDR).sample(SampleFlag::PERIOD).sample_frequency(FAULTS);
+        builder.sample(SampleFlag::PERIOD).sample_frequency(FAULTS);
     }
     builder.build()?.sampled(if thread.is_some() { BUFFER_OF_THREAD } else { BUFFER })
 }
@@ -247,9 +235,4 @@ fn chain(process: u32, addresses: &[u64]) -> Chain {
         }
     }
     chain
-}
-
-/// Returns the samples per second.
-pub(crate) fn frequency() -> u64 {
-    FREQUENCY
 }

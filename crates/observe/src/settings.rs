@@ -65,7 +65,6 @@ pub(crate) fn glibc(path: &str) -> Option<(u32, u32)> {
 pub(crate) struct Quota {
     pub(crate) periods: u64,
     pub(crate) throttled: u64,
-    pub(crate) throttled_us: u64,
     /// Thousandths of a processor.
     pub(crate) quota: u64,
 }
@@ -105,15 +104,17 @@ fn quota(folder: &Path) -> Option<Quota> {
         None => (read("cpu.cfs_quota_us")?.trim().parse().ok()?, read("cpu.cfs_period_us")?.trim().parse().ok()?),
     };
     let stat = read("cpu.stat")?;
-    let throttled_us = proc::value(&stat, "throttled_usec")
-        .or_else(|| proc::value(&stat, "throttled_time").map(|ns| ns / 1000))
-        .unwrap_or_default();
     Some(Quota {
         periods: proc::value(&stat, "nr_periods")?,
         throttled: proc::value(&stat, "nr_throttled")?,
-        throttled_us,
         quota: (1000 * quota).checked_div(period)?,
     })
+}
+
+/// Returns the file of a cgroup that has its quota.
+pub(crate) fn quota_file(folder: &Path) -> PathBuf {
+    let unified = folder.join("cpu.max");
+    if unified.exists() { unified } else { folder.join("cpu.cfs_quota_us") }
 }
 
 /// Where the hierarchies of cgroups are mounted.

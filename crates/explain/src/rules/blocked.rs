@@ -15,6 +15,11 @@ const TOP: f64 = 0.5;
 const WAKEUPS: f64 = 200.0;
 /// Threads at one word from which on a wake-up is for many.
 const HERD: usize = 4;
+/// Pages read from swap per second, and their part of all page faults, from which on they are the cost.
+const SWAPPED: f64 = 50.0;
+const SWAPPED_PART: f64 = 0.1;
+/// The part of read bytes that comes from storage when the page cache does not have the data.
+const COLD: f64 = 0.5;
 const THREAD_STATES: &str = "/proc/TID/{stat,wchan,syscall}";
 
 fn futex(wait: &Wait) -> Option<&Futex> {
@@ -234,23 +239,35 @@ pub(super) fn dirty_throttling(view: &View) -> Option<Finding> {
     Some(finding.advise("Write less, or to faster storage; vm.dirty_ratio only moves the point.").look("vmstat 1"))
 }
 
-pub(super) fn swap(view: &View) -> Option<Finding> {
+/// Whether page faults read from swap, so that no other rule of page faults explains them.
+pub(super) fn swaps(view: &View) -> bool {
     let counters = &view.facts.counters;
-    let faults = view.per_second(counters.major_faults);
-    let is_fault = |wait: &Wait| wait.is_uninterruptible && wait.call.is_empty();
-    if counters.swapped_in == 0 || faults < 50.0 {
+    let faults = counters.minor_faults + counters.major_faults;
+    view.per_second(counters.swapped_in) >= SWAPPED && counters.swapped_in as f64 >= SWAPPED_PART * faults as f64
+}
+
+pub(super) fn swap(view: &View) -> Option<Finding> {
+    if !swaps(view) {
         return None;
     }
-    let finding = blocked(view, is_fault, "reads of files", |from| {
-        format!("its memory is on swap: page faults wait for storage{}", from.unwrap_or_default())
-    })?;
-    Some(
-        finding
-            .with(format!("{faults:.0} major faults per second"), "/proc/PID/stat", "50", "first touches")
-            .with(format!("{} pages read from swap", counters.swapped_in), "/proc/vmstat, pswpin", "any", "")
-            .advise("Give it more memory, or use less.")
-            .look("vmstat 1"),
-    )
+    let counters = &view.facts.counters;
+    let is_waiting = |wait: &Wait| wait.is_uninterruptible && wait.call.is_empty();
+    let (blocked, running) = (view.blocked_in(is_waiting), view.running_in(super::system::is_fault));
+    let from = caller(view, is_waiting).map(|function| format!(", touched in {function}")).unwrap_or_default();
+    (blocked + running >= BLOCKED).then(|| {
+        let pages = view.per_second(counters.swapped_in);
+        Finding::new(format!("its memory is on swap{from}"), blocked + running)
+            .with(
+                format!("{} blocked in page faults, {} running in them", percent(blocked), percent(running)),
+                "/proc/TID/{stat,syscall}, cpu-clock",
+                "30 % together",
+                "reads of files",
+            )
+            .with(format!("{pages:.0} pages read from swap per second"), "/proc/vmstat, pswpin", "50", "first touches")
+            .with(format!("{} major faults", counters.major_faults), "/proc/PID/stat", "", "")
+            .advise("Give it more memory (memory.max of its cgroup, or the host), or use less.")
+            .look("vmstat 1")
+    })
 }
 
 pub(super) fn reclaim(view: &View) -> Option<Finding> {
@@ -298,17 +315,30 @@ pub(super) fn kernel_lock(view: &View) -> Option<Finding> {
 }
 
 pub(super) fn storage_reads(view: &View) -> Option<Finding> {
+    let reads = ["read", "pread64", "readv", "preadv", "preadv2", "io_getevents", "io_uring_enter", "getdents64", ""];
     let is_read = |wait: &Wait| {
-        let reads =
-            ["read", "pread64", "readv", "preadv", "preadv2", "io_getevents", "io_uring_enter", "getdents64", ""];
         (wait.is_uninterruptible || is_in(wait, &STORAGE)) && is_call(wait, &reads) && !is_in(wait, &KERNEL_LOCKS)
     };
     let counters = &view.facts.counters;
-    let finding = blocked(view, is_read, "locks and the network", |from| {
-        format!("it waits for reads from storage{}", from.unwrap_or_default())
-    })?;
+    let is_cold =
+        counters.storage_read_bytes > 0 && counters.storage_read_bytes as f64 >= COLD * counters.read_bytes as f64;
+    let blocked = view.blocked_in(is_read);
+    // What the kernel computes for each read is part of it, if the page cache does not have the data.
+    let is_running =
+        |stack: &crate::facts::Stack| super::system::call_of(stack).is_some_and(|call| reads.contains(&call));
+    let running = if is_cold { view.running_in(is_running) } else { 0.0 };
+    if blocked + running < BLOCKED || swaps(view) {
+        return None;
+    }
+    let from = caller(view, is_read).map(|function| format!(" in {function}")).unwrap_or_default();
     let mean = counters.read_bytes as f64 / counters.reads.max(1) as f64;
-    let mut finding = finding
+    let mut finding = Finding::new(format!("it waits for reads from storage{from}"), blocked + running)
+        .with(
+            format!("{} blocked in reads, {} running in them", percent(blocked), percent(running)),
+            "/proc/TID/{stat,wchan,syscall}, cpu-clock",
+            "30 % together",
+            "locks and the network",
+        )
         .with(
             format!("{:.1} MB/s from storage", view.per_second(counters.storage_read_bytes) / 1e6),
             "/proc/PID/io",

@@ -128,7 +128,10 @@ pub(super) fn quota(view: &View) -> Option<Finding> {
     let quota = settings.quota? as f64 / 1000.0;
     let share = 1.0 - view.budget.running();
     (of_periods >= 0.2 && share >= 0.1).then(|| {
-        Finding::new(format!("the quota of its cgroup, {quota} processors, stops it"), share)
+        let without = if settings.quota_file.ends_with("cpu.max") { "max" } else { "-1" };
+        let file = Switch::File { path: settings.quota_file.clone(), without };
+        let switch = (!settings.quota_file.is_empty()).then_some(file);
+        let finding = Finding::new(format!("the quota of its cgroup, {quota} processors, stops it"), share)
             .with(
                 format!("throttled in {throttled} of {periods} periods"),
                 "cpu.stat of the cgroup",
@@ -145,7 +148,8 @@ pub(super) fn quota(view: &View) -> Option<Finding> {
                 "a busy host",
             )
             .advise("Raise cpu.max (cpu.cfs_quota_us) of the cgroup, or use fewer threads.")
-            .look("cat /proc/PID/cgroup; grep . /sys/fs/cgroup/…/cpu.stat")
+            .look("cat /proc/PID/cgroup; grep . /sys/fs/cgroup/…/cpu.stat");
+        Finding { switch, ..finding }
     })
 }
 

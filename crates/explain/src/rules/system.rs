@@ -44,7 +44,7 @@ pub(super) fn maps_memory(stack: &Stack) -> bool {
 }
 
 /// Returns the system call of a stack: `read` of `__x64_sys_read`.
-fn call_of(stack: &Stack) -> Option<&str> {
+pub(super) fn call_of(stack: &Stack) -> Option<&str> {
     let prefixes = ["__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__do_sys_", "__se_sys_", "ksys_", "sys_"];
     let named = |function: &'_ String| -> Option<usize> {
         prefixes.iter().find(|prefix| function.starts_with(**prefix)).map(|prefix| prefix.len())
@@ -171,7 +171,11 @@ pub(super) fn refaults(view: &View) -> Option<Finding> {
     let counters = &view.facts.counters;
     let factor = counters.minor_faults as f64 / counters.touched_pages.max(1) as f64;
     let of_memory = of_kernel(view, |stack| is_fault(stack) || maps_memory(stack));
-    if of_memory < ENTRY || factor < 2.0 || view.per_second(counters.minor_faults) < 1000.0 {
+    if super::blocked::swaps(view)
+        || of_memory < ENTRY
+        || factor < 2.0
+        || view.per_second(counters.minor_faults) < 1000.0
+    {
         return None;
     }
     let given_back = view.facts.samples.as_ref().and_then(|samples| {
@@ -212,18 +216,20 @@ pub(super) fn page_faults(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
     let of_faults = of_kernel(view, is_fault);
     let counters = &view.facts.counters;
-    (of_faults >= ENTRY && view.per_second(counters.minor_faults) >= 1000.0).then(|| {
-        let toucher = fault_toucher(view);
-        let finding = system(view, format!("it touches new memory{toucher}"), of_faults * system_share)
-            .with(
-                format!("{:.0} page faults per second", view.per_second(counters.minor_faults)),
-                "/proc/PID/stat",
-                "1000",
-                "",
-            )
-            .with(format!("{} of the kernel's samples", percent(of_faults)), "cpu-clock", "40 %", "system calls");
-        finding.advise("Reuse memory, or use huge pages.").look("perf record -e page-faults -d -g -p PID")
-    })
+    (!super::blocked::swaps(view) && of_faults >= ENTRY && view.per_second(counters.minor_faults) >= 1000.0).then(
+        || {
+            let toucher = fault_toucher(view);
+            let finding = system(view, format!("it touches new memory{toucher}"), of_faults * system_share)
+                .with(
+                    format!("{:.0} page faults per second", view.per_second(counters.minor_faults)),
+                    "/proc/PID/stat",
+                    "1000",
+                    "",
+                )
+                .with(format!("{} of the kernel's samples", percent(of_faults)), "cpu-clock", "40 %", "system calls");
+            finding.advise("Reuse memory, or use huge pages.").look("perf record -e page-faults -d -g -p PID")
+        },
+    )
 }
 
 /// Reads, writes or both, where they are about as many.

@@ -26,17 +26,46 @@ pub(crate) fn verify(
     seconds: u32,
     progress: &Progress,
 ) -> anyhow::Result<Finding> {
-    let Some(Switch::Environment(variables)) = finding.switch.clone() else {
-        let text = "nothing that Marvin can switch off: it is no variable of the environment";
+    let Some(switch) = finding.switch.clone() else {
+        let text = "nothing that Marvin can switch off: neither a variable of the environment nor a quota";
         return Ok(finding.with(format!("not verified: {text}"), "--verify", "", ""));
     };
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for run in 1..=RUNS {
-        progress.say(&format!("verifying: run {run} of {RUNS} with and without {}", variables.join(", ")));
+        progress.say(&format!("verifying: run {run} of {RUNS} with and without {}", switch.name()));
         with.push(measure(words, &[], rate, seconds)?);
-        without.push(measure(words, &variables, rate, seconds)?);
+        without.push(match &switch {
+            Switch::Environment(variables) => measure(words, variables, rate, seconds)?,
+            Switch::File { path, without } => {
+                let _changed = Changed::new(path, without)?;
+                measure(words, &[], rate, seconds)?
+            }
+        });
     }
-    Ok(judge(finding, &variables.join(", "), rate, [&with, &without]))
+    Ok(judge(finding, &switch.name(), rate, [&with, &without]))
+}
+
+/// A file of the kernel's settings with another value, until it is dropped.
+struct Changed {
+    path: String,
+    before: String,
+}
+
+impl Changed {
+    fn new(path: &str, value: &str) -> Result<Self, WrongInput> {
+        let failed = |error: std::io::Error| WrongInput(format!("cannot verify: {path}: {error}"));
+        let before = std::fs::read_to_string(path).map_err(failed)?;
+        let changed = Self { path: path.to_owned(), before };
+        std::fs::write(path, value).map_err(failed)?;
+        Ok(changed)
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        // The command may have deleted the cgroup.
+        drop(std::fs::write(&self.path, self.before.trim()));
+    }
 }
 
 /// Decides what the runs show.

@@ -112,8 +112,10 @@ static void *many_locks_body(void *number)
 
 static void *spin_body(void *unused)
 {
-	while (going())
+	long records = 0;
+	for (; going(); records++)
 		spin_loop(100000);
+	__atomic_add_fetch(&all_records, records, __ATOMIC_RELAXED);
 	return NULL;
 }
 static void affinity(void)
@@ -189,7 +191,7 @@ static void fsync_each(void)
 }
 static void random_reads(void)
 {
-	const size_t size = 256 << 20;
+	const size_t size = 64 << 20;
 	int file = file_of("data", O_RDWR);
 	static char block[1 << 20];
 	unsigned seed = 1;
@@ -240,6 +242,25 @@ static void refaulting(void)
 		touch_new(memory, size);
 		madvise(memory, size, MADV_DONTNEED);
 	}
+}
+/* More memory than its cgroup may have, again and again: the rest is on swap. */
+static void swapping(void)
+{
+	const size_t size = 160 << 20;
+	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(memory, size, MADV_NOHUGEPAGE);
+	while (going())
+		for (size_t at = 0; at < size && (at % (1 << 20) || going()); at += 4096)
+			memory[at]++;
+}
+/* Writes faster than the device may have dirty pages. */
+static void dirty(void)
+{
+	static char block[1 << 20];
+	int file = file_of("dirty", O_WRONLY | O_TRUNC);
+	for (int i = 0; going(); i++)
+		if (pwrite(file, block, sizeof block, (off_t)(i % 256) << 20) < 0)
+			abort();
 }
 static void thp_splitting(void)
 {
@@ -506,6 +527,8 @@ int main(int count, char **words)
 	ALONE("random-reads", random_reads)
 	ALONE("fault-storm", fault_storm)
 	ALONE("refaulting", refaulting)
+	ALONE("swapping", swapping)
+	ALONE("dirty", dirty)
 	ALONE("thp-splitting", thp_splitting)
 	THREADS("false-sharing", 2, false_sharing_body)
 	THREADS("false-wakeups", 9, herd_body)
