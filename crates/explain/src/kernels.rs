@@ -50,6 +50,18 @@ pub struct Touching {
     pub commits: Vec<String>,
 }
 
+/// A whole, taken apart in one way.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Part {
+    /// By what: `function`, `entry point`.
+    pub by: &'static str,
+    /// The rows, the largest difference or share first.
+    pub rows: Vec<Sides>,
+}
+
+/// The part that hypotheses and commits are looked for in.
+const FUNCTION: &str = "function";
+
 /// A workload on one kernel or two.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct WorkloadExplained {
@@ -57,12 +69,10 @@ pub struct WorkloadExplained {
     pub workload: String,
     /// The answer.
     pub sentence: String,
-    /// Instructions per operation by who executes them; they add up to the total.
-    pub budget: Vec<Sides>,
-    /// By entry point; they add up to the total. Empty without a call tree.
-    pub entries: Vec<Sides>,
-    /// By function, the largest difference or share first.
-    pub functions: Vec<Sides>,
+    /// What the numbers of the parts are, per operation: instructions, transfers, or what was sampled.
+    pub unit: String,
+    /// The whole by who does it, by entry point, by function and such; the first part adds up to the total.
+    pub parts: Vec<Part>,
     /// Work that moved within a function.
     pub moved: Vec<String>,
     /// Settings that differ and whose functions differ.
@@ -101,12 +111,16 @@ impl WorkloadExplained {
             let name = if of.is_empty() { line.function.clone() } else { format!("{} ({of})", line.function) };
             sides(name, line.base.instructions, line.new.instructions)
         };
+        let parts = [
+            ("who", Share::ALL.into_iter().map(of_share).collect()),
+            ("entry point", entries),
+            (FUNCTION, lines.iter().map(function).collect()),
+        ];
         let mut explained = Self {
             workload: ledger.workload.clone(),
             sentence: ledger.sentence(),
-            budget: Share::ALL.into_iter().map(of_share).collect(),
-            entries,
-            functions: lines.iter().map(function).collect(),
+            unit: "instructions".into(),
+            parts: parts.into_iter().map(|(by, rows)| Part { by, rows }).collect(),
             moved: calls
                 .map_or_else(Vec::new, |calls| calls.shifts().iter().map(report::calls::Shift::sentence).collect()),
             hypotheses: Vec::new(),
@@ -119,29 +133,40 @@ impl WorkloadExplained {
         explained
     }
 
-    /// Looks for settings whose functions differ.
-    pub fn suspect(&mut self, settings: &[Setting]) {
-        self.hypotheses = hypotheses(settings, &self.functions);
+    /// Returns the functions.
+    #[must_use]
+    pub fn functions(&self) -> &[Sides] {
+        self.parts.iter().find(|part| part.by == FUNCTION).map_or(&[], |part| &part.rows)
     }
 
-    /// Returns the sentence of one kernel.
-    fn spending(&self) -> String {
-        let total: f64 = self.budget.iter().map(|part| part.base).sum();
-        let share = |part: &Sides| percent(part.base / total.max(f64::MIN_POSITIVE));
-        let kernel = self.budget.first().map(share).unwrap_or_default();
-        let entry = match self.entries.first() {
-            Some(entry) => format!(", {} below {}", share(entry), entry.name),
-            None => String::new(),
-        };
-        let functions: Vec<String> = self
-            .functions
-            .iter()
-            .take(NAMED)
-            .map(|function| format!("{} {}", function.name, share(function)))
-            .collect();
+    /// Looks for settings whose functions differ.
+    pub fn suspect(&mut self, settings: &[Setting]) {
+        self.hypotheses = hypotheses(settings, self.functions(), self.decimals());
+    }
+
+    /// Returns the decimals of its numbers: operations move few lines, and execute many instructions.
+    fn decimals(&self) -> usize {
+        if self.total() < 100.0 { 3 } else { 1 }
+    }
+
+    /// Returns the whole on the base, per operation.
+    fn total(&self) -> f64 {
+        self.parts.first().map_or(0.0, |part| part.rows.iter().map(|row| row.base).sum())
+    }
+
+    /// Returns the sentence of one kernel: the first row of each part, and the first functions.
+    #[must_use]
+    pub fn spending(&self) -> String {
+        let (total, decimals) = (self.total(), self.decimals());
+        let share = |row: &Sides| percent(row.base / total.max(f64::MIN_POSITIVE));
+        let firsts = self.parts.iter().filter(|part| part.by != FUNCTION).filter_map(|part| part.rows.first());
+        let firsts: String = firsts.map(|row| format!(", {} {}", row.name, share(row))).collect();
+        let functions: Vec<String> =
+            self.functions().iter().take(NAMED).map(|row| format!("{} {}", row.name, share(row))).collect();
         format!(
-            "{}: {total:.1} instructions per operation, {kernel} in the kernel{entry}; most in {}",
+            "{}: {total:.decimals$} {} per operation{firsts}; most in {}",
             self.workload,
+            self.unit,
             functions.join(", ")
         )
     }
@@ -180,7 +205,6 @@ struct KernelsDocument {
     /// One kernel, or the base and the new one.
     kernels: Vec<String>,
     machine: String,
-    /// Numbers are instructions per operation, but for counters.
     workloads: Vec<WorkloadExplained>,
     missing: Vec<MissingDocument>,
     settings: Vec<Setting>,
@@ -250,15 +274,14 @@ pub fn kernels_document(explained: &KernelsExplained) -> Document {
 
 fn workload_blocks(workload: &WorkloadExplained, is_one: bool) -> Vec<Block> {
     let mut blocks = vec![Block::Heading(workload.workload.clone()), Block::Paragraph(workload.sentence.clone())];
-    let changed = |sides: &&Sides| if is_one { sides.base >= 0.05 } else { visible(sides) };
+    let decimals = workload.decimals();
+    let changed = |sides: &&Sides| if is_one { is_visible(sides.base, decimals) } else { visible(sides, decimals) };
     if !workload.hypotheses.is_empty() {
         blocks.push(Block::List(workload.hypotheses.clone()));
     }
-    for (head, rows) in
-        [("who", &workload.budget), ("entry point", &workload.entries), ("function", &workload.functions)]
-    {
-        if rows.iter().any(|row| changed(&row)) {
-            blocks.push(table(head, rows.iter().filter(changed).take(ROWS), &workload.budget, is_one));
+    for part in &workload.parts {
+        if part.rows.iter().any(|row| changed(&row)) {
+            blocks.push(table(part.by, part.rows.iter().filter(changed).take(ROWS), workload, is_one));
         }
     }
     if is_one {
@@ -290,21 +313,26 @@ impl Touching {
     }
 }
 
-fn visible(sides: &Sides) -> bool {
-    (sides.new - sides.base).abs() >= 0.05
+fn visible(sides: &Sides, decimals: usize) -> bool {
+    is_visible(sides.new - sides.base, decimals)
 }
 
-fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, budget: &[Sides], is_one: bool) -> Block {
-    let total: f64 = budget.iter().map(|part| part.base).sum();
+/// Whether a number is more than zero with that many decimals.
+fn is_visible(number: f64, decimals: usize) -> bool {
+    number.abs() >= 0.5 / 10_f64.powi(i32::try_from(decimals).unwrap_or_default())
+}
+
+fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, workload: &WorkloadExplained, is_one: bool) -> Block {
+    let (total, decimals) = (workload.total(), workload.decimals());
     let heads = if is_one { vec!["per op", "share"] } else { vec!["base", "new", "more +"] };
     let columns = std::iter::once(Column::new(head, Kind::Name, Width::Fixed(40)))
         .chain(heads.into_iter().map(|head| Column::new(head, Kind::Number, Width::Fixed(13))));
     let cells = |sides: &Sides| {
-        let mut cells = vec![sides.name.clone(), format!("{:.1}", sides.base)];
+        let mut cells = vec![sides.name.clone(), format!("{:.decimals$}", sides.base)];
         if is_one {
             cells.push(percent(sides.base / total.max(f64::MIN_POSITIVE)));
         } else {
-            cells.extend([format!("{:.1}", sides.new), signed(sides.new - sides.base)]);
+            cells.extend([format!("{:.decimals$}", sides.new), signed(sides.new - sides.base, decimals)]);
         }
         cells
     };
@@ -312,11 +340,8 @@ fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, budget: &[Sides]
     Block::Table(Table { columns: columns.collect(), rows, ..Table::default() })
 }
 
-fn signed(difference: f64) -> String {
-    match format!("{difference:+.1}") {
-        zero if zero == "+0.0" || zero == "-0.0" => "0".to_owned(),
-        text => text,
-    }
+fn signed(difference: f64, decimals: usize) -> String {
+    if is_visible(difference, decimals) { format!("{difference:+.decimals$}") } else { "0".to_owned() }
 }
 
 fn counters(rows: &[Sides]) -> Block {

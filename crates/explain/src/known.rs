@@ -56,14 +56,14 @@ const KNOWN: &[Known] = &[
 ];
 
 /// Returns which settings that differ have functions among those that differ, as sentences.
-pub(crate) fn hypotheses(settings: &[Setting], functions: &[Sides]) -> Vec<String> {
+pub(crate) fn hypotheses(settings: &[Setting], functions: &[Sides], decimals: usize) -> Vec<String> {
     let mut found = Vec::new();
     for known in KNOWN {
         let Some(setting) = settings.iter().find(|setting| setting.name == known.option) else { continue };
         let moved: Vec<String> = functions
             .iter()
             .filter(|sides| known.functions.contains(&&*sides.name))
-            .map(|sides| format!("{} {:+.1}", sides.name, sides.new - sides.base))
+            .map(|sides| format!("{} {:+.decimals$}", sides.name, sides.new - sides.base))
             .collect();
         if !moved.is_empty() {
             let Setting { name, base, new } = setting;
@@ -81,12 +81,12 @@ mod tests {
     fn setting_needs_its_functions() {
         let setting = Setting { name: "CONFIG_PER_VMA_LOCK".into(), base: "(none)".into(), new: "y".into() };
         let walk = |new: f64| Sides { name: "mas_walk".into(), base: 0.0, new };
-        let found = hypotheses(std::slice::from_ref(&setting), &[walk(196.0)]);
+        let found = hypotheses(std::slice::from_ref(&setting), &[walk(196.0)], 1);
         assert!(
             found[0].starts_with("hypothesis: CONFIG_PER_VMA_LOCK (none) -> y, mas_walk +196.0; per-VMA"),
             "{found:?}"
         );
-        assert!(hypotheses(&[setting], &[]).is_empty());
-        assert!(hypotheses(&[], &[walk(196.0)]).is_empty());
+        assert!(hypotheses(&[setting], &[], 1).is_empty());
+        assert!(hypotheses(&[], &[walk(196.0)], 1).is_empty());
     }
 }

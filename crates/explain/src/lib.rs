@@ -17,7 +17,7 @@ pub use answer::{Answer, answer};
 pub use finding::{Certainty, Evidence, Finding, Switch};
 pub use json::{json, schema};
 pub use kernels::{
-    KernelsExplained, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json, kernels_schema,
+    KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json, kernels_schema,
 };
 pub use render::{Explained, document};
 pub use rules::{Branch, RULES, Rule};

@@ -3,15 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ::explain::{KernelsExplained, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json};
+use ::explain::{KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json};
+use ::sampled::{SampledDifference, SampledLine};
 use lab::Measurement;
 use machine::Wanted;
-use model::{Build, KernelName, Run};
+use model::{Build, KernelName, Movement, Run, Share};
 use process::Program;
+use report::ledger::share_words;
 use report::monitors::{Monitored, Watched, heads};
 
 use super::measure::{kernel_name, named_machines};
 use super::profile::{Counted, Wanting, count, titles};
+use super::sampled::{self, Taken};
+use super::shared::follow;
 use super::tree::settings as source_settings;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Explain, Format};
@@ -49,42 +53,43 @@ const OPTIONS: [&str; 21] = [
 /// Counters that differ by less than this part are noise of the guest's boot.
 const MOVED: f64 = 0.1;
 
+/// What a machine measured of two kernels.
+struct Observations {
+    builds: Vec<Build>,
+    runs: Vec<Vec<Run>>,
+    machine: String,
+    workloads: Vec<WorkloadExplained>,
+    missing: Vec<(String, String)>,
+}
+
 pub(crate) fn kernels(arguments: &Arguments, command: &Explain) -> anyhow::Result<Exit> {
-    if !matches!(named_machines(arguments, &command.on)?.as_slice(), [(_, Wanted::Exact)]) {
-        let text = "kernels are explained on the exact machine: drop --on, or see marvin profile --on for others";
-        return Err(WrongInput(text.into()).into());
-    }
     let is_one = command.kernels.len() == 1;
     let last = command.kernels.last().map_or("", String::as_str);
     let names: [KernelName; 2] = [kernel_name(&command.kernels[0])?, kernel_name(last)?];
     let out = Answer::open(command.output.as_deref())?;
-    let progress = Progress::new(arguments.quiet);
-    let wanting = Wanting { seeds: 1, calls: true, model: None };
-    let counted = count(arguments, &command.measure, &names, &wanting, &progress)?;
-    let mut workloads = Vec::new();
-    for (ledger, workload) in counted.ledgers.iter().zip(&counted.workloads) {
-        let calls = counted.followed.calls.iter().find(|calls| *calls.workload == *workload.name);
-        let mut explained = WorkloadExplained::new(ledger, calls, is_one);
-        if !is_one {
-            explained.counters = counters(&counted, &workload.name)?;
+    let mut observed = match named_machines(arguments, &command.on)?.as_slice() {
+        [(_, Wanted::Exact)] => of_instructions(arguments, command, &names)?,
+        [(_, wanted @ Wanted::ExactSmp(_))] => of_lines(arguments, command, &names, wanted)?,
+        [(name, _)] if is_one => {
+            let text = format!("one kernel is explained on exact or exact-smp; give {name} two");
+            return Err(WrongInput(text).into());
         }
-        workloads.push(explained);
-    }
-    progress.end();
-    let without_commits =
-        if is_one { String::new() } else { add_commits(arguments, command, &counted, &mut workloads)? };
-    let (settings, other_options) = differing(&counted.builds, &counted.runs);
-    workloads.iter_mut().for_each(|workload| workload.suspect(&settings));
-    let [base, new] = titles(&counted.builds);
+        [(_, wanted)] => of_samples(arguments, command, &names, wanted)?,
+        _ => return Err(WrongInput("one machine explains: give --on one name".into()).into()),
+    };
+    let without_commits = if is_one { String::new() } else { add_commits(arguments, command, &mut observed)? };
+    let (settings, other_options) = differing(&observed.builds, &observed.runs);
+    observed.workloads.iter_mut().for_each(|workload| workload.suspect(&settings));
+    let [base, new] = titles(&observed.builds);
     let explained = KernelsExplained {
         kernels: if is_one { vec![base] } else { vec![base, new] },
-        machine: counted.lab.machine().summary.clone(),
-        workloads,
-        missing: counted.missing.clone(),
+        machine: observed.machine,
+        workloads: observed.workloads,
+        missing: observed.missing,
         settings,
         other_options,
         without_commits,
-        command: reproducer(command, &counted.builds),
+        command: reproducer(command, &observed.builds),
     };
     let document = kernels_document(&explained);
     let text = match command.format {
@@ -95,6 +100,125 @@ pub(crate) fn kernels(arguments: &Arguments, command: &Explain) -> anyhow::Resul
     };
     out.write(&text)?;
     Ok(if explained.workloads.is_empty() { Exit::Subject } else { Exit::Fine })
+}
+
+/// Counts instructions on the exact machine.
+fn of_instructions(arguments: &Arguments, command: &Explain, names: &[KernelName; 2]) -> anyhow::Result<Observations> {
+    let is_one = command.kernels.len() == 1;
+    let progress = Progress::new(arguments.quiet);
+    let wanting = Wanting { seeds: 1, calls: true, model: None };
+    let counted = count(arguments, &command.measure, names, &wanting, &progress)?;
+    let mut workloads = Vec::new();
+    for (ledger, workload) in counted.ledgers.iter().zip(&counted.workloads) {
+        let calls = counted.followed.calls.iter().find(|calls| *calls.workload == *workload.name);
+        let mut explained = WorkloadExplained::new(ledger, calls, is_one);
+        if !is_one {
+            explained.counters = counters(&counted, &workload.name)?;
+        }
+        workloads.push(explained);
+    }
+    progress.end();
+    let machine = counted.lab.machine().summary.clone();
+    Ok(Observations { builds: counted.builds, runs: counted.runs, machine, workloads, missing: counted.missing })
+}
+
+/// Follows the lines of memory that processors share.
+fn of_lines(
+    arguments: &Arguments,
+    command: &Explain,
+    names: &[KernelName; 2],
+    wanted: &Wanted,
+) -> anyhow::Result<Observations> {
+    let is_one = command.kernels.len() == 1;
+    let followed = follow(arguments, &command.measure, names, &[1], wanted)?;
+    let rows = |named: &[(String, [f64; 2])]| {
+        let mut rows: Vec<Sides> =
+            named.iter().map(|(name, [base, new])| Sides { name: name.clone(), base: *base, new: *new }).collect();
+        if is_one {
+            rows.sort_by(|one, other| other.base.total_cmp(&one.base));
+        }
+        rows
+    };
+    let explain = |difference: &sharing::SharingDifference| {
+        let how: Vec<(String, [f64; 2])> = Movement::ALL
+            .iter()
+            .zip(difference.by_movement)
+            .map(|(movement, sides)| (movement.word().to_owned(), sides))
+            .collect();
+        let parts = [("how", rows(&how)), ("word", rows(&difference.words)), ("function", rows(&difference.functions))];
+        let mut explained = WorkloadExplained {
+            workload: difference.workload.clone(),
+            sentence: difference.sentence(),
+            unit: "transfers".into(),
+            parts: parts.into_iter().map(|(by, rows)| Part { by, rows }).collect(),
+            moved: Vec::new(),
+            hypotheses: Vec::new(),
+            counters: difference
+                .events
+                .iter()
+                .filter(|(_, [base, new])| (new - base).abs() > MOVED * base.max(*new))
+                .map(|(about, [base, new])| Sides { name: (*about).to_owned(), base: *base, new: *new })
+                .collect(),
+            commits: Vec::new(),
+        };
+        if is_one {
+            explained.sentence = explained.spending();
+        }
+        explained
+    };
+    let workloads = followed.differences.iter().map(explain).collect();
+    let machine = followed.lab.machine().summary.clone();
+    Ok(Observations { builds: followed.builds, runs: followed.runs, machine, workloads, missing: followed.missing })
+}
+
+/// Samples both kernels on a machine that measures time. Only what differs by more than boots do is observed.
+fn of_samples(
+    arguments: &Arguments,
+    command: &Explain,
+    names: &[KernelName; 2],
+    wanted: &Wanted,
+) -> anyhow::Result<Observations> {
+    let Taken { builds, machine, found, runs } =
+        sampled::measure(arguments, &command.measure, command.on.noisy.boots(), names, wanted)?;
+    let (mut workloads, mut missing) = (Vec::new(), Vec::new());
+    for (workload, found) in found {
+        match found.and_then(|[base, new]| SampledDifference::new(&workload, &base, &new)) {
+            Ok(difference) => workloads.push(of_difference(&difference)),
+            Err(why) => missing.push((workload, why)),
+        }
+    }
+    Ok(Observations { builds, runs, machine, workloads, missing })
+}
+
+fn of_difference(difference: &SampledDifference) -> WorkloadExplained {
+    let of_share = |share: Share| {
+        let of_share = |side: usize| -> f64 {
+            difference.functions.all.iter().filter(|line| line.share == share).map(|line| line.cost.rates[side]).sum()
+        };
+        Sides { name: share_words(share).to_owned(), base: of_share(0), new: of_share(1) }
+    };
+    let rows = |lines: &[SampledLine]| -> Vec<Sides> {
+        let side = |line: &SampledLine| {
+            let [base, new] = line.cost.rates;
+            Sides { name: line.function.clone(), base, new }
+        };
+        lines.iter().map(side).collect()
+    };
+    let parts = [
+        ("who", Share::ALL.into_iter().map(of_share).collect()),
+        ("entry point", rows(difference.entries.significant())),
+        ("function", rows(difference.functions.significant())),
+    ];
+    WorkloadExplained {
+        workload: difference.workload.clone(),
+        sentence: difference.sentence(),
+        unit: difference.sampling.event.unit().to_owned(),
+        parts: parts.into_iter().map(|(by, rows)| Part { by, rows }).collect(),
+        moved: Vec::new(),
+        hypotheses: Vec::new(),
+        counters: Vec::new(),
+        commits: Vec::new(),
+    }
 }
 
 /// Returns the kernel's counters that differ during a workload, and that both kernels count alike.
@@ -176,26 +300,21 @@ fn changed(
 }
 
 /// Adds the commits that touch the functions with the largest differences. Returns why there are none.
-fn add_commits(
-    arguments: &Arguments,
-    command: &Explain,
-    counted: &Counted,
-    workloads: &mut [WorkloadExplained],
-) -> anyhow::Result<String> {
+fn add_commits(arguments: &Arguments, command: &Explain, observed: &mut Observations) -> anyhow::Result<String> {
     let Some(tree) = source_settings(arguments, &command.measure.sources)?.tree else {
         return Ok("No commits: name a git tree of the kernel with --tree.".into());
     };
     let mut revisions = Vec::new();
-    for build in &counted.builds {
+    for build in &observed.builds {
         match revision(&tree, build) {
             Some(revision) => revisions.push(revision),
             None => return Ok(format!("No commits: {} has no tag of {}.", tree.display(), build.version)),
         }
     }
     let range = format!("{}..{}", revisions[0], revisions[1]);
-    for workload in workloads {
+    for workload in &mut observed.workloads {
         let names: Vec<String> = workload
-            .functions
+            .functions()
             .iter()
             .map(|sides| sides.name.clone())
             .filter(|name| is_identifier(name))
@@ -273,6 +392,7 @@ fn reproducer(command: &Explain, builds: &[Build]) -> String {
     if !command.measure.workload.is_empty() {
         words.extend(["--workload".into(), command.measure.workload.join(",")]);
     }
+    words.extend(command.on.words(false));
     words.join(" ")
 }
 

@@ -15,18 +15,19 @@ use super::profile::{ledger_of, titles, words};
 use super::stored::{Choice, Named};
 use super::tools::known_tools;
 use crate::answer::Answer;
-use crate::cli::{Arguments, Format, Profile};
+use crate::cli::{Arguments, Format, Measure, Profile};
 use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
 
 /// The profiles of a workload: of the base's boots and of the new kernel's, or why there are none.
-type Found = Result<[Vec<SampledProfile>; 2], String>;
+pub(super) type Found = Result<[Vec<SampledProfile>; 2], String>;
 
 /// What both sides are, and the profiles of each workload.
-struct Taken {
-    builds: Vec<Build>,
-    machine: String,
-    found: Vec<(String, Found)>,
+pub(super) struct Taken {
+    pub(super) builds: Vec<Build>,
+    pub(super) machine: String,
+    pub(super) found: Vec<(String, Found)>,
+    pub(super) runs: Vec<Vec<Run>>,
 }
 
 pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted) -> anyhow::Result<Exit> {
@@ -41,9 +42,12 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
     let (folded, pprof) = (file("--folded", &command.folded)?, file("--pprof", &command.pprof)?);
     let words = [&command.base, &command.new];
     let is_running = |word: &&String| word.parse() == Ok(KernelName::Running);
-    let Taken { builds, machine, found } = match wanted {
+    let Taken { builds, machine, found, .. } = match wanted {
         Wanted::Local if !words.iter().all(is_running) => stored(arguments, command)?,
-        wanted => measure(arguments, command, wanted)?,
+        wanted => {
+            let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
+            measure(arguments, &command.measure, command.on.noisy.boots(), &names, wanted)?
+        }
     };
     let (mut differences, mut missing) = (Vec::new(), Vec::new());
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
@@ -79,18 +83,22 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
 }
 
 /// Boots both kernels, and measures and samples the workloads in each boot.
-fn measure(arguments: &Arguments, command: &Profile, wanted: &Wanted) -> anyhow::Result<Taken> {
-    let measure = &command.measure;
+pub(super) fn measure(
+    arguments: &Arguments,
+    measure: &Measure,
+    boots: u64,
+    names: &[KernelName; 2],
+    wanted: &Wanted,
+) -> anyhow::Result<Taken> {
     let suite = suite(&measure.suite)?;
     let workloads = workloads(suite, &measure.workload)?;
-    let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
     let lab = open_on(wanted.clone(), arguments, measure, known_tools(arguments, &[])?)?;
     if !lab.machine().capabilities().sampling {
         return Err(WrongInput(format!("{} cannot sample", lab.machine().summary)).into());
     }
     let progress = Progress::new(arguments.quiet);
-    let builds = builds(&lab, &names, &progress)?;
-    let boots = replicates(lab.machine(), 1, command.on.noisy.boots());
+    let builds = builds(&lab, names, &progress)?;
+    let boots = replicates(lab.machine(), 1, boots);
     let mut plan = plan(measure, &builds, suite, &workloads, &boots);
     plan.sampled = Sampled::Yes;
     if builds[0].id == builds[1].id {
@@ -108,7 +116,7 @@ fn measure(arguments: &Arguments, command: &Profile, wanted: &Wanted) -> anyhow:
     let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
     let read = |run: &RunId, workload: &Workload| Ok(lab.sampled(run, workload)?);
     let found = profiles(&workloads, &runs, &refused, &read)?;
-    Ok(Taken { builds, machine: lab.machine().summary.clone(), found })
+    Ok(Taken { builds, machine: lab.machine().summary.clone(), found, runs })
 }
 
 /// Finds the runs of two kernels, each with its samples, in the store.
@@ -127,8 +135,9 @@ fn stored(arguments: &Arguments, command: &Profile) -> anyhow::Result<Taken> {
     let workloads = workloads(suite(&first.suite)?, &command.measure.workload)?;
     let read = |run: &RunId, workload: &Workload| Ok(lab::sampled_profile(&store, run, workload)?);
     let machine = store.machine(&first.machine)?.summary;
-    let found = profiles(&workloads, &[base, new], &BTreeMap::new(), &read)?;
-    Ok(Taken { builds, machine, found })
+    let runs = vec![base, new];
+    let found = profiles(&workloads, &runs, &BTreeMap::new(), &read)?;
+    Ok(Taken { builds, machine, found, runs })
 }
 
 /// Collects the profiles of each workload that one of the runs measured.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use lab::{Lab, Reuse};
 use machine::Wanted;
-use model::{CONTENTION, MICRO, Run, Suite};
+use model::{Build, CONTENTION, KernelName, MICRO, Run, Suite};
 use sharing::{Shared, SharingDifference, document, json};
 
 use super::measure::{builds, kernel_name, open_on, plan, suite, workloads};
 use super::profile::{of_both, titles, words};
 use crate::answer::Answer;
-use crate::cli::{Arguments, Format, Profile};
+use crate::cli::{Arguments, Format, Measure, Profile};
 use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
 
@@ -24,30 +24,11 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
     if let Some((_, option)) = counted_only.into_iter().find(|(given, _)| *given) {
         return Err(WrongInput(format!("{option} needs --on exact: exact-smp follows lines, not calls")).into());
     }
-    let measure = &command.measure;
-    let suite = suite_of(&measure.suite)?;
-    let workloads = workloads(suite, &measure.workload)?;
     let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
     let answer = Answer::open(command.output.as_deref())?;
-    let lab = open_on(wanted.clone(), arguments, measure, lab::Tools::default())?;
-    let progress = Progress::new(arguments.quiet);
-    let builds = builds(&lab, &names, &progress)?;
     let seeds: Vec<u64> = (1..=command.seed_count()).collect();
-    let mut plan = plan(measure, &builds, suite, &workloads, &seeds);
-    if builds[0].id == builds[1].id {
-        // Stored runs would be those of both sides.
-        plan.reuse = Reuse::Nothing;
-    }
-    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
-    progress.end();
-    let (mut differences, mut missing) = (Vec::new(), Vec::new());
-    for workload in workloads {
-        let name = &*workload.name;
-        match difference(&lab, &runs, name)? {
-            Ok(difference) => differences.push(difference),
-            Err(why) => missing.push((name.to_owned(), why)),
-        }
-    }
+    let Followed { lab, builds, differences, missing, .. } =
+        follow(arguments, &command.measure, &names, &seeds, wanted)?;
     let [base, new] = titles(&builds);
     let words = words(command, &builds).into_iter().chain(command.on.words(false));
     let command_line = words.collect::<Vec<_>>().join(" ");
@@ -62,6 +43,47 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
     };
     answer.write(&text)?;
     Ok(if shared.differences.is_empty() { Exit::Subject } else { Exit::Fine })
+}
+
+/// Two kernels whose shared lines were followed.
+pub(super) struct Followed {
+    pub(super) lab: Lab,
+    pub(super) builds: Vec<Build>,
+    pub(super) runs: Vec<Vec<Run>>,
+    pub(super) differences: Vec<SharingDifference>,
+    /// Workloads without one, with the reason.
+    pub(super) missing: Vec<(String, String)>,
+}
+
+/// Measures what is missing, and compares the lines of both kernels.
+pub(super) fn follow(
+    arguments: &Arguments,
+    measure: &Measure,
+    names: &[KernelName; 2],
+    seeds: &[u64],
+    wanted: &Wanted,
+) -> anyhow::Result<Followed> {
+    let suite = suite_of(&measure.suite)?;
+    let workloads = workloads(suite, &measure.workload)?;
+    let lab = open_on(wanted.clone(), arguments, measure, lab::Tools::default())?;
+    let progress = Progress::new(arguments.quiet);
+    let builds = builds(&lab, names, &progress)?;
+    let mut plan = plan(measure, &builds, suite, &workloads, seeds);
+    if builds[0].id == builds[1].id {
+        // Stored runs would be those of both sides.
+        plan.reuse = Reuse::Nothing;
+    }
+    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
+    progress.end();
+    let (mut differences, mut missing) = (Vec::new(), Vec::new());
+    for workload in workloads {
+        let name = &*workload.name;
+        match difference(&lab, &runs, name)? {
+            Ok(difference) => differences.push(difference),
+            Err(why) => missing.push((name.to_owned(), why)),
+        }
+    }
+    Ok(Followed { lab, builds, runs, differences, missing })
 }
 
 /// Returns a suite; the one that is chosen without a word is for one processor.

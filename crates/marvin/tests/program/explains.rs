@@ -330,3 +330,29 @@ fn process_is_observed_and_left_alone() {
     assert_eq!(document["cause"]["rule"], "sleep", "{document}");
     assert!(is_alive);
 }
+
+#[test]
+fn kernels_are_explained_by_settings() {
+    let home = folder("explain-kernels");
+    let explain = |words: &[&str]| {
+        let output = marvin(&home).args(["-q", "explain"]).args(words).args(["--format", "json"]).output().unwrap();
+        assert!(output.status.success(), "{}", format_output(&output, &home));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let document = explain(&["deb:6.1", "deb:6.12", "--workload", "fault-anon"]);
+    let workload = &document["workloads"][0];
+    let hypotheses = workload["hypotheses"].to_string();
+    // 6.4 brought per-VMA locks (mm/memory.c: lock_vma_under_rcu).
+    assert!(hypotheses.contains("CONFIG_PER_VMA_LOCK") && hypotheses.contains("lock_vma_under_rcu"), "{workload}");
+    // Each part that is whole adds up to the same difference.
+    let sum = |part: usize, side: &str| -> f64 {
+        let rows = workload["parts"][part]["rows"].as_array().unwrap();
+        rows.iter().map(|row| row[side].as_f64().unwrap()).sum()
+    };
+    for side in ["base", "new"] {
+        assert!((sum(0, side) - sum(1, side)).abs() < 1e-6, "{workload}");
+    }
+    let same = explain(&["deb:6.12", "deb:6.12", "--workload", "getppid"]);
+    assert_eq!(same["workloads"][0]["sentence"], "getppid: not one instruction more or less");
+    assert_eq!((same["settings"].as_array().unwrap().len(), &same["other_options"]), (0, &Value::from(0)));
+}
