@@ -31,6 +31,8 @@ full)
     # Builds kernels from nothing, which takes minutes each, and prints what bisections of real sources take and what planted
     # sharing is named.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- real_ planted_sharing --nocapture
+    # Programs that are slow for one reason each, alone and beside busy neighbours, with a swap file and a limit of dirty bytes.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- explains:: --nocapture --test-threads 1
     # A kernel against itself on a busy host: all workloads.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program exact:: -- --nocapture
     # 200 labs of 800 noisy series without any change: none may be an alert.
