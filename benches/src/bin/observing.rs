@@ -12,7 +12,7 @@ use observe::{Observation, Subject, observe};
 
 /// Runs of each side; the shortest counts, as other load only adds.
 const RUNS: usize = 5;
-/// Most of a processor that observing may take [%].
+/// Most of a processor that observing may take (%).
 const GOAL: f64 = 1.0;
 
 const PROGRAMS: [(&str, &[&str]); 3] = [

@@ -78,7 +78,7 @@ pub struct View<'a> {
     pub active: Vec<&'a Thread>,
     /// Their budget, with what ended between two rounds.
     pub budget: Budget,
-    /// The time of the active threads [s].
+    /// The time of the active threads (s).
     pub total_s: f64,
     /// The waits of active threads for something outside of the program or for a lock, longest first.
     pub waits: Vec<&'a Wait>,

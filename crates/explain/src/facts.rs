@@ -13,7 +13,7 @@ pub const SHORT_LIVED: &str = "(short-lived)";
 pub struct Facts {
     /// The command, or the process.
     pub subject: String,
-    /// How long it was observed [s].
+    /// How long it was observed (s).
     pub seconds: f64,
     /// The host.
     pub host: Host,
@@ -31,7 +31,7 @@ pub struct Facts {
     pub samples: Option<Samples>,
     /// What could not be observed.
     pub gaps: Vec<Gap>,
-    /// What observing cost: collector and processor time [s].
+    /// What observing cost: collector and processor time (s).
     pub costs: Vec<(&'static str, f64)>,
 }
 
@@ -44,7 +44,7 @@ pub struct Host {
     pub idle: f64,
     /// Time that a hypervisor gave to others, likewise.
     pub steal: f64,
-    /// Processor time of all other processes [s].
+    /// Processor time of all other processes (s).
     pub others_s: f64,
     /// The shares of the time in which some task was delayed: by memory, and by I/O (`/proc/pressure`); `None` without it.
     pub pressure: Option<Pressure>,
@@ -67,7 +67,7 @@ pub struct Pressure {
     pub io: f64,
 }
 
-/// The time of a thread while it was observed [s]. Running, waiting and blocked add up to the total.
+/// The time of a thread while it was observed (s). Running, waiting and blocked add up to the total.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Thread {
     /// Its process.
@@ -92,7 +92,7 @@ pub struct Thread {
     pub periods: Vec<Period>,
 }
 
-/// The time of a thread in a part of the observation [s].
+/// The time of a thread in a part of the observation (s).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Period {
     /// In user mode.
@@ -106,13 +106,13 @@ pub struct Period {
 }
 
 impl Thread {
-    /// Returns the time on a processor [s].
+    /// Returns the time on a processor (s).
     #[must_use]
     pub fn running_s(&self) -> f64 {
         self.user_s + self.system_s
     }
 
-    /// Returns the time in which it was neither running nor runnable [s].
+    /// Returns the time in which it was neither running nor runnable (s).
     #[must_use]
     pub fn blocked_s(&self) -> f64 {
         (self.total_s - self.running_s() - self.waiting_s).max(0.0)
@@ -132,7 +132,7 @@ pub struct Wait {
     pub object: Object,
     /// The stack in user mode, innermost first; empty if it was not read.
     pub stack: Vec<String>,
-    /// How long, over all threads [s].
+    /// How long, over all threads (s).
     pub seconds: f64,
     /// The threads.
     pub threads: Vec<u32>,
@@ -168,9 +168,9 @@ pub struct Futex {
 /// What ended between two rounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ShortLived {
-    /// Processor time in user mode [s].
+    /// Processor time in user mode (s).
     pub user_s: f64,
-    /// In the kernel [s].
+    /// In the kernel (s).
     pub system_s: f64,
     /// Processes and threads that the host created in the time.
     pub created: u64,
@@ -183,7 +183,7 @@ pub struct Counters {
     pub minor_faults: u64,
     /// Page faults with I/O.
     pub major_faults: u64,
-    /// The growth of the largest resident memory [pages of 4096 bytes].
+    /// The growth of the largest resident memory (pages of 4096 bytes).
     pub touched_pages: u64,
     /// Read calls, failed ones included.
     pub reads: u64,
@@ -216,7 +216,7 @@ pub struct Settings {
     pub libraries: Vec<String>,
     /// How often its cgroup's quota was exhausted, and of how many periods.
     pub throttled: (u64, u64),
-    /// The quota of its cgroup [thousandths of a processor].
+    /// The quota of its cgroup (thousandths of a processor).
     pub quota: Option<u64>,
     /// The file that has it; empty without one.
     pub quota_file: String,

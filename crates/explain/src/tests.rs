@@ -9,7 +9,7 @@ use crate::facts::{
 };
 use crate::{Certainty, Explained, RULES, answer, document, json};
 
-/// A thread of ten seconds: running in user mode and in the kernel, and waiting [s].
+/// A thread of ten seconds: running in user mode and in the kernel, and waiting (s).
 fn thread(id: u32, [user_s, system_s, waiting_s]: [f64; 3]) -> Thread {
     Thread {
         process: 1,

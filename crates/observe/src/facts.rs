@@ -61,7 +61,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the processor time of this thread [s].
+/// Returns the processor time of this thread (s).
 fn own_s() -> f64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     proc::schedstat(&text).map_or(0.0, |(run_ns, _)| run_ns as f64 / 1e9)
@@ -95,12 +95,12 @@ impl Collector {
         })
     }
 
-    /// Returns how long it observes already [s].
+    /// Returns how long it observes already (s).
     pub(crate) fn elapsed(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// Returns the processor time that observing took so far [s].
+    /// Returns the processor time that observing took so far (s).
     pub(crate) fn cost(&self) -> f64 {
         self.costs.iter().map(|(_, seconds)| seconds).sum()
     }

@@ -28,7 +28,7 @@ use facts::Collector;
 const PERIOD: Duration = Duration::from_millis(50);
 /// The processor time that observing may take, of the time that is observed: one percent.
 const SHARE: f64 = 0.01;
-/// What it may take beyond that at first, for reading programs and libraries [s].
+/// What it may take beyond that at first, for reading programs and libraries (s).
 const AT_FIRST_S: f64 = 0.02;
 /// How long a program may take to end after it was asked to.
 const ENDING: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ pub enum Subject {
 pub struct Observation {
     /// What.
     pub subject: Subject,
-    /// How long at most [s].
+    /// How long at most (s).
     pub seconds: f64,
     /// Variables of the environment that the command does not get.
     pub without: Vec<String>,

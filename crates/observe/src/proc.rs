@@ -34,7 +34,7 @@ pub(crate) fn stat(text: &str) -> Option<Stat> {
     })
 }
 
-/// Parses schedstat: time on a processor and runnable without one [ns].
+/// Parses schedstat: time on a processor and runnable without one (ns).
 pub(crate) fn schedstat(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_whitespace().map(str::parse);
     Some((fields.next()?.ok()?, fields.next()?.ok()?))
@@ -109,7 +109,7 @@ pub(crate) fn host_times(text: &str) -> Option<HostTimes> {
     })
 }
 
-/// Returns the total of the line `some` of a file of `/proc/pressure` [µs].
+/// Returns the total of the line `some` of a file of `/proc/pressure` (µs).
 pub(crate) fn pressure(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with("some"))?;
     line.split_whitespace().find_map(|field| field.strip_prefix("total=")?.parse().ok())

@@ -60,7 +60,7 @@ pub(crate) struct Process {
     memory: Option<File>,
     /// Reads, writes and their bytes: the first and the last text of `/proc/PID/io`.
     pub(crate) io: [String; 2],
-    /// Largest resident memory [kB], at first and at last.
+    /// Largest resident memory (kB), at first and at last.
     pub(crate) resident_kb: [u64; 2],
 }
 
@@ -352,7 +352,7 @@ impl Rounds {
         self.processes.values().map(|process| (&process.first, &process.last))
     }
 
-    /// Returns the processor time of processes and threads that no round saw [s].
+    /// Returns the processor time of processes and threads that no round saw (s).
     pub(crate) fn short_lived(&self) -> ShortLived {
         let of = |part: fn(&Stat) -> [u64; 2]| {
             self.processes.iter().map(|(id, process)| self.unseen(*id, process, part)).sum::<f64>().max(0.0)
@@ -364,7 +364,7 @@ impl Rounds {
         }
     }
 
-    /// Returns what a process adds to that: of its own threads and of the children that it waited for [s]; `part` chooses a
+    /// Returns what a process adds to that: of its own threads and of the children that it waited for (s); `part` chooses a
     /// process's time and its children's.
     fn unseen(&self, id: u32, process: &Process, part: fn(&Stat) -> [u64; 2]) -> f64 {
         let (first, last) = (part(&process.first), part(&process.last));

@@ -13,13 +13,13 @@ use crate::unwind::Registers;
 const FREQUENCY: u64 = 199;
 /// Samples per second of page faults, about: the kernel chooses the period.
 const FAULTS: u64 = 199;
-/// What is kept of the stack of a sample in user mode [bytes].
+/// What is kept of the stack of a sample in user mode (bytes).
 const STACK: u32 = 2048;
 /// Samples that keep it, at most: the others have only what frame pointers tell.
 const STACKS_MAX: usize = 20_000;
 /// RBX, RBP, RSP, RIP, R12 to R15 (arch/x86/include/uapi/asm/perf_regs.h), which unwinding needs, and their DWARF numbers.
 const REGISTERS: [(u32, usize); 8] = [(1, 3), (6, 6), (7, 7), (8, 16), (20, 12), (21, 13), (22, 14), (23, 15)];
-/// Ring buffers [bytes]: of a processor of the host, and of a thread, of which an ordinary user may have 516 KiB for each
+/// Ring buffers (bytes): of a processor of the host, and of a thread, of which an ordinary user may have 516 KiB for each
 /// processor (`kernel.perf_event_mlock_kb`).
 const BUFFER: usize = 1 << 20;
 const BUFFER_OF_THREAD: usize = 64 << 10;

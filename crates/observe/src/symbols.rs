@@ -8,7 +8,7 @@ use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol a
 
 use crate::proc::Mapping;
 
-/// Largest program or library that is read [bytes].
+/// Largest program or library that is read (bytes).
 const FILE_MAX: u64 = 512 << 20;
 
 /// A program or a library.

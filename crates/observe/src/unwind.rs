@@ -13,7 +13,7 @@ use crate::symbols::Modules;
 
 /// Most functions of a stack.
 const DEPTH: usize = 32;
-/// What is read of a stack [bytes].
+/// What is read of a stack (bytes).
 const STACK: usize = 64 << 10;
 
 /// Returns the addresses of a blocked thread's functions, innermost first: of its program counter and its stack pointer.

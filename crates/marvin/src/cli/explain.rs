@@ -15,7 +15,7 @@ pub(crate) const EXPLAIN_EXAMPLES: &str = "Examples:
   marvin explain deb:6.12 --workload fault-anon
   marvin explain deb:6.1 deb:6.12 --workload fault-anon";
 
-/// How long a program is observed at most [s].
+/// How long a program is observed at most (s).
 pub(crate) const SECONDS: u32 = 30;
 
 #[derive(Debug, Args)]

@@ -24,7 +24,7 @@ use crate::progress::Progress;
 
 /// Functions of the ledger whose commits are looked for.
 const FUNCTIONS: usize = 4;
-/// How long git may look for the commits of a function [s].
+/// How long git may look for the commits of a function (s).
 const GIT_S: u64 = 60;
 /// Options of the kernel config that change how fast it is, by their beginning.
 const OPTIONS: [&str; 21] = [

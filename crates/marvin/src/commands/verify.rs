@@ -13,7 +13,7 @@ use crate::progress::Progress;
 const RUNS: usize = 5;
 /// Chance of ranks so uneven without a difference, at most.
 const LEVEL: f64 = 0.01;
-/// The least change that counts [percent].
+/// The least change that counts (percent).
 const LEAST_PERCENT: f64 = 5.0;
 /// Runs that all take the same time, to this part, end by the clock.
 const SAME: f64 = 0.03;
@@ -96,7 +96,7 @@ fn judge(finding: Finding, variables: &str, rate: Option<&str>, [with, without]:
     )
 }
 
-/// Runs the command without variables, and returns how long it takes [s], or the rate that it prints.
+/// Runs the command without variables, and returns how long it takes (s), or the rate that it prints.
 fn measure(words: &[OsString], without: &[String], rate: Option<&str>, seconds: u32) -> anyhow::Result<f64> {
     let mut arguments: Vec<OsString> = without.iter().flat_map(|name| ["-u".into(), name.into()]).collect();
     arguments.extend(words.iter().cloned());
