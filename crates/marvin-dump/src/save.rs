@@ -468,6 +468,9 @@ fn warnings(dump: &Dump, filter: Option<&Filter>, plan: &Plan<'_>, written: &Wri
             "neither note nor BTF has PG_reserved: only pages of the kernel image are certain to be kept".to_owned(),
         );
     }
+    if let Some(why) = filter.and_then(Filter::why_without_lists) {
+        all.push(format!("free pages on per-CPU lists are not recognised, and kept: {why}"));
+    }
     if let Some(why) = &plan.counts().why {
         all.push(format!("{} pages are kept because their records cannot be read: {why}", plan.counts().unknown));
     }

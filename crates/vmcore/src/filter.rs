@@ -51,6 +51,7 @@ pub struct Filter {
     table: Table,
     image: Vec<Range<u64>>,
     lists: Lists,
+    without_lists: Option<&'static str>,
 }
 
 impl Filter {
@@ -65,9 +66,13 @@ impl Filter {
         let reserved = types.as_ref().and_then(|types| types.enumerator(RESERVED));
         let layout = Layout::new(reader.dump().info(), reserved)?;
         let rule = Rule::new(layout, level);
-        let types = types.filter(|_| level.free());
-        let lists = types.map(|types| Lists::find(reader, &map, &types)).unwrap_or_default();
-        Ok(Self { map, table: Table::new(&rule), rule, image, lists })
+        let found = match types {
+            _ if !level.free() => Ok(Lists::default()),
+            Some(types) => Lists::find(reader, &map, &types),
+            None => Err("the kernel has no types (BTF)"),
+        };
+        let without_lists = found.as_ref().err().copied();
+        Ok(Self { map, table: Table::new(&rule), rule, image, lists: found.unwrap_or_default(), without_lists })
     }
 
     /// Prepares a filter like [`Filter::new`]; `None` for a dump without usable memory map at a level that does not
@@ -100,6 +105,13 @@ impl Filter {
     #[must_use]
     pub fn map(&self) -> &MemoryMap {
         &self.map
+    }
+
+    /// Returns why free pages on per-processor lists are not recognised, and so kept; `None` if they are, or the level keeps free
+    /// pages.
+    #[must_use]
+    pub fn why_without_lists(&self) -> Option<&'static str> {
+        self.without_lists
     }
 
     /// Returns the layout of records.

@@ -38,37 +38,69 @@ fn find<const N: usize>(
 ) -> Option<[Option<u64>; N]> {
     let info = reader.dump().info();
     let tables = Tables::read(reader, walker, info)?;
-    // A symbol in the note shows how addresses are encoded.
-    let (known, address) = ["_stext", "init_uts_ns"].into_iter().find_map(|name| Some((name, info.symbol(name)?)))?;
-    let mut wanted = vec![known];
-    wanted.extend(names);
+    // Symbols in the note show how addresses are encoded.
+    let known: Vec<(&str, u64)> = KNOWN.into_iter().filter_map(|name| Some((name, info.symbol(name)?))).collect();
+    let wanted: Vec<&str> = known.iter().map(|(name, _)| *name).chain(names).collect();
     let places = tables.places(&wanted);
-    let base = walker.u64(reader, info.symbol("kallsyms_relative_base")?).ok()?;
-    let offsets = info.symbol("kallsyms_offsets")?;
-    let mut offset = |place: &Option<u32>| {
-        let bytes = walker.read(reader, offsets.wrapping_add(u64::from((*place)?) * 4), 4).ok()?;
-        u32_at(&bytes, 0)
+    let table = info.symbol("kallsyms_offsets")?;
+    let base = info.symbol("kallsyms_relative_base").and_then(|at| walker.u64(reader, at).ok());
+    let mut entry = |place: &Option<u32>| {
+        let at = table.wrapping_add(u64::from((*place)?) * 4);
+        Some(Entry { at, offset: u32_at(&walker.read(reader, at, 4).ok()?, 0)? })
     };
-    let first = offset(places.first()?)?;
-    let rule = [relative, per_cpu].into_iter().find(|rule| rule(base, first) == address)?;
+    let pairs: Vec<(Entry, u64)> =
+        places.iter().zip(&known).filter_map(|(place, (_, address))| Some((entry(place)?, *address))).collect();
+    let encoding = Encoding::find(base, &pairs)?;
     let mut found = [None; N];
-    for (found, place) in found.iter_mut().zip(&places[1..]) {
-        *found = offset(place).map(|offset| rule(base, offset));
+    for (found, place) in found.iter_mut().zip(&places[known.len()..]) {
+        *found = entry(place).map(|entry| encoding.address(entry));
     }
     Some(found)
 }
 
-/// Offsets are distances from a base.
-fn relative(base: u64, offset: u32) -> u64 {
-    base.wrapping_add(u64::from(offset))
+/// Symbols that notes have and tables may have.
+const KNOWN: [&str; 4] = ["_stext", "init_uts_ns", "swapper_pg_dir", "init_top_pgt"];
+
+/// An entry of the table of offsets, and where it is.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    at: u64,
+    offset: u32,
 }
 
-/// If per-processor variables have small addresses, non-negative offsets are addresses
-/// (`CONFIG_KALLSYMS_ABSOLUTE_PERCPU`, `kernel/kallsyms.c`).
-fn per_cpu(base: u64, offset: u32) -> u64 {
-    match offset.cast_signed() {
-        address @ 0.. => address.unsigned_abs().into(),
-        distance => base.wrapping_sub(1).wrapping_add(u64::from(distance.unsigned_abs())),
+/// How entries become addresses (`kallsyms_sym_address`, `kernel/kallsyms.c`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    /// Offsets are distances from a base.
+    Relative(u64),
+    /// Non-negative offsets are addresses, as variables of processors have small ones
+    /// (`CONFIG_KALLSYMS_ABSOLUTE_PERCPU`); the others are distances from a base.
+    PerCpu(u64),
+    /// Offsets are distances from their own places (`offset_to_ptr`): kernels without `kallsyms_relative_base`.
+    Place,
+}
+
+impl Encoding {
+    /// Returns the encoding that gives known entries their addresses.
+    fn find(base: Option<u64>, known: &[(Entry, u64)]) -> Option<Self> {
+        let fits = |encoding: &Self| known.iter().all(|(entry, address)| encoding.address(*entry) == *address);
+        let (first, address) = known.first()?;
+        let with_base = base.map(|base| [Self::Relative(base), Self::PerCpu(base)]);
+        // Without its symbol, a base has to fit a second entry.
+        let derived = Self::Relative(address.wrapping_sub(u64::from(first.offset)));
+        let derived = (known.len() > 1).then_some(derived);
+        with_base.into_iter().flatten().chain([Self::Place]).chain(derived).find(fits)
+    }
+
+    fn address(self, Entry { at, offset }: Entry) -> u64 {
+        match self {
+            Self::Relative(base) => base.wrapping_add(u64::from(offset)),
+            Self::PerCpu(base) => match offset.cast_signed() {
+                address @ 0.. => address.unsigned_abs().into(),
+                distance => base.wrapping_sub(1).wrapping_add(u64::from(distance.unsigned_abs())),
+            },
+            Self::Place => at.wrapping_add_signed(offset.cast_signed().into()),
+        }
     }
 }
 
@@ -144,7 +176,7 @@ impl Tables {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tables, per_cpu, relative};
+    use super::{Encoding, Entry, Tables};
 
     #[test]
     fn names_are_spelled_by_tokens() {
@@ -168,10 +200,18 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_read_in_two_ways() {
+    fn offsets_are_read_as_known_symbols_show() {
         let base = 0xffff_ffff_8100_0000;
-        assert_eq!(relative(base, 0x10), base + 0x10);
-        assert_eq!(per_cpu(base, 0x10), 0x10);
-        assert_eq!(per_cpu(base, -17_i32 as u32), base + 16);
+        let at = |number: u64, offset: i32| Entry { at: base + 0x80_0000 + 4 * number, offset: offset as u32 };
+        let known = [(at(0, 0), base), (at(1, 0x10), base + 0x10)];
+        assert_eq!(Encoding::find(Some(base), &known), Some(Encoding::Relative(base)));
+        assert_eq!(Encoding::find(None, &known), Some(Encoding::Relative(base)));
+        assert_eq!(Encoding::find(None, &known[..1]), None, "one entry fits any base");
+        let known = [(at(0, -0x80_0000), base), (at(1, 0x10 - 0x80_0004), base + 0x10)];
+        assert_eq!(Encoding::find(None, &known), Some(Encoding::Place));
+        assert_eq!(Encoding::find(Some(base), &[(at(0, -1), base)]), Some(Encoding::PerCpu(base)));
+        assert_eq!(Encoding::PerCpu(base).address(at(0, 0x10)), 0x10);
+        assert_eq!(Encoding::PerCpu(base).address(at(0, -17)), base + 16);
+        assert_eq!(Encoding::find(Some(base), &[(at(0, 7), base)]), None);
     }
 }

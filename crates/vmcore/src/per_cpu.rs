@@ -89,15 +89,13 @@ struct List {
 }
 
 impl Lists {
-    /// Finds the lists of all processors; empty if the dump lacks their addresses.
-    pub(crate) fn find(reader: &mut Reader<'_>, map: &MemoryMap, types: &Types) -> Self {
+    /// Finds the lists of all processors, or says why it cannot.
+    pub(crate) fn find(reader: &mut Reader<'_>, map: &MemoryMap, types: &Types) -> Result<Self, &'static str> {
         let mut walker = Walker::new(map.architecture());
-        Self::look(reader, &mut walker, types).unwrap_or_default()
-    }
-
-    fn look(reader: &mut Reader<'_>, walker: &mut Walker<'_>, types: &Types) -> Option<Self> {
-        let shape = Shape::new(reader.dump(), types)?;
-        let variables = Variables::find(reader, walker)?;
+        let walker = &mut walker;
+        let shape = Shape::new(reader.dump(), types).ok_or("the kernel's types (BTF) do not describe them")?;
+        let variables = Variables::find(reader, walker)
+            .ok_or("the kernel's symbol table (kallsyms) cannot be read, or lacks __per_cpu_offset")?;
         let distances = variables.distances(reader, walker);
         let mut sets = Vec::new();
         for node in variables.nodes(reader, walker) {
@@ -108,14 +106,17 @@ impl Lists {
                 let Ok(set) = walker.u64(reader, zone.wrapping_add(shape.sets as u64)) else { continue };
                 sets.extend(distances.iter().map(|distance| set.wrapping_add(*distance)));
                 if sets.len() > SETS_MAX {
-                    return None;
+                    return Err("there are more of them than any machine has");
                 }
             }
         }
         // Repeated entries count once.
         sets.sort_unstable();
         sets.dedup();
-        Some(Self { sets, ..shape.lists })
+        if sets.is_empty() {
+            return Err("no zone of the kernel leads to them");
+        }
+        Ok(Self { sets, ..shape.lists })
     }
 
     /// Calls `each` with every page of the blocks on the lists, and its record.

@@ -173,6 +173,25 @@ fn split_set_lacking_a_file_is_incomplete() -> Outcome {
 }
 
 #[test]
+fn unrecognised_lists_are_reported() -> Outcome {
+    let folder = folder()?;
+    let path = folder.path().join("vmcore");
+    let mut bytes = std::fs::read(&path)?;
+    let name = b"SYMBOL(kallsyms_offsets)";
+    let at = bytes.windows(name.len()).position(|window| window == name).ok_or("the note has no such symbol")?;
+    bytes[at + 7] = b'K';
+    std::fs::write(&path, bytes)?;
+    let (said, answer) = seen(folder.path(), "-d 31 --json @vmcore @out", b"")?;
+    let line =
+        "free pages on per-CPU lists are not recognised, and kept: the kernel's symbol table (kallsyms) cannot be read";
+    assert!(said.contains(line), "{said}");
+    assert!(String::from_utf8(answer)?.contains(line), "{said}");
+    let (said, _) = seen(folder.path(), "-d 1 @vmcore @kept", b"")?;
+    assert!(!said.contains("per-CPU"), "free pages are kept anyway: {said}");
+    Ok(())
+}
+
+#[test]
 fn a_dump_without_memory_is_an_error() -> Outcome {
     let folder = folder()?;
     let path = folder.path().join("vmcore");

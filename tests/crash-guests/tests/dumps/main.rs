@@ -163,6 +163,15 @@ fn v612_with_five_levels_at_random() {
 }
 
 #[test]
+fn a_kernel_from_elsewhere() {
+    // Newer kernels than Debian 12 offers: MARVIN_CRASH_KERNEL=path:/elsewhere/boot/vmlinuz-7.2.
+    match std::env::var("MARVIN_CRASH_KERNEL") {
+        Ok(kernel) => story("elsewhere", &kernel, &plan(Paging::FiveLevels, Placement::Random, Ending::Stop)),
+        Err(_) => println!("skipped: MARVIN_CRASH_KERNEL names no kernel"),
+    }
+}
+
+#[test]
 fn v612_always_in_the_same_place() {
     story("v612-fixed", "deb:6.12", &plan(Paging::FourLevels, Placement::Fixed, Ending::Stop));
 }
