@@ -209,6 +209,15 @@ pub struct Save {
     /// Write the kernel log to a file
     #[arg(long)]
     pub dump_dmesg: bool,
+    /// Check the options, and read and write no file
+    #[arg(long)]
+    pub check_params: bool,
+    /// Ignored, for makedumpfile compatibility: parts are equal without it
+    #[arg(long, value_name = "KIB", hide = true)]
+    pub splitblock_size: Option<u64>,
+    /// Ignored, for makedumpfile compatibility: pages are written in large pieces anyway
+    #[arg(short = 'b', value_name = "ORDER", hide = true)]
+    pub block_order: Option<u8>,
     /// Count pages by use: same as `marvin-dump usage`
     #[arg(long)]
     pub mem_usage: bool,
@@ -285,6 +294,8 @@ mod tests {
             "-d 31 --config makedumpfile.conf -x vmlinux in out",
             "--mem-usage /proc/kcore",
             "-f --mem-usage --message-level 31 /proc/kcore",
+            "--check-params -l -d 31 --message-level 1 /proc/vmcore vmcore",
+            "--split --splitblock-size 1024 -b 4 -d 31 in a b",
         ] {
             let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());

@@ -20,6 +20,10 @@ use crate::{Exit, Host, files, usage};
 
 /// Executes the options for writing a dump.
 pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
+    if wish.check_params {
+        // They were understood.
+        return Ok(Exit::Fine);
+    }
     if wish.rearrange {
         return rearrange(wish, host);
     }

@@ -173,6 +173,16 @@ fn split_set_lacking_a_file_is_incomplete() -> Outcome {
 }
 
 #[test]
+fn checked_options_touch_no_file() -> Outcome {
+    let folder = folder()?;
+    let said = seen(folder.path(), "--check-params -l -d 31 --splitblock-size 1024 -b 4 @none @out", b"")?.0;
+    assert!(said.ends_with("exit code 0\n"), "{said}");
+    assert!(!folder.path().join("out").exists());
+    assert!(seen(folder.path(), "--check-params -d 32 @none @out", b"").is_err(), "there is no such level");
+    Ok(())
+}
+
+#[test]
 fn unrecognised_lists_are_reported() -> Outcome {
     let folder = folder()?;
     let path = folder.path().join("vmcore");
