@@ -366,7 +366,7 @@ fn an_alert_as_a_mail() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Real)];
     let all = triage_alerts(&history, alerts(&history, Line::All), &decisions);
-    let mails: Vec<String> = all.iter().filter_map(|one| alert_mail(&history, one, &[])).collect();
+    let mails: Vec<String> = all.iter().filter_map(|one| alert_mail(&history, one, &[], &[])).collect();
     let worse = all.iter().filter(|one| one.alert.worse().next().is_some()).count();
     assert_eq!(mails.len(), worse, "what became better needs no mail");
     let mails = mails.join("\n====\n\n");
@@ -388,7 +388,7 @@ fn alert_mail_has_the_figures_of_the_alert() {
     let history = creeping(&[1, 2, 3]);
     let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
     let text = alerts_text(&history, &all, "", &[], &Styles::plain());
-    let mail = alert_mail(&history, &all[0], &[]).unwrap();
+    let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
     let difference = text.split_whitespace().find(|word| word.ends_with('%')).unwrap();
     assert_eq!(mail.matches('%').count(), mail.matches(difference.trim_start_matches('-')).count(), "{mail}");
     assert!(mail.starts_with("To: regressions@") && mail.contains("Subject: [REGRESSION] "), "{mail}");
@@ -414,7 +414,7 @@ fn series_with_gap_keeps_its_range() {
         text.contains("came between 6.6.12 and 6.6.13") && text.contains("\n    between 6.6.12 and 6.6.16\n"),
         "{text}"
     );
-    let mail = alert_mail(&history, one, &[]).unwrap();
+    let mail = alert_mail(&history, one, &[], &[]).unwrap();
     let rows: Vec<&str> = mail.lines().skip_while(|line| !line.contains("before")).skip(1).take(3).collect();
     insta::assert_snapshot!(rows.join("\n"), @r"
     switch-yield                               50.00             60.00     -20.00%
@@ -424,7 +424,7 @@ fn series_with_gap_keeps_its_range() {
     // Without the series that was measured everywhere, the mail says no more than the gap lets it.
     let mut gap = one.clone();
     gap.alert.members.retain(|member| &*member.key.workload == "switch-yield");
-    let mail = alert_mail(&history, &gap, &[]).unwrap();
+    let mail = alert_mail(&history, &gap, &[], &[]).unwrap();
     assert!(mail.contains("between 6.6.12 and 6.6.16") && !mail.contains("6.6.13"), "{mail}");
 }
 
@@ -432,7 +432,7 @@ fn series_with_gap_keeps_its_range() {
 fn alert_mail_of_one_seed_addresses_no_list() {
     let history = creeping(&[1]);
     let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
-    let mail = alert_mail(&history, &all[0], &[]).unwrap();
+    let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
     for absent in ["To:", "lists.linux.dev", "[REGRESSION]", "#regzbot"] {
         assert!(!mail.contains(absent), "{absent}: {mail}");
     }
@@ -467,7 +467,7 @@ proptest! {
         let history = taken(&[of(format!("6.1{word}"), cost / 4.0), of(format!("6.12{word}"), cost)]);
         let decided = Decision { note: word.clone(), ..decided("6.1", "6.99", Triage::Real) };
         for one in triage_alerts(&history, alerts(&history, Line::All), &[decided]) {
-            let mail = alert_mail(&history, &one, &[]).unwrap_or_default();
+            let mail = alert_mail(&history, &one, &[], &[]).unwrap_or_default();
             prop_assert_eq!(mail.lines().find(|line| line.chars().count() > 80), None);
         }
     }

@@ -19,11 +19,17 @@ const NAME: usize = 30;
 const VALUE: usize = 17;
 const PERCENT: usize = 11;
 
-/// Renders an alert as a mail; `None` if there is no regression. `found` are the results of bisections.
+/// Renders an alert as a mail; `None` if there is no regression. `found` are the results of bisections, `origins` sentences on
+/// the functions that the regressions are in.
 ///
 /// It addresses the lists for regressions, unless every regression rests on one seed.
 #[must_use]
-pub fn alert_mail(history: &History, triaged: &Triaged, found: &[BisectionRecord]) -> Option<String> {
+pub fn alert_mail(
+    history: &History,
+    triaged: &Triaged,
+    found: &[BisectionRecord],
+    origins: &[String],
+) -> Option<String> {
     let alert = &triaged.alert.of_regressions(history);
     let worst = alert.worse().next()?;
     let is_draft = alert.rests_on_one_seed();
@@ -44,7 +50,7 @@ pub fn alert_mail(history: &History, triaged: &Triaged, found: &[BisectionRecord
     page.words(0, &opening(alert, &after, &at));
     page.blank();
     table(&mut page, history, alert);
-    observations(&mut page, history, triaged, found);
+    observations(&mut page, history, triaged, found, origins);
     page.blank();
     machines(&mut page, history, alert);
     if let Some(command) = reproducer(history, alert) {
@@ -121,7 +127,7 @@ fn numeric(history: &History, member: &Member, kernel: usize) -> Option<f64> {
     series.point(kernel)?.value
 }
 
-fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[BisectionRecord]) {
+fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[BisectionRecord], origins: &[String]) {
     let alert = &triaged.alert;
     let title = |kernel: usize| plain(&history.kernel(kernel).title);
     let mut facts = Vec::new();
@@ -133,6 +139,7 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[
             certainty(worst.basis).map_or_else(String::new, |words| format!(" ({words})"))
         ));
     }
+    facts.extend(origins.iter().map(|origin| format!("{}.", plain(origin))));
     let better: Vec<String> = alert
         .members
         .iter()

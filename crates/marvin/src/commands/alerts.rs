@@ -1,6 +1,6 @@
 //! `marvin alerts` and `marvin triage`: lists performance changes, and records decisions on them.
 
-use history::{Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words};
+use history::{History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words};
 use model::Decision;
 use store::Store;
 
@@ -15,6 +15,9 @@ use crate::say;
 /// What senders of a mail about one seed should know.
 pub(crate) const ONE_SEED: &str =
     "note: one seed only: the mail addresses no list; measure more seeds before you send it";
+
+/// Regressions of an alert that a mail explains.
+const EXPLAINED_MAX: usize = 3;
 
 pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
@@ -31,7 +34,8 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     }
     if let Some(name) = &command.mail {
         let one = find_alert(&found, name)?;
-        let Some(mail) = alert_mail(&snapshot.history, one, &snapshot.found) else {
+        let origins = origins(arguments, &snapshot.history, one)?;
+        let Some(mail) = alert_mail(&snapshot.history, one, &snapshot.found, &origins) else {
             return Err(WrongInput(format!("cannot write a mail: {} has no regression", one.alert.name)).into());
         };
         answer.write(&mail)?;
@@ -55,6 +59,17 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
         (false, true) => Exit::Unclear,
         (false, false) => Exit::Fine,
     })
+}
+
+/// Says which functions the worst regressions of an alert are in, as far as the exact machine counted both kernels.
+fn origins(arguments: &Arguments, history: &History, one: &Triaged) -> anyhow::Result<Vec<String>> {
+    let store = Store::open_read_only(store(arguments)?)?;
+    let builds = [one.alert.after, one.alert.at].map(|kernel| history.kernel(kernel).build.clone());
+    let mut all = Vec::new();
+    for member in one.alert.worse().take(EXPLAINED_MAX) {
+        all.extend(super::explain_kernels::stored(&store, &builds, &member.key.workload)?);
+    }
+    Ok(all)
 }
 
 pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Result<Exit> {

@@ -11,10 +11,11 @@ use model::{Build, KernelName, Movement, Run, Share};
 use process::Program;
 use report::ledger::share_words;
 use report::monitors::{Monitored, Watched, heads};
+use store::Store;
 
 use super::measure::{kernel_name, named_machines};
 use super::profile::{Counted, Wanting, count, titles};
-use super::sampled::{self, Taken};
+use super::sampled::{self, Taken, stored_ledger};
 use super::shared::follow;
 use super::tree::settings as source_settings;
 use crate::answer::Answer;
@@ -252,6 +253,16 @@ fn counters(counted: &Counted, name: &str) -> anyhow::Result<Vec<Sides>> {
             is_moved.then_some(Sides { name, base, new })
         })
         .collect())
+}
+
+/// Explains a workload on two kernels as far as their stored runs go: its ledger and settings whose functions differ, as
+/// sentences. None without stored profiles.
+pub(super) fn stored(store: &Store, builds: &[Build], workload: &str) -> anyhow::Result<Vec<String>> {
+    let Some((ledger, runs)) = stored_ledger(store, builds, workload)? else { return Ok(Vec::new()) };
+    let mut explained = WorkloadExplained::new(&ledger, None, false);
+    explained.suspect(&differing(builds, &runs).0);
+    let hypotheses = explained.hypotheses.iter().map(|text| format!("{workload}: {text}"));
+    Ok(std::iter::once(explained.sentence.clone()).chain(hypotheses).collect())
 }
 
 /// Returns the settings in which both kernels differ, and how many other options of the config do.

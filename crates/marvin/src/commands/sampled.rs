@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lab::{Event, Reuse, Sampled};
 use machine::Wanted;
 use model::{Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload};
+use report::ledger::Ledger;
 use sampled::{Counted, SampledDifference, SampledProfiles, document, json};
 use store::Store;
 
@@ -170,8 +171,17 @@ fn profiles(
     Ok(all)
 }
 
-/// Finds what the exact machine counted for both kernels, if that is stored: the newest of its machines that measured both.
+/// Finds what the exact machine counted for both kernels, if that is stored.
 fn counted(store: &Store, builds: &[Build], workload: &str) -> anyhow::Result<Option<Counted>> {
+    Ok(stored_ledger(store, builds, workload)?.map(|(ledger, _)| Counted::of(&ledger)))
+}
+
+/// Finds the ledger of a workload on both kernels, with its runs, if it is stored: of the newest machine that counted both.
+pub(super) fn stored_ledger(
+    store: &Store,
+    builds: &[Build],
+    workload: &str,
+) -> anyhow::Result<Option<(Ledger, Vec<Vec<Run>>)>> {
     let all = store.runs(usize::MAX)?;
     let mut seen: Vec<&MachineId> = Vec::new();
     for machine in all.iter().map(|run| &run.machine) {
@@ -193,7 +203,7 @@ fn counted(store: &Store, builds: &[Build], workload: &str) -> anyhow::Result<Op
         let runs = builds.iter().map(of_build).collect::<anyhow::Result<Vec<_>>>()?;
         let read = |run: &RunId| Ok(lab::counted_profile(store, run, workload)?);
         if let Ok(ledger) = ledger_of(&read, &runs, workload)? {
-            return Ok(Some(Counted::of(&ledger)));
+            return Ok(Some((ledger, runs)));
         }
     }
     Ok(None)
