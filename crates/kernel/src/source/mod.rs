@@ -10,6 +10,7 @@ mod make;
 mod program;
 mod remote;
 pub(crate) mod tar;
+mod touching;
 mod workshop;
 
 pub use commit_graph::{Commit, CommitGraph, LinePoint};
@@ -23,4 +24,5 @@ pub use git::{Headline, Repository};
 pub use make::{BuildSeconds, SourceSettings};
 pub(crate) use make::{Objects, compiler};
 pub use remote::{remote_tags, tree_with_tag};
+pub use touching::{commits_touching, revision_of};
 pub(crate) use workshop::Workshop;

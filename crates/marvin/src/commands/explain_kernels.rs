@@ -1,14 +1,13 @@
 //! `marvin explain` of one kernel or two: where a workload's instructions go, or why they became more.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use ::explain::{KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json};
 use ::sampled::{SampledDifference, SampledLine};
+use kernel::{commits_touching, revision_of};
 use lab::Measurement;
 use machine::Wanted;
 use model::{Build, KernelName, Movement, Run, Share};
-use process::Program;
 use report::ledger::share_words;
 use report::monitors::{Monitored, Watched, heads};
 use store::Store;
@@ -25,8 +24,6 @@ use crate::progress::Progress;
 
 /// Functions of the ledger whose commits are looked for.
 const FUNCTIONS: usize = 4;
-/// How long git may look for the commits of a function (s).
-const GIT_S: u64 = 60;
 /// Options of the kernel config that change how fast it is, by their beginning.
 const OPTIONS: [&str; 21] = [
     "CONFIG_ARCH_SUPPORTS_PER_VMA_LOCK",
@@ -317,12 +314,12 @@ fn add_commits(arguments: &Arguments, command: &Explain, observed: &mut Observat
     };
     let mut revisions = Vec::new();
     for build in &observed.builds {
-        match revision(&tree, build) {
+        match revision_of(&tree, build) {
             Some(revision) => revisions.push(revision),
             None => return Ok(format!("No commits: {} has no tag of {}.", tree.display(), build.version)),
         }
     }
-    let range = format!("{}..{}", revisions[0], revisions[1]);
+    let [base, new] = revisions.as_slice() else { return Ok(String::new()) };
     for workload in &mut observed.workloads {
         let names: Vec<String> = workload
             .functions()
@@ -333,7 +330,7 @@ fn add_commits(arguments: &Arguments, command: &Explain, observed: &mut Observat
             .collect();
         let mut of_functions = Vec::new();
         for name in names {
-            let commits = commits(&tree, &range, &revisions, &name);
+            let commits = commits_touching(&tree, base, new, &name);
             if !commits.is_empty() {
                 of_functions.push(Touching { functions: vec![name], commits });
             }
@@ -359,39 +356,6 @@ fn common(of_functions: Vec<Touching>) -> Vec<Touching> {
 
 fn is_identifier(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-/// Returns the commit of a build: its own, or the tag of its version, or that of the release that it is a stable one of.
-fn revision(tree: &Path, build: &Build) -> Option<String> {
-    let version = &build.version;
-    let release: Vec<&str> = version.split('.').take(2).collect();
-    let names = match &build.name {
-        KernelName::Git(revision) => vec![revision.clone()],
-        _ => vec![format!("v{version}"), format!("v{}", release.join("."))],
-    };
-    let exists =
-        |name: &String| git(tree, &["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).is_some();
-    names.into_iter().find(exists)
-}
-
-/// Returns the commits of a range that touch a function: by its lines, in the file that defines it on either side.
-fn commits(tree: &Path, range: &str, revisions: &[String], function: &str) -> Vec<String> {
-    let pattern = format!("^[a-z_].*\\b{function}(");
-    let found = revisions.iter().rev().find_map(|revision| {
-        let text = git(tree, &["grep", "-l", "-G", "-e", &pattern, revision, "--", "*.c"])?;
-        text.lines().next()?.split_once(':').map(|(_, file)| file.to_owned())
-    });
-    let Some(file) = found else { return Vec::new() };
-    let lines = format!("-L:{function}:{file}");
-    let text = git(tree, &["log", "--no-patch", "--format=%h %s", &lines, range]);
-    let lines = text.unwrap_or_default();
-    lines.lines().map(model::plain).filter(|line| !line.is_empty()).collect()
-}
-
-/// Returns what git prints; `None` if it failed or took too long.
-fn git(tree: &Path, words: &[&str]) -> Option<String> {
-    let ended = Program::new("git").args(["--no-pager"]).args(words).folder(tree).deadline_s(GIT_S).run().ok()?;
-    (ended.code == Some(0)).then(|| ended.text().trim_end().to_owned())
 }
 
 fn reproducer(command: &Explain, builds: &[Build]) -> String {
@@ -429,34 +393,5 @@ mod tests {
         let (settings, other) = changed(&base, &new, |name| name.starts_with("CONFIG_PER"));
         assert_eq!(settings[0].base, "(none)");
         assert_eq!((settings.len(), other), (1, 2));
-    }
-
-    #[test]
-    fn commits_of_a_function_are_found() {
-        let tree = tempfile::tempdir().unwrap();
-        let run = |words: &[&str]| {
-            let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
-            let ended = Program::new("git").args(identity).args(words).folder(tree.path()).run().unwrap();
-            assert_eq!(ended.code, Some(0), "{words:?}: {}", ended.said);
-        };
-        let commit = |body: &str, other: &str, subject: &str| {
-            let text = format!(
-                "static int other(void)\n{{\n\treturn {other};\n}}\n\nstatic int walk(int a)\n{{\n\treturn {body};\n}}\n"
-            );
-            std::fs::write(tree.path().join("mm.c"), text).unwrap();
-            run(&["add", "."]);
-            run(&["commit", "-q", "-m", subject]);
-        };
-        run(&["init", "-q"]);
-        commit("a", "1", "first");
-        run(&["tag", "v6.1"]);
-        commit("a + 1", "1", "mm: walk further");
-        commit("a + 1", "2", "mm: another");
-        run(&["tag", "v6.12"]);
-        let revisions = ["v6.1".to_owned(), "v6.12".to_owned()];
-        let found = commits(tree.path(), "v6.1..v6.12", &revisions, "walk");
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].ends_with(" mm: walk further"), "{found:?}");
-        assert!(commits(tree.path(), "v6.1..v6.12", &revisions, "gone").is_empty());
     }
 }

@@ -1,0 +1,81 @@
+//! The commits between two kernels that touch a function: hypotheses for a bisection.
+
+use std::path::Path;
+
+use model::{Build, KernelName, plain};
+
+use super::git::git;
+
+/// How long git may look: the history of a file of the kernel takes it seconds.
+const DEADLINE_S: u64 = 60;
+
+/// Returns the commit of a build in a tree: its own, or the tag of its version, or that of the release that it is a stable one of;
+/// `None` if the tree has none of them.
+#[must_use]
+pub fn revision_of(tree: &Path, build: &Build) -> Option<String> {
+    let version = &build.version;
+    let release: Vec<&str> = version.split('.').take(2).collect();
+    let names = match &build.name {
+        KernelName::Git(revision) => vec![revision.clone()],
+        _ => vec![format!("v{version}"), format!("v{}", release.join("."))],
+    };
+    let exists =
+        |name: &String| ask(tree, &["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).is_some();
+    names.into_iter().find(exists)
+}
+
+/// Returns the commits after `base` up to `new` that touch a function, newest first, as abbreviated hash and subject: by the
+/// function's lines, in the file that defines it on either side. Empty if no file does, or git takes too long.
+#[must_use]
+pub fn commits_touching(tree: &Path, base: &str, new: &str, function: &str) -> Vec<String> {
+    let pattern = format!("^[a-z_].*\\b{function}(");
+    let found = [new, base].into_iter().find_map(|revision| {
+        let text = ask(tree, &["grep", "-l", "-G", "-e", &pattern, revision, "--", "*.c"])?;
+        text.lines().next()?.split_once(':').map(|(_, file)| file.to_owned())
+    });
+    let Some(file) = found else { return Vec::new() };
+    let lines = format!("-L:{function}:{file}");
+    let range = format!("{base}..{new}");
+    let words = ["log", "--no-patch", "--no-ext-diff", "--no-textconv", "--format=%h %s", &lines, &range];
+    let text = ask(tree, &words).unwrap_or_default();
+    text.lines().map(plain).filter(|line| !line.is_empty()).collect()
+}
+
+/// Returns what git prints; `None` if it failed.
+fn ask(tree: &Path, words: &[&str]) -> Option<String> {
+    let ended = git(tree).args(words).deadline_s(DEADLINE_S).end().ok()?;
+    (ended.code == Some(0)).then(|| ended.text().trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commits_of_a_function_are_found() {
+        let tree = tempfile::tempdir().unwrap();
+        let run = |words: &[&str]| {
+            let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
+            let ended = git(tree.path()).args(identity).args(words).end().unwrap();
+            assert_eq!(ended.code, Some(0), "{words:?}");
+        };
+        let commit = |body: &str, other: &str, subject: &str| {
+            let functions = [("other(void)", other), ("walk(int a)", body)];
+            let text: String =
+                functions.map(|(head, value)| format!("static int {head}\n{{\n\treturn {value};\n}}\n\n")).concat();
+            std::fs::write(tree.path().join("mm.c"), text).unwrap();
+            run(&["add", "."]);
+            run(&["commit", "-q", "-m", subject]);
+        };
+        run(&["init", "-q"]);
+        commit("a", "1", "first");
+        run(&["tag", "v6.1"]);
+        commit("a + 1", "1", "mm: walk further");
+        commit("a + 1", "2", "mm: another");
+        run(&["tag", "v6.12"]);
+        let found = commits_touching(tree.path(), "v6.1", "v6.12", "walk");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].ends_with(" mm: walk further"), "{found:?}");
+        assert!(commits_touching(tree.path(), "v6.1", "v6.12", "gone").is_empty());
+    }
+}
