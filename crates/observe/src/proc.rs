@@ -115,6 +115,27 @@ pub(crate) fn pressure(text: &str) -> Option<u64> {
     line.split_whitespace().find_map(|field| field.strip_prefix("total=")?.parse().ok())
 }
 
+/// Returns the peer of a socket by its inode, in the text of `/proc/net/tcp` and its like: `127.0.0.1:80`; `None` if it has no
+/// such socket or no peer (Documentation/networking/proc_net_tcp.rst).
+pub(crate) fn peer(text: &str, inode: &str) -> Option<String> {
+    let fields = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = fields.filter(|fields| fields.get(9) == Some(&inode)).find_map(|fields| Some(*fields.get(2)?))?;
+    let (address, port) = found.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok().filter(|port| *port != 0)?;
+    // Words of 32 bits in the host's order; the host is little-endian.
+    let words: Option<Vec<u32>> = (0..address.len() / 8)
+        .map(|n| Some(u32::from_str_radix(address.get(8 * n..8 * n + 8)?, 16).ok()?.swap_bytes()))
+        .collect();
+    match words?.as_slice() {
+        [one] => Some(format!("{}:{port}", std::net::Ipv4Addr::from(*one))),
+        [a, b, c, d] => {
+            let all = [a, b, c, d].iter().fold(0_u128, |all, word| all << 32 | u128::from(**word));
+            Some(format!("[{}]:{port}", std::net::Ipv6Addr::from(all)))
+        }
+        _ => None,
+    }
+}
+
 /// A mapping of `/proc/PID/maps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mapping {
@@ -171,6 +192,17 @@ mod tests {
     }
 
     #[test]
+    fn peer_is_found_by_inode() {
+        let tcp = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+                   0: 0100007F:C350 0100007F:0050 01 00000000:00000000 00:00000000 00000000     0        0 4242 1 0\n\
+                   1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7 1 0\n";
+        assert_eq!(peer(tcp, "4242").as_deref(), Some("127.0.0.1:80"));
+        assert_eq!((peer(tcp, "7"), peer(tcp, "1")), (None, None));
+        let six = "0: 0:0 B80D0120000000000000000001000000:0035 01 0:0 0:0 0 0 0 9 1\n";
+        assert_eq!(peer(six, "9").as_deref(), Some("[2001:db8::1]:53"));
+    }
+
+    #[test]
     fn processors_are_counted_in_lists() {
         assert_eq!(["0-1", "0", "0-3,8", ""].map(processors), [2, 1, 5, 0]);
     }
@@ -185,7 +217,7 @@ mod tests {
         #[test]
         fn any_text_is_parsed(text in "\\PC{0,200}") {
             let _ = (stat(&text), schedstat(&text), syscall(&text), host_times(&text), pressure(&text), maps(&text));
-            let _ = (value(&text, "a"), processors(&text));
+            let _ = (value(&text, "a"), processors(&text), peer(&text, "1"));
         }
     }
 }

@@ -15,6 +15,8 @@ use crate::unwind::unwind_blocked;
 
 /// Times per second of the kernel's counters in stat.
 const TICKS: f64 = 100.0;
+/// Processes that are named for a pipe.
+const OTHERS: usize = 2;
 /// Parts of the observation that a thread's timeline has at most; they are merged when there are more.
 const PERIODS: usize = 64;
 /// Rounds between two looks at what changes seldom: names, switches, mappings.
@@ -283,21 +285,35 @@ impl Rounds {
         }
     }
 
-    /// Describes an open file: its path, or `pipe:[1]`; `own pipe:[1]` if another process of the program has that pipe, too.
+    /// Describes an open file: its path, the peer of a socket, or who else has a pipe; `own pipe:[1]` if another process of the
+    /// program has it.
     fn describe_file(&mut self, process: u32, number: u64) -> String {
         let link = fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default();
-        let mut described = link.to_string_lossy().into_owned();
-        if described.starts_with("pipe:") {
-            let has_it = |other: &u32| {
-                let folder = format!("/proc/{other}/fd");
-                entries(&folder).iter().any(|file| fs::read_link(format!("{folder}/{file}")).is_ok_and(|to| to == link))
-            };
-            if self.alive().iter().filter(|other| **other != process).any(has_it) {
-                described = format!("own {described}");
-            }
-        }
+        let link = link.to_string_lossy().into_owned();
+        let described = if link.starts_with("pipe:") {
+            self.describe_pipe(process, &link)
+        } else if let Some(inode) = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')) {
+            describe_socket(process, inode).unwrap_or(link)
+        } else {
+            link
+        };
         self.files.insert((process, number), described.clone());
         described
+    }
+
+    fn describe_pipe(&self, process: u32, pipe: &str) -> String {
+        let alive = self.alive();
+        if alive.iter().any(|other| *other != process && has_open(*other, pipe)) {
+            return format!("own {pipe}");
+        }
+        let others =
+            entries("/proc").into_iter().filter(|other| !alive.contains(other) && *other != std::process::id());
+        let named = others.filter(|other| has_open(*other, pipe)).take(OTHERS).map(|other| {
+            let name = fs::read_to_string(format!("/proc/{other}/comm")).unwrap_or_default();
+            format!("{other} {}", name.trim())
+        });
+        let named: Vec<String> = named.collect();
+        if named.is_empty() { pipe.to_owned() } else { format!("{pipe} of process {}", named.join(", ")) }
     }
 
     fn futex(&self, process: u32, address: u64) -> Futex {
@@ -387,6 +403,20 @@ impl Rounds {
         let threads = self.threads.iter().filter(|(_, followed)| followed.is_followed());
         (threads.map(|(id, followed)| thread(*id, followed)).collect(), self.waits.values().cloned().collect())
     }
+}
+
+/// Whether a process has a file open, by the text of its link.
+fn has_open(process: u32, link: &str) -> bool {
+    let folder = format!("/proc/{process}/fd");
+    entries(&folder).iter().any(|file| fs::read_link(format!("{folder}/{file}")).is_ok_and(|to| to.as_os_str() == link))
+}
+
+fn describe_socket(process: u32, inode: &str) -> Option<String> {
+    let peer = ["tcp", "tcp6", "udp", "udp6"].into_iter().find_map(|kind| {
+        let text = fs::read_to_string(format!("/proc/{process}/net/{kind}")).ok()?;
+        Some(format!("{kind} to {}", proc::peer(&text, inode)?))
+    })?;
+    Some(format!("socket, {peer}"))
 }
 
 /// Returns a process and its descendants.
