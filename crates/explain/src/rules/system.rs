@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::budget::View;
 use crate::facts::{SHORT_LIVED, Samples, Stack};
-use crate::finding::{Finding, percent};
+use crate::finding::{Finding, Switch, percent};
 
 /// The least share of the kernel in the time on processors (reference: 30 %).
 const SYSTEM: f64 = 0.3;
@@ -14,6 +14,8 @@ const ENTRY: f64 = 0.4;
 const NEARLY_ALL: f64 = 0.9;
 /// Least share of spinning in the kernel's time (reference: 10 %).
 const SPINNING: f64 = 0.1;
+/// Switches huge pages of the host.
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// Splits of huge pages per second from which on they can be the cost.
 const SPLITS: f64 = 50.0;
 /// Reads or writes per second from which on their number can be the cost.
@@ -148,7 +150,8 @@ pub(super) fn huge_pages(view: &View) -> Option<Finding> {
     let of_memory = of_kernel(view, is_memory);
     (splits >= SPLITS && of_memory >= ENTRY).then(|| {
         let cause = format!("it splits huge pages, {splits:.0} a second{}", caller(view, is_memory));
-        system(view, cause, of_memory * system_share)
+        let switch = Some(Switch::File { path: HUGE_PAGES.into(), without: "never" });
+        let finding = system(view, cause, of_memory * system_share)
             .with(
                 format!("{splits:.0} huge pages split per second on the host"),
                 "/proc/vmstat, thp_split_pmd",
@@ -162,7 +165,8 @@ pub(super) fn huge_pages(view: &View) -> Option<Finding> {
                 "other system calls",
             )
             .advise("Give memory back in pieces of 2 MiB, or ask for small pages (MADV_NOHUGEPAGE).")
-            .look("grep thp_ /proc/vmstat")
+            .look("grep thp_ /proc/vmstat");
+        Finding { switch, ..finding }
     })
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn verify(
     progress: &Progress,
 ) -> anyhow::Result<Finding> {
     let Some(switch) = finding.switch.clone() else {
-        let text = "nothing that Marvin can switch off: neither a variable of the environment nor a quota";
+        let text = "nothing that Marvin can switch off: no variable of the environment, quota or huge pages";
         return Ok(finding.with(format!("not verified: {text}"), "--verify", "", ""));
     };
     let (mut with, mut without) = (Vec::new(), Vec::new());
@@ -54,7 +54,8 @@ struct Changed {
 impl Changed {
     fn new(path: &str, value: &str) -> Result<Self, WrongInput> {
         let failed = |error: std::io::Error| WrongInput(format!("cannot verify: {path}: {error}"));
-        let before = std::fs::read_to_string(path).map_err(failed)?;
+        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let before = chosen(&text).to_owned();
         let changed = Self { path: path.to_owned(), before };
         std::fs::write(path, value).map_err(failed)?;
         Ok(changed)
@@ -64,8 +65,14 @@ impl Changed {
 impl Drop for Changed {
     fn drop(&mut self) {
         // The command may have deleted the cgroup.
-        drop(std::fs::write(&self.path, self.before.trim()));
+        drop(std::fs::write(&self.path, &self.before));
     }
+}
+
+/// Returns what a file of settings says now: of several words, the one in brackets.
+fn chosen(text: &str) -> &str {
+    let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    bracketed.map_or(text.trim(), |(word, _)| word)
 }
 
 /// Decides what the runs show.
@@ -155,6 +162,12 @@ mod tests {
         let (certainty, _) =
             judged([100.0, 110.0, 105.0, 102.0, 101.0], [990.0, 995.0, 999.0, 980.0, 970.0], Some("rec/s"));
         assert_eq!(certainty, Certainty::Shown);
+    }
+
+    #[test]
+    fn chosen_word_is_set_back() {
+        assert_eq!(chosen("always [madvise] never\n"), "madvise");
+        assert_eq!(chosen("30000\n"), "30000");
     }
 
     #[test]

@@ -297,6 +297,9 @@ fn verified_cause_is_shown() {
     if is_full() && impossible(&animal("quota", &[]), Path::new("/")).is_none() {
         assert_eq!(verified("quota", &[]), "shown");
     }
+    if is_full() {
+        assert_eq!(verified("thp-splitting", &[]), "shown");
+    }
 }
 
 #[test]

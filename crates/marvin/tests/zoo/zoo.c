@@ -268,7 +268,7 @@ static void thp_splitting(void)
 	char *memory = mmap(NULL, size + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	memory = (char *)(((uintptr_t)memory + huge - 1) & ~(huge - 1));
 	madvise(memory, size, MADV_HUGEPAGE);
-	while (going()) {
+	for (; going(); all_records++) {
 		for (size_t at = 0; at < size; at += huge)
 			memory[at] = 1;
 		/* One page of each huge page: it is split. */
@@ -509,7 +509,8 @@ int main(int count, char **words)
 		pthread_mutex_init(&cold[i], NULL);
 #define THREADS(wanted, number, body) \
 	if (!strcmp(name, wanted)) { in_threads(number, body); printf("%.1f rec/s\n", all_records / atof(words[2])); return 0; }
-#define ALONE(wanted, body) if (!strcmp(name, wanted)) { body(); return 0; }
+#define ALONE(wanted, body) \
+	if (!strcmp(name, wanted)) { body(); printf("%.1f rec/s\n", all_records / atof(words[2])); return 0; }
 	THREADS("debug-allocator", 4, search_mem)
 	THREADS("debug-allocator-small", 2, small_blocks)
 	THREADS("trimming", 1, search_mem)
