@@ -12,6 +12,7 @@ mod kernels;
 mod known;
 mod render;
 mod rules;
+mod verified;
 
 pub use answer::{Answer, answer};
 pub use finding::{Certainty, Evidence, Finding, Switch};
@@ -21,6 +22,7 @@ pub use kernels::{
 };
 pub use render::{Explained, document};
 pub use rules::{Branch, RULES, Rule};
+pub use verified::judge_runs;
 
 #[cfg(test)]
 mod tests;

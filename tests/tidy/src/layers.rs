@@ -32,7 +32,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("scaling", &["model", "stats", "report"]),
     ("lists", &["history", "model", "report"]),
     ("sharing", &["document", "model", "report"]),
-    ("explain", &["document", "model", "report"]),
+    ("explain", &["document", "model", "report", "stats"]),
     ("observe", &["explain"]),
     ("kernel", &["model", "process"]),
     ("store", &["model"]),
