@@ -40,6 +40,6 @@ pub use source::{
     BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint, Repository, SourceError,
     SourceSettings,
 };
-pub use source::{commits_touching, remote_tags, revision_of, tree_with_tag};
+pub use source::{commits_touching, config_options, remote_tags, revision_of, tree_with_tag};
 pub use sources::{Inlines, source_places};
 pub use userland::{Resolved, Userland, UserlandFile, Wanted};

@@ -8,15 +8,13 @@ use std::time::Instant;
 use explain::facts::{AFTERWARDS, Counters, Facts, Fault, Gap, Host, Pressure, SHORT_LIVED, Samples, Settings, Stack};
 
 use crate::ObserveError;
-use crate::proc::{self, HostTimes};
+use crate::proc::{self, HostTimes, TICKS};
 use crate::rounds::{Process, Rounds};
 use crate::samples::{Chain, Sampling};
 use crate::settings::{self, Mounts, Quota};
 use crate::symbols::{KernelSymbols, file_name};
 use crate::unwind::unwind;
 
-/// Times per second of the kernel's counters in `/proc/stat`.
-const TICKS: f64 = 100.0;
 /// Rounds between two looks at settings.
 const SETTINGS: u64 = 8;
 /// Kept functions of a stack.

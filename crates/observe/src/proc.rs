@@ -1,5 +1,8 @@
 //! Parses the files of /proc that tell of threads, processes and cgroups. Any bytes are fine: what is not understood is `None`.
 
+/// Ticks per second in stat files: USER_HZ (include/asm-generic/param.h).
+pub(crate) const TICKS: f64 = 100.0;
+
 /// What `/proc/PID/stat` and `/proc/PID/task/TID/stat` tell (Documentation/filesystems/proc.rst).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Stat {

@@ -9,12 +9,10 @@ use std::time::Instant;
 use explain::facts::{Futex, Object, Period, ShortLived, Thread, Wait};
 
 use crate::calls;
-use crate::proc::{self, Mapping, Stat};
+use crate::proc::{self, Mapping, Stat, TICKS};
 use crate::symbols::{Modules, file_name};
 use crate::unwind::unwind_blocked;
 
-/// Times per second of the kernel's counters in stat.
-const TICKS: f64 = 100.0;
 /// Processes that are named for a pipe.
 const OTHERS: usize = 2;
 /// Parts of the observation that a thread's timeline has at most; they are merged when there are more.
@@ -246,8 +244,7 @@ impl Rounds {
             let tries = self.unwound.entry(place.clone()).or_default();
             *tries += 1;
             if *tries <= 3 {
-                let at = (call.program_counter, call.stack_pointer);
-                let stack = self.stack(process, at);
+                let stack = self.stack(process, &call);
                 if let Some(wait) = self.waits.get_mut(&place) {
                     wait.stack = stack;
                 }
@@ -255,14 +252,14 @@ impl Rounds {
         }
     }
 
-    fn stack(&mut self, process: u32, at: (u64, u64)) -> Vec<String> {
+    fn stack(&mut self, process: u32, call: &proc::Call) -> Vec<String> {
         let Some(Process { memory: Some(memory), maps, program, .. }) = self.processes.get(&process) else {
             return Vec::new();
         };
         if !cfg!(target_arch = "x86_64") {
             return Vec::new();
         }
-        let addresses = unwind_blocked(memory, maps, &mut self.modules, at);
+        let addresses = unwind_blocked(memory, maps, &mut self.modules, call);
         if !addresses.first().is_some_and(|at| maps.iter().any(|map| (map.start..map.end).contains(at))) {
             // It executed another program since the mappings were read: the next round has them.
             return Vec::new();
@@ -337,7 +334,7 @@ impl Rounds {
 
     /// Returns the thread that a mutex's word names as its owner (glibc, x86-64: `pthread_mutex_t.__owner`, 8 bytes behind
     /// the word).
-    fn owner(&self, (process, address): (u32, u64)) -> Option<u32> {
+    fn owner(&self, process: u32, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
         self.processes.get(&process)?.memory.as_ref()?.read_exact_at(&mut bytes, address + 8).ok()?;
         let id = u32::from_le_bytes(bytes);
@@ -355,7 +352,8 @@ impl Rounds {
             })
             .collect();
         for (place, word) in words {
-            let owner = self.owner(word);
+            let (process, address) = word;
+            let owner = self.owner(process, address);
             if let (Some(owner), Some(Wait { object: Object::Futex(futex), .. })) = (owner, self.waits.get_mut(&place))
             {
                 futex.owner = Some(owner);

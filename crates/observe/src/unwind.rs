@@ -8,7 +8,7 @@ use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection, X86_64,
 };
 
-use crate::proc::Mapping;
+use crate::proc::{Call, Mapping};
 use crate::symbols::Modules;
 
 /// Most functions of a stack.
@@ -16,9 +16,9 @@ const DEPTH: usize = 32;
 /// What is read of a stack (bytes).
 const STACK: usize = 64 << 10;
 
-/// Returns the addresses of a blocked thread's functions, innermost first: of its program counter and its stack pointer.
-pub(crate) fn unwind_blocked(memory: &File, maps: &[Mapping], modules: &mut Modules, at: (u64, u64)) -> Vec<u64> {
-    let (program_counter, stack_pointer) = at;
+/// Returns the addresses of a blocked thread's functions, innermost first.
+pub(crate) fn unwind_blocked(memory: &File, maps: &[Mapping], modules: &mut Modules, call: &Call) -> Vec<u64> {
+    let Call { program_counter, stack_pointer, .. } = *call;
     let mut stack = vec![0; STACK];
     let size = read_some(memory, stack_pointer, &mut stack);
     let registers = Registers { program_counter, stack_pointer, saved: [None; 17] };

@@ -186,7 +186,7 @@ pub(super) fn debug_kernel(view: &View) -> Option<Finding> {
     (!options.is_empty() && view.budget.system >= 0.3).then(|| {
         Finding::new(format!("the kernel has debugging on: {}", options.join(", ")), view.budget.system)
             .doubt()
-            .with(options.join(", "), "/proc/config.gz, /boot, /proc/cmdline", "any", "")
+            .with(options.join(", "), "/boot/config-*, /proc/cmdline", "any", "")
             .with(format!("{} in the kernel", percent(view.budget.system)), "/proc/TID/stat", "30 %", "the program")
             .advise("Measure on a kernel without them.")
     })

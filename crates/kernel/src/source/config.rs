@@ -93,8 +93,9 @@ impl Configuration {
     }
 }
 
-/// Parses the options of a kernel config; the last line about an option counts.
-fn options(text: &str) -> BTreeMap<String, String> {
+/// Parses the options of a kernel config; the last line about an option counts, and one that is not set is `n`.
+#[must_use]
+pub fn options(text: &str) -> BTreeMap<String, String> {
     let option = |line: &str| {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix("# ") {

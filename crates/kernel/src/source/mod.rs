@@ -15,7 +15,7 @@ mod workshop;
 
 pub use commit_graph::{Commit, CommitGraph, LinePoint};
 pub use compiled::Compiled;
-pub use config::Configuration;
+pub use config::{Configuration, options as config_options};
 pub(crate) use deb_src::{SourceFolders, import};
 pub use error::SourceError;
 #[cfg(test)]

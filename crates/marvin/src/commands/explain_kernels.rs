@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ::explain::{KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json};
 use ::sampled::{SampledDifference, SampledLine};
-use kernel::{commits_touching, revision_of};
+use kernel::{commits_touching, config_options, revision_of};
 use lab::Measurement;
 use machine::Wanted;
 use model::{Build, KernelName, Movement, Run, Share};
@@ -284,13 +284,11 @@ fn is_setting(name: &str) -> bool {
     !model::is_of_one_run(name) && !["config sha256", "kernel release", "kernel version"].contains(&name)
 }
 
+/// Returns the options that are set: one that is off and one that a kernel does not know are the same.
 fn options_of(config: &str) -> BTreeMap<String, String> {
-    let option = |line: &str| {
-        line.split_once('=')
-            .filter(|(name, _)| name.starts_with("CONFIG_"))
-            .map(|(name, value)| (name.into(), value.into()))
-    };
-    config.lines().filter_map(option).collect()
+    let mut options = config_options(config);
+    options.retain(|_, value| value != "n");
+    options
 }
 
 /// Returns what differs between two maps, of the names that are wanted, and how many others do.

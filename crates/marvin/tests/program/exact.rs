@@ -1,9 +1,8 @@
 //! The same kernel gives the same numbers, another kernel gives others, and the report says so.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use serde_json::Value;
 
+use crate::busy::while_busy;
 use crate::fresh::fresh;
 use crate::{format_output, marvin, names};
 
@@ -17,18 +16,10 @@ fn kernel_against_itself_is_zero_when_busy() {
     // Every sixth workload in every gate, all of them in `make test-full`.
     let step = if std::env::var_os("MARVIN_FULL").is_some() { 1 } else { 6 };
     let workloads: Vec<&str> = model::MICRO.workloads.iter().step_by(step).map(|workload| &*workload.name).collect();
-    let busy = AtomicBool::new(true);
-    let comparison = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while busy.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
-            }
-        });
+    let comparison = while_busy(1, || {
         let name = &names()[1];
         let arguments = [name, name, "--force", "--quick", "--workload", &workloads.join(",")];
-        let comparison = json(&fresh("itself-home"), &arguments);
-        busy.store(false, Ordering::Relaxed);
-        comparison
+        json(&fresh("itself-home"), &arguments)
     });
     let rows = comparison["rows"].as_array().unwrap();
     assert_eq!(rows.len(), workloads.len());

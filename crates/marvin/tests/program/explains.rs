@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
+use crate::busy::while_busy;
 use crate::fresh::fresh;
 use crate::{folder, format_output, marvin};
 
@@ -275,33 +275,13 @@ fn healthy_programs_get_no_cause() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Ends the neighbours, also when a test fails.
-struct Ending<'a>(&'a AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 #[test]
 fn neighbours_do_not_hide_causes() {
     if !is_full() {
         println!("skipped: make test-full runs it");
         return;
     }
-    let is_ended = AtomicBool::new(false);
-    let wrong = std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                while !is_ended.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            });
-        }
-        let _ending = Ending(&is_ended);
-        visit(&ZOO.iter().collect::<Vec<_>>(), &fresh("noisy-home"))
-    });
+    let wrong = while_busy(2, || visit(&ZOO.iter().collect::<Vec<_>>(), &fresh("noisy-home")));
     assert!(wrong.len() <= 4, "{wrong:#?}");
 }
 

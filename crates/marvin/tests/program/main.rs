@@ -5,6 +5,7 @@
 mod a_server;
 mod attacked;
 mod bisected;
+mod busy;
 mod completion;
 mod documents;
 mod exact;
