@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::finding::percent;
 use crate::known::hypotheses;
+use crate::suspects::{Setting, Touching};
 
 /// Rows that a table has at most.
 const ROWS: usize = 8;
@@ -28,26 +29,6 @@ pub struct Sides {
     pub base: f64,
     /// On the new kernel.
     pub new: f64,
-}
-
-/// A setting in which two kernels differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Setting {
-    /// Its name: an option of the kernel config, or a part of the environment.
-    pub name: String,
-    /// On the base.
-    pub base: String,
-    /// On the new kernel.
-    pub new: String,
-}
-
-/// Commits that touch functions whose counts differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Touching {
-    /// The functions.
-    pub functions: Vec<String>,
-    /// The commits, newest first: abbreviated hash and subject.
-    pub commits: Vec<String>,
 }
 
 /// A whole, taken apart in one way.
@@ -298,19 +279,6 @@ fn workload_blocks(workload: &WorkloadExplained, is_one: bool) -> Vec<Block> {
         blocks.push(Block::List(touching.commits.iter().take(ROWS).cloned().collect()));
     }
     blocks
-}
-
-impl Touching {
-    fn sentence(&self) -> String {
-        let number = self.commits.len();
-        let commits = if number == 1 { "1 commit".to_owned() } else { format!("{number} commits") };
-        match self.functions.as_slice() {
-            [one] => format!("{commits} between both kernels touch {one} (hypotheses for a bisection):"),
-            more => {
-                format!("{commits} between both kernels touch all of {} (hypotheses for a bisection):", more.join(", "))
-            }
-        }
-    }
 }
 
 fn visible(sides: &Sides, decimals: usize) -> bool {

@@ -12,16 +12,16 @@ mod kernels;
 mod known;
 mod render;
 mod rules;
+mod suspects;
 mod verified;
 
 pub use answer::{Answer, answer};
 pub use finding::{Certainty, Evidence, Finding, Switch};
 pub use json::{json, schema};
-pub use kernels::{
-    KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json, kernels_schema,
-};
+pub use kernels::{KernelsExplained, Part, Sides, WorkloadExplained, kernels_document, kernels_json, kernels_schema};
 pub use render::{Explained, document};
 pub use rules::{Branch, RULES, Rule};
+pub use suspects::{Options, Setting, Touching, differing_settings};
 pub use verified::judge_runs;
 
 #[cfg(test)]

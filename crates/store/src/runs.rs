@@ -33,8 +33,9 @@ const SELECT_SUMMARIES: &str = "\
         (SELECT count(*) FROM results WHERE run = number AND outcome = 'completed'),
         (SELECT count(*) FROM results WHERE run = number AND outcome = 'unsupported'),
         (SELECT count(*) FROM results WHERE run = number AND outcome = 'failed')
-    FROM runs JOIN builds ON builds.id = build
-    ORDER BY started_unix DESC, number DESC LIMIT ?1";
+    FROM runs JOIN builds ON builds.id = build";
+/// The newest first.
+const NEWEST_FIRST: &str = "ORDER BY started_unix DESC, number DESC";
 
 /// How often to retry saving a run on a server that is down, and the pause in between.
 const RETURN_TRIES: u32 = 30;
@@ -134,7 +135,17 @@ impl Store {
     /// If the database cannot be read.
     pub fn runs(&self, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        self.with(|database| database.rows(SELECT_SUMMARIES, &[&limit], summary))
+        let select = format!("{SELECT_SUMMARIES} {NEWEST_FIRST} LIMIT ?1");
+        self.with(|database| database.rows(&select, &[&limit], summary))
+    }
+
+    /// Lists all runs of a build, on any machine and for any suite, the newest first.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn runs_of_build(&self, build: &BuildId) -> Result<Vec<RunSummary>, StoreError> {
+        let select = format!("{SELECT_SUMMARIES} WHERE build = ?1 {NEWEST_FIRST}");
+        self.with(|database| database.rows(&select, &[&build.hex()], summary))
     }
 
     /// Returns all runs of a build on a machine for a suite, the oldest first.

@@ -34,5 +34,5 @@ mod tests;
 pub use pages::history_page;
 pub use publish::{PublishError, Published, publish};
 pub use server::{Limits, ServeError, serve};
-pub use site::{Kind, Reply, Site};
+pub use site::{Explain, Kind, Reply, Site};
 pub use source::{Snapshot, Source, SourceError};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use history::{History, Key, Overview, overview};
-use model::{Line, Machine, MachineId, RunId};
+use model::{Build, Line, Machine, MachineId, RunId};
 use report::{CompareError, Side};
 use store::{Location, Store, StoreError};
 
@@ -136,10 +136,14 @@ pub struct Site {
     servers: Vec<String>,
     /// Those whose power is off, as far as is known.
     off: RwLock<BTreeSet<String>>,
+    explain: Explain,
     clock: fn() -> i64,
 }
 
 type Answered = Result<Reply, Refusal>;
+
+/// Explains why a workload differs between two builds, in sentences; none if the store does not tell.
+pub type Explain = fn(&Store, &[Build; 2], &str) -> Vec<String>;
 
 impl Site {
     /// Makes the site of a store that was read.
@@ -157,6 +161,7 @@ impl Site {
             is_static: false,
             servers: Vec::new(),
             off: RwLock::default(),
+            explain: |_, _, _| Vec::new(),
             clock,
         }
     }
@@ -165,6 +170,12 @@ impl Site {
     #[must_use]
     pub fn with_servers(self, servers: Vec<String>) -> Self {
         Self { servers, ..self }
+    }
+
+    /// Explains changes of series by a function.
+    #[must_use]
+    pub fn with_explain(self, explain: Explain) -> Self {
+        Self { explain, ..self }
     }
 
     /// Notes which servers are off.
@@ -256,7 +267,7 @@ impl Site {
                 Ok(Reply::ok(Kind::Text, text + &lab.map(|lab| lab.metrics()).unwrap_or_default()))
             }
             ["api", "v1", name] => self.api(snapshot, name, question),
-            ["s", machine, track, file] => series(snapshot, machine, track, file, question),
+            ["s", machine, track, file] => self.series(snapshot, machine, track, file, question),
             ["c", machine, base, file] => self.compare(snapshot, machine, base, file),
             ["r", run, "index.html"] => self.run(run),
             ["r", run, name] => self.artefact(run, name),
@@ -434,6 +445,22 @@ impl Site {
         Ok(Reply::ok(Kind::Html, page.replacen("<main>", back, 1)))
     }
 
+    fn series(&self, snapshot: &Snapshot, machine: &str, track: &str, file: &str, question: &Query) -> Answered {
+        let history = &snapshot.history;
+        let machine = machine_named(history, machine).ok_or_else(nothing)?;
+        let workload = file.strip_suffix(".html").ok_or_else(nothing)?;
+        let line: Line = question.get("line").map_or(Ok(Line::All), str::parse).map_err(|_| nothing())?;
+        let is_it = |key: &&Key| key.machine == machine && slug(&key.track) == track && slug(&key.workload) == workload;
+        let key = history.series().map(|(key, _)| key).find(is_it).ok_or_else(nothing)?.clone();
+        let frame = Frame::at(3, key.workload.to_string());
+        let explain = |base: usize, new: usize, workload: &str| {
+            let builds = [base, new].map(|kernel| history.kernel(kernel).build.clone());
+            // Without a readable store the page has everything else.
+            self.with_store(|store| Ok((self.explain)(store, &builds, workload))).unwrap_or_default()
+        };
+        html(pages::series(frame, history, &snapshot.alerts, line, &[key], &explain))
+    }
+
     fn with_store<T>(&self, work: impl FnOnce(&Store) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let stores = || self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = stores().pop();
@@ -494,15 +521,4 @@ fn pair(history: &History, question: &Query) -> Result<Option<(usize, usize)>, R
 
 fn machine_named(history: &History, digits: &str) -> Option<usize> {
     (0..history.machines().len()).find(|machine| machine_digits(history, *machine) == digits)
-}
-
-fn series(snapshot: &Snapshot, machine: &str, track: &str, file: &str, question: &Query) -> Answered {
-    let history = &snapshot.history;
-    let machine = machine_named(history, machine).ok_or_else(nothing)?;
-    let workload = file.strip_suffix(".html").ok_or_else(nothing)?;
-    let line: Line = question.get("line").map_or(Ok(Line::All), str::parse).map_err(|_| nothing())?;
-    let is_it = |key: &&Key| key.machine == machine && slug(&key.track) == track && slug(&key.workload) == workload;
-    let key = history.series().map(|(key, _)| key).find(is_it).ok_or_else(nothing)?.clone();
-    let frame = Frame::at(3, key.workload.to_string());
-    html(pages::series(frame, history, &snapshot.alerts, line, &[key]))
 }

@@ -106,6 +106,16 @@ fn series_shows_change_and_related_changes() {
 }
 
 #[test]
+fn series_explains_its_change() {
+    let lab = Lab::usual();
+    let site = lab.site().with_explain(|_, [base, new], workload| {
+        vec![format!("{workload}: <b> of {} and {}", base.version, new.version)]
+    });
+    let page = body(&site.answer("/s/aa0000000000/cloud-amd64/fault-anon.html", ""));
+    assert!(page.contains("&#60;b&#62; of 6.1.192 and 6.12.100</p>"), "{page}");
+}
+
+#[test]
 fn series_of_one_kernel_claims_no_change() {
     let mut lab = Lab::new();
     lab.run("6.12.100", "aa", 1, vec![result("getppid", 100.0)]);

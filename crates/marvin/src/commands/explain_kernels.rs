@@ -1,8 +1,9 @@
 //! `marvin explain` of one kernel or two: where a workload's instructions go, or why they became more.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use ::explain::{KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, kernels_document, kernels_json};
+use ::explain::{
+    KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, differing_settings, kernels_document,
+    kernels_json,
+};
 use ::sampled::{SampledDifference, SampledLine};
 use kernel::{commits_touching, config_options, revision_of};
 use lab::Measurement;
@@ -24,30 +25,6 @@ use crate::progress::Progress;
 
 /// Functions of the ledger whose commits are looked for.
 const FUNCTIONS: usize = 4;
-/// Options of the kernel config that change how fast it is, by their beginning.
-const OPTIONS: [&str; 21] = [
-    "CONFIG_ARCH_SUPPORTS_PER_VMA_LOCK",
-    "CONFIG_CC_OPTIMIZE",
-    "CONFIG_DEBUG_LIST",
-    "CONFIG_FORTIFY_SOURCE",
-    "CONFIG_HARDENED_USERCOPY",
-    "CONFIG_HZ",
-    "CONFIG_INIT_ON_",
-    "CONFIG_INIT_STACK",
-    "CONFIG_KASAN",
-    "CONFIG_LRU_GEN",
-    "CONFIG_LTO",
-    "CONFIG_PER_VMA_LOCK",
-    "CONFIG_PREEMPT",
-    "CONFIG_PROVE_LOCKING",
-    "CONFIG_RANDOM_KMALLOC_CACHES",
-    "CONFIG_SCHED_CORE",
-    "CONFIG_SECURITY_",
-    "CONFIG_SLAB_",
-    "CONFIG_SLUB",
-    "CONFIG_TRANSPARENT_HUGEPAGE",
-    "CONFIG_ZSWAP",
-];
 /// Counters that differ by less than this part are noise of the guest's boot.
 const MOVED: f64 = 0.1;
 
@@ -262,47 +239,22 @@ pub(super) fn stored(store: &Store, builds: &[Build], workload: &str) -> anyhow:
     Ok(std::iter::once(explained.sentence.clone()).chain(hypotheses).collect())
 }
 
+/// The same for a page, which has no place for an error.
+pub(super) fn stored_or_none(store: &Store, builds: &[Build; 2], workload: &str) -> Vec<String> {
+    let lost =
+        |_| vec![format!("{workload}: the stored profile cannot be read; marvin alerts --mail prints the reason")];
+    stored(store, builds, workload).unwrap_or_else(lost)
+}
+
 /// Returns the settings in which both kernels differ, and how many other options of the config do.
 pub(super) fn differing(builds: &[Build], runs: &[Vec<Run>]) -> (Vec<Setting>, usize) {
-    let environment = |side: usize| -> BTreeMap<String, String> {
-        let of = runs.get(side).and_then(|runs| runs.first());
-        of.map(|run| run.environment.iter().filter(|(name, _)| is_setting(name)).cloned().collect()).unwrap_or_default()
-    };
-    let mut settings = changed(&environment(0), &environment(1), |_| true).0;
+    let environment =
+        |side: usize| runs.get(side).and_then(|runs| runs.first()).map_or(&[][..], |run| &run.environment);
     let options = |side: usize| {
         let file = builds.get(side).and_then(|build| build.config.as_ref());
-        file.map(|file| options_of(&std::fs::read_to_string(&file.path).unwrap_or_default())).unwrap_or_default()
+        file.map(|file| config_options(&std::fs::read_to_string(&file.path).unwrap_or_default())).unwrap_or_default()
     };
-    let is_known = |name: &str| OPTIONS.iter().any(|begin| name.starts_with(begin));
-    let (of_config, other) = changed(&options(0), &options(1), is_known);
-    settings.extend(of_config);
-    (settings, other)
-}
-
-/// Whether a pair of an environment is a setting, and neither a name of the kernel nor how one run went.
-fn is_setting(name: &str) -> bool {
-    !model::is_of_one_run(name) && !["config sha256", "kernel release", "kernel version"].contains(&name)
-}
-
-/// Returns the options that are set: one that is off and one that a kernel does not know are the same.
-fn options_of(config: &str) -> BTreeMap<String, String> {
-    let mut options = config_options(config);
-    options.retain(|_, value| value != "n");
-    options
-}
-
-/// Returns what differs between two maps, of the names that are wanted, and how many others do.
-fn changed(
-    base: &BTreeMap<String, String>,
-    new: &BTreeMap<String, String>,
-    is_wanted: impl Fn(&str) -> bool,
-) -> (Vec<Setting>, usize) {
-    let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
-    let different: Vec<&String> = names.into_iter().filter(|name| base.get(*name) != new.get(*name)).collect();
-    let value = |of: &BTreeMap<String, String>, name: &String| of.get(name).cloned().unwrap_or_else(|| "(none)".into());
-    let (wanted, other): (Vec<&String>, Vec<&String>) = different.into_iter().partition(|name| is_wanted(name));
-    let setting = |name: &String| Setting { name: name.clone(), base: value(base, name), new: value(new, name) };
-    (wanted.into_iter().map(setting).collect(), other.len())
+    differing_settings([environment(0), environment(1)], [options(0), options(1)])
 }
 
 /// Adds the commits that touch the functions with the largest differences. Returns why there are none.
@@ -333,23 +285,9 @@ fn add_commits(arguments: &Arguments, command: &Explain, observed: &mut Observat
                 of_functions.push(Touching { functions: vec![name], commits });
             }
         }
-        workload.commits = common(of_functions);
+        workload.commits = Touching::common_first(of_functions);
     }
     Ok(String::new())
-}
-
-/// Puts commits that touch several functions first.
-fn common(of_functions: Vec<Touching>) -> Vec<Touching> {
-    let Some((first, rest)) = of_functions.split_first() else { return Vec::new() };
-    let in_all = |commit: &&String| rest.iter().all(|other| other.commits.contains(commit));
-    let shared: Vec<String> = first.commits.iter().filter(in_all).cloned().collect();
-    let functions = of_functions.iter().flat_map(|touching| touching.functions.clone()).collect();
-    let mut all = Vec::new();
-    if !rest.is_empty() && !shared.is_empty() {
-        all.push(Touching { functions, commits: shared });
-    }
-    all.extend(of_functions);
-    all
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -367,29 +305,4 @@ fn reproducer(command: &Explain, builds: &[Build]) -> String {
     }
     words.extend(command.on.words(false));
     words.join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn common_commits_come_first() {
-        let touching = |name: &str, commits: &[&str]| Touching {
-            functions: vec![name.into()],
-            commits: commits.iter().map(|commit| (*commit).to_owned()).collect(),
-        };
-        let all = common(vec![touching("f", &["1 a", "2 b"]), touching("g", &["2 b", "3 c"])]);
-        assert_eq!(all[0], Touching { functions: vec!["f".into(), "g".into()], commits: vec!["2 b".into()] });
-        assert_eq!(all.len(), 3);
-    }
-
-    #[test]
-    fn options_outside_the_list_are_counted() {
-        let base = options_of("CONFIG_HZ=250\nCONFIG_A=y\n# CONFIG_PER_VMA_LOCK is not set\n");
-        let new = options_of("CONFIG_HZ=250\nCONFIG_B=y\nCONFIG_PER_VMA_LOCK=y\n");
-        let (settings, other) = changed(&base, &new, |name| name.starts_with("CONFIG_PER"));
-        assert_eq!(settings[0].base, "(none)");
-        assert_eq!((settings.len(), other), (1, 2));
-    }
 }

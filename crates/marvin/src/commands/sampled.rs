@@ -9,7 +9,7 @@ use machine::Wanted;
 use model::{Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload};
 use report::ledger::Ledger;
 use sampled::{Counted, SampledDifference, SampledProfiles, document, json};
-use store::Store;
+use store::{RunSummary, Store};
 
 use super::measure::{builds, kernel_name, open_on, plan, replicates, suite, workloads};
 use super::profile::{ledger_of, titles, words};
@@ -182,9 +182,9 @@ pub(super) fn stored_ledger(
     builds: &[Build],
     workload: &str,
 ) -> anyhow::Result<Option<(Ledger, Vec<Vec<Run>>)>> {
-    let all = store.runs(usize::MAX)?;
+    let all = builds.iter().map(|build| store.runs_of_build(&build.id)).collect::<Result<Vec<_>, _>>()?;
     let mut seen: Vec<&MachineId> = Vec::new();
-    for machine in all.iter().map(|run| &run.machine) {
+    for machine in all.iter().flatten().map(|run| &run.machine) {
         if seen.contains(&machine) {
             continue;
         }
@@ -192,15 +192,15 @@ pub(super) fn stored_ledger(
         if !store.machine(machine)?.capabilities().deterministic {
             continue;
         }
-        let of_build = |build: &Build| -> anyhow::Result<Vec<Run>> {
-            let ids = all.iter().filter(|run| run.build == build.id && run.machine == *machine).map(|run| &run.id);
+        let of_side = |side: &Vec<RunSummary>| -> anyhow::Result<Vec<Run>> {
+            let ids = side.iter().filter(|run| run.machine == *machine).map(|run| &run.id);
             let runs = ids.map(|id| store.run(id)).collect::<Result<Vec<_>, _>>()?;
             let mut replicates = BTreeSet::new();
             let mut has_it =
                 |run: &Run| run.results.iter().any(|result| result.workload == workload) && replicates.insert(run.seed);
             Ok(runs.into_iter().filter(|run| has_it(run)).collect())
         };
-        let runs = builds.iter().map(of_build).collect::<anyhow::Result<Vec<_>>>()?;
+        let runs = all.iter().map(of_side).collect::<anyhow::Result<Vec<_>>>()?;
         let read = |run: &RunId| Ok(lab::counted_profile(store, run, workload)?);
         if let Ok(ledger) = ledger_of(&read, &runs, workload)? {
             return Ok(Some((ledger, runs)));

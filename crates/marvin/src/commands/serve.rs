@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use web::{Limits, Site, Source};
 
+use super::explain_kernels::stored_or_none;
 use super::history::read;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Publish, Serve};
@@ -32,7 +33,8 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
     // Without a readable marvin.toml the pages show results, and the machines that have jobs.
     let servers = super::config::site(arguments).map(|site| site.settings.servers).unwrap_or_default();
     let names = servers.iter().map(|server| server.name.clone()).collect();
-    let pages = Arc::new(Site::new(&location, source.snapshot(1)).with_servers(names));
+    let pages = Site::new(&location, source.snapshot(1)).with_servers(names).with_explain(stored_or_none);
+    let pages = Arc::new(pages);
     let noted = Arc::clone(&pages);
     std::thread::spawn(move || site::watch_power(&servers, &|off| noted.note_off(off)));
     if !arguments.quiet {
@@ -48,7 +50,7 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
 
 pub(crate) fn publish(arguments: &Arguments, command: &Publish) -> anyhow::Result<Exit> {
     let location = store(arguments)?;
-    let site = Site::of_files(&location, read(arguments)?);
+    let site = Site::of_files(&location, read(arguments)?).with_explain(stored_or_none);
     let published = web::publish(&site, &command.folder)?;
     Answer::open(None)?.write(format!("{} files, {} bytes\n", published.files, published.bytes))?;
     Ok(Exit::Fine)

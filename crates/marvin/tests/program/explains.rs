@@ -372,7 +372,27 @@ fn kernels_are_explained_by_settings() {
     for side in ["base", "new"] {
         assert!((sum(0, side) - sum(1, side)).abs() < 1e-6, "{workload}");
     }
+    let folder = home.join("pages");
+    assert!(marvin(&home).arg("publish").arg(&folder).status().unwrap().success());
+    let page = find_page(&folder, "fault-anon.html");
+    assert!(page.contains("hypothesis: CONFIG_PER_VMA_LOCK") && page.contains("in the ledger"), "{page}");
     let same = explain(&["deb:6.12", "deb:6.12", "--workload", "getppid"]);
     assert_eq!(same["workloads"][0]["sentence"], "getppid: not one instruction more or less");
     assert_eq!((same["settings"].as_array().unwrap().len(), &same["other_options"]), (0, &Value::from(0)));
+}
+
+/// Returns the page of a name below a folder.
+fn find_page(folder: &Path, name: &str) -> String {
+    let mut left = vec![folder.to_owned()];
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                left.push(path);
+            } else if path.ends_with(name) {
+                return std::fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    panic!("no page {name}");
 }

@@ -90,7 +90,7 @@ pub(crate) fn message(frame: Frame, text: &str) -> Rendered {
 pub fn history_page(history: &History, line: Line, fits: impl Fn(&Key) -> bool) -> Result<String, askama::Error> {
     let frame = Frame { title: "History".to_owned(), root: String::new(), is_alone: true };
     let keys: Vec<Key> = history.series().map(|(key, _)| key.clone()).filter(|key| fits(key)).collect();
-    series(frame, history, &[], line, &keys)
+    series(frame, history, &[], line, &keys, &|_, _, _| Vec::new())
 }
 
 /// Returns twelve digits of a machine's id, for addresses and headings.

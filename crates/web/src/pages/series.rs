@@ -42,6 +42,8 @@ struct Changed {
     rest: String,
     compare: Option<String>,
     alert: Option<String>,
+    /// Why, in sentences, if the store tells.
+    explained: Vec<String>,
     /// The command that attributes a change to functions; `None` for failures, which have no profile.
     command: Option<String>,
 }
@@ -60,20 +62,46 @@ struct Row {
 /// Limit on runs linked from a row.
 const RUNS_MAX: usize = 8;
 
+/// Explains why a workload differs between two kernels of a history, in sentences.
+pub(crate) type Explain<'a> = dyn Fn(usize, usize, &str) -> Vec<String> + 'a;
+
 /// Renders series over the kernels of a line.
-pub(crate) fn series(frame: Frame, history: &History, alerts: &[Triaged], line: Line, keys: &[Key]) -> Rendered {
+pub(crate) fn series(
+    frame: Frame,
+    history: &History,
+    alerts: &[Triaged],
+    line: Line,
+    keys: &[Key],
+    explain: &Explain<'_>,
+) -> Rendered {
     let of_line = |series: &Series| series.of_line(line, |kernel| &history.kernel(kernel).release);
     let found = keys.iter().filter_map(|key| Some((key, history.series().find(|(known, _)| *known == key)?.1)));
-    let list = found.map(|(key, series)| one(history, alerts, key, &of_line(series), frame.is_alone)).collect();
+    let list =
+        found.map(|(key, series)| one(history, alerts, key, &of_line(series), frame.is_alone, explain)).collect();
     render(&Page { frame, list })
 }
 
-fn one(history: &History, alerts: &[Triaged], key: &Key, series: &Series, is_alone: bool) -> One {
+fn one(
+    history: &History,
+    alerts: &[Triaged],
+    key: &Key,
+    series: &Series,
+    is_alone: bool,
+    explain: &Explain<'_>,
+) -> One {
     let machine = &history.machines()[key.machine];
     let unit = series.scale.unit(&series.metric, machine.capabilities().clock);
     let declared = model::find_workload(&key.workload);
     let stresses = declared
         .map_or_else(String::new, |workload| format!("{}; one operation: {}. ", workload.stresses, workload.operation));
+    let changed = |change: &Change| {
+        let (before, at) = (series.before(change).kernel, series.points[change.at].kernel);
+        // What fails has no counts.
+        let sentences = change.levels.map(|_| explain(before, at, &key.workload)).unwrap_or_default();
+        let name = format!("{}: ", key.workload);
+        let explained = sentences.iter().map(|text| text.strip_prefix(&name).unwrap_or(text).to_owned()).collect();
+        Changed { explained, ..changed(history, alerts, key, series, change, is_alone) }
+    };
     One {
         name: key.workload.to_string(),
         track: key.track.to_string(),
@@ -94,7 +122,7 @@ fn one(history: &History, alerts: &[Triaged], key: &Key, series: &Series, is_alo
         unit: unit.to_string(),
         aside: aside_words(history, series),
         plot: plot(history, series),
-        changes: series.changes.iter().map(|change| changed(history, alerts, key, series, change, is_alone)).collect(),
+        changes: series.changes.iter().map(changed).collect(),
         no_change: no_change(series),
         rows: rows(history, series, is_alone),
     }
@@ -125,6 +153,7 @@ fn changed(
         rest: format!("; not in {} ({}){gone}.", title(before), basis_words(series, change)),
         compare: (!is_alone).then(|| compare_path(history, before, at, key.machine)),
         alert: alerts.iter().find(has).map(|triaged| format!("alerts.html#{}", slug(&triaged.alert.name))),
+        explained: Vec::new(),
         command: change.levels.map(|_| profile_command(history, before, at, &key.workload)),
     }
 }
