@@ -2,9 +2,10 @@
 //! counters, settings and commits, as a document and as JSON.
 
 use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width, cut_middle};
-use model::Share;
+use model::{Counted, Share, WATCHED};
 use report::calls::CallDifference;
 use report::ledger::{Ledger, LedgerLine, share_words};
+use report::modelled::{Finding, ModelDifference, ModelRow};
 use report::render::{RenderError, SCHEMA_VERSION, schema_of, write_json};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -58,8 +59,12 @@ pub struct WorkloadExplained {
     pub moved: Vec<String>,
     /// Settings that differ and whose functions differ.
     pub hypotheses: Vec<String>,
-    /// Counters of the kernel that moved.
+    /// Of two kernels, what the kernel did that is not equally often: events per operation, then counters of the whole workload.
+    /// Of one, its events per operation.
     pub counters: Vec<Sides>,
+    /// Estimated cycles per operation of a modelled processor, by what takes them, the sum at the end; empty without a model. Of
+    /// two kernels, what differs.
+    pub modelled: Vec<Sides>,
     /// Commits that touch the functions with the largest differences: hypotheses for a bisection.
     pub commits: Vec<Touching>,
 }
@@ -77,16 +82,11 @@ impl WorkloadExplained {
             let (base, new) = ledger.total(Some(share));
             sides(share_words(share).to_owned(), base.instructions, new.instructions)
         };
-        let mut entries: Vec<Sides> = calls.map_or_else(Vec::new, |calls| {
+        let entries: Vec<Sides> = calls.map_or_else(Vec::new, |calls| {
             calls.entries().into_iter().map(|entry| sides(entry.name, entry.all[0], entry.all[1])).collect()
         });
         let mut lines: Vec<&LedgerLine> = ledger.lines.iter().collect();
-        if is_one {
-            lines.sort_by_key(|line| std::cmp::Reverse(line.base.instructions));
-            entries.sort_by(|one, other| other.base.total_cmp(&one.base));
-        } else {
-            lines.retain(|line| ledger.is_visible(line));
-        }
+        lines.retain(|line| is_one || ledger.is_visible(line));
         let function = |line: &&LedgerLine| {
             let of = if matches!(line.share, Share::Kernel | Share::User) { "" } else { share_words(line.share) };
             let name = if of.is_empty() { line.function.clone() } else { format!("{} ({of})", line.function) };
@@ -97,7 +97,7 @@ impl WorkloadExplained {
             ("entry point", entries),
             (FUNCTION, lines.iter().map(function).collect()),
         ];
-        let mut explained = Self {
+        let explained = Self {
             workload: ledger.workload.clone(),
             sentence: ledger.sentence(),
             unit: "instructions".into(),
@@ -105,19 +105,35 @@ impl WorkloadExplained {
             moved: calls
                 .map_or_else(Vec::new, |calls| calls.shifts().iter().map(report::calls::Shift::sentence).collect()),
             hypotheses: Vec::new(),
-            counters: Vec::new(),
+            counters: events(ledger, is_one),
+            modelled: Vec::new(),
             commits: Vec::new(),
         };
-        if is_one {
-            explained.sentence = explained.spending();
+        if is_one { explained.of_one() } else { explained }
+    }
+
+    /// Turns it into the answer for one kernel: the largest first, and where it spends.
+    #[must_use]
+    pub fn of_one(mut self) -> Self {
+        for part in &mut self.parts {
+            part.rows.sort_by(|one, other| other.base.total_cmp(&one.base));
         }
-        explained
+        self.sentence = self.spending();
+        self
     }
 
     /// Returns the functions.
     #[must_use]
     pub fn functions(&self) -> &[Sides] {
         self.parts.iter().find(|part| part.by == FUNCTION).map_or(&[], |part| &part.rows)
+    }
+
+    /// Adds what a model says: of one kernel all that takes cycles, of two what differs with every seed.
+    pub fn add_model(&mut self, difference: &ModelDifference, is_one: bool) {
+        let is_told = |finding: Finding| is_one || matches!(finding, Finding::More | Finding::Less);
+        let rows = difference.rows.iter().filter(|row| is_told(row.finding));
+        let side = |row: &ModelRow| Sides { name: row.name.clone(), base: row.cycles[0], new: row.cycles[1] };
+        self.modelled = rows.map(side).collect();
     }
 
     /// Looks for settings whose functions differ.
@@ -136,8 +152,7 @@ impl WorkloadExplained {
     }
 
     /// Returns the sentence of one kernel: the first row of each part, and the first functions.
-    #[must_use]
-    pub fn spending(&self) -> String {
+    fn spending(&self) -> String {
         let (total, decimals) = (self.total(), self.decimals());
         let share = |row: &Sides| percent(row.base / total.max(f64::MIN_POSITIVE));
         let firsts = self.parts.iter().filter(|part| part.by != FUNCTION).filter_map(|part| part.rows.first());
@@ -192,6 +207,24 @@ struct KernelsDocument {
     /// Options of the kernel config that differ beside those of `settings`.
     other_options: usize,
     command: String,
+}
+
+/// Returns what the kernel did per operation, of [`WATCHED`]: of two kernels, what one did more often.
+fn events(ledger: &Ledger, is_one: bool) -> Vec<Sides> {
+    let mut events: Vec<Sides> = Vec::new();
+    for (function, _, about) in WATCHED.into_iter().filter(|(_, counted, _)| *counted == Counted::Times) {
+        let lines = || ledger.lines.iter().filter(|line| line.function == function);
+        let base = ledger.per_operation(0, lines().map(|line| line.base.calls).sum());
+        let new = ledger.per_operation(1, lines().map(|line| line.new.calls).sum());
+        let name = format!("{about} per operation");
+        match events.iter_mut().find(|event| event.name == name) {
+            // The function has several names.
+            Some(event) => (event.base, event.new) = (event.base + base, event.new + new),
+            None => events.push(Sides { name, base, new }),
+        }
+    }
+    events.retain(|event| is_visible(if is_one { event.base } else { event.new - event.base }, 2));
+    events
 }
 
 /// Returns the JSON document.
@@ -260,19 +293,24 @@ fn workload_blocks(workload: &WorkloadExplained, is_one: bool) -> Vec<Block> {
     if !workload.hypotheses.is_empty() {
         blocks.push(Block::List(workload.hypotheses.clone()));
     }
+    let shown = Shown { total: workload.total(), decimals, is_one };
     for part in &workload.parts {
         if part.rows.iter().any(|row| changed(&row)) {
-            blocks.push(table(part.by, part.rows.iter().filter(changed).take(ROWS), workload, is_one));
+            blocks.push(table(part.by, part.rows.iter().filter(changed).take(ROWS), shown));
         }
+    }
+    if let Some(whole) = workload.modelled.last() {
+        let shown = Shown { total: whole.base, decimals: 1, is_one };
+        blocks.push(table("estimated cycles, modelled", workload.modelled.iter(), shown));
+    }
+    if !workload.counters.is_empty() {
+        blocks.push(counters(&workload.counters, is_one));
     }
     if is_one {
         return blocks;
     }
     if !workload.moved.is_empty() {
         blocks.push(Block::List(workload.moved.iter().take(NAMED).cloned().collect()));
-    }
-    if !workload.counters.is_empty() {
-        blocks.push(counters(&workload.counters));
     }
     for touching in &workload.commits {
         blocks.push(Block::Paragraph(touching.sentence()));
@@ -290,11 +328,18 @@ fn is_visible(number: f64, decimals: usize) -> bool {
     number.abs() >= 0.5 / 10_f64.powi(i32::try_from(decimals).unwrap_or_default())
 }
 
-fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, workload: &WorkloadExplained, is_one: bool) -> Block {
-    let (total, decimals) = (workload.total(), workload.decimals());
-    let heads = if is_one { vec!["per op", "share"] } else { vec!["base", "new", "more +"] };
-    let columns = std::iter::once(Column::new(head, Kind::Name, Width::Fixed(40)))
-        .chain(heads.into_iter().map(|head| Column::new(head, Kind::Number, Width::Fixed(13))));
+/// How numbers are shown.
+#[derive(Clone, Copy)]
+struct Shown {
+    /// The whole, on the base.
+    total: f64,
+    decimals: usize,
+    is_one: bool,
+}
+
+fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, shown: Shown) -> Block {
+    let Shown { total, decimals, is_one } = shown;
+    let heads: &[&str] = if is_one { &["per op", "share"] } else { &["base", "new", "more +"] };
     let cells = |sides: &Sides| {
         let mut cells = vec![sides.name.clone(), format!("{:.decimals$}", sides.base)];
         if is_one {
@@ -305,19 +350,29 @@ fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, workload: &Workl
         cells
     };
     let rows = rows.map(|sides| Row::new(Weight::Normal, cells(sides))).collect();
-    Block::Table(Table { columns: columns.collect(), rows, ..Table::default() })
+    Block::Table(Table { columns: columns(head, heads), rows, ..Table::default() })
 }
 
 fn signed(difference: f64, decimals: usize) -> String {
     if is_visible(difference, decimals) { format!("{difference:+.decimals$}") } else { "0".to_owned() }
 }
 
-fn counters(rows: &[Sides]) -> Block {
-    let columns = std::iter::once(Column::new("counter of the kernel", Kind::Name, Width::Fixed(40)))
-        .chain(["base", "new"].map(|head| Column::new(head, Kind::Number, Width::Fixed(13))));
-    let cells = |sides: &Sides| [sides.name.clone(), short(sides.base), short(sides.new)];
+fn counters(rows: &[Sides], is_one: bool) -> Block {
+    let heads: &[&str] = if is_one { &["number"] } else { &["base", "new"] };
+    let cells = |sides: &Sides| {
+        let sides = [sides.name.clone(), short(sides.base), short(sides.new)];
+        sides.into_iter().take(1 + heads.len()).collect::<Vec<_>>()
+    };
     let rows = rows.iter().take(ROWS).map(|sides| Row::new(Weight::Normal, cells(sides))).collect();
-    Block::Table(Table { columns: columns.collect(), rows, ..Table::default() })
+    let columns = columns("what the kernel did", heads);
+    Block::Table(Table { columns, rows, ..Table::default() })
+}
+
+/// Returns the columns of a table: names, then numbers.
+fn columns(head: &str, heads: &[&str]) -> Vec<Column> {
+    std::iter::once(Column::new(head, Kind::Name, Width::Fixed(40)))
+        .chain(heads.iter().map(|head| Column::new(*head, Kind::Number, Width::Fixed(13))))
+        .collect()
 }
 
 fn short(number: f64) -> String {
@@ -332,4 +387,58 @@ fn settings(explained: &KernelsExplained) -> Block {
     let rows = explained.settings.iter().map(|setting| Row::new(Weight::Normal, cells(setting))).collect();
     let notes = vec![format!("{} other options of the kernel config differ.", explained.other_options)];
     Block::Table(Table { columns: columns.into_iter().collect(), rows, notes, ..Table::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{CostEvent, Modelled, ModelledLine, Profile, ProfileLine};
+
+    fn ledger(base: u64, new: u64) -> Ledger {
+        let profile = |calls: u64| {
+            let line = |symbol: &str, instructions, calls| ProfileLine {
+                share: Share::Kernel,
+                symbol: symbol.into(),
+                instructions,
+                repeated: 0,
+                calls,
+            };
+            let lines = vec![line("__switch_to_asm", 10 * calls, calls), line("pipe_read", 5000, 100)];
+            Profile { operations: 100, regions: Vec::new(), lines }
+        };
+        Ledger::new("pipe", &[profile(base)], &[profile(new)]).unwrap()
+    }
+
+    #[test]
+    fn events_are_told_where_they_differ() {
+        let told = |ledger: &Ledger, is_one| -> Vec<(f64, f64)> {
+            events(ledger, is_one).iter().map(|event| (event.base, event.new)).collect()
+        };
+        assert_eq!(told(&ledger(200, 300), false), [(2.0, 3.0)]);
+        assert_eq!(told(&ledger(200, 200), false), []);
+        assert_eq!(told(&ledger(200, 200), true), [(2.0, 2.0)]);
+        assert_eq!(events(&ledger(200, 300), false)[0].name, "context switches per operation");
+    }
+
+    #[test]
+    fn model_tells_what_takes_cycles() {
+        let seed = |misses: u64| {
+            let mut events = [0; CostEvent::ALL.len()];
+            events[CostEvent::L1i as usize] = misses;
+            let line = ModelledLine { share: Share::Kernel, symbol: "f".into(), instructions: 4000, events };
+            Modelled { operations: 10, lines: vec![line] }
+        };
+        let seeds = |misses: u64| vec![seed(misses), seed(misses), seed(misses)];
+        let model = model::CostModel::default();
+        let difference = ModelDifference::new("pipe", &model, [&seeds(50), &seeds(90)]).unwrap();
+        let mut explained = WorkloadExplained::new(&ledger(1, 1), None, false);
+        explained.add_model(&difference, false);
+        let told: Vec<(&str, f64, f64)> =
+            explained.modelled.iter().map(|sides| (&*sides.name, sides.base, sides.new)).collect();
+        // 4 instructions per cycle, 10 cycles for a miss.
+        assert_eq!(told, [("L1I misses", 50.0, 90.0), ("estimated cycles", 150.0, 190.0)]);
+        explained.add_model(&difference, true);
+        let parts: f64 = explained.modelled.iter().rev().skip(1).map(|sides| sides.base).sum();
+        assert!((parts - 150.0).abs() < 1e-9, "the parts are the whole: {:?}", explained.modelled);
+    }
 }

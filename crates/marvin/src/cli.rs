@@ -18,7 +18,7 @@ use report::render::{Only, Sort, Style, View};
 
 use crate::completion;
 use crate::exit::EXIT_CODES;
-pub(crate) use explain::{Explain, SECONDS};
+pub(crate) use explain::{Explain, SECONDS, seeds_for};
 pub(crate) use holding::{Console, Deploy, Extend, Power, Release, Reserve, Turn};
 pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc};
 pub(crate) use lists::{
@@ -455,7 +455,7 @@ pub(crate) struct Profile {
 impl Profile {
     /// Returns the number of seeds: a model needs several to be meaningful.
     pub(crate) fn seed_count(&self) -> u64 {
-        self.seeds.unwrap_or(if self.model.is_some() { 4 } else { 1 })
+        self.seeds.unwrap_or(seeds_for(self.model.as_ref()))
     }
 }
 

@@ -90,6 +90,8 @@ pub struct ModelRow {
     pub name: String,
     /// The base's and the new kernel's.
     pub figures: [Figure; 2],
+    /// Estimated cycles per operation that it takes, the mean over the seeds.
+    pub cycles: [f64; 2],
     /// Their relation.
     pub finding: Finding,
 }
@@ -115,17 +117,29 @@ impl ModelDifference {
             return None;
         }
         let seeds = sides[0].len().min(sides[1].len());
-        let row = |name: &str, value: &dyn Fn(&Modelled) -> f64| {
+        let figures = |value: &dyn Fn(&Modelled) -> f64| {
             let per_operation = |seed: &Modelled| value(seed) / seed.operations as f64;
-            let figures = sides.map(|side| Figure::new(&side.iter().map(per_operation).collect::<Vec<_>>()));
-            ModelRow { name: name.to_owned(), figures, finding: Finding::of(figures, seeds) }
+            sides.map(|side| Figure::new(&side.iter().map(per_operation).collect::<Vec<_>>()))
         };
+        let row = |name: &str, value: &dyn Fn(&Modelled) -> f64, cycles: &dyn Fn(&Modelled) -> f64| {
+            let (figures, cycles) = (figures(value), figures(cycles).map(|figure| figure.mean));
+            ModelRow { name: name.to_owned(), figures, cycles, finding: Finding::of(figures, seeds) }
+        };
+        let none = CostEvents::default();
         let instructions = |seed: &Modelled| own(seed).map(|line| line.instructions).sum::<u64>();
-        let mut rows = vec![row("instructions", &|seed| instructions(seed) as f64)];
+        let of_instructions = |seed: &Modelled| model.cycles(instructions(seed), &none);
+        let mut rows = vec![row("instructions", &|seed| instructions(seed) as f64, &of_instructions)];
         for event in CostEvent::ALL {
-            rows.push(row(event.words(), &|seed| events(seed)[event as usize] as f64));
+            let count = |seed: &Modelled| events(seed)[event as usize];
+            let of_event = |seed: &Modelled| {
+                let mut only = none;
+                only[event as usize] = count(seed);
+                model.cycles(0, &only)
+            };
+            rows.push(row(event.words(), &|seed| count(seed) as f64, &of_event));
         }
-        let cycles = row("estimated cycles", &|seed| model.cycles(instructions(seed), &events(seed)));
+        let all = |seed: &Modelled| model.cycles(instructions(seed), &events(seed));
+        let cycles = row("estimated cycles", &all, &all);
         let least = LISTED * cycles.figures[0].mean.max(cycles.figures[1].mean);
         rows.push(cycles);
         let mut functions = functions(model, sides, seeds);
@@ -165,7 +179,7 @@ fn functions(model: &CostModel, sides: [&[Modelled]; 2], seeds: usize) -> Vec<Mo
             values.resize(side.len(), 0.0);
         }
         let figures = values.map(|values| Figure::new(&values));
-        ModelRow { name, figures, finding: Finding::of(figures, seeds) }
+        ModelRow { name, figures, cycles: figures.map(|figure| figure.mean), finding: Finding::of(figures, seeds) }
     };
     let mut rows: Vec<ModelRow> = cycles.into_iter().map(row).collect();
     rows.retain(|row| matches!(row.finding, Finding::More | Finding::Less));

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use model::CostModel;
 
 use super::{Format, Measure, On, whole};
 use crate::completion;
@@ -17,6 +18,11 @@ pub(crate) const EXPLAIN_EXAMPLES: &str = "Examples:
 
 /// How long a program is observed at most (s).
 pub(crate) const SECONDS: u32 = 30;
+
+/// Returns the number of seeds that counting needs: a model depends on the layout of memory.
+pub(crate) fn seeds_for(model: Option<&CostModel>) -> u64 {
+    if model.is_some() { 4 } else { 1 }
+}
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
@@ -44,6 +50,11 @@ pub(crate) struct Explain {
     /// With --verify: compare the number before TEXT in the command's output, such as rec/s, instead of its duration
     #[arg(long, value_name = "TEXT", requires = "verify")]
     pub(crate) rate: Option<String>,
+
+    /// With kernels, on the exact machine: also simulate a processor, as `marvin profile --model` does
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = CostModel::NAME,
+          value_parser = CostModel::parse, requires = "kernels")]
+    pub(crate) model: Option<CostModel>,
 
     #[command(flatten)]
     pub(crate) measure: Measure,

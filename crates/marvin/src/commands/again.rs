@@ -18,7 +18,7 @@ pub(crate) struct Measured<'a> {
     pub(crate) lab: &'a Lab,
     /// Machines that run in parallel.
     pub(crate) machines: usize,
-    /// Both sides, and the runs of each.
+    /// Both sides, or one kernel that is both, and the runs of each.
     pub(crate) builds: &'a [Build],
     pub(crate) runs: &'a [Vec<Run>],
     /// Workloads with a ledger.
@@ -58,7 +58,7 @@ pub(crate) fn follow(measured: Measured<'_>) -> anyhow::Result<Followed> {
     let mut done = measured.again("following the calls of", &action)?;
     let mut followed = Followed::default();
     for (index, workload) in measured.workloads.iter().enumerate() {
-        match sides(&mut done, index) {
+        match sides(&mut done, index, measured.runs.len() == 1) {
             Ok([base, new]) => {
                 let profiles =
                     |side: &[lab::Followed]| side.iter().map(|f| f.expanded.clone()).collect::<Option<Vec<_>>>();
@@ -81,7 +81,7 @@ pub(crate) fn simulate(measured: Measured<'_>, model: &CostModel) -> anyhow::Res
     let mut done: Done<Modelled> = measured.again("simulating a processor for", &action)?;
     let mut simulated = Simulated::default();
     for (index, workload) in measured.workloads.iter().enumerate() {
-        match sides(&mut done, index) {
+        match sides(&mut done, index, measured.runs.len() == 1) {
             Ok([base, new]) => {
                 simulated.differences.extend(ModelDifference::new(&workload.name, model, [&base, &new]));
             }
@@ -92,10 +92,12 @@ pub(crate) fn simulate(measured: Measured<'_>, model: &CostModel) -> anyhow::Res
 }
 
 /// Takes the results of a workload on both sides, or why one is missing.
-fn sides<T>(done: &mut Done<T>, workload: usize) -> Result<[Vec<T>; 2], String> {
+fn sides<T: Clone>(done: &mut Done<T>, workload: usize, is_one: bool) -> Result<[Vec<T>; 2], String> {
     let mut side =
         |side| done.remove(&(workload, side)).unwrap_or_default().into_values().collect::<Result<Vec<T>, _>>();
-    Ok([side(0)?, side(1)?])
+    let base = side(0)?;
+    let new = if is_one { base.clone() } else { side(1)? };
+    Ok([base, new])
 }
 
 impl Measured<'_> {

@@ -4,7 +4,7 @@ use ::explain::{
     KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, differing_settings, kernels_document,
     kernels_json,
 };
-use ::sampled::{SampledDifference, SampledLine};
+use ::sampled::{Lines, SampledDifference, SampledLine};
 use kernel::{commits_touching, config_options, revision_of};
 use lab::Measurement;
 use machine::Wanted;
@@ -19,7 +19,7 @@ use super::sampled::{self, Taken, stored_ledger};
 use super::shared::follow;
 use super::tree::settings as source_settings;
 use crate::answer::Answer;
-use crate::cli::{Arguments, Explain, Format};
+use crate::cli::{Arguments, Explain, Format, seeds_for};
 use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
 
@@ -39,16 +39,14 @@ struct Observations {
 
 pub(crate) fn kernels(arguments: &Arguments, command: &Explain) -> anyhow::Result<Exit> {
     let is_one = command.kernels.len() == 1;
-    let last = command.kernels.last().map_or("", String::as_str);
-    let names: [KernelName; 2] = [kernel_name(&command.kernels[0])?, kernel_name(last)?];
+    let names = command.kernels.iter().map(|name| kernel_name(name)).collect::<Result<Vec<_>, _>>()?;
     let out = Answer::open(command.output.as_deref())?;
     let mut observed = match named_machines(arguments, &command.on)?.as_slice() {
+        [(name, wanted)] if command.model.is_some() && *wanted != Wanted::Exact => {
+            return Err(WrongInput(format!("--model needs the exact machine, not {name}")).into());
+        }
         [(_, Wanted::Exact)] => of_instructions(arguments, command, &names)?,
         [(_, wanted @ Wanted::ExactSmp(_))] => of_lines(arguments, command, &names, wanted)?,
-        [(name, _)] if is_one => {
-            let text = format!("one kernel is explained on exact or exact-smp; give {name} two");
-            return Err(WrongInput(text).into());
-        }
         [(_, wanted)] => of_samples(arguments, command, &names, wanted)?,
         _ => return Err(WrongInput("one machine explains: give --on one name".into()).into()),
     };
@@ -78,17 +76,22 @@ pub(crate) fn kernels(arguments: &Arguments, command: &Explain) -> anyhow::Resul
 }
 
 /// Counts instructions on the exact machine.
-fn of_instructions(arguments: &Arguments, command: &Explain, names: &[KernelName; 2]) -> anyhow::Result<Observations> {
+fn of_instructions(arguments: &Arguments, command: &Explain, names: &[KernelName]) -> anyhow::Result<Observations> {
     let is_one = command.kernels.len() == 1;
     let progress = Progress::new(arguments.quiet);
-    let wanting = Wanting { seeds: 1, calls: true, model: None };
+    let model = command.model.as_ref();
+    let wanting = Wanting { seeds: seeds_for(model), calls: true, model };
     let counted = count(arguments, &command.measure, names, &wanting, &progress)?;
     let mut workloads = Vec::new();
     for (ledger, workload) in counted.ledgers.iter().zip(&counted.workloads) {
         let calls = counted.followed.calls.iter().find(|calls| *calls.workload == *workload.name);
         let mut explained = WorkloadExplained::new(ledger, calls, is_one);
+        let modelled = counted.simulated.differences.iter().find(|found| *found.workload == *workload.name);
+        if let Some(modelled) = modelled {
+            explained.add_model(modelled, is_one);
+        }
         if !is_one {
-            explained.counters = counters(&counted, &workload.name)?;
+            explained.counters.extend(counters(&counted, &workload.name)?);
         }
         workloads.push(explained);
     }
@@ -101,18 +104,13 @@ fn of_instructions(arguments: &Arguments, command: &Explain, names: &[KernelName
 fn of_lines(
     arguments: &Arguments,
     command: &Explain,
-    names: &[KernelName; 2],
+    names: &[KernelName],
     wanted: &Wanted,
 ) -> anyhow::Result<Observations> {
     let is_one = command.kernels.len() == 1;
     let followed = follow(arguments, &command.measure, names, &[1], wanted)?;
-    let rows = |named: &[(String, [f64; 2])]| {
-        let mut rows: Vec<Sides> =
-            named.iter().map(|(name, [base, new])| Sides { name: name.clone(), base: *base, new: *new }).collect();
-        if is_one {
-            rows.sort_by(|one, other| other.base.total_cmp(&one.base));
-        }
-        rows
+    let rows = |named: &[(String, [f64; 2])]| -> Vec<Sides> {
+        named.iter().map(|(name, [base, new])| Sides { name: name.clone(), base: *base, new: *new }).collect()
     };
     let explain = |difference: &sharing::SharingDifference| {
         let how: Vec<(String, [f64; 2])> = Movement::ALL
@@ -121,7 +119,7 @@ fn of_lines(
             .map(|(movement, sides)| (movement.word().to_owned(), sides))
             .collect();
         let parts = [("how", rows(&how)), ("word", rows(&difference.words)), ("function", rows(&difference.functions))];
-        let mut explained = WorkloadExplained {
+        let explained = WorkloadExplained {
             workload: difference.workload.clone(),
             sentence: difference.sentence(),
             unit: "transfers".into(),
@@ -131,26 +129,24 @@ fn of_lines(
             counters: difference
                 .events
                 .iter()
-                .filter(|(_, [base, new])| (new - base).abs() > MOVED * base.max(*new))
-                .map(|(about, [base, new])| Sides { name: (*about).to_owned(), base: *base, new: *new })
+                .filter(|(_, [base, new])| is_one || (new - base).abs() > MOVED * base.max(*new))
+                .map(|(about, [base, new])| Sides { name: format!("{about} per operation"), base: *base, new: *new })
                 .collect(),
+            modelled: Vec::new(),
             commits: Vec::new(),
         };
-        if is_one {
-            explained.sentence = explained.spending();
-        }
-        explained
+        if is_one { explained.of_one() } else { explained }
     };
     let workloads = followed.differences.iter().map(explain).collect();
     let machine = followed.lab.machine().summary.clone();
     Ok(Observations { builds: followed.builds, runs: followed.runs, machine, workloads, missing: followed.missing })
 }
 
-/// Samples both kernels on a machine that measures time. Only what differs by more than boots do is observed.
+/// Samples kernels on a machine that measures time. Of two, only what differs by more than boots do is observed.
 fn of_samples(
     arguments: &Arguments,
     command: &Explain,
-    names: &[KernelName; 2],
+    names: &[KernelName],
     wanted: &Wanted,
 ) -> anyhow::Result<Observations> {
     let Taken { builds, machine, found, runs } =
@@ -158,14 +154,14 @@ fn of_samples(
     let (mut workloads, mut missing) = (Vec::new(), Vec::new());
     for (workload, found) in found {
         match found.and_then(|[base, new]| SampledDifference::new(&workload, &base, &new)) {
-            Ok(difference) => workloads.push(of_difference(&difference)),
+            Ok(difference) => workloads.push(of_difference(&difference, names.len() == 1)),
             Err(why) => missing.push((workload, why)),
         }
     }
     Ok(Observations { builds, runs, machine, workloads, missing })
 }
 
-fn of_difference(difference: &SampledDifference) -> WorkloadExplained {
+fn of_difference(difference: &SampledDifference, is_one: bool) -> WorkloadExplained {
     let of_share = |share: Share| {
         let of_share = |side: usize| -> f64 {
             difference.functions.all.iter().filter(|line| line.share == share).map(|line| line.cost.rates[side]).sum()
@@ -179,12 +175,13 @@ fn of_difference(difference: &SampledDifference) -> WorkloadExplained {
         };
         lines.iter().map(side).collect()
     };
+    let shown = |all: &Lines| rows(if is_one { &all.all } else { all.significant() });
     let parts = [
         ("who", Share::ALL.into_iter().map(of_share).collect()),
-        ("entry point", rows(difference.entries.significant())),
-        ("function", rows(difference.functions.significant())),
+        ("entry point", shown(&difference.entries)),
+        ("function", shown(&difference.functions)),
     ];
-    WorkloadExplained {
+    let explained = WorkloadExplained {
         workload: difference.workload.clone(),
         sentence: difference.sentence(),
         unit: difference.sampling.event.unit().to_owned(),
@@ -192,8 +189,10 @@ fn of_difference(difference: &SampledDifference) -> WorkloadExplained {
         moved: Vec::new(),
         hypotheses: Vec::new(),
         counters: Vec::new(),
+        modelled: Vec::new(),
         commits: Vec::new(),
-    }
+    };
+    if is_one { explained.of_one() } else { explained }
 }
 
 /// Returns the kernel's counters that differ during a workload, and that both kernels count alike.
@@ -303,6 +302,7 @@ fn reproducer(command: &Explain, builds: &[Build]) -> String {
     if !command.measure.workload.is_empty() {
         words.extend(["--workload".into(), command.measure.workload.join(",")]);
     }
+    words.extend(command.model.as_ref().map(|model| format!("--model={}", model.name())));
     words.extend(command.on.words(false));
     words.join(" ")
 }

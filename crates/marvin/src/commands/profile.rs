@@ -99,11 +99,19 @@ pub(super) struct Counted {
     pub(super) simulated: Simulated,
 }
 
-/// Measures what is missing, and takes everything apart.
+/// Returns one kernel as both sides, and two as they are.
+pub(super) fn as_sides<T: Clone>(mut kernels: Vec<T>) -> Vec<T> {
+    if let [one] = kernels.as_slice() {
+        kernels.push(one.clone());
+    }
+    kernels
+}
+
+/// Measures what is missing, and takes everything apart. One kernel is executed once, and is both sides.
 pub(super) fn count(
     arguments: &Arguments,
     measure: &Measure,
-    names: &[KernelName; 2],
+    names: &[KernelName],
     wanting: &Wanting<'_>,
     progress: &Progress,
 ) -> anyhow::Result<Counted> {
@@ -115,8 +123,9 @@ pub(super) fn count(
     let plan = plan(measure, &builds, suite, &selected, &seeds);
     let runs = lab.execute(&plan, &|event| progress.event(&event))?;
     let (mut ledgers, mut missing, mut workloads) = (Vec::new(), Vec::new(), Vec::new());
+    let both = as_sides(runs.clone());
     for workload in selected {
-        match ledger(&lab, &runs, &workload.name)? {
+        match ledger(&lab, &both, &workload.name)? {
             Ok(ledger) => {
                 ledgers.push(ledger);
                 workloads.push(workload);
@@ -134,7 +143,8 @@ pub(super) fn count(
     };
     let followed = if wanting.calls { follow(measured)? } else { Followed::default() };
     let simulated = wanting.model.map(|model| simulate(measured, model)).transpose()?.unwrap_or_default();
-    Ok(Counted { lab, builds, runs, seeds, ledgers, workloads, missing, followed, simulated })
+    let builds = as_sides(builds);
+    Ok(Counted { lab, builds, runs: both, seeds, ledgers, workloads, missing, followed, simulated })
 }
 
 /// Returns the titles and origins of both kernels.

@@ -12,7 +12,7 @@ use sampled::{Counted, SampledDifference, SampledProfiles, document, json};
 use store::{RunSummary, Store};
 
 use super::measure::{builds, kernel_name, open_on, plan, replicates, suite, workloads};
-use super::profile::{ledger_of, titles, words};
+use super::profile::{as_sides, ledger_of, titles, words};
 use super::stored::{Choice, Named};
 use super::tools::known_tools;
 use crate::answer::Answer;
@@ -83,12 +83,12 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
     Ok(if profiles.differences.is_empty() { Exit::Subject } else { Exit::Fine })
 }
 
-/// Boots both kernels, and measures and samples the workloads in each boot.
+/// Boots one kernel or two, and measures and samples the workloads in each boot. One kernel is both sides.
 pub(super) fn measure(
     arguments: &Arguments,
     measure: &Measure,
     boots: u64,
-    names: &[KernelName; 2],
+    names: &[KernelName],
     wanted: &Wanted,
 ) -> anyhow::Result<Taken> {
     let suite = suite(&measure.suite)?;
@@ -102,17 +102,18 @@ pub(super) fn measure(
     let boots = replicates(lab.machine(), 1, boots);
     let mut plan = plan(measure, &builds, suite, &workloads, &boots);
     plan.sampled = Sampled::Yes;
-    if builds[0].id == builds[1].id {
+    if matches!(builds.as_slice(), [base, new] if base.id == new.id) {
         // Stored runs would be those of both sides.
         plan.reuse = Reuse::Nothing;
     }
     let refused: Mutex<BTreeMap<String, String>> = Mutex::default();
-    let runs = lab.execute(&plan, &|event| {
+    let runs = as_sides(lab.execute(&plan, &|event| {
         if let Event::NoProfile { workload: Some(workload), why, .. } = &event {
             refused.lock().unwrap_or_else(PoisonError::into_inner).insert(workload.clone(), why.clone());
         }
         progress.event(&event);
-    })?;
+    })?);
+    let builds = as_sides(builds);
     progress.end();
     let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
     let read = |run: &RunId, workload: &Workload| Ok(lab.sampled(run, workload)?);

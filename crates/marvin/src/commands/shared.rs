@@ -8,7 +8,7 @@ use model::{Build, CONTENTION, KernelName, MICRO, Run, Suite};
 use sharing::{Shared, SharingDifference, document, json};
 
 use super::measure::{builds, kernel_name, open_on, plan, suite, workloads};
-use super::profile::{of_both, titles, words};
+use super::profile::{as_sides, of_both, titles, words};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Format, Measure, Profile};
 use crate::exit::{Exit, WrongInput};
@@ -59,7 +59,7 @@ pub(super) struct Followed {
 pub(super) fn follow(
     arguments: &Arguments,
     measure: &Measure,
-    names: &[KernelName; 2],
+    names: &[KernelName],
     seeds: &[u64],
     wanted: &Wanted,
 ) -> anyhow::Result<Followed> {
@@ -69,11 +69,12 @@ pub(super) fn follow(
     let progress = Progress::new(arguments.quiet);
     let builds = builds(&lab, names, &progress)?;
     let mut plan = plan(measure, &builds, suite, &workloads, seeds);
-    if builds[0].id == builds[1].id {
+    if matches!(builds.as_slice(), [base, new] if base.id == new.id) {
         // Stored runs would be those of both sides.
         plan.reuse = Reuse::Nothing;
     }
-    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
+    let runs = as_sides(lab.execute(&plan, &|event| progress.event(&event))?);
+    let builds = as_sides(builds);
     progress.end();
     let (mut differences, mut missing) = (Vec::new(), Vec::new());
     for workload in workloads {

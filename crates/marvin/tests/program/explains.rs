@@ -329,7 +329,7 @@ fn mistakes_of_explain_fail_clearly() {
         &["explain", "--pid", "4194304"],
         &["explain", "--", "false"],
         &["explain", "--verify", "deb:6.12"],
-        &["explain", "deb:6.12", "--on", "vm"],
+        &["explain", "deb:6.12", "--model", "--on", "vm"],
         &["explain", "deb:6.12", "--pid", "1"],
     ] {
         all.extend(["$ marvin ", &arguments.join(" "), "\n", &crate::output_of(&home, arguments), "\n"]);
