@@ -56,6 +56,8 @@ pub struct Host {
     pub mitigations: Vec<String>,
     /// The frequency governor of the first processor; empty if there is none.
     pub governor: String,
+    /// The frequency of the fastest processor on average, and the highest there is (kHz); `None` if the kernel tells none.
+    pub frequency: Option<[u64; 2]>,
 }
 
 /// The shares of the time in which some task was delayed.
@@ -220,6 +222,34 @@ pub struct Settings {
     pub quota: Option<u64>,
     /// The file that has it; empty without one.
     pub quota_file: String,
+    /// Limits of memory, dirty pages and open files.
+    pub limits: Vec<Limit>,
+}
+
+/// A limit that was set outside the program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    /// Of what.
+    pub of: Limited,
+    /// The limit (bytes, or files).
+    pub value: u64,
+    /// The most that was used while it was observed.
+    pub used: u64,
+    /// The file that has the limit.
+    pub file: String,
+    /// What to write to the file to be without the limit; empty if it cannot be switched for one command.
+    pub without: &'static str,
+}
+
+/// What a limit is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limited {
+    /// Memory of a cgroup.
+    Memory,
+    /// Dirty pages, of the host or of a device.
+    Dirty,
+    /// Open files of a process.
+    Files,
 }
 
 /// Samples of what ran on processors.

@@ -371,7 +371,7 @@ fn counters(rows: &[Sides], is_one: bool) -> Block {
 /// Returns the columns of a table: names, then numbers.
 fn columns(head: &str, heads: &[&str]) -> Vec<Column> {
     std::iter::once(Column::new(head, Kind::Name, Width::Fixed(40)))
-        .chain(heads.iter().map(|head| Column::new(*head, Kind::Number, Width::Fixed(13))))
+        .chain(heads.iter().map(|head| Column::new(head, Kind::Number, Width::Fixed(13))))
         .collect()
 }
 

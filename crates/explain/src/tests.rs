@@ -5,9 +5,10 @@ use report::render::Styles;
 
 use crate::budget::{Budget, View};
 use crate::facts::{
-    Counters, Facts, Fault, Futex, Gap, Host, Object, Pressure, Samples, Settings, ShortLived, Stack, Thread, Wait,
+    Counters, Facts, Fault, Futex, Gap, Host, Limit, Limited, Object, Pressure, Samples, Settings, ShortLived, Stack,
+    Thread, Wait,
 };
-use crate::{Certainty, Explained, RULES, answer, document, json};
+use crate::{Certainty, Explained, RULES, Switch, answer, document, json};
 
 /// A thread of ten seconds: running in user mode and in the kernel, and waiting (s).
 fn thread(id: u32, [user_s, system_s, waiting_s]: [f64; 3]) -> Thread {
@@ -178,6 +179,39 @@ fn waiting_is_attributed() {
     assert_eq!(rule(&facts((1..=8).map(|id| thread(id, [5.0, 0.0, 5.0])).collect())), "oversubscription");
     let settings = Settings { throttled: (90, 100), quota: Some(300), ..Settings::default() };
     assert_eq!(rule(&Facts { settings, ..facts(vec![thread(1, [3.0, 0.0, 7.0])]) }), "quota");
+}
+
+#[test]
+fn reached_limit_is_named_and_can_be_switched() {
+    let limit = |of, used| Limit { of, value: 100 << 20, used, file: "/limit".into(), without: "max" };
+    let mut facts = blocked(wait("", "shrink_folio_list", 9.0));
+    facts.settings.limits = vec![limit(Limited::Memory, 50 << 20)];
+    assert_eq!(answer(&facts).cause.unwrap().switch, None);
+    facts.settings.limits = vec![limit(Limited::Memory, 99 << 20)];
+    let found = answer(&facts).cause.unwrap();
+    assert_eq!(found.switch, Some(Switch::File { path: "/limit".into(), without: "max" }));
+    assert!(found.cause.ends_with("; its cgroup may have 100.0 MiB"), "{}", found.cause);
+    let mut facts = in_kernel(&["alloc_fd", "__x64_sys_accept4", "do_syscall_64"], Counters::default());
+    assert_ne!(rule(&facts), "open-files");
+    facts.settings.limits = vec![limit(Limited::Files, 100 << 20)];
+    assert_eq!(rule(&facts), "open-files");
+}
+
+#[test]
+fn slow_clock_and_mitigations_are_causes() {
+    let busy = |now| Facts {
+        host: Host { frequency: Some([now, 3_600_000]), ..facts(Vec::new()).host },
+        ..facts(vec![thread(1, [9.0, 0.5, 0.0])])
+    };
+    assert_eq!((rule(&busy(1_200_000)), rule(&busy(3_500_000))), ("frequency", ""));
+    let thunks = in_kernel(&["srso_alias_return_thunk", "vfs_read", "__x64_sys_read"], Counters::default());
+    assert_eq!(rule(&thunks), "one-call");
+    let spread = ["read", "write", "lseek"].map(|call| {
+        let at = format!("__x64_sys_{call}");
+        stack(&["srso_alias_return_thunk", &at], 30)
+    });
+    let spread = Facts { samples: sampled(spread.to_vec()), ..thunks };
+    assert_eq!(rule(&spread), "mitigations");
 }
 
 #[test]

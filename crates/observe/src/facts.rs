@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use explain::facts::{AFTERWARDS, Counters, Facts, Fault, Gap, Host, Pressure, SHORT_LIVED, Samples, Settings, Stack};
+use explain::facts::{
+    AFTERWARDS, Counters, Facts, Fault, Gap, Host, Object, Pressure, SHORT_LIVED, Samples, Settings, Stack, Wait,
+};
 
 use crate::ObserveError;
+use crate::limits::{self, Limits};
 use crate::proc::{self, HostTimes, TICKS};
 use crate::rounds::{Process, Rounds};
 use crate::samples::{Chain, Sampling};
@@ -31,6 +34,9 @@ pub(crate) struct Collector {
     host: Snapshot,
     mounts: Mounts,
     quotas: BTreeMap<PathBuf, [Quota; 2]>,
+    limits: Limits,
+    /// Sum, number of looks, and highest frequency (kHz).
+    frequency: [u64; 3],
     environment: BTreeMap<String, String>,
     number: u64,
     last_s: f64,
@@ -86,6 +92,8 @@ impl Collector {
             host,
             mounts: Mounts::read(),
             quotas: BTreeMap::new(),
+            limits: Limits::new(),
+            frequency: [0; 3],
             environment: BTreeMap::new(),
             number: 0,
             last_s: 0.0,
@@ -131,7 +139,12 @@ impl Collector {
             for (folder, quota) in settings::quotas(process, &self.mounts) {
                 self.quotas.entry(folder).or_insert([quota; 2])[1] = quota;
             }
+            limits::look(&mut self.limits, process, &self.mounts);
             self.environment.extend(settings::environment(process));
+        }
+        if let Some([now, most]) = limits::frequency(Path::new("/sys/devices/system/cpu")) {
+            let [sum, looks, _] = self.frequency;
+            self.frequency = [sum + now, looks + 1, most];
         }
     }
 
@@ -155,7 +168,7 @@ impl Collector {
             seconds: self.last_s.max(f64::MIN_POSITIVE),
             host: self.host_facts(&after, seconds, others),
             counters: self.counters(&after),
-            settings: self.settings(),
+            settings: self.settings(&waits),
             gaps: self.gaps(),
             threads,
             waits,
@@ -186,6 +199,7 @@ impl Collector {
             debugging: settings::debugging(&release),
             mitigations: settings::mitigations(),
             governor: settings::governor(),
+            frequency: self.frequency[0].checked_div(self.frequency[1]).map(|mean| [mean, self.frequency[2]]),
             kernel: release,
         }
     }
@@ -221,7 +235,7 @@ impl Collector {
         counters
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self, waits: &[Wait]) -> Settings {
         let mut libraries: Vec<String> = Vec::new();
         let mut glibc = None;
         for process in self.rounds.processes.values() {
@@ -245,6 +259,12 @@ impl Collector {
             settings.quota = Some(last.quota);
             settings.quota_file = settings::quota_file(folder).to_string_lossy().into_owned();
         }
+        settings.limits = self.limits.values().cloned().collect();
+        let written = waits.iter().find_map(|wait| match &wait.object {
+            Object::File(path) if wait.function.contains("balance_dirty") => Some(path),
+            _ => None,
+        });
+        settings.limits.extend(written.map(|path| limits::dirty(path)).unwrap_or_default());
         settings
     }
 

@@ -5,6 +5,7 @@
 
 mod calls;
 mod facts;
+mod limits;
 mod proc;
 mod rounds;
 mod samples;

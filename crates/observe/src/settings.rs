@@ -71,26 +71,35 @@ pub(crate) struct Quota {
 
 /// Returns the cgroups with a quota that a process is in, by their directory.
 pub(crate) fn quotas(process: u32, mounts: &Mounts) -> BTreeMap<PathBuf, Quota> {
+    let folders = folders(process, "cpu", mounts.cpu.as_ref(), mounts);
+    folders.into_iter().filter_map(|folder| Some((folder.clone(), quota(&folder)?))).collect()
+}
+
+/// Returns the directories of the cgroups that a process is in, for a controller; `own` is its hierarchy, of version 1.
+fn folders(process: u32, controller: &str, own: Option<&PathBuf>, mounts: &Mounts) -> Vec<PathBuf> {
     let text = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
-    let mut found = BTreeMap::new();
+    let mut found = Vec::new();
     for line in text.lines() {
         let mut fields = line.splitn(3, ':');
         let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
         let root = match controllers {
             "" => mounts.unified.as_ref(),
-            list if list.split(',').any(|name| name == "cpu") => mounts.cpu.as_ref(),
+            list if list.split(',').any(|name| name == controller) => own,
             _ => None,
         };
         let Some(root) = root else { continue };
         let mut folder = root.join(path.trim_start_matches('/'));
         while folder.starts_with(root) && folder != *root {
-            if let Some(quota) = quota(&folder) {
-                found.insert(folder.clone(), quota);
-            }
+            found.push(folder.clone());
             folder.pop();
         }
     }
     found
+}
+
+/// Returns the directories of the cgroups that limit a process's memory.
+pub(crate) fn memory_folders(process: u32, mounts: &Mounts) -> Vec<PathBuf> {
+    folders(process, "memory", mounts.memory.as_ref(), mounts)
 }
 
 fn quota(folder: &Path) -> Option<Quota> {
@@ -122,6 +131,7 @@ pub(crate) fn quota_file(folder: &Path) -> PathBuf {
 pub(crate) struct Mounts {
     unified: Option<PathBuf>,
     cpu: Option<PathBuf>,
+    memory: Option<PathBuf>,
 }
 
 impl Mounts {
@@ -134,6 +144,7 @@ impl Mounts {
             match kind {
                 "cgroup2" => mounts.unified = Some(folder.into()),
                 "cgroup" if options.split(',').any(|option| option == "cpu") => mounts.cpu = Some(folder.into()),
+                "cgroup" if options.split(',').any(|option| option == "memory") => mounts.memory = Some(folder.into()),
                 _ => {}
             }
         }

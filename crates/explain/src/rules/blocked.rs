@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::{OWN, View, is_condition};
-use crate::facts::{Futex, Object, Wait};
+use crate::facts::{Futex, Limited, Object, Wait};
 use crate::finding::{Finding, percent};
 
 /// The least share of blocked time (reference: 30 %).
@@ -236,6 +236,7 @@ pub(super) fn dirty_throttling(view: &View) -> Option<Finding> {
     let finding = blocked(view, is_dirty, "reads and syncs", |from| {
         format!("the kernel stops its writes until dirty pages are written{}", from.unwrap_or_default())
     })?;
+    let finding = super::settings::limit(finding, view, Limited::Dirty);
     Some(finding.advise("Write less, or to faster storage; vm.dirty_ratio only moves the point.").look("vmstat 1"))
 }
 
@@ -256,7 +257,8 @@ pub(super) fn swap(view: &View) -> Option<Finding> {
     let from = caller(view, is_waiting).map(|function| format!(", touched in {function}")).unwrap_or_default();
     (blocked + running >= BLOCKED).then(|| {
         let pages = view.per_second(counters.swapped_in);
-        Finding::new(format!("its memory is on swap{from}"), blocked + running)
+        let finding = Finding::new(format!("its memory is on swap{from}"), blocked + running);
+        super::settings::limit(finding, view, Limited::Memory)
             .with(
                 format!("{} blocked in page faults, {} running in them", percent(blocked), percent(running)),
                 "/proc/TID/{stat,syscall}, cpu-clock",
@@ -275,6 +277,7 @@ pub(super) fn reclaim(view: &View) -> Option<Finding> {
     let finding = blocked(view, is_reclaim, "locks and I/O of the program", |from| {
         format!("its allocations wait until memory is reclaimed{}", from.unwrap_or_default())
     })?;
+    let finding = super::settings::limit(finding, view, Limited::Memory);
     Some(finding.advise("Give it more memory: memory.high and memory.max of its cgroup, or the host.").look("vmstat 1"))
 }
 

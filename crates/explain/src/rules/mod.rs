@@ -67,6 +67,12 @@ pub const RULES: &[Rule] = &[
         check: settings::quota,
     },
     Rule {
+        name: "open-files",
+        branch: Branch::Settings,
+        reason: "A program without a free file descriptor asks for one again and again.",
+        check: settings::open_files,
+    },
+    Rule {
         name: "affinity",
         branch: Branch::Settings,
         reason: "Threads that may use fewer processors than the host has queue for those.",
@@ -77,6 +83,12 @@ pub const RULES: &[Rule] = &[
         branch: Branch::Settings,
         reason: "KASAN, lockdep and debugging of pages multiply the kernel's time.",
         check: settings::debug_kernel,
+    },
+    Rule {
+        name: "frequency",
+        branch: Branch::Settings,
+        reason: "A governor, a power limit or heat keeps the processors far below what they can do.",
+        check: settings::frequency,
     },
     Rule {
         name: "false-wakeups",
@@ -222,6 +234,12 @@ pub const RULES: &[Rule] = &[
         branch: Branch::System,
         reason: "One system call has most of the kernel's time.",
         check: system::one_call,
+    },
+    Rule {
+        name: "mitigations",
+        branch: Branch::System,
+        reason: "Mitigations of processors' faults are work at each entry, return and indirect call.",
+        check: system::mitigations,
     },
     Rule {
         name: "one-function",

@@ -1,10 +1,10 @@
 //! Rules of what was set before the program ran. They come first: a setting explains what the other rules only show.
 
 use crate::budget::View;
-use crate::facts::Wait;
+use crate::facts::{Limit, Limited, Stack, Wait};
 use crate::finding::{Finding, Switch, percent};
 
-use super::system::{is_fault, maps_memory};
+use super::system::{call_of, is_fault, maps_memory};
 
 /// Libraries that replace the allocator by a checking one.
 const DEBUG_ALLOCATORS: [&str; 5] = ["libc_malloc_debug", "libefence", "libduma", "libmcheck", "valgrind"];
@@ -15,6 +15,11 @@ const THRESHOLDS: [&str; 4] =
     ["MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_"];
 /// The least share of the time that a setting has to explain.
 const LEAST: f64 = 0.1;
+/// The part of a limit from which on it is reached.
+const USED_UP: f64 = 0.9;
+/// The least share of running in which the frequency matters, and the part of the highest that is slow.
+const RUNNING: f64 = 0.5;
+const SLOW: f64 = 0.7;
 /// The least share of waiting for a processor (reference: 20 %).
 const WAITING: f64 = 0.2;
 
@@ -150,6 +155,101 @@ pub(super) fn quota(view: &View) -> Option<Finding> {
             .advise("Raise cpu.max (cpu.cfs_quota_us) of the cgroup, or use fewer threads.")
             .look("cat /proc/PID/cgroup; grep . /sys/fs/cgroup/…/cpu.stat");
         Finding { switch, ..finding }
+    })
+}
+
+/// Returns the limit that is nearly used up.
+fn reached<'a>(view: &View<'a>, of: Limited) -> Option<&'a Limit> {
+    let is_used_up = |limit: &&Limit| limit.of == of && limit.used as f64 >= USED_UP * limit.value as f64;
+    view.facts.settings.limits.iter().find(is_used_up)
+}
+
+/// Adds the limit that a cause comes from, if one is reached, and how to be without it.
+pub(super) fn limit(finding: Finding, view: &View, of: Limited) -> Finding {
+    let Some(limit) = reached(view, of) else { return finding };
+    let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    let (what, source) = match of {
+        Limited::Memory => {
+            (format!("{} of {} in its cgroup", mib(limit.used), mib(limit.value)), "the cgroup's memory")
+        }
+        _ => (format!("a limit of dirty pages: {}", limit.file), "/proc/sys/vm, /sys/class/bdi"),
+    };
+    let cause = match of {
+        Limited::Memory => format!("{}; its cgroup may have {}", finding.cause, mib(limit.value)),
+        _ => finding.cause.clone(),
+    };
+    let switch = Switch::File { path: limit.file.clone(), without: limit.without };
+    let finding = finding.with(what, source, "90 %", "a host without memory");
+    Finding { cause, switch: Some(switch), ..finding }
+}
+
+/// System calls that need a free file descriptor.
+const OPENS: [&str; 14] = [
+    "accept",
+    "accept4",
+    "creat",
+    "dup",
+    "dup3",
+    "epoll_create1",
+    "eventfd2",
+    "open",
+    "openat",
+    "openat2",
+    "pipe",
+    "pipe2",
+    "socket",
+    "socketpair",
+];
+
+pub(super) fn open_files(view: &View) -> Option<Finding> {
+    let limit = reached(view, Limited::Files).filter(|limit| limit.used >= limit.value)?;
+    let opens = |stack: &Stack| call_of(stack).is_some_and(|call| OPENS.contains(&call));
+    let running = view.running_in(opens);
+    let waiting = view.blocked_in(|wait| OPENS.contains(&&*wait.call));
+    let share = running + waiting;
+    (share >= LEAST).then(|| {
+        Finding::new(format!("it has no free file descriptor: it may open {} files", limit.value), share)
+            .with(
+                format!("{} of {} files open", limit.used.min(limit.value), limit.value),
+                "/proc/PID/{fd,limits}",
+                "all",
+                "files that are slow to open",
+            )
+            .with(format!("{} in calls that need one", percent(share)), "cpu-clock", "10 %", "other system calls")
+            .advise("Close files, or raise the limit: ulimit -n, LimitNOFILE= of its unit.")
+            .look("ls -l /proc/PID/fd")
+    })
+}
+
+pub(super) fn frequency(view: &View) -> Option<Finding> {
+    let [now, most] = view.facts.host.frequency?;
+    let part = now as f64 / most.max(1) as f64;
+    let running = view.budget.running();
+    (running >= RUNNING && part <= SLOW).then(|| {
+        let ghz = |khz: u64| khz as f64 / 1e6;
+        let governor = &view.facts.host.governor;
+        let by = if governor.is_empty() { String::new() } else { format!(" (governor {governor})") };
+        Finding::new(
+            format!("its processors run at {:.1} of {:.1} GHz{by}", ghz(now), ghz(most)),
+            running * (1.0 - part),
+        )
+        .doubt()
+        .with(
+            format!("{} of the highest frequency", percent(part)),
+            "/sys/devices/system/cpu/cpu*/cpufreq",
+            "70 % or less",
+            "",
+        )
+        .with(
+            format!("{} running", percent(running)),
+            "/proc/TID/schedstat",
+            "50 %",
+            "waiting, which slows clocks down",
+        )
+        .advise(
+            "Set the governor to performance (cpupower frequency-set -g performance); look for power limits and heat.",
+        )
+        .look("turbostat --interval 1")
     })
 }
 

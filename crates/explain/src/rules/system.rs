@@ -323,9 +323,11 @@ pub(super) fn lock_spinning(view: &View) -> Option<Finding> {
         let all: u64 = entries.values().sum();
         let memory: u64 = entries.iter().filter(|(call, _)| CHANGES.contains(&&***call)).map(|(_, count)| count).sum();
         let is_memory = memory as f64 >= NEARLY_ALL * all as f64;
-        let called = entries.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| name).unwrap_or_default();
+        // The stack of a sample may end before its entry point.
+        let called = entries.into_iter().filter(|(name, _)| !name.is_empty()).max_by_key(|(_, count)| *count);
+        let called = called.map_or_else(String::new, |(name, _)| format!(" in {name}"));
         let lock = if is_memory { "mmap_lock" } else { "a lock of the kernel" };
-        let cause = format!("processors spin for {lock} in {called}{}", caller(view, is_spinning));
+        let cause = format!("processors spin for {lock}{called}{}", caller(view, is_spinning));
         system(view, cause, of_spinning * system_share)
             .with(
                 format!("{} of the kernel's samples spin", percent(of_spinning)),
@@ -360,4 +362,39 @@ pub(super) fn one_call(view: &View) -> Option<Finding> {
             .advise("Call it less often.")
             .look("strace -f -c -p PID"),
     )
+}
+
+/// Functions that do the work of mitigations (arch/x86/lib/retpoline.S, arch/x86/entry/entry.S, arch/x86/entry/entry_64.S).
+const MITIGATIONS: [&str; 8] = [
+    "__x86_indirect_thunk",
+    "__x86_return_thunk",
+    "clear_bhb_loop",
+    "entry_ibpb",
+    "its_",
+    "retbleed_",
+    "srso_",
+    "write_ibpb",
+];
+/// Their least share in the kernel's time.
+const MITIGATED: f64 = 0.3;
+
+pub(super) fn mitigations(view: &View) -> Option<Finding> {
+    let is_mitigation = |stack: &Stack| {
+        let function = stack.kernel.first().map_or("", String::as_str);
+        MITIGATIONS.iter().any(|begin| function.starts_with(begin))
+    };
+    let share = view.running_in(is_mitigation);
+    let of_system = share / view.budget.system.max(f64::MIN_POSITIVE);
+    (view.budget.system >= SYSTEM && of_system >= MITIGATED).then(|| {
+        Finding::new("mitigations of the processor's faults have much of the kernel's time".into(), share)
+            .with(
+                format!("{} of the kernel's time in their functions", percent(of_system)),
+                "cpu-clock",
+                "30 %",
+                "work of the kernel itself",
+            )
+            .with(view.facts.host.mitigations.join("; "), "/sys/devices/system/cpu/vulnerabilities", "", "")
+            .advise("Enter the kernel less often; where no foreign code runs, mitigations=off on its command line.")
+            .look("perf top --no-children")
+    })
 }

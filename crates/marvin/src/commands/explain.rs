@@ -5,7 +5,7 @@ use std::process::ExitStatus;
 use ::explain::{Explained, answer, document, json};
 use observe::{Observation, Observed, Subject, observe};
 
-use super::verify::verify;
+use super::verify::{set_back, verify};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Explain, Format, SECONDS};
 use crate::exit::{Exit, WrongInput};
@@ -30,6 +30,8 @@ pub(crate) fn explain(arguments: &Arguments, command: &Explain) -> anyhow::Resul
 /// Explains a program on this host.
 fn program(arguments: &Arguments, command: &Explain, subject: Subject) -> anyhow::Result<Exit> {
     let out = Answer::open(command.output.as_deref())?;
+    let home = crate::home::home(arguments.home.as_deref())?;
+    set_back(&home);
     let observation = Observation { subject, seconds: f64::from(command.seconds), without: Vec::new() };
     let Observed { facts, status } = observe(&observation).map_err(|error| WrongInput(error.to_string()))?;
     let mut answer = answer(&facts);
@@ -37,7 +39,7 @@ fn program(arguments: &Arguments, command: &Explain, subject: Subject) -> anyhow
     if let Some(cause) = answer.cause.take() {
         let progress = Progress::new(arguments.quiet);
         let rate = command.rate.as_deref();
-        let verified = |cause| verify(cause, &command.command, rate, command.seconds, &progress);
+        let verified = |cause| verify(cause, &command.command, rate, command.seconds, &home, &progress);
         answer.cause = Some(if is_verified { verified(cause)? } else { cause });
         progress.end();
     }

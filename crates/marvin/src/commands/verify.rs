@@ -1,7 +1,9 @@
 //! `marvin explain --verify`: runs a command with and without what is suspected, in turns.
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
+use std::{fs, io};
 
 use ::explain::{Finding, Switch, judge_runs};
 use process::Program;
@@ -18,10 +20,11 @@ pub(crate) fn verify(
     words: &[OsString],
     rate: Option<&str>,
     seconds: u32,
+    home: &Path,
     progress: &Progress,
 ) -> anyhow::Result<Finding> {
     let Some(switch) = finding.switch.clone() else {
-        let text = "nothing that Marvin can switch off: no variable of the environment, quota or huge pages";
+        let text = "nothing that Marvin can switch off: no variable of the environment, and no setting of the kernel or a cgroup";
         return Ok(finding.with(format!("not verified: {text}"), "--verify", "", ""));
     };
     let (mut with, mut without) = (Vec::new(), Vec::new());
@@ -31,7 +34,7 @@ pub(crate) fn verify(
         without.push(match &switch {
             Switch::Environment(variables) => measure(words, variables, rate, seconds)?,
             Switch::File { path, without } => {
-                let _changed = Changed::new(path, without)?;
+                let _changed = Changed::new(path, without, home)?;
                 measure(words, &[], rate, seconds)?
             }
         });
@@ -39,19 +42,28 @@ pub(crate) fn verify(
     Ok(judge_runs(finding, &switch.name(), rate, [&with, &without]))
 }
 
+/// Below the data directory: the setting that a run is without: the process that changed it, its file and its value before.
+const RECORD: &str = "verifying";
+
 /// A file of the kernel's settings with another value, until it is dropped.
 struct Changed {
     path: String,
     before: String,
+    record: PathBuf,
 }
 
 impl Changed {
-    fn new(path: &str, value: &str) -> Result<Self, WrongInput> {
-        let failed = |error: std::io::Error| WrongInput(format!("cannot verify: {path}: {error}"));
-        let text = std::fs::read_to_string(path).map_err(failed)?;
+    fn new(path: &str, value: &str, home: &Path) -> Result<Self, WrongInput> {
+        let failed = |path: &Path, error: io::Error| WrongInput(format!("cannot verify: {}: {error}", path.display()));
+        let text = fs::read_to_string(path).map_err(|error| failed(path.as_ref(), error))?;
         let before = chosen(&text).to_owned();
-        let changed = Self { path: path.to_owned(), before };
-        std::fs::write(path, value).map_err(failed)?;
+        // A killed Marvin sets nothing back: the next one does, by this record.
+        let record = home.join(RECORD);
+        fs::create_dir_all(home).map_err(|error| failed(home, error))?;
+        fs::write(&record, format!("{}\t{path}\t{before}\n", std::process::id()))
+            .map_err(|error| failed(&record, error))?;
+        let changed = Self { path: path.to_owned(), before, record };
+        fs::write(path, value).map_err(|error| failed(path.as_ref(), error))?;
         Ok(changed)
     }
 }
@@ -59,8 +71,28 @@ impl Changed {
 impl Drop for Changed {
     fn drop(&mut self) {
         // The command may have deleted the cgroup.
-        drop(std::fs::write(&self.path, &self.before));
+        drop(fs::write(&self.path, &self.before));
+        drop(fs::remove_file(&self.record));
     }
+}
+
+/// Sets back what a killed Marvin left, and says so.
+pub(crate) fn set_back(home: &Path) {
+    let record = home.join(RECORD);
+    let Ok(text) = fs::read_to_string(&record) else { return };
+    for line in text.lines() {
+        let [process, path, before] = line.splitn(3, '\t').collect::<Vec<_>>()[..] else { continue };
+        if process != std::process::id().to_string() && Path::new("/proc").join(process).exists() {
+            // It is still verifying.
+            return;
+        }
+        let said = match fs::write(path, before) {
+            Ok(()) => format!("note: {path} is {before} again: a Marvin that was killed had changed it"),
+            Err(error) => format!("warning: a Marvin that was killed changed {path}, and it was {before}: {error}"),
+        };
+        crate::say(&said);
+    }
+    drop(fs::remove_file(&record));
 }
 
 /// Returns what a file of settings says now: of several words, the one in brackets.
@@ -100,6 +132,18 @@ mod tests {
     fn chosen_word_is_set_back() {
         assert_eq!(chosen("always [madvise] never\n"), "madvise");
         assert_eq!(chosen("30000\n"), "30000");
+    }
+
+    #[test]
+    fn next_marvin_sets_back_what_was_left() {
+        let home = tempfile::tempdir().unwrap();
+        let setting = home.path().join("enabled");
+        fs::write(&setting, "always [madvise] never\n").unwrap();
+        std::mem::forget(Changed::new(setting.to_str().unwrap(), "never", home.path()).unwrap());
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "never");
+        set_back(home.path());
+        assert_eq!(fs::read_to_string(&setting).unwrap(), "madvise");
+        assert!(!home.path().join(RECORD).exists());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -250,7 +251,7 @@ static void swapping(void)
 	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	madvise(memory, size, MADV_NOHUGEPAGE);
 	while (going())
-		for (size_t at = 0; at < size && (at % (1 << 20) || going()); at += 4096)
+		for (size_t at = 0; at < size && (at % (1 << 20) || going()); at += 4096, all_records++)
 			memory[at]++;
 }
 /* Writes faster than the device may have dirty pages. */
@@ -258,7 +259,7 @@ static void dirty(void)
 {
 	static char block[1 << 20];
 	int file = file_of("dirty", O_WRONLY | O_TRUNC);
-	for (int i = 0; going(); i++)
+	for (int i = 0; going(); i++, all_records++)
 		if (pwrite(file, block, sizeof block, (off_t)(i % 256) << 20) < 0)
 			abort();
 }
@@ -423,6 +424,17 @@ static void stat_storm(void)
 			access("/usr/share/doc", R_OK);
 }
 
+static void no_files(void)
+{
+	struct rlimit limit = { 64, 64 };
+	setrlimit(RLIMIT_NOFILE, &limit);
+	while (open("/dev/null", O_RDONLY) >= 0)
+		;
+	while (going())
+		for (int i = 0; i < 100; i++)
+			sink += socket(AF_UNIX, SOCK_STREAM, 0);
+}
+
 /* Nothing is wrong with these. */
 #define PART(name, expression)                                       \
 	__attribute__((noinline)) static void name(uint64_t *data, int size) \
@@ -541,6 +553,7 @@ int main(int count, char **words)
 	ALONE("rcu", rcu_waiter)
 	THREADS("user-loop", 1, spin_body)
 	ALONE("poll", poller)
+	ALONE("no-files", no_files)
 	ALONE("one-call", stat_storm)
 	ALONE("balanced", balanced)
 	THREADS("balanced-threads", 2, balanced_body)
