@@ -1,8 +1,8 @@
 //! Prints figures of `marvin-dump` beside makedumpfile's, in processor seconds: the same dumps, one program after the
 //! other.
 //!
-//! Environment variables: `MAKEDUMPFILE` is another makedumpfile than the one in PATH; `VMCORE` is a real dump for the
-//! figures that need one. Dumps of larger machines are made in a temporary directory. Like the other benches it fails
+//! Environment variables: `MAKEDUMPFILE` is another makedumpfile than the one in PATH; `VMCORE` is a real dump instead of that of
+//! a guest, which the bench boots. Dumps of larger machines are made in a temporary directory. Like the other benches it fails
 //! only if it cannot measure.
 
 use std::fs::File;
@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context;
+use crash_guests::capture;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use figures::memory::peak_during;
@@ -31,6 +32,9 @@ const BLOCK: u64 = 1024;
 const AUTO: f64 = 1.1;
 /// Repetitions; the minimum counts, as other processes can only add.
 const TIMES: usize = 3;
+/// The guest whose dump stands for real ones, and its memory in MiB.
+const GUEST: &str = "deb:6.12";
+const GUEST_MIB: u32 = 2048;
 /// The default of --memory, and 16 MiB.
 const MEMORY_GOAL_MIB: f64 = 80.0;
 
@@ -38,18 +42,18 @@ fn main() -> anyhow::Result<()> {
     let mut bench = Bench::new()?;
     bench.figures.doubt_load(cpu::load()?)?;
     bench.filter()?;
-    match std::env::var_os("VMCORE") {
-        Some(path) => {
-            bench.real(Path::new(&path))?;
-            bench.threads(Path::new(&path))?;
-            bench.memory(Path::new(&path))?;
-            bench.archive(Path::new(&path))?;
+    let made = bench.folder.path().join("vmcore");
+    let path = match std::env::var_os("VMCORE") {
+        Some(path) => PathBuf::from(path),
+        None => {
+            capture(&bench.folder.path().join("home"), GUEST, GUEST_MIB, &made).context("cannot make a real dump")?;
+            made
         }
-        None => writeln!(
-            std::io::stderr(),
-            "benches: no real dump: name one with VMCORE=FILE for the figures of -d 31 and -d 0"
-        )?,
-    }
+    };
+    bench.real(&path)?;
+    bench.threads(&path)?;
+    bench.memory(&path)?;
+    bench.archive(&path)?;
     Ok(())
 }
 

@@ -112,8 +112,7 @@ impl Compressor {
                 let size = usize::try_from(zlib.total_out()).ok()?;
                 (status == Status::StreamEnd).then_some((size, Codec::Zlib))?
             }
-            // Stop when the output is not smaller.
-            Method::Lzo(lzo) => (lzo.encode(page, self.output.get_mut(..page.len())?)?, Codec::Lzo),
+            Method::Lzo(lzo) => (lzo.encode(page, &mut self.output)?, Codec::Lzo),
             Method::Snappy(snappy) => (snappy.compress(page, &mut self.output).ok()?, Codec::Snappy),
             Method::Zstd(zstd) => (zstd.compress_to_buffer(page, &mut self.output[..]).ok()?, Codec::Zstd),
         };

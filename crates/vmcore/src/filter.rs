@@ -62,7 +62,7 @@ impl Filter {
     pub fn new(reader: &mut Reader<'_>, level: Level) -> Result<Self, DumpError> {
         let map = MemoryMap::find(reader)?;
         let image = image::pages(reader, &map);
-        let types = image::types(reader, &image, RESERVED);
+        let types = image::types(reader, &map, &image, RESERVED);
         let reserved = types.as_ref().and_then(|types| types.enumerator(RESERVED));
         let layout = Layout::new(reader.dump().info(), reserved)?;
         let rule = Rule::new(layout, level);

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::btf::{self, Types};
+use crate::kallsyms;
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
 use crate::reader::Reader;
@@ -39,8 +40,25 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
 /// Most candidates for BTF.
 const TRIES: u32 = 16;
 
-/// Returns the kernel's types from its image: the candidate with this enumerator.
-pub(crate) fn types(reader: &mut Reader<'_>, image: &[Range<u64>], enumerator: &str) -> Option<Types> {
+/// Returns the kernel's types from its image: the candidate with this enumerator. The symbol table tells where they begin; without
+/// it all of the image is searched.
+pub(crate) fn types(reader: &mut Reader<'_>, map: &MemoryMap, image: &[Range<u64>], enumerator: &str) -> Option<Types> {
+    let mut walker = Walker::new(map.architecture());
+    let [start] = kallsyms::addresses(reader, &mut walker, ["__start_BTF"]);
+    let has_it = |types: &Types| types.enumerator(enumerator).is_some();
+    start.and_then(|start| types_behind(reader, &mut walker, start)).filter(has_it).or_else(|| {
+        // Not every table has this symbol (`include/asm-generic/vmlinux.lds.h`).
+        search_types(reader, image, enumerator)
+    })
+}
+
+/// Reads all of BTF that begins at a virtual address.
+fn types_behind(reader: &mut Reader<'_>, walker: &mut Walker<'_>, start: u64) -> Option<Types> {
+    let header = walker.read(reader, start, btf::HEADER).ok()?;
+    Types::new(walker.read(reader, start, btf::size(&header)?).ok()?)
+}
+
+fn search_types(reader: &mut Reader<'_>, image: &[Range<u64>], enumerator: &str) -> Option<Types> {
     let page = reader.dump().page_size();
     let finder = memchr::memmem::Finder::new(&BTF_START);
     let mut tries = 0;

@@ -104,6 +104,23 @@ impl Encoding {
     }
 }
 
+/// Tokens by what they can be the beginning of.
+struct Prefixes {
+    known: [bool; 256],
+    /// Tokens without a letter of the name.
+    bare: [bool; 256],
+}
+
+impl Prefixes {
+    fn has(&self, token: u8) -> bool {
+        self.known[usize::from(token)]
+    }
+
+    fn is_bare(&self, token: u8) -> bool {
+        self.bare[usize::from(token)]
+    }
+}
+
 impl Tables {
     fn read(reader: &mut Reader<'_>, walker: &mut Walker<'_>, info: &Info) -> Option<Self> {
         let [names, tokens, index] =
@@ -124,9 +141,20 @@ impl Tables {
     /// Returns the numbers of symbols, by name.
     fn places(&self, wanted: &[&str]) -> Vec<Option<u32>> {
         let mut places = vec![None; wanted.len()];
+        let firsts = self.prefixes(wanted, 1);
+        let seconds = self.prefixes(wanted, 0);
         let mut at = 0;
         for number in 0..self.count {
             let Some(name) = self.next(&mut at) else { break };
+            // Most names need no other look than at their first tokens.
+            let may_be = match name {
+                [first, second, ..] if firsts.is_bare(*first) => seconds.has(*second),
+                [first, ..] => firsts.has(*first),
+                [] => false,
+            };
+            if !may_be {
+                continue;
+            }
             for (place, wanted) in places.iter_mut().zip(wanted) {
                 if place.is_none() && self.is(name, wanted) {
                     *place = Some(number);
@@ -134,6 +162,21 @@ impl Tables {
             }
         }
         places
+    }
+
+    /// Returns the tokens that one of these names can begin with, if `skip` letters for the kind come before the name.
+    fn prefixes(&self, wanted: &[&str], skip: usize) -> Prefixes {
+        let mut prefixes = Prefixes { known: [false; 256], bare: [false; 256] };
+        for token in 0..256 {
+            let start = u16_at(&self.index, token * 2).map(usize::from);
+            let Some(text) = start.and_then(|start| self.tokens.get(start..)) else { continue };
+            // The text ends with a zero.
+            let text = || text.iter().skip(skip).take_while(|byte| **byte != 0);
+            prefixes.bare[token] = text().next().is_none();
+            prefixes.known[token] =
+                wanted.iter().any(|name| text().zip(name.as_bytes()).all(|(one, other)| one == other));
+        }
+        prefixes
     }
 
     /// Returns the tokens of the name at `at`, and advances past it.

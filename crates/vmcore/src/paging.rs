@@ -48,6 +48,9 @@ pub(crate) struct Area {
     pub(crate) above: Option<u64>,
 }
 
+/// Most bytes that are reserved before they are read: more than a kernel's types.
+const RESERVED_MAX: usize = 8 << 20;
+
 /// Returns the page tables of a dump's machine.
 pub(crate) fn architecture(machine: Machine, info: &Info) -> Result<Box<dyn Architecture>, DumpError> {
     if info.text("PAGESIZE").is_some() && !info.page_size().is_some_and(|page| machine.has_pages_of(page)) {
@@ -98,7 +101,8 @@ impl<'a> Walker<'a> {
         address: u64,
         length: usize,
     ) -> Result<Vec<u8>, MemoryError> {
-        let mut bytes = Vec::new();
+        // A length from a damaged dump reserves a little only.
+        let mut bytes = Vec::with_capacity(length.min(RESERVED_MAX));
         while bytes.len() < length {
             let mapping = self.walk(reader, address.wrapping_add(bytes.len() as u64))?;
             let rest = (length - bytes.len()).min(usize::try_from(mapping.length).unwrap_or(length)).min(PIECE_MAX);

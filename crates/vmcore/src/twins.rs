@@ -3,6 +3,7 @@
 //! Equal keys do not prove equal pages: the caller compares both.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bytes::u64_at;
 use crate::compress::Codec;
@@ -27,11 +28,50 @@ const SHARDS: usize = 64;
 /// Keys and pages of one part of the table.
 type Shard = Vec<Option<(u64, Stored)>>;
 
+/// Pages of one thread that other threads cannot refer to yet, by key; of two with one place the newer is found.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    all: Vec<(u64, Stored)>,
+    /// Positions in `all`, by the last bits of a key; any number if there is none.
+    places: [u16; Self::PLACES],
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self { all: Vec::new(), places: [0; Self::PLACES] }
+    }
+}
+
+impl Pending {
+    const PLACES: usize = 1024;
+
+    pub(crate) fn find(&self, key: u64) -> Option<Stored> {
+        let place = self.places[(key % Self::PLACES as u64) as usize];
+        self.all.get(usize::from(place)).filter(|(own, _)| *own == key).map(|(_, stored)| *stored)
+    }
+
+    pub(crate) fn push(&mut self, key: u64, stored: Stored) {
+        // Pages beyond the numbers of a place are not found, and stored again.
+        self.places[(key % Self::PLACES as u64) as usize] = self.all.len() as u16;
+        self.all.push((key, stored));
+    }
+
+    /// Takes all pages.
+    pub(crate) fn take(&mut self) -> std::vec::Drain<'_, (u64, Stored)> {
+        self.all.drain(..)
+    }
+}
+
+/// Words of the sketch: they fit a processor's second cache.
+const SKETCH: usize = 1 << 15;
+
 /// The table.
 #[derive(Debug)]
 pub(crate) struct Twins {
     shards: Vec<Mutex<Shard>>,
     slots: usize,
+    /// A bit for each key that was noted: most pages have no twin, and need no look into the table.
+    sketch: Vec<AtomicU64>,
 }
 
 impl Twins {
@@ -39,16 +79,31 @@ impl Twins {
     pub(crate) fn new(size: u64) -> Self {
         let entry = size_of::<Option<(u64, Stored)>>() as u64;
         let slots = usize::try_from(size.min(64 << 20) / entry / SHARDS as u64).unwrap_or(1).max(1);
-        Self { shards: (0..SHARDS).map(|_| Mutex::new(vec![None; slots])).collect(), slots }
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::new(vec![None; slots])).collect(),
+            slots,
+            sketch: (0..SKETCH).map(|_| AtomicU64::new(0)).collect(),
+        }
     }
 
-    /// Returns a key of a page's content.
+    /// Notes a key, and returns whether a page with it can have been seen before.
+    pub(crate) fn note(&self, key: u64) -> bool {
+        let bit = 1 << (key >> 58);
+        let word = &self.sketch[(key >> 32) as usize % SKETCH];
+        let before = word.load(Ordering::Relaxed);
+        // Of two threads one may lose its bit, and with it a twin.
+        word.store(before | bit, Ordering::Relaxed);
+        before & bit != 0
+    }
+
+    /// Returns a key of a page's content: of one word of each cache line, each at another place in its line.
     pub(crate) fn key(page: &[u8]) -> u64 {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+        const LINE: usize = 64;
         let mut lanes = [1_u64, 2, 3, 4];
-        for chunk in page.chunks_exact(32) {
+        for (number, lines) in page.chunks_exact(lanes.len() * LINE).enumerate() {
             for (n, lane) in lanes.iter_mut().enumerate() {
-                let word = u64_at(chunk, n * 8).unwrap_or_default();
+                let word = u64_at(lines, n * LINE + (number * 4 + n) % 8 * 8).unwrap_or_default();
                 *lane = (*lane ^ word).wrapping_mul(FACTOR).rotate_left(29);
             }
         }

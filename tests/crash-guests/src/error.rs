@@ -12,6 +12,9 @@ pub enum CrashError {
     /// The build lacks a module, or it cannot be read.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// The lab has no build.
+    #[error(transparent)]
+    Lab(#[from] lab::LabError),
     /// QEMU failed.
     #[error(transparent)]
     Machine(#[from] MachineError),

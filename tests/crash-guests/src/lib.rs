@@ -3,16 +3,18 @@
 //!
 //! `tests/dumps` captures them in every way and compares the filtered dumps with other programs'.
 
+pub mod elf;
 mod error;
 mod guest;
+pub mod pages;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use kernel::modules;
-use lab::CRASH;
-use machine::qemu::Qemu;
+use lab::{CRASH, Lab, LabSettings};
+use machine::qemu::{Qemu, VmcoreFormat};
 use machine::{InitrdFile, initrd_of};
 use model::Build;
 use wire::{Frame, MARK, PROTOCOL, decode, find_last_words};
@@ -132,6 +134,32 @@ impl CrashGuests {
             }
         }
     }
+}
+
+/// Boots a kernel in a guest with memory of every kind, stops it, and writes its memory like /proc/vmcore: a dump for benches.
+///
+/// # Errors
+/// If the kernel has no build, or the guest does not finish.
+pub fn capture(home: &Path, kernel: &str, memory_mib: u32, to: &Path) -> Result<(), CrashError> {
+    let lab = Lab::open(home, LabSettings::default())?;
+    let name = kernel.parse().map_err(|error| CrashError::Guest(format!("{kernel}: {error}")))?;
+    let build = lab.build(&name, &|_| {})?;
+    let part = |percent: u32| memory_mib * percent / 100;
+    let fill = [
+        ("anon", part(15)),
+        ("thp", part(10)),
+        ("huge", part(3)),
+        ("shm", part(7)),
+        ("disk", part(4)),
+        ("files", memory_mib * 25),
+    ];
+    let (paging, placement, ending) = (Paging::FiveLevels, Placement::Random, Ending::Stop);
+    let plan = CrashPlan { memory_mib, paging, placement, fill: &fill, ending };
+    let mut crashed = CrashGuests::open(&home.join("scratch/crash"))?.crash(&build, &plan)?;
+    let raw = home.join("scratch/qemu.elf");
+    crashed.guest.write_vmcore(VmcoreFormat::Elf, &raw)?;
+    elf::rewrite(&elf::Elf::open(&raw), to);
+    fs::remove_file(&raw).map_err(CrashError::io("remove", &raw))
 }
 
 fn command_line(plan: &CrashPlan<'_>) -> String {

@@ -3,7 +3,6 @@
 //!
 //! The file is marked as incomplete until its last header is written, so that a partly written one is usable.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -19,7 +18,7 @@ use crate::output::sink::Sink;
 use crate::plan::{Plan, Work, crew, lock};
 use crate::reader::Reader;
 use crate::rule::Level;
-use crate::twins::{Stored, Twins};
+use crate::twins::{Pending, Stored, Twins};
 use crate::window::PIECE_MAX;
 
 /// Bytes that a thread reserves and writes at once.
@@ -281,8 +280,8 @@ struct Writer<'a> {
     /// The end of this thread's reserved space.
     limit: u64,
     descriptors: Vec<u8>,
-    /// Pages in the buffer by key, which other threads cannot refer to yet.
-    pending: BTreeMap<u64, Stored>,
+    /// Pages in the buffer, which other threads cannot refer to yet.
+    pending: Pending,
 }
 
 impl<'a> Writer<'a> {
@@ -299,7 +298,7 @@ impl<'a> Writer<'a> {
             start: 0,
             limit: 0,
             descriptors: Vec::new(),
-            pending: BTreeMap::new(),
+            pending: Pending::default(),
         })
     }
 
@@ -394,7 +393,8 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let key = Twins::key(bytes);
-        if let Some(twin) = self.pending.get(&key).copied().or_else(|| self.job.twins.find(key))
+        if self.job.twins.note(key)
+            && let Some(twin) = self.find_twin(key)
             && self.is_twin(twin.page, bytes)?
         {
             self.written.twins += 1;
@@ -413,12 +413,17 @@ impl<'a> Writer<'a> {
             return Ok(());
         };
         // At most a page.
-        self.pending.insert(key, Stored { page: number, offset, size: size as u32, codec });
+        self.pending.push(key, Stored { page: number, offset, size: size as u32, codec });
         if self.buffer.is_empty() {
             self.publish();
         }
         self.descriptors.extend(descriptor(offset, size, codec));
         Ok(())
+    }
+
+    /// Returns a page with this key.
+    fn find_twin(&self, key: u64) -> Option<Stored> {
+        self.pending.find(key).or_else(|| self.job.twins.find(key))
     }
 
     /// Returns whether another page is stored with the same content.
@@ -437,7 +442,7 @@ impl<'a> Writer<'a> {
 
     /// Lets all threads refer to pages whose data was written.
     fn publish(&mut self) {
-        while let Some((key, stored)) = self.pending.pop_first() {
+        for (key, stored) in self.pending.take() {
             self.job.twins.insert(key, stored);
         }
     }

@@ -7,9 +7,7 @@
 #![expect(clippy::print_stdout, reason = "says what was seen, and what could not be checked")]
 
 mod bitmaps;
-mod elf;
 mod live;
-mod pages;
 mod readers;
 
 use std::collections::BTreeMap;
@@ -24,8 +22,9 @@ use machine::qemu::VmcoreFormat;
 use model::Build;
 
 use crate::bitmaps::Bitmap;
-use crate::elf::Elf;
 use crate::readers::{LEVELS, Program};
+use crash_guests::elf::{self, Elf};
+use crash_guests::pages;
 
 /// Memory of every kind, for a guest of 512 MiB.
 const FILL: [(&str, u32); 12] = [

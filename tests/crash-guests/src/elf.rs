@@ -2,6 +2,7 @@
 //!
 //! makedumpfile expects the program headers at offset 64, and virtual addresses; QEMU has them elsewhere, and writes
 //! physical addresses only.
+#![expect(clippy::unwrap_used, reason = "for tests and benches: one that cannot go on has failed")]
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,17 +29,18 @@ struct Load {
 }
 
 /// An ELF vmcore.
-pub(crate) struct Elf {
+#[derive(Debug)]
+pub struct Elf {
     file: File,
     loads: Vec<Load>,
     notes: Vec<u8>,
     /// The kernel's note, by key.
-    pub(crate) vmcoreinfo: BTreeMap<String, String>,
+    pub vmcoreinfo: BTreeMap<String, String>,
 }
 
 impl Elf {
     /// Opens a vmcore with VMCOREINFO.
-    pub(crate) fn open(path: &Path) -> Self {
+    pub fn open(path: &Path) -> Self {
         let file = File::open(path).unwrap();
         let number = |at: u64, size: usize| {
             let mut bytes = [0; 8];
@@ -63,12 +65,12 @@ impl Elf {
     }
 
     /// Returns the address of a symbol in the note.
-    pub(crate) fn symbol(&self, name: &str) -> u64 {
+    pub fn symbol(&self, name: &str) -> u64 {
         u64::from_str_radix(&self.vmcoreinfo[&format!("SYMBOL({name})")], 16).unwrap()
     }
 
     /// Reads memory at a physical address.
-    pub(crate) fn read(&self, physical: u64, bytes: &mut [u8]) {
+    pub fn read(&self, physical: u64, bytes: &mut [u8]) {
         let load = self.loads.iter().find(|load| (load.physical..load.physical + load.size).contains(&physical));
         let load = load.unwrap_or_else(|| panic!("no memory at {physical:#x}"));
         self.file.read_exact_at(bytes, load.offset + physical - load.physical).unwrap();
@@ -86,7 +88,7 @@ fn vmcoreinfo(notes: &[u8]) -> BTreeMap<String, String> {
 
 /// Writes the memory of a vmcore like the kernel after a crash: in pages, with the addresses of the direct map, and the
 /// kernel's text once more with its own.
-pub(crate) fn rewrite(from: &Elf, to: &Path) {
+pub fn rewrite(from: &Elf, to: &Path) {
     let base = direct_map(from);
     let mut place = (PAGE + from.notes.len() as u64).next_multiple_of(PAGE);
     let mut loads = Vec::new();

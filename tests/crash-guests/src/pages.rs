@@ -1,27 +1,28 @@
 //! Walks a kernel's page tables in a vmcore, to find its direct map.
+#![expect(clippy::unwrap_used, reason = "for tests and benches: one that cannot go on has failed")]
 
 use crate::elf::Elf;
 
 /// The mapping of the kernel's image (Documentation/arch/x86/x86_64/mm.rst).
-pub(crate) const IMAGE: u64 = 0xffff_ffff_8000_0000;
+pub const IMAGE: u64 = 0xffff_ffff_8000_0000;
 /// The address bits of an entry.
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 const PRESENT: u64 = 1;
 const LARGE: u64 = 1 << 7;
 
 /// The kernel's configuration at build and boot, from its note.
-pub(crate) fn has_five_levels(vmcore: &Elf) -> bool {
+pub fn has_five_levels(vmcore: &Elf) -> bool {
     vmcore.vmcoreinfo.get("NUMBER(pgtable_l5_enabled)").is_some_and(|value| value == "1")
 }
 
 /// Returns the physical address of an address in the kernel's image, by the note's offset.
-pub(crate) fn image_to_physical(vmcore: &Elf, address: u64) -> u64 {
+pub fn image_to_physical(vmcore: &Elf, address: u64) -> u64 {
     let base: i64 = vmcore.vmcoreinfo["NUMBER(phys_base)"].parse().unwrap();
     (address - IMAGE).wrapping_add_signed(base)
 }
 
 /// Returns the lowest address of the direct map: the one of physical address 0.
-pub(crate) fn direct_map(vmcore: &Elf) -> u64 {
+pub fn direct_map(vmcore: &Elf) -> u64 {
     let (levels, lowest) = match has_five_levels(vmcore) {
         true => (5, 0xff11_0000_0000_0000),
         false => (4, 0xffff_8880_0000_0000),
