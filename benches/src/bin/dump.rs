@@ -53,7 +53,6 @@ fn main() -> anyhow::Result<()> {
     bench.real(&path)?;
     bench.threads(&path)?;
     bench.memory(&path)?;
-    bench.archive(&path)?;
     Ok(())
 }
 
@@ -203,25 +202,6 @@ impl Bench {
             let name = format!("-d {level}, zstd: peak memory");
             self.figures.print(&Figure { name, value, unit: "MiB", against: Against::Goal(MEMORY_GOAL_MIB) })?;
         }
-        Ok(())
-    }
-
-    /// The archive beside marvin-dump's kdump-compressed file of the same pages.
-    fn archive(&mut self, path: &Path) -> anyhow::Result<()> {
-        let out = self.folder.path().join("out");
-        for level in ["31", "0"] {
-            let mut both = Vec::new();
-            for form in [&["--compress", "zstd"][..], &["--archive"]] {
-                let arguments = [&["-d", level, "--threads", "1"], form].concat();
-                let spent = least(|| self.ours(&arguments, path, &out))?;
-                both.push((spent, std::fs::metadata(&out)?.len() as f64 / 1e6));
-            }
-            let name = format!("-d {level}, archive, one thread");
-            self.print(name.clone(), both[1].0, Against::Peer("kdump-compressed", both[0].0))?;
-            let (value, against) = (both[1].1, Against::Peer("kdump-compressed", both[0].1));
-            self.figures.print(&Figure { name: format!("{name}: size"), value, unit: "MB", against })?;
-        }
-        std::fs::remove_file(&out)?;
         Ok(())
     }
 

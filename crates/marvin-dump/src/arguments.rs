@@ -127,7 +127,7 @@ pub struct Save {
     /// Page compression [default: zstd]
     #[arg(long, value_name = "HOW", value_enum)]
     pub compress: Option<Compression>,
-    /// Compression level: zlib 1 to 9, zstd -7 to 19 [default: 1 and -1; 3 in archives]
+    /// Compression level: zlib 1 to 9, zstd -7 to 19 [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub effort: Option<i32>,
     /// Same as --compress zlib
@@ -149,9 +149,6 @@ pub struct Save {
     /// Write the flattened format to standard output, for a pipe
     #[arg(short = 'F', long, conflicts_with_all = ["json", "verify"])]
     pub flattened: bool,
-    /// Write an archive: smaller, but only marvin-dump reads it; without OUT, to standard output
-    #[arg(long, conflicts_with_all = ["compress", "zlib", "lzo", "snappy", "elf", "flattened", "split", "rearrange"])]
-    pub archive: bool,
     /// Convert a flattened dump on standard input to a dump file
     #[arg(short = 'R', long)]
     pub rearrange: bool,

@@ -9,8 +9,7 @@ use vmcore::live::{self, Guest, PATIENCE, Stopped};
 use vmcore::ram::{self, Part};
 use vmcore::{
     Codec, Compressor, Dump, DumpError, Erasure, FileSink, Filter, Flattened, Io, Level, Overwrite, Plan, Progress,
-    Reader, Sink, Stream, Style, Vmlinux, Watched, Work, Written, log, names, vmcoreinfo, write_archive, write_elf,
-    write_kdump,
+    Reader, Sink, Style, Vmlinux, Watched, Work, Written, log, names, vmcoreinfo, write_elf, write_kdump,
 };
 
 use crate::arguments::{Access, Compression, Look, Save};
@@ -211,26 +210,20 @@ struct Scan<'d> {
 impl<'w> Task<'w> {
     fn new(wish: &'w Save, screen: Screen) -> Result<Self, DumpError> {
         let usage = |text: &str| Err(DumpError::Usage(text.to_owned()));
-        let (input, output) =
-            match (wish.files.len(), wish.flattened || wish.archive && wish.files.len() == 1, wish.dry_run) {
-                _ if !wish.ram.is_empty() => (Vec::new(), Self::outputs(wish)?),
-                (0, ..) => return usage("name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT"),
-                (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
-                (1, ..) => {
-                    return usage(
-                        "name the file to write after the dump, or use --flattened to write to standard output",
-                    );
-                }
-                (2.., ..) if wish.split => (wish.files[..1].to_vec(), wish.files[1..].to_vec()),
-                (2.., true, _) => return usage("--flattened writes to standard output: name the dump only"),
-                (count, ..) => {
-                    let (input, output) = wish.files.split_at(count - 1);
-                    (input.to_vec(), output.to_vec())
-                }
-            };
-        if wish.archive && output.is_empty() && !wish.dry_run && (wish.json || wish.verify) {
-            return usage("the archive goes to standard output: --json and --verify need a file for it");
-        }
+        let (input, output) = match (wish.files.len(), wish.flattened, wish.dry_run) {
+            _ if !wish.ram.is_empty() => (Vec::new(), Self::outputs(wish)?),
+            (0, ..) => return usage("name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT"),
+            (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
+            (1, ..) => {
+                return usage("name the file to write after the dump, or use --flattened to write to standard output");
+            }
+            (2.., ..) if wish.split => (wish.files[..1].to_vec(), wish.files[1..].to_vec()),
+            (2.., true, _) => return usage("--flattened writes to standard output: name the dump only"),
+            (count, ..) => {
+                let (input, output) = wish.files.split_at(count - 1);
+                (input.to_vec(), output.to_vec())
+            }
+        };
         files::check(&inputs(&input, wish), &output)?;
         // Before a file is touched, and before long work.
         let codec = codec(wish);
@@ -256,7 +249,7 @@ impl<'w> Task<'w> {
 
     /// Returns the output files if there is no input file.
     fn outputs(wish: &Save) -> Result<Vec<PathBuf>, DumpError> {
-        let stream = wish.flattened || wish.archive || wish.dry_run;
+        let stream = wish.flattened || wish.dry_run;
         let told = match wish.files.len() {
             0 if !stream => "name the file to write: marvin-dump --ram FILE -d 31 OUT",
             1.. if wish.flattened => "--flattened writes to standard output: name no file beside that of --ram",
@@ -378,14 +371,10 @@ impl<'w> Task<'w> {
             return self.split(plan, style, progress);
         }
         let sink: Box<dyn Sink + '_> = match self.output.first() {
-            None if self.wish.archive => Box::new(Stream::new(answers)),
             None => Box::new(Flattened::begin(answers)?),
             Some(path) => self.create(path)?,
         };
         let sink = Watched { sink, progress };
-        if self.wish.archive {
-            return write_archive(plan, style, &self.work, &sink);
-        }
         if self.wish.elf {
             return write_elf(plan, &self.work, &sink);
         }

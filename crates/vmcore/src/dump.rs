@@ -5,7 +5,6 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::archive::{self, Archive};
 use crate::bits;
 use crate::calls::Counted;
 use crate::elf::{self, Segment, Segments, Which};
@@ -24,8 +23,6 @@ pub enum Format {
     Elf,
     /// A kdump-compressed file.
     Kdump,
-    /// An archive.
-    Archive,
     /// A file with a guest's memory.
     Memory,
 }
@@ -37,7 +34,6 @@ impl Format {
         match self {
             Self::Elf => "elf",
             Self::Kdump => "kdump-compressed",
-            Self::Archive => "archive",
             Self::Memory => "a guest's memory",
         }
     }
@@ -73,8 +69,6 @@ pub(crate) enum Content {
     },
     /// In a kdump file or a set of them.
     Pages(Pages),
-    /// In an archive.
-    Archive(Box<Archive>),
 }
 
 impl Dump {
@@ -92,9 +86,6 @@ impl Dump {
             }
             if start.starts_with(b"\x7fELF") && paths.len() == 1 {
                 return Self::of_elf(storage);
-            }
-            if start == *archive::SIGNATURE && paths.len() == 1 {
-                return Archive::open(storage).map(|archive| Self::of_archive(Box::new(archive)));
             }
             if start != *kdump::SIGNATURE {
                 return Err(unknown(path, &storage, start));
@@ -141,16 +132,6 @@ impl Dump {
             *stored = segments.pages(self.page, Which::Stored);
         }
         Ok(self)
-    }
-
-    fn of_archive(mut archive: Box<Archive>) -> Self {
-        let (machine, page) = (archive.header.machine, archive.header.page);
-        let notes = std::mem::take(&mut archive.header.notes);
-        let info = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range])).unwrap_or_default();
-        let incomplete = archive.incomplete || archive.storage.is_cut();
-        let erasure = Erasure::of_earlier(std::mem::take(&mut archive.header.erased));
-        let (content, format) = (Content::Archive(archive), Format::Archive);
-        Self { content, format, machine, page, notes, info, incomplete, erasure }
     }
 
     fn of_pages(mut files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
@@ -224,7 +205,6 @@ impl Dump {
         match &self.content {
             Content::Segments { storage, .. } => storage.flattened(),
             Content::Pages(pages) => pages.flattened(),
-            Content::Archive(archive) => archive.storage.flattened(),
         }
     }
 
@@ -261,7 +241,7 @@ impl Dump {
     /// Returns pages that are in no file, if one of a split set is missing.
     pub fn missing(&self) -> Option<Range<u64>> {
         match &self.content {
-            Content::Segments { .. } | Content::Archive(_) => None,
+            Content::Segments { .. } => None,
             Content::Pages(pages) => pages.missing(),
         }
     }
@@ -278,7 +258,6 @@ impl Dump {
         match &self.content {
             Content::Segments { memory, .. } => memory.last().map_or(0, |range| range.end),
             Content::Pages(pages) => pages.header().map_or(0, |header| header.pages),
-            Content::Archive(archive) => archive.header.pages,
         }
     }
 
@@ -288,7 +267,6 @@ impl Dump {
         match &self.content {
             Content::Segments { .. } => None,
             Content::Pages(pages) => pages.header().map(|header| header.level),
-            Content::Archive(archive) => Some(archive.header.level),
         }
     }
 
@@ -297,7 +275,6 @@ impl Dump {
         match &self.content {
             Content::Segments { memory, .. } => memory.clone(),
             Content::Pages(_) => std::iter::once(0..self.pages()).collect(),
-            Content::Archive(archive) => archive.header.memory.clone(),
         }
     }
 
@@ -305,7 +282,7 @@ impl Dump {
     pub(crate) fn in_file(&self) -> Vec<Range<u64>> {
         match &self.content {
             Content::Segments { stored, .. } => stored.clone(),
-            Content::Pages(_) | Content::Archive(_) => self.extents(),
+            Content::Pages(_) => self.extents(),
         }
     }
 
@@ -318,10 +295,6 @@ impl Dump {
                 Ok(())
             }
             Content::Pages(pages) => pages.memory(first, words),
-            Content::Archive(archive) => {
-                archive.memory(first, words);
-                Ok(())
-            }
         }
     }
 
@@ -334,10 +307,6 @@ impl Dump {
                 Ok(())
             }
             Content::Pages(pages) => pages.stored(first, words),
-            Content::Archive(archive) => {
-                archive.stored(first, words);
-                Ok(())
-            }
         }
     }
 
@@ -348,7 +317,7 @@ impl Dump {
                 let segment = segments.from(physical).filter(|segment| segment.start <= physical);
                 segment.map_or(0, |segment| segment.address.wrapping_add(physical - segment.start))
             }
-            Content::Pages(_) | Content::Archive(_) => 0,
+            Content::Pages(_) => 0,
         }
     }
 
@@ -358,7 +327,6 @@ impl Dump {
         match &self.content {
             Content::Segments { storage, .. } => storage.calls().counted(),
             Content::Pages(pages) => pages.calls(),
-            Content::Archive(archive) => archive.storage.calls().counted(),
         }
     }
 
@@ -367,7 +335,6 @@ impl Dump {
         match &self.content {
             Content::Segments { storage, .. } => storage.path(),
             Content::Pages(pages) => pages.path(),
-            Content::Archive(archive) => archive.path(),
         }
     }
 }

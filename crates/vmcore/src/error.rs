@@ -46,7 +46,7 @@ pub enum DumpError {
     },
     /// The format is unknown.
     #[error(
-        "{} is not a supported memory dump: {what}. Supported: ELF vmcores, kdump-compressed files, both flattened, and archives of marvin-dump", path.display()
+        "{} is not a supported memory dump: {what}. Supported: ELF vmcores and kdump-compressed files, both flattened too", path.display()
     )]
     Unknown {
         /// The file.

@@ -19,7 +19,7 @@ use crate::machine::Machine;
 use crate::note::{self, Info};
 use crate::output::kdump::{Style, write};
 use crate::output::sink::{FileSink, Flattened, Nowhere, Overwrite, Sink};
-use crate::output::{archive, elf, rearrange};
+use crate::output::{elf, rearrange};
 use crate::paging::architecture;
 use crate::plan::{Plan, Work};
 use crate::reader::{Io, Reader};
@@ -39,11 +39,6 @@ pub fn elf(bytes: &[u8], scratch: &Path) {
 /// A kdump-compressed file.
 pub fn kdump(bytes: &[u8], scratch: &Path) {
     file(b"KDUMP   ", bytes, scratch);
-}
-
-/// An archive.
-pub fn archive(bytes: &[u8], scratch: &Path) {
-    file(b"MDUMPARC", bytes, scratch);
 }
 
 /// A flattened file, in place and as a stream.
@@ -168,8 +163,6 @@ pub enum What {
     Elf,
     /// A kdump-compressed file.
     Kdump(Codec),
-    /// An archive.
-    Archive,
 }
 
 /// A format, flattened or not.
@@ -201,7 +194,6 @@ pub fn converted(dump: &Path, form: Form, scratch: &Path) -> Result<Vec<u8>, Dum
     match form.what {
         What::Elf => elf::write(&plan, &work, &*sink)?,
         What::Kdump(_) => write(&plan, &style, &work, &*sink)?,
-        What::Archive => archive::write(&plan, &style, &work, &*sink)?,
     };
     drop(sink);
     if form.flattened { Ok(flat) } else { std::fs::read(scratch).map_err(DumpError::reading(scratch, 0)) }

@@ -2,12 +2,11 @@
 //!
 //! A [`Dump`] is an open file of any known format; a [`Reader`] gives its physical memory. A [`Filter`] finds the
 //! kernel's memory map in it and decides which pages to drop; a [`Plan`] has the pages of a new dump, which
-//! [`write_kdump`], [`write_elf`] and [`write_archive`] write into a [`Sink`]. The crate `marvin-dump` has the command
+//! [`write_kdump`] and [`write_elf`] write into a [`Sink`]. The crate `marvin-dump` has the command
 //! line and the output.
 
 #![expect(unsafe_code, reason = "files are mapped; each use says why it is sound")]
 
-mod archive;
 mod bits;
 mod btf;
 mod bytes;
@@ -64,7 +63,6 @@ pub use log::log;
 pub use machine::Machine;
 pub use memmap::MemoryMap;
 pub use note::Info;
-pub use output::archive::{Stream, write as write_archive};
 pub use output::elf::write as write_elf;
 pub use output::kdump::{Style, Written, write as write_kdump};
 pub use output::rearrange::rearrange;

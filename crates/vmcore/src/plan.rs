@@ -379,11 +379,6 @@ impl<'d> Plan<'d> {
         self.blocks.len()
     }
 
-    /// Returns the first block that ends after page `page`.
-    pub(crate) fn from(&self, page: u64) -> usize {
-        self.blocks.partition_point(|number| (number + 1) * self.block_pages <= page)
-    }
-
     /// Returns the pages of the `n`th block.
     pub(crate) fn pages(&self, n: usize) -> Range<u64> {
         let start = self.blocks.get(n).copied().unwrap_or_default() * self.block_pages;

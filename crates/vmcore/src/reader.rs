@@ -2,7 +2,6 @@
 //!
 //! Each thread has its own reader. Mappable files are read without copying.
 
-use crate::archive::blocks::BlockReader;
 use crate::dump::{Content, Dump};
 use crate::elf::{Segment, Segments};
 use crate::erase;
@@ -45,8 +44,7 @@ pub struct Reader<'d> {
     windows: Option<Windows<'d>>,
     buffer: Vec<u8>,
     pages: PageReader,
-    blocks: BlockReader,
-    /// The address of the page in `buffer`, if it is one of a kdump file or an archive.
+    /// The address of the page in `buffer`, if it is one of a kdump file.
     held: Option<u64>,
     /// Bytes after erasing.
     erased: Vec<u8>,
@@ -73,8 +71,8 @@ impl<'d> Reader<'d> {
             }
             _ => None,
         };
-        let (pages, blocks) = (PageReader::default(), BlockReader::default());
-        Self { dump, windows, buffer: Vec::new(), pages, blocks, held: None, erased: Vec::new() }
+        let pages = PageReader::default();
+        Self { dump, windows, buffer: Vec::new(), pages, held: None, erased: Vec::new() }
     }
 
     /// Returns its dump.
@@ -124,7 +122,7 @@ impl<'d> Reader<'d> {
         let length = length.min(PIECE_MAX);
         let place = match &self.dump.content {
             Content::Segments { storage, segments, .. } => self.segment(storage, segments, address, length)?,
-            Content::Pages(_) | Content::Archive(_) => self.page(address, length)?,
+            Content::Pages(_) => self.page(address, length)?,
         };
         match (place, &mut self.windows) {
             (BytesSource::Window { offset }, Some(windows)) => windows
@@ -168,7 +166,7 @@ impl<'d> Reader<'d> {
         Ok(BytesSource::Buffer)
     }
 
-    /// Unpacks the pages of a kdump file or an archive with the bytes.
+    /// Unpacks the pages of a kdump file with the bytes.
     fn page(&mut self, address: u64, length: usize) -> Result<BytesSource, MemoryError> {
         let page = self.dump.page_size();
         // Not more than a page: a usize.
@@ -188,7 +186,6 @@ impl<'d> Reader<'d> {
             let place = &mut self.buffer[n * size..(n + 1) * size];
             match &self.dump.content {
                 Content::Pages(pages) => self.pages.read(pages, first + n as u64, place)?,
-                Content::Archive(archive) => self.blocks.read(archive, first + n as u64, place)?,
                 Content::Segments { .. } => return Err(MemoryError::Absent(address)),
             }
         }

@@ -130,8 +130,6 @@ fn files_of_all_formats() -> Outcome {
     let kdump = [Codec::Zstd, Codec::Zlib, Codec::Snappy, Codec::Lzo].map(|codec| seeds.made(file(What::Kdump(codec))));
     let kdump = kdump.into_iter().collect::<Result<Vec<_>, _>>()?;
     fuzz("kdump", &kdump, 700, |bytes| fuzzing::kdump(bytes, &scratch));
-    let archive = [seeds.made(file(What::Archive))?];
-    fuzz("archive", &archive, 1500, |bytes| fuzzing::archive(bytes, &scratch));
     let flattened = [seeds.made(flat(What::Kdump(Codec::Zstd)))?, seeds.made(flat(What::Elf))?];
     fuzz("flattened", &flattened, 1000, |bytes| fuzzing::flattened(bytes, &scratch));
     Ok(())
@@ -210,13 +208,9 @@ fn each_format_cut_off_at_every_byte() -> Outcome {
     let page = |n: usize| Some(tiny[n * 4096..][..4096].to_vec());
     let original = [None, page(1), page(2), page(3), None, None, page(4), page(5)];
     cut(&seeds, &tiny, &original)?;
-    for form in [
-        file(What::Kdump(Codec::Zstd)),
-        file(What::Kdump(Codec::Lzo)),
-        flat(What::Kdump(Codec::Zstd)),
-        flat(What::Elf),
-        file(What::Archive),
-    ] {
+    for form in
+        [file(What::Kdump(Codec::Zstd)), file(What::Kdump(Codec::Lzo)), flat(What::Kdump(Codec::Zstd)), flat(What::Elf)]
+    {
         cut(&seeds, &seeds.made(form)?, &original)?;
     }
     Ok(())

@@ -308,7 +308,6 @@ pub(crate) fn beside() -> Seeds {
 pub(crate) struct Dumps {
     pub(crate) elf: Seeds,
     pub(crate) kdump: Seeds,
-    pub(crate) archive: Seeds,
     pub(crate) flattened: Seeds,
     pub(crate) note: Seeds,
 }
@@ -326,7 +325,6 @@ pub(crate) fn dumps(folder: &Path) -> Outcome<Dumps> {
     Ok(Dumps {
         elf: vec![tiny(), made(What::Elf, false)?],
         kdump,
-        archive: vec![made(What::Archive, false)?],
         flattened: vec![made(What::Kdump(Codec::Zstd), true)?, made(What::Elf, true)?],
         note: vec![dump.notes().to_vec(), text.into_bytes()],
     })

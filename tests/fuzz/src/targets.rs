@@ -44,7 +44,6 @@ pub fn targets(folder: &Path) -> Outcome<Vec<Target>> {
         file("vmlinux", vmcore::fuzzing::vmlinux, seeds::vmlinuxes(folder)?),
         file("elf", vmcore::fuzzing::elf, dumps.elf),
         file("kdump", vmcore::fuzzing::kdump, dumps.kdump),
-        file("archive", vmcore::fuzzing::archive, dumps.archive),
         file("flattened", vmcore::fuzzing::flattened, dumps.flattened),
         bytes("note", vmcore::fuzzing::note, dumps.note),
         bytes("btf", vmcore::fuzzing::btf, seeds::btf()),

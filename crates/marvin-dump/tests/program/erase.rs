@@ -155,17 +155,15 @@ fn named_data_is_erased_in_every_format() -> Outcome {
         "-d 31 --message-level 0 -f -E @out @elf2",
         "-d 0 --split --message-level 0 --config @conf -x @vmlinux @vmcore @s1 @s2",
         "--reassemble --message-level 0 @s1 @s2 @whole",
-        "-d 31 --archive --message-level 0 --config @conf -x @vmlinux @vmcore @archive",
-        "-d 31 --threads 1 --compress none --message-level 0 @archive @back",
     ] {
         all += &seen(folder.path(), line)?;
     }
-    for name in ["out", "elf", "again", "elf2", "whole", "archive", "back"] {
+    for name in ["out", "elf", "again", "elf2", "whole"] {
         let (page, expected) = (found(&path(name))?, expected());
         let first = page.iter().zip(&expected).position(|(one, other)| one != other);
         assert_eq!(first, None, "{name}");
     }
-    for name in ["out", "again", "whole", "back"] {
+    for name in ["out", "again", "whole"] {
         let bytes = std::fs::read(path(name))?;
         let number = |at: usize| usize::from_le_bytes(bytes[4096 + at..4104 + at].try_into().unwrap_or_default());
         let text = &bytes[number(64)..number(64) + number(72)];

@@ -1,6 +1,5 @@
 //! Tests of the command line: arguments, messages, files, and the exit code.
 
-mod archive;
 mod command;
 mod command_line;
 mod erase;

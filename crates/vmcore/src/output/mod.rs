@@ -1,6 +1,5 @@
 //! Writers of the formats, and the sinks for their bytes.
 
-pub(crate) mod archive;
 pub(crate) mod elf;
 pub(crate) mod kdump;
 pub(crate) mod rearrange;
