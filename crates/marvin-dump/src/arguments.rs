@@ -47,6 +47,8 @@ pub enum Command {
     Info(Look),
     /// Print the kernel log
     Dmesg(Look),
+    /// Read every page of a dump, and verify all checksums that it has
+    Check(Look),
     /// Count pages by use, in a dump or in the running kernel's /proc/kcore
     Usage(Look),
     /// Estimate the size of the result for each level and compression, from a sample

@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "signals, and what the process used; each use says why it is sound")]
 
 mod arguments;
+mod check;
 mod experiment;
 mod files;
 mod guard;
@@ -33,7 +34,7 @@ use vmcore::{DumpError, Guilt};
 pub enum Exit {
     /// Success.
     Fine,
-    /// The written dump differs from the one read (`--verify`).
+    /// The written dump differs from the one read (`--verify`), or a page cannot be read (`check`).
     Differs,
     /// Wrong usage, or a file that is no dump or is damaged.
     Usage,
@@ -46,7 +47,7 @@ pub enum Exit {
 /// All exit codes with their meaning, for the help.
 pub const EXIT_CODES: &str = "Exit codes:
   0   success
-  1   the written dump differs from the input (--verify)
+  1   the written dump differs from the input (--verify), or pages are damaged (check)
   2   wrong usage, or not a dump
   3   the written dump is usable but incomplete
   5   the host failed (disk, permissions): try again later
@@ -113,6 +114,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("dump", schema_of::<report::Report>("marvin-dump")),
         ("dump-estimate", schema_of::<size::Answer>("marvin-dump estimate")),
+        ("dump-check", schema_of::<check::Checked>("marvin-dump check")),
         ("dump-info", schema_of::<info::Answer>("marvin-dump info")),
         ("dump-usage", schema_of::<usage::Answer>("marvin-dump usage")),
     ]
@@ -144,6 +146,7 @@ pub fn run(arguments: &Arguments, screen: Screen, host: &mut Host<'_>) -> Exit {
         Some(Command::Usage(wish)) => usage::run(wish, screen, host),
         Some(Command::Info(wish)) => info::run(wish, host),
         Some(Command::Dmesg(wish)) => info::dmesg(wish, host),
+        Some(Command::Check(wish)) => check::run(wish, host),
         Some(Command::Estimate(wish)) => size::run(wish, host),
         Some(Command::Experiment(wish)) => experiment::run(wish, host),
     };

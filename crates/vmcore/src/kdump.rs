@@ -21,6 +21,10 @@ pub(crate) const DESCRIPTOR: usize = 24;
 pub(crate) const INCOMPLETE: u32 = 8;
 /// Size of the second header, in bytes.
 pub(crate) const SUB_HEADER: usize = 104;
+/// The last bytes before the bitmaps, where no reader looks: these, then a checksum (CRC-32) of both bitmaps.
+pub(crate) const SUM_MARK: &[u8; 12] = b"MARVIN CRC32";
+/// Size of mark and checksum, in bytes.
+pub(crate) const SUM: usize = SUM_MARK.len() + 4;
 /// Offsets of the fields of the two headers.
 pub(crate) mod field {
     pub(crate) const VERSION: usize = 8;
@@ -49,6 +53,8 @@ pub(crate) mod field {
 
 /// Limit of memory: each page has a bit, and the bits are counted.
 const MEMORY_MAX: u64 = 128 << 40;
+/// Bytes of the bitmaps that are read at once.
+const BITMAP_PIECE: usize = 256 << 10;
 /// Pages of one lookup: their bits and descriptors are cached.
 const CHUNK: u64 = 4096;
 
@@ -287,6 +293,7 @@ impl Part {
             let (path, size) = (self.storage.path().to_owned(), self.storage.size());
             return Err(DumpError::Truncated { path, what: "the bitmaps", end: header.descriptors(), size });
         }
+        self.check_bitmaps()?;
         let (mut count, mut words) = (0, [0; CHUNK as usize / 64]);
         let mut at = self.range.start;
         while at < self.range.end {
@@ -298,6 +305,28 @@ impl Part {
             at += CHUNK;
         }
         Ok(())
+    }
+
+    /// Verifies the checksum of the bitmaps, if there is one: with one wrong bit every later page would be another.
+    fn check_bitmaps(&self) -> Result<(), DumpError> {
+        let mut sum = [0; SUM];
+        let place = self.header.bitmap() - SUM as u64;
+        self.storage.fill_known(place, &mut sum)?;
+        let Some(expected) = sum.strip_prefix(SUM_MARK) else { return Ok(()) };
+        let mut found = crc32fast::Hasher::new();
+        let (mut at, end) = (self.header.bitmap(), self.header.descriptors());
+        let mut bytes = vec![0; BITMAP_PIECE];
+        while at < end {
+            let length = usize::try_from(end - at).unwrap_or(BITMAP_PIECE).min(BITMAP_PIECE);
+            self.storage.fill_known(at, &mut bytes[..length])?;
+            found.update(&bytes[..length]);
+            at += length as u64;
+        }
+        if expected == found.finalize().to_le_bytes() {
+            return Ok(());
+        }
+        let what = "the bitmaps are damaged: their checksum is wrong; copy the file again";
+        Err(self.storage.malformed(self.header.bitmap(), what.to_owned()))
     }
 
     /// Refuses a file that belongs to another dump.

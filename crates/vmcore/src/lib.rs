@@ -74,5 +74,5 @@ pub use rule::{Class, Level};
 pub use system::names;
 pub use types::{TypeId, Types};
 pub use usage::Usage;
-pub use verify::{Differences, verify};
+pub use verify::{Damage, Differences, check, verify};
 pub use vmlinux::Vmlinux;

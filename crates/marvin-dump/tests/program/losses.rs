@@ -116,8 +116,8 @@ fn missing_records_are_not_read_as_zeros() -> Outcome {
             fine.push(size);
         }
     }
-    // Only the rest of both bitmaps, behind the last page's bits, is unused.
-    assert_eq!(fine, [4096 - 0x2000 / 8; 2]);
+    // The rest of both bitmaps, behind the last page's bits, is unused; without their checksum they are not verified.
+    assert_eq!(fine, [4096 - 0x2000 / 8, 4096 - 0x2000 / 8, 16]);
     assert!(count > 7, "{count}");
     let (at, _, size) = records(&stream)?[2];
     let strange = [&stream[..at + 8], &u64::MAX.to_be_bytes(), &stream[at + 16 + size..]].concat();
@@ -201,5 +201,41 @@ fn endless_log_is_cut() -> Outcome {
     let lies = log(&path, 32, 4000, 12)?;
     assert!(lies.len() < 10_000 && lies.ends_with("or than 128 MiB\n"), "{}", lies.len());
     insta::assert_snapshot!(log(&path, 2, 10, 31).unwrap_err(), @"the VMCOREINFO note says SYMBOL(prb)=ffffffff81000800: there is no ring buffer of a sane size there");
+    Ok(())
+}
+
+#[test]
+fn changed_bits_are_found_by_check() -> Outcome {
+    let folder = folder()?;
+    let said = seen(folder.path(), "-d 16 -z --verify @vmcore @out", b"")?.0;
+    assert!(said.contains("verified: 7837 pages are equal"), "{said}");
+    let answer = String::from_utf8(seen(folder.path(), "check @out", b"")?.1)?;
+    assert_eq!(answer, "all 7837 pages can be read\n");
+    let whole = std::fs::read(folder.path().join("out"))?;
+    let number = |at: usize, size: usize| -> Result<usize, Box<dyn Error>> {
+        let mut bytes = [0; 8];
+        bytes[..size].copy_from_slice(whole.get(at..at + size).ok_or("too short")?);
+        Ok(usize::from_le_bytes(bytes))
+    };
+    // Offsets as crash's diskdump.h has them.
+    let (page, sub, blocks) = (number(428, 4)?, number(432, 4)?, number(436, 4)?);
+    let (bitmaps, descriptors) = ((1 + sub) * page, (1 + sub + blocks) * page);
+    let mut places: Vec<usize> = (bitmaps..descriptors).step_by(997).collect();
+    let (mut packed, mut at) = (0, descriptors);
+    while packed < 60 {
+        let (offset, size, flags) = (number(at, 8)?, number(at + 8, 4)?, number(at + 12, 4)?);
+        if flags == 0x20 {
+            places.extend([offset, offset + size / 2, offset + size - 1]);
+            packed += 1;
+        }
+        at += 24;
+    }
+    for (turn, place) in places.into_iter().enumerate() {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 1 << (turn % 8);
+        std::fs::write(folder.path().join("damaged"), damaged)?;
+        let said = seen(folder.path(), "check @damaged", b"")?.0;
+        assert!(!said.ends_with("exit code 0\n"), "a bit at {place:#x}: {said}");
+    }
     Ok(())
 }

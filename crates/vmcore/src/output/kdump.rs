@@ -12,7 +12,7 @@ use crate::bytes::{is_zero, put};
 use crate::compress::{Codec, Compressor};
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
-use crate::kdump::{DESCRIPTOR, INCOMPLETE, SIGNATURE, SUB_HEADER, descriptor, field};
+use crate::kdump::{DESCRIPTOR, INCOMPLETE, SIGNATURE, SUB_HEADER, SUM, SUM_MARK, descriptor, field};
 use crate::note;
 use crate::output::sink::Sink;
 use crate::plan::{Plan, Work, crew, lock};
@@ -87,7 +87,7 @@ struct Shape {
 impl Shape {
     fn new(dump: &Dump, plan: &Plan<'_>, part: Range<u64>) -> Result<Self, DumpError> {
         let page = dump.page_size();
-        let sub_blocks = ((SUB_HEADER + dump.notes().len()) as u64).div_ceil(page);
+        let sub_blocks = ((SUB_HEADER + dump.notes().len() + SUM) as u64).div_ceil(page);
         let bitmap_blocks = dump.pages().div_ceil(8 * page);
         let (skipped, end) = (kept_before(plan, part.start)?, kept_before(plan, part.end)?);
         let descriptors = (1 + sub_blocks + 2 * bitmap_blocks) * page;
@@ -223,6 +223,7 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
 fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), DumpError> {
     let (mut words, mut bytes) = (vec![0; plan.words()], Vec::new());
     let end = shape.bitmap_blocks * shape.page;
+    let mut sum = crc32fast::Hasher::new();
     for (at, stored) in [(shape.bitmap(), false), (shape.bitmap() + end, true)] {
         // There are no bits outside memory.
         let mut done = 0;
@@ -237,11 +238,25 @@ fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), 
             let room = usize::try_from(end.saturating_sub(first / 8)).unwrap_or(usize::MAX).min(bytes.len());
             sink.zeros(at + done, (first / 8).saturating_sub(done))?;
             sink.write(at + first / 8, &bytes[..room])?;
+            add_zeros(&mut sum, (first / 8).saturating_sub(done));
+            sum.update(&bytes[..room]);
             done = first / 8 + room as u64;
         }
         sink.zeros(at + done, end.saturating_sub(done))?;
+        add_zeros(&mut sum, end.saturating_sub(done));
     }
-    Ok(())
+    let told = [&SUM_MARK[..], &sum.finalize().to_le_bytes()].concat();
+    sink.write(shape.bitmap() - SUM as u64, &told)
+}
+
+/// Adds zeros to a checksum.
+fn add_zeros(sum: &mut crc32fast::Hasher, mut count: u64) {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    while count > 0 {
+        let piece = usize::try_from(count).unwrap_or(ZEROS.len()).min(ZEROS.len());
+        sum.update(&ZEROS[..piece]);
+        count -= piece as u64;
+    }
 }
 
 /// The data of all threads.
