@@ -126,6 +126,9 @@ pub struct Save {
     /// Shrink the parts of vmemmap that describe only excluded pages; readers still find records there
     #[arg(short = 'e', long, conflicts_with = "elf")]
     pub exclude_vmemmap: bool,
+    /// Whether pages are stored as they are unless a compression is named: as makedumpfile does
+    #[arg(skip)]
+    pub is_raw: bool,
     /// Page compression [default: zstd]
     #[arg(long, value_name = "HOW", value_enum)]
     pub compress: Option<Compression>,
@@ -208,6 +211,9 @@ pub struct Save {
     /// Write the kernel log to a file
     #[arg(long)]
     pub dump_dmesg: bool,
+    /// With --dump-dmesg: only what was logged since the log was cleared
+    #[arg(long, requires = "dump_dmesg")]
+    pub partial_dmesg: bool,
     /// Check the options, and read and write no file
     #[arg(long)]
     pub check_params: bool,

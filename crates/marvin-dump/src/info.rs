@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use vmcore::{Dump, DumpError, Io, MemoryMap, Plan, Reader, Work, live, log, names};
+use vmcore::{Dump, DumpError, Io, LogPart, MemoryMap, Plan, Reader, Work, live, log, names};
 
 use crate::arguments::Look;
 use crate::report::size;
@@ -50,7 +50,7 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
 /// Executes `dmesg`.
 pub(crate) fn dmesg(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
-    let text = log(&mut Reader::new(&dump, Io::Read))?;
+    let text = log(&mut Reader::new(&dump, Io::Read), LogPart::All)?;
     if wish.json {
         let lines: Vec<&str> = text.lines().collect();
         let json = serde_json::json!({ "schema_version": SCHEMA_VERSION, "lines": lines });

@@ -8,8 +8,8 @@ use std::time::Duration;
 use vmcore::live::{self, Guest, PATIENCE, Stopped};
 use vmcore::ram::{self, Part};
 use vmcore::{
-    Codec, Compressor, Dump, DumpError, Erasure, FileSink, Filter, Flattened, Io, Level, Overwrite, Plan, Progress,
-    Reader, Sink, Style, Vmlinux, Watched, Work, Written, log, names, vmcoreinfo, write_elf, write_kdump,
+    Codec, Compressor, Dump, DumpError, Erasure, FileSink, Filter, Flattened, Io, Level, LogPart, Overwrite, Plan,
+    Progress, Reader, Sink, Style, Vmlinux, Watched, Work, Written, log, names, vmcoreinfo, write_elf, write_kdump,
 };
 
 use crate::arguments::{Access, Compression, Look, Save};
@@ -153,7 +153,8 @@ fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
     };
     files::check(&inputs(input, wish), std::slice::from_ref(path))?;
     let dump = open(input, &wish.ram, wish.vmcoreinfo.as_deref())?;
-    let text = log(&mut Reader::new(&dump, Io::Read))?;
+    let part = if wish.partial_dmesg { LogPart::SinceClear } else { LogPart::All };
+    let text = log(&mut Reader::new(&dump, Io::Read), part)?;
     let sink = FileSink::create(path, overwrite(wish))?;
     sink.write(0, text.as_bytes())?;
     sink.finish(text.len() as u64)?;
@@ -267,8 +268,9 @@ impl<'w> Task<'w> {
             return Err(DumpError::malformed(dump.path(), 0, "it has no memory"));
         }
         let filtered = (host.clock)();
+        let codec = self.codec_for(dump);
         let style = Style {
-            codec: self.codec,
+            codec,
             effort: self.wish.effort,
             level,
             part: None,
@@ -286,7 +288,7 @@ impl<'w> Task<'w> {
         let complete = written.unreadable == 0 && !written.full && !dump.incomplete();
         let report = Report::new(Facts {
             level,
-            codec: self.codec,
+            codec,
             page: dump.page_size(),
             plan: &plan,
             written: &written,
@@ -313,6 +315,14 @@ impl<'w> Task<'w> {
             }
         }
         Ok(if complete { Exit::Fine } else { Exit::Incomplete })
+    }
+
+    /// Returns the compression: that of the input's files if they are only joined, and the user names none.
+    fn codec_for(&self, dump: &Dump) -> Codec {
+        let wish = self.wish;
+        let is_named = wish.compress.is_some() || wish.zlib || wish.lzo || wish.snappy || wish.zstd;
+        let kept = (wish.reassemble && !is_named).then(|| dump.codec()).flatten();
+        kept.unwrap_or(self.codec)
     }
 
     /// Decides which pages to keep; pauses a running guest meanwhile, and returns for how long.
@@ -436,6 +446,7 @@ fn codec(wish: &Save) -> Codec {
         _ if wish.zlib => Codec::Zlib,
         _ if wish.lzo => Codec::Lzo,
         _ if wish.snappy => Codec::Snappy,
+        None if wish.is_raw => Codec::None,
         None | Some(Compression::Zstd) => Codec::Zstd,
         Some(Compression::Zlib) => Codec::Zlib,
         Some(Compression::Snappy) => Codec::Snappy,

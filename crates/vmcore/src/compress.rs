@@ -37,6 +37,9 @@ impl Codec {
         }
     }
 
+    /// All flags together.
+    pub(crate) const FLAGS: u32 = 0x27;
+
     /// Returns the codec for a page's flags.
     pub(crate) fn from_flag(flag: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|codec| codec.flag() == flag)

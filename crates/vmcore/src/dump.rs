@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::bits;
 use crate::calls::Counted;
+use crate::compress::Codec;
 use crate::elf::{self, Segment, Segments, Which};
 use crate::erase::Erasure;
 use crate::error::DumpError;
@@ -151,9 +152,21 @@ impl Dump {
         Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete, erasure })
     }
 
-    /// Replaces the VMCOREINFO text, or adds it.
+    /// Replaces the VMCOREINFO text, or adds it. A text without `NUMBER(phys_base)` is that of a vmlinux: it does not say where the
+    /// kernel is, and adds to the dump's own text what that lacks.
     #[must_use]
     pub fn with_info(mut self, text: &[u8]) -> Self {
+        let own = note::vmcoreinfo(&self.notes).map(|range| self.notes[range].to_vec()).unwrap_or_default();
+        let given = Info::parse(text);
+        let mut joined = text.to_vec();
+        if given.number("phys_base").is_none() && !own.is_empty() {
+            joined = own;
+            joined.push(b'\n');
+            let lacks = |key: &str| self.info.text(key).is_none();
+            let more = given.lines().filter(|(key, _)| lacks(key)).map(|(key, value)| format!("{key}={value}\n"));
+            joined.extend(more.collect::<String>().as_bytes());
+        }
+        let text = joined.as_slice();
         self.info = Info::parse(text);
         self.notes = note::without(&self.notes, "VMCOREINFO");
         self.notes.extend(note::encode("VMCOREINFO", 0, text));
@@ -197,6 +210,15 @@ impl Dump {
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// Returns the compression that its writer chose; `None` for ELF.
+    #[must_use]
+    pub fn codec(&self) -> Option<Codec> {
+        match &self.content {
+            Content::Segments { .. } => None,
+            Content::Pages(pages) => Codec::from_flag(pages.header()?.status & Codec::FLAGS),
+        }
     }
 
     /// Returns whether it is a flattened file.

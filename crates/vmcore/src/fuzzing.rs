@@ -13,7 +13,7 @@ use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::Filter;
 use crate::layout::Layout;
-use crate::log::log;
+use crate::log::{LogPart, log};
 use crate::lzo;
 use crate::machine::Machine;
 use crate::note::{self, Info};
@@ -139,7 +139,7 @@ fn file(start: &[u8], bytes: &[u8], scratch: &Path) {
     let Ok(dump) = Dump::open(&[scratch.to_owned()]) else { return };
     let io = if bytes.len().is_multiple_of(2) { Io::Map } else { Io::Read };
     let mut reader = Reader::new(&dump, io);
-    drop(log(&mut reader));
+    drop((log(&mut reader, LogPart::All), log(&mut reader, LogPart::SinceClear)));
     let names = system::names(&mut reader);
     let filter = Filter::new(&mut reader, Level::MAX).ok();
     if dump.pages() > PAGES_MAX {

@@ -59,7 +59,7 @@ pub use dump::{Dump, Format};
 pub use erase::Erasure;
 pub use error::{DumpError, Guilt, MemoryError};
 pub use filter::{Counts, Filter, Scanner};
-pub use log::log;
+pub use log::{LogPart, log};
 pub use machine::Machine;
 pub use memmap::MemoryMap;
 pub use note::Info;

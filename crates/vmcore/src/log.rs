@@ -1,7 +1,7 @@
 //! The kernel's log, from its ring buffer (`kernel/printk/printk_ringbuffer.h`): since 5.10 a ring of descriptors, each
 //! with the position of its text in a ring of bytes.
 
-use crate::bytes::{u16_at, u64_at};
+use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::error::DumpError;
 use crate::note::Info;
 use crate::paging::{Walker, architecture};
@@ -58,12 +58,22 @@ struct Ring {
 
 const WHAT: &str = "the log's ring buffer";
 
-/// Returns the log as `dmesg` prints it, without incomplete records. The last line says where an inconsistent log, or
+/// What of the log is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogPart {
+    /// All of it.
+    All,
+    /// What was logged since it was cleared last (`dmesg -C`); all of it if the note does not tell.
+    SinceClear,
+}
+
+/// Returns the log as `dmesg` prints it, without incomplete records: time, caller where the kernel keeps it (`CONFIG_PRINTK_CALLER`:
+/// T and a thread, or C and a processor), text. The last line says where an inconsistent log, or
 /// one larger than 128 MiB, was cut off.
 ///
 /// # Errors
 /// If the note does not have its address, or the dump lacks it.
-pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
+pub fn log(reader: &mut Reader<'_>, part: LogPart) -> Result<String, DumpError> {
     let dump = reader.dump();
     let info = dump.info();
     if info.is_empty() {
@@ -77,6 +87,9 @@ pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
     let block = offset(info, "prb_desc.text_blk_lpos")?;
     let (begin_at, next_at) = (offset(info, "prb_data_blk_lpos.begin")?, offset(info, "prb_data_blk_lpos.next")?);
     let (time_at, length_at) = (offset(info, "printk_info.ts_nsec")?, offset(info, "printk_info.text_len")?);
+    let caller_at = info.size("OFFSET", "printk_info.caller_id");
+    let first = if part == LogPart::SinceClear { cleared(info, &mut memory)? } else { 0 };
+    let number_at = offset(info, "printk_info.seq").unwrap_or_default();
     let (mut text, mut room) = (String::new(), ring.size);
     // Ids wrap; there are no more than the ring holds.
     let used = (ring.head.wrapping_sub(ring.tail) & ((1 << STATE_SHIFT) - 1)).min(ring.count - 1);
@@ -91,7 +104,14 @@ pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
         let begin = memory.number(WHAT, descriptor.wrapping_add(block + begin_at))?;
         let next = memory.number(WHAT, descriptor.wrapping_add(block + next_at))?;
         let record = ring.infos.wrapping_add(slot * ring.info_size);
+        if first > 0 && memory.number(WHAT, record.wrapping_add(number_at))? < first {
+            continue;
+        }
         let time = memory.number(WHAT, record.wrapping_add(time_at))?;
+        let caller = match caller_at {
+            Some(at) => u32_at(&memory.read(WHAT, record.wrapping_add(at as u64), 4)?, 0),
+            None => None,
+        };
         let length = memory.read(WHAT, record.wrapping_add(length_at), 2)?;
         let length = usize::from(u16_at(&length, 0).unwrap_or_default());
         // An odd position means no text.
@@ -102,9 +122,20 @@ pub fn log(reader: &mut Reader<'_>) -> Result<String, DumpError> {
             text.push_str(CUT);
             break;
         }
-        append(&mut text, time, &said);
+        append(&mut text, time, caller, &said);
     }
     Ok(text)
+}
+
+/// Returns the number of the first record after the log was cleared: of two values, the one that no writer changes
+/// (`struct latched_seq`, `kernel/printk/printk.c`), or a plain number if the note has no such structure.
+fn cleared(info: &Info, memory: &mut Memory<'_, '_, '_>) -> Result<u64, DumpError> {
+    let Some(at) = info.symbol("clear_seq") else { return Ok(0) };
+    let first = memory.number(WHAT, at)?;
+    match info.size("OFFSET", "latched_seq.val") {
+        Some(values) => memory.number(WHAT, at.wrapping_add(values as u64 + (first & 1) * 8)),
+        None => Ok(first),
+    }
 }
 
 impl Ring {
@@ -159,13 +190,20 @@ fn offset(info: &Info, name: &str) -> Result<u64, DumpError> {
     Ok(info.need_size("OFFSET", name)?.min(1 << 20) as u64)
 }
 
-/// Appends the lines of a record, each with its time; escapes unprintable bytes.
-fn append(text: &mut String, time: u64, said: &[u8]) {
+/// The bit of a caller that is a processor and not a thread (`printk_caller_id`, `kernel/printk/printk.c`).
+const PROCESSOR: u32 = 1 << 31;
+
+/// Appends the lines of a record, each with its time and caller; escapes unprintable bytes.
+fn append(text: &mut String, time: u64, caller: Option<u32>, said: &[u8]) {
+    let caller = caller.map_or_else(String::new, |caller| {
+        let kind = if caller & PROCESSOR == 0 { 'T' } else { 'C' };
+        format!("[{:>8}] ", format!("{kind}{}", caller & !PROCESSOR))
+    });
     for line in said.split(|byte| *byte == b'\n') {
         let line: String = String::from_utf8_lossy(line)
             .chars()
             .flat_map(|c| if c.is_control() && c != '\t' { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
             .collect();
-        text.extend([format!("[{:>5}.{:06}] {line}\n", time / 1_000_000_000, time / 1000 % 1_000_000)]);
+        text.extend([format!("[{:>5}.{:06}] {caller}{line}\n", time / 1_000_000_000, time / 1000 % 1_000_000)]);
     }
 }

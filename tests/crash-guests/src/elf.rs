@@ -69,11 +69,16 @@ impl Elf {
         u64::from_str_radix(&self.vmcoreinfo[&format!("SYMBOL({name})")], 16).unwrap()
     }
 
-    /// Reads memory at a physical address.
-    pub fn read(&self, physical: u64, bytes: &mut [u8]) {
+    /// Returns the offset of a physical address in the file.
+    pub fn place(&self, physical: u64) -> u64 {
         let load = self.loads.iter().find(|load| (load.physical..load.physical + load.size).contains(&physical));
         let load = load.unwrap_or_else(|| panic!("no memory at {physical:#x}"));
-        self.file.read_exact_at(bytes, load.offset + physical - load.physical).unwrap();
+        load.offset + physical - load.physical
+    }
+
+    /// Reads memory at a physical address.
+    pub fn read(&self, physical: u64, bytes: &mut [u8]) {
+        self.file.read_exact_at(bytes, self.place(physical)).unwrap();
     }
 }
 

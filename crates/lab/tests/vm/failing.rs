@@ -91,7 +91,7 @@ fn panic_leaves_console_and_dump() {
     std::fs::write(&kept, lab.artefact(&run.id, "misbehave-panic.vmcore").unwrap()).unwrap();
     let dump = vmcore::Dump::open(std::slice::from_ref(&kept)).unwrap();
     assert!(!dump.incomplete());
-    let log = vmcore::log(&mut vmcore::Reader::new(&dump, vmcore::Io::Read)).unwrap();
+    let log = vmcore::log(&mut vmcore::Reader::new(&dump, vmcore::Io::Read), vmcore::LogPart::All).unwrap();
     assert!(log.contains("Kernel panic - not syncing: sysrq triggered crash"), "{log}");
     let result = run.results.iter().find(|result| result.workload == "misbehave-panic").unwrap().clone();
     let Outcome::Failed(failure) = result.outcome else { panic!("{:?}", result.outcome) };

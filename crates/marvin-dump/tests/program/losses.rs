@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use synthetic_dumps::Synthetic;
-use vmcore::{Dump, Io, Reader};
+use vmcore::{Dump, Io, LogPart, Reader};
 
 use crate::Outcome;
 use crate::command_line::CommandResult;
@@ -184,7 +184,7 @@ fn log(path: &Path, count: u64, length: u16, size_bits: u64) -> Result<String, B
         dump.info().lines().flat_map(|(key, value)| format!("{key}={value}\n").into_bytes()).collect();
     text.extend(LOG_NOTE.bytes());
     let dump = dump.with_info(&text);
-    Ok(vmcore::log(&mut Reader::new(&dump, Io::Read))?)
+    Ok(vmcore::log(&mut Reader::new(&dump, Io::Read), LogPart::All)?)
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Tests of the command line: arguments, messages, files, and the exit code.
 
+mod as_makedumpfile;
 mod command;
 mod command_line;
 mod erase;

@@ -95,3 +95,20 @@ fn dump_note_is_written_unchanged() -> Result<(), Box<dyn Error>> {
     assert!(text.starts_with(b"OSRELEASE="));
     Ok(())
 }
+
+#[test]
+fn text_of_a_vmlinux_adds_to_the_note() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    Synthetic::default().write(&path)?;
+    vmlinux(&types()).write(&folder.path().join("vmlinux"))?;
+    let said = seen(folder.path(), "-g @info -x @vmlinux")?
+        + &seen(folder.path(), "-i @info -d 31 @vmcore @out")?
+        + &seen(folder.path(), "-d 31 @vmcore @without")?;
+    assert_eq!(said.matches("exit code 0\n").count(), 3, "{said}");
+    let (own, joined) = (Dump::open(&[path])?, Dump::open(&[folder.path().join("out")])?);
+    let (symbol, more) = ("SYMBOL(init_top_pgt)", "SYMBOL(node_data)");
+    assert_eq!(joined.info().text(symbol), own.info().text(symbol), "the dump knows where its kernel is");
+    assert!(own.info().text(more).is_none() && joined.info().text(more).is_some());
+    Ok(())
+}

@@ -8,6 +8,7 @@
 
 mod bitmaps;
 mod live;
+mod log;
 mod readers;
 
 use std::collections::BTreeMap;
@@ -147,6 +148,16 @@ fn story(name: &str, kernel: &str, plan: &CrashPlan<'_>) {
         }
         compared(&[&vmcore, &elf, &kdump], &bitmaps, &folder);
     }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn cleared_log_is_left_out() {
+    let folder = folder("cleared-log");
+    let plan = CrashPlan { fill: &[], ..plan(Paging::FiveLevels, Placement::Random, Ending::Stop) };
+    let mut crashed = crash(&build("deb:6.12"), &plan).unwrap();
+    let [_, _, vmcore] = captured(&mut crashed, &folder);
+    log::story(&vmcore, &folder);
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
