@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Serialize;
-
 /// Counters, shared by all readers of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
@@ -13,7 +11,7 @@ pub(crate) struct Calls {
 }
 
 /// Numbers of calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Calls that mapped a range.
     pub mmap: u64,

@@ -181,6 +181,7 @@ impl Dump {
 
     /// Adds a note.
     #[must_use]
+    #[cfg(any(test, feature = "live"))]
     pub(crate) fn with_note(mut self, owner: &str, kind: u32, text: &[u8]) -> Self {
         self.notes.extend(note::encode(owner, kind, text));
         self

@@ -4,6 +4,24 @@
 //! kernel's memory map in it and decides which pages to drop; a [`Plan`] has the pages of a new dump, which
 //! [`write_kdump`] and [`write_elf`] write into a [`Sink`]. The crate `marvin-dump` has the command
 //! line and the output.
+//!
+//! ```no_run
+//! use vmcore::{Dump, Io, Reader, VirtualMemory};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let dump = Dump::open(&["/var/crash/vmcore".into()])?;
+//! let mut reader = Reader::new(&dump, Io::Map);
+//! let memory = VirtualMemory::new(&dump)?;
+//! let text = dump.info().symbol("_stext").ok_or("no _stext")?;
+//! let code = memory.read(&mut reader, text, 16)?;
+//! # assert_eq!(code.len(), 16);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/` has a program for each use: `release` reads by virtual address, `filter` writes a smaller dump and verifies it, `log`
+//! prints the kernel's log and checks every page. Features: `erase` (needs DWARF) and `live` (a running guest; needs JSON). Without
+//! them the crate has neither gimli nor serde.
 
 #![expect(unsafe_code, reason = "files are mapped; each use says why it is sound")]
 
@@ -24,6 +42,7 @@ mod image;
 mod kallsyms;
 mod kdump;
 mod layout;
+#[cfg(feature = "live")]
 pub mod live;
 mod log;
 mod lzo;
@@ -47,8 +66,10 @@ mod thin;
 mod twins;
 mod types;
 mod usage;
+#[cfg(feature = "erase")]
 mod variables;
 mod verify;
+mod virtual_memory;
 pub mod vmcoreinfo;
 mod vmlinux;
 mod window;
@@ -75,4 +96,5 @@ pub use system::names;
 pub use types::{TypeId, Types};
 pub use usage::Usage;
 pub use verify::{Damage, Differences, check, verify};
+pub use virtual_memory::VirtualMemory;
 pub use vmlinux::Vmlinux;

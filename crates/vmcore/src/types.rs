@@ -135,6 +135,7 @@ impl Types {
     }
 
     /// Returns whether a type has a name, apart from typedefs and qualifiers.
+    #[cfg(feature = "erase")]
     pub(crate) fn is_called(&self, id: TypeId, name: &str) -> bool {
         self.plain(id).is_some_and(|(_, head)| self.name(head.name) == name.as_bytes())
     }

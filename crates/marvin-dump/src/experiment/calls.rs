@@ -19,6 +19,7 @@ pub(super) struct Calls {
     subject: Subject,
     rows: Vec<Row>,
     /// All calls since the dump was opened, including those of opening and warm-up.
+    #[serde(serialize_with = "super::write_calls")]
     all_calls: Counted,
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
 
 use vmcore::{Counted, Dump, DumpError, FileSink, Io, Level, Overwrite, Reader, Sink};
 
@@ -66,7 +67,17 @@ struct Spent {
     user_s: f64,
     sys_s: f64,
     page_faults: u64,
+    #[serde(serialize_with = "write_calls")]
     calls: Counted,
+}
+
+/// Writes numbers of calls as an object.
+fn write_calls<S: Serializer>(calls: &Counted, to: S) -> Result<S::Ok, S::Error> {
+    let mut object = to.serialize_struct("Counted", 3)?;
+    object.serialize_field("mmap", &calls.mmap)?;
+    object.serialize_field("munmap", &calls.munmap)?;
+    object.serialize_field("read", &calls.read)?;
+    object.end()
 }
 
 impl Spent {

@@ -4,17 +4,20 @@
 //! Everything is resolved before writing. A name that cannot be found is an error: a dump with secrets cannot be called
 //! back.
 
+#[cfg(feature = "erase")]
 mod config;
+#[cfg(feature = "erase")]
 mod evaluate;
 
 use std::ops::Range;
+#[cfg(feature = "erase")]
 use std::path::Path;
 
-use crate::error::DumpError;
-use crate::reader::Reader;
-use crate::vmlinux::Vmlinux;
+#[cfg(feature = "erase")]
+use crate::{error::DumpError, reader::Reader, vmlinux::Vmlinux};
 
 /// The replacement of erased bytes.
+#[cfg(feature = "erase")]
 const ERASED: u8 = b'X';
 
 /// A range of physical memory to erase.
@@ -51,6 +54,7 @@ impl Erasure {
     ///
     /// # Errors
     /// If the file is wrong, its names are unknown to the kernel, or the vmlinux is another kernel's.
+    #[cfg(feature = "erase")]
     pub fn find(path: &Path, text: &str, vmlinux: &Vmlinux, reader: &mut Reader<'_>) -> Result<Self, DumpError> {
         let commands = config::parse(text).map_err(|error| error.within(path))?;
         evaluate::run(&commands, vmlinux, reader).map_err(|error| error.within(path))
@@ -58,6 +62,7 @@ impl Erasure {
 
     /// Adds ranges, in any order. Of those with one start the longest counts, and of others the later one, as with
     /// makedumpfile.
+    #[cfg(any(test, feature = "erase"))]
     fn set(&mut self, mut pieces: Vec<Piece>) {
         pieces.sort_by(|one, other| {
             (one.range.start, std::cmp::Reverse(one.range.end))
