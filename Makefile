@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-.PHONY: help build dump demo check test test-full bench bench-dump bench-stats fuzz install clean
+.PHONY: help build dump deb demo check test test-full bench bench-dump bench-stats fuzz install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -13,6 +13,9 @@ build: ## Build target/release/marvin, with the agent in it
 
 dump: ## Build target/release/marvin-dump, static: it runs in a capture initramfs as it is
 	$(CARGO) rustc --release --locked -p marvin-dump --bin marvin-dump -- -C target-feature=+crt-static
+
+deb: dump ## Build a Debian package of marvin-dump, and print its path
+	@scripts/deb.sh
 
 demo: ## Compare the newest Debian 6.1 and 6.12: table here, page in demo/report.html
 	@scripts/needs.sh demo

@@ -43,6 +43,8 @@ full)
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program server:: -- --nocapture --test-threads 1
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p crash-guests --test dumps -- --nocapture --test-threads 2
+    # Debian's kdump-tools saves a crash with the package marvin-dump, on its disk and over ssh.
+    step "$cargo" test --locked -p crash-guests --test kdump_tools -- --nocapture
     # A hostile culprit of a bisection, a worker that stalls until it loses its job, nodes and a controller of Slurm that die.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- hostile:: shared_queue:: slurm:: walls:: watched:: --nocapture
     # A thousand kills, and fifty guests that attack QEMU for a minute each.
@@ -56,6 +58,8 @@ full)
 esac
 step "$cargo" fmt --all --check
 step "$cargo" clippy --locked --workspace --all-targets -q -- -D warnings
+# The library alone, without what its features need.
+step "$cargo" clippy --locked -p vmcore -q -- -D warnings
 if [ "${1:-all}" = check ]; then
     timed "$cargo" test --locked --workspace --lib --bins
     step "$cargo" test --locked -p tidy -q
