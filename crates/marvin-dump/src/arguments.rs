@@ -166,7 +166,7 @@ pub struct Save {
     /// Overwrite an existing file
     #[arg(short = 'f', long)]
     pub force: bool,
-    /// Stop before the file exceeds SIZE; the partial dump is usable
+    /// Stop before the file exceeds SIZE; the dump is incomplete then, and says so
     #[arg(short = 'L', long, value_name = "SIZE", value_parser = bytes, conflicts_with = "elf")]
     pub size_limit: Option<u64>,
 

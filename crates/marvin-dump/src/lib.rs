@@ -49,7 +49,7 @@ pub const EXIT_CODES: &str = "Exit codes:
   0   success
   1   the written dump differs from the input (--verify), or pages are damaged (check)
   2   wrong usage, or not a dump
-  3   the written dump is usable but incomplete
+  3   the written dump is incomplete, and says so
   5   the host failed (disk, permissions): try again later
   70  a bug in marvin-dump";
 
