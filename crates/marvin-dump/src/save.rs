@@ -182,7 +182,7 @@ pub(crate) fn open(files: &[PathBuf], ram: &[Part], note: Option<&Path>) -> Resu
     match note {
         None if dump.info().is_empty() => Ok(dump.with_found_info()),
         None => Ok(dump),
-        Some(path) => Ok(dump.with_info(&files::note(path)?)),
+        Some(path) => Ok(dump.with_given_info(&files::note(path)?)),
     }
 }
 

@@ -152,21 +152,24 @@ impl Dump {
         Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete, erasure })
     }
 
-    /// Replaces the VMCOREINFO text, or adds it. A text without `NUMBER(phys_base)` is that of a vmlinux: it does not say where the
-    /// kernel is, and adds to the dump's own text what that lacks.
+    /// Takes a VMCOREINFO text from a file. One without `NUMBER(phys_base)` is that of a vmlinux: it does not say where the kernel is,
+    /// and adds to the dump's own text what that lacks. Another one replaces the dump's.
+    #[must_use]
+    pub fn with_given_info(self, text: &[u8]) -> Self {
+        let given = Info::parse(text);
+        if given.number("phys_base").is_some() || self.info.is_empty() {
+            return self.with_info(text);
+        }
+        let own = note::vmcoreinfo(&self.notes).map(|range| &self.notes[range]).unwrap_or_default();
+        let more = given.lines().filter(|(key, _)| self.info.text(key).is_none());
+        let more: String = more.map(|(key, value)| format!("{key}={value}\n")).collect();
+        let joined = [own, b"\n", more.as_bytes()].concat();
+        self.with_info(&joined)
+    }
+
+    /// Replaces the VMCOREINFO text, or adds it.
     #[must_use]
     pub fn with_info(mut self, text: &[u8]) -> Self {
-        let own = note::vmcoreinfo(&self.notes).map(|range| self.notes[range].to_vec()).unwrap_or_default();
-        let given = Info::parse(text);
-        let mut joined = text.to_vec();
-        if given.number("phys_base").is_none() && !own.is_empty() {
-            joined = own;
-            joined.push(b'\n');
-            let lacks = |key: &str| self.info.text(key).is_none();
-            let more = given.lines().filter(|(key, _)| lacks(key)).map(|(key, value)| format!("{key}={value}\n"));
-            joined.extend(more.collect::<String>().as_bytes());
-        }
-        let text = joined.as_slice();
         self.info = Info::parse(text);
         self.notes = note::without(&self.notes, "VMCOREINFO");
         self.notes.extend(note::encode("VMCOREINFO", 0, text));

@@ -50,6 +50,7 @@ mod lzo_encoder;
 mod machine;
 mod memmap;
 mod note;
+mod order;
 mod output;
 mod paging;
 mod per_cpu;

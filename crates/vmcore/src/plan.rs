@@ -16,6 +16,7 @@ use crate::bits;
 use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::filter::{Counts, Filter};
+use crate::order;
 use crate::progress::Progress;
 use crate::reader::{Io, Reader};
 use crate::rule::Class;
@@ -49,11 +50,12 @@ struct Group {
 fn common(pages: &Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let skip = ranges.partition_point(|range| range.end <= pages.start);
     let within = ranges[skip..].iter().take_while(|range| range.start < pages.end);
-    within.map(|range| range.start.max(pages.start)..range.end.min(pages.end)).collect()
+    let parts = within.map(|range| range.start.max(pages.start)..range.end.min(pages.end));
+    parts.filter(|part| part.start < part.end).collect()
 }
 
 /// Returns the parts of a range outside `ranges`, which are sorted and disjoint.
-fn without(pages: Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(crate) fn without(pages: Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let (mut rest, mut at) = (Vec::new(), pages.start);
     for range in common(&pages, ranges) {
         rest.push(at..range.start);
@@ -187,31 +189,38 @@ impl<'d> Plan<'d> {
         let mut plan = Self { before: sums(kept), counts, memory, ..plan };
         if let Some(filter) = filter {
             plan.drop_listed(filter, work)?;
-            plan.group(filter.first(&mut Reader::new(dump, work.io)));
+            let groups = order::groups(&mut Reader::new(dump, work.io), filter, &plan)?;
+            plan.group(groups);
         }
         Ok(plan)
     }
 
-    /// Sets groups of pages to write before the others; the last pages of each come first.
-    fn group(&mut self, groups: [Vec<Range<u64>>; 2]) {
-        for group in groups {
+    /// Sets groups of pages to write before the others; of the first two, the last pages come first.
+    fn group(&mut self, groups: [Vec<Range<u64>>; 5]) {
+        for (number, group) in groups.into_iter().enumerate() {
             let pages: Vec<Range<u64>> =
                 bits::merge(group).into_iter().flat_map(|range| without(range, &self.grouped)).collect();
-            let pieces = self.pieces_of(&pages);
+            let mut pieces = self.pieces_of(&pages);
+            if number < 2 {
+                // The image's data is at its end.
+                pieces.reverse();
+            }
             self.grouped = bits::merge(self.grouped.iter().chain(&pages).cloned().collect());
             self.groups.push(Group { pages, pieces });
         }
     }
 
-    /// Returns the pieces with some pages, last first.
+    /// Returns the pieces with some pages.
     fn pieces_of(&self, pages: &[Range<u64>]) -> Vec<usize> {
-        let steps = |range: &Range<u64>| range.clone().step_by(PIECE_PAGES as usize).chain(range.end.checked_sub(1));
+        // A block may be smaller than a piece.
+        let step = PIECE_PAGES.min(self.block_pages) as usize;
+        let steps = |range: &Range<u64>| range.clone().step_by(step).chain(range.end.checked_sub(1));
         let piece = |page: u64| {
             let n = self.blocks.binary_search(&(page / self.block_pages)).ok()?;
             Some(n * self.pieces() + usize::try_from(page % self.block_pages / PIECE_PAGES).ok()?)
         };
         let pieces: BTreeSet<usize> = pages.iter().flat_map(steps).filter_map(piece).collect();
-        pieces.into_iter().rev().collect()
+        pieces.into_iter().collect()
     }
 
     /// Returns the number of pieces of a block.

@@ -47,27 +47,8 @@ impl Thin {
         }
         let nodes = reader.dump().info().size("LENGTH", "node_data").unwrap_or(1).clamp(1, 1 << 16);
         let node_bits = nodes.next_power_of_two().trailing_zeros();
-        let mut extents = Vec::new();
-        let mut walker = Walker::new(map.architecture());
-        for n in 0..plan.blocks() {
-            let pages = plan.pages(n);
-            let Some(start) = map.address(pages.start / map.section_pages(), pages.start) else { continue };
-            let size = map.section_pages() * record;
-            let mut at = 0;
-            while at < size {
-                // Unmapped records have no physical location.
-                match walker.walk(reader, start.wrapping_add(at)) {
-                    Ok(found) if found.physical % page == 0 => {
-                        let length = found.length.min(size - at);
-                        extents.push((found.physical..found.physical + length, pages.start + at / record));
-                        at += length;
-                    }
-                    _ => at += page,
-                }
-            }
-        }
         let place = u64::MAX << (64 - node_bits - ZONE_BITS);
-        let extents = apart(extents);
+        let extents = apart(extents(reader, filter, plan));
         let (flags, page_type, buddy) = (layout.flags, layout.page_type, layout.buddy);
         Ok(Self { extents, record: record as usize, flags, page_type, buddy, place })
     }
@@ -105,6 +86,33 @@ impl Thin {
         put(&mut rest, self.page_type, u32::MAX.to_le_bytes());
         rest
     }
+}
+
+/// Returns the physical addresses of the records of a plan's blocks, in the order of their pages, each with the page of the first
+/// record.
+pub(crate) fn extents(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan<'_>) -> Vec<(Range<u64>, u64)> {
+    let (map, page) = (filter.map(), reader.dump().page_size());
+    let record = map.record() as u64;
+    let mut extents = Vec::new();
+    let mut walker = Walker::new(map.architecture());
+    for n in 0..plan.blocks() {
+        let pages = plan.pages(n);
+        let Some(start) = map.address(pages.start / map.section_pages(), pages.start) else { continue };
+        let size = map.section_pages() * record;
+        let mut at = 0;
+        while at < size {
+            // Unmapped records have no physical location.
+            match walker.walk(reader, start.wrapping_add(at)) {
+                Ok(found) if found.physical % page == 0 => {
+                    let length = found.length.min(size - at);
+                    extents.push((found.physical..found.physical + length, pages.start + at / record));
+                    at += length;
+                }
+                _ => at += page,
+            }
+        }
+    }
+    extents
 }
 
 /// Removes overlaps: records of large pages that were given back share pages of records (HVO), and a statement about

@@ -162,6 +162,19 @@ fn cleared_log_is_left_out() {
 }
 
 #[test]
+fn killed_writers_leave_tasks_and_slabs() {
+    let Some(filter) = Program::marvin_dump() else { return };
+    let folder = folder("killed");
+    let fill = &[("anon", 100), ("files", 20_000)];
+    let plan = CrashPlan { memory_mib: 1024, fill, ..plan(Paging::FiveLevels, Placement::Random, Ending::Stop) };
+    let mut crashed = crash(&build("deb:6.12"), &plan).unwrap();
+    let [_, _, vmcore] = captured(&mut crashed, &folder);
+    let release = Elf::open(&vmcore).vmcoreinfo["OSRELEASE"].clone();
+    readers::walk_cut(&filter, &vmcore, &folder, &release);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn v61_with_four_levels_at_random() {
     let plan = plan(Paging::FourLevels, Placement::Random, Ending::Stop);
     story("v61", "deb:6.1", &CrashPlan { fill: WITHOUT_POISON, ..plan });

@@ -108,6 +108,24 @@ pub(crate) fn walk(dump: &Path, release: &str) {
     assert!(tasks > 20, "{said}");
 }
 
+/// Has drgn walk dumps whose writer was killed when its file had these parts of its size (percent).
+pub(crate) fn walk_cut(filter: &Program, vmcore: &Path, folder: &Path, release: &str) {
+    let (whole, cut) = (folder.join("whole"), folder.join("cut"));
+    assert!(filter.run(31, vmcore, &whole).status.success());
+    let size = std::fs::metadata(&whole).unwrap().len();
+    let Some(expected) = drgn(WALK, &whole, release) else { return };
+    for part in [75, 50] {
+        // The kernel kills a program that writes beyond the limit.
+        let limited = format!("ulimit -f {}; exec \"$0\" --threads 1 -f -d 31 \"$1\" \"$2\"", size * part / 100 / 1024);
+        let mut command = Command::new("bash");
+        let ended = command.args(["-c", &limited]).arg(&filter.path).args([vmcore, &cut]).output().unwrap();
+        assert!(!ended.status.success(), "it was killed");
+        let found = drgn(WALK, &cut, release).unwrap();
+        println!("killed at {part} %: {}", found.trim());
+        assert_eq!(found, expected, "at {part} %");
+    }
+}
+
 /// Lets drgn count the free pages on per-processor lists of a vmcore.
 pub(crate) fn listed(vmcore: &Path, release: &str) -> Option<u64> {
     drgn(LISTED, vmcore, release).map(|said| said.trim().parse().unwrap())
