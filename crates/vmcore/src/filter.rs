@@ -10,6 +10,7 @@ use crate::bits;
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
 use crate::image;
+use crate::kallsyms;
 use crate::layout::{Layout, RECORD};
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
@@ -50,6 +51,8 @@ pub struct Filter {
     rule: Rule,
     table: Table,
     image: Vec<Range<u64>>,
+    /// The virtual address of the image's writable data, if the symbol table tells.
+    data: Option<u64>,
     lists: Lists,
     without_lists: Option<&'static str>,
 }
@@ -62,7 +65,9 @@ impl Filter {
     pub fn new(reader: &mut Reader<'_>, level: Level) -> Result<Self, DumpError> {
         let map = MemoryMap::find(reader)?;
         let image = image::pages(reader, &map);
-        let types = image::types(reader, &map, &image, RESERVED);
+        let mut walker = Walker::new(map.architecture());
+        let [types, data] = kallsyms::addresses(reader, &mut walker, ["__start_BTF", "_sdata"]);
+        let types = image::types(reader, &map, &image, types, RESERVED);
         let reserved = types.as_ref().and_then(|types| types.enumerator(RESERVED));
         let layout = Layout::new(reader.dump().info(), reserved)?;
         let rule = Rule::new(layout, level);
@@ -72,7 +77,7 @@ impl Filter {
             None => Err("the kernel has no types (BTF)"),
         };
         let without_lists = found.as_ref().err().copied();
-        Ok(Self { map, table: Table::new(&rule), rule, image, lists: found.unwrap_or_default(), without_lists })
+        Ok(Self { map, table: Table::new(&rule), rule, image, data, lists: found.unwrap_or_default(), without_lists })
     }
 
     /// Prepares a filter like [`Filter::new`]; `None` for a dump without usable memory map at a level that does not
@@ -123,6 +128,11 @@ impl Filter {
     #[must_use]
     pub fn knows_reserved(&self) -> bool {
         self.rule.layout().reserved != 0
+    }
+
+    /// Returns the virtual address of the image's writable data, if the symbol table tells.
+    pub(crate) fn data(&self) -> Option<u64> {
+        self.data
     }
 
     /// Returns the pages needed to find all others: page tables and section tables, then the image.

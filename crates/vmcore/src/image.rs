@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::btf::{self, Types};
-use crate::kallsyms;
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
 use crate::reader::Reader;
@@ -40,11 +39,16 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
 /// Most candidates for BTF.
 const TRIES: u32 = 16;
 
-/// Returns the kernel's types from its image: the candidate with this enumerator. The symbol table tells where they begin; without
-/// it all of the image is searched.
-pub(crate) fn types(reader: &mut Reader<'_>, map: &MemoryMap, image: &[Range<u64>], enumerator: &str) -> Option<Types> {
+/// Returns the kernel's types from its image: the candidate with this enumerator. `start` is where the symbol table says that they
+/// begin; without it all of the image is searched.
+pub(crate) fn types(
+    reader: &mut Reader<'_>,
+    map: &MemoryMap,
+    image: &[Range<u64>],
+    start: Option<u64>,
+    enumerator: &str,
+) -> Option<Types> {
     let mut walker = Walker::new(map.architecture());
-    let [start] = kallsyms::addresses(reader, &mut walker, ["__start_BTF"]);
     let has_it = |types: &Types| types.enumerator(enumerator).is_some();
     start.and_then(|start| types_behind(reader, &mut walker, start)).filter(has_it).or_else(|| {
         // Not every table has this symbol (`include/asm-generic/vmlinux.lds.h`).

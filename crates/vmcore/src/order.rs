@@ -7,7 +7,6 @@ use crate::bits;
 use crate::bytes::{u32_at, u64_at};
 use crate::error::DumpError;
 use crate::filter::Filter;
-use crate::kallsyms;
 use crate::layout::Layout;
 use crate::paging::Walker;
 use crate::plan::{Plan, without};
@@ -18,7 +17,7 @@ use crate::thin;
 const RECORDS_MAX: usize = 1 << 20;
 
 /// Returns the groups of pages to write before the others, which are those of the memory map: tables of pages and sections; the
-/// kernel's image; slabs, which hold tasks; all else.
+/// kernel's data; slabs, which hold tasks; the rest of its image; all else.
 pub(crate) fn groups(
     reader: &mut Reader<'_>,
     filter: &Filter,
@@ -37,8 +36,8 @@ pub(crate) fn groups(
 fn data(reader: &mut Reader<'_>, filter: &Filter, image: &[Range<u64>]) -> Vec<Range<u64>> {
     let page = reader.dump().page_size();
     let mut walker = Walker::new(filter.map().architecture());
-    let [start] = kallsyms::addresses(reader, &mut walker, ["_sdata"]);
-    let first = start.and_then(|start| Some(walker.walk(reader, start).ok()?.physical / page)).unwrap_or_default();
+    let first =
+        filter.data().and_then(|start| Some(walker.walk(reader, start).ok()?.physical / page)).unwrap_or_default();
     image.iter().filter(|range| range.end > first).map(|range| range.start.max(first)..range.end).collect()
 }
 

@@ -168,19 +168,17 @@ fn reached<'a>(view: &View<'a>, of: Limited) -> Option<&'a Limit> {
 pub(super) fn limit(finding: Finding, view: &View, of: Limited) -> Finding {
     let Some(limit) = reached(view, of) else { return finding };
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let (what, source) = match of {
-        Limited::Memory => {
-            (format!("{} of {} in its cgroup", mib(limit.used), mib(limit.value)), "the cgroup's memory")
-        }
-        _ => (format!("a limit of dirty pages: {}", limit.file), "/proc/sys/vm, /sys/class/bdi"),
-    };
-    let cause = match of {
-        Limited::Memory => format!("{}; its cgroup may have {}", finding.cause, mib(limit.value)),
-        _ => finding.cause.clone(),
-    };
-    let switch = Switch::File { path: limit.file.clone(), without: limit.without };
-    let finding = finding.with(what, source, "90 %", "a host without memory");
-    Finding { cause, switch: Some(switch), ..finding }
+    let switch = Some(Switch::File { path: limit.file.clone(), without: limit.without });
+    if of != Limited::Memory {
+        let limited = format!("a limit of dirty pages: {}", limit.file);
+        return Finding {
+            switch,
+            ..finding.with(limited, "/proc/sys/vm, /sys/class/bdi", "any", "slow storage alone")
+        };
+    }
+    let cause = format!("{}; its cgroup may have {}", finding.cause, mib(limit.value));
+    let used = format!("{} of {} in its cgroup", mib(limit.used), mib(limit.value));
+    Finding { cause, switch, ..finding.with(used, "the cgroup's memory", "90 %", "a host without memory") }
 }
 
 /// System calls that need a free file descriptor.

@@ -19,6 +19,11 @@ fn code(folder: &Path, name: &str, line: &str) -> Result<Option<i32>, Box<dyn st
     Ok(Command::new(link).args(words).current_dir(folder).output()?.status.code())
 }
 
+/// Returns the compression of a file.
+fn codec(folder: &Path, name: &str) -> Result<Option<Codec>, Box<dyn std::error::Error>> {
+    Ok(Dump::open(&[folder.join(name)])?.codec())
+}
+
 #[test]
 fn scripts_get_the_exit_codes_of_makedumpfile() -> Outcome {
     let folder = tempfile::tempdir()?;
@@ -54,7 +59,7 @@ fn pages_are_raw_unless_a_codec_is_named() -> Outcome {
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
     Synthetic::default().write(&folder.join("vmcore"))?;
-    let codec = |name: &str| -> Result<_, Box<dyn std::error::Error>> { Ok(Dump::open(&[folder.join(name)])?.codec()) };
+    let codec = |name: &str| codec(folder, name);
     assert_eq!(code(folder, "makedumpfile", "-d 31 vmcore raw")?, Some(0));
     assert_eq!(code(folder, "makedumpfile", "-l -d 31 vmcore lzo")?, Some(0));
     assert_eq!(code(folder, "marvin-dump", "-d 31 vmcore ours")?, Some(0));
@@ -73,7 +78,7 @@ fn joined_files_keep_their_codec() -> Outcome {
     assert_eq!(code(folder, "makedumpfile", "--split -l -d 31 vmcore one two")?, Some(0));
     assert_eq!(code(folder, "makedumpfile", "--reassemble one two joined")?, Some(0));
     assert_eq!(code(folder, "marvin-dump", "--reassemble -z one two other")?, Some(0));
-    let codec = |name: &str| -> Result<_, Box<dyn std::error::Error>> { Ok(Dump::open(&[folder.join(name)])?.codec()) };
+    let codec = |name: &str| codec(folder, name);
     assert_eq!([codec("joined")?, codec("other")?], [Some(Codec::Lzo), Some(Codec::Zstd)]);
     Ok(())
 }

@@ -216,13 +216,15 @@ fn counters(counted: &Counted, name: &str) -> anyhow::Result<Vec<Sides>> {
     let blocks = Monitored::new(&watched, Vec::new()).blocks;
     // Slabs and zones are what boot left, more than what the workload did.
     let blocks = blocks.iter().filter(|block| !["Slabs", "Zones"].contains(&block.title));
-    let rows = blocks.flat_map(|block| &block.rows).filter(|row| row.comparable);
+    let rows = blocks.flat_map(|block| block.rows.iter().map(|row| (block.title, row)));
     Ok(rows
-        .filter_map(|row| {
+        .filter(|(_, row)| row.comparable)
+        .filter_map(|(title, row)| {
             let [base, new] = [row.values.first()?.number()?, row.values.get(1)?.number()?];
             let is_moved = (new - base).abs() > MOVED * base.abs().max(new.abs()) && base.max(new) >= 10.0;
             let unit = row.form.unit();
-            let name = if unit.is_empty() { row.name.clone() } else { format!("{} [{unit}]", row.name) };
+            let name = format!("{title}: {}", row.name);
+            let name = if unit.is_empty() { name } else { format!("{name} [{unit}]") };
             is_moved.then_some(Sides { name, base, new })
         })
         .collect())
