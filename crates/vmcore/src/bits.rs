@@ -91,9 +91,8 @@ fn next(words: &[u64], from: usize, view: impl Fn(u64) -> u64) -> Option<usize> 
     Some(word * 64 + value.trailing_zeros() as usize)
 }
 
-/// Writes words as bytes.
-pub(crate) fn to_bytes(words: &[u64], bytes: &mut Vec<u8>) {
-    bytes.clear();
+/// Appends words as bytes.
+pub(crate) fn append_bytes(words: &[u64], bytes: &mut Vec<u8>) {
     bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
 }
 

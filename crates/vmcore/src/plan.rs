@@ -473,7 +473,7 @@ impl<'d> Plan<'d> {
             }
             Store::File(file, path) => {
                 let (offset, mut bytes) = (at as u64 * 8, Vec::new());
-                bits::to_bytes(words, &mut bytes);
+                bits::append_bytes(words, &mut bytes);
                 file.write_all_at(&bytes, offset).map_err(DumpError::writing(path, offset))
             }
         }

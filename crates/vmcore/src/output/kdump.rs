@@ -221,32 +221,65 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
 
 /// Writes the bitmap of memory and that of stored pages.
 fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), DumpError> {
-    let (mut words, mut bytes) = (vec![0; plan.words()], Vec::new());
-    let end = shape.bitmap_blocks * shape.page;
-    let mut sum = crc32fast::Hasher::new();
-    for (at, stored) in [(shape.bitmap(), false), (shape.bitmap() + end, true)] {
+    let mut words = vec![0; plan.words()];
+    let size = shape.bitmap_blocks * shape.page;
+    let mut bitmap =
+        BitmapWriter { sink, at: shape.bitmap(), pending: Vec::new(), end: 0, sum: crc32fast::Hasher::new() };
+    for (start, stored) in [(0, false), (size, true)] {
         // There are no bits outside memory.
-        let mut done = 0;
-        for n in 0..plan.blocks() {
+        for n in (0..plan.blocks()).filter(|n| !stored || !plan.is_empty(*n)) {
             let first = plan.pages(n).start;
             if stored {
                 plan.read(n, &mut words)?;
             } else {
                 plan.dump().memory(first, &mut words)?;
             }
-            bits::to_bytes(&words, &mut bytes);
-            let room = usize::try_from(end.saturating_sub(first / 8)).unwrap_or(usize::MAX).min(bytes.len());
-            sink.zeros(at + done, (first / 8).saturating_sub(done))?;
-            sink.write(at + first / 8, &bytes[..room])?;
-            add_zeros(&mut sum, (first / 8).saturating_sub(done));
-            sum.update(&bytes[..room]);
-            done = first / 8 + room as u64;
+            let room = usize::try_from(size.saturating_sub(first / 8)).unwrap_or(usize::MAX);
+            bitmap.add(start + first / 8, &words, room)?;
         }
-        sink.zeros(at + done, end.saturating_sub(done))?;
-        add_zeros(&mut sum, end.saturating_sub(done));
+        bitmap.skip_to(start + size)?;
     }
-    let told = [&SUM_MARK[..], &sum.finalize().to_le_bytes()].concat();
+    let told = [&SUM_MARK[..], &bitmap.sum.finalize().to_le_bytes()].concat();
     sink.write(shape.bitmap() - SUM as u64, &told)
+}
+
+/// Writes the bitmaps from `at` on, in large pieces and with holes, and adds up their checksum.
+struct BitmapWriter<'s> {
+    sink: &'s dyn Sink,
+    at: u64,
+    /// Bytes to write.
+    pending: Vec<u8>,
+    /// Where they end, from `at` on.
+    end: u64,
+    sum: crc32fast::Hasher,
+}
+
+impl BitmapWriter<'_> {
+    /// Adds bits at `start` bytes, at most `room` bytes of them.
+    fn add(&mut self, start: u64, words: &[u64], room: usize) -> Result<(), DumpError> {
+        if self.end < start || self.pending.len() >= EXTENT as usize {
+            self.skip_to(start)?;
+        }
+        let before = self.pending.len();
+        bits::append_bytes(words, &mut self.pending);
+        self.pending.truncate(before.saturating_add(room));
+        self.end = start + (self.pending.len() - before) as u64;
+        Ok(())
+    }
+
+    /// Writes what is pending, and zeros up to `start`.
+    fn skip_to(&mut self, start: u64) -> Result<(), DumpError> {
+        if !self.pending.is_empty() {
+            self.sink.write(self.at + self.end - self.pending.len() as u64, &self.pending)?;
+            self.sum.update(&self.pending);
+            self.pending.clear();
+        }
+        let gap = start.saturating_sub(self.end);
+        self.sink.zeros(self.at + self.end, gap)?;
+        add_zeros(&mut self.sum, gap);
+        self.end = start;
+        Ok(())
+    }
 }
 
 /// Adds zeros to a checksum.
