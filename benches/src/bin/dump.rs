@@ -110,6 +110,11 @@ impl Bench {
                 let name = format!("filter 2 TB, {name}, against half of two passes");
                 self.print(name, own, Against::Peer("makedumpfile", theirs / 2.0))?;
             }
+            let both = ["1", "2"].map(|threads| self.wall_s(&["-d", "31", "--threads", threads], &path, &out));
+            let [one, two] = both;
+            let title = format!("filter 2 TB, {name}, two threads, wall");
+            let against = Against::Peer("one thread", one?);
+            self.figures.print(&Figure { name: title, value: two?, unit: "s", against })?;
             if mix == Mix::Free {
                 let name = "limit of mostly free: one read for each free block".to_owned();
                 self.print(name, least(|| one_by_one(&path))?, Against::Nothing)?;
@@ -174,13 +179,8 @@ impl Bench {
                         }
                     });
                 }
-                let both = ["1", "2"].map(|threads| {
-                    least(|| {
-                        let start = Instant::now();
-                        self.ours(&["-d", "31", "--compress", "zstd", "--threads", threads], path, &out)?;
-                        Ok(start.elapsed().as_secs_f64())
-                    })
-                });
+                let arguments = |threads| ["-d", "31", "--compress", "zstd", "--threads", threads];
+                let both = ["1", "2"].map(|threads| self.wall_s(&arguments(threads), path, &out));
                 stop.store(true, Ordering::Relaxed);
                 both.into()
             });
@@ -209,6 +209,15 @@ impl Bench {
         let mut command = Command::new(&self.ours);
         command.args(arguments).args(["--message-level", "0", "--force"]).arg(path).arg(out);
         cpu_s(&mut command)
+    }
+
+    /// The least wall time of several runs.
+    fn wall_s(&self, arguments: &[&str], path: &Path, out: &Path) -> anyhow::Result<f64> {
+        least(|| {
+            let start = Instant::now();
+            self.ours(arguments, path, out)?;
+            Ok(start.elapsed().as_secs_f64())
+        })
     }
 
     /// The least processor time of several runs.

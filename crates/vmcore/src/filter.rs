@@ -18,7 +18,7 @@ use crate::per_cpu::Lists;
 use crate::plan::blocks;
 use crate::reader::Reader;
 use crate::rule::{Class, Evidence, Level, Record, Rule};
-use crate::table::{Table, ahead};
+use crate::table::Table;
 use crate::window::PIECE_MAX;
 
 /// The result of a filter.
@@ -167,8 +167,6 @@ impl Filter {
 
 /// The flag that the note does not have; types without it belong to another kernel.
 const RESERVED: &str = "PG_reserved";
-/// How many blocks ahead to prefetch a record.
-const BLOCKS_AHEAD: usize = 6;
 /// Bytes of records to read first at an unknown position: blocks may make the rest unnecessary.
 const AHEAD_MIN: usize = 4096;
 
@@ -345,8 +343,6 @@ impl<'f> Scanner<'f> {
                 let Some(first) = record(rest, size) else { break };
                 let (class, pages) = rule.block(&first, section.pages.start + page as u64, rest);
                 let pages = usize::try_from(pages).unwrap_or(section.len()).min(section.len() - page);
-                // Free blocks are often adjacent, and only the first record of each matters.
-                ahead(rest, pages * size * BLOCKS_AHEAD);
                 let evidence = rule.evidence(&first, class);
                 self.counts.dropped[class as usize] += section.drop(page..page + pages, class, evidence);
                 page += pages;

@@ -14,8 +14,6 @@ const ANON: u32 = FLAGS + 1;
 const KIND: u32 = FLAGS + 2;
 const ORDER: u32 = FLAGS + 5;
 const KEYS: usize = 1 << (FLAGS + 6);
-/// Prefetch distance of records, in bytes: the processor itself does not prefetch beyond the end of a page.
-const AHEAD: usize = 4096;
 
 /// The table.
 #[derive(Debug)]
@@ -103,7 +101,6 @@ impl Table {
     fn row<const FAST: bool>(&self, records: &[Record], kind: impl Fn(u32) -> u16 + Copy) -> Batch {
         let mut batch = Batch::default();
         for record in records {
-            ahead(record, AHEAD);
             let verdict = self.look_up::<FAST>(record, kind);
             if verdict & SPEAKS != 0 {
                 break;
@@ -133,19 +130,6 @@ fn fast() -> bool {
     return std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2");
     #[cfg(not(target_arch = "x86_64"))]
     return false;
-}
-
-/// Prefetches `distance` bytes ahead; an invalid address does no harm.
-#[inline(always)]
-pub(crate) fn ahead(bytes: &[u8], distance: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that the program could see, and never faults, wherever it points.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(distance).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, distance);
 }
 
 /// Gathers the bits of `value` that `mask` has, the lowest first.
