@@ -42,6 +42,10 @@ demo | bench | test | test-full)
 esac
 if [ "${1:-}" = test-full ]; then
     want makedumpfile makedumpfile
+    # Guests of 64-bit Arm, and their first program.
+    want qemu-system-aarch64 qemu-system-arm
+    want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
+    [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || packages="$packages libc6-dev-arm64-cross"
     # Types in kernels of the config smp.
     want pahole pahole
     # A server of tests/rack that boots by UEFI.

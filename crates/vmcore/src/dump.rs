@@ -115,8 +115,10 @@ impl Dump {
         Ok(Self { content, format, machine: elf.machine, page, notes: elf.notes, info, incomplete, erasure })
     }
 
-    /// Makes a dump from a guest's memory, which has no notes.
-    pub(crate) fn of_memory(storage: Storage, machine: Machine, loads: &[Segment]) -> Result<Self, DumpError> {
+    /// Makes a dump from a guest's memory, which has no notes: its machine is that of the VMCOREINFO text, once there is
+    /// one.
+    pub(crate) fn of_memory(storage: Storage, loads: &[Segment]) -> Result<Self, DumpError> {
+        let machine = Machine::X86_64;
         let content =
             Content::Segments { storage, segments: Segments::default(), memory: Vec::new(), stored: Vec::new() };
         let (format, erasure) = (Format::Memory, Erasure::default());
@@ -139,10 +141,11 @@ impl Dump {
         let Some((_, header)) = files.first_mut() else {
             return Err(DumpError::Usage("no dump is named".to_owned()));
         };
-        let (machine, page) = (header.machine, header.page);
+        let machine = header.machine;
         let notes = header.notes.clone();
-        let within = note::vmcoreinfo(&notes).map(|range| Info::parse(&notes[range]));
-        let info = within.unwrap_or_else(|| Info::parse(&header.info));
+        let info = header.info();
+        let of_kernel = |page: &u64| machine.has_pages_of(*page) && header.page.is_multiple_of(*page);
+        let page = info.page_size().filter(of_kernel).unwrap_or(header.page);
         let erasure = Erasure::of_earlier(std::mem::take(&mut header.erased));
         let cut = |(storage, header): &(Storage, Header)| storage.is_cut() || header.status & kdump::INCOMPLETE != 0;
         let cut = files.iter().any(cut);
@@ -174,6 +177,9 @@ impl Dump {
         self.notes = note::without(&self.notes, "VMCOREINFO");
         self.notes.extend(note::encode("VMCOREINFO", 0, text));
         if let Content::Segments { segments, memory, stored, .. } = &mut self.content {
+            if self.format == Format::Memory {
+                self.machine = Machine::from_info(&self.info).unwrap_or(self.machine);
+            }
             let said = self.info.page_size().filter(|page| self.machine.has_pages_of(*page));
             self.page = said.unwrap_or(4096);
             *memory = segments.pages(self.page, Which::Memory);
@@ -268,7 +274,10 @@ impl Dump {
     pub fn missing(&self) -> Option<Range<u64>> {
         match &self.content {
             Content::Segments { .. } => None,
-            Content::Pages(pages) => pages.missing(),
+            Content::Pages(pages) => {
+                let blocks = pages.missing()?;
+                Some(blocks.start * self.pages_per_block()..blocks.end * self.pages_per_block())
+            }
         }
     }
 
@@ -283,7 +292,15 @@ impl Dump {
     pub fn pages(&self) -> u64 {
         match &self.content {
             Content::Segments { memory, .. } => memory.last().map_or(0, |range| range.end),
-            Content::Pages(pages) => pages.header().map_or(0, |header| header.pages),
+            Content::Pages(pages) => pages.header().map_or(0, |header| header.pages * self.pages_per_block()),
+        }
+    }
+
+    /// Returns the number of pages in a block of a kdump file.
+    fn pages_per_block(&self) -> u64 {
+        match &self.content {
+            Content::Segments { .. } => 1,
+            Content::Pages(pages) => pages.block_size() / self.page,
         }
     }
 
@@ -320,7 +337,9 @@ impl Dump {
                 bits::set_ranges(words, first, memory);
                 Ok(())
             }
-            Content::Pages(pages) => pages.memory(first, words),
+            Content::Pages(pages) => {
+                spread(self.pages_per_block(), first, words, |first, words| pages.memory(first, words))
+            }
         }
     }
 
@@ -332,7 +351,9 @@ impl Dump {
                 bits::set_ranges(words, first, stored);
                 Ok(())
             }
-            Content::Pages(pages) => pages.stored(first, words),
+            Content::Pages(pages) => {
+                spread(self.pages_per_block(), first, words, |first, words| pages.stored(first, words))
+            }
         }
     }
 
@@ -374,4 +395,50 @@ fn unknown(path: &Path, storage: &Storage, start: [u8; 8]) -> DumpError {
         format!("it begins with `{}`", start.escape_ascii())
     };
     DumpError::Unknown { path: path.to_owned(), what }
+}
+
+/// Sets the bits of pages from page `first`, with bits that `read` has of blocks of `per_block` pages.
+fn spread(
+    per_block: u64,
+    first: u64,
+    words: &mut [u64],
+    read: impl FnOnce(u64, &mut [u64]) -> Result<(), DumpError>,
+) -> Result<(), DumpError> {
+    if per_block == 1 {
+        return read(first, words);
+    }
+    let start = first / per_block;
+    let count = (first + words.len() as u64 * 64).div_ceil(per_block) - start;
+    let mut blocks = vec![0; usize::try_from(count.div_ceil(64)).unwrap_or_default()];
+    read(start, &mut blocks)?;
+    words.fill(0);
+    for run in bits::runs(&blocks) {
+        let pages = (start + run.start as u64) * per_block..(start + run.end as u64) * per_block;
+        bits::set_ranges(words, first, std::slice::from_ref(&pages));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+    use crate::bits;
+
+    #[test]
+    fn bits_of_blocks_are_those_of_their_pages() {
+        // Blocks 3 and 5 to 7, of four pages each.
+        let blocks = 0b1110_1000_u64;
+        for first in [0, 8, 12, 20, 64] {
+            let mut words = [u64::MAX; 2];
+            let read = |start: u64, words: &mut [u64]| {
+                words[0] = blocks >> start;
+                Ok(())
+            };
+            spread(4, first, &mut words, read).unwrap();
+            for bit in 0..128 {
+                let is_set = [3, 5, 6, 7].contains(&((first + bit as u64) / 4));
+                assert_eq!(bits::has(&words, bit), is_set, "{first} {bit}");
+            }
+        }
+    }
 }

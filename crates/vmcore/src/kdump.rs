@@ -11,6 +11,7 @@ use crate::calls::Counted;
 use crate::compress::{Codec, Decompressor};
 use crate::error::{DumpError, MemoryError};
 use crate::machine::Machine;
+use crate::note::{self, Info};
 use crate::storage::Storage;
 
 /// The signature of a file.
@@ -92,18 +93,19 @@ impl Header {
             let part = first.get(at..at + field::UTSNAME_PART).unwrap_or_default();
             String::from_utf8_lossy(part).trim_end_matches('\0').to_owned()
         };
-        let machine = Machine::from_name(&text(4)).ok_or_else(|| {
-            let what = format!("a kdump file of a machine `{}`", text(4).escape_default());
-            DumpError::Unknown { path: path.to_owned(), what }
-        })?;
         let page = u64::from(number(field::BLOCK_SIZE));
-        if !machine.has_pages_of(page) {
-            let what = format!("pages of {page} bytes, which {} does not have", machine.name());
-            return Err(storage.malformed(field::BLOCK_SIZE as u64, what));
+        let unknown = || DumpError::Unknown {
+            path: path.to_owned(),
+            what: format!("a kdump file of a machine `{}`", text(4).escape_default()),
+        };
+        let named = Machine::from_name(&text(4));
+        // What QEMU writes for Arm (`ELF_MACHINE_UNAME`, dump/dump.c).
+        if named.is_none() && (text(4) != "Unknown" || !Machine::Aarch64.has_pages_of(page)) {
+            return Err(unknown());
         }
         let mut header = Self {
             version: number(field::VERSION),
-            machine,
+            machine: named.unwrap_or(Machine::Aarch64),
             names: first.get(field::UTSNAME..field::UTSNAME + 6 * field::UTSNAME_PART).unwrap_or_default().to_vec(),
             status: number(field::STATUS),
             page,
@@ -116,7 +118,12 @@ impl Header {
             info: Vec::new(),
             erased: Vec::new(),
         };
+        header.check_page(storage)?;
         header.read_second(storage)?;
+        if named.is_none() {
+            header.machine = Machine::from_info(&header.info()).ok_or_else(unknown)?;
+            header.check_page(storage)?;
+        }
         header.check(storage)?;
         Ok(header)
     }
@@ -148,6 +155,20 @@ impl Header {
             self.erased = storage.bytes(at, size, "the text on what was erased")?;
         }
         Ok(())
+    }
+
+    /// Returns the kernel's description of its layout.
+    pub(crate) fn info(&self) -> Info {
+        let within = note::vmcoreinfo(&self.notes).map(|range| Info::parse(&self.notes[range]));
+        within.unwrap_or_else(|| Info::parse(&self.info))
+    }
+
+    fn check_page(&self, storage: &Storage) -> Result<(), DumpError> {
+        if self.machine.has_pages_of(self.page) {
+            return Ok(());
+        }
+        let what = format!("pages of {} bytes, which {} does not have", self.page, self.machine.name());
+        Err(storage.malformed(field::BLOCK_SIZE as u64, what))
     }
 
     fn check(&self, storage: &Storage) -> Result<(), DumpError> {
@@ -229,6 +250,11 @@ impl Pages {
     /// Returns the header of the first file.
     pub(crate) fn header(&self) -> Option<&Header> {
         self.parts.first().map(|part| &part.header)
+    }
+
+    /// Returns the size of a block in bytes. It is that of a page, but for QEMU's files of Arm: the largest that Arm has.
+    pub(crate) fn block_size(&self) -> u64 {
+        self.header().map_or(4096, |header| header.page)
     }
 
     /// Returns whether the first file is flattened.

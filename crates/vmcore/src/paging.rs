@@ -244,6 +244,20 @@ pub(crate) struct Aarch64 {
     root: u64,
     levels: Vec<Level>,
     image: Vec<Area>,
+    /// Where entries hold the highest bits of an address.
+    high: HighBits,
+}
+
+/// Where an entry of 64-bit Arm holds the highest bits of an address (Arm DDI 0487, D8.3).
+#[derive(Debug, Clone, Copy)]
+enum HighBits {
+    /// None above bit 47.
+    None,
+    /// 51 to 48 in 15 to 12, with pages of 64 KiB.
+    Large,
+    /// 49 and 48 in place, 51 and 50 in 9 and 8, with smaller pages and FEAT_LPA2. Linux has it on exactly if virtual
+    /// addresses have 52 bits (`lpa2_is_enabled`, `arch/arm64/include/asm/pgtable-prot.h`).
+    Lpa2,
 }
 
 /// Longest distance of the image from the beginning of its text: several times the size of any image.
@@ -270,7 +284,12 @@ impl Aarch64 {
             shift += page_bits - 3;
         }
         levels.reverse();
-        Ok(Self { root, levels, image: arm_image(info, offset) })
+        let high = match (page_bits, bits) {
+            (16, _) => HighBits::Large,
+            (_, 49..) => HighBits::Lpa2,
+            _ => HighBits::None,
+        };
+        Ok(Self { root, levels, image: arm_image(info, offset), high })
     }
 }
 
@@ -298,8 +317,11 @@ impl Architecture for Aarch64 {
     fn entry(&self, value: u64, level: usize) -> Entry {
         let page = self.levels.last().map_or(12, |level| level.shift);
         let shift = self.levels[level].shift;
-        // With 64 KiB pages, bits 15 to 12 of an entry are bits 51 to 48 of the address (Arm DDI 0487, D8.3).
-        let high = if page == 16 { (value >> 12 & 0xf) << 48 } else { 0 };
+        let high = match self.high {
+            HighBits::None => 0,
+            HighBits::Large => (value >> 12 & 0xf) << 48,
+            HighBits::Lpa2 => value & 0x3 << 48 | (value >> 8 & 0x3) << 50,
+        };
         let address = value & 0x0000_ffff_ffff_f000 & !((1 << page) - 1) | high;
         match (value & 3, shift == page) {
             (3, true) => Entry::Memory(address),
@@ -341,6 +363,8 @@ mod tests {
         assert_eq!(shifts(arm(4096, 48).levels()), [(39, 9), (30, 9), (21, 9), (12, 9)]);
         assert_eq!(shifts(arm(4096, 39).levels()), [(30, 9), (21, 9), (12, 9)]);
         assert_eq!(shifts(arm(16384, 47).levels()), [(36, 11), (25, 11), (14, 11)]);
+        assert_eq!(shifts(arm(4096, 52).levels()), [(48, 4), (39, 9), (30, 9), (21, 9), (12, 9)]);
+        assert_eq!(shifts(arm(16384, 52).levels()), [(47, 5), (36, 11), (25, 11), (14, 11)]);
         assert_eq!(shifts(arm(65536, 52).levels()), [(42, 10), (29, 13), (16, 13)]);
         assert_eq!(arm(4096, 48).root(), 0x40_4001_0000);
     }
@@ -355,6 +379,14 @@ mod tests {
         assert_eq!(arm.entry(0x8020_1002, 2), Entry::Absent);
         // 64 KiB pages: bits 51 to 48 of the address are bits 15 to 12.
         assert_eq!(self::arm(65536, 52).entry(0x8001_5003, 2), Entry::Memory(0x5_0000_8001_0000));
+        // FEAT_LPA2: bits 51 and 50 are bits 9 and 8, which are the shareability otherwise.
+        for page in [4096, 16384] {
+            let last = self::arm(page, 52).levels().len() - 1;
+            let entry = self::arm(page, 52).entry(0x006a_0000_8020_4203, last);
+            assert_eq!(entry, Entry::Memory(0xa_0000_8020_4000), "{page}");
+            let entry = self::arm(page, 48).entry(0x0068_0000_8020_4f03, self::arm(page, 48).levels().len() - 1);
+            assert_eq!(entry, Entry::Memory(0x8020_4000), "{page}");
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ use crate::storage::Storage;
 const LOW_ENDS: [u64; 4] = [0x8000_0000, 0xb000_0000, 0xc000_0000, 0xe000_0000];
 /// Where the rest of it begins.
 const HIGH: u64 = 1 << 32;
+/// Where all memory of QEMU's virt begins (`VIRT_MEM`, hw/arm/virt.c).
+const VIRT: u64 = 1 << 30;
 /// Most notes to try: earlier kernels may have left some.
 const NOTES_MAX: usize = 8;
 /// Most parts of a guest's memory: those of the NUMA nodes of a large guest.
@@ -108,19 +110,13 @@ pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let size = storage.size() - storage.size() % PAGE;
     check_file(&storage, size)?;
     let places: Option<Vec<FileRange>> = parts.iter().map(|part| part.place.clone()).collect();
-    let machine = Machine::X86_64;
     match places {
-        Some(places) => with_note(Dump::of_memory(storage, machine, &make_segments(path, size, &places)?)?, note),
+        Some(places) => with_note(Dump::of_memory(storage, &make_segments(path, size, &places)?)?, note),
         None if parts.len() > 1 => usage(format!(
             "{} has several parts: say for each where it is, as in {0}@0+2G and {0}@4G:2G",
             path.display()
         )),
-        None => {
-            let layouts = layouts(size);
-            let first = layouts.first().map(Vec::as_slice).unwrap_or_default();
-            let dump = Dump::of_memory(storage, machine, first)?;
-            if layouts.len() == 1 { with_note(dump, note) } else { guess_layout(dump, &layouts, note) }
-        }
+        None => guess_layout(storage, size, note),
     }
 }
 
@@ -158,11 +154,11 @@ fn try_notes(
 }
 
 /// Chooses the layout that matches the kernel's memory map.
-fn guess_layout(dump: Dump, layouts: &[Vec<Segment>], note: Option<&[u8]>) -> Result<Dump, DumpError> {
+fn guess_layout(storage: Storage, size: u64, note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let attempt = |dump: Dump, text: &[u8]| {
         let mut dump = dump.with_info(text);
         // The first one again at the end: the search for notes uses it.
-        for layout in layouts.iter().rev() {
+        for layout in layouts(dump.machine(), size).iter().rev() {
             dump = dump.laid(layout)?;
             if fits(&dump) {
                 return Ok((dump, true));
@@ -170,11 +166,13 @@ fn guess_layout(dump: Dump, layouts: &[Vec<Segment>], note: Option<&[u8]>) -> Re
         }
         Ok((dump, false))
     };
+    let pc = layouts(Machine::X86_64, size);
+    let dump = Dump::of_memory(storage, pc.first().map(Vec::as_slice).unwrap_or_default())?;
     let (dump, right) = match note {
         Some(text) => attempt(dump, text)?,
         None => try_notes(dump, attempt)?,
     };
-    if right {
+    if right || pc.len() == 1 {
         return Ok(dump);
     }
     let why = if dump.info().is_empty() {
@@ -196,8 +194,11 @@ fn fits(dump: &Dump) -> bool {
     dump.extents().into_iter().flat_map(sections).all(|number| map.address(number, number * pages).is_some())
 }
 
-/// Returns all layouts of a PC with this much memory.
-fn layouts(size: u64) -> Vec<Vec<Segment>> {
+/// Returns all layouts of a machine with this much memory: a PC, or QEMU's virt for Arm.
+fn layouts(machine: Machine, size: u64) -> Vec<Vec<Segment>> {
+    if machine == Machine::Aarch64 {
+        return vec![vec![segment(VIRT, 0, size)]];
+    }
     let whole = (size <= LOW_ENDS[3]).then(|| vec![segment(0, 0, size)]);
     let split = LOW_ENDS.into_iter().filter(|end| *end < size);
     let split = split.map(|end| vec![segment(0, 0, end), segment(HIGH, end, size - end)]);
@@ -259,6 +260,7 @@ mod tests {
     use proptest::prelude::proptest;
 
     use super::{FileRange, Part, layouts};
+    use crate::machine::Machine;
 
     fn place(text: &str) -> Option<(u64, Option<u64>, u64)> {
         let part: Part = text.parse().unwrap();
@@ -280,7 +282,7 @@ mod tests {
     #[test]
     fn layouts_hold_each_byte_once() {
         for (size, count) in [(1 << 30, 1), (0xb000_0000, 2), (0xe000_0000, 4), (8 << 30, 4)] {
-            let layouts = layouts(size);
+            let layouts = layouts(Machine::X86_64, size);
             assert_eq!(layouts.len(), count, "{size:#x}");
             for layout in layouts {
                 let mut end = 0;

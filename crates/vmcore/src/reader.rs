@@ -6,7 +6,7 @@ use crate::dump::{Content, Dump};
 use crate::elf::{Segment, Segments};
 use crate::erase;
 use crate::error::{DumpError, MemoryError};
-use crate::kdump::PageReader;
+use crate::kdump::{PageReader, Pages};
 use crate::storage::Storage;
 use crate::window::{PIECE_MAX, WINDOWS, Windows};
 
@@ -44,7 +44,7 @@ pub struct Reader<'d> {
     windows: Option<Windows<'d>>,
     buffer: Vec<u8>,
     pages: PageReader,
-    /// The address of the page in `buffer`, if it is one of a kdump file.
+    /// The number of the block in `buffer`, if it is one of a kdump file.
     held: Option<u64>,
     /// Bytes after erasing.
     erased: Vec<u8>,
@@ -53,7 +53,7 @@ pub struct Reader<'d> {
 /// Where the requested bytes are.
 enum BytesSource {
     Window { offset: u64 },
-    Buffer,
+    Buffer { at: usize },
 }
 
 impl<'d> Reader<'d> {
@@ -122,13 +122,14 @@ impl<'d> Reader<'d> {
         let length = length.min(PIECE_MAX);
         let place = match &self.dump.content {
             Content::Segments { storage, segments, .. } => self.segment(storage, segments, address, length)?,
-            Content::Pages(_) => self.page(address, length)?,
+            Content::Pages(pages) => self.page(pages, address, length)?,
         };
         match (place, &mut self.windows) {
             (BytesSource::Window { offset }, Some(windows)) => windows
                 .slice(offset, length)
                 .map_err(|error| MemoryError::Unreadable { address, offset, what: error.to_string() }),
-            _ => Ok(&self.buffer[..length]),
+            (BytesSource::Window { .. }, None) => Err(MemoryError::Absent(address)),
+            (BytesSource::Buffer { at }, _) => Ok(&self.buffer[at..at + length]),
         }
     }
 
@@ -163,35 +164,25 @@ impl<'d> Reader<'d> {
             gather(storage, segments, at, page, &mut self.buffer[within..within + rest])?;
             at += rest as u64;
         }
-        Ok(BytesSource::Buffer)
+        Ok(BytesSource::Buffer { at: 0 })
     }
 
-    /// Unpacks the pages of a kdump file with the bytes.
-    fn page(&mut self, address: u64, length: usize) -> Result<BytesSource, MemoryError> {
-        let page = self.dump.page_size();
-        // Not more than a page: a usize.
-        let size = page as usize;
-        let (first, skip) = (address / page, (address % page) as usize);
-        if self.held == Some(first) && skip + length <= size {
-            self.buffer.copy_within(skip..skip + length, 0);
-            if skip > 0 {
-                self.held = None;
+    /// Unpacks the blocks of a kdump file with the bytes.
+    fn page(&mut self, pages: &Pages, address: u64, length: usize) -> Result<BytesSource, MemoryError> {
+        let block = pages.block_size();
+        // Not more than the largest page: a usize.
+        let size = block as usize;
+        let (first, skip) = (address / block, (address % block) as usize);
+        if self.held != Some(first) || skip + length > size {
+            self.held = None;
+            let count = (skip + length).div_ceil(size);
+            self.buffer.resize((count * size).max(self.buffer.len()), 0);
+            for n in 0..count {
+                self.pages.read(pages, first + n as u64, &mut self.buffer[n * size..(n + 1) * size])?;
             }
-            return Ok(BytesSource::Buffer);
+            self.held = (count == 1).then_some(first);
         }
-        self.held = None;
-        let count = (skip + length).div_ceil(size);
-        self.buffer.resize((count * size).max(self.buffer.len()), 0);
-        for n in 0..count {
-            let place = &mut self.buffer[n * size..(n + 1) * size];
-            match &self.dump.content {
-                Content::Pages(pages) => self.pages.read(pages, first + n as u64, place)?,
-                Content::Segments { .. } => return Err(MemoryError::Absent(address)),
-            }
-        }
-        self.held = (count == 1 && skip == 0).then_some(first);
-        self.buffer.copy_within(skip..skip + length, 0);
-        Ok(BytesSource::Buffer)
+        Ok(BytesSource::Buffer { at: skip })
     }
 
     /// Returns the 64-bit number at a physical address.

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "says what was seen, and what could not be checked")]
 
+mod arm64;
 mod bitmaps;
 mod live;
 mod log;

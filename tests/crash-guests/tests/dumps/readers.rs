@@ -33,11 +33,13 @@ program = drgn.Program()
 program.set_core_dump(sys.argv[1])
 program.load_debug_info([sys.argv[2]])
 pages = 0
+# Of a huge page, which one entry of the level above the last maps.
+huge = program['PAGE_SHIFT'] - 3
 for node in for_each_online_pgdat(program):
     for zone in node.node_zones:
         for cpu in for_each_possible_cpu(program):
             for n, head in enumerate(per_cpu_ptr(zone.per_cpu_pageset, cpu).lists):
-                order = n // 3 if n < 12 else 9
+                order = n // 3 if n < 12 else huge
                 pages += sum(1 << order for _ in list_for_each(head.address_of_()))
 print(pages)
 ";
