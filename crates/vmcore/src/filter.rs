@@ -10,7 +10,6 @@ use crate::bits;
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
 use crate::image;
-use crate::kallsyms;
 use crate::layout::{Layout, RECORD};
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
@@ -18,6 +17,7 @@ use crate::per_cpu::Lists;
 use crate::plan::blocks;
 use crate::reader::Reader;
 use crate::rule::{Class, Evidence, Level, Record, Rule};
+use crate::symbols::Symbols;
 use crate::table::Table;
 use crate::window::PIECE_MAX;
 
@@ -51,8 +51,7 @@ pub struct Filter {
     rule: Rule,
     table: Table,
     image: Vec<Range<u64>>,
-    /// The virtual address of the image's writable data, if the symbol table tells.
-    data: Option<u64>,
+    symbols: Symbols,
     lists: Lists,
     without_lists: Option<&'static str>,
 }
@@ -66,18 +65,19 @@ impl Filter {
         let map = MemoryMap::find(reader)?;
         let image = image::pages(reader, &map);
         let mut walker = Walker::new(map.architecture());
-        let [types, data] = kallsyms::addresses(reader, &mut walker, ["__start_BTF", "_sdata"]);
-        let types = image::types(reader, &map, &image, types, RESERVED);
+        let symbols = Symbols::find(reader, &mut walker);
+        let types = image::types(reader, &map, &image, symbols.types, RESERVED);
         let reserved = types.as_ref().and_then(|types| types.enumerator(RESERVED));
         let layout = Layout::new(reader.dump().info(), reserved)?;
         let rule = Rule::new(layout, level);
         let found = match types {
             _ if !level.free() => Ok(Lists::default()),
-            Some(types) => Lists::find(reader, &map, &types),
+            Some(types) => Lists::find(reader, &map, &types, &symbols),
             None => Err("the kernel has no types (BTF)"),
         };
         let without_lists = found.as_ref().err().copied();
-        Ok(Self { map, table: Table::new(&rule), rule, image, data, lists: found.unwrap_or_default(), without_lists })
+        let (table, lists) = (Table::new(&rule), found.unwrap_or_default());
+        Ok(Self { map, table, rule, image, symbols, lists, without_lists })
     }
 
     /// Prepares a filter like [`Filter::new`]; `None` for a dump without usable memory map at a level that does not
@@ -130,9 +130,9 @@ impl Filter {
         self.rule.layout().reserved != 0
     }
 
-    /// Returns the virtual address of the image's writable data, if the symbol table tells.
-    pub(crate) fn data(&self) -> Option<u64> {
-        self.data
+    /// Returns addresses from the kernel's symbol table.
+    pub(crate) fn symbols(&self) -> &Symbols {
+        &self.symbols
     }
 
     /// Returns the pages needed to find all others: page tables and section tables, then the image.

@@ -61,6 +61,7 @@ mod reader;
 mod rule;
 mod search;
 mod storage;
+mod symbols;
 mod system;
 mod table;
 mod thin;

@@ -109,6 +109,12 @@ impl MemoryMap {
     fn sections_at(&self, reader: &mut Reader<'_>, shape: &Sections, table: u64) -> Result<SectionTables, DumpError> {
         let mut walker = Walker::new(&*self.architecture);
         let (mut found, mut tables): SectionTables = (Vec::new(), Vec::new());
+        // Other readers want the pointers to all tables, also where there is no memory.
+        let page = reader.dump().page_size();
+        let start = table - table % page;
+        for at in (start..table.saturating_add(shape.roots * 8)).step_by(usize::try_from(page).unwrap_or(usize::MAX)) {
+            tables.extend(walker.walk(reader, at).map(|mapping| mapping.physical));
+        }
         for extent in reader.dump().extents() {
             let numbers = extent.start >> self.section_bits..((extent.end - 1) >> self.section_bits) + 1;
             let from = found.last().map_or(0, |last| last.0 + 1).max(numbers.start);
@@ -121,7 +127,6 @@ impl MemoryMap {
                 let last = ((root + 1) * shape.per_root).min(numbers.end);
                 let pointer = table.wrapping_add(root * 8);
                 if let Ok((at, maps)) = read_root(reader, &mut walker, shape, pointer) {
-                    tables.extend(walker.walk(reader, pointer).map(|mapping| mapping.physical));
                     tables.push(at);
                     for number in number..last {
                         let at =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::bytes::u32_at;
+use crate::bytes::{u32_at, u64_at};
 use crate::error::DumpError;
 
 /// Type of the notes with a processor's registers (`include/uapi/linux/elf.h`).
@@ -49,6 +49,16 @@ pub(crate) fn notes(bytes: &[u8]) -> Vec<Note<'_>> {
 /// Returns the number of processors with saved registers.
 pub(crate) fn processors(bytes: &[u8]) -> usize {
     notes(bytes).iter().filter(|note| note.owner == "CORE" && note.kind == NT_PRSTATUS).count()
+}
+
+/// Returns the physical address of each processor's first page table, from QEMU's notes of a PC (`QEMUCPUState`,
+/// target/i386/arch_dump.c).
+pub(crate) fn qemu_tables(bytes: &[u8]) -> Vec<u64> {
+    /// The offset of the register CR3, behind 18 others, ten segments and CR0 to CR2; and its address bits.
+    const CR3: usize = 8 + 18 * 8 + 10 * 24 + 3 * 8;
+    const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+    let states = notes(bytes).into_iter().filter(|note| note.owner == "QEMU");
+    states.filter_map(|note| Some(u64_at(&bytes[note.content], CR3)? & ADDRESS)).collect()
 }
 
 /// Returns the range of VMCOREINFO's text in the bytes of all notes.

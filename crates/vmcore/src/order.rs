@@ -8,37 +8,96 @@ use crate::bytes::{u32_at, u64_at};
 use crate::error::DumpError;
 use crate::filter::Filter;
 use crate::layout::Layout;
+use crate::note;
 use crate::paging::Walker;
 use crate::plan::{Plan, without};
 use crate::reader::Reader;
+use crate::symbols::Symbols;
 use crate::thin;
 
 /// Most records that are read for finding slabs: a tenth of a second.
 const RECORDS_MAX: usize = 1 << 20;
 
-/// Returns the groups of pages to write before the others, which are those of the memory map: tables of pages and sections; the
-/// kernel's data; slabs, which hold tasks; the rest of its image; all else.
+/// Memory behind the variables of a processor that the kernel keeps for those of modules, and for what it allocates
+/// (`PERCPU_MODULE_RESERVE`, `PERCPU_DYNAMIC_RESERVE`).
+const DYNAMIC: u64 = 64 << 10;
+/// Most memory of the variables of a processor, or of the description of a node.
+const AREA_MAX: u64 = 16 << 20;
+
+/// Returns the groups of pages to write before the others, which are those of the memory map: tables of pages and sections, and the
+/// kernel's version and its constants since boot, without which crash refuses a file; data of processors and of the kernel; slabs,
+/// which hold tasks, and their stacks; the rest of its image; all else.
+///
+/// The code is not among the first: on a small machine it is as large as all that comes before it, and readers ask for little of it.
 pub(crate) fn groups(
     reader: &mut Reader<'_>,
     filter: &Filter,
     plan: &Plan<'_>,
 ) -> Result<[Vec<Range<u64>>; 5], DumpError> {
-    let [tables, image] = filter.first(reader);
-    let data = data(reader, filter, &image);
-    let slabs = slabs(reader, filter, plan)?;
+    let [mut tables, image] = filter.first(reader);
+    let Symbols { banner, settled, settled_end, .. } = *filter.symbols();
+    let mut page_of = |address| page_of(reader, filter, address);
+    tables.extend(page_of(banner).map(|page| page..page + 2));
+    tables.extend(page_of(settled).zip(page_of(settled_end)).map(|(first, last)| first..last + 1));
     let page = reader.dump().page_size();
+    // libkdumpfile begins with these instead of the kernel's own.
+    tables.extend(note::qemu_tables(reader.dump().notes()).into_iter().map(|table| table / page..table / page + 1));
+    let mut data = data(reader, filter, &image);
+    data.extend(of_processors_and_nodes(reader, filter));
+    let mut slabs = slabs(reader, filter, plan)?;
+    slabs.extend(of_vmalloc(reader, filter));
     let records = thin::extents(reader, filter, plan).into_iter();
     let records = bits::merge(records.map(|(range, _)| range.start / page..range.end.div_ceil(page)).collect());
     Ok([tables, data, slabs, image, without(0..reader.dump().pages(), &records)])
 }
 
+/// Returns the number of the page at a virtual address.
+fn page_of(reader: &mut Reader<'_>, filter: &Filter, address: Option<u64>) -> Option<u64> {
+    let mut walker = Walker::new(filter.map().architecture());
+    Some(walker.walk(reader, address?).ok()?.physical / reader.dump().page_size())
+}
+
 /// Returns the part of the image from its writable data on; all of it if the symbol table does not tell where that begins.
 fn data(reader: &mut Reader<'_>, filter: &Filter, image: &[Range<u64>]) -> Vec<Range<u64>> {
-    let page = reader.dump().page_size();
-    let mut walker = Walker::new(filter.map().architecture());
-    let first =
-        filter.data().and_then(|start| Some(walker.walk(reader, start).ok()?.physical / page)).unwrap_or_default();
+    let first = page_of(reader, filter, filter.symbols().data).unwrap_or_default();
     image.iter().filter(|range| range.end > first).map(|range| range.start.max(first)..range.end).collect()
+}
+
+/// Returns the pages with variables of processors and descriptions of nodes.
+fn of_processors_and_nodes(reader: &mut Reader<'_>, filter: &Filter) -> Vec<Range<u64>> {
+    let (symbols, page) = (filter.symbols(), reader.dump().page_size());
+    let mut walker = Walker::new(filter.map().architecture());
+    let node = reader.dump().info().size("SIZE", "pglist_data").unwrap_or_default() as u64;
+    let nodes = symbols.nodes(reader, &mut walker).into_iter().map(|start| (start, node));
+    let variables =
+        symbols.per_cpu.zip(symbols.per_cpu_end).and_then(|(start, end)| Some((start, end.checked_sub(start)?)));
+    let distances = symbols.distances(reader, &mut walker).filter(|_| variables.is_some()).unwrap_or_default();
+    let (start, size) = variables.unwrap_or_default();
+    let variables = distances.into_iter().map(|distance| (start.wrapping_add(distance), size + DYNAMIC));
+    let mut found = Vec::new();
+    for (mut at, size) in nodes.chain(variables) {
+        let mut left = size.min(AREA_MAX);
+        while left > 0
+            && let Ok(mapping) = walker.walk(reader, at)
+        {
+            let here = mapping.length.min(left);
+            found.push(mapping.physical / page..(mapping.physical + here).div_ceil(page));
+            (at, left) = (at.wrapping_add(here), left - here);
+        }
+    }
+    found
+}
+
+/// Returns the pages that the kernel maps one by one: stacks and tables.
+fn of_vmalloc(reader: &mut Reader<'_>, filter: &Filter) -> Vec<Range<u64>> {
+    let mut walker = Walker::new(filter.map().architecture());
+    let page = reader.dump().page_size();
+    let Some(area) = filter.symbols().vmalloc(reader, &mut walker) else { return Vec::new() };
+    let mut found = Vec::new();
+    walker.range(reader, area, |_, physical, length| {
+        found.push(physical / page..(physical + length).div_ceil(page));
+    });
+    found
 }
 
 /// Finds slabs among the kept pages.

@@ -159,15 +159,18 @@ impl<'a> Walker<'a> {
         Ok(last)
     }
 
-    /// Calls `each` with the mapped pieces of a range: virtual address, physical address and length.
+    /// Calls `each` with the mapped pieces of a range: virtual address, physical address and length. Ends after many steps,
+    /// which only a broken table needs.
     pub(crate) fn range(
         &mut self,
         reader: &mut Reader<'_>,
         range: std::ops::RangeInclusive<u64>,
         mut each: impl FnMut(u64, u64, u64),
     ) {
+        /// Pages of 4 KiB: 16 GiB.
+        const STEPS_MAX: usize = 1 << 22;
         let mut at = *range.start();
-        loop {
+        for _ in 0..STEPS_MAX {
             // Unreadable tables count as unmapped: their content is unknown.
             let (entry, size) = self.step(reader, at).unwrap_or((Entry::Absent, 1 << 21));
             if let Entry::Memory(physical) = entry {

@@ -9,15 +9,13 @@ use std::ops::Range;
 use crate::btf::Types;
 use crate::bytes::{u32_at, u64_at};
 use crate::dump::Dump;
-use crate::kallsyms;
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
 use crate::reader::Reader;
+use crate::symbols::{Symbols, number};
 
 /// Most list heads: those of the largest machines.
 const SETS_MAX: usize = 1 << 20;
-const PROCESSORS_MAX: u64 = 8192;
-const NODES_MAX: u64 = 1024;
 const ZONES_MAX: u32 = 8;
 const LISTS_MAX: usize = 64;
 /// Bytes of a list's head: two pointers.
@@ -90,15 +88,20 @@ struct List {
 
 impl Lists {
     /// Finds the lists of all processors, or says why it cannot.
-    pub(crate) fn find(reader: &mut Reader<'_>, map: &MemoryMap, types: &Types) -> Result<Self, &'static str> {
+    pub(crate) fn find(
+        reader: &mut Reader<'_>,
+        map: &MemoryMap,
+        types: &Types,
+        symbols: &Symbols,
+    ) -> Result<Self, &'static str> {
         let mut walker = Walker::new(map.architecture());
         let walker = &mut walker;
         let shape = Shape::new(reader.dump(), types).ok_or("the kernel's types (BTF) do not describe them")?;
-        let variables = Variables::find(reader, walker)
+        let distances = symbols
+            .distances(reader, walker)
             .ok_or("the kernel's symbol table (kallsyms) cannot be read, or lacks __per_cpu_offset")?;
-        let distances = variables.distances(reader, walker);
         let mut sets = Vec::new();
-        for node in variables.nodes(reader, walker) {
+        for node in symbols.nodes(reader, walker) {
             let count =
                 number(reader, walker, node.wrapping_add(shape.zone_count as u64)).unwrap_or_default().min(ZONES_MAX);
             for zone in 0..u64::from(count) {
@@ -174,47 +177,4 @@ impl Lists {
             (last, at) = (at, next);
         }
     }
-}
-
-/// The variables that lead to the lists; not all kernels have all.
-struct Variables {
-    /// The offset of each processor's variables.
-    distances: u64,
-    processors: u64,
-    node: Option<u64>,
-    nodes: Option<u64>,
-    node_count: Option<u64>,
-}
-
-impl Variables {
-    fn find(reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Option<Self> {
-        let names = ["__per_cpu_offset", "nr_cpu_ids", "contig_page_data", "node_data", "nr_node_ids"];
-        let [distances, processors, node, nodes, node_count] = kallsyms::addresses(reader, walker, names);
-        Some(Self { distances: distances?, processors: processors?, node, nodes, node_count })
-    }
-
-    /// Returns the address of each node's `pglist_data`.
-    fn nodes(&self, reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Vec<u64> {
-        if let Some(node) = self.node {
-            return vec![node];
-        }
-        let Some(table) = self.nodes else { return Vec::new() };
-        let count = self.node_count.and_then(|at| number(reader, walker, at)).map_or(1, u64::from);
-        numbers(reader, walker, table, count.min(NODES_MAX)).into_iter().filter(|node| *node != 0).collect()
-    }
-
-    fn distances(&self, reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Vec<u64> {
-        let count = number(reader, walker, self.processors).map_or(0, u64::from);
-        numbers(reader, walker, self.distances, count.min(PROCESSORS_MAX))
-    }
-}
-
-fn number(reader: &mut Reader<'_>, walker: &mut Walker<'_>, address: u64) -> Option<u32> {
-    u32_at(&walker.read(reader, address, 4).ok()?, 0)
-}
-
-/// Reads a table of addresses; empty if it is unreadable.
-fn numbers(reader: &mut Reader<'_>, walker: &mut Walker<'_>, address: u64, count: u64) -> Vec<u64> {
-    let bytes = walker.read(reader, address, usize::try_from(count * 8).unwrap_or_default()).unwrap_or_default();
-    bytes.chunks_exact(8).filter_map(|number| u64_at(number, 0)).collect()
 }

@@ -2,7 +2,7 @@
 //! They take minutes: `make test-full` runs them, `cargo test` alone does not.
 //!
 //! MARVIN_DUMP names another filter to compare with makedumpfile, MAKEDUMPFILE another makedumpfile than the one in
-//! PATH, and DRGN a Python with drgn. The tests print what they skip without them.
+//! PATH, DRGN a Python with drgn, CRASH a crash program and DRGN_VMLINUX a kernel with debug information. The tests print what they skip without them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "says what was seen, and what could not be checked")]
 

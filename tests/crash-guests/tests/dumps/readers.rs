@@ -1,5 +1,6 @@
 //! The programs around a dump: makedumpfile, the tested filter, and drgn, which reads their output.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -34,7 +35,7 @@ program.set_core_dump(sys.argv[1])
 program.load_debug_info([sys.argv[2]])
 pages = 0
 # Of a huge page, which one entry of the level above the last maps.
-huge = program['PAGE_SHIFT'] - 3
+huge = int(program['PAGE_SHIFT']) - 3
 for node in for_each_online_pgdat(program):
     for zone in node.node_zones:
         for cpu in for_each_possible_cpu(program):
@@ -116,6 +117,8 @@ pub(crate) fn walk_cut(filter: &Program, vmcore: &Path, folder: &Path, release: 
     assert!(filter.run(31, vmcore, &whole).status.success());
     let size = std::fs::metadata(&whole).unwrap().len();
     let Some(expected) = drgn(WALK, &whole, release) else { return };
+    let tasks = crash_tasks(&whole, release);
+    println!("whole: {}, {tasks:?} tasks of crash", expected.trim());
     for part in [75, 50] {
         // The kernel kills a program that writes beyond the limit.
         let limited = format!("ulimit -f {}; exec \"$0\" --threads 1 -f -d 31 \"$1\" \"$2\"", size * part / 100 / 1024);
@@ -125,7 +128,25 @@ pub(crate) fn walk_cut(filter: &Program, vmcore: &Path, folder: &Path, release: 
         let found = drgn(WALK, &cut, release).unwrap();
         println!("killed at {part} %: {}", found.trim());
         assert_eq!(found, expected, "at {part} %");
+        assert_eq!(crash_tasks(&cut, release), tasks, "of crash at {part} %");
     }
+}
+
+/// Lets crash list the tasks of a dump, which may be incomplete, and returns their number; prints why not.
+fn crash_tasks(dump: &Path, release: &str) -> Option<usize> {
+    let (Some(crash), Some(vmlinux)) = (std::env::var_os("CRASH"), vmlinux(release)) else {
+        println!("not checked: reading with crash, for CRASH names no program");
+        return None;
+    };
+    let script = "printf 'ps\\nquit\\n' | timeout $0 \"$1\" --zero_excluded \"$2\" \"$3\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, PATIENCE_S]).args([crash, vmlinux]).arg(dump);
+    let said = command.output().unwrap().stdout;
+    let is_task = |line: &&str| {
+        let mut words = line.trim_start_matches('>').split_whitespace();
+        (0..3).all(|_| words.next().is_some_and(|word| word.parse::<u32>().is_ok()))
+    };
+    Some(String::from_utf8_lossy(&said).lines().filter(is_task).count()).filter(|tasks| *tasks > 20)
 }
 
 /// Lets drgn count the free pages on per-processor lists of a vmcore.
@@ -136,18 +157,24 @@ pub(crate) fn listed(vmcore: &Path, release: &str) -> Option<u64> {
 /// Runs a script with drgn, or prints why not.
 fn drgn(script: &str, dump: &Path, release: &str) -> Option<String> {
     let python = std::env::var_os("DRGN").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
-    let Some(vmlinux) = std::env::var_os("DRGN_VMLINUX") else {
-        println!("not checked: reading with drgn, for DRGN_VMLINUX names no vmlinux with debug information");
-        return None;
-    };
-    if !vmlinux.to_string_lossy().ends_with(release) {
-        println!(
-            "not checked: reading with drgn, for the vmlinux that DRGN_VMLINUX names is not called vmlinux-{release}"
-        );
-        return None;
-    }
+    let vmlinux = vmlinux(release)?;
     let mut command = Command::new("timeout");
     let output = command.arg(PATIENCE_S).arg(python).args(["-c", script]).arg(dump).arg(vmlinux).output().unwrap();
     assert!(output.status.success(), "drgn {}: {}", dump.display(), String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Returns the kernel's debug information, or prints why not.
+fn vmlinux(release: &str) -> Option<OsString> {
+    let Some(vmlinux) = std::env::var_os("DRGN_VMLINUX") else {
+        println!("not checked: reading with drgn and crash, for DRGN_VMLINUX names no vmlinux with debug information");
+        return None;
+    };
+    if !vmlinux.to_string_lossy().ends_with(release) {
+        println!(
+            "not checked: reading with drgn and crash, for the vmlinux that DRGN_VMLINUX names is not called vmlinux-{release}"
+        );
+        return None;
+    }
+    Some(vmlinux)
 }
