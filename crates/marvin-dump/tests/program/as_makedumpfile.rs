@@ -82,3 +82,24 @@ fn joined_files_keep_their_codec() -> Outcome {
     assert_eq!([codec("joined")?, codec("other")?], [Some(Codec::Lzo), Some(Codec::Zstd)]);
     Ok(())
 }
+
+#[test]
+fn calls_of_kdump_utils_succeed() -> Outcome {
+    // Those of mkdumprd, dracut/99kdumpbase/kdump.sh and kdumpctl of Fedora's kdump-utils (63f248c).
+    let folder = tempfile::tempdir()?;
+    let folder = folder.path();
+    Synthetic::default().write(&folder.join("vmcore"))?;
+    let options = "-l --message-level 7 -d 31";
+    assert_eq!(code(folder, "makedumpfile", &format!("--check-params {options} vmcore dumpfile"))?, Some(0));
+    assert_eq!(code(folder, "makedumpfile", &format!("--check-params -F {options} vmcore"))?, Some(0));
+    assert_eq!(code(folder, "makedumpfile", &format!("{options} --num-threads=2 vmcore saved"))?, Some(0));
+    // A raw disk: the stream is copied there, and read back after the restart, with what the disk had before behind it.
+    let script = format!(
+        "./makedumpfile {options} -F vmcore | dd of=disk bs=512 && printf 'old bytes' >> disk && \
+        ./makedumpfile -R restored < disk"
+    );
+    assert!(Command::new("sh").args(["-c", &script]).current_dir(folder).output()?.status.success());
+    let codec = |name: &str| codec(folder, name);
+    assert_eq!([codec("saved")?, codec("restored")?], [Some(Codec::Lzo); 2]);
+    Ok(())
+}
