@@ -11,8 +11,9 @@ build: ## Build target/release/marvin, with the agent in it
 	@scripts/needs.sh build
 	$(CARGO) build --release --locked -p marvin
 
-dump: ## Build target/release/marvin-dump, static: it runs in a capture initramfs as it is
-	$(CARGO) rustc --release --locked -p marvin-dump --bin marvin-dump -- -C target-feature=+crt-static
+dump: ## Build marvin-dump, static: it runs in a capture initramfs (TARGET=aarch64-unknown-linux-gnu for Arm)
+	$(if $(TARGET),CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc) $(CARGO) rustc --release --locked \
+		-p marvin-dump --bin marvin-dump $(addprefix --target=,$(TARGET)) -- -C target-feature=+crt-static
 
 deb: dump ## Build a Debian package of marvin-dump, and print its path
 	@scripts/deb.sh

@@ -27,6 +27,14 @@ full)
     step "$cargo" rustc --release --locked -q -p marvin-dump --bin marvin-dump -- -C target-feature=+crt-static
     MARVIN_DUMP=${MARVIN_DUMP:-$PWD/target/release/marvin-dump}
     export MARVIN_DUMP
+    arm=aarch64-unknown-linux-gnu
+    if [ -d "$(rustc --print sysroot)/lib/rustlib/$arm" ]; then
+        step make dump "TARGET=$arm"
+        MARVIN_DUMP_ARM64=$PWD/target/$arm/release/marvin-dump
+        export MARVIN_DUMP_ARM64
+    else
+        echo "== skipped: marvin-dump on 64-bit Arm: this Rust has no $arm; rustup target add $arm"
+    fi
     MARVIN_FULL=1 timed "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
     # Builds kernels from nothing, which takes minutes each, and prints what bisections of real sources take and what planted
     # sharing is named.

@@ -42,8 +42,9 @@ demo | bench | test | test-full)
 esac
 if [ "${1:-}" = test-full ]; then
     want makedumpfile makedumpfile
-    # Guests of 64-bit Arm, and their first program.
+    # Guests and programs of 64-bit Arm, and a compiler for them.
     want qemu-system-aarch64 qemu-system-arm
+    want qemu-aarch64 qemu-user
     want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
     [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || packages="$packages libc6-dev-arm64-cross"
     # Types in kernels of the config smp.

@@ -31,6 +31,7 @@ pub(crate) struct Table {
     mapping: usize,
     private: usize,
     page_type: usize,
+    #[cfg(target_arch = "x86_64")]
     fast: bool,
 }
 
@@ -76,6 +77,7 @@ impl Table {
             mapping: layout.mapping,
             private: layout.private,
             page_type: layout.page_type,
+            #[cfg(target_arch = "x86_64")]
             fast: mask.count_ones() <= FLAGS && fast(),
         }
     }
@@ -125,11 +127,9 @@ impl Table {
 }
 
 /// Returns whether the processor gathers bits in one instruction.
+#[cfg(target_arch = "x86_64")]
 fn fast() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2");
-    #[cfg(not(target_arch = "x86_64"))]
-    return false;
+    std::arch::is_x86_feature_detected!("bmi1") && std::arch::is_x86_feature_detected!("bmi2")
 }
 
 /// Gathers the bits of `value` that `mask` has, the lowest first.

@@ -1,8 +1,9 @@
 //! Tests of vmcores: guests with memory of every kind are captured in every way, filtered, and read by other programs.
 //! They take minutes: `make test-full` runs them, `cargo test` alone does not.
 //!
-//! MARVIN_DUMP names another filter to compare with makedumpfile, MAKEDUMPFILE another makedumpfile than the one in
-//! PATH, DRGN a Python with drgn, CRASH a crash program and DRGN_VMLINUX a kernel with debug information. The tests print what they skip without them.
+//! MARVIN_DUMP names another filter to compare with makedumpfile, MARVIN_DUMP_ARM64 the same for 64-bit Arm, MAKEDUMPFILE
+//! another makedumpfile than the one in PATH, DRGN a Python with drgn, CRASH a crash program, and DRGN_VMLINUX a kernel with
+//! debug information for both. The tests print what they skip without them.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "says what was seen, and what could not be checked")]
 

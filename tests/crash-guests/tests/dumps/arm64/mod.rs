@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, VmcoreFormat};
 use machine::{InitrdFile, initrd_of};
@@ -26,6 +27,9 @@ const MARK: &[u8] = b"marvin-mark ";
 /// The kinds of marked pages, and the level that excludes each: none excludes the kernel's own.
 const KINDS: [(&str, u8); 5] = [("anon", 8), ("thp", 8), ("cache", 2), ("freed", 16), ("pipe", 0)];
 
+/// Held while a kernel is fetched.
+static TURN: Mutex<()> = Mutex::new(());
+
 /// Runs a program, and returns its output.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap();
@@ -33,10 +37,11 @@ fn output(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A kernel: its image and the driver that gives VMCOREINFO to QEMU.
+/// A kernel: its image, the driver that gives VMCOREINFO to QEMU, and the first program.
 struct Kernel {
     image: PathBuf,
     driver: Vec<u8>,
+    first: Vec<u8>,
 }
 
 /// Gets the kernel that a package of Debian's stands for, by apt with directories of its own.
@@ -71,7 +76,7 @@ fn kernel(package: &str) -> Kernel {
     }
     let driver = root.join(format!("usr/lib/modules/{name}/kernel/drivers/firmware/qemu_fw_cfg.ko.xz"));
     let driver = Command::new("xz").arg("-dc").arg(driver).output().unwrap().stdout;
-    Kernel { image: root.join(format!("boot/vmlinuz-{name}")), driver }
+    Kernel { image: root.join(format!("boot/vmlinuz-{name}")), driver, first: first_program() }
 }
 
 /// Compiles the first program.
@@ -88,7 +93,7 @@ fn crash(kernel: &Kernel, processor: &str, folder: &Path) -> ([PathBuf; 3], BTre
     let scratch = Scratch::new(folder).unwrap();
     let file = |path: &str, bytes: &[u8]| InitrdFile { path: path.into(), bytes: bytes.to_vec() };
     scratch.link("kernel", &kernel.image).unwrap();
-    let files = [file("init", &first_program()), file("modules/qemu_fw_cfg.ko", &kernel.driver)];
+    let files = [file("init", &kernel.first), file("modules/qemu_fw_cfg.ko", &kernel.driver)];
     scratch.write("initrd", &initrd_of(&files)).unwrap();
     // With SVE, QEMU 7.2 may write other notes than it has counted, and then memory is not where the headers say.
     let words = format!(
@@ -155,7 +160,11 @@ fn story(package: &str, page: u64, processor: &str) {
         println!("skipped: {QEMU} or {COMPILER} is missing (scripts/needs.sh test-full)");
         return;
     }
-    let kernel = kernel(package);
+    let kernel = {
+        // apt and the compiler have one directory for all tests.
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        kernel(package)
+    };
     let folder = folder(&format!("arm64/{package}-{processor}"));
     let ([elf, kdump, memory], marked) = crash(&kernel, processor, &folder);
     let dump = Dump::open(std::slice::from_ref(&elf)).unwrap();
@@ -184,12 +193,31 @@ fn story(package: &str, page: u64, processor: &str) {
     fs::remove_dir_all(&folder).unwrap();
 }
 
+/// Compares the filter's file with the one that it writes as a program of Arm.
+fn check_native(filter: &readers::Program, elf: &Path, folder: &Path) {
+    let Some(native) = std::env::var_os("MARVIN_DUMP_ARM64") else {
+        println!("not checked: the filter on 64-bit Arm, for MARVIN_DUMP_ARM64 names none");
+        return;
+    };
+    for codec in ["zstd", "lzo", "none"] {
+        let mut commands = [Command::new(&filter.path), Command::new("qemu-aarch64")];
+        commands[1].arg(&native);
+        let files = ["x86", "arm"].map(|name| folder.join(name));
+        for (command, file) in commands.iter_mut().zip(&files) {
+            output(command.args(["-d", "31", "-f", "--threads", "1", "--compress", codec]).arg(elf).arg(file));
+        }
+        let [one, other] = files.map(|file| fs::read(file).unwrap());
+        assert!(one == other, "{codec}: the same file on both");
+    }
+}
+
 /// Lets drgn read what the filter leaves.
 fn check_readers([elf, kdump]: [&PathBuf; 2], folder: &Path, release: &str) {
     let Some(filter) = readers::Program::marvin_dump() else { return };
     let (_, listed) = readers::dumped(&filter, 31, elf, &folder.join("dump"));
     let (_, again) = readers::dumped(&filter, 31, kdump, &folder.join("again"));
     assert_eq!(listed, again);
+    check_native(&filter, elf, folder);
     readers::walk(&folder.join("dump"), release);
     readers::walk(&folder.join("again"), release);
     if let Some(counted) = readers::listed(elf, release) {
