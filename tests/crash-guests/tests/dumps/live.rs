@@ -102,7 +102,7 @@ pub(crate) fn story(name: &str, kernel: &str, machine: &str) {
     assert!(runs(&folder), "the guest went on");
     tell(&folder, "stop");
     let said = dumped(&filter, &folder, "still");
-    assert!(said.contains("the guest stands still already") && !said.contains("stood_still_ms"), "{said}");
+    assert!(said.contains("the guest is already paused") && !said.contains("stood_still_ms"), "{said}");
     assert!(!runs(&folder), "a guest that stood still is left so");
     drop(running);
     for dump in ["live", "still"] {
