@@ -66,6 +66,8 @@ full)
 esac
 step "$cargo" fmt --all --check
 step "$cargo" clippy --locked --workspace --all-targets -q -- -D warnings
+# Tests that only `full` runs.
+step "$cargo" clippy --locked -p crash-guests --test dumps --test kdump_tools -q -- -D warnings
 # The library alone, without what its features need.
 step "$cargo" clippy --locked -p vmcore -q -- -D warnings
 if [ "${1:-all}" = check ]; then
