@@ -10,7 +10,7 @@ use crate::filter::Filter;
 use crate::layout::Layout;
 use crate::note;
 use crate::paging::Walker;
-use crate::plan::{Plan, without};
+use crate::plan::{Plan, common, without};
 use crate::reader::Reader;
 use crate::symbols::Symbols;
 use crate::thin;
@@ -38,7 +38,9 @@ pub(crate) fn groups(
     let Symbols { banner, settled, settled_end, .. } = *filter.symbols();
     let mut page_of = |address| page_of(reader, filter, address);
     tables.extend(page_of(banner).map(|page| page..page + 2));
-    tables.extend(page_of(settled).zip(page_of(settled_end)).map(|(first, last)| first..last + 1));
+    // Within the image: the symbols of a damaged dump may be far apart.
+    let constants = page_of(settled).zip(page_of(settled_end)).map_or(0..0, |(first, last)| first..last + 1);
+    tables.extend(common(&constants, &image));
     let page = reader.dump().page_size();
     // libkdumpfile begins with these instead of the kernel's own.
     tables.extend(note::qemu_tables(reader.dump().notes()).into_iter().map(|table| table / page..table / page + 1));

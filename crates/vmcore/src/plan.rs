@@ -47,7 +47,7 @@ struct Group {
 }
 
 /// Returns the parts of a range in `ranges`, which are sorted and disjoint.
-fn common(pages: &Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
+pub(crate) fn common(pages: &Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let skip = ranges.partition_point(|range| range.end <= pages.start);
     let within = ranges[skip..].iter().take_while(|range| range.start < pages.end);
     let parts = within.map(|range| range.start.max(pages.start)..range.end.min(pages.end));

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -24,7 +24,15 @@ pub trait Sink: Sync {
     /// # Errors
     /// If they cannot be written.
     fn zeros(&self, offset: u64, length: u64) -> Result<(), DumpError> {
-        write_zeros(self, offset, length)
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let mut done = 0;
+        while done < length {
+            let count = (length - done).min(ZEROS.len() as u64);
+            // At most 64 KiB.
+            self.write(offset + done, &ZEROS[..count as usize])?;
+            done += count;
+        }
+        Ok(())
     }
 
     /// Finishes the file, which has `size` bytes.
@@ -35,19 +43,6 @@ pub trait Sink: Sync {
 
     /// Reports progress: bytes of memory that were handled in any way.
     fn add_progress(&self, _bytes: u64) {}
-}
-
-/// Writes zeros that are stored like other bytes.
-fn write_zeros<S: Sink + ?Sized>(sink: &S, offset: u64, length: u64) -> Result<(), DumpError> {
-    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-    let mut done = 0;
-    while done < length {
-        let count = (length - done).min(ZEROS.len() as u64);
-        // At most 64 KiB.
-        sink.write(offset + done, &ZEROS[..count as usize])?;
-        done += count;
-    }
-    Ok(())
 }
 
 /// Discards bytes, like /dev/null without a system call.
@@ -107,12 +102,11 @@ pub struct FileSink {
     path: PathBuf,
     /// Its final name, instead of `path`.
     target: Mutex<Option<PathBuf>>,
-    /// Unwritten bytes are zero; those of a device are anything.
-    has_holes: bool,
 }
 
 impl FileSink {
-    /// Creates a file; replaces an existing one only if `overwrite` allows it. Devices are always accepted.
+    /// Creates a file; replaces an existing one only if `overwrite` allows it. Devices are always accepted, but a disk's old bytes
+    /// show where the dump has holes: callers refuse it.
     ///
     /// # Errors
     /// If it exists or cannot be created.
@@ -125,8 +119,7 @@ impl FileSink {
         let mut options = File::options();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
         let file = file.map_err(DumpError::writing(path, 0))?;
-        let has_holes = file.metadata().is_ok_and(|data| data.is_file());
-        Ok(Self { file, path: path.to_owned(), target: Mutex::new(None), has_holes })
+        Ok(Self { file, path: path.to_owned(), target: Mutex::new(None) })
     }
 
     /// Creates a file under a temporary name beside its final one; if it is never finished, it is removed, and an
@@ -178,16 +171,14 @@ impl Sink for FileSink {
         self.file.write_all_at(bytes, offset).map_err(DumpError::writing(&self.path, offset))
     }
 
-    fn zeros(&self, offset: u64, length: u64) -> Result<(), DumpError> {
-        if self.has_holes { Ok(()) } else { write_zeros(self, offset, length) }
+    fn zeros(&self, _offset: u64, _length: u64) -> Result<(), DumpError> {
+        Ok(())
     }
 
     fn finish(&self, size: u64) -> Result<(), DumpError> {
-        if self.has_holes {
+        let plain = self.file.metadata().is_ok_and(|data| data.is_file());
+        if plain {
             self.file.set_len(size).map_err(DumpError::writing(&self.path, size))?;
-        }
-        let is_disk = self.file.metadata().is_ok_and(|data| data.file_type().is_block_device());
-        if self.has_holes || is_disk {
             // Some file systems report a full disk only now.
             self.file.sync_all().map_err(DumpError::writing(&self.path, size))?;
         }
@@ -253,25 +244,5 @@ impl<W: Write + Send> Sink for Flattened<W> {
         state.put(&flattened::record(-1, -1))?;
         let written = state.written;
         state.stream.flush().map_err(DumpError::writing(Path::new("the stream"), written))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{FileSink, Overwrite, Sink};
-
-    #[test]
-    fn zeros_replace_old_bytes_of_a_device() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("disk");
-        for has_holes in [true, false] {
-            let mut sink = FileSink::create(&path, Overwrite::Yes).unwrap();
-            assert!(sink.has_holes, "a file's unwritten bytes are zero");
-            sink.has_holes = has_holes;
-            std::fs::write(&path, vec![7; 200_000]).unwrap();
-            sink.zeros(10, 150_000).unwrap();
-            let old = std::fs::read(&path).unwrap().iter().filter(|byte| **byte == 7).count();
-            assert_eq!(old, if has_holes { 200_000 } else { 50_000 });
-        }
     }
 }
