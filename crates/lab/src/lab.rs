@@ -9,7 +9,7 @@ use kernel::{BuildCache, SourceSettings, Sources, Step};
 use machine::{Backend, Boot, Limits, MachineError, Observe, Permit, Programs, Settings, SnapshotUse, Wanted};
 use model::{
     Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation,
-    Profile, Run, RunId, Sharing, SourceLocation, Workload,
+    Profile, Run, RunId, Sharing, SourceLocation, Workload, WorkloadResult,
 };
 use store::{Artefact, HomeLock, Location, Store};
 use wire::{Frame, Task};
@@ -17,7 +17,7 @@ use wire::{Frame, Task};
 use crate::calibration::Calibration;
 use crate::dump::is_dump;
 use crate::execute::{Bench, check_kernel, execute, missing_of};
-use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries};
+use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries, workload};
 use crate::lease::Lease;
 use crate::machine_pool::{MachinePool, guest_configs};
 use crate::perturb::conditions;
@@ -482,6 +482,19 @@ impl Lab {
         let (names, addresses): (Vec<&str>, Vec<u64>) = known.unzip();
         let places = kernel::source_places(image, &addresses);
         names.into_iter().zip(places).filter_map(|(name, place)| Some((name.to_owned(), place?))).collect()
+    }
+
+    /// Measures a workload once as a run does, and stores nothing; the inner error says why there is no result.
+    ///
+    /// # Errors
+    /// If the lab fails.
+    pub fn try_out(&self, of: Measurement<'_>) -> Result<Result<WorkloadResult, String>, LabError> {
+        self.booted(of, |on| {
+            let (known, _) = self.symbols.of(on)?;
+            let named = known.as_ref().as_ref().ok();
+            let measured = with_retries(&|_| {}, || workload(on, of.workload, 1, named))?;
+            Ok(Ok(measured.result_of(of.workload)))
+        })
     }
 
     /// Boots a build on the machine of a workload, has the agent execute a task, and returns what it sent; the inner

@@ -65,7 +65,7 @@ pub use idle::{ServerUse, describe_off};
 pub use ids::{BuildId, IdError, MachineId, RunId};
 pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, imported_workload};
 pub use kernel::{DebQuery, KernelName, KernelNameError};
-pub use machine::{Machine, MachineKind, UnknownMachineKind};
+pub use machine::{KnownQemu, Machine, MachineKind, UnknownMachineKind};
 pub use metric::{Direction, Metric, Quantity, Unit};
 pub use micro::MICRO;
 pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};

@@ -99,7 +99,54 @@ pub struct Machine {
     pub fingerprint: Vec<(String, String)>,
 }
 
+/// A build of QEMU with which the reference numbers are measured. Another one gives numbers of its own: never bit for bit,
+/// and other verdicts where it shows its guests another processor (`docs/exact-machine.md`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownQemu {
+    /// Its name in `crates/tracer/src/smp/qemu.rs`, which has the places of its fields.
+    pub name: &'static str,
+    /// Its version, for people.
+    pub version: &'static str,
+    /// The SHA-256 of the program and of its module for TCG.
+    hashes: [(&'static str, &'static str); 2],
+}
+
+impl KnownQemu {
+    /// All that are known.
+    pub const ALL: &[Self] = &[Self {
+        name: "debian-7.2.22",
+        version: "Debian 12's 1:7.2+dfsg-7+deb12u18+b3",
+        hashes: [
+            ("qemu-system-x86_64", "1493008ba0036014c727bb23bbe2f399135867e9b5c4fe288ef2b4b816f46b0c"),
+            ("accel-tcg-x86_64.so", "e113de9d435e9b4cb118e2a9dbd0f0954d24ded7034e5ec0ed1baa6111dfeb5b"),
+        ],
+    }];
+
+    /// What names of files begin with in a machine's fingerprint.
+    pub const PREFIX: &str = "sha256.";
+
+    /// Returns the build that has these hashes, by name of file.
+    #[must_use]
+    pub fn find(hashes: &[(String, String)]) -> Option<&'static Self> {
+        let has = |(name, hash): &(&str, &str)| hashes.iter().any(|(file, found)| file == name && found == hash);
+        Self::ALL.iter().find(|known| known.hashes.iter().all(has))
+    }
+}
+
 impl Machine {
+    /// Returns the version of the QEMU that an exact machine runs on if it is none of the known ones.
+    #[must_use]
+    pub fn another_qemu(&self) -> Option<&str> {
+        if !matches!(self.kind, MachineKind::Exact | MachineKind::ExactSmp) {
+            return None;
+        }
+        let (_, version) = self.fingerprint.iter().find(|(name, _)| name == "qemu.version")?;
+        let hash =
+            |(name, hash): &(String, String)| Some((name.strip_prefix(KnownQemu::PREFIX)?.to_owned(), hash.clone()));
+        let hashes: Vec<(String, String)> = self.fingerprint.iter().filter_map(hash).collect();
+        KnownQemu::find(&hashes).is_none().then_some(version)
+    }
+
     /// Returns the machine of imported results.
     #[must_use]
     pub const fn imported(id: MachineId, summary: String, fingerprint: Vec<(String, String)>) -> Self {

@@ -73,6 +73,13 @@ pub(crate) fn check_machines(
     }
 }
 
+/// Warns of exact machines whose numbers are not the reference machine's.
+pub(crate) fn other_qemus(sides: &[&Side<'_>]) -> Option<Warning> {
+    let mut versions: Vec<String> = sides.iter().filter_map(|side| side.machine.another_qemu()).map(plain).collect();
+    versions.dedup();
+    (!versions.is_empty()).then_some(Warning::AnotherQemu(versions))
+}
+
 fn fingerprints(sides: &[&Side<'_>]) -> Vec<Difference> {
     let pairs: Vec<Pairs<'_>> = sides
         .iter()

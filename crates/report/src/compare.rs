@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{Unit, Workload, is_of_one_run};
 
 use crate::answer::Answer;
-use crate::checks::{check_machines, check_question, check_runs};
+use crate::checks::{check_machines, check_question, check_runs, other_qemus};
 use crate::comparison::{Against, Comparison, Images, Row, Warning};
 use crate::environment::{Pairs, differing};
 use crate::error::CompareError;
@@ -49,6 +49,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     }
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     noisy::means(&mut others, &rows);
+    warnings.extend(other_qemus(&sides));
     warnings.extend(answer.left_out(&rows));
     warnings.extend(answer.disturbed(&rows));
     warnings.extend(answer.find_unrepeated(&workloads));

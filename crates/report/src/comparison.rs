@@ -46,6 +46,8 @@ pub struct Comparison {
 pub enum Warning {
     /// The kernels ran on different machines, which the user allowed; lists the differences.
     MixedMachines(Vec<Difference>),
+    /// The numbers come from a QEMU that is none of the known ones; its versions.
+    AnotherQemu(Vec<String>),
     /// Two runs of one kernel, workload and seed differ on a machine where they must not.
     NotRepeated {
         /// The kernel's title.

@@ -321,8 +321,7 @@ mod tests {
 
     fn with_report(findings: &Findings, headlines: &[Headline], use_it: &dyn Fn(&BisectionReport<'_>)) {
         let (good, bad) = (commit('0'), commit('f'));
-        let summary =
-            "QEMU 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3), microvm, -cpu max,-erms,-fsrm, 256 MiB, -icount shift=0";
+        let summary = "QEMU 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3), microvm, 256 MiB, -icount shift=0";
         let id = model::MachineId::from_hex(&"0".repeat(64)).unwrap();
         let machine =
             Machine { id, kind: "exact".parse().unwrap(), summary: summary.to_owned(), fingerprint: Vec::new() };

@@ -5,6 +5,7 @@
 //! that justify each argument.
 
 mod capture;
+mod cpu;
 mod processors;
 mod snapshot;
 
@@ -28,9 +29,6 @@ use crate::qemu::{
 use crate::settings::{Settings, SnapshotUse, free_mib};
 use crate::{MachineError, hash, identify};
 
-/// `max` has all that TCG offers. With erms and fsrm, kernels would copy by `rep movsb`, which icount counts byte by
-/// byte, and others word by word.
-const CPU: &str = "max,-erms,-fsrm";
 const COMMAND_LINE: &str = "console=ttyS0 nokaslr norandmaps reboot=t panic=-1 oops=panic cryptomgr.notests";
 
 /// The plugin's file within a scratch directory, its input and its output.
@@ -102,6 +100,12 @@ impl Exact {
         let machine = identity(&qemu, processors, &initrds, &settings)?;
         let tracer = scratch.join(TRACER);
         fs::write(&tracer, &settings.tracer).map_err(MachineError::io("write", &tracer))?;
+        if !qemu.is_known() {
+            let mut arguments = machine_arguments(&qemu, processors);
+            arguments.extend(plugin(&qemu, String::new()));
+            arguments.extend(AT_THE_END.map(str::to_owned));
+            cpu::check(&qemu, arguments, &tracer, &scratch)?;
+        }
         let snapshots = Snapshots::new(settings.home.join("snapshots"), settings.limits.snapshot_bytes)?;
         Ok(Self { qemu, processors, machine, initrds, tracer, scratch, snapshots: Arc::new(snapshots), settings })
     }
@@ -215,18 +219,14 @@ impl Exact {
     }
 
     fn arguments(&self, seed: u64, loudness: &str, observe: Observe<'_>) -> Vec<String> {
-        // With a directory: QEMU would look for a bare name in the library path.
         let follows = matches!(observe, Observe::Sharing(_));
         let of_processors = self.processors.map(|processors| processors.tracer_arguments(seed, follows));
-        let plugin = format!("./{TRACER}{}{}", tracer_arguments(observe, seed), of_processors.unwrap_or_default());
+        let of_tracer = format!("{}{}", tracer_arguments(observe, seed), of_processors.unwrap_or_default());
         let mut arguments = fixed_arguments(&self.qemu, self.processors);
-        if self.qemu.plugins {
-            arguments.extend(["-plugin".into(), plugin]);
-        }
+        arguments.extend(plugin(&self.qemu, of_tracer));
         arguments.extend(["-seed".into(), (seed & 0xffff_ffff).to_string()]);
         arguments.extend(["-append".into(), format!("{} {loudness}", command_line(self.processors))]);
-        // Pause at the end, so that Marvin can read the number of executed instructions.
-        arguments.extend(["-action", "shutdown=pause"].map(str::to_owned));
+        arguments.extend(AT_THE_END.map(str::to_owned));
         arguments
     }
 
@@ -407,33 +407,45 @@ fn plain_boot(why: &str) -> Snapshot {
 /// Returns the kernel's command line. Processors' times differ by some hundred nanoseconds, for which the kernel would
 /// give the TSC up.
 fn command_line(processors: Option<Processors>) -> String {
-    let has_several = processors.is_some_and(|processors| processors.count > 1);
-    let more = if has_several { " tsc=reliable" } else { "" };
+    let more = if has_several(processors) { " tsc=reliable" } else { "" };
     format!("{COMMAND_LINE}{more}")
 }
 
-/// Returns the processor's model. Of several processors none has CMPXCHG16B: QEMU 7.2 computes its other flags from an old
-/// `cc_op` (`helper_cmpxchg16b_unlocked`), so what follows runs with a wrong direction flag if a turn ends there.
-fn cpu(processors: Option<Processors>) -> String {
-    let has_several = processors.is_some_and(|processors| processors.count > 1);
-    format!("{CPU}{}", if has_several { ",-cx16" } else { "" })
+/// Pause at the end, so that Marvin can read the number of executed instructions.
+const AT_THE_END: [&str; 2] = ["-action", "shutdown=pause"];
+
+/// Returns the argument that loads the plugin; empty if this QEMU loads none.
+fn plugin(qemu: &Qemu, of_tracer: String) -> Vec<String> {
+    // With a directory: QEMU would look for a bare name in the library path.
+    if qemu.plugins { vec!["-plugin".into(), format!("./{TRACER}{of_tracer}")] } else { Vec::new() }
 }
 
 /// The arguments shared by all boots and builds; part of the machine's identity.
 fn fixed_arguments(qemu: &Qemu, processors: Option<Processors>) -> Vec<String> {
+    let guest =
+        "-device ib700 -action watchdog=pause -kernel kernel -initrd initrd -fw_cfg name=opt/marvin/job,file=job";
+    let mut arguments = machine_arguments(qemu, processors);
+    arguments.extend(guest.split(' ').map(str::to_owned));
+    arguments
+}
+
+/// The arguments of a machine without a guest.
+fn machine_arguments(qemu: &Qemu, processors: Option<Processors>) -> Vec<String> {
     let words = [
         "-nodefaults -no-user-config -display none -no-reboot",
         "-accel tcg,thread=single,tb-size=64 -icount shift=0,sleep=off",
         "-rtc clock=vm,base=2020-01-01T00:00:00",
-        "-device ib700 -action watchdog=pause -kernel kernel -initrd initrd",
-        "-fw_cfg name=opt/marvin/job,file=job",
         CONTROL,
     ];
     let mut words: Vec<String> = words.iter().flat_map(|line| line.split(' ')).map(str::to_owned).collect();
     words.extend(["-M".into(), qemu.microvm().into()]);
-    words.extend(["-cpu".into(), cpu(processors), "-serial".into(), format!("file:{CONSOLE}")]);
+    words.extend(["-cpu".into(), cpu::cpu(has_several(processors)), "-serial".into(), format!("file:{CONSOLE}")]);
     words.extend(processors.into_iter().flat_map(|processors| ["-smp".into(), processors.count.to_string()]));
     words
+}
+
+fn has_several(processors: Option<Processors>) -> bool {
+    processors.is_some_and(|processors| processors.count > 1)
 }
 
 /// Arguments for the guest's memory as a file, shared (written back) or private to the process.
@@ -460,7 +472,7 @@ fn identity(
         ("tracer.sha256".to_owned(), if qemu.plugins { hash(&[&settings.tracer]) } else { "none".to_owned() }),
         ("arguments".to_owned(), fixed_arguments(qemu, processors).join(" ")),
         ("command_line".to_owned(), command_line(processors)),
-        ("cpu".to_owned(), cpu(processors)),
+        ("cpu".to_owned(), cpu::cpu(has_several(processors))),
     ]);
     fingerprint.extend(processors.into_iter().flat_map(Processors::fingerprint));
     fingerprint.extend(qemu.fingerprint().into_iter().chain(settings.conditions.iter().cloned()));
@@ -470,10 +482,11 @@ fn identity(
         None => (MachineKind::Exact, String::new()),
         Some(processors) => (MachineKind::ExactSmp, format!(", {} processors", processors.count)),
     };
+    let other = if qemu.is_known() { "" } else { "another " };
     let summary = format!(
-        "QEMU {}, microvm, -cpu {}{smp}, {memory_mib} MiB{fitted}, -icount shift=0",
+        "{other}QEMU {}, microvm, {}{smp}, {memory_mib} MiB{fitted}, -icount shift=0",
         qemu.version,
-        cpu(processors)
+        cpu::SUMMARY
     );
     identify(kind, summary, fingerprint)
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use model::KnownQemu;
 use wire::{Frame, Stream};
 
 use crate::MachineError;
@@ -64,25 +65,6 @@ impl fmt::Display for Costs {
     }
 }
 
-/// A build of QEMU whose fields the tracer knows.
-struct Known {
-    /// Its name in `crates/tracer/src/smp/qemu.rs`.
-    name: &'static str,
-    /// Its version, for people.
-    version: &'static str,
-    /// The SHA-256 of the program and of its module for TCG.
-    hashes: [(&'static str, &'static str); 2],
-}
-
-const KNOWN: &[Known] = &[Known {
-    name: "debian-7.2.22",
-    version: "Debian 12's 1:7.2+dfsg-7+deb12u18+b3",
-    hashes: [
-        ("qemu-system-x86_64", "1493008ba0036014c727bb23bbe2f399135867e9b5c4fe288ef2b4b816f46b0c"),
-        ("accel-tcg-x86_64.so", "e113de9d435e9b4cb118e2a9dbd0f0954d24ded7034e5ec0ed1baa6111dfeb5b"),
-    ],
-}];
-
 /// The processors of a machine that has several.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Processors {
@@ -94,13 +76,10 @@ pub(super) struct Processors {
 impl Processors {
     /// Returns so many processors, on a QEMU that is known.
     pub(super) fn new(smp: Smp, qemu: &Qemu) -> Result<Self, MachineError> {
-        let is_it = |known: &&Known| {
-            known.hashes.iter().all(|(name, hash)| qemu.hashes.iter().any(|(file, has)| file == name && has == hash))
-        };
-        let known = KNOWN.iter().find(is_it).filter(|_| qemu.plugins);
+        let known = KnownQemu::find(&qemu.hashes).filter(|_| qemu.plugins);
         let unknown = || QemuProblem::NotExactSmp {
             found: qemu.version.clone(),
-            known: KNOWN.iter().map(|known| known.version).collect::<Vec<_>>().join(", "),
+            known: KnownQemu::ALL.iter().map(|known| known.version).collect::<Vec<_>>().join(", "),
         };
         Ok(Self { count: smp.cpus, costs: smp.costs, build: known.ok_or_else(unknown)?.name })
     }
@@ -152,6 +131,7 @@ pub(super) fn count_transfers(stream: &mut Stream, shared: &[u8]) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
+    use model::KnownQemu;
     use wire::{Frame, Stream};
 
     use super::{OFFSET_MAX, count_transfers, offset};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use model::KnownQemu;
 use process::Program;
 
 use crate::{MachineError, hash};
@@ -64,6 +65,20 @@ pub enum QemuProblem {
         /// The builds that are known.
         known: String,
     },
+    /// QEMU does not start the exact machine: it lacks a feature of its processor, or does not load the plugin.
+    DoesNotStart {
+        /// Its version.
+        found: String,
+        /// What it printed.
+        said: String,
+    },
+    /// Its guests see another processor than that of the exact machine.
+    OtherCpu {
+        /// Its version.
+        found: String,
+        /// The registers of CPUID that differ.
+        differing: Vec<String>,
+    },
     /// QEMU prints no known version.
     Unknown {
         /// Its output.
@@ -75,6 +90,9 @@ impl std::error::Error for QemuProblem {}
 
 impl fmt::Display for QemuProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const REFERENCE: &str = "name Debian 12's QEMU with MARVIN_QEMU";
+        /// Registers that a message has.
+        const SHOWN: usize = 3;
         const MEND: &str = "install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU";
         let (major, minor) = OLDEST;
         match self {
@@ -89,6 +107,23 @@ impl fmt::Display for QemuProblem {
                 "exact-smp needs a build of QEMU that Marvin knows: {known}; this is {found}; install that one, or name it \
                  with MARVIN_QEMU"
             ),
+            Self::DoesNotStart { found, said } => {
+                write!(
+                    f,
+                    "cannot measure with QEMU {found}: it does not start the exact machine: {said}\nhint: {REFERENCE}"
+                )
+            }
+            Self::OtherCpu { found, differing } => {
+                let shown: Vec<&str> = differing.iter().take(SHOWN).map(String::as_str).collect();
+                let more = differing.len() - shown.len();
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let differing = shown.join("; ");
+                write!(
+                    f,
+                    "cannot measure with QEMU {found}: its guests see another processor, so other verdicts would come: \
+                     {differing}{more}\nhint: {REFERENCE}"
+                )
+            }
             Self::Unknown { said } => {
                 write!(f, "QEMU does not print its version (it printed `{said}`); {MEND}")
             }
@@ -131,10 +166,16 @@ impl Qemu {
 }
 
 impl Qemu {
+    /// Returns whether its numbers are those of the reference machine.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        KnownQemu::find(&self.hashes).is_some()
+    }
+
     /// Returns its version and the hashes of its files, for a machine's identity.
     pub(crate) fn fingerprint(&self) -> Vec<(String, String)> {
         let version = ("qemu.version".to_owned(), self.version.clone());
-        let hashes = self.hashes.iter().map(|(name, hash)| (format!("sha256.{name}"), hash.clone()));
+        let hashes = self.hashes.iter().map(|(name, hash)| (format!("{}{name}", KnownQemu::PREFIX), hash.clone()));
         std::iter::once(version).chain(hashes).collect()
     }
 

@@ -51,6 +51,11 @@ pub(crate) fn warning(warning: &Warning) -> String {
                  come from the machine and not from the kernel."
             )
         }
+        Warning::AnotherQemu(versions) => format!(
+            "Numbers of another QEMU ({}): exact among themselves, but not those of the reference machine. `marvin doctor` \
+             names the QEMU that gives these.",
+            versions.join(", ")
+        ),
         Warning::ClockDisagrees { kernel, workload, counted_percent, time_percent } => format!(
             "{workload} on {kernel}: {counted_percent:+.2}% by the instructions of kernel and user code, \
              {time_percent:+.2}% by guest time. The rest is in interrupts and other tasks."

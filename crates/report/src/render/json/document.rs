@@ -60,6 +60,8 @@ struct MachineDocument<'a> {
     id: String,
     kind: String,
     summary: &'a str,
+    /// The version of its QEMU if its numbers are not those of the reference machine.
+    another_qemu: Option<&'a str>,
     fingerprint: Vec<Pair<'a>>,
 }
 
@@ -239,6 +241,7 @@ fn machine(machine: &Machine) -> MachineDocument<'_> {
         id: machine.id.to_string(),
         kind: machine.kind.to_string(),
         summary: &machine.summary,
+        another_qemu: machine.another_qemu(),
         fingerprint: pairs(&machine.fingerprint),
     }
 }
