@@ -2,13 +2,24 @@
 
 use std::path::Path;
 
+use lab::{Lab, LabError, LabSettings, Measurement};
 use machine::qemu::Qemu;
+use model::{Build, KernelName, KnownQemu};
+use store::{Store, StoreError};
 
+use super::measure::{suite, workload};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Doctor};
 use crate::exit::Exit;
-use crate::home::home;
+use crate::home::{home, open_lab, store};
 use lists::{Check, DoctorDocument, Problem};
+
+/// The workload that is tried: the shortest.
+const TRIED: &str = "getppid";
+/// The kernel that is tried if no other one is known.
+const KERNEL: &str = "deb:6.12";
+/// Most known kernels that are tried: files may be gone.
+const KERNELS_MAX: usize = 5;
 
 /// Free disk space for a comparison with the default number of seeds (MB).
 const DISK_MB: u64 = 4000;
@@ -29,6 +40,7 @@ pub(crate) fn doctor(arguments: &Arguments, command: &Doctor) -> anyhow::Result<
         Check::new("disk", disk(&home)),
         Check::new("memory", memory()),
         Check::new("processors", processors()),
+        Check::new("job", job(arguments)),
     ];
     let document = DoctorDocument::new("this host", checks);
     Answer::open(None)?.list(&document, command.output, arguments)?;
@@ -48,10 +60,68 @@ fn qemu() -> Result<String, Problem> {
         ),
         Ok(qemu) => {
             let filter = if qemu.seccomp { "" } else { "; without a filter of system calls (seccomp)" };
-            Ok(format!("{} ({}){filter}", qemu.version, qemu.program.display()))
+            let other = if qemu.is_known() { String::new() } else { format!("; another than {}", known_qemus()) };
+            Ok(format!("{} ({}){other}{filter}", qemu.version, qemu.program.display()))
         }
         Err(error) => trouble(error, "sudo apt-get install qemu-system-x86"),
     }
+}
+
+/// Returns the builds of QEMU that give the reference numbers.
+fn known_qemus() -> String {
+    let versions: Vec<&str> = KnownQemu::ALL.iter().map(|known| known.version).collect();
+    format!("{}, which gives the reference numbers", versions.join(" or "))
+}
+
+/// Runs one job as measurements do: behind the walls, with the plugin, from a snapshot.
+fn job(arguments: &Arguments) -> Result<String, Problem> {
+    let lab = match store(arguments).and_then(|store| {
+        let settings = LabSettings { store: Some(store), ..LabSettings::default() };
+        open_lab(arguments, settings)
+    }) {
+        Ok(lab) => lab,
+        Err(error) if is_measuring(&error) => return Ok("not tried: another Marvin measures here now".to_owned()),
+        Err(error) => {
+            return trouble(one_line(&error), "name another QEMU with MARVIN_QEMU, or mend what is wrong above");
+        }
+    };
+    match try_out(&lab, arguments) {
+        Ok(found) => Ok(found),
+        Err(error) => trouble(one_line(&error), "try it: marvin run deb:6.12 --workload getppid"),
+    }
+}
+
+fn one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").replace('\n', "; ")
+}
+
+fn is_measuring(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(LabError::Store(StoreError::Locked { .. })))
+}
+
+fn try_out(lab: &Lab, arguments: &Arguments) -> anyhow::Result<String> {
+    let build = kernel_to_try(lab, arguments)?;
+    let workload = workload(suite("micro")?, TRIED)?;
+    let of = Measurement { build: &build, workload: &workload, replicate: 1 };
+    let result = lab.try_out(of)?.map_err(anyhow::Error::msg)?;
+    let value = report::run_value(&result, lab.machine().capabilities());
+    let value = value.map_err(|why| anyhow::anyhow!("{TRIED} on {}: {why}", build.version))?;
+    let unit = report::value_unit(&result, value.scale, model::Clock::Instructions).unwrap_or_default();
+    Ok(format!("{TRIED} on {}: {:.2} {unit}", build.version, value.value))
+}
+
+/// Returns the kernel that was used last and is still there, or Debian's.
+fn kernel_to_try(lab: &Lab, arguments: &Arguments) -> anyhow::Result<Build> {
+    let mut seen = Store::open(store(arguments)?)?.kernels()?;
+    seen.sort_by_key(|kernel| std::cmp::Reverse(kernel.seen_unix));
+    let names = seen.iter().filter_map(|kernel| kernel.name.parse::<KernelName>().ok());
+    let boots = |name: &KernelName| matches!(name, KernelName::Deb(_) | KernelName::Path(_));
+    for name in names.filter(boots).take(KERNELS_MAX) {
+        if let Ok(build) = lab.build(&name, &|_| {}) {
+            return Ok(build);
+        }
+    }
+    Ok(lab.build(&KERNEL.parse()?, &|_| {})?)
 }
 
 /// Recommended, not required.

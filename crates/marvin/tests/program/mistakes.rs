@@ -135,6 +135,33 @@ fn absent_or_old_qemu_fails_clearly() {
 }
 
 #[test]
+fn qemu_with_another_cpu_is_refused() {
+    let home = fresh("other-cpu-home");
+    let qemu = fresh("other-cpu/bin").join("qemu-system-x86_64");
+    let script = "#!/bin/sh\nfor word; do shift; case $word in base,*) word=$word,family=6;; esac; set -- \"$@\" \"$word\"; \
+                  done\nexec /usr/bin/qemu-system-x86_64 \"$@\"\n";
+    std::fs::create_dir_all(qemu.parent().unwrap()).unwrap();
+    write_program(&qemu, script);
+    let names = names();
+    let compare = ["compare", &names[0], &names[1], "--quick", "--workload", "getppid", "-q"];
+    let refused = marvin(&home).env("MARVIN_QEMU", &qemu).args(compare).output().unwrap();
+    let refused = format_output(&refused, &home);
+    assert!(refused.starts_with("exit 5") && refused.contains("CPUID 0x1.0 EAX"), "{refused}");
+    let doctor = marvin(&home).env("MARVIN_QEMU", &qemu).arg("doctor").output().unwrap();
+    let doctor = format_output(&doctor, &home);
+    assert!(doctor.starts_with("exit 5") && doctor.contains("WRONG job"), "{doctor}");
+    // The same program by another hash shows the processor, and its numbers are its own.
+    write_program(&qemu, "#!/bin/sh\nexec /usr/bin/qemu-system-x86_64 \"$@\"\n");
+    let marked = marvin(&home).env("MARVIN_QEMU", &qemu).args(compare).output().unwrap();
+    let marked = format_output(&marked, &home);
+    assert!(marked.contains("Numbers of another QEMU (7.2"), "{marked}");
+    let known = format_output(&marvin(&home).args(compare).output().unwrap(), &home);
+    assert!(!known.contains("another QEMU") && known.contains("getppid"), "{known}");
+    let doctor = format_output(&marvin(&home).arg("doctor").output().unwrap(), &home);
+    assert!(doctor.contains("ok    job         getppid on 6."), "{doctor}");
+}
+
+#[test]
 fn full_disk_leaves_no_partial_file() {
     let home = fresh("full-home");
     std::fs::create_dir_all(&home).unwrap();
