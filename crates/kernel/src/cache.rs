@@ -42,6 +42,13 @@ pub enum Step {
         /// Its size.
         bytes: u64,
     },
+    /// The archive lacks parts of a kernel that boots without them.
+    Incomplete {
+        /// Its package.
+        package: String,
+        /// The missing packages.
+        missing: Vec<String>,
+    },
     /// Unpacking a kernel.
     Unpacking {
         /// The package or the file.
@@ -171,6 +178,9 @@ impl BuildCache {
         }
         let scratch = Scratch::new(&self.downloads)?;
         notify(Step::Downloading { package: offer.package.clone(), bytes: offer.bytes() });
+        if !offer.missing.is_empty() {
+            notify(Step::Incomplete { package: offer.package.clone(), missing: offer.missing.clone() });
+        }
         let mut debs = Vec::new();
         for file in &offer.files {
             let folder = scratch.path().join(&file.package);

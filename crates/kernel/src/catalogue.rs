@@ -13,9 +13,12 @@ use crate::{KernelError, apt, nearest};
 /// The prefix of kernel packages.
 pub(crate) const PREFIX: &str = "linux-image-";
 
-/// The prefixes of packages with parts of a kernel, which Debian splits from 6.19 on: the image, the files that all
-/// kernels of a version share (kernel config, lists of modules), and the modules.
-const PARTS: [&str; 3] = ["linux-binary-", "linux-base-", "linux-modules-"];
+/// The prefix of the package with the image, which Debian splits off from 6.19 on.
+const IMAGE_PART: &str = "linux-binary-";
+
+/// The prefixes of packages with parts of a kernel: the image; from 6.18 on kernel config and lists of modules; from 6.19 on
+/// the modules. Archives that keep the images of old versions, as backports do, lack their other parts.
+const PARTS: [&str; 3] = [IMAGE_PART, "linux-base-", "linux-modules-"];
 
 /// Longest chain of metapackages; more of them are a circle.
 const DEPTH: usize = 4;
@@ -31,8 +34,10 @@ pub struct Offer {
     pub upstream: String,
     /// The flavour at the end of its name: `cloud-amd64`.
     pub flavour: String,
-    /// The packages to download: this one, unless it only depends on those with the kernel's parts.
+    /// The packages to download: this one, unless another has the image, and those with the kernel's other parts.
     pub files: Vec<DebFile>,
+    /// Parts that no list has: the kernel boots without its config, lists of modules or modules.
+    pub missing: Vec<String>,
 }
 
 /// One package to download.
@@ -88,6 +93,18 @@ pub(crate) struct Catalogue {
     /// Newest first.
     pub(crate) images: Vec<Offer>,
     metas: Vec<Meta>,
+    /// Kernels without their image in any list.
+    without_image: Vec<WithoutImage>,
+}
+
+/// A kernel that cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct WithoutImage {
+    package: String,
+    version: String,
+    flavour: String,
+    /// The package with its image.
+    missing: String,
 }
 
 /// Returns apt's offers for a name, newest first.
@@ -118,7 +135,11 @@ impl Catalogue {
             if let Some(meta) = meta(record) {
                 catalogue.metas.push(meta);
             } else {
-                catalogue.images.extend(offer(record, &parts));
+                match offer(record, &parts) {
+                    Some(Ok(offer)) => catalogue.images.push(offer),
+                    Some(Err(without)) => catalogue.without_image.push(without),
+                    None => {}
+                }
             }
         }
         catalogue.images.sort_by_key(|offer| Reverse(offer.age()));
@@ -140,10 +161,16 @@ impl Catalogue {
                 self.images.iter().filter(|offer| offer.package == package).cloned().collect()
             }
         };
-        if self.images.is_empty() {
+        if self.images.is_empty() && self.without_image.is_empty() {
             return Err(KernelError::NoKernels);
         }
         if found.is_empty() {
+            if let Some(without) = self.without_image.iter().find(|without| without.is_asked_for(query)) {
+                return Err(KernelError::NoImagePart {
+                    package: format!("{} {}", without.package, without.version),
+                    missing: without.missing.clone(),
+                });
+            }
             return Err(KernelError::Unknown {
                 asked: KernelName::Deb(query.clone()).to_string(),
                 instead: nearest::instead(query, &self.images),
@@ -161,6 +188,17 @@ impl Catalogue {
             }
         }
         package
+    }
+}
+
+impl WithoutImage {
+    fn is_asked_for(&self, query: &DebQuery) -> bool {
+        match query {
+            DebQuery::Version { version, flavour } => {
+                self.flavour == *flavour && numbers(upstream(&self.version)).starts_with(&numbers(version))
+            }
+            DebQuery::Package(package) => self.package == *package,
+        }
     }
 }
 
@@ -202,8 +240,8 @@ fn file(record: &str) -> Option<DebFile> {
     is_ours.then(|| DebFile { package: field(record, "Package").unwrap_or_default().to_owned(), bytes, sha256 })
 }
 
-/// Parses the record of a kernel; `None` if a part of it is missing from the lists.
-fn offer(record: &str, parts: &HashMap<(&str, &str), DebFile>) -> Option<Offer> {
+/// Parses the record of a kernel; `None` if it is none that can be downloaded.
+fn offer(record: &str, parts: &HashMap<(&str, &str), DebFile>) -> Option<Result<Offer, WithoutImage>> {
     let package = field(record, "Package")?;
     let version = field(record, "Version")?;
     let flavour = flavour_of(package)?;
@@ -211,18 +249,33 @@ fn offer(record: &str, parts: &HashMap<(&str, &str), DebFile>) -> Option<Offer> 
     let names = depends.split(',').filter_map(|one| one.split_whitespace().next());
     let of_kernel = names.filter(|name| PARTS.iter().any(|start| name.starts_with(start)));
     let of_kernel: Vec<&str> = of_kernel.filter(|name| name.ends_with(flavour)).collect();
-    let files = if of_kernel.is_empty() {
-        vec![file(record)?]
-    } else {
-        of_kernel.iter().map(|name| parts.get(&(*name, version)).cloned()).collect::<Option<Vec<_>>>()?
-    };
-    Some(Offer {
+    let mut files = Vec::new();
+    let mut missing = Vec::new();
+    if !of_kernel.iter().any(|name| name.starts_with(IMAGE_PART)) {
+        files.push(file(record)?);
+    }
+    for name in of_kernel {
+        match parts.get(&(name, version)) {
+            Some(part) => files.push(part.clone()),
+            None if name.starts_with(IMAGE_PART) => {
+                return Some(Err(WithoutImage {
+                    package: package.to_owned(),
+                    version: version.to_owned(),
+                    flavour: flavour.to_owned(),
+                    missing: name.to_owned(),
+                }));
+            }
+            None => missing.push(name.to_owned()),
+        }
+    }
+    Some(Ok(Offer {
         package: package.to_owned(),
         version: version.to_owned(),
         upstream: upstream(version).to_owned(),
         flavour: flavour.to_owned(),
         files,
-    })
+        missing,
+    }))
 }
 
 /// Returns the flavour in a package's name, which follows the version and the ABI number.
@@ -275,6 +328,7 @@ mod tests {
                     sha256: "5195b288dec79e2981d6b84457f38b7ce7310a2d702930ec7d07209c7f78ce37",
                 },
             ],
+            missing: [],
         }
         "#);
         let packages: Vec<_> = catalogue.images.iter().map(|o| &*o.package).collect();
@@ -313,7 +367,28 @@ mod tests {
     fn kernel_without_its_image_part_is_no_offer() {
         let text = SPLIT.replace("Package: linux-binary-7", "Package: linux-elsewhere-7");
         let query = DebQuery::Package("linux-image-7.2.13+deb14-cloud-amd64".to_owned());
-        assert!(matches!(Catalogue::read(&text).find(&query), Err(KernelError::NoKernels)));
+        let error = Catalogue::read(&text).find(&query).unwrap_err();
+        assert_eq!(error.guilt(), Guilt::User);
+        insta::assert_snapshot!(error, @"
+        cannot get linux-image-7.2.13+deb14-cloud-amd64 7.2.13-1: apt's lists lack linux-binary-7.2.13+deb14-cloud-amd64, which has its image
+        hint: run `sudo apt-get update`, or name an image file with path:FILE
+        ");
+    }
+
+    /// Records of Debian 13's backports: images of old versions without their other parts.
+    const BACKPORTS: &str = include_str!("../testdata/apt-cache-search-backports.txt");
+
+    #[test]
+    fn kernel_without_modules_is_offered() {
+        let catalogue = Catalogue::read(BACKPORTS);
+        let of = |version: &str| {
+            let query = DebQuery::Version { version: version.to_owned(), flavour: "cloud-amd64".to_owned() };
+            let offer = catalogue.find(&query).unwrap().swap_remove(0);
+            let files = offer.files.iter().map(|file| file.package.clone()).collect::<Vec<_>>().join(" ");
+            format!("{files}, without {}", offer.missing.join(" "))
+        };
+        insta::assert_snapshot!(of("6.18.12"), @"linux-image-6.18.12+deb13-cloud-amd64, without linux-base-6.18.12+deb13-cloud-amd64");
+        insta::assert_snapshot!(of("6.19.10"), @"linux-binary-6.19.10+deb13-cloud-amd64, without linux-base-6.19.10+deb13-cloud-amd64 linux-modules-6.19.10+deb13-cloud-amd64");
     }
 
     #[test]

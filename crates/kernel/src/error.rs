@@ -18,6 +18,17 @@ pub enum KernelError {
     /// Apt has no lists.
     #[error("apt knows no kernel package: run `sudo apt-get update`")]
     NoKernels,
+    /// The package with a kernel's image is missing from apt's lists.
+    #[error(
+        "cannot get {package}: apt's lists lack {missing}, which has its image\nhint: run `sudo apt-get update`, or name an \
+         image file with path:FILE"
+    )]
+    NoImagePart {
+        /// The kernel's package and its version.
+        package: String,
+        /// The package with its image.
+        missing: String,
+    },
     /// Apt offers kernels, but not this one.
     #[error("apt offers no kernel `{asked}`; {instead}")]
     Unknown {
@@ -153,6 +164,7 @@ impl KernelError {
             | Self::Image { .. }
             | Self::Module { .. }
             | Self::Modules { .. }
+            | Self::NoImagePart { .. }
             | Self::Home { .. } => Guilt::User,
             Self::Source(error) => error.guilt(),
             Self::NoKernels

@@ -82,6 +82,10 @@ impl Progress {
             Step::Downloading { package, bytes } => {
                 self.line(&format!("{name}: downloading {package}, {:.1} MB", *bytes as f64 / 1e6));
             }
+            Step::Incomplete { package, missing } => {
+                let missing = missing.join(" and ");
+                self.line(&format!("{name}: {package} without {missing}, which the archive lacks"));
+            }
             Step::Unpacking { what } => self.message(&format!("{name}: unpacking {what}")),
             Step::Building { what, estimate_s } => {
                 let last = estimate_s.map_or_else(String::new, |seconds| format!(", the last one took {seconds} s"));

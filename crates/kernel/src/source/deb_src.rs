@@ -102,6 +102,7 @@ fn offers(records: &str, package: &str) -> Vec<Offer> {
                 bytes: field(record, "Size")?.parse().ok()?,
                 sha256: field(record, "SHA256")?.to_owned(),
             }],
+            missing: Vec::new(),
             version,
         })
     };
@@ -221,6 +222,7 @@ mod tests {
             upstream: text(version.split('-').next().unwrap()),
             flavour: String::new(),
             files: Vec::new(),
+            missing: Vec::new(),
         }
     }
 
