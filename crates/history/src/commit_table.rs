@@ -9,6 +9,8 @@ const LINE: usize = 80;
 const COMMIT: usize = 12;
 /// Characters of a subject.
 const SUBJECT: usize = 32;
+/// Files of a commit that are named.
+const FILES_SHOWN: usize = 4;
 /// Characters between columns.
 const GAP: usize = 2;
 
@@ -21,6 +23,8 @@ pub struct Row {
     pub subject: String,
     /// Its result.
     pub state: State,
+    /// Code that it changes and that this config does not compile: nothing measures it.
+    pub not_compiled: Vec<String>,
 }
 
 /// The result of a commit.
@@ -28,7 +32,7 @@ pub struct Row {
 pub enum State {
     /// The baseline of the first commit.
     Base,
-    /// Its image equals the one before it.
+    /// Its image equals the one before it: equal if all changed code is compiled, else not measured.
     Equal,
     /// It does not build.
     Failed(String),
@@ -75,6 +79,9 @@ pub fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
         if let State::Failed(why) = &row.state {
             text.push_str(&wrap(why));
         }
+        if !row.not_compiled.is_empty() {
+            text.push_str(&wrap(&format!("not compiled: {}", shorten(&row.not_compiled))));
+        }
     }
     add(&mut text, &format!("\n{}\n", summary(rows, columns.len(), names.len())));
     for column in more {
@@ -103,7 +110,8 @@ impl Row {
     fn describe_result(&self, shown: &[usize], names: &[&str]) -> String {
         match &self.state {
             State::Base => "  (before the series)".to_owned(),
-            State::Equal => "  the same image".to_owned(),
+            State::Equal if self.not_compiled.is_empty() => "  equal: the same image".to_owned(),
+            State::Equal => "  not measured: the same image".to_owned(),
             State::Failed(_) => "  does not build:".to_owned(),
             State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
                 "  another image, no change".to_owned()
@@ -133,15 +141,30 @@ fn count_fitting(columns: &[usize], names: &[&str]) -> usize {
     columns.iter().take_while(fits).count()
 }
 
-/// Counts the workloads that changed.
+/// Counts the workloads that changed, and the commits that nothing measures.
 fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
-    if !rows.iter().any(|row| matches!(row.state, State::Compared(_) | State::Equal)) {
+    let is_compared = |row: &&Row| matches!(row.state, State::Compared(_) | State::Equal);
+    let unseen = rows.iter().filter(|row| !row.not_compiled.is_empty()).count();
+    let verb = if unseen == 1 { "commit changes" } else { "commits change" };
+    let unseen_text = format!("not measured: {unseen} {verb} code that this config does not compile");
+    let is_measured = |row: &Row| row.not_compiled.is_empty() || !matches!(row.state, State::Equal);
+    let changes = if !rows.iter().any(|row| is_compared(&row)) {
         "no comparison: no two commits build".to_owned()
-    } else if changed == 0 {
+    } else if changed > 0 {
+        format!("{changed} of {workloads} workloads changed")
+    } else if rows.iter().filter(is_compared).any(is_measured) {
         format!("no change in {workloads} workloads")
     } else {
-        format!("{changed} of {workloads} workloads changed")
-    }
+        return unseen_text;
+    };
+    if unseen == 0 { changes } else { format!("{changes}; {unseen_text}") }
+}
+
+/// Names files; of many, only the first ones.
+fn shorten(files: &[String]) -> String {
+    let shown = files[..files.len().min(FILES_SHOWN)].join(", ");
+    let more = files.len().saturating_sub(FILES_SHOWN);
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
 }
 
 /// Wraps words into lines that begin below the subjects. A word longer than a line stays whole.
@@ -179,7 +202,8 @@ mod tests {
     use super::{Cell, Row, State, table};
 
     fn row(digit: char, subject: &str, state: State) -> Row {
-        Row { commit: digit.to_string().repeat(12), subject: subject.to_owned(), state }
+        let commit = digit.to_string().repeat(12);
+        Row { commit, subject: subject.to_owned(), state, not_compiled: Vec::new() }
     }
 
     #[test]
@@ -199,6 +223,19 @@ mod tests {
         ];
         insta::assert_snapshot!("table", table("000000000000..555555555555, 5 commits", &rows, &names));
         assert!(table("a..b, 1 commit", &rows[..2], &names).ends_with("no change in 4 workloads\n"));
+        let mut unseen = rows[..2].to_vec();
+        unseen[1].not_compiled = vec!["mm/memcontrol.c (needs CONFIG_MEMCG)".to_owned()];
+        insta::assert_snapshot!(table("a..b, 1 commit", &unseen, &names), @"
+        a..b, 1 commit
+        each compared with its parent, positive is better
+
+        commit        subject
+        000000000000  Linux 6.12.117                    (before the series)
+        111111111111  mm: words only                    not measured: the same image
+                      not compiled: mm/memcontrol.c (needs CONFIG_MEMCG)
+
+        not measured: 1 commit changes code that this config does not compile
+        ");
         let told = table("a..b, 1 commit", &[rows[0].clone(), rows[3].clone()], &names);
         assert!(told.ends_with("no comparison: no two commits build\n"), "{told}");
     }

@@ -22,8 +22,8 @@ use crate::{BuildCache, KernelError, Step};
 const RULES: &str = "marvin recipe 1";
 
 /// A source tree to build, and its name.
-struct Source {
-    tree: String,
+pub(crate) struct Source {
+    pub(crate) tree: String,
     origin: SourceOrigin,
     /// The identifying part of its version.
     mark: String,
@@ -43,7 +43,12 @@ impl BuildCache {
         Repository::open(folder)?.commit(revision).map(drop)
     }
 
-    fn source(&self, name: &KernelName, workshop: &Workshop, notify: &dyn Fn(Step)) -> Result<Source, KernelError> {
+    pub(crate) fn source(
+        &self,
+        name: &KernelName,
+        workshop: &Workshop,
+        notify: &dyn Fn(Step),
+    ) -> Result<Source, KernelError> {
         let committed = |repository: &Repository, revision: &str, mark: Option<String>| {
             workshop.borrow(repository)?;
             let commit = repository.commit(revision)?;
@@ -139,7 +144,7 @@ impl BuildCache {
         Ok(build)
     }
 
-    fn recipe(&self, tree: &str, compiler: &str) -> PathBuf {
+    pub(crate) fn recipe(&self, tree: &str, compiler: &str) -> PathBuf {
         let identity = self.settings.configuration.identity();
         let key = sha256(format!("{RULES}\n{tree}\n{identity}\n{compiler}").as_bytes());
         self.builds.join("by-recipe").join(key)
@@ -219,6 +224,11 @@ impl Sources {
     pub fn open(cache: &BuildCache) -> Result<Self, KernelError> {
         let folder = cache.settings.tree.clone().ok_or_else(|| SourceError::NoTree("REVISION".into()))?;
         Ok(Self { cache: cache.clone(), repository: Repository::open(&folder)?, compiler: compiler()? })
+    }
+
+    /// Returns the cache of its builds.
+    pub(crate) fn cache(&self) -> &BuildCache {
+        &self.cache
     }
 
     /// Returns a text that identifies the compiler.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use kernel::{BuildCache, SourceSettings, Sources, Step};
+use kernel::{BuildCache, NotCompiled, SourceSettings, Sources, Step};
 use machine::{Backend, Boot, Limits, MachineError, Observe, Permit, Programs, Settings, SnapshotUse, Wanted};
 use model::{
     Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation,
@@ -266,6 +266,14 @@ impl Lab {
         store.save_build(&build)?;
         store.remember_kernel(&name.to_string(), &build.id, i64::try_from(now).unwrap_or(i64::MAX))?;
         Ok(build)
+    }
+
+    /// Returns the code that differs between two kernels and that the build of neither compiled.
+    ///
+    /// # Errors
+    /// If git fails, or the cache cannot be read.
+    pub fn not_compiled(&self, base: &KernelName, new: &KernelName) -> Result<Vec<NotCompiled>, LabError> {
+        Ok(self.cache.not_compiled(base, new)?)
     }
 
     /// Puts a build where other hosts find it, if the settings name a place.

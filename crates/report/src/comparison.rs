@@ -48,6 +48,13 @@ pub enum Warning {
     MixedMachines(Vec<Difference>),
     /// The numbers come from a QEMU that is none of the known ones; its versions.
     AnotherQemu(Vec<String>),
+    /// Code that a kernel changes and that its config does not compile: nothing measures it.
+    NotCompiled {
+        /// The kernel's title.
+        kernel: String,
+        /// The files, each with what it needs.
+        files: Vec<String>,
+    },
     /// Two runs of one kernel, workload and seed differ on a machine where they must not.
     NotRepeated {
         /// The kernel's title.
@@ -386,11 +393,17 @@ impl Comparison {
             Conclusion::Failed
         } else if any(|c| c.worse) {
             Conclusion::Worse
-        } else if any(|c| c.unclear) {
+        } else if any(|c| c.unclear) || self.is_not_measured() {
             Conclusion::Unclear
         } else {
             Conclusion::Fine
         }
+    }
+
+    /// Returns whether a kernel changes code that its config does not compile.
+    #[must_use]
+    pub fn is_not_measured(&self) -> bool {
+        self.warnings.iter().any(|warning| matches!(warning, Warning::NotCompiled { .. }))
     }
 
     /// Returns the workloads that became better or worse on one of the others.

@@ -97,6 +97,12 @@ impl Compiled {
         }
     }
 
+    /// Returns whether a file is code of the kernel: no documentation, no program beside it.
+    pub(crate) fn is_code(file: &str) -> bool {
+        let is_beside = NEVER.iter().chain(&TOOLS).any(|folder| file.starts_with(folder));
+        !is_beside && WRITTEN_DOWN.iter().any(|end| file.ends_with(end))
+    }
+
     /// Returns whether a change of a file may affect the build: it cannot if make would have recorded its use and did
     /// not.
     #[must_use]

@@ -6,6 +6,7 @@ mod config;
 pub(crate) mod deb_src;
 mod error;
 mod git;
+mod kbuild;
 mod make;
 mod program;
 mod remote;
@@ -21,6 +22,7 @@ pub use error::SourceError;
 #[cfg(test)]
 pub(crate) use git::git as program;
 pub use git::{Headline, Repository};
+pub(crate) use kbuild::options_of;
 pub use make::{BuildSeconds, SourceSettings};
 pub(crate) use make::{Objects, compiler};
 pub use remote::{remote_tags, tree_with_tag};

@@ -175,6 +175,18 @@ impl Workshop {
         self.git(&self.source()).args(["ls-tree", "-r", tree]).run()
     }
 
+    /// Returns the paths of the files that differ between two tree objects.
+    pub(crate) fn changed_between(&self, old: &str, new: &str) -> Result<Vec<String>, KernelError> {
+        let text = self.git(&self.source()).args(["diff-tree", "-r", "--name-only", "--no-renames", old, new]).run()?;
+        Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// Returns a file of a tree object; `None` if it has none.
+    pub(crate) fn file(&self, tree: &str, path: &str) -> Option<String> {
+        let ended = self.git(&self.source()).args(["cat-file", "blob", &format!("{tree}:{path}")]).end().ok()?;
+        (ended.code == Some(0)).then(|| ended.text())
+    }
+
     /// Returns the merge of two commits, which exists only in the workshop; `None` if they conflict.
     pub(crate) fn merge(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
         let Some(tree) = self.merged_tree(ours, theirs)? else { return Ok(None) };

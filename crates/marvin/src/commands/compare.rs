@@ -7,7 +7,7 @@ use lab::{Event, Lab, Measurement, Plan, Reuse};
 use machine::Wanted;
 use model::{Build, KernelName, Machine, Observation, Run, Workload};
 use report::monitors::{Monitored, Watched, heads};
-use report::{Comparison, Machines, Question, Side};
+use report::{Comparison, Images, Machines, Question, Side, Warning};
 
 use super::config::site;
 use super::explain_kernels::differing;
@@ -154,6 +154,7 @@ impl OnMachine<'_> {
         let runs = self.measure(&self.chosen.workloads, &seeds)?;
         let question = self.question(seeds, None);
         let mut comparison = self.compare(&runs, &question)?;
+        self.mark_not_compiled(&mut comparison)?;
         if command.profile {
             comparison.origins = origins(self, &runs, &comparison)?;
         }
@@ -161,6 +162,23 @@ impl OnMachine<'_> {
             comparison.monitors = observe_sides(self, &runs, &question)?;
         }
         Ok(comparison)
+    }
+
+    /// Warns of kernels with the base's image because their config does not compile what they change.
+    fn mark_not_compiled(&self, comparison: &mut Comparison) -> anyhow::Result<()> {
+        let mut warnings = Vec::new();
+        for (other, build) in comparison.others.iter().zip(&self.builds[1..]) {
+            if other.images == Images::Different {
+                continue;
+            }
+            let files = self.lab.not_compiled(&self.builds[0].name, &build.name)?;
+            if !files.is_empty() {
+                let kernel = other.kernel.title.clone();
+                warnings.push(Warning::NotCompiled { kernel, files: files.iter().map(ToString::to_string).collect() });
+            }
+        }
+        comparison.warnings.splice(0..0, warnings);
+        Ok(())
     }
 
     fn compare_until_clear(&self) -> anyhow::Result<Comparison> {

@@ -43,8 +43,16 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
     let progress = Progress::new(arguments.quiet);
     let mut rows = Vec::new();
     let mut builds = Vec::new();
+    let mut before: Option<&String> = None;
     for commit in std::iter::once(&older).chain(&commits) {
-        let (row, build) = built(&sources, commit, &builds, &progress)?;
+        let (mut row, build) = built(&sources, commit, &builds, &progress)?;
+        if build.is_some() {
+            if let Some(before) = before {
+                let not_compiled = sources.not_compiled(before, commit)?;
+                row.not_compiled = not_compiled.iter().map(ToString::to_string).collect();
+            }
+            before = Some(commit);
+        }
         rows.push(row);
         builds.extend(build);
     }
@@ -69,7 +77,7 @@ fn built(
 ) -> anyhow::Result<(Row, Option<Build>)> {
     let name = short(commit);
     let subject = sources.headline(commit)?.subject;
-    let row = |state| Row { commit: name.clone(), subject: subject.clone(), state };
+    let row = |state| Row { commit: name.clone(), subject: subject.clone(), state, not_compiled: Vec::new() };
     match sources.build(commit, &|step| progress.step(&name, &step)) {
         Ok(build) => {
             let state = match builds.last() {
@@ -162,7 +170,7 @@ fn conclusion(rows: &[Row]) -> Exit {
         Exit::Subject
     } else if cells().any(|cell| matches!(cell, Cell::Worse(_))) {
         Exit::Worse
-    } else if cells().any(|cell| *cell == Cell::Unclear) {
+    } else if cells().any(|cell| *cell == Cell::Unclear) || rows.iter().any(|row| !row.not_compiled.is_empty()) {
         Exit::Unclear
     } else {
         Exit::Fine

@@ -10,7 +10,7 @@ use crate::interrupted::{machines_of, until};
 use crate::{format_output, images, marvin, output_of};
 
 /// A tree whose kernels are existing images: `choice` names one, a file of the tree.
-const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
+pub(crate) const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
 
 pub(crate) struct Tree {

@@ -218,3 +218,36 @@ fn data_directory_survives_a_full_disk() {
     }
     assert!(said.ends_with("exit 0 in the end\n") && said.contains("\nbuild    build_"), "{said}");
 }
+
+/// A tree in which one commit changes code that is not compiled, the next only words, and the last a compiled file.
+#[test]
+fn uncompiled_code_is_not_called_equal() {
+    let (home, tree) = (fresh("uncompiled-home"), Tree::new("uncompiled-tree"));
+    tree.file("Makefile", crate::bisected::MAKEFILE);
+    tree.file("Kbuild", "obj-y += mm/\n");
+    tree.file("mm/Makefile", "obj-y := memory.o\nobj-$(CONFIG_MEMCG) += memcontrol.o\n");
+    tree.file("mm/memory.c", "1\n");
+    tree.commit("choice", &tree.image(&images().1[0]));
+    tree.git(&["tag", "base"]);
+    tree.commit("mm/memcontrol.c", "1\n");
+    tree.git(&["tag", "unseen"]);
+    tree.commit("Documentation/mm.rst", "1\n");
+    tree.commit("mm/memory.c", "2\n");
+    let series = |range: &str| run_in_tree(&home, &tree, &["series", range, "-q", "--workload", "getppid"]);
+    let unseen = series("base..unseen");
+    assert!(unseen.starts_with("exit 3"), "{unseen}");
+    assert!(unseen.contains("not measured: the same image") && unseen.contains("mm/memcontrol.c (needs CONFIG_MEMCG)"));
+    let equal = series("unseen..main");
+    assert!(equal.starts_with("exit 0") && equal.matches("equal: the same image").count() == 2, "{equal}");
+    let compare = |sides: [&str; 2]| {
+        let words = ["compare", sides[0], sides[1], "-q", "--workload", "getppid"];
+        run_in_tree(&home, &tree, &words)
+    };
+    let unseen = compare(["git:base", "git:unseen"]);
+    assert!(
+        unseen.starts_with("exit 3") && unseen.contains("Not measured: ") && unseen.contains("CONFIG_MEMCG"),
+        "{unseen}"
+    );
+    let equal = compare(["git:unseen", "git:main"]);
+    assert!(equal.starts_with("exit 0") && equal.contains("no run is needed"), "{equal}");
+}

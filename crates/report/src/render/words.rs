@@ -51,6 +51,9 @@ pub(crate) fn warning(warning: &Warning) -> String {
                  come from the machine and not from the kernel."
             )
         }
+        Warning::NotCompiled { kernel, files } => {
+            format!("Not measured: {kernel} changes code that its config does not compile: {}.", shorten(files))
+        }
         Warning::AnotherQemu(versions) => format!(
             "Numbers of another QEMU ({}): exact among themselves, but not those of the reference machine. `marvin doctor` \
              names the QEMU that gives these.",
@@ -297,8 +300,15 @@ pub(crate) fn legend_of_letters(comparison: &Comparison, style: Style) -> String
     parts.join(" ")
 }
 
-/// States that no run is needed, if so.
-pub(crate) const NO_RUN_NEEDED: &str = "Equal images on the same machine give equal numbers: no run is needed.";
+/// States why there is no run, if so.
+pub(crate) fn why_no_run(comparison: &Comparison) -> &'static str {
+    if comparison.is_not_measured() {
+        "The images are equal because changed code is in neither: no run would measure it. `--config FILE` names another \
+         kernel config."
+    } else {
+        "Equal images on the same machine give equal numbers: no run is needed."
+    }
+}
 
 /// Names the machine of the kernels, in a sentence.
 pub(crate) fn machine(comparison: &Comparison) -> String {

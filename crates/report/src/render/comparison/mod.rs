@@ -146,7 +146,7 @@ fn letters(comparison: &Comparison) -> Vec<Fact> {
 
 fn closing(comparison: &Comparison, style: Style) -> Vec<Block> {
     if words::no_run_needed(comparison) {
-        return vec![Block::Paragraph(words::NO_RUN_NEEDED.to_owned())];
+        return vec![Block::Paragraph(words::why_no_run(comparison).to_owned())];
     }
     let caution = comparison.base.machine.kind.caution().to_owned();
     let legend = words::legend(comparison, style);

@@ -52,7 +52,7 @@ pub fn mail(comparison: &Comparison) -> String {
     }
     page.blank();
     if words::no_run_needed(comparison) {
-        page.words(0, words::NO_RUN_NEEDED);
+        page.words(0, words::why_no_run(comparison));
     } else {
         page.words(0, "Medians over the seeds; positive is better.");
         page.words(0, &words::legend_of_stars(comparison));

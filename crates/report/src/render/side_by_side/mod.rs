@@ -93,7 +93,8 @@ fn facts(side_by_side: &SideBySide) -> Vec<Fact> {
 /// Returns the legends and the caveats of the machines; what is the same for all comes once.
 fn closing(side_by_side: &SideBySide) -> Vec<Block> {
     if machines(side_by_side).all(|(_, comparison)| single::no_run_needed(comparison)) {
-        return vec![Block::Paragraph(single::NO_RUN_NEEDED.to_owned())];
+        let first = machines(side_by_side).map(|(_, comparison)| single::why_no_run(comparison)).next();
+        return first.map(|why| Block::Paragraph(why.to_owned())).into_iter().collect();
     }
     let legends = words::grouped(side_by_side, |comparison| single::legend_of_letters(comparison, Style::Marvin));
     let bars = table::has_bars(side_by_side).then(|| Block::Drawing(comparison_table::ABOUT_BARS.to_owned()));
