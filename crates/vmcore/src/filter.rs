@@ -298,7 +298,9 @@ impl<'f> Scanner<'f> {
         };
         // Tails of hugetlb pages whose records were given back (HVO) are mapped to the head's page, and look like heads
         // themselves; the next record shows the real head (`page_fixed_fake_head`, `include/linux/page-flags.h`).
-        let head = rule.head_address(&first).or_else(|| behind.and_then(|behind| rule.head_address(&behind)));
+        let Some(here) = map.address(number, section.pages.start) else { return 0 };
+        let next = here.wrapping_add(size as u64);
+        let head = rule.head_address(&first, here).or_else(|| rule.head_address(&behind?, next));
         let Some(head) = head.and_then(|address| map.page_of(number, address)) else { return 0 };
         if head >= section.pages.start {
             return 0;
@@ -310,6 +312,10 @@ impl<'f> Scanner<'f> {
         };
         let Some(record) = record(bytes, size) else { return 0 };
         let (class, pages) = rule.block(&record, head, bytes);
+        if class == Class::Kept {
+            // Its other pages may be broken.
+            return 0;
+        }
         let evidence = rule.evidence(&record, class);
         let end = head.saturating_add(pages).min(section.pages.end).saturating_sub(section.pages.start);
         let end = usize::try_from(end).unwrap_or_default();
@@ -342,6 +348,8 @@ impl<'f> Scanner<'f> {
                 let rest = &rest[done * size..];
                 let Some(first) = record(rest, size) else { break };
                 let (class, pages) = rule.block(&first, section.pages.start + page as u64, rest);
+                // The other pages of a kept block may be broken, which their own records say.
+                let pages = if class == Class::Kept { 1 } else { pages };
                 let pages = usize::try_from(pages).unwrap_or(section.len()).min(section.len() - page);
                 let evidence = rule.evidence(&first, class);
                 self.counts.dropped[class as usize] += section.drop(page..page + pages, class, evidence);

@@ -196,10 +196,18 @@ impl Rule {
             && page_type == u32::MAX
     }
 
-    /// Returns the address of a tail's head.
-    pub(crate) fn head_address(&self, record: &Record) -> Option<u64> {
-        let pointer = long(record, self.layout.head_pointer?);
-        (pointer & 1 == 1).then(|| pointer - 1)
+    /// Returns the address of a tail's head, by the record at an address.
+    ///
+    /// The field is a pointer with its lowest bit set; since Linux 7.1, in kernels that give the records of huge pages back,
+    /// it is a mask of the tail's own address (`_compound_head`, `include/linux/page-flags.h`). A mask has all high bits,
+    /// a pointer into the memory map does not.
+    pub(crate) fn head_address(&self, record: &Record, address: u64) -> Option<u64> {
+        let value = long(record, self.layout.head_pointer?);
+        if value & 1 == 0 {
+            return None;
+        }
+        let is_mask = (!(value - 1)).wrapping_add(1).is_power_of_two();
+        Some(if is_mask { address & (value - 1) } else { value - 1 })
     }
 
     /// Returns whether a page stands for pages after it too.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::ops::Range;
 
-use synthetic_dumps::{KERNELS, Machine, Synthetic};
+use synthetic_dumps::{HURT, KERNELS, Machine, Synthetic};
 use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -146,8 +146,27 @@ fn memory_with_holes_is_filtered_around_them() -> Outcome {
 fn compound_pages_reach_over_sections() -> Outcome {
     // Sections of 0x200 pages: one of 0x800 pages begins in a section and fills three more.
     let groups = "0x800 huge 11\n 0x400 anon 10\n".to_owned();
-    for scattered in [false, true] {
-        check(&Synthetic { groups: groups.clone(), scattered, ..Synthetic::default() }, 8..9)?;
+    for kernel in KERNELS {
+        for scattered in [false, true] {
+            check(&Synthetic { kernel, groups: groups.clone(), scattered, ..Synthetic::default() }, 8..9)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn broken_pages_of_kept_blocks_are_dropped() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    for kernel in KERNELS {
+        // One within a section, and one that begins in a section and whose broken page is found from its head.
+        Synthetic { kernel, groups: "0x100 hurt 5\n 0x400 hurt 10".to_owned(), ..Synthetic::default() }.write(&path)?;
+        let dump = Dump::open(std::slice::from_ref(&path))?;
+        for level in [0, 1, 2, 8, 16, 31] {
+            // Filters of the levels 0 and 1 drop what may not be read, too.
+            let found: Vec<u64> = dropped(&dump, level, &work(Io::Map, 1))?.into_iter().collect();
+            assert_eq!(found, [0x100 + HURT, 0x400 + HURT], "{} level {level}", kernel.release);
+        }
     }
     Ok(())
 }

@@ -75,6 +75,8 @@ pub struct Kernel {
     names: [&'static str; 2],
     /// Name of the field with a tail's head.
     head: &'static str,
+    /// Whether that field is a mask of the tail's address, not a pointer.
+    mask: bool,
     /// Number of PG_slab, if it is a flag.
     slab: Option<u32>,
     /// Number of PG_hugetlb in the tail's flags.
@@ -85,13 +87,14 @@ const PAGE_NAMES: [&str; 2] = ["page.compound_order", "page.compound_dtor"];
 const FOLIO_NAMES: [&str; 2] = ["folio._folio_order", "folio._folio_dtor"];
 
 /// Kernels by the first release with a layout.
-pub const KERNELS: [Kernel; 7] = [
+pub const KERNELS: [Kernel; 8] = [
     Kernel {
         release: "5.10.0",
         types: old(None, None),
         compound: Some((81, 80)),
         names: PAGE_NAMES,
         head: "compound_head",
+        mask: false,
         slab: Some(9),
         huge_flag: None,
     },
@@ -101,6 +104,7 @@ pub const KERNELS: [Kernel; 7] = [
         compound: Some((81, 80)),
         names: FOLIO_NAMES,
         head: "compound_head",
+        mask: false,
         slab: Some(9),
         huge_flag: None,
     },
@@ -110,6 +114,7 @@ pub const KERNELS: [Kernel; 7] = [
         compound: None,
         names: PAGE_NAMES,
         head: "compound_head",
+        mask: false,
         slab: Some(9),
         huge_flag: Some(8),
     },
@@ -119,6 +124,7 @@ pub const KERNELS: [Kernel; 7] = [
         compound: None,
         names: PAGE_NAMES,
         head: "compound_head",
+        mask: false,
         slab: Some(9),
         huge_flag: None,
     },
@@ -128,6 +134,7 @@ pub const KERNELS: [Kernel; 7] = [
         compound: None,
         names: PAGE_NAMES,
         head: "compound_head",
+        mask: false,
         slab: None,
         huge_flag: None,
     },
@@ -137,6 +144,7 @@ pub const KERNELS: [Kernel; 7] = [
         compound: None,
         names: PAGE_NAMES,
         head: "compound_head",
+        mask: false,
         slab: None,
         huge_flag: None,
     },
@@ -146,6 +154,17 @@ pub const KERNELS: [Kernel; 7] = [
         compound: None,
         names: PAGE_NAMES,
         head: "compound_info",
+        mask: false,
+        slab: None,
+        huge_flag: None,
+    },
+    Kernel {
+        release: "7.1.1",
+        types: NEW_TYPES,
+        compound: None,
+        names: PAGE_NAMES,
+        head: "compound_info",
+        mask: true,
         slab: None,
         huge_flag: None,
     },
@@ -169,6 +188,9 @@ mod flag {
     pub(super) const SWAP_BACKED: u64 = 1 << 17;
     pub(super) const POISON: u64 = 1 << 20;
 }
+
+/// The broken page of a block of the kind `hurt`.
+pub const HURT: u64 = 3;
 
 /// Number of PG_reserved, which only BTF has.
 const RESERVED_BIT: u32 = 12;
@@ -532,7 +554,11 @@ impl Kernel {
             return record;
         }
         if n > 0 {
-            put(8, VMEMMAP + page * RECORD + 1);
+            let head = VMEMMAP + page * RECORD;
+            put(8, if self.mask { u64::MAX << (order + RECORD.trailing_zeros()) | 1 } else { head + 1 });
+            if kind == "hurt" && n == HURT {
+                put(0, flag::POISON);
+            }
             if n == 1 {
                 self.first_tail(&mut record, kind, order);
             }
@@ -551,6 +577,8 @@ impl Kernel {
             "slab" => (self.slab.map_or(0, |bit| 1 << bit), pointer | 1, 0, self.types[2]),
             "huge" => (0, pointer, 0, self.types[3]),
             "poisoned" => (flag::POISON, 0, 0, None),
+            // Kept memory of the kernel with a broken page in it.
+            "hurt" => (0, 0, 0, None),
             "offline" => (0, 0, 0, offline),
             "reserved" => (flag::RESERVED | cache, pointer, 0, None),
             "garbage" => (cache, 0, 0, None),
