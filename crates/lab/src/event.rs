@@ -91,6 +91,8 @@ pub enum Event {
         of: String,
         /// Size of the dump (bytes), or why there is none.
         bytes: Result<usize, String>,
+        /// Why it has all pages; `None` if it is filtered.
+        unfiltered: Option<String>,
     },
     /// A job is skipped, as its build does not boot.
     LeftOut,

@@ -1,6 +1,7 @@
 //! Executes a plan: threads take jobs from a queue and store each run after its last job.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use crate::disturbed::{self, Disturbed, LOAD};
 use crate::dump::{artefact, died, dump, is_death};
 use crate::estimate::{BOOT, TIMES, Times, to_text};
 use crate::forecast::Forecast;
+use crate::interrupt::{self, PAUSE, Unstored, is_interrupted};
 use crate::job::{Measured, Subject, environment, with_retries, workload};
 use crate::lab::SHARING;
 use crate::machine_pool::{MachinePool, Placement, guest_configs};
@@ -53,6 +55,8 @@ struct Shared<'a> {
     queue: Mutex<VecDeque<Item>>,
     unbootable: Mutex<BTreeSet<(BuildId, MachineId)>>,
     made: Mutex<Vec<(usize, Run)>>,
+    /// Whether the user ends Marvin and all is stored.
+    is_closed: Mutex<bool>,
 }
 
 /// Executes a plan and returns the runs of each side: reused and new ones.
@@ -79,15 +83,20 @@ pub(crate) fn execute(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>
         runs_in_progress,
         unbootable: Mutex::new(known_unbootable(&runs)),
         made: Mutex::default(),
+        is_closed: Mutex::new(false),
     };
+    let is_over = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
+        scope.spawn(|| shared.store_when_interrupted(&is_over));
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| shared.work())).collect();
+        let ends: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        is_over.store(true, Ordering::SeqCst);
         // A panic in a thread is a bug in Marvin: pass it on.
-        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
+        ends.into_iter().try_for_each(|end| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
     });
     if worked.is_err() {
         // Store what was measured before the lab failed, so that the next attempt reuses it.
-        shared.runs_in_progress.iter().filter(|run| run.is_cut_short()).try_for_each(|run| shared.keep(run))?;
+        shared.runs_in_progress.iter().filter(|run| run.has_unstored_results()).try_for_each(|run| shared.keep(run))?;
     }
     let released = shared.runs_in_progress.iter().try_for_each(RunInProgress::release);
     worked?;
@@ -366,6 +375,10 @@ impl Shared<'_> {
             }
         }
         drop(boot);
+        if is_interrupted() {
+            // What is printed from here on might not be stored.
+            interrupt::wait_for_the_end();
+        }
         let workload = run.job_name(item.job).to_owned();
         let (build, version, value) = (run.build.id.clone(), run.build.version.clone(), run.value(item.job));
         notify(Event::Left { seconds: self.forecast.left_s() });
@@ -549,11 +562,12 @@ impl Shared<'_> {
             return None;
         }
         let memory = with_retries(&|error| self.retrying(error), capture).map_err(|error| error.to_string());
-        let bytes = memory.and_then(|memory| dump(&memory.ok_or("it did not die when repeated")?));
+        let dumped = memory.and_then(|memory| dump(&memory.ok_or("it did not die when repeated")?));
         let version = run.build.version.clone();
-        let told = bytes.as_ref().map(Vec::len).map_err(Clone::clone);
-        (self.bench.notify)(Event::Dumped { version, of: of.to_owned(), bytes: told });
-        bytes.ok().map(|bytes| (artefact(of), bytes))
+        let bytes = dumped.as_ref().map(|dumped| dumped.bytes.len()).map_err(Clone::clone);
+        let unfiltered = dumped.as_ref().ok().and_then(|dumped| dumped.unfiltered.clone());
+        (self.bench.notify)(Event::Dumped { version, of: of.to_owned(), bytes, unfiltered });
+        dumped.ok().map(|dumped| (artefact(of), dumped.bytes))
     }
 
     /// Returns the functions of the kernel; without them there are results but no profile.
@@ -573,7 +587,31 @@ impl Shared<'_> {
         (self.bench.notify)(Event::Retrying { error: error.to_string() });
     }
 
+    /// Stores what was measured if the user ends Marvin, so that no result is lost that was printed.
+    fn store_when_interrupted(&self, is_over: &AtomicBool) {
+        let unstored = Unstored::begin();
+        while !is_over.load(Ordering::SeqCst) {
+            if is_interrupted() {
+                let mut is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
+                for run in self.runs_in_progress.iter().filter(|run| run.has_unstored_results()) {
+                    // The process ends, and the next attempt measures again what could not be stored.
+                    drop(self.store(run));
+                }
+                *is_closed = true;
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        drop(unstored);
+    }
+
+    /// Stores a run, unless the user ends Marvin.
     fn keep(&self, measured: &RunInProgress<'_>) -> Result<(), LabError> {
+        let is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *is_closed { Ok(()) } else { self.store(measured) }
+    }
+
+    fn store(&self, measured: &RunInProgress<'_>) -> Result<(), LabError> {
         let (times, load) = {
             let progress = measured.progress();
             (to_text(&progress.times), progress.load.clone())

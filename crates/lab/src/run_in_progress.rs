@@ -165,10 +165,9 @@ impl<'a> RunInProgress<'a> {
         (self.build.id.clone(), self.placement.machine.identity().id.clone())
     }
 
-    /// Returns whether only a part was measured.
-    pub(crate) fn is_cut_short(&self) -> bool {
-        let progress = self.progress();
-        !progress.results.is_empty() && matches!(progress.state, State::Measuring { .. })
+    /// Returns whether something was measured since it was stored.
+    pub(crate) fn has_unstored_results(&self) -> bool {
+        !self.progress().results.is_empty()
     }
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {

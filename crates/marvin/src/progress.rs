@@ -8,8 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernel::Step;
 use lab::{Estimate, Event};
 use model::{plain, printable};
-use signal_hook::consts::SIGINT;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 
 use crate::say;
 
@@ -33,6 +34,8 @@ pub(crate) struct Share {
     left_s: Option<f64>,
 }
 
+/// How long storing may take at the end.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// 128 plus the number of SIGINT, as in shells.
 const INTERRUPTED: i32 = 130;
 /// Interval between lines of a log.
@@ -122,10 +125,11 @@ impl Progress {
                 let what = workload.as_ref().map_or_else(String::new, |workload| format!(" {workload}"));
                 self.line(&format!("{version}{what}: no profile: {why}"));
             }
-            Event::Dumped { version, of, bytes: Ok(bytes) } => {
-                self.line(&format!("{version} {of}: stored a memory dump, {:.1} MB", *bytes as f64 / 1e6));
+            Event::Dumped { version, of, bytes: Ok(bytes), unfiltered } => {
+                let why = unfiltered.as_ref().map_or_else(String::new, |why| format!(", not filtered: {why}"));
+                self.line(&format!("{version} {of}: stored a memory dump, {:.1} MB{why}", *bytes as f64 / 1e6));
             }
-            Event::Dumped { version, of, bytes: Err(why) } => {
+            Event::Dumped { version, of, bytes: Err(why), .. } => {
                 self.line(&format!("{version} {of}: no memory dump: {why}"));
             }
             Event::LeftOut => self.done("left out"),
@@ -241,15 +245,20 @@ impl Progress {
     }
 }
 
-/// On Ctrl-C, prints what to do next and exits. Completed measurements are stored, and child processes die with Marvin.
+/// On Ctrl-C or SIGTERM, has the lab store what was measured, prints what to do next and ends. Child processes die with
+/// Marvin.
 fn say_when_interrupted() {
     // Without a handler, Ctrl-C ends the program silently.
-    let Ok(mut signals) = Signals::new([SIGINT]) else { return };
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
     std::thread::spawn(move || {
-        if signals.forever().next().is_some() {
-            say("\ninterrupted; repeat the command to continue");
-            std::process::exit(INTERRUPTED);
+        let Some(signal) = signals.forever().next() else { return };
+        lab::interrupt(PATIENCE);
+        say("\ninterrupted; repeat the command to continue");
+        if signal == SIGTERM {
+            // Who sent it sees that it was obeyed.
+            drop(emulate_default_handler(SIGTERM));
         }
+        std::process::exit(INTERRUPTED);
     });
 }
 

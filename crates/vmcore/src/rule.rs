@@ -10,6 +10,8 @@ pub struct Level(u8);
 impl Level {
     /// All classes.
     pub const MAX: Self = Self(31);
+    /// Zero pages, which needs nothing of the kernel.
+    pub const ZERO_PAGES: Self = Self(1);
 
     /// Makes a level; `None` above 31.
     #[must_use]

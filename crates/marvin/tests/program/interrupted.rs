@@ -52,6 +52,30 @@ fn killed_comparison_continues() {
 }
 
 #[test]
+fn interrupted_comparison_keeps_printed_results() {
+    let home = fresh("interrupted-home");
+    let log = fresh("interrupted-log");
+    let [old, new] = names();
+    let arguments = ["compare", &old, &new, "--quick", "--workload", "getppid,signal,fork-exit", "--jobs", "1"];
+    let output = std::fs::File::create(&log).unwrap();
+    let mut first = marvin(&home).args(arguments).stdout(Stdio::null()).stderr(output).spawn().unwrap();
+    let printed = |text: &str| text.lines().filter(|line| line.ends_with("  seed 1")).count();
+    until("a row is printed", || printed(&std::fs::read_to_string(&log).unwrap()) > 0);
+    // Ctrl-C, and 3 s later SIGTERM, if Marvin is still there.
+    let pid = first.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    std::process::Command::new("kill").args(["-TERM", &pid]).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+    let rows = printed(&std::fs::read_to_string(&log).unwrap());
+    until("its machines are gone", || machines_of(&home) == 0);
+    let said = format_output(&marvin(&home).args(arguments).output().unwrap(), &home);
+    let reused = said.lines().find(|line| line.ends_with("results exist already")).unwrap_or_else(|| panic!("{said}"));
+    let numbers: Vec<usize> = reused.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(numbers[1] >= 2 * rows, "{rows} rows of two kernels: {reused}");
+}
+
+#[test]
 fn data_directory_has_one_writer_many_readers() {
     let home = fresh("busy-home");
     let name = &names()[1];
