@@ -1,10 +1,15 @@
 //! The lock of a data directory, which allows one measuring process, and its holder.
 //!
-//! Only commands that measure take it; readers need no lock.
+//! Only commands that measure take it; readers need no lock. Who may write to the data directory may put a link to any file in
+//! the place of a lock: only a regular file with the number of a process is opened, read and emptied.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use crate::StoreError;
 use crate::home::Home;
@@ -62,8 +67,8 @@ impl WorkerLock {
 #[must_use]
 pub fn has_worker(home: &Path) -> bool {
     let home = Home::at(home);
-    let file = home.check_file(&home.worker()).ok().and_then(|()| File::open(home.worker()).ok());
-    let pid = file.and_then(|mut file| read_pid(&mut file));
+    let file = open(&home, &home.worker(), OpenOptions::new().read(true));
+    let pid = file.ok().and_then(|mut file| read_pid(&mut file));
     pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
 }
 
@@ -77,10 +82,7 @@ impl Drop for WorkerLock {
 /// Takes a lock, or returns its holder.
 fn take(home: &Home, path: PathBuf, taken: impl FnOnce(Option<u32>) -> StoreError) -> Result<File, StoreError> {
     fs::create_dir_all(home.root()).map_err(|error| home.io(home.root(), error))?;
-    home.check_file(&path)?;
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(&path).map_err(|error| home.io(&path, error))?;
+    let mut file = open(home, &path, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(taken(read_pid(&mut file))),
@@ -88,6 +90,32 @@ fn take(home: &Home, path: PathBuf, taken: impl FnOnce(Option<u32>) -> StoreErro
     }
     write_pid(&mut file).map_err(|error| home.io(&path, error))?;
     Ok(file)
+}
+
+/// Opens the file of a lock. A pipe is not waited for, and a link is not followed.
+fn open(home: &Home, path: &Path, options: &mut OpenOptions) -> Result<File, StoreError> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let unusable = |detail: &str| StoreError::Unusable { path: path.to_owned(), detail: detail.to_owned() };
+    if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        return Err(unusable("it is a link, not a file"));
+    }
+    home.check_file(path)?;
+    let opened = options.custom_flags(flags.bits().cast_signed()).open(path);
+    let mut file = opened.map_err(|error| match error.raw_os_error() {
+        // It became a link after it was looked at.
+        Some(code) if code == Errno::LOOP.raw_os_error() => unusable("it is a link, not a file"),
+        _ => home.io(path, error),
+    })?;
+    let found = file.metadata().map_err(|error| home.io(path, error))?;
+    if !found.is_file() {
+        return Err(unusable("it is no regular file"));
+    }
+    if found.nlink() > 1 {
+        return Err(unusable("it has another name, too: a hard link"));
+    }
+    let has_number = found.len() == 0 || found.len() <= PID_LIMIT && read_pid(&mut file).is_some();
+    file.rewind().map_err(|error| home.io(path, error))?;
+    if has_number { Ok(file) } else { Err(unusable("it is no lock of Marvin: it has other content than a number")) }
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
@@ -160,6 +188,48 @@ mod tests {
         fs::write(home.path().join("worker"), "4194304999\n").unwrap();
         assert!(!has_worker(home.path()), "it was killed");
         WorkerLock::acquire(home.path()).unwrap();
+    }
+
+    #[test]
+    fn lock_that_is_another_file_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let (lock, worker, target) = (home.path().join("lock"), home.path().join("worker"), home.path().join("target"));
+        let is_kept = |said: &str| {
+            let errors = [HomeLock::acquire(home.path()).unwrap_err(), WorkerLock::acquire(home.path()).unwrap_err()];
+            for error in errors {
+                assert!(error.to_string().contains(said), "{error}");
+                assert_eq!(error.guilt(), Guilt::User);
+            }
+            assert!(!has_worker(home.path()));
+            assert_eq!(fs::read_to_string(&target).unwrap(), "precious\n");
+        };
+        fs::write(&target, "precious\n").unwrap();
+        for path in [&lock, &worker] {
+            std::os::unix::fs::symlink(&target, path).unwrap();
+        }
+        is_kept("it is a link, not a file");
+        for path in [&lock, &worker] {
+            fs::remove_file(path).unwrap();
+        }
+        for path in [&lock, &worker] {
+            fs::hard_link(&target, path).unwrap();
+        }
+        is_kept("a hard link");
+        for path in [&lock, &worker] {
+            fs::remove_file(path).unwrap();
+        }
+        for path in [&lock, &worker] {
+            fs::copy(&target, path).unwrap();
+        }
+        is_kept("it is no lock of Marvin");
+        assert_eq!(fs::read_to_string(&lock).unwrap(), "precious\n");
+        for path in [&lock, &worker] {
+            fs::remove_file(path).unwrap();
+        }
+        // A link to a file that is not there makes none.
+        fs::remove_file(&target).unwrap();
+        std::os::unix::fs::symlink(&target, &lock).unwrap();
+        assert!(HomeLock::acquire(home.path()).is_err() && !target.exists());
     }
 
     #[test]
