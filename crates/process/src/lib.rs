@@ -1,12 +1,14 @@
 //! External programs: one way of running them. They die with Marvin, have a deadline and few variables of the environment,
 //! may have walls around them, and their output is limited.
 //!
-//! `running` starts them and ends them, `walls` says what they see. The callers interpret the exit status and choose the
-//! program's name in messages.
+//! `running` starts them and ends them, `walls` says what they see; `tethered` starts those that Marvin observes, and `at_end` does
+//! what is to be done when Marvin ends. The callers interpret the exit status and choose the program's name in messages.
 
+mod at_end;
 mod curl;
 mod running;
 mod shell;
+mod tethered;
 mod walls;
 
 use std::ffi::{OsStr, OsString};
@@ -16,9 +18,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 
+pub use at_end::AtEnd;
 pub use curl::curl_config;
 pub use running::{Running, signal_of};
 pub use shell::quote_words;
+pub use tethered::Tethered;
 pub use walls::{Walls, no_walls, remove_walls, wants_walls};
 
 /// The exit status of timeout(1) if it ended the program.
@@ -188,6 +192,13 @@ impl Program {
     #[must_use]
     pub fn deadline_s(mut self, seconds: u64) -> Self {
         self.deadline_s = seconds;
+        self
+    }
+
+    /// Sets how much of its output is kept (bytes).
+    #[must_use]
+    pub fn output_max(mut self, bytes: u64) -> Self {
+        self.output_max = bytes;
         self
     }
 
