@@ -21,6 +21,7 @@ mod prepared;
 pub mod qemu;
 mod server;
 mod settings;
+mod switched;
 mod vm;
 
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub use server::{
     switch_off, undeploy,
 };
 pub use settings::{Limits, Settings, SnapshotUse, free_mib};
+pub use switched::{SwitchError, SwitchLock, Switched, Switching};
 pub use vm::VmShape;
 
 /// A kind of machine that can be opened, with what it needs to know.

@@ -5,9 +5,9 @@
 //! process, lets only one of them measure at a time. What the agent reports becomes part of a run's environment.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -80,7 +80,7 @@ pub(crate) struct Prepared {
 pub(crate) fn undo_folder(home: &Path) -> PathBuf {
     let of_host = Path::new(OF_HOST);
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    let is_ours = is_root && fs::create_dir_all(of_host).is_ok();
+    let is_ours = is_root && DirBuilder::new().recursive(true).mode(0o700).create(of_host).is_ok();
     if is_ours { of_host.to_owned() } else { home.join("host") }
 }
 
