@@ -32,7 +32,7 @@ fn main() -> anyhow::Result<()> {
             anyhow::ensure!(ended.success(), "{name}: {ended}");
             alone = alone.min(started.elapsed().as_secs_f64());
             let subject = Subject::Command(words.iter().map(OsString::from).collect());
-            let facts = observe(&Observation { subject, seconds: 60.0, without: Vec::new() })?.facts;
+            let facts = observe(&Observation { subject, seconds: Some(60.0) })?.facts;
             observed = observed.min(facts.seconds);
             let spent: f64 = facts.costs.iter().filter(|(name, _)| *name != AFTERWARDS).map(|(_, s)| s).sum();
             cost = cost.min(100.0 * spent / facts.seconds);

@@ -174,8 +174,17 @@ pub struct ShortLived {
     pub user_s: f64,
     /// In the kernel (s).
     pub system_s: f64,
-    /// Processes and threads that the host created in the time.
-    pub created: u64,
+    /// What the program created; `None` if the kernel does not say whose new processes are.
+    pub created: Option<Created>,
+}
+
+/// What processes created.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Created {
+    /// Processes.
+    pub processes: u64,
+    /// Threads.
+    pub threads: u64,
 }
 
 /// Sums over all processes.
@@ -201,6 +210,8 @@ pub struct Counters {
     pub storage_written_bytes: u64,
     /// Huge pages that the host split.
     pub huge_pages_split: u64,
+    /// The most pages that its processes had on swap.
+    pub swapped_pages: u64,
     /// Pages that the host read from swap.
     pub swapped_in: u64,
     /// Pages that the host read again soon after it reclaimed them (refaults).
@@ -210,7 +221,7 @@ pub struct Counters {
 /// What was set before the program ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Variables of its environment that change its speed.
+    /// Variables of its environment that change its speed, with what may be shown of their values.
     pub environment: BTreeMap<String, String>,
     /// The version of glibc, as in (2, 36); `None` for another library.
     pub glibc: Option<(u32, u32)>,

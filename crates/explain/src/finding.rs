@@ -40,8 +40,8 @@ pub struct Finding {
     pub advice: Vec<String>,
     /// The command to look deeper; empty for none.
     pub deeper: String,
-    /// What can be switched to verify it.
-    pub switch: Option<Switch>,
+    /// What can be switched to verify it, each alone.
+    pub switches: Vec<Switch>,
     /// How many times as fast the program was without it, if that was shown.
     pub gain: Option<f64>,
 }
@@ -62,8 +62,8 @@ pub struct Evidence {
 /// Something that Marvin can run the program without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Switch {
-    /// Variables of the environment.
-    Environment(Vec<String>),
+    /// A variable of the environment, or a part of its value.
+    Variable(Variable),
     /// A file of the kernel's settings, and what to write to it.
     File {
         /// The file.
@@ -73,12 +73,63 @@ pub enum Switch {
     },
 }
 
+/// A suspected variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What of its value is suspected.
+    pub part: Suspect,
+    /// The cause if it is this one.
+    pub cause: String,
+}
+
+/// What of a value is suspected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Suspect {
+    /// All of it.
+    Whole,
+    /// A library of a list: the name of its file.
+    Library(String),
+    /// A tunable of glibc.
+    Tunable(String),
+}
+
+impl Variable {
+    /// Returns the value without the suspect, empty if nothing is left; `None` if the suspect is not in it.
+    #[must_use]
+    pub fn without(&self, value: &str) -> Option<String> {
+        let all: Vec<&str> = match &self.part {
+            Suspect::Whole => return Some(String::new()),
+            // Separated by colons or blanks (ld.so(8)).
+            Suspect::Library(_) => value.split([':', ' ']).filter(|entry| !entry.is_empty()).collect(),
+            Suspect::Tunable(_) => value.split(':').collect(),
+        };
+        let is_suspect = |entry: &str| match &self.part {
+            Suspect::Whole => true,
+            Suspect::Library(library) => stem(entry) == stem(library),
+            Suspect::Tunable(name) => entry.split_once('=').is_some_and(|(known, _)| known == name),
+        };
+        let left: Vec<&str> = all.iter().copied().filter(|entry| !is_suspect(entry)).collect();
+        (left.len() < all.len()).then(|| left.join(":"))
+    }
+}
+
+/// Returns the name of a library without its path and its version.
+fn stem(library: &str) -> &str {
+    let name = library.rsplit('/').next().unwrap_or(library);
+    name.split(".so").next().unwrap_or(name)
+}
+
 impl Switch {
     /// Names what is switched.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Environment(variables) => variables.join(", "),
+            Self::Variable(Variable { name, part: Suspect::Whole, .. }) => (*name).to_owned(),
+            Self::Variable(Variable { name, part: Suspect::Library(part) | Suspect::Tunable(part), .. }) => {
+                format!("{part} in {name}")
+            }
             Self::File { path, .. } => path.clone(),
         }
     }
@@ -96,7 +147,7 @@ impl Finding {
             evidence: Vec::new(),
             advice: Vec::new(),
             deeper: String::new(),
-            switch: None,
+            switches: Vec::new(),
             gain: None,
         }
     }
@@ -105,6 +156,13 @@ impl Finding {
     #[must_use]
     pub fn with(mut self, quantity: String, source: &'static str, threshold: &str, rules_out: &'static str) -> Self {
         self.evidence.push(Evidence { quantity, source, threshold: threshold.to_owned(), rules_out });
+        self
+    }
+
+    /// Adds something that can be switched to verify it.
+    #[must_use]
+    pub fn switched(mut self, switch: Switch) -> Self {
+        self.switches.push(switch);
         self
     }
 
@@ -134,4 +192,33 @@ impl Finding {
 #[must_use]
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn without(name: &'static str, part: Suspect, value: &str) -> Option<String> {
+        Variable { name, part, cause: String::new() }.without(value)
+    }
+
+    #[test]
+    fn only_the_suspect_is_removed() {
+        let library = || Suspect::Library("libc_malloc_debug.so.0".into());
+        let removed = |value| without("LD_PRELOAD", library(), value);
+        assert_eq!(removed("libc_malloc_debug.so.0").as_deref(), Some(""));
+        assert_eq!(
+            removed("/opt/libfast.so:/usr/lib/libc_malloc_debug.so libx.so").as_deref(),
+            Some("/opt/libfast.so:libx.so")
+        );
+        assert_eq!(removed("/opt/libfast.so"), None);
+        let tunable = || Suspect::Tunable("glibc.malloc.top_pad".into());
+        let removed = |value| without("GLIBC_TUNABLES", tunable(), value);
+        assert_eq!(
+            removed("glibc.malloc.check=3:glibc.malloc.top_pad=0:glibc.rtld.nns=2").as_deref(),
+            Some("glibc.malloc.check=3:glibc.rtld.nns=2")
+        );
+        assert_eq!(removed("glibc.malloc.check=3"), None);
+        assert_eq!(without("MALLOC_TOP_PAD_", Suspect::Whole, "1").as_deref(), Some(""));
+    }
 }

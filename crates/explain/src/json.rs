@@ -69,6 +69,16 @@ struct CostDocument {
 }
 
 #[derive(Serialize, JsonSchema)]
+struct EndDocument {
+    /// How the program ended, as a sentence; empty for a process that runs on.
+    text: String,
+    /// The exit code of a command that ended by itself.
+    exit_code: Option<i32>,
+    /// The signal that ended the command.
+    signal: Option<i32>,
+}
+
+#[derive(Serialize, JsonSchema)]
 struct ExplainedDocument {
     schema_version: u32,
     subject: String,
@@ -86,6 +96,7 @@ struct ExplainedDocument {
     threads: Vec<ThreadDocument>,
     not_observed: Vec<GapDocument>,
     costs: Vec<CostDocument>,
+    end: EndDocument,
     command: String,
 }
 
@@ -94,7 +105,7 @@ struct ExplainedDocument {
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn json(explained: &Explained) -> Result<String, RenderError> {
-    let Explained { facts, answer, command, .. } = explained;
+    let Explained { facts, answer, end, command } = explained;
     let gap = |gap: &crate::facts::Gap| GapDocument {
         what: gap.what.into(),
         why: gap.why.clone(),
@@ -116,6 +127,7 @@ pub fn json(explained: &Explained) -> Result<String, RenderError> {
             .iter()
             .map(|(collector, seconds)| CostDocument { collector: (*collector).into(), processor_seconds: *seconds })
             .collect(),
+        end: EndDocument { text: end.text.clone(), exit_code: end.exit_code, signal: end.signal },
         command: command.clone(),
     })
 }

@@ -16,13 +16,13 @@ mod suspects;
 mod verified;
 
 pub use answer::{Answer, answer};
-pub use finding::{Certainty, Evidence, Finding, Switch};
+pub use finding::{Certainty, Evidence, Finding, Suspect, Switch, Variable};
 pub use json::{json, schema};
 pub use kernels::{KernelsExplained, Part, Sides, WorkloadExplained, kernels_document, kernels_json, kernels_schema};
-pub use render::{Explained, document};
+pub use render::{End, Explained, document};
 pub use rules::{Branch, RULES, Rule};
 pub use suspects::{Options, Setting, Touching, differing_settings};
-pub use verified::judge_runs;
+pub use verified::{Runs, compare_outputs, judge_runs, runs_for};
 
 #[cfg(test)]
 mod tests;

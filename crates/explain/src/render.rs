@@ -25,10 +25,21 @@ pub struct Explained {
     pub facts: Facts,
     /// The answer.
     pub answer: Answer,
-    /// How the command ended, if not as expected; empty otherwise.
-    pub ended: String,
+    /// How the program ended.
+    pub end: End,
     /// The command that repeats it.
     pub command: String,
+}
+
+/// How a program ended, or that it did not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct End {
+    /// A sentence for the reader; empty for a process that runs on.
+    pub text: String,
+    /// The exit code of a command that ended by itself.
+    pub exit_code: Option<i32>,
+    /// The signal that ended a command.
+    pub signal: Option<i32>,
 }
 
 /// Returns the document.
@@ -36,7 +47,7 @@ pub struct Explained {
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn document(explained: &Explained) -> Result<Document, RenderError> {
-    let Explained { facts, answer, ended, command } = explained;
+    let Explained { facts, answer, end, command } = explained;
     let mut blocks = vec![Block::Heading("Where the time went".into()), Block::Table(budget(facts))];
     let view = View::new(facts);
     blocks.extend(timeline(facts)?);
@@ -69,8 +80,8 @@ pub fn document(explained: &Explained) -> Result<Document, RenderError> {
     }
     let mut facts_about = about(facts);
     facts_about.extend(settings(facts));
-    if !ended.is_empty() {
-        facts_about.push(Fact::new("End", ended.clone()));
+    if !end.text.is_empty() {
+        facts_about.push(Fact::new("End", end.text.clone()));
     }
     blocks.push(Block::Facts(facts_about));
     blocks.push(Block::Command(command.clone()));

@@ -5,10 +5,10 @@ use report::render::Styles;
 
 use crate::budget::{Budget, View};
 use crate::facts::{
-    Counters, Facts, Fault, Futex, Gap, Host, Limit, Limited, Object, Pressure, Samples, Settings, ShortLived, Stack,
-    Thread, Wait,
+    Counters, Created, Facts, Fault, Futex, Gap, Host, Limit, Limited, Object, Pressure, Samples, Settings, ShortLived,
+    Stack, Thread, Wait,
 };
-use crate::{Certainty, Explained, RULES, Switch, answer, document, json};
+use crate::{Certainty, End, Explained, RULES, Suspect, Switch, Variable, answer, document, json};
 
 /// A thread of ten seconds: running in user mode and in the kernel, and waiting (s).
 fn thread(id: u32, [user_s, system_s, waiting_s]: [f64; 3]) -> Thread {
@@ -150,20 +150,65 @@ fn memory_on_swap_is_no_refault() {
         minor_faults: 90_000,
         major_faults: 10_000,
         touched_pages: 100,
+        swapped_pages: 9000,
         swapped_in: 50_000,
         ..Counters::default()
     };
     let fault = Wait { is_uninterruptible: true, ..wait("", "folio_wait_bit_common", 3.0) };
-    let facts = Facts { waits: vec![fault], ..in_kernel(&["swap_readpage", "exc_page_fault"], counters) };
-    assert_eq!(rule(&facts), "swap");
+    let facts =
+        |counters| Facts { waits: vec![fault.clone()], ..in_kernel(&["swap_readpage", "exc_page_fault"], counters) };
+    assert_eq!(rule(&facts(counters)), "swap");
+    // Another program is on swap.
+    assert_ne!(rule(&facts(Counters { swapped_pages: 0, ..counters })), "swap");
 }
 
 #[test]
 fn new_processes_are_counted() {
-    let ended = ShortLived { user_s: 1.0, system_s: 5.0, created: 20_000 };
-    let own = sampled(vec![stack(&["copy_process", "__x64_sys_clone"], 100)]);
-    let facts = Facts { short_lived: ended, samples: own, ..facts(vec![thread(1, [0.2, 2.0, 0.0])]) };
-    assert_eq!(rule(&facts), "new-processes");
+    let of = |created| {
+        let ended = ShortLived { user_s: 1.0, system_s: 5.0, created };
+        let own = sampled(vec![stack(&["copy_process", "__x64_sys_clone"], 100)]);
+        Facts { short_lived: ended, samples: own, ..facts(vec![thread(1, [0.2, 2.0, 0.0])]) }
+    };
+    let created = |processes, threads| of(Some(Created { processes, threads }));
+    assert_eq!(rule(&created(20_000, 0)), "new-processes");
+    let threads = answer(&created(10, 20_000)).cause.unwrap().cause;
+    assert!(threads.starts_with("it creates threads, 2001 a second"), "{threads}");
+    // Others created processes, or it is unknown who did.
+    assert!(rule(&created(100, 0)) != "new-processes" && rule(&of(None)) != "new-processes");
+}
+
+#[test]
+fn each_variable_is_a_suspect_of_its_own() {
+    let debugged = story();
+    let switches = debugged.answer.cause.unwrap().switches;
+    let [Switch::Variable(Variable { name: "LD_PRELOAD", part: Suspect::Library(library), .. })] = &switches[..] else {
+        panic!("{switches:?}");
+    };
+    assert_eq!(library, "libc_malloc_debug.so.0");
+    // Linked or set otherwise, it cannot be switched.
+    let mut facts = debugged.facts;
+    facts.settings.environment.insert("LD_PRELOAD".into(), "/opt/libfast.so".into());
+    assert!(answer(&facts).cause.unwrap().switches.is_empty());
+    let mut facts =
+        in_kernel(&["exc_page_fault"], Counters { minor_faults: 100_000, touched_pages: 100, ..Counters::default() });
+    let set = [("MALLOC_TOP_PAD_", "0"), ("GLIBC_TUNABLES", "glibc.malloc.check=3:glibc.malloc.trim_threshold=0")];
+    facts.settings.environment = set.map(|(name, value)| (name.into(), value.into())).into();
+    let found = answer(&facts).cause.unwrap();
+    let names: Vec<String> = found.switches.iter().map(Switch::name).collect();
+    assert_eq!(names, ["MALLOC_TOP_PAD_", "glibc.malloc.trim_threshold in GLIBC_TUNABLES"]);
+}
+
+#[test]
+fn splits_of_the_host_are_a_hypothesis() {
+    let faults = ["clear_page_rep", "handle_mm_fault", "exc_page_fault"];
+    let split =
+        Counters { huge_pages_split: 5000, minor_faults: 100_000, touched_pages: 90_000, ..Counters::default() };
+    let found = |facts: &Facts| answer(facts).cause.unwrap();
+    let mut facts = in_kernel(&faults, split);
+    assert_eq!((found(&facts).rule, found(&facts).certainty), ("huge-pages", Certainty::Hypothesis));
+    let own = stack(&["split_huge_pmd_locked", "__x64_sys_madvise"], 5);
+    facts.samples.as_mut().unwrap().stacks.push(own);
+    assert_eq!((found(&facts).rule, found(&facts).certainty), ("huge-pages", Certainty::Likely));
 }
 
 #[test]
@@ -186,10 +231,10 @@ fn reached_limit_is_named_and_can_be_switched() {
     let limit = |of, used| Limit { of, value: 100 << 20, used, file: "/limit".into(), without: "max" };
     let mut facts = blocked(wait("", "shrink_folio_list", 9.0));
     facts.settings.limits = vec![limit(Limited::Memory, 50 << 20)];
-    assert_eq!(answer(&facts).cause.unwrap().switch, None);
+    assert!(answer(&facts).cause.unwrap().switches.is_empty());
     facts.settings.limits = vec![limit(Limited::Memory, 99 << 20)];
     let found = answer(&facts).cause.unwrap();
-    assert_eq!(found.switch, Some(Switch::File { path: "/limit".into(), without: "max" }));
+    assert_eq!(found.switches, [Switch::File { path: "/limit".into(), without: "max" }]);
     assert!(found.cause.ends_with("; its cgroup may have 100.0 MiB"), "{}", found.cause);
     let mut facts = in_kernel(&["alloc_fd", "__x64_sys_accept4", "do_syscall_64"], Counters::default());
     assert_ne!(rule(&facts), "open-files");
@@ -296,7 +341,8 @@ fn story() -> Explained {
         costs: vec![("threads", 0.02), ("names", 0.1)],
         ..facts((1..=4).map(|id| thread(id, [1.0, 0.5, 0.5])).collect())
     };
-    Explained { answer: answer(&facts), facts, ended: String::new(), command: "marvin explain -- ./program".into() }
+    let end = End { text: "exit status 7".into(), exit_code: Some(7), signal: None };
+    Explained { answer: answer(&facts), facts, end, command: "marvin explain -- ./program".into() }
 }
 
 #[test]

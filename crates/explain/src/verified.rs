@@ -1,5 +1,7 @@
 //! Decides by runs with and without a suspect whether it is the cause.
 
+use std::collections::BTreeMap;
+
 use crate::finding::{Certainty, Finding};
 
 /// Chance of ranks so uneven without a difference, at most.
@@ -8,11 +10,39 @@ const LEVEL: f64 = 0.01;
 const LEAST_PERCENT: f64 = 5.0;
 /// Runs that all take the same time, to this part, end by the clock.
 const SAME: f64 = 0.03;
+/// Letters of a line that are quoted.
+const LINE: usize = 60;
 
-/// Decides what runs with and without a suspect show: durations (s), or rates that the program printed. `suspect` names it.
+/// Runs with and without one of several suspects.
+#[derive(Debug, Clone, Copy)]
+pub struct Runs<'a> {
+    /// How many suspects are tried: each may look guilty by chance.
+    pub suspects: usize,
+    /// What the runs with it have: durations (s), or rates that the program printed.
+    pub with: &'a [f64],
+    /// What those without it have.
+    pub without: &'a [f64],
+}
+
+/// Returns how many runs of each side separate the sides by their ranks, for a number of suspects.
 #[must_use]
-pub fn judge_runs(finding: Finding, suspect: &str, rate: Option<&str>, [with, without]: [&[f64]; 2]) -> Finding {
-    let source = "5 runs of each, in turns";
+pub fn runs_for(suspects: usize) -> usize {
+    match suspects {
+        0 | 1 => 5,
+        2 => 6,
+        _ => 7,
+    }
+}
+
+/// Decides what runs with and without a suspect show. `suspect` names it.
+#[must_use]
+pub fn judge_runs(finding: Finding, suspect: &str, rate: Option<&str>, runs: Runs) -> Finding {
+    let Runs { suspects, with, without } = runs;
+    let source = match with.len() {
+        5 => "5 runs of each, in turns",
+        6 => "6 runs of each, in turns",
+        _ => "7 runs of each, in turns",
+    };
     let (Some(test), Some(before), Some(after)) =
         (stats::rank_test(with, without), stats::median(with), stats::median(without))
     else {
@@ -27,15 +57,62 @@ pub fn judge_runs(finding: Finding, suspect: &str, rate: Option<&str>, [with, wi
         return finding.with(text, source, "", "");
     }
     let gain = if rate.is_some() { after / before } else { before / after };
-    let is_shown = test.p < LEVEL && gain > 1.0 + LEAST_PERCENT / 100.0;
+    let is_shown = test.p < LEVEL / suspects.max(1) as f64 && gain > 1.0 + LEAST_PERCENT / 100.0;
     let certainty = if is_shown { Certainty::Shown } else { Certainty::Hypothesis };
     let text = if is_shown { format!("{numbers}: {gain:.2} times as fast") } else { format!("{numbers}: no gain") };
     Finding { certainty, gain: is_shown.then_some(gain), ..finding }.with(
         format!("{text}, p = {:.3}", test.p),
         source,
-        "p < 0.01, 5 %",
+        if suspects > 1 { "p < 0.01 for all suspects, 5 %" } else { "p < 0.01, 5 %" },
         "chance",
     )
+}
+
+/// Compares what the runs with a suspect printed with what one without it printed, but for the numbers. A program that does something
+/// else without the suspect is faster or slower for that, and shows nothing.
+///
+/// # Errors
+/// Returns what differs. Lines that the runs with it do not share are not compared.
+pub fn compare_outputs(with: &[String], without: &str) -> Result<(), String> {
+    let all: Vec<BTreeMap<String, usize>> = with.iter().map(|text| lines(text)).collect();
+    let [first, further @ ..] = all.as_slice() else { return Ok(()) };
+    let own = lines(without);
+    let is_fixed = further.iter().all(|other| other == first);
+    let in_all = |line: &String| further.iter().all(|other| other.get(line) == first.get(line));
+    for line in first.keys().filter(|line| in_all(line)) {
+        if own.get(line) != first.get(line) {
+            return Err(format!("it does not print `{}`", shortened(line)));
+        }
+    }
+    match own.keys().find(|line| is_fixed && !first.contains_key(*line)) {
+        Some(line) => Err(format!("it prints `{}`", shortened(line))),
+        None => Ok(()),
+    }
+}
+
+/// Counts the lines of a text, with a mark for each number.
+fn lines(text: &str) -> BTreeMap<String, usize> {
+    let mut counted = BTreeMap::new();
+    for line in text.lines() {
+        let mut masked = String::new();
+        let mut is_number = false;
+        for letter in line.chars() {
+            let continues = letter.is_ascii_digit() || is_number && letter == '.';
+            if !continues {
+                masked.push(letter);
+            } else if !is_number {
+                masked.push('#');
+            }
+            is_number = continues;
+        }
+        *counted.entry(masked.split_whitespace().collect::<Vec<_>>().join(" ")).or_default() += 1;
+    }
+    counted
+}
+
+fn shortened(line: &str) -> String {
+    let short: String = line.chars().take(LINE).collect();
+    if short.len() < line.len() { format!("{short}…") } else { short }
 }
 
 #[cfg(test)]
@@ -43,7 +120,8 @@ mod tests {
     use super::*;
 
     fn judged(with: [f64; 5], without: [f64; 5], rate: Option<&str>) -> (Certainty, String) {
-        let finding = judge_runs(Finding::new("x".into(), 0.5), "A", rate, [&with, &without]);
+        let finding =
+            judge_runs(Finding::new("x".into(), 0.5), "A", rate, Runs { suspects: 1, with: &with, without: &without });
         (finding.certainty, finding.evidence[0].quantity.clone())
     }
 
@@ -74,5 +152,32 @@ mod tests {
         let (certainty, _) =
             judged([100.0, 110.0, 105.0, 102.0, 101.0], [990.0, 995.0, 999.0, 980.0, 970.0], Some("rec/s"));
         assert_eq!(certainty, Certainty::Shown);
+    }
+
+    #[test]
+    fn several_suspects_need_more_runs() {
+        let (with, without): (Vec<f64>, Vec<f64>) =
+            (0..7).map(|n| (10.0 + f64::from(n), 1.0 + f64::from(n) / 10.0)).unzip();
+        let is_shown = |suspects: usize, runs: usize| {
+            let runs = Runs { suspects, with: &with[..runs], without: &without[..runs] };
+            judge_runs(Finding::new("x".into(), 0.5), "A", None, runs).certainty == Certainty::Shown
+        };
+        assert!(is_shown(1, runs_for(1)) && is_shown(2, runs_for(2)) && is_shown(4, runs_for(4)));
+        assert!(!is_shown(2, 5), "one of two suspects looks guilty by chance twice as often");
+    }
+
+    #[test]
+    fn other_output_proves_nothing() {
+        let same = |text: &str| [text.replace("{}", "12.5"), text.replace("{}", "13")];
+        let with = same("start\n  {} rec/s\n");
+        assert_eq!(compare_outputs(&with, "start\n170 rec/s\n"), Ok(()));
+        assert_eq!(compare_outputs(&with, "start\n"), Err("it does not print `# rec/s`".into()));
+        assert_eq!(compare_outputs(&with, "start\n1 rec/s\nno library\n"), Err("it prints `no library`".into()));
+        assert_eq!(compare_outputs(&with, ""), Err("it does not print `# rec/s`".into()));
+        // What varies by itself is not compared.
+        let varying = ["a\nx\n".to_owned(), "a\ny\n".to_owned()];
+        assert_eq!(compare_outputs(&varying, "a\nz\n"), Ok(()));
+        assert_eq!(compare_outputs(&varying, "z\n"), Err("it does not print `a`".into()));
+        assert_eq!(compare_outputs(&[], "z"), Ok(()));
     }
 }

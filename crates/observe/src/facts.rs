@@ -10,11 +10,13 @@ use explain::facts::{
 };
 
 use crate::ObserveError;
+use crate::cgroups::{self, Mounts, Quota};
+use crate::environment::environment;
 use crate::limits::{self, Limits};
 use crate::proc::{self, HostTimes, TICKS};
 use crate::rounds::{Process, Rounds};
 use crate::samples::{Chain, Sampling};
-use crate::settings::{self, Mounts, Quota};
+use crate::settings;
 use crate::symbols::{KernelSymbols, file_name};
 use crate::unwind::unwind;
 
@@ -22,6 +24,10 @@ use crate::unwind::unwind;
 const SETTINGS: u64 = 8;
 /// Kept functions of a stack.
 const DEPTH: usize = 12;
+/// Looks that an answer needs.
+const LOOKS_MIN: u64 = 3;
+/// Files that are named of those whose functions could not be had.
+const UNNAMED: usize = 3;
 
 /// All collectors of one observation.
 #[derive(Debug)]
@@ -39,6 +45,8 @@ pub(crate) struct Collector {
     frequency: [u64; 3],
     environment: BTreeMap<String, String>,
     number: u64,
+    /// Whether the program was there at the last look.
+    is_there: bool,
     last_s: f64,
     costs: [(&'static str, f64); 4],
 }
@@ -96,9 +104,20 @@ impl Collector {
             frequency: [0; 3],
             environment: BTreeMap::new(),
             number: 0,
+            is_there: true,
             last_s: 0.0,
             costs,
         })
+    }
+
+    /// Returns whether the program had ended at the last look.
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.is_there
+    }
+
+    /// Notes that the program ended after the last look.
+    pub(crate) fn note_end(&mut self) {
+        self.is_there = false;
     }
 
     /// Returns how long it observes already (s).
@@ -115,6 +134,7 @@ impl Collector {
     pub(crate) fn look(&mut self) -> bool {
         let begun = own_s();
         let is_there = self.rounds.look();
+        self.is_there = is_there;
         if is_there {
             self.last_s = self.elapsed();
         }
@@ -136,11 +156,11 @@ impl Collector {
     fn look_at_settings(&mut self) {
         self.rounds.look_at_owners();
         for process in self.rounds.alive() {
-            for (folder, quota) in settings::quotas(process, &self.mounts) {
+            for (folder, quota) in cgroups::quotas(process, &self.mounts) {
                 self.quotas.entry(folder).or_insert([quota; 2])[1] = quota;
             }
             limits::look(&mut self.limits, process, &self.mounts);
-            self.environment.extend(settings::environment(process));
+            self.environment.extend(environment(process));
         }
         if let Some([now, most]) = limits::frequency(Path::new("/sys/devices/system/cpu")) {
             let [sum, looks, _] = self.frequency;
@@ -152,15 +172,20 @@ impl Collector {
     pub(crate) fn finish(mut self, named: &str) -> Result<Facts, ObserveError> {
         let seconds = self.elapsed();
         let (threads, waits) = self.rounds.finish();
-        if threads.is_empty() || self.number < 3 {
-            return Err(ObserveError::Short(named.to_owned(), seconds));
+        if threads.is_empty() || self.number < LOOKS_MIN {
+            let named = named.to_owned();
+            return Err(match self.is_there {
+                false => ObserveError::Short(named, seconds),
+                true if self.number < LOOKS_MIN => ObserveError::Few(named, self.number, seconds),
+                true => ObserveError::Untold(named),
+            });
         }
         let after = Snapshot::read().map_err(ObserveError::Proc)?;
         let before = own_s();
         let samples = self.samples();
         self.costs[3].1 += own_s() - before;
         let mut short_lived = self.rounds.short_lived();
-        short_lived.created = after.times.created.saturating_sub(self.host.times.created);
+        short_lived.created = self.sampling.as_ref().ok().map(|sampling| sampling.created);
         let running: f64 = threads.iter().map(|thread| thread.user_s + thread.system_s).sum();
         let others = running + self.cost() + short_lived.user_s + short_lived.system_s;
         Ok(Facts {
@@ -223,6 +248,7 @@ impl Collector {
             counters.storage_written_bytes += delta("write_bytes");
             let [first, last] = process.resident_kb;
             counters.touched_pages += last.saturating_sub(first) / 4;
+            counters.swapped_pages += process.swapped_kb / 4;
         }
         let host = |key| {
             let [first, last] =
@@ -235,14 +261,15 @@ impl Collector {
         counters
     }
 
-    fn settings(&self, waits: &[Wait]) -> Settings {
+    fn settings(&mut self, waits: &[Wait]) -> Settings {
         let mut libraries: Vec<String> = Vec::new();
         let mut glibc = None;
-        for process in self.rounds.processes.values() {
+        let Rounds { processes, modules, .. } = &mut self.rounds;
+        for process in processes.values() {
             for mapping in process.maps.iter().filter(|mapping| mapping.is_executable) {
                 let name = file_name(&mapping.path).to_owned();
-                if name.starts_with("libc.so") || name.starts_with("libc-2") {
-                    glibc = glibc.or_else(|| settings::glibc(&mapping.path));
+                if glibc.is_none() && (name.starts_with("libc.so") || name.starts_with("libc-2")) {
+                    glibc = modules.of(mapping).and_then(|module| module.glibc);
                 }
                 if name.contains(".so") && !libraries.contains(&name) {
                     libraries.push(name);
@@ -257,14 +284,15 @@ impl Collector {
             let [first, last] = quotas;
             settings.throttled = (delta(quotas), last.periods.saturating_sub(first.periods));
             settings.quota = Some(last.quota);
-            settings.quota_file = settings::quota_file(folder).to_string_lossy().into_owned();
+            settings.quota_file = cgroups::quota_file(folder).to_string_lossy().into_owned();
         }
         settings.limits = self.limits.values().cloned().collect();
         let written = waits.iter().find_map(|wait| match &wait.object {
             Object::File(path) if wait.function.contains("balance_dirty") => Some(path),
             _ => None,
         });
-        settings.limits.extend(written.map(|path| limits::dirty(path)).unwrap_or_default());
+        let device = |path: &String| self.rounds.devices.get(path).copied();
+        settings.limits.extend(written.map(|path| limits::dirty(device(path))).unwrap_or_default());
         settings
     }
 
@@ -318,7 +346,25 @@ impl Collector {
                 remedy: root,
             }),
             Ok(_) => {}
-            Err(error) => gaps.push(Gap { what: "samples of what runs", why: error.to_string(), remedy: root }),
+            Err(error) => gaps.push(Gap {
+                what: "samples of what runs, and how many processes it creates",
+                why: error.to_string(),
+                remedy: root,
+            }),
+        }
+        let unnamed = &self.rounds.modules.unnamed;
+        if !unnamed.is_empty() {
+            let names: Vec<&str> = unnamed.iter().map(|path| file_name(path)).take(UNNAMED).collect();
+            let more = unnamed.len().saturating_sub(names.len());
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            gaps.push(Gap {
+                what: "names of functions",
+                why: format!(
+                    "the files that are mapped cannot be had: replaced, of another root, or no regular files: {}{more}",
+                    names.join(", ")
+                ),
+                remedy: root,
+            });
         }
         if self.rounds.is_denied {
             gaps.push(Gap {

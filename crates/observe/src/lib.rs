@@ -4,7 +4,10 @@
 //! `explain` says what the facts mean.
 
 mod calls;
+mod cgroups;
+mod environment;
 mod facts;
+mod files;
 mod limits;
 mod proc;
 mod rounds;
@@ -12,18 +15,21 @@ mod samples;
 mod settings;
 mod symbols;
 mod unwind;
+mod verify;
 
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use explain::facts::Facts;
+use process::Tethered;
 use rustix::process::{Pid, Signal, kill_process};
 
 use facts::Collector;
+pub use verify::{Verification, verify};
 
 /// Between two rounds, at least.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -31,12 +37,10 @@ const PERIOD: Duration = Duration::from_millis(50);
 const SHARE: f64 = 0.01;
 /// What it may take beyond that at first, for reading programs and libraries (s).
 const AT_FIRST_S: f64 = 0.02;
+/// Looks that fit into every observation: fewer tell nothing.
+const LOOKS: f64 = 6.0;
 /// How long a program may take to end after it was asked to.
 const ENDING: Duration = Duration::from_secs(2);
-/// How long the shell that starts a program may take to stop.
-const STARTING: Duration = Duration::from_secs(10);
-/// Stops the shell, so that nothing of the program is missed.
-const STOPPED: &str = "kill -STOP $$; exec \"$@\"";
 
 /// What to observe.
 #[derive(Debug, Clone)]
@@ -52,10 +56,8 @@ pub enum Subject {
 pub struct Observation {
     /// What.
     pub subject: Subject,
-    /// How long at most (s).
-    pub seconds: f64,
-    /// Variables of the environment that the command does not get.
-    pub without: Vec<String>,
+    /// How long at most (s); `None` for a command to its end.
+    pub seconds: Option<f64>,
 }
 
 /// What was observed.
@@ -65,6 +67,8 @@ pub struct Observed {
     pub facts: Facts,
     /// How the command ended; `None` if Marvin ended it or it was a process.
     pub status: Option<ExitStatus>,
+    /// Whether the program had ended when Marvin looked last.
+    pub has_ended: bool,
 }
 
 /// A program that cannot be observed.
@@ -85,6 +89,14 @@ pub enum ObserveError {
     /// It ended before there was something to see.
     #[error("cannot explain `{0}`: it ended after {1:.2} s, too early to be observed")]
     Short(String, f64),
+    /// It runs on, and was not seen often enough.
+    #[error(
+        "cannot explain `{0}`: it runs on, and Marvin saw it {1} times in {2:.1} s, too seldom\nhint: observe it longer, with --seconds"
+    )]
+    Few(String, u64, f64),
+    /// It runs on, and the kernel tells no times of its threads.
+    #[error("cannot explain `{0}`: it runs on, and /proc/PID/task/TID/schedstat tells no times of its threads")]
+    Untold(String),
 }
 
 /// Observes a program. The standard output of a command goes to Marvin's standard error, so that the answer stands alone.
@@ -101,7 +113,8 @@ pub fn observe(observation: &Observation) -> Result<Observed, ObserveError> {
             let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
             let mut collector = Collector::new(*id, format!("process {id} ({})", name.trim()))?;
             rounds(&mut collector, observation.seconds, None);
-            Ok(Observed { facts: collector.finish(name.trim())?, status: None })
+            let has_ended = collector.has_ended();
+            Ok(Observed { facts: collector.finish(name.trim())?, status: None, has_ended })
         }
     }
 }
@@ -114,34 +127,32 @@ fn command(observation: &Observation, words: &[OsString]) -> Result<Observed, Ob
         return Err(failed(io::Error::new(io::ErrorKind::NotFound, "no such program")));
     }
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(STOPPED).arg("sh").args(words).stdout(Stdio::from(output));
-    for variable in &observation.without {
-        command.env_remove(variable);
-    }
-    let mut child = Started(command.spawn().map_err(failed)?);
-    let id = child.0.id();
-    wait_for_stop(id).map_err(failed)?;
+    let mut started = Started(Tethered::start_stopped(words, Stdio::from(output)).map_err(failed)?);
+    let id = started.0.id();
     let mut collector = Collector::new(id, named.clone())?;
-    signal(id, Signal::CONT);
-    let status = rounds(&mut collector, observation.seconds, Some(&mut child.0));
+    started.0.resume();
+    let status = rounds(&mut collector, observation.seconds, Some(&mut started.0));
     match (collector.finish(&named), status) {
-        (Ok(facts), status) => Ok(Observed { facts, status }),
+        (Ok(facts), status) => Ok(Observed { facts, status, has_ended: status.is_some() }),
         (Err(ObserveError::Short(..)), Some(status)) if !status.success() => Err(ObserveError::Failed(named, status)),
         (Err(error), _) => Err(error),
     }
 }
 
 /// Looks again and again until the time is over or the program ended. Returns how the command ended by itself.
-fn rounds(collector: &mut Collector, seconds: f64, mut child: Option<&mut Child>) -> Option<ExitStatus> {
+fn rounds(collector: &mut Collector, seconds: Option<f64>, mut child: Option<&mut Tethered>) -> Option<ExitStatus> {
+    let seconds = seconds.unwrap_or(f64::INFINITY);
+    // However costly a look is, several fit.
+    let longest_s = (seconds / LOOKS).min(1.0);
     while collector.elapsed() < seconds {
         let begun = Instant::now();
         let is_there = collector.look();
         let too_early_s = (collector.cost() - AT_FIRST_S) / SHARE - collector.elapsed();
-        let pause = PERIOD.max(Duration::from_secs_f64(too_early_s.clamp(0.0, 1.0)));
+        let pause = PERIOD.max(Duration::from_secs_f64(too_early_s.clamp(0.0, longest_s)));
         if let Some(child) = &mut child
             && let Ok(Some(status)) = child.try_wait()
         {
+            collector.note_end();
             return Some(status);
         }
         if !is_there {
@@ -149,11 +160,15 @@ fn rounds(collector: &mut Collector, seconds: f64, mut child: Option<&mut Child>
         }
         sleep(pause.saturating_sub(begun.elapsed()));
     }
-    child.and_then(|child| child.try_wait().ok().flatten())
+    let status = child.and_then(|child| child.try_wait().ok().flatten());
+    if status.is_some() {
+        collector.note_end();
+    }
+    status
 }
 
 /// A command that does not outlive its observation.
-struct Started(Child);
+struct Started(Tethered);
 
 impl Drop for Started {
     fn drop(&mut self) {
@@ -169,9 +184,8 @@ impl Drop for Started {
             }
             sleep(Duration::from_millis(20));
         }
+        // The program itself and its session end with this value.
         all.iter().for_each(|process| signal(*process, Signal::KILL));
-        // It was killed: there is no other end.
-        drop(self.0.wait());
     }
 }
 
@@ -180,18 +194,6 @@ fn signal(process: u32, signal: Signal) {
         // One that is gone needs no signal.
         kill_process(id, signal).unwrap_or_default();
     }
-}
-
-fn wait_for_stop(process: u32) -> io::Result<()> {
-    let begun = Instant::now();
-    while begun.elapsed() < STARTING {
-        let text = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
-        if proc::stat(&text).is_some_and(|stat| matches!(stat.state, 'T' | 't')) {
-            return Ok(());
-        }
-        sleep(Duration::from_millis(1));
-    }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the shell did not stop"))
 }
 
 /// Returns where a program is, as the shell would find it.

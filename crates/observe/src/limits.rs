@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use explain::facts::{Limit, Limited};
+use rustix::fs::{major, minor};
 
-use crate::settings::{Mounts, memory_folders};
+use crate::cgroups::{Mounts, memory_folders};
 
 /// A limit of memory from here on is none: version 1 writes the largest number of pages (bytes).
 const NONE: u64 = 1 << 60;
@@ -57,14 +57,12 @@ fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Returns the limits of dirty pages for a file that is written: of its device, and of the host.
-pub(crate) fn dirty(path: &str) -> Vec<Limit> {
+/// Returns the limits of dirty pages for a file that is written: of its device, if it is known, and of the host.
+pub(crate) fn dirty(device: Option<u64>) -> Vec<Limit> {
     let limit = |file: String, without| Limit { of: Limited::Dirty, value: 1, used: 1, file, without };
     let mut found = Vec::new();
-    if let Ok(metadata) = fs::metadata(path) {
-        // Both have 12 and 20 bits or more (include/linux/kdev_t.h, new_encode_dev).
-        let (major, minor) = (metadata.dev() >> 8 & 0xfff, metadata.dev() & 0xff | metadata.dev() >> 12 & 0xf_ff00);
-        let strict = format!("/sys/class/bdi/{major}:{minor}/strict_limit");
+    if let Some(device) = device {
+        let strict = format!("/sys/class/bdi/{}:{}/strict_limit", major(device), minor(device));
         found.extend((number(Path::new(&strict)) == Some(1)).then(|| limit(strict, "0")));
     }
     let bytes = "/proc/sys/vm/dirty_bytes";

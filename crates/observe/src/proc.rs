@@ -94,8 +94,6 @@ pub(crate) struct HostTimes {
     pub(crate) idle: u64,
     pub(crate) interrupts: u64,
     pub(crate) steal: u64,
-    /// Processes and threads created since the host started.
-    pub(crate) created: u64,
 }
 
 /// Parses `/proc/stat`.
@@ -103,13 +101,7 @@ pub(crate) fn host_times(text: &str) -> Option<HostTimes> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
     let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields[..] else { return None };
-    Some(HostTimes {
-        busy: user + nice + system,
-        idle: idle + iowait,
-        interrupts: irq + softirq,
-        steal,
-        created: value(text, "processes").unwrap_or_default(),
-    })
+    Some(HostTimes { busy: user + nice + system, idle: idle + iowait, interrupts: irq + softirq, steal })
 }
 
 /// Returns the total of the line `some` of a file of `/proc/pressure` (µs).
@@ -146,7 +138,13 @@ pub(crate) struct Mapping {
     pub(crate) end: u64,
     pub(crate) is_executable: bool,
     pub(crate) offset: u64,
-    /// A file, `[heap]`, `[stack]` or empty.
+    /// The device of the file: major and minor number.
+    pub(crate) device: (u32, u32),
+    /// Its inode; 0 without a file.
+    pub(crate) inode: u64,
+    /// A file, `[heap]`, `[stack]` or empty, as the kernel shows it.
+    pub(crate) raw_path: String,
+    /// The same without the note that the file was deleted.
     pub(crate) path: String,
 }
 
@@ -161,12 +159,19 @@ fn mapping(line: &str) -> Option<Mapping> {
     let (start, end) = fields.next()?.split_once('-')?;
     let rights = fields.next()?;
     let offset = hex(fields.next()?)?;
-    let path = fields.nth(2).unwrap_or_default().trim();
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let number = |text: &str| u32::from_str_radix(text, 16).ok();
+    let device = (number(major)?, number(minor)?);
+    let inode = fields.next()?.parse().ok()?;
+    let path = fields.next().unwrap_or_default().trim();
     Some(Mapping {
         start: hex(start)?,
         end: hex(end)?,
         is_executable: rights.contains('x'),
         offset,
+        device,
+        inode,
+        raw_path: path.to_owned(),
         path: path.trim_end_matches(" (deleted)").to_owned(),
     })
 }
@@ -214,6 +219,8 @@ mod tests {
     fn deleted_file_keeps_its_path() {
         let mapping = &maps("7f00-7f10 r-xp 00001000 08:01 42                         /usr/lib/a b.so (deleted)\n")[0];
         assert_eq!((mapping.path.as_str(), mapping.offset, mapping.is_executable), ("/usr/lib/a b.so", 0x1000, true));
+        assert_eq!((mapping.raw_path.as_str(), mapping.device), ("/usr/lib/a b.so (deleted)", (8, 1)));
+        assert_eq!(mapping.inode, 42);
     }
 
     proptest! {

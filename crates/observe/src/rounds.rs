@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::Instant;
 
@@ -19,6 +19,9 @@ const OTHERS: usize = 2;
 const PERIODS: usize = 64;
 /// Rounds between two looks at what changes seldom: names, switches, mappings.
 const SELDOM: u64 = 8;
+/// Processes and threads that are followed at most; the time of further ones counts as that of short-lived ones.
+const PROCESSES_MAX: usize = 4096;
+const THREADS_MAX: usize = 16384;
 
 /// Times of a thread, cumulated.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,14 +41,63 @@ struct Followed {
     last: Times,
     voluntary: [Option<u64>; 2],
     allowed: usize,
-    periods: Vec<Period>,
+    /// Rounds that saw it.
+    looks: u64,
+    periods: Timeline,
 }
 
 impl Followed {
     /// Whether several rounds saw it: one that lived shorter has no budget.
     fn is_followed(&self) -> bool {
-        self.periods.len() > 1 && self.last.at > self.first.at
+        self.looks > 1 && self.last.at > self.first.at
     }
+}
+
+/// Periods of a thread, of equally many rounds each, and never more than a program that runs for hours needs.
+#[derive(Debug)]
+struct Timeline {
+    periods: Vec<Period>,
+    /// Rounds in a period.
+    stride: usize,
+    /// Rounds in the last one.
+    filled: usize,
+}
+
+impl Timeline {
+    fn new() -> Self {
+        Self { periods: Vec::new(), stride: 1, filled: 1 }
+    }
+
+    fn push(&mut self, period: Period) {
+        if self.filled < self.stride
+            && let Some(last) = self.periods.last_mut()
+        {
+            *last = sum(&[*last, period]);
+            self.filled += 1;
+            return;
+        }
+        if self.periods.len() == 2 * PERIODS {
+            self.periods = self.periods.chunks(2).map(sum).collect();
+            self.stride *= 2;
+        }
+        self.periods.push(period);
+        self.filled = 1;
+    }
+
+    /// Returns at most `PERIODS` parts.
+    fn parts(&self) -> Vec<Period> {
+        let size = self.periods.len().div_ceil(PERIODS).max(1);
+        self.periods.chunks(size).map(sum).collect()
+    }
+}
+
+fn sum(periods: &[Period]) -> Period {
+    periods.iter().fold(Period::default(), |sum, period| Period {
+        user_s: sum.user_s + period.user_s,
+        system_s: sum.system_s + period.system_s,
+        waiting_s: sum.waiting_s + period.waiting_s,
+        blocked_s: sum.blocked_s + period.blocked_s,
+    })
 }
 
 /// A process of the program.
@@ -62,6 +114,8 @@ pub(crate) struct Process {
     pub(crate) io: [String; 2],
     /// Largest resident memory (kB), at first and at last.
     pub(crate) resident_kb: [u64; 2],
+    /// Most memory on swap (kB).
+    pub(crate) swapped_kb: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +141,8 @@ pub(crate) struct Rounds {
     pub(crate) modules: Modules,
     /// Descriptions of open files.
     files: BTreeMap<(u32, u64), String>,
+    /// The devices of open files, by their description.
+    pub(crate) devices: BTreeMap<String, u64>,
     /// Whether a thread's memory or call could not be read.
     pub(crate) is_denied: bool,
 }
@@ -104,6 +160,7 @@ impl Rounds {
             unwound: BTreeMap::new(),
             modules: Modules::default(),
             files: BTreeMap::new(),
+            devices: BTreeMap::new(),
             is_denied: false,
         }
     }
@@ -121,6 +178,9 @@ impl Rounds {
         }
         for (id, process) in &mut self.processes {
             process.is_gone = !alive.contains(id);
+            if process.is_gone {
+                process.memory = None;
+            }
         }
         self.number += 1;
         self.before = now;
@@ -143,6 +203,9 @@ impl Rounds {
         };
         let is_first = self.number == 0;
         let is_known = self.processes.contains_key(&id);
+        if !is_known && self.processes.len() >= PROCESSES_MAX {
+            return;
+        }
         let process = self.processes.entry(id).or_default();
         if !is_known && is_first {
             process.first = stat.clone();
@@ -153,16 +216,24 @@ impl Rounds {
         if is_known && is_same && !is_seldom {
             return;
         }
-        let read = |name: &str| fs::read_to_string(format!("/proc/{id}/{name}")).unwrap_or_default();
+        // A path may have any bytes.
+        let read = |name: &str| {
+            let bytes = fs::read(format!("/proc/{id}/{name}")).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
         let program = fs::read_link(format!("/proc/{id}/exe")).unwrap_or_default();
         process.program = program.to_string_lossy().trim_end_matches(" (deleted)").to_owned();
         let maps = proc::maps(&read("maps"));
         if !maps.is_empty() {
+            // The files are found now: when their functions are named, the process may be gone.
+            self.modules.find(id, &maps);
             process.maps = maps;
         }
         // After an exec the open file is of the memory that is gone.
         process.memory = File::open(format!("/proc/{id}/mem")).ok();
-        let resident = proc::value(&read("status"), "VmHWM").unwrap_or_default();
+        let status = read("status");
+        let resident = proc::value(&status, "VmHWM").unwrap_or_default();
+        process.swapped_kb = process.swapped_kb.max(proc::value(&status, "VmSwap").unwrap_or_default());
         let io = read("io");
         if !is_known && is_first {
             process.io[0].clone_from(&io);
@@ -184,6 +255,9 @@ impl Rounds {
         let was_there = self.number == 0;
         let before = self.before;
         let is_known = self.threads.contains_key(&id);
+        if !is_known && (self.threads.len() >= THREADS_MAX || !self.processes.contains_key(&process)) {
+            return;
+        }
         let followed = self.threads.entry(id).or_insert_with(|| Followed {
             process,
             name: stat.name.clone(),
@@ -192,8 +266,10 @@ impl Rounds {
             last: if was_there { times } else { Times { at: f64::midpoint(before, now), ..Times::default() } },
             voluntary: [None; 2],
             allowed: 0,
-            periods: Vec::new(),
+            looks: 0,
+            periods: Timeline::new(),
         });
+        followed.looks += 1;
         let last = std::mem::replace(&mut followed.last, times);
         let seconds = now - last.at;
         followed.periods.push(period(last, times));
@@ -292,6 +368,10 @@ impl Rounds {
         } else if let Some(inode) = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')) {
             describe_socket(process, inode).unwrap_or(link)
         } else {
+            // Of the open file, not of what this host has at its path.
+            if let Ok(status) = fs::metadata(format!("/proc/{process}/fd/{number}")) {
+                self.devices.insert(link.clone(), status.dev());
+            }
             link
         };
         self.files.insert((process, number), described.clone());
@@ -336,7 +416,7 @@ impl Rounds {
     /// the word).
     fn owner(&self, process: u32, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
-        self.processes.get(&process)?.memory.as_ref()?.read_exact_at(&mut bytes, address + 8).ok()?;
+        self.processes.get(&process)?.memory.as_ref()?.read_exact_at(&mut bytes, address.checked_add(8)?).ok()?;
         let id = u32::from_le_bytes(bytes);
         self.threads.get(&id).is_some_and(|thread| thread.process == process).then_some(id)
     }
@@ -374,7 +454,7 @@ impl Rounds {
         ShortLived {
             user_s: of(|stat| [stat.user, stat.reaped_user]),
             system_s: of(|stat| [stat.system, stat.reaped_system]),
-            created: 0,
+            created: None,
         }
     }
 
@@ -461,15 +541,6 @@ fn thread(id: u32, followed: &Followed) -> Thread {
     let whole = period(followed.first, followed.last);
     let total_s = followed.last.at - followed.first.at;
     let delta = |[first, last]: [Option<u64>; 2]| last.unwrap_or_default().saturating_sub(first.unwrap_or_default());
-    let size = followed.periods.len().div_ceil(PERIODS).max(1);
-    let merge = |part: &[Period]| {
-        part.iter().fold(Period::default(), |sum, period| Period {
-            user_s: sum.user_s + period.user_s,
-            system_s: sum.system_s + period.system_s,
-            waiting_s: sum.waiting_s + period.waiting_s,
-            blocked_s: sum.blocked_s + period.blocked_s,
-        })
-    };
     Thread {
         process: followed.process,
         id,
@@ -480,6 +551,24 @@ fn thread(id: u32, followed: &Followed) -> Thread {
         waiting_s: whole.waiting_s,
         voluntary: delta(followed.voluntary),
         allowed: followed.allowed,
-        periods: followed.periods.chunks(size).map(merge).collect(),
+        periods: followed.periods.parts(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeline_of_hours_stays_short() {
+        let mut timeline = Timeline::new();
+        for _ in 0..100_000 {
+            timeline.push(Period { user_s: 0.05, ..Period::default() });
+        }
+        let parts = timeline.parts();
+        assert!(timeline.periods.len() <= 2 * PERIODS && (PERIODS / 2..=PERIODS).contains(&parts.len()));
+        assert!((sum(&parts).user_s - 5000.0).abs() < 1e-6);
+        let [first, second] = [parts[0].user_s, parts[parts.len() - 2].user_s];
+        assert!((first - second).abs() < 1e-6, "parts are of equal time: {first} and {second}");
     }
 }

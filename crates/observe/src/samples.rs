@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use explain::facts::Created;
 use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
@@ -57,6 +58,8 @@ pub(crate) struct Sampling {
     /// Page faults by process and instruction.
     pub(crate) touched: BTreeMap<(u32, u64), u64>,
     pub(crate) lost: u64,
+    /// What the program's processes created.
+    pub(crate) created: Created,
     pub(crate) reach: Reach,
     processes: BTreeSet<u32>,
 }
@@ -85,6 +88,7 @@ impl Sampling {
                         stacked: Vec::new(),
                         touched: BTreeMap::new(),
                         lost: 0,
+                        created: Created::default(),
                         reach,
                     });
                 }
@@ -97,20 +101,20 @@ impl Sampling {
     /// Takes what the ring buffers have.
     pub(crate) fn drain(&mut self) {
         let mut taken = Vec::new();
+        let mut forks = Vec::new();
         for (index, sampler) in self.samplers.iter_mut().enumerate() {
             while let Some(record) = sampler.next_record() {
                 // In the order in which they were opened.
                 let is_clock = index % 2 == 0;
                 match record.parse_record() {
-                    Ok(Record::Fork(fork)) if self.processes.contains(&fork.ppid) => {
-                        self.processes.insert(fork.pid);
-                    }
+                    Ok(Record::Fork(fork)) => forks.push((fork.ppid, fork.pid)),
                     Ok(Record::Sample(sample)) => taken.push((is_clock, Taken::of(&sample, is_clock))),
                     Ok(Record::Lost(record)) => self.lost += record.lost,
                     _ => {}
                 }
             }
         }
+        count(&mut self.processes, &mut self.created, forks);
         // Which processes belong to the program is known when all buffers are read.
         for (is_clock, taken) in taken {
             if self.processes.contains(&taken.chain.process) {
@@ -131,6 +135,31 @@ impl Sampling {
             }
             _ => *self.chains.entry(taken.chain).or_default() += 1,
         }
+    }
+}
+
+/// Adds the processes that processes of the program created, as creator and created; a thread has its creator's number. Others use
+/// the host, too: theirs do not count. Each processor has a buffer, so that a process may be read before its creator.
+fn count(processes: &mut BTreeSet<u32>, created: &mut Created, mut forks: Vec<(u32, u32)>) {
+    loop {
+        let before = forks.len();
+        forks.retain(|(creator, process)| {
+            let is_own = processes.contains(creator);
+            if is_own && creator == process {
+                created.threads += 1;
+            } else if is_own {
+                created.processes += 1;
+                processes.insert(*process);
+            }
+            !is_own
+        });
+        if forks.len() == before {
+            break;
+        }
+    }
+    // A number of the program's that is now another's.
+    for (_, process) in forks {
+        processes.remove(&process);
     }
 }
 
@@ -235,4 +264,20 @@ fn chain(process: u32, addresses: &[u64]) -> Chain {
         }
     }
     chain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_own_forks_are_counted() {
+        let mut processes = BTreeSet::from([10, 11]);
+        let mut created = Created::default();
+        // The creator of 13 is read after it; 1 and 2 are others', and 2 creates a process with an old number of the program's.
+        let forks = vec![(12, 13), (10, 12), (10, 10), (1, 99), (1, 1), (2, 11)];
+        count(&mut processes, &mut created, forks);
+        assert_eq!(created, Created { processes: 2, threads: 1 });
+        assert_eq!(processes, BTreeSet::from([10, 12, 13]));
+    }
 }

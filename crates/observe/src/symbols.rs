@@ -1,15 +1,21 @@
 //! Names of functions: of programs by their ELF symbols, of the kernel by `/proc/kallsyms`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
 
+use crate::files::{Found, find};
 use crate::proc::Mapping;
+use crate::settings;
 
-/// Largest program or library that is read (bytes).
-const FILE_MAX: u64 = 512 << 20;
+/// Most files that are held open until their functions are asked for.
+const FILES_MAX: usize = 256;
+/// What is read of all files together (bytes).
+const BYTES_MAX: u64 = 2 << 30;
+/// How often a file is looked for that cannot be had.
+const TRIES: u32 = 3;
 
 /// A program or a library.
 #[derive(Debug, Default)]
@@ -20,6 +26,8 @@ pub(crate) struct Module {
     segments: Vec<(u64, u64, u64)>,
     /// The table for unwinding.
     pub(crate) frames: Option<Frames>,
+    /// The version of glibc that it names, if it is that library.
+    pub(crate) glibc: Option<(u32, u32)>,
 }
 
 /// The table for unwinding (`.eh_frame`), with an index: binary search instead of reading all of it for each address.
@@ -60,15 +68,13 @@ impl Frames {
 }
 
 impl Module {
-    fn read(path: &str) -> Option<Self> {
-        let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
-        let bytes = if size > FILE_MAX { return None } else { std::fs::read(path).ok()? };
-        let file = object::File::parse(&*bytes).ok()?;
+    fn read(bytes: &[u8], name: &str) -> Option<Self> {
+        let file = object::File::parse(bytes).ok()?;
         let mut functions = BTreeMap::new();
         for symbol in file.dynamic_symbols().chain(file.symbols()) {
             if symbol.kind() == object::SymbolKind::Text && symbol.size() > 0 && symbol.is_definition() {
                 let name = symbol.name().unwrap_or_default().to_owned();
-                functions.insert(symbol.address(), (symbol.address() + symbol.size(), name));
+                functions.insert(symbol.address(), (symbol.address().saturating_add(symbol.size()), name));
             }
         }
         let segment = |segment: object::Segment| {
@@ -78,14 +84,17 @@ impl Module {
         let frames = file
             .section_by_name(".eh_frame")
             .and_then(|section| Some(Frames::new(section.address(), section.uncompressed_data().ok()?.into_owned())));
-        Some(Self { functions, segments: file.segments().map(segment).collect(), frames })
+        let is_glibc = name.starts_with("libc.so") || name.starts_with("libc-2");
+        let glibc = if is_glibc { settings::glibc(bytes) } else { None };
+        Some(Self { functions, segments: file.segments().map(segment).collect(), frames, glibc })
     }
 
     /// Returns the address in the file for an address in a mapping of it.
     pub(crate) fn address(&self, mapping: &Mapping, address: u64) -> u64 {
         let offset = address.wrapping_sub(mapping.start).wrapping_add(mapping.offset);
-        let segment = self.segments.iter().find(|(start, size, _)| (*start..start + size).contains(&offset));
-        segment.map_or(offset, |(start, _, at)| offset - start + at)
+        let segment =
+            self.segments.iter().find(|(start, size, _)| (*start..start.saturating_add(*size)).contains(&offset));
+        segment.map_or(offset, |(start, _, at)| (offset - start).wrapping_add(*at))
     }
 
     fn function(&self, address: u64) -> Option<&str> {
@@ -94,17 +103,69 @@ impl Module {
     }
 }
 
-/// Modules that were read already, by path.
+/// What is known of a file.
+#[derive(Debug)]
+enum Known {
+    /// It was found, and is read when its functions are asked for.
+    Found(Found),
+    /// It was read; `None` if it is no program.
+    Read(Option<Module>),
+    /// It could not be had so often.
+    Missing(u32),
+}
+
+/// A file by device, inode and path: what its mappings say.
+type Key = ((u32, u32), u64, String);
+
+/// Files that processes have mapped.
 #[derive(Debug, Default)]
-pub(crate) struct Modules(BTreeMap<String, Option<Module>>);
+pub(crate) struct Modules {
+    known: BTreeMap<Key, Known>,
+    /// What was read (bytes).
+    bytes: u64,
+    /// Files whose functions were asked for in vain.
+    pub(crate) unnamed: BTreeSet<String>,
+}
+
+fn key(mapping: &Mapping) -> Key {
+    (mapping.device, mapping.inode, mapping.path.clone())
+}
 
 impl Modules {
+    /// Finds the files that a process has mapped as code, as long as it is there.
+    pub(crate) fn find(&mut self, process: u32, maps: &[Mapping]) {
+        for mapping in maps.iter().filter(|mapping| mapping.is_executable && mapping.path.starts_with('/')) {
+            let key = key(mapping);
+            let tries = match self.known.get(&key) {
+                None => 0,
+                Some(Known::Missing(tries)) if *tries < TRIES => *tries,
+                Some(_) => continue,
+            };
+            let open = self.known.values().filter(|known| matches!(known, Known::Found(_))).count();
+            let found = if open < FILES_MAX { find(process, mapping) } else { None };
+            self.known.insert(key, found.map_or(Known::Missing(tries + 1), Known::Found));
+        }
+    }
+
     /// Returns the module of a mapping; `None` if it has none or it cannot be read.
     pub(crate) fn of(&mut self, mapping: &Mapping) -> Option<&Module> {
         if !mapping.path.starts_with('/') {
             return None;
         }
-        self.0.entry(mapping.path.clone()).or_insert_with(|| Module::read(&mapping.path)).as_ref()
+        let key = key(mapping);
+        if let Some(Known::Found(found)) = self.known.get(&key) {
+            let bytes = if self.bytes < BYTES_MAX { found.read() } else { None };
+            self.bytes += bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            let module = bytes.and_then(|bytes| Module::read(&bytes, file_name(&mapping.path)));
+            self.known.insert(key.clone(), Known::Read(module));
+        }
+        match self.known.get(&key) {
+            Some(Known::Read(module)) => module.as_ref(),
+            _ => {
+                self.unnamed.insert(mapping.path.clone());
+                None
+            }
+        }
     }
 
     /// Names the function at an address: `malloc (libc.so.6)`, without the file for the program itself.

@@ -240,11 +240,14 @@ pub(super) fn dirty_throttling(view: &View) -> Option<Finding> {
     Some(finding.advise("Write less, or to faster storage; vm.dirty_ratio only moves the point.").look("vmstat 1"))
 }
 
-/// Whether page faults read from swap, so that no other rule of page faults explains them.
+/// Whether page faults read from swap, so that no other rule of page faults explains them. The kernel counts the pages of all
+/// programs: without own memory on swap they are others'.
 pub(super) fn swaps(view: &View) -> bool {
     let counters = &view.facts.counters;
     let faults = counters.minor_faults + counters.major_faults;
-    view.per_second(counters.swapped_in) >= SWAPPED && counters.swapped_in as f64 >= SWAPPED_PART * faults as f64
+    counters.swapped_pages > 0
+        && view.per_second(counters.swapped_in) >= SWAPPED
+        && counters.swapped_in as f64 >= SWAPPED_PART * faults as f64
 }
 
 pub(super) fn swap(view: &View) -> Option<Finding> {
@@ -266,6 +269,12 @@ pub(super) fn swap(view: &View) -> Option<Finding> {
                 "reads of files",
             )
             .with(format!("{pages:.0} pages read from swap per second"), "/proc/vmstat, pswpin", "50", "first touches")
+            .with(
+                format!("{} of its pages on swap", counters.swapped_pages),
+                "/proc/PID/status",
+                "any",
+                "others' swapping",
+            )
             .with(format!("{} major faults", counters.major_faults), "/proc/PID/stat", "", "")
             .advise("Give it more memory (memory.max of its cgroup, or the host), or use less.")
             .look("vmstat 1")

@@ -1,8 +1,10 @@
 //! Rules of what was set before the program ran. They come first: a setting explains what the other rules only show.
 
+use std::collections::BTreeMap;
+
 use crate::budget::View;
 use crate::facts::{Limit, Limited, Stack, Wait};
-use crate::finding::{Finding, Switch, percent};
+use crate::finding::{Finding, Suspect, Switch, Variable, percent};
 
 use super::system::{call_of, is_fault, maps_memory};
 
@@ -13,6 +15,11 @@ const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "libubsan", "lib
 /// Variables of glibc's allocator that end its dynamic threshold (malloc/malloc.c: do_set_mmap_threshold and others).
 const THRESHOLDS: [&str; 4] =
     ["MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_"];
+/// The same as tunables (glibc's manual, Memory Allocation Tunables).
+const MALLOC_TUNABLES: [&str; 4] =
+    ["glibc.malloc.trim_threshold", "glibc.malloc.top_pad", "glibc.malloc.mmap_threshold", "glibc.malloc.mmap_max"];
+const TUNABLES: &str = "GLIBC_TUNABLES";
+const PRELOAD: &str = "LD_PRELOAD";
 /// The least share of the time that a setting has to explain.
 const LEAST: f64 = 0.1;
 /// The part of a limit from which on it is reached.
@@ -36,17 +43,15 @@ pub(super) fn debug_allocator(view: &View) -> Option<Finding> {
     let blocked = view.blocked_in(|wait| in_word(wait) || is_in(&wait.stack));
     let running = view.running_in(|stack| is_in(&stack.user));
     let share = blocked + running;
-    let variables: Vec<String> = ["LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_", "GLIBC_TUNABLES"]
-        .into_iter()
-        .filter(|name| settings.environment.contains_key(*name))
-        .map(str::to_owned)
-        .collect();
+    let variables = ["LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_", "GLIBC_TUNABLES"];
     if share < LEAST {
         return None;
     }
-    let set: Vec<String> = variables.iter().map(|name| format!("{name}={}", settings.environment[name])).collect();
+    let set: Vec<String> =
+        variables.iter().filter_map(|name| Some(format!("{name}={}", settings.environment.get(*name)?))).collect();
     let by = if set.is_empty() { String::new() } else { format!(" ({})", set.join(" ")) };
-    let mut finding = Finding::new(format!("the debug allocator {library} is loaded{by}"), share)
+    let cause = format!("the debug allocator {library} is loaded{by}");
+    let finding = Finding::new(cause.clone(), share)
         .with(format!("{library} is mapped"), "/proc/PID/maps", "any", "the C library's own allocator")
         .with(
             format!("{} blocked at its lock, {} running in it", percent(blocked), percent(running)),
@@ -54,12 +59,15 @@ pub(super) fn debug_allocator(view: &View) -> Option<Finding> {
             "10 %",
             "locks of the program",
         )
-        .advise("Run it without these variables: Marvin does so with --verify.")
         .look("tr '\\0' '\\n' < /proc/PID/environ");
-    if !variables.is_empty() {
-        finding.switch = Some(Switch::Environment(variables));
-    }
-    Some(finding)
+    let preloaded = Variable { name: PRELOAD, part: Suspect::Library(library.clone()), cause };
+    let is_preloaded = settings.environment.get(PRELOAD).is_some_and(|value| preloaded.without(value).is_some());
+    Some(if is_preloaded {
+        let advice = format!("Run it without {library} in {PRELOAD}: Marvin does so with --verify.");
+        finding.advise(&advice).switched(Switch::Variable(preloaded))
+    } else {
+        finding.advise("Run it without this library.")
+    })
 }
 
 fn is_allocator(name: &str) -> bool {
@@ -83,12 +91,7 @@ pub(super) fn sanitizer(view: &View) -> Option<Finding> {
 
 pub(super) fn allocator_trimming(view: &View) -> Option<Finding> {
     let settings = &view.facts.settings;
-    let is_set = |name: &&str| settings.environment.contains_key(*name);
-    let tunables = settings.environment.get("GLIBC_TUNABLES").filter(|value| value.contains("glibc.malloc."));
-    let mut variables: Vec<String> = THRESHOLDS.iter().copied().filter(is_set).map(str::to_owned).collect();
-    if tunables.is_some() {
-        variables.push("GLIBC_TUNABLES".into());
-    }
+    let variables = allocator_variables(&settings.environment);
     if variables.is_empty() {
         return None;
     }
@@ -100,28 +103,47 @@ pub(super) fn allocator_trimming(view: &View) -> Option<Finding> {
     if share < LEAST || refaults < 2.0 {
         return None;
     }
-    let set: Vec<String> = variables.iter().map(|name| format!("{name}={}", settings.environment[name])).collect();
-    let mut finding = Finding::new(
-        format!("the allocator gives memory back and takes it again, because {} is set", set.join(" ")),
-        share,
-    )
-    .with(format!("{:.0} page faults per second", view.per_second(faults)), "/proc/PID/stat", "", "")
-    .with(
-        format!("each page is faulted {refaults:.0} times"),
-        "minor faults / growth of VmHWM",
-        "2",
-        "first touches of new memory",
-    )
-    .with(
-        format!("{} in page faults, mmap, munmap, brk and madvise", percent(share)),
-        "cpu-clock, /proc/TID/syscall",
-        "10 %",
-        "other work of the kernel",
-    )
-    .advise("Run it without these variables: Marvin does so with --verify.")
-    .look("strace -f -c -e trace=memory -p PID");
-    finding.switch = Some(Switch::Environment(variables));
-    Some(finding)
+    let set: Vec<&str> = variables.iter().map(|(set, _)| &**set).collect();
+    let finding = Finding::new(because(&set.join(" ")), share)
+        .with(format!("{:.0} page faults per second", view.per_second(faults)), "/proc/PID/stat", "", "")
+        .with(
+            format!("each page is faulted {refaults:.0} times"),
+            "minor faults / growth of VmHWM",
+            "2",
+            "first touches of new memory",
+        )
+        .with(
+            format!("{} in page faults, mmap, munmap, brk and madvise", percent(share)),
+            "cpu-clock, /proc/TID/syscall",
+            "10 %",
+            "other work of the kernel",
+        )
+        .advise("Run it without these variables: Marvin does so with --verify, one at a time.")
+        .look("strace -f -c -e trace=memory -p PID");
+    let switch = |finding: Finding, (_, variable)| finding.switched(Switch::Variable(variable));
+    Some(variables.into_iter().fold(finding, switch))
+}
+
+fn because(set: &str) -> String {
+    format!("the allocator gives memory back and takes it again, because {set} is set")
+}
+
+/// Returns what is set of glibc's allocator, each as it is written and as something to be without.
+fn allocator_variables(environment: &BTreeMap<String, String>) -> Vec<(String, Variable)> {
+    let of_name = |name: &'static str| {
+        let set = format!("{name}={}", environment.get(name)?);
+        Some((set.clone(), Variable { name, part: Suspect::Whole, cause: because(&set) }))
+    };
+    let tunables = environment.get(TUNABLES).map(String::as_str).unwrap_or_default();
+    let of_tunable = |tunable: &str| {
+        let (name, _) = tunable.split_once('=').filter(|(name, _)| MALLOC_TUNABLES.contains(name))?;
+        let cause = because(&format!("{tunable} of {TUNABLES}"));
+        Some((
+            format!("{TUNABLES}={tunable}"),
+            Variable { name: TUNABLES, part: Suspect::Tunable(name.to_owned()), cause },
+        ))
+    };
+    THRESHOLDS.into_iter().filter_map(of_name).chain(tunables.split(':').filter_map(of_tunable)).collect()
 }
 
 pub(super) fn quota(view: &View) -> Option<Finding> {
@@ -135,7 +157,6 @@ pub(super) fn quota(view: &View) -> Option<Finding> {
     (of_periods >= 0.2 && share >= 0.1).then(|| {
         let without = if settings.quota_file.ends_with("cpu.max") { "max" } else { "-1" };
         let file = Switch::File { path: settings.quota_file.clone(), without };
-        let switch = (!settings.quota_file.is_empty()).then_some(file);
         let finding = Finding::new(format!("the quota of its cgroup, {quota} processors, stops it"), share)
             .with(
                 format!("throttled in {throttled} of {periods} periods"),
@@ -154,7 +175,7 @@ pub(super) fn quota(view: &View) -> Option<Finding> {
             )
             .advise("Raise cpu.max (cpu.cfs_quota_us) of the cgroup, or use fewer threads.")
             .look("cat /proc/PID/cgroup; grep . /sys/fs/cgroup/…/cpu.stat");
-        Finding { switch, ..finding }
+        if settings.quota_file.is_empty() { finding } else { finding.switched(file) }
     })
 }
 
@@ -168,17 +189,15 @@ fn reached<'a>(view: &View<'a>, of: Limited) -> Option<&'a Limit> {
 pub(super) fn limit(finding: Finding, view: &View, of: Limited) -> Finding {
     let Some(limit) = reached(view, of) else { return finding };
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let switch = Some(Switch::File { path: limit.file.clone(), without: limit.without });
+    let switch = Switch::File { path: limit.file.clone(), without: limit.without };
     if of != Limited::Memory {
         let limited = format!("a limit of dirty pages: {}", limit.file);
-        return Finding {
-            switch,
-            ..finding.with(limited, "/proc/sys/vm, /sys/class/bdi", "any", "slow storage alone")
-        };
+        return finding.with(limited, "/proc/sys/vm, /sys/class/bdi", "any", "slow storage alone").switched(switch);
     }
     let cause = format!("{}; its cgroup may have {}", finding.cause, mib(limit.value));
     let used = format!("{} of {} in its cgroup", mib(limit.used), mib(limit.value));
-    Finding { cause, switch, ..finding.with(used, "the cgroup's memory", "90 %", "a host without memory") }
+    let finding = finding.with(used, "the cgroup's memory", "90 %", "a host without memory").switched(switch);
+    Finding { cause, ..finding }
 }
 
 /// System calls that need a free file descriptor.

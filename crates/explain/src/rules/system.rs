@@ -41,6 +41,11 @@ pub(super) fn is_fault(stack: &Stack) -> bool {
     stack.kernel.iter().any(|function| faults.contains(&&**function))
 }
 
+/// Whether the kernel splits a huge page (mm/huge_memory.c).
+fn is_split(stack: &Stack) -> bool {
+    stack.kernel.iter().any(|function| function.contains("split_huge"))
+}
+
 pub(super) fn maps_memory(stack: &Stack) -> bool {
     ["munmap", "mmap", "brk", "madvise"].contains(&call_of(stack).unwrap_or_default())
 }
@@ -119,7 +124,9 @@ fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String {
 }
 
 pub(super) fn new_processes(view: &View) -> Option<Finding> {
-    let created = view.per_second(view.facts.short_lived.created);
+    // Without the count of its own there is no telling: others of the host create processes, too.
+    let own = view.facts.short_lived.created?;
+    let created = view.per_second(own.processes + own.threads);
     let calls = ["clone", "clone3", "fork", "vfork", "execve", "execveat", "exit_group", "exit", "wait4"];
     let is_process =
         |stack: &Stack| call_of(stack).is_some_and(|call| calls.contains(&call)) || stack.program == SHORT_LIVED;
@@ -128,9 +135,18 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
     let of_ended = (ended.user_s + ended.system_s) / (view.budget.running() * view.total_s).max(f64::MIN_POSITIVE);
     let share = view.running_in(is_process).max(of_ended * view.budget.running());
     (created >= 50.0 && (of_kernel(view, is_process) >= 0.2 || of_ended >= 0.4)).then(|| {
-        let what = if of_exec >= 0.1 { "starts programs" } else { "creates processes" };
+        let what = match own {
+            _ if of_exec >= 0.1 => "starts programs",
+            own if own.threads > own.processes => "creates threads",
+            _ => "creates processes",
+        };
         system(view, format!("it {what}, {created:.0} a second"), share)
-            .with(format!("{created:.0} new processes and threads per second"), "/proc/stat, processes", "50", "")
+            .with(
+                format!("{created:.0} new processes and threads of its own per second"),
+                "perf_event_open, forks",
+                "50",
+                "other programs' processes",
+            )
             .with(
                 format!("{} of the time was of processes that ended at once", percent(of_ended)),
                 "/proc/PID/stat, cutime",
@@ -150,7 +166,6 @@ pub(super) fn huge_pages(view: &View) -> Option<Finding> {
     let of_memory = of_kernel(view, is_memory);
     (splits >= SPLITS && of_memory >= ENTRY).then(|| {
         let cause = format!("it splits huge pages, {splits:.0} a second{}", caller(view, is_memory));
-        let switch = Some(Switch::File { path: HUGE_PAGES.into(), without: "never" });
         let finding = system(view, cause, of_memory * system_share)
             .with(
                 format!("{splits:.0} huge pages split per second on the host"),
@@ -165,8 +180,10 @@ pub(super) fn huge_pages(view: &View) -> Option<Finding> {
                 "other system calls",
             )
             .advise("Give memory back in pieces of 2 MiB, or ask for small pages (MADV_NOHUGEPAGE).")
-            .look("grep thp_ /proc/vmstat");
-        Finding { switch, ..finding }
+            .look("grep thp_ /proc/vmstat")
+            .switched(Switch::File { path: HUGE_PAGES.into(), without: "never" });
+        // The kernel counts the splits of all programs.
+        if of_kernel(view, is_split) > 0.0 { finding } else { finding.doubt() }
     })
 }
 

@@ -16,7 +16,7 @@ pub(crate) const EXPLAIN_EXAMPLES: &str = "Examples:
   marvin explain deb:6.12 --workload fault-anon
   marvin explain deb:6.1 deb:6.12 --workload fault-anon";
 
-/// How long a program is observed at most (s).
+/// How long a process is observed (s).
 pub(crate) const SECONDS: u32 = 30;
 
 /// Returns the number of seeds that counting needs: a model depends on the layout of memory.
@@ -39,9 +39,9 @@ pub(crate) struct Explain {
     #[arg(long, conflicts_with = "command")]
     pub(crate) pid: Option<u32>,
 
-    /// Observe for at most N seconds; a command that runs longer is ended
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 3600), default_value_t = SECONDS)]
-    pub(crate) seconds: u32,
+    /// Observe for at most N seconds, and end a command that runs longer [default: a command to its end, a process 30]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 86400))]
+    pub(crate) seconds: Option<u32>,
 
     /// If the suspect can be switched off, run the command with and without it, in turns
     #[arg(long)]

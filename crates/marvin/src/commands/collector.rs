@@ -26,7 +26,9 @@ pub(super) fn saving(server: ServerSettings) -> anyhow::Result<ServerSettings> {
 /// Returns whether a file is a program that needs no library: a capture kernel's server may have others.
 fn is_static(file: &Path) -> bool {
     let mut page = Vec::new();
-    let is_read = File::open(file).and_then(|file| file.take(PAGE).read_to_end(&mut page)).is_ok();
+    // Opening a pipe waits for a writer.
+    let is_file = std::fs::metadata(file).is_ok_and(|found| found.is_file());
+    let is_read = is_file && File::open(file).and_then(|file| file.take(PAGE).read_to_end(&mut page)).is_ok();
     is_read && page.starts_with(b"\x7fELF") && !page.windows(LOADER.len()).any(|part| part == LOADER)
 }
 
@@ -45,5 +47,8 @@ mod tests {
         assert!(is_taken(b"\x7fELF and code"));
         assert!(!is_taken(b"\x7fELF\0/lib64/ld-linux-x86-64.so.2\0"));
         assert!(!is_taken(b"#!/bin/sh\n") && !is_static(&folder.path().join("none")));
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(!is_static(&pipe));
     }
 }

@@ -1,11 +1,12 @@
 //! `marvin explain`: why a program or a workload is slow, or became slower.
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use ::explain::{Explained, answer, document, json};
-use observe::{Observation, Observed, Subject, observe};
+use ::explain::{Certainty, End, Explained, Finding, answer, document, json};
+use machine::Switching;
+use observe::{Observation, ObserveError, Observed, Subject, Verification, observe, verify};
 
-use super::verify::{set_back, verify};
 use crate::answer::Answer;
 use crate::cli::{Arguments, Explain, Format, SECONDS};
 use crate::exit::{Exit, WrongInput};
@@ -31,19 +32,33 @@ pub(crate) fn explain(arguments: &Arguments, command: &Explain) -> anyhow::Resul
 fn program(arguments: &Arguments, command: &Explain, subject: Subject) -> anyhow::Result<Exit> {
     let out = Answer::open(command.output.as_deref())?;
     let home = crate::home::home(arguments.home.as_deref())?;
-    set_back(&home);
-    let observation = Observation { subject, seconds: f64::from(command.seconds), without: Vec::new() };
-    let Observed { facts, status } = observe(&observation).map_err(|error| WrongInput(error.to_string()))?;
+    match Switching::of_host(&home).set_back_left() {
+        Ok(None) => {}
+        Ok(Some(said)) => crate::say(&format!("note: {said}")),
+        Err(error) => crate::say(&format!("warning: {error}")),
+    }
+    // A process goes on; a command ends.
+    let seconds = command.seconds.or(command.pid.is_some().then_some(SECONDS));
+    let observed = match observe(&Observation { subject, seconds: seconds.map(f64::from) }) {
+        Err(error @ ObserveError::Failed(..)) => {
+            crate::say(&format!("error: {error}"));
+            return Ok(Exit::Subject);
+        }
+        observed => observed.map_err(|error| WrongInput(error.to_string()))?,
+    };
+    let end = end(command, &observed);
+    let Observed { facts, status, .. } = observed;
     let mut answer = answer(&facts);
     let is_verified = command.verify && status.is_some_and(|status| status.success());
-    if let Some(cause) = answer.cause.take() {
+    if let Some(cause) = answer.cause.take_if(|_| is_verified) {
         let progress = Progress::new(arguments.quiet);
-        let rate = command.rate.as_deref();
-        let verified = |cause| verify(cause, &command.command, rate, command.seconds, &home, &progress);
-        answer.cause = Some(if is_verified { verified(cause)? } else { cause });
+        let (rate, seconds) = (command.rate.as_deref(), command.seconds);
+        let verification = Verification { words: &command.command, rate, seconds, home: &home };
+        answer.cause = Some(verify(cause, verification, &|text| progress.say(text)));
         progress.end();
     }
-    let explained = Explained { answer, facts, ended: ended(command, status), command: reproducer(command) };
+    let exit = exit(command, status, answer.cause.as_ref());
+    let explained = Explained { answer, facts, end, command: reproducer(command) };
     let text = match command.format {
         Format::Text => document(&explained)?.text(&out.styles(arguments.color)),
         Format::Markdown => document(&explained)?.markdown(),
@@ -51,17 +66,38 @@ fn program(arguments: &Arguments, command: &Explain, subject: Subject) -> anyhow
         Format::Json => json(&explained)?,
     };
     out.write(&text)?;
-    Ok(Exit::Fine)
+    Ok(exit)
 }
 
-/// Describes an end of the command that the reader has to know; empty if it was as expected.
-fn ended(command: &Explain, status: Option<ExitStatus>) -> String {
-    let verified = if command.verify { "; nothing was verified" } else { "" };
-    match status {
-        None if command.pid.is_none() => format!("Marvin ended the command after {} s{verified}", command.seconds),
-        Some(status) if !status.success() => format!("the command failed: {status}{verified}"),
-        _ => String::new(),
+/// A command that fails has failed, as a kernel that does not complete its workloads; a cause that was to be verified and was not
+/// is unclear.
+fn exit(command: &Explain, status: Option<ExitStatus>, cause: Option<&Finding>) -> Exit {
+    match cause {
+        _ if status.is_some_and(|status| !status.success()) => Exit::Subject,
+        Some(cause) if command.verify && cause.certainty < Certainty::Shown => Exit::Unclear,
+        _ => Exit::Fine,
     }
+}
+
+/// Describes how the program ended.
+fn end(command: &Explain, observed: &Observed) -> End {
+    let verified = if command.verify { "; nothing was verified" } else { "" };
+    let Some(status) = observed.status else {
+        let text = match (command.pid, command.seconds) {
+            (None, Some(seconds)) => format!("Marvin ended the command after {seconds} s{verified}"),
+            (Some(_), _) if observed.has_ended => "the process ended while it was observed".to_owned(),
+            _ => String::new(),
+        };
+        return End { text, ..End::default() };
+    };
+    let verified = if status.success() { "" } else { verified };
+    let text = match (status.code(), status.signal()) {
+        (Some(0), _) => "exit status 0".to_owned(),
+        (Some(code), _) => format!("the command failed: exit status {code}{verified}"),
+        (_, Some(signal)) => format!("the command was ended by signal {signal}{verified}"),
+        _ => status.to_string(),
+    };
+    End { text, exit_code: status.code(), signal: status.signal() }
 }
 
 fn reproducer(command: &Explain) -> String {
@@ -70,9 +106,7 @@ fn reproducer(command: &Explain) -> String {
     if let Some(process) = command.pid {
         begin.extend(["--pid".into(), process.to_string()]);
     }
-    if command.seconds != SECONDS {
-        begin.extend(["--seconds".into(), command.seconds.to_string()]);
-    }
+    begin.extend(command.seconds.iter().flat_map(|seconds| ["--seconds".into(), seconds.to_string()]));
     if command.verify {
         begin.push("--verify".into());
     }

@@ -44,7 +44,6 @@ mod threads;
 mod tools;
 mod tree;
 mod until_clear;
-mod verify;
 mod via;
 mod watch;
 mod work;

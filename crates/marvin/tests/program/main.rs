@@ -19,6 +19,7 @@ mod interrupted;
 mod kept;
 mod killed;
 mod mistakes;
+mod observed;
 mod one_value;
 mod planted_sharing;
 mod prepared;
