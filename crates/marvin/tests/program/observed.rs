@@ -1,5 +1,6 @@
 //! How commands of `marvin explain` end, and what a verification of other work is worth. `observe` has tests of what it sees.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,6 +45,17 @@ fn end_of_the_command_is_told() {
     if std::env::var_os("MARVIN_FULL").is_some() {
         assert_eq!(end("sleep 35", &[]).0, 0);
     }
+}
+
+#[test]
+fn observed_command_has_the_permissions_of_its_user() {
+    let home = fresh("umask-home");
+    std::fs::create_dir_all(&*home).unwrap();
+    let mode = |name: &str| std::fs::metadata(home.join(name)).unwrap().permissions().mode();
+    std::fs::write(home.join("own"), "").unwrap();
+    let script = format!("sleep 1; : >{}", home.join("observed").display());
+    assert_eq!(explain(&home, &["--", "sh", "-c", &script]).0, 0);
+    assert_eq!(mode("observed"), mode("own"));
 }
 
 #[test]
