@@ -26,6 +26,10 @@ pub struct Verification<'a> {
 /// Why nothing was verified.
 type Unverified = String;
 
+/// Why a command that prints nothing proves nothing.
+const SILENT: &str =
+    "the command prints nothing, and a run that did less would only look fast; have it print what it did";
+
 /// What a run without a suspect needs.
 enum Change {
     /// A variable with another value; `None` to remove it.
@@ -57,6 +61,9 @@ fn try_verify(finding: &Finding, verification: Verification, say: &dyn Fn(&str))
     for run in 1..=runs {
         say(&format!("verifying: run {run} of {runs} with and without {}", names.join(", ")));
         with.add(verification.measure(None).map_err(|why| format!("with {}, {why}", names.join(", ")))?);
+        if verification.rate.is_none() && with.outputs.iter().all(|text| text.trim().is_empty()) {
+            return Err(SILENT.into());
+        }
         for ((change, side), name) in changes.iter().zip(&mut without).zip(&names) {
             let measured = verification.measure_without(change, lock.as_ref());
             side.add(measured.map_err(|why| format!("without {name}, {why}"))?);
@@ -252,6 +259,15 @@ mod tests {
             "there is no number before `rec/s` in what the command prints"
         );
         assert_eq!(measure("echo 5 rec/s", Some("rec/s")), Ok(5.0));
+    }
+
+    #[test]
+    fn silent_command_proves_nothing() {
+        let words = [OsString::from("true")];
+        let verification = Verification { words: &words, rate: None, seconds: Some(5), home: Path::new("/nonesuch") };
+        let verified = verify(suspects(["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"]), verification, &|_| {});
+        assert_eq!(verified.evidence.last().unwrap().quantity, format!("not verified: {SILENT}"));
+        assert_eq!(verified.certainty, Certainty::Likely);
     }
 
     #[test]
