@@ -109,6 +109,9 @@ impl History {
     pub fn take(&mut self, run: &Run) -> Result<(), NotKnown> {
         let places = self.kernels.find(&run.build).zip(self.machine_number(&run.machine));
         let (kernel, machine) = places.ok_or_else(|| NotKnown { run: run.id.clone() })?;
+        if self.kernels.measured(kernel, run.started_unix) {
+            self.reorder();
+        }
         self.runs.push(RunMark { id: run.id.clone(), started_unix: run.started_unix, machine });
         let place = RunPosition { kernel, machine, run: self.runs.len() - 1, seed: run.seed };
         let track: Arc<str> = self.name(&self.kernels.get(kernel).track.clone());
@@ -133,6 +136,18 @@ impl History {
             );
         }
         Ok(())
+    }
+
+    /// Sorts the points of all series again, after a kernel was found to be older than its runs so far said.
+    fn reorder(&mut self) {
+        let kernels = &self.kernels;
+        for (key, series) in &mut self.series {
+            let rank = |point: &Point| kernels.rank(point.kernel);
+            if !series.points.is_sorted_by_key(rank) {
+                Arc::make_mut(series).points.sort_by_key(rank);
+                self.touched.insert(key.clone());
+            }
+        }
     }
 
     /// Returns the shared copy of a name.
@@ -216,6 +231,12 @@ impl History {
         self.kernels.rank(kernel)
     }
 
+    /// Returns the first and the last position of a track's kernels of a version, in release order.
+    #[must_use]
+    pub(super) fn ranks_of(&self, track: &str, version: &str) -> Option<(usize, usize)> {
+        self.kernels.ranks_of(track, version)
+    }
+
     /// Returns the kernels of a track and line, in order.
     #[must_use]
     pub fn of_track(&self, track: &str, line: Line) -> Vec<usize> {
@@ -276,17 +297,41 @@ impl History {
         self.undirected.iter().map(AsRef::as_ref)
     }
 
-    /// Returns the default base and new kernel: the last release, and before it on its track the last one of another
-    /// series (6.1.190 for 6.12.117), or else the one before.
+    /// Returns the default base and new kernel: the last release that a workload compares with an earlier one of its track,
+    /// on one machine, and its [`usual_base`](Self::usual_base). A kernel that nothing was compared with, such as the first
+    /// of another track, hides no other; if there is no pair at all, it is the last kernel and the one before.
     #[must_use]
     pub fn usual_pair(&self) -> Option<(usize, usize)> {
-        let target = *self.order().last()?;
+        let with_base = |target: &usize| Some((self.comparable_base(*target)?, *target));
+        let last = || {
+            let target = *self.order().last()?;
+            Some((self.usual_base(target), target))
+        };
+        self.order().iter().rev().find_map(with_base).or_else(last)
+    }
+
+    /// Returns the default base of a kernel: the last one before it on its track of another series (6.1.190 for 6.12.117), or
+    /// else the one before, of those that a workload compares it with. If there is none, the one before it, or itself.
+    #[must_use]
+    pub fn usual_base(&self, target: usize) -> usize {
+        let before = |kernels: &[usize]| kernels.iter().rev().copied().find(|n| *n != target);
+        self.comparable_base(target)
+            .or_else(|| before(&self.of_track(&self.kernel(target).track, Line::All)))
+            .or_else(|| before(self.order()))
+            .unwrap_or(target)
+    }
+
+    fn comparable_base(&self, target: usize) -> Option<usize> {
         let kernel = self.kernel(target);
-        let earlier = self.of_track(&kernel.track, Line::All);
-        let of_another = |n: &&usize| self.kernel(**n).release.series() != kernel.release.series();
-        let before = || earlier.iter().rev().find(|n| **n != target);
-        let base = earlier.iter().rev().find(of_another).or_else(before).or_else(|| self.order().iter().rev().nth(1));
-        Some((*base.unwrap_or(&target), target))
+        let of_track = self.series.iter().filter(|(key, _)| *key.track == *kernel.track);
+        let with_it = of_track.filter(|(_, series)| series.point(target).is_some());
+        let ranks: BTreeSet<usize> = with_it
+            .flat_map(|(_, series)| series.points.iter().map(|point| self.rank(point.kernel)))
+            .filter(|rank| *rank < self.rank(target))
+            .collect();
+        let earlier = || ranks.iter().rev().map(|rank| self.order()[*rank]);
+        let of_another = |n: &usize| self.kernel(*n).release.series() != kernel.release.series();
+        earlier().find(of_another).or_else(|| earlier().next())
     }
 
     /// Returns a run by its number.

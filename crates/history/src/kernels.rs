@@ -1,6 +1,7 @@
-//! The kernels of a history, in the order of their releases.
+//! The kernels of a history, in the one order that all pages, lists and alerts use: that of their releases, and of commits
+//! by ancestry and date, or else by their first measurement.
 
-use model::{Build, BuildId, Line, Machine, Release, track_of};
+use model::{Build, BuildId, Line, Machine, Origin, Release, Run, track_of};
 use report::label::labels;
 
 /// A measured kernel.
@@ -8,7 +9,7 @@ use report::label::labels;
 pub struct Kernel {
     /// Its build.
     pub build: Build,
-    /// Its position in release order.
+    /// Its position in release order, with the date of a commit.
     pub release: Release,
     /// Its track: the kernels of one configuration.
     pub track: String,
@@ -16,10 +17,23 @@ pub struct Kernel {
     pub title: String,
 }
 
+/// When a kernel was first measured, where that orders it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measured {
+    /// Its version or its commit's date orders it.
+    NoMatter,
+    /// No run was taken.
+    Never,
+    /// In seconds since 1970-01-01 UTC.
+    First(i64),
+}
+
 /// Kernels, numbered in order of arrival, and their release order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kernels {
     all: Vec<Kernel>,
+    /// When each was first measured.
+    measured: Vec<Measured>,
     /// Numbers in release order.
     order: Vec<usize>,
     /// Each number's position in that order.
@@ -32,9 +46,37 @@ impl Kernels {
         if self.find(&build.id).is_some() {
             return;
         }
-        let release = Release::of(&build.version);
+        let committed = match &build.origin {
+            Origin::Built { committed_unix, .. } => *committed_unix,
+            Origin::Package { .. } | Origin::Described(_) => None,
+        };
+        let release = Release::of(&build.version).dated(committed);
+        let is_dated = !release.is_hashed() || committed.is_some();
         let track = track_of(&build.name);
         self.all.push(Kernel { build: build.clone(), release, track, title: String::new() });
+        self.measured.push(if is_dated { Measured::NoMatter } else { Measured::Never });
+        self.sort();
+    }
+
+    /// Takes the start of a run of a kernel, in seconds since 1970-01-01 UTC. Returns whether a kernel that had runs before
+    /// has another place now.
+    pub(super) fn measured(&mut self, number: usize, started_unix: i64) -> bool {
+        let started = Run::known_start(started_unix).unwrap_or(i64::MAX);
+        let is_later = match self.measured[number] {
+            Measured::NoMatter => return false,
+            Measured::First(first) if first <= started => return false,
+            Measured::First(_) => true,
+            Measured::Never => false,
+        };
+        self.measured[number] = Measured::First(started);
+        let kernel = &mut self.all[number];
+        kernel.release = kernel.release.clone().dated(Some(started));
+        let before = self.rank.clone();
+        self.sort();
+        is_later && before != self.rank
+    }
+
+    fn sort(&mut self) {
         self.order = (0..self.all.len()).collect();
         let all = &self.all;
         let key = |n: usize| (&all[n].release, &all[n].track, &all[n].build.id);
@@ -64,6 +106,17 @@ impl Kernels {
 
     pub(super) fn order(&self) -> &[usize] {
         &self.order
+    }
+
+    /// Returns the first and the last position of the kernels of a track and version: of several builds, a decision names one.
+    pub(super) fn ranks_of(&self, track: &str, version: &str) -> Option<(usize, usize)> {
+        let is_it = |number: &&usize| {
+            let kernel = &self.all[**number];
+            kernel.track == track && kernel.release.as_str() == version
+        };
+        let mut found = self.order.iter().filter(is_it).map(|number| self.rank[*number]);
+        let first = found.next()?;
+        Some((first, found.last().unwrap_or(first)))
     }
 
     pub(super) fn rank(&self, number: usize) -> usize {

@@ -16,6 +16,8 @@ mod bisect_hint;
 mod bisection_record;
 mod changes;
 pub mod commit_table;
+#[cfg(test)]
+mod commit_tests;
 mod floor;
 mod frequency;
 mod gather;

@@ -41,11 +41,20 @@ impl Triaged {
 #[must_use]
 pub fn triage_alerts(history: &History, alerts: Vec<Alert>, decisions: &[Decision]) -> Vec<Triaged> {
     let about = |alert: &Alert, decided: &&Decision| {
-        let (after, at) = (&history.kernel(alert.after).release, &history.kernel(alert.at).release);
+        let version = |kernel: usize| &history.kernel(kernel).release;
         let covers = if alert.is_creep() {
-            Release::of(&decided.after) == *after
+            decided.after == version(alert.after).as_str()
         } else {
-            Release::of(&decided.after) <= *after && *at <= Release::of(&decided.at)
+            // A kernel that was decided on and deleted has its version only.
+            let begins = match history.ranks_of(&alert.track, &decided.after) {
+                Some((first, _)) => first <= history.rank(alert.after),
+                None => Release::of(&decided.after) <= *version(alert.after),
+            };
+            let ends = match history.ranks_of(&alert.track, &decided.at) {
+                Some((_, last)) => history.rank(alert.at) <= last,
+                None => *version(alert.at) <= Release::of(&decided.at),
+            };
+            begins && ends
         };
         decided.track == alert.decision_track() && covers
     };

@@ -27,6 +27,8 @@ pub(crate) struct Source {
     origin: SourceOrigin,
     /// The identifying part of its version.
     mark: String,
+    /// When it was committed, if it is a commit of a user's tree, in seconds since 1970-01-01 UTC.
+    committed_unix: Option<i64>,
 }
 
 impl BuildCache {
@@ -55,8 +57,9 @@ impl BuildCache {
             let short: String = commit.chars().take(12).collect();
             let tree = repository.tree(&commit)?;
             let mark = mark.unwrap_or_else(|| format!("-g{short}"));
+            let committed_unix = repository.committed_unix(&commit);
             let origin = SourceOrigin::Commit { commit: short, tree: repository.folder().display().to_string() };
-            Ok(Source { tree, origin, mark })
+            Ok(Source { tree, origin, mark, committed_unix })
         };
         match name {
             KernelName::Git(revision) => {
@@ -69,7 +72,7 @@ impl BuildCache {
                 let tree = workshop.apply_patch(&base.tree, file, &base.origin.to_string())?;
                 let mark = format!("-p{}", &tree[..tree.len().min(12)]);
                 let origin = SourceOrigin::Described(format!("{} on {}", file.display(), base.origin));
-                Ok(Source { tree, origin, mark })
+                Ok(Source { tree, origin, mark, committed_unix: None })
             }
             KernelName::Tree(folder) => {
                 let refuse =
@@ -81,7 +84,7 @@ impl BuildCache {
                 let tree = workshop.snapshot(&folder)?;
                 let mark = format!("-t{}", &tree[..tree.len().min(12)]);
                 let origin = SourceOrigin::Described(format!("{} as it stands", folder.display()));
-                Ok(Source { tree, origin, mark })
+                Ok(Source { tree, origin, mark, committed_unix: None })
             }
             KernelName::DebSrc(version) => {
                 let places = crate::source::SourceFolders {
@@ -91,7 +94,9 @@ impl BuildCache {
                 let imported = import(version, &places, notify)?;
                 let tag = format!("refs/tags/{}", imported.tag);
                 let source = committed(&imported.repository, &tag, Some("-deb".to_owned()))?;
-                Ok(Source { origin: SourceOrigin::DebianSource { tag: imported.tag }, ..source })
+                // The date of the import is none of the source.
+                let origin = SourceOrigin::DebianSource { tag: imported.tag };
+                Ok(Source { origin, committed_unix: None, ..source })
             }
             KernelName::Deb(_) | KernelName::Path(_) | KernelName::Running | KernelName::Imported(_) => {
                 Err(SourceError::NotLinux { what: name.to_string() }.into())
@@ -115,6 +120,7 @@ impl BuildCache {
             source: source.origin.clone(),
             configuration: configuration.to_owned(),
             compiler: compiler.clone(),
+            committed_unix: source.committed_unix,
         };
         if !recipe.exists() {
             self.take_recipe(&recipe, notify)?;
@@ -325,7 +331,9 @@ impl Sources {
         let short: String = commit.chars().take(12).collect();
         let mark = format!("-g{short}");
         let origin = SourceOrigin::Commit { commit: short, tree: self.repository.folder().display().to_string() };
-        let source = Source { tree: workshop.tree_of(commit)?, origin, mark };
+        // What exists only in the workshop has no date in the tree.
+        let committed_unix = self.repository.committed_unix(commit);
+        let source = Source { tree: workshop.tree_of(commit)?, origin, mark, committed_unix };
         self.cache.build_tree(&KernelName::Git(commit.to_owned()), &source, &workshop, notify)
     }
 }

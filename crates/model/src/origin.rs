@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::KernelName;
+use crate::{KernelName, format_date, parse_date};
 
 /// The origin of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -22,6 +22,9 @@ pub enum Origin {
         configuration: String,
         /// The compiler and linker, with their versions.
         compiler: String,
+        /// When its source was committed, in seconds since 1970-01-01 UTC: later than all that it descends from. `None` for
+        /// what is no commit, and for builds that an earlier Marvin stored.
+        committed_unix: Option<i64>,
     },
     /// An image file, or another suite's description of its kernel.
     Described(String),
@@ -48,6 +51,8 @@ pub enum SourceOrigin {
 
 const COMMIT: &str = "commit ";
 const DEBIAN_SOURCE: &str = "linux-source ";
+/// At the end of the line, where earlier versions of Marvin read it as part of the compiler.
+const COMMITTED: &str = ", committed ";
 
 impl Origin {
     /// Parses the stored line. A line that does not fit this kernel name is kept as it is.
@@ -67,6 +72,8 @@ impl Origin {
 }
 
 fn parse_built(line: &str) -> Option<Origin> {
+    let dated = line.rsplit_once(COMMITTED).and_then(|(rest, date)| Some((rest, parse_date(date)?)));
+    let (line, committed_unix) = dated.map_or((line, None), |(rest, unix)| (rest, Some(unix)));
     let mut parts = line.splitn(3, ", ").map(str::to_owned);
     let (source, configuration, compiler) = (parts.next()?, parts.next()?, parts.next()?);
     let commit = || {
@@ -75,14 +82,17 @@ fn parse_built(line: &str) -> Option<Origin> {
     };
     let debian = || Some(SourceOrigin::DebianSource { tag: source.strip_prefix(DEBIAN_SOURCE)?.to_owned() });
     let source = commit().or_else(debian).unwrap_or_else(|| SourceOrigin::Described(source.clone()));
-    Some(Origin::Built { source, configuration, compiler })
+    Some(Origin::Built { source, configuration, compiler, committed_unix })
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Package { name, version } => write!(f, "{name} {version}"),
-            Self::Built { source, configuration, compiler } => write!(f, "{source}, {configuration}, {compiler}"),
+            Self::Built { source, configuration, compiler, committed_unix } => {
+                write!(f, "{source}, {configuration}, {compiler}")?;
+                committed_unix.map_or(Ok(()), |unix| write!(f, "{COMMITTED}{}", format_date(unix)))
+            }
             Self::Described(line) => f.write_str(line),
         }
     }
@@ -112,9 +122,17 @@ mod tests {
     #[test]
     fn origin_lines_are_read_as_they_are_written() {
         let commit = SourceOrigin::Commit { commit: "111111111111".into(), tree: "/src/linux".into() };
-        let built =
-            |source| Origin::Built { source, configuration: "micro".into(), compiler: "gcc 12.2, ld 2.40".into() };
-        assert_eq!(of_line("commit 111111111111 of /src/linux, micro, gcc 12.2, ld 2.40", "git:HEAD"), built(commit));
+        let built_at = |source, committed_unix| Origin::Built {
+            source,
+            configuration: "micro".into(),
+            compiler: "gcc 12.2, ld 2.40".into(),
+            committed_unix,
+        };
+        let built = |source| built_at(source, None);
+        let line = "commit 111111111111 of /src/linux, micro, gcc 12.2, ld 2.40";
+        assert_eq!(of_line(line, "git:HEAD"), built(commit.clone()));
+        let dated = format!("{line}, committed 2026-11-26T14:05:22Z");
+        assert_eq!(of_line(&dated, "git:HEAD"), built_at(commit, Some(1_795_701_922)));
         let debian = SourceOrigin::DebianSource { tag: "6.12.117-1".into() };
         assert_eq!(of_line("linux-source 6.12.117-1, micro, gcc 12.2, ld 2.40", "deb-src:6.12"), built(debian));
         let folder = SourceOrigin::Described("/src/linux as it stands".into());

@@ -1,6 +1,7 @@
 //! Order of kernels: parsed versions, release lines, and series of comparable kernels.
 //!
-//! A version only determines the order; Marvin never concludes from it what a kernel can do.
+//! A version only determines the order; Marvin never concludes from it what a kernel can do. Kernels of one version that
+//! differ only by a hash, commits and working trees, have no order in their texts: their dates order them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,15 +9,25 @@ use std::str::FromStr;
 
 use crate::{DebQuery, KernelName};
 
-/// A sortable version: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.117. Any text can be sorted; texts without numbers come
-/// first.
+/// A sortable version: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.0-g1f0e2d3c4b5a, 6.12.117. Any text can be sorted; texts without
+/// numbers come first.
+///
+/// The order is one of numbers, candidates, texts before a hash, dates, and texts, in this sequence: it is total and
+/// transitive whatever is compared, commits with releases too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     numbers: [u64; 3],
     /// The release candidate; a release comes after its candidates.
     candidate: u64,
+    /// Of a version that ends with a hash: the date that orders it, in seconds since 1970-01-01 UTC.
+    dated_unix: Option<i64>,
     text: String,
 }
+
+/// What Marvin and the kernel's build write before the hash of a commit, a patched tree or a working tree.
+const MARKS: [&str; 3] = ["-g", "-p", "-t"];
+/// Fewest hexadecimal digits of a hash: git abbreviates to no fewer.
+const HASH_MIN: usize = 7;
 
 impl Release {
     /// Parses any version.
@@ -31,7 +42,31 @@ impl Release {
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
         let candidate = rest.strip_prefix("-rc").filter(|rest| digits(rest) > 0);
         let candidate = candidate.map_or(u64::MAX, |rest| whole(&rest[..digits(rest)]));
-        Self { numbers, candidate, text: version.to_owned() }
+        Self { numbers, candidate, dated_unix: None, text: version.to_owned() }
+    }
+
+    /// Returns it with the date that orders it among kernels of its version: when it was committed, or else first measured,
+    /// in seconds since 1970-01-01 UTC. A version without a hash is in order by itself and has no date.
+    #[must_use]
+    pub fn dated(self, unix: Option<i64>) -> Self {
+        let dated_unix = unix.filter(|_| self.is_hashed());
+        Self { dated_unix, ..self }
+    }
+
+    /// Returns whether the version ends with a hash, which is in no order.
+    #[must_use]
+    pub fn is_hashed(&self) -> bool {
+        self.stem().len() < self.text.len()
+    }
+
+    /// Returns the text before the hash, or all of it: `6.12.0` of `6.12.0-g1f0e2d3c4b5a` and of `6.12.0-g1f0e2d3c4b5a-dirty`.
+    fn stem(&self) -> &str {
+        let is_hash = |rest: &str| {
+            let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
+            digits >= HASH_MIN && ["", "+", "-dirty"].contains(&&rest[digits..])
+        };
+        let cut = |mark: &&str| self.text.rfind(*mark).filter(|at| is_hash(&self.text[at + mark.len()..]));
+        MARKS.iter().find_map(cut).map_or(&*self.text, |at| &self.text[..at])
     }
 
     /// Returns the first two numbers, which name a stable series.
@@ -64,8 +99,10 @@ impl PartialOrd for Release {
 
 impl Ord for Release {
     fn cmp(&self, other: &Self) -> Ordering {
+        let stems = || natural(self.stem()).cmp(&natural(other.stem()));
+        let dates = || (self.is_hashed(), self.dated_unix).cmp(&(other.is_hashed(), other.dated_unix));
         let texts = || natural(&self.text).cmp(&natural(&other.text)).then_with(|| self.text.cmp(&other.text));
-        self.key().cmp(&other.key()).then_with(texts)
+        self.key().cmp(&other.key()).then_with(stems).then_with(dates).then_with(texts)
     }
 }
 
@@ -166,7 +203,7 @@ fn flavour_of(package: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
     use super::{Line, Release, track_of};
 
@@ -219,7 +256,45 @@ mod tests {
         }
     }
 
+    #[test]
+    fn commits_of_one_version_sort_by_date() {
+        let commit = |version: &str, unix| Release::of(version).dated(Some(unix));
+        let ordered = [
+            commit("6.12", 9),
+            commit("6.12.0", 9),
+            commit("6.12.0-gffffffffffff", 1),
+            commit("6.12.0-t0123456789ab", 2),
+            commit("6.12.0-g0123456789ab", 3),
+            commit("6.12.0-00007-gffffffffffff-dirty", 1),
+            commit("6.12.0-00012-g0123456789ab", 0),
+            commit("6.12.1", 0),
+            commit("6.13.0-gaaaaaaaaaaaa", 0),
+        ];
+        assert!(ordered.is_sorted(), "{ordered:?}");
+        // What a date cannot order, it does not part: two texts of one version that is no hash.
+        assert_eq!(Release::of("6.12.117").dated(Some(1)), Release::of("6.12.117").dated(Some(2)));
+        assert!(!Release::of("6.12.0-39-cloud-amd64").is_hashed() && !Release::of("6.12-gcafe").is_hashed());
+    }
+
+    fn any_release() -> impl Strategy<Value = Release> {
+        let version = "6\\.1[0-2](\\.[0-2])?(-rc[1-3])?(-0000[1-3])?(-[gpt](aaaaaaa|bbbbbbb|ccccccc|c2c1))?(-dirty)?";
+        let date = prop::option::of(0_i64..3);
+        (version, date).prop_map(|(version, date)| Release::of(&version).dated(date))
+    }
+
     proptest! {
+        #[test]
+        fn releases_and_commits_have_one_order(of in prop::collection::vec(any_release(), 3)) {
+            use std::cmp::Ordering;
+            for (a, b) in [(&of[0], &of[1]), (&of[1], &of[2]), (&of[0], &of[2])] {
+                prop_assert_eq!(a.cmp(b), b.cmp(a).reverse());
+                prop_assert_eq!(a.cmp(b) == Ordering::Equal, a == b);
+            }
+            if of[0] <= of[1] && of[1] <= of[2] {
+                prop_assert!(of[0] <= of[2]);
+            }
+        }
+
         #[test]
         fn any_text_has_its_place(one in any::<String>(), other in any::<String>()) {
             let (one, other) = (Release::of(&one), Release::of(&other));

@@ -19,6 +19,10 @@ pub struct Repository {
     git: PathBuf,
 }
 
+/// Commits behind one whose dates count: a commit is dated later than these, even if clocks were wrong or a script made
+/// many in one second.
+const DATED_MAX: usize = 2000;
+
 /// The headline of a commit, each part one safe line: anyone may have written it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
@@ -200,6 +204,14 @@ impl Repository {
         Ok(parse_changed(&text))
     }
 
+    /// Returns when a commit was committed, in seconds since 1970-01-01 UTC, and later than all that it descends from, as far
+    /// as the newest of these show: dates sort commits of one branch as ancestry does. `None` if git cannot list them.
+    pub(crate) fn committed_unix(&self, commit: &str) -> Option<i64> {
+        let count = format!("--max-count={DATED_MAX}");
+        let log = ["log", &count, "--no-color", "--format=%ct %H %P", commit, "--"];
+        corrected_date(commit, &git(&self.folder).args(log).run().ok()?)
+    }
+
     /// Returns the headline of a commit.
     ///
     /// # Errors
@@ -210,6 +222,34 @@ impl Repository {
         let mut lines = text.lines().map(model::plain);
         Ok(Headline { subject: lines.next().unwrap_or_default(), author: lines.next().unwrap_or_default() })
     }
+}
+
+/// Returns the date of a commit, at least a second after the dates of its parents, which are corrected likewise: what git calls
+/// the corrected commit date. The lines are commits with their dates and parents, the newest first as a rule.
+fn corrected_date(commit: &str, lines: &str) -> Option<i64> {
+    let read = |line: &str| {
+        let (date, commits) = line.split_once(' ')?;
+        Some((date.parse::<i64>().ok()?, self::commit(commits.trim_end())?))
+    };
+    let commits: Vec<(i64, Commit)> = lines.lines().rev().filter_map(read).collect();
+    let mut dates: BTreeMap<&str, i64> = commits.iter().map(|(date, commit)| (&*commit.id, *date)).collect();
+    // One pass, unless a wrong clock had git list a commit behind its parent.
+    for _ in 0..commits.len() {
+        let mut is_done = true;
+        for (_, commit) in &commits {
+            let after = commit.parents.iter().filter_map(|parent| dates.get(&**parent)).max().map(|date| date + 1);
+            if let Some(date) = dates.get_mut(&*commit.id)
+                && after.is_some_and(|after| after > *date)
+            {
+                *date = after.unwrap_or(*date);
+                is_done = false;
+            }
+        }
+        if is_done {
+            break;
+        }
+    }
+    dates.get(commit).copied()
 }
 
 /// Parses a line of `rev-list --parents`.
@@ -245,6 +285,43 @@ mod tests {
     use std::fs;
 
     use super::{Repository, git};
+
+    /// Two branches that are merged, all in one second, but for one commit by a wrong clock; then 40 commits in one second.
+    #[test]
+    fn dates_of_commits_follow_ancestry() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |date: i64, words: &[&str]| {
+            let own = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"];
+            let date = format!("@{date} +0000");
+            let program = git(folder.path()).variable("GIT_COMMITTER_DATE", &date).variable("GIT_AUTHOR_DATE", &date);
+            program.args(own).args(words).run().unwrap()
+        };
+        let commit = |date: i64, subject: &str| {
+            run(date, &["commit", "--quiet", "--allow-empty", "-m", subject]);
+            run(0, &["tag", subject]);
+        };
+        run(0, &["init", "--quiet", "-b", "main", "."]);
+        commit(1_000_000_000, "root");
+        run(0, &["checkout", "--quiet", "-b", "topic"]);
+        commit(1_000_000_000, "topic-1");
+        commit(900_000_000, "topic-2");
+        run(0, &["checkout", "--quiet", "main"]);
+        commit(1_000_000_000, "main-1");
+        run(1_000_000_000, &["merge", "--quiet", "--no-ff", "-m", "merge", "topic"]);
+        run(0, &["tag", "merge"]);
+        (0..40).for_each(|n| commit(1_000_000_000, &format!("later-{n}")));
+        let repository = Repository::open(folder.path()).unwrap();
+        let date = |tag: &str| repository.committed_unix(&repository.commit(tag).unwrap()).unwrap();
+        let later: Vec<String> = (0..40).map(|n| format!("later-{n}")).collect();
+        for branch in [["root", "topic-1", "topic-2", "merge"], ["root", "main-1", "main-1", "merge"]] {
+            let tags = branch.into_iter().chain(later.iter().map(String::as_str));
+            let mut tags: Vec<&str> = tags.collect();
+            tags.dedup();
+            assert!(tags.is_sorted_by(|old, new| date(old) < date(new)), "{tags:?}");
+        }
+        assert_eq!((date("root"), date("topic-2")), (1_000_000_000, 1_000_000_002));
+        assert_eq!(repository.committed_unix(&"1".repeat(40)), None);
+    }
 
     #[test]
     fn partial_clone_runs_no_program_of_its_configuration() {

@@ -2,9 +2,6 @@
 
 use stats::Spread;
 
-/// The last second in RFC 3339: 9999-12-31T23:59:59Z.
-const LAST_SECOND: u64 = 253_402_300_799;
-
 /// Formats a number with as many decimals as fit, at most two; with an exponent if even whole numbers do not fit. Small
 /// numbers keep three digits.
 #[must_use]
@@ -116,14 +113,7 @@ fn ranges(seeds: &[u64]) -> String {
 /// Formats a date in UTC according to RFC 3339, to the second; beyond its range, the bare number.
 #[must_use]
 pub fn date(unix: i64) -> String {
-    match u64::try_from(unix) {
-        Ok(seconds) if seconds <= LAST_SECOND => {
-            let ([year, month, day], second) = (day_of(seconds / 86_400), seconds % 86_400);
-            let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-            format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-        }
-        _ => format!("{unix} s"),
-    }
+    model::format_date(unix)
 }
 
 /// Formats a duration (s) in at most two units: `59s`, `5m`, `2h10m`, `1d03h`.
@@ -148,20 +138,6 @@ pub fn minute(unix: i64) -> String {
 #[must_use]
 pub fn start_date(started_unix: i64) -> String {
     model::Run::known_start(started_unix).map_or_else(|| "not known".to_owned(), date)
-}
-
-/// Returns year, month and day of a number of days since 1970-01-01, in the Gregorian calendar.
-fn day_of(days: u64) -> [u64; 3] {
-    // Years begin in March here, so that the leap day is the last; 1970-01-01 is 719468 days after 0000-03-01.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    // The months from March on have 31, 30, 31, 30, 31 days, twice and a half.
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let is_next_year = month >= 10;
-    [era * 400 + year_of_era + u64::from(is_next_year), if is_next_year { month - 9 } else { month + 3 }, day]
 }
 
 /// Formats a count with its noun, in singular or plural.
@@ -248,19 +224,6 @@ mod tests {
                 let spread = Spread { min: number.min(other), max: number.max(other) };
                 prop_assert!(interval(spread, 15).len() <= 15);
             }
-        }
-
-        #[test]
-        fn every_day_follows_the_last(days in 0_u64..2_900_000) {
-            let ([year, month, day], next) = (super::day_of(days), super::day_of(days + 1));
-            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-            let length = match month { 2 => 28 + u64::from(is_leap), 4 | 6 | 9 | 11 => 30, _ => 31 };
-            let expected = match (day == length, month) {
-                (false, _) => [year, month, day + 1],
-                (true, 12) => [year + 1, 1, 1],
-                (true, _) => [year, month + 1, 1],
-            };
-            prop_assert_eq!(next, expected);
         }
 
         #[test]
