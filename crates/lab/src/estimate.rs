@@ -19,6 +19,9 @@ const JOB_DEFAULT_S: f64 = 3.0;
 /// Larger values in a stored file are ignored (seconds).
 const LONGEST_S: f64 = 86_400.0;
 
+/// Lower limit of the rate (processor seconds per second), so that no estimate is endless.
+const RATE_MIN: f64 = 0.001;
+
 /// How long a plan will take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -99,9 +102,10 @@ impl Work {
         most.clamp(1, (self.known + self.guessed).max(1))
     }
 
-    /// Estimates the duration if the host delivers `rate` processor seconds per second.
+    /// Estimates the duration if the host delivers `rate` processor seconds per second, which it does only while its load stays
+    /// as it is: progress does not print it.
     pub(crate) fn at(&self, rate: f64) -> Estimate {
-        let seconds = stats::Remaining::new(self.processor_s, rate).seconds();
+        let seconds = self.processor_s / rate.max(RATE_MIN);
         Estimate { seconds, known: self.known, guessed: self.guessed }
     }
 }

@@ -33,8 +33,8 @@ pub enum Event {
     Estimated(Estimate),
     /// The estimated rest, after each job.
     Left {
-        /// Wall seconds.
-        seconds: f64,
+        /// Wall seconds; `None` while they cannot be told within a factor of two.
+        seconds: Option<f64>,
     },
     /// A build boots; the machine saves the guest afterwards.
     Booting {

@@ -261,12 +261,11 @@ fn forecast(runs_in_progress: &[RunInProgress<'_>], bench: &Bench<'_>, machines:
     let times = times(&store, &|run| here.contains(&run.machine))?;
     let measured: Vec<&RunInProgress<'_>> = runs_in_progress.iter().filter(|run| run.jobs() > 0).collect();
     if measured.is_empty() {
-        return Ok(Forecast::new(times, 0.0, 1.0));
+        return Ok(Forecast::new(times, 0.0));
     }
     let work = times.work(measured.iter().flat_map(|run| parts(run)));
-    let rate = host::rate(work.machines(machines));
-    (bench.notify)(Event::Estimated(work.at(rate)));
-    Ok(Forecast::new(times, work.processor_s, rate))
+    (bench.notify)(Event::Estimated(work.at(host::rate(work.machines(machines)))));
+    Ok(Forecast::new(times, work.processor_s))
 }
 
 /// The parts of a run that take time: the boot and the jobs.

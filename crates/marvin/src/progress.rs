@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernel::Step;
-use lab::{Estimate, Event};
+use lab::Event;
 use model::{plain, printable};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -30,6 +30,7 @@ pub(crate) enum Progress {
 pub(crate) struct Share {
     jobs: usize,
     done: usize,
+    begun: Instant,
     said: Instant,
     left_s: Option<f64>,
 }
@@ -43,12 +44,14 @@ const PERIOD: Duration = Duration::from_secs(10);
 
 impl Default for Share {
     fn default() -> Self {
-        Self { jobs: 0, done: 0, said: Instant::now(), left_s: None }
+        let now = Instant::now();
+        Self { jobs: 0, done: 0, begun: now, said: now, left_s: None }
     }
 }
 
 impl Share {
-    /// Counts one more job; returns a line if the last one is older than the interval.
+    /// Counts one more job; returns a line if the last one is older than the interval. It says how long the jobs took, and how
+    /// long the rest takes only where that can be told.
     fn count(&mut self, now: Instant) -> Option<String> {
         self.done += 1;
         if now.duration_since(self.said) < PERIOD || self.jobs == 0 {
@@ -58,7 +61,8 @@ impl Share {
         let (done, jobs) = (self.done as u64, self.jobs as u64);
         let left = self.left_s.filter(|_| done < jobs);
         let left = left.map_or_else(String::new, |left| format!(", about {} left", span(left)));
-        Some(format!("{} % ({done} of {jobs} jobs){left}", 100 * done / jobs))
+        let elapsed = span(now.duration_since(self.begun).as_secs_f64());
+        Some(format!("{} % ({done} of {jobs} jobs) after {elapsed}{left}", 100 * done / jobs))
     }
 }
 
@@ -108,10 +112,10 @@ impl Progress {
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
-            Event::Estimated(estimate) => self.say_estimate(estimate),
             Event::Left { seconds } => self.left(*seconds),
             Event::Booting { version, replicate } => self.line(&format!("booting {version}, {replicate}")),
-            Event::Ready { remark: None, .. } | Event::Stored(_) => {}
+            // An estimate before the first job is a guess: no word of it.
+            Event::Estimated(_) | Event::Ready { remark: None, .. } | Event::Stored(_) => {}
             Event::Ready { version, replicate, remark: Some(remark) } => {
                 self.line(&format!("{version}, {replicate}: {remark}"));
             }
@@ -190,26 +194,13 @@ impl Progress {
         self.count_from_zero(jobs);
     }
 
-    /// Prints the estimated duration.
-    fn say_estimate(&self, of: &Estimate) {
-        let Estimate { seconds, known, guessed } = *of;
-        if known + guessed == 0 {
-            return;
-        }
-        let basis = match (known, guessed) {
-            (_, 0) => "by earlier runs".to_owned(),
-            (0, _) => "a guess: no earlier runs".to_owned(),
-            (known, guessed) => format!("from earlier runs for {known} of {} parts", known + guessed),
-        };
-        self.line(&format!("this will take about {} ({basis})", span(seconds)));
-        self.left(seconds);
-    }
-
-    /// Shows how many seconds are left from now on.
-    fn left(&self, seconds: f64) {
+    /// Shows how many seconds are left from now on, if that can be told.
+    fn left(&self, seconds: Option<f64>) {
         match self {
-            Self::Bar(bar) => bar.set_prefix(format!("(about {} left) ", span(seconds))),
-            Self::Lines(share) => share.lock().unwrap_or_else(PoisonError::into_inner).left_s = Some(seconds),
+            Self::Bar(bar) => {
+                bar.set_prefix(seconds.map_or_else(String::new, |left| format!("(about {} left) ", span(left))));
+            }
+            Self::Lines(share) => share.lock().unwrap_or_else(PoisonError::into_inner).left_s = seconds,
             Self::Quiet => {}
         }
     }
@@ -282,12 +273,15 @@ mod tests {
     #[test]
     fn log_prints_progress_every_ten_seconds() {
         let start = Instant::now();
-        let mut share = Share { jobs: 40, done: 0, said: start, left_s: Some(93.0) };
-        let mut said = |seconds| share.count(start + Duration::from_secs(seconds));
-        assert_eq!([said(1), said(9)], [None, None]);
-        insta::assert_snapshot!(said(10).unwrap(), @"7 % (3 of 40 jobs), about 2 min left");
-        assert_eq!(said(19), None);
-        insta::assert_snapshot!(said(20).unwrap(), @"12 % (5 of 40 jobs), about 2 min left");
+        let mut share = Share { jobs: 40, done: 0, begun: start, said: start, left_s: None };
+        let mut said = |seconds, left_s| {
+            share.left_s = left_s;
+            share.count(start + Duration::from_secs(seconds))
+        };
+        assert_eq!([said(1, None), said(9, None)], [None, None]);
+        insta::assert_snapshot!(said(10, None).unwrap(), @"7 % (3 of 40 jobs) after 10 s");
+        assert_eq!(said(19, None), None);
+        insta::assert_snapshot!(said(120, Some(93.0)).unwrap(), @"12 % (5 of 40 jobs) after 2 min, about 2 min left");
     }
 
     #[test]
