@@ -510,13 +510,17 @@ fn refusal(depth: usize, why: Refusal) -> Reply {
 /// Returns the requested or default kernels; `None` if there are no results.
 fn pair(history: &History, question: &Query) -> Result<Option<(usize, usize)>, Refusal> {
     let Some((base, target)) = history.usual_pair() else { return Ok(None) };
-    let named = |name: &str, usual: usize| match question.get(name) {
-        Some(text) => {
+    let named = |name: &str| {
+        let known = |text: &str| {
             history.kernel_named(text).ok_or_else(|| Refusal::NotFound(format!("No results of a kernel {text}.")))
-        }
-        None => Ok(usual),
+        };
+        question.get(name).map(known).transpose()
     };
-    Ok(Some((named("base", base)?, named("target", target)?)))
+    Ok(Some(match (named("base")?, named("target")?) {
+        (Some(base), target_named) => (base, target_named.unwrap_or(target)),
+        (None, Some(target)) => (history.usual_base(target), target),
+        (None, None) => (base, target),
+    }))
 }
 
 fn machine_named(history: &History, digits: &str) -> Option<usize> {

@@ -7,13 +7,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Decision, NewJob, Reservation, Triage};
+use model::{Build, Decision, KernelName, NewJob, Reservation, Triage};
 use proptest::prelude::{any, prop_assert, proptest};
 use serde_json::Value;
 
 use crate::address::slug;
 use crate::openapi::{DOCUMENTS, document, schema_of};
-use crate::testing::{HOSTILE, Lab, NOW, result};
+use crate::testing::{HOSTILE, Lab, NOW, build, result};
 use crate::{Kind, Limits, Reply, Site, publish};
 
 /// Size limit of a page.
@@ -350,6 +350,30 @@ fn new_results_are_shown() {
     assert!(!open(&site));
     let page = body(&site.answer("/alerts.html", ""));
     assert!(page.contains("<strong>apparent</strong>") && page.contains("&#60;script&#62;alert(1)"), "{page}");
+}
+
+#[test]
+fn triaged_regressions_are_still_called_worse() {
+    let lab = Lab::usual();
+    decide(&lab, "6.12.100", Triage::Real);
+    decide(&lab, "6.12.117", Triage::Real);
+    let page = body(&lab.site().answer("/", ""));
+    assert!(page.contains("2 worse, 2 failed: no open alert is about these."), "{page}");
+    assert!(!page.contains("No regression") && page.contains("All alerts, triaged ones too"), "{page}");
+    let calm = body(&lab.site().answer("/", "base=6.1.170&target=6.1.192"));
+    assert!(calm.contains("No regression between these kernels"), "{calm}");
+}
+
+#[test]
+fn kernel_without_comparison_hides_no_pair() {
+    let mut lab = Lab::usual();
+    lab.run("6.18.1", "cc", 1, vec![result("getppid", 90.0)]);
+    let running = Build { name: KernelName::Running, ..build("6.18.1") };
+    lab.store.save_build(&running).unwrap();
+    let page = body(&lab.site().answer("/", ""));
+    assert!(page.contains("<h1>6.12.117 <span class=\"faint\">against</span> 6.1.192</h1>"), "{page}");
+    let asked = body(&lab.site().answer("/", "target=6.18.1"));
+    assert!(asked.contains("No workload was measured on both kernels") && !asked.contains("No regression"), "{asked}");
 }
 
 #[test]

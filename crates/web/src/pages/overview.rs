@@ -34,6 +34,8 @@ struct Page {
     mean: Option<String>,
     pick: Option<Pick>,
     cards: Vec<Shown>,
+    /// What there is to say where no card is.
+    calm: Calm,
     /// Alerts that are open since earlier kernels, and how many more there are.
     earlier: Vec<Shown>,
     more_earlier: Option<String>,
@@ -51,6 +53,13 @@ struct Page {
     mixed: Option<String>,
     /// Results without a series.
     undirected: Option<String>,
+}
+
+struct Calm {
+    class: &'static str,
+    text: String,
+    /// Whether the alerts say more.
+    has_alerts: bool,
 }
 
 struct Counted {
@@ -133,6 +142,7 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &RowRequest)
         mean: mean(seen),
         pick: (!asked.is_static).then(|| pick(history, seen, &chosen, asked)),
         cards: seen.cards.iter().map(|card| shown(history, &snapshot.alerts, seen, card)).collect(),
+        calm: calm(seen.counts),
         earlier: earlier.iter().map(|number| alert_card(history, seen, &snapshot.alerts[*number])).collect(),
         more_earlier: (more > 0).then(|| format!("{} since earlier kernels", count(more, "more open alert"))),
         columns: seen.columns.iter().map(|column| head(history, seen, column)).collect(),
@@ -172,6 +182,28 @@ fn glyph(state: State) -> &'static str {
         State::Unrated => "○",
         State::Failed => "✖",
         State::Missing => "·",
+    }
+}
+
+/// Returns what a page without cards may claim: that there is no regression only where everything was compared, and clear.
+fn calm(counts: Counts) -> Calm {
+    let Counts { worse, better, same, unclear, unrated, failed, missing: _ } = counts;
+    let said = |class, text| Calm { class, text, has_alerts: false };
+    let unknown = unclear + unrated;
+    if worse + failed > 0 {
+        let worse = Some(format!("{worse} worse")).filter(|_| worse > 0);
+        let failed = Some(format!("{failed} failed")).filter(|_| failed > 0);
+        let what = worse.into_iter().chain(failed).collect::<Vec<_>>().join(", ");
+        Calm { class: "worse", text: format!("{what}: no open alert is about these."), has_alerts: true }
+    } else if better + same + unknown == 0 {
+        said("warning", "No workload was measured on both kernels: there is nothing to compare.".to_owned())
+    } else if unknown > 0 {
+        said(
+            "",
+            format!("No workload is shown to be worse, but {unknown} of {} have no verdict.", better + same + unknown),
+        )
+    } else {
+        said("calm", "No regression between these kernels in the measured workloads.".to_owned())
     }
 }
 
