@@ -213,7 +213,10 @@ fn creep(series: &Series, seen: &[usize], since: usize) -> Option<Change> {
 }
 
 fn criteria(series: &Series) -> Criteria {
-    Criteria { magnitude_min: (series.metric.margin_percent / 100.0).ln_1p(), ..Criteria::default() }
+    let magnitude_min = (series.metric.margin_percent / 100.0).ln_1p();
+    // Where seeds can be paired, short levels are found kernel by kernel.
+    let visit_min = if series.scatters { Criteria::default().visit_min } else { 0 };
+    Criteria { magnitude_min, visit_min, ..Criteria::default() }
 }
 
 /// Returns the medians over the seeds on a logarithmic scale, as a margin is a ratio; `None` if one has no logarithm.

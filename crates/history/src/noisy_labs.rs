@@ -80,6 +80,19 @@ fn labs_without_changes_have_no_alerts() {
     }
 }
 
+#[test]
+fn fixed_regression_of_few_kernels_stays_listed() {
+    for length in 3..=5 {
+        let bad = 10..10 + length;
+        let slow = |workload: usize, kernel: usize| workload == 3 && bad.contains(&kernel);
+        let found = lab(40, 7, |workload, kernel| if slow(workload, kernel) { 1.25 } else { 1.0 });
+        let told: Vec<_> = found.iter().map(|alert| (alert.name.as_str(), alert.counts())).collect();
+        assert_eq!(told, [("imported@6.1.10", (0, 0, 1))], "{length} kernels: {found:?}");
+        let member = &found[0].members[0];
+        assert!(member.gone.is_some() && (-26.0..-24.0).contains(&member.difference_percent.unwrap()), "{member:?}");
+    }
+}
+
 /// Kinds of noise between boots, one for each workload in turn.
 const KINDS: [Kind; 6] =
     [Kind::Between, Kind::HeavyBetween, Kind::ModesBetween, Kind::Skewed, Kind::Steps(1.0), Kind::Steps(10.0)];

@@ -182,7 +182,8 @@ pub fn change_size(difference_percent: Option<f64>, basis: Basis) -> String {
 
 fn change_words(history: &History, series: &Series, change: &Change) -> String {
     let title = |point: &Point| history.kernel(point.kernel).title.clone();
-    let gone = change.went_away.map_or_else(String::new, |at| format!("; went away at {}", title(&series.points[at])));
+    let gone =
+        change.went_away.map_or_else(String::new, |at| format!("; gone again since {}", title(&series.points[at])));
     format!(
         "{}, {}, between {} and {} ({}){gone}",
         change.verdict.word(),
@@ -280,7 +281,7 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
     let width = distinct_width(names.iter().map(String::as_str), 18);
     for (member, name) in members.iter().zip(&names) {
         let machine = history.machines()[member.key.machine].id.short();
-        let gone = member.gone.map_or_else(String::new, |at| format!(", went away at {}", title(at)));
+        let gone = member.gone.map_or_else(String::new, |at| format!(", gone again since {}", title(at)));
         let text = format!(
             "{} {:<width$} {:>13}  {machine}{gone}",
             member.verdict.letter(),

@@ -5,7 +5,7 @@
 //! scatter and its memory (autocorrelation); a second cut pays for that memory; each cut moves to where an autoregressive
 //! series with the two levels fits best; then the weakest cut falls, one by one, until the ranks of up to 60 neighbours on
 //! each side confirm all that are left; last, each stretch between them is scanned for one more step, which finds what came
-//! with the newest points. Which points are worth a look, and what a change means, is left to the callers.
+//! with the newest points, and for a short level that ended again. Which points are worth a look, and what a change means, is left to the callers.
 
 mod alert;
 mod creep;
@@ -13,6 +13,7 @@ mod level;
 mod partition;
 mod scan;
 mod search;
+mod visit;
 
 pub use alert::{FollowUp, Group, Span, follow_up, groups};
 pub use creep::{Creep, creep};
@@ -26,6 +27,8 @@ pub struct Criteria {
     /// Fewest points of a level between two changes, at least 1. One point after the last change and two before the first are
     /// enough if they lie far enough away.
     pub segment_min: usize,
+    /// Fewest points of a level that ends where the old one returns: fewer are wild. 0 looks for none.
+    pub visit_min: usize,
     /// Least difference of the levels, in the points' unit: for points that are logarithms, the logarithm of a ratio.
     pub magnitude_min: f64,
     /// Largest p of the rank test, above 0 and at most 1; with what is no such chance nothing is found. What only the scan
@@ -34,9 +37,9 @@ pub struct Criteria {
 }
 
 impl Default for Criteria {
-    /// Four points, any difference, one in a thousand.
+    /// Four points, three of a level that ends again, any difference, one in a thousand.
     fn default() -> Self {
-        Self { segment_min: 4, magnitude_min: 0.0, p_max: 1e-3 }
+        Self { segment_min: 4, visit_min: 3, magnitude_min: 0.0, p_max: 1e-3 }
     }
 }
 

@@ -109,7 +109,7 @@ fn least_squares(points: &[f64], first: usize, last: usize) -> Option<usize> {
 }
 
 /// Returns the least distance of two points that are not equal: what coarse clocks count in; 0 for equal points.
-fn least_gap(points: &[f64]) -> f64 {
+pub(crate) fn least_gap(points: &[f64]) -> f64 {
     let mut sorted = points.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
@@ -188,7 +188,7 @@ impl Side {
 }
 
 /// Tells whether each point of one side lies beyond each of the other.
-fn are_apart(left: &[f64], right: &[f64]) -> bool {
+pub(crate) fn are_apart(left: &[f64], right: &[f64]) -> bool {
     let ends = |side: &[f64]| {
         (side.iter().copied().fold(f64::INFINITY, f64::min), side.iter().copied().fold(f64::NEG_INFINITY, f64::max))
     };

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::level::{Scale, Scatter};
 use super::partition::Partition;
 use super::scan::{self, Stretch};
+use super::visit;
 use super::{Change, Criteria, Span};
 use crate::average::median;
 use crate::distribution::{normal_two_sided, normal_upper_quantile};
@@ -31,6 +32,8 @@ const SCAN_SHARE: f64 = 0.1;
 const BEFORE_MIN: usize = 2;
 /// Probability on each side that the span of a change leaves out.
 const TAIL: f64 = 0.025;
+/// The same for a visit, which is looked for at more places: of all lengths.
+const VISIT_SHARE: f64 = 0.005;
 
 /// A cut that has moved to its place.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,6 +42,8 @@ struct Judged {
     /// Distance of the ranks from those of equal sides, in deviations; negative infinity for a change below the
     /// criteria.
     z: f64,
+    /// Chance of the visit that it begins or ends; 1 for a step.
+    p: f64,
 }
 
 /// A series on its own scale.
@@ -84,6 +89,7 @@ impl Series<'_> {
             }
         }
         self.fill(&mut cuts, &mut judged, criteria);
+        self.fill_visits(&mut cuts, &mut judged, criteria);
         let scatter = Scatter::around(self.tame, &cuts);
         (0..cuts.len()).map(|n| self.change(&cuts, n, judged[n], scatter)).collect()
     }
@@ -104,6 +110,48 @@ impl Series<'_> {
         }
     }
 
+    /// Adds the short levels between the cuts that ended where the old one returned.
+    fn fill_visits(&self, cuts: &mut Vec<usize>, judged: &mut Vec<Judged>, criteria: &Criteria) {
+        let mut n = 0;
+        while n <= cuts.len() {
+            let begin = n.checked_sub(1).map_or(0, |n| cuts[n]);
+            let end = cuts.get(n).copied().unwrap_or(self.tame.len());
+            match self.visit(begin, end, criteria) {
+                Some(ends) => {
+                    cuts.splice(n..n, ends.map(|(at, _)| at));
+                    judged.splice(n..n, ends.map(|(_, judged)| judged));
+                }
+                None => n += 1,
+            }
+        }
+    }
+
+    /// Returns where the clearest visit between two cuts begins and ends, if it is clear enough.
+    fn visit(&self, begin: usize, end: usize, criteria: &Criteria) -> Option<[(usize, Judged); 2]> {
+        let stretch = Stretch::of(self, begin, end);
+        let after_min = if end == self.raw.len() { 1 } else { criteria.segment_min };
+        let found = visit::clearest(
+            &stretch,
+            &visit::Rule { points_min: criteria.visit_min, after_min, p_max: criteria.p_max },
+        )?;
+        let (from, to) = (begin + found.from, begin + found.to);
+        let within = &self.raw[from..to];
+        let differs = |side: &[f64]| self.is_enough(side, within, criteria);
+        let fits = found.p <= VISIT_SHARE * criteria.p_max
+            && differs(self.sides(begin, from, end).0)
+            && differs(self.sides(begin, to, end).1);
+        let scatter = Scatter::around(&stretch.tame, &[found.from, found.to]);
+        let series = Series { raw: &stretch.wild, tame: &stretch.tame, scale: self.scale, scatter };
+        let judge = |begins: usize, at: usize, ends: usize| {
+            let span = series.place(begins, at, ends, 1).1;
+            let (earliest, latest) = (span.earliest.min(at), span.latest.max(at));
+            let z = normal_upper_quantile(found.p / 2.0).unwrap_or(f64::INFINITY);
+            (begin + at, Judged { span: Span::new(begin + earliest, begin + latest), z, p: found.p })
+        };
+        let count = end - begin;
+        fits.then(|| [judge(0, found.from, found.to), judge(found.from, found.to, count)])
+    }
+
     /// Returns the clearest step between two cuts, if it is clear enough, and its place.
     fn clearest(&self, begin: usize, end: usize, criteria: &Criteria) -> Option<(usize, Judged)> {
         let segment_min = criteria.segment_min.max(1);
@@ -120,7 +168,7 @@ impl Series<'_> {
         let span = || self.of_stretch(&stretch, step.at).place(0, step.at, end - begin, 1).1;
         fits.then(|| {
             let span = span();
-            (at, Judged { span: Span::new((begin + span.earliest).min(at), (begin + span.latest).max(at)), z })
+            (at, Judged { span: Span::new((begin + span.earliest).min(at), (begin + span.latest).max(at)), z, p: 1.0 })
         })
     }
 
@@ -141,7 +189,7 @@ impl Series<'_> {
         let (begin, end) = ends(cuts, n, self.tame.len());
         let (at, span) = self.place(begin, cuts[n], end, criteria.segment_min.max(1));
         cuts[n] = at;
-        Judged { span, z: self.weigh(begin, at, end, criteria) }
+        Judged { span, z: self.weigh(begin, at, end, criteria), p: 1.0 }
     }
 
     /// Returns where a cut between others lies best, and where it may lie.
@@ -195,7 +243,7 @@ impl Series<'_> {
             before: median(left).unwrap_or_default(),
             after: median(right).unwrap_or_default(),
             deviation: self.scale.deviation * scatter.variance.sqrt(),
-            p: ranks.min(distance).min(1.0),
+            p: ranks.min(distance).min(judged.p),
         }
     }
 }

@@ -60,6 +60,9 @@ impl Short {
     }
 }
 
+/// The first place of a visit, and how many there are.
+const VISIT_FROM: usize = 8;
+
 /// Series with one step each, and the places of the steps; or without any.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trials {
@@ -99,6 +102,24 @@ impl Trials {
         });
         let step = if after > 0 { SHORT_POINTS - after } else { SHORT_POINTS * 2 };
         Self { series: series.collect(), steps: vec![step; count] }
+    }
+}
+
+impl Trials {
+    /// Returns series of 30 points, as logarithms, each with a level of -5 % that begins somewhere from point 8 to 15, lasts so many
+    /// points, and ends where the old one returns.
+    #[must_use]
+    pub fn visits(noise: Short, length: usize, count: usize, seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let mut trials = Self { series: Vec::new(), steps: Vec::new() };
+        for _ in 0..count {
+            let mut points = noise.points(&mut chance);
+            let from = VISIT_FROM + chance.below(VISIT_FROM);
+            points[from..from + length].iter_mut().for_each(|point| *point += SHORT_STEP);
+            trials.series.push(points);
+            trials.steps.push(from);
+        }
+        trials
     }
 }
 

@@ -84,7 +84,7 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
         size: change_size(member.difference_percent, member.basis),
         machine: machine_digits(history, member.key.machine),
         note: {
-            let gone = member.gone.map(|at| format!("went away at {}", title(at)));
+            let gone = member.gone.map(|at| format!("gone again since {}", title(at)));
             alert.own_range(member, history).into_iter().chain(gone).collect::<Vec<_>>().join(", ")
         },
     };

@@ -140,7 +140,7 @@ fn changed(
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
     let gone = change
         .went_away
-        .map_or_else(String::new, |point| format!("; went away at {}", title(series.points[point].kernel)));
+        .map_or_else(String::new, |point| format!("; gone again since {}", title(series.points[point].kernel)));
     let has = |triaged: &&Triaged| {
         triaged.alert.members.iter().any(|member| member.key == *key)
             && history.rank(triaged.alert.at) <= history.rank(at)
