@@ -43,7 +43,23 @@ pub(super) struct Judged {
 
 /// Judges a new side against a base: `margin` is a logarithm, not negative; `tails` are those outside the intervals that a rating
 /// needs, of 95 % for the reader and of 90 % for two one-sided tests.
+///
+/// The history never makes a rating weaker: where it says less than the sides alone do, because it is louder or had one wild
+/// group, it does not count. That is one more chance to be wrong, which both ratings leave room for (`tests/calibration.rs`).
 pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64, tails: [f64; 2]) -> Judged {
+    let alone = judge_by(base, new, &History::default(), margin, tails);
+    if history.variance().is_none() {
+        return alone;
+    }
+    let with = judge_by(base, new, history, margin, tails);
+    let precision = match (with.precision, alone.precision) {
+        (Some(with), Some(alone)) => Some(with.or_surer(alone)),
+        (with, alone) => with.or(alone),
+    };
+    Judged { precision, ..with }
+}
+
+fn judge_by(base: &Scores, new: &Scores, history: &History, margin: f64, tails: [f64; 2]) -> Judged {
     let kept = [base, new].map(|side| without_wild(side.as_slice()));
     let Coarse { half, difference: coarse } = base.resolution().coarse(new.resolution());
     let sides = [Side::of(&kept[0], half), Side::of(&kept[1], half)];
@@ -71,6 +87,17 @@ pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64,
         found
     });
     Judged { effect, precision: precision.filter(|found| found.p.is_finite() && found.error.is_finite()) }
+}
+
+impl Precision {
+    /// Returns this one, or another one of the same effect where that is surer.
+    fn or_surer(self, other: Self) -> Self {
+        let width = |precision: &Self| precision.ends[0].1 - precision.ends[0].0;
+        let surer = if width(&other) < width(&self) { other } else { self };
+        // Both are around the same effect: one of the intervals lies within the other.
+        let ends = [0, 1].map(|n| (self.ends[n].0.max(other.ends[n].0), self.ends[n].1.min(other.ends[n].1)));
+        Self { ends, p: self.p.min(other.p), p_margin: self.p_margin.min(other.p_margin), ..surer }
+    }
 }
 
 /// One side: its groups without wild ones.

@@ -9,7 +9,7 @@ pub(super) const Q_MAX: f64 = 0.05;
 /// Where the error of a rating comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Basis {
-    /// The sides alone (Welch 1947): there is no history.
+    /// The sides alone (Welch 1947): there is no history, or it says less than they do.
     Own,
     /// The sides and their history (Smyth 2004, the moderated t of limma, for each side).
     Moderated,
@@ -190,7 +190,7 @@ fn ratio(effect: f64) -> f64 {
 mod tests {
     use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
-    use super::{Basis, History, Rating, Scores, Unclear, Verdict, rate};
+    use super::{Basis, History, Rating, Scores, Unclear, Verdict, precision, rate};
     use crate::Better;
 
     /// One value for each group.
@@ -301,11 +301,26 @@ mod tests {
     }
 
     #[test]
+    fn one_wild_group_of_a_history_hides_nothing() {
+        // 32 sets of ten groups around 100; one group of one of them is ten times as high.
+        let near: Vec<f64> = (0..10).map(|n| 100.0 + 0.5 * f64::from(n * 7 % 10)).collect();
+        let mut wild = near.clone();
+        wild[4] *= 10.0;
+        let mut sets = vec![near.as_slice(); 32];
+        sets[20] = &wild;
+        let new: Vec<f64> = near.iter().map(|value| value * 0.901).collect();
+        assert_eq!(verdict(&rated(&near, &new, &history(&sets))), Verdict::Worse);
+        sets[20] = &near;
+        assert_eq!(verdict(&rated(&near, &new, &history(&sets))), Verdict::Worse);
+    }
+
+    #[test]
     fn a_long_history_does_not_outweigh_everything() {
         let past: Vec<&[f64]> = vec![&[100.0, 100.5]; 500];
-        let rating = rated(&[100.0, 100.1], &[100.0, 100.1], &history(&past));
+        let near = precision::Side::of(side(&[100.0, 100.1]).as_slice(), 0.0);
+        let found = precision::error(&[near, near], &history(&past)).unwrap();
         // Two sides of 30 and 1 degrees each.
-        assert!((rating.precision.unwrap().degrees - (0.75 * 62.0 + 0.25 * 31.0)).abs() < 1e-9);
+        assert!((found.degrees - (0.75 * 62.0 + 0.25 * 31.0)).abs() < 1e-9);
     }
 
     #[test]
@@ -365,6 +380,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn history_never_makes_a_rating_weaker(
+            base in values(),
+            new in values(),
+            past in prop::collection::vec(values(), 0..6),
+        ) {
+            let sets: Vec<&[f64]> = past.iter().map(Vec::as_slice).collect();
+            let (alone, with) = (rated(&base, &new, &History::default()), rated(&base, &new, &history(&sets)));
+            prop_assert!(with.p() <= alone.p());
+            if let Verdict::Better | Verdict::Worse | Verdict::Same = verdict(&alone) {
+                prop_assert_eq!(verdict(&with), verdict(&alone));
+            }
+            if let (Some(with), Some(alone)) = (with.interval(), alone.interval()) {
+                prop_assert!(alone.low <= with.low && with.high <= alone.high);
+            }
+        }
+
         #[test]
         fn swapped_sides_mirror_the_verdict(base in written_values(), new in written_values(), before in histories()) {
             let (one, other) = (rated(&base, &new, &before), rated(&new, &base, &before));
