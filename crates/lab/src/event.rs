@@ -33,7 +33,7 @@ pub enum Event {
     Estimated(Estimate),
     /// The estimated rest, after each job.
     Left {
-        /// Wall seconds; `None` while they cannot be told within a factor of two.
+        /// Wall seconds; `None` while no estimate would be within a factor of two.
         seconds: Option<f64>,
     },
     /// A build boots; the machine saves the guest afterwards.

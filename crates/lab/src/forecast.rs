@@ -77,7 +77,7 @@ impl Forecast {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).remaining.skip(self.times.expected_s(name));
     }
 
-    /// Returns the remaining wall seconds; `None` while they cannot be told within a factor of two.
+    /// Returns the remaining wall seconds; `None` while no estimate would be within a factor of two.
     pub(crate) fn left_s(&self) -> Option<f64> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).remaining.seconds()
     }

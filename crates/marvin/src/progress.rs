@@ -51,7 +51,7 @@ impl Default for Share {
 
 impl Share {
     /// Counts one more job; returns a line if the last one is older than the interval. It says how long the jobs took, and how
-    /// long the rest takes only where that can be told.
+    /// long the rest takes only if the lab knows.
     fn count(&mut self, now: Instant) -> Option<String> {
         self.done += 1;
         if now.duration_since(self.said) < PERIOD || self.jobs == 0 {
@@ -194,7 +194,7 @@ impl Progress {
         self.count_from_zero(jobs);
     }
 
-    /// Shows how many seconds are left from now on, if that can be told.
+    /// Shows how many seconds are left from now on, if the lab knows.
     fn left(&self, seconds: Option<f64>) {
         match self {
             Self::Bar(bar) => {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn no_estimate_is_off_by_two_under_changing_load() {
+    fn estimates_under_changing_load_are_within_two() {
         let mut chance = Chance::new(1);
         let mut count = 0;
         for busy in [0.5, 0.25, 0.1] {
