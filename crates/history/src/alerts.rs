@@ -29,7 +29,7 @@ pub struct Alert {
 pub struct Member {
     /// The series.
     pub key: Key,
-    /// Better or worse.
+    /// Better or worse; unclear if a twin of the workload contradicts it.
     pub verdict: Verdict,
     /// The difference; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
@@ -46,6 +46,14 @@ pub struct Member {
     pub basis: Basis,
     /// The kernel at which the old level returned.
     pub gone: Option<usize>,
+}
+
+impl Member {
+    /// Returns whether one seed only shows it, so that the memory layout may be the cause.
+    #[must_use]
+    pub fn rests_on_one_seed(&self) -> bool {
+        self.basis == Basis::EverySeed { seeds: 1 }
+    }
 }
 
 impl Alert {
@@ -88,7 +96,23 @@ impl Alert {
     /// Returns whether every regression rests on one seed, so that the memory layout may be the cause.
     #[must_use]
     pub fn rests_on_one_seed(&self) -> bool {
-        self.worse().all(|member| member.basis == Basis::EverySeed { seeds: 1 })
+        self.worse().all(Member::rests_on_one_seed)
+    }
+
+    /// Returns the regressions that rest on one seed where others rest on several: a mail to a list leaves them out.
+    pub fn of_one_seed(&self) -> impl Iterator<Item = &Member> {
+        let are_others = !self.rests_on_one_seed();
+        self.worse().filter(move |member| are_others && member.rests_on_one_seed())
+    }
+
+    /// Returns it without what rests on one seed, unless nothing else is worse.
+    #[must_use]
+    pub(crate) fn of_several_seeds(&self) -> Self {
+        let mut several = self.clone();
+        if !self.rests_on_one_seed() {
+            several.members.retain(|member| !member.rests_on_one_seed());
+        }
+        several
     }
 
     /// Returns whether it is a level that creeps: more kernels make its range wider.
@@ -155,10 +179,10 @@ fn of_track(history: &History, track: &str, line: Line, p_max: f64) -> Vec<Alert
             let kernel = |point: usize| place.get(&series.points[point].kernel).copied();
             let before = place.get(&series.before(change).kernel).copied();
             if let (Basis::Creep { .. }, Some(since)) = (change.basis, kernel(change.reference)) {
-                creeping.entry(since).or_default().push(member(key, series, change));
+                creeping.entry(since).or_default().push(member(history, key, series, change));
             } else if let (Some(before), Some(at)) = (before, kernel(change.at)) {
                 spans.push(Span::new(before + 1, at));
-                members.push(member(key, series, change));
+                members.push(member(history, key, series, change));
             }
         }
     }
@@ -181,7 +205,7 @@ fn of_track(history: &History, track: &str, line: Line, p_max: f64) -> Vec<Alert
     stepped.chain(crept).collect()
 }
 
-fn member(key: &Key, series: &Series, change: &Change) -> Member {
+fn member(history: &History, key: &Key, series: &Series, change: &Change) -> Member {
     let kernel = |point: usize| series.points[point].kernel;
     // The verdict's sign already accounts for the metric's direction. A change without a ratio, because it fails or
     // costs nothing, weighs as much as a factor of e.
@@ -191,7 +215,8 @@ fn member(key: &Key, series: &Series, change: &Change) -> Member {
     Member {
         key: key.clone(),
         effect: if change.verdict == Verdict::Worse { -size } else { size },
-        verdict: change.verdict.clone(),
+        // A layout state is no regression of the kernel, and no improvement.
+        verdict: history.qualified(key, series, change),
         difference_percent: change.difference_percent,
         levels: change.levels,
         between: (kernel(change.reference), kernel(change.at)),

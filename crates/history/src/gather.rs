@@ -359,6 +359,10 @@ impl History {
         self.series.get(&key).map(AsRef::as_ref)
     }
 
+    pub(super) fn series_by(&self, key: &Key) -> Option<&Series> {
+        self.series.get(key).map(AsRef::as_ref)
+    }
+
     /// Returns the workloads, each once, by name.
     #[must_use]
     pub fn workloads(&self) -> Vec<Arc<str>> {

@@ -116,7 +116,7 @@ impl Kernels {
         };
         let mut found = self.order.iter().filter(is_it).map(|number| self.rank[*number]);
         let first = found.next()?;
-        Some((first, found.last().unwrap_or(first)))
+        Some((first, found.next_back().unwrap_or(first)))
     }
 
     pub(super) fn rank(&self, number: usize) -> usize {

@@ -34,6 +34,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 mod triaged;
+mod twins;
 
 pub use alerts::{Alert, Member, alerts};
 pub use bisect_hint::{BisectHint, bisect_hint, bisection_anywhere};

@@ -9,6 +9,7 @@ use stats::Spread;
 
 use super::gather::History;
 use super::pair::{Pair, Ruler, State};
+use super::series::Key;
 use super::triaged::Triaged;
 
 /// The longest list of places to look at first.
@@ -142,6 +143,7 @@ pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged
     }
     let mut groups: Vec<Group> = groups.into_iter().map(|(name, rows)| Group { name, rows }).collect();
     weigh(&mut groups);
+    doubt(history, &mut groups, (base, target));
     let pairs = || groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells).map(|cell| &cell.pair);
     pairs().for_each(|pair| counts.add(pair.state));
     let mean = mean(pairs());
@@ -168,6 +170,18 @@ fn weigh(groups: &mut [Group]) {
     for (family, found) in families.into_values().zip(weighed) {
         for (pair, q) in family.into_iter().zip(found.members) {
             pair.weigh(q);
+        }
+    }
+}
+
+/// Makes cells unclear that their twins contradict.
+fn doubt(history: &History, groups: &mut [Group], kernels: (usize, usize)) {
+    let track: Arc<str> = history.kernel(kernels.1).track.as_str().into();
+    for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
+        for cell in row.cells.iter_mut().filter(|cell| matches!(cell.pair.state, State::Better | State::Worse)) {
+            let key = Key { workload: Arc::clone(&row.workload), machine: cell.machine, track: Arc::clone(&track) };
+            let why = cell.pair.compared.ratio.and_then(|ratio| history.contradiction(&key, kernels, ratio));
+            why.into_iter().for_each(|why| cell.pair.doubt(why));
         }
     }
 }

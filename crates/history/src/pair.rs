@@ -139,6 +139,12 @@ impl Pair {
         self.state = State::of(&self.compared.verdict);
     }
 
+    /// Makes it unclear, for a reason.
+    pub(super) fn doubt(&mut self, why: Uncertainty) {
+        self.compared.verdict = Verdict::Unclear(why);
+        self.state = State::Unclear;
+    }
+
     /// Returns the text for a kernel that was not measured.
     pub(super) fn missing() -> Self {
         Self::without(State::Missing, "not measured")
@@ -170,6 +176,7 @@ impl Pair {
                 }
                 Verdict::Unclear(Uncertainty::TooNoisy) => "; more than 50 of each needed".to_owned(),
                 Verdict::Unclear(Uncertainty::TooCoarse) => "; values in steps as wide as the margin".to_owned(),
+                Verdict::Unclear(why @ Uncertainty::Contradicted { .. }) => format!("; {why}"),
                 Verdict::Unclear(_) => "; unrated: bring two or more of each".to_owned(),
                 Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
             };
@@ -184,7 +191,9 @@ impl Pair {
         };
         let why = match &self.compared.verdict {
             Verdict::Unclear(Uncertainty::Missing(why)) => format!("; {why}"),
-            Verdict::Unclear(why @ Uncertainty::BelowFloor { .. }) => format!("; {why}"),
+            Verdict::Unclear(why @ (Uncertainty::BelowFloor { .. } | Uncertainty::Contradicted { .. })) => {
+                format!("; {why}")
+            }
             _ => String::new(),
         };
         format!("{} ({over}{without}{why})", number::signed_percent(difference))

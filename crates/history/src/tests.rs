@@ -440,6 +440,31 @@ fn alert_mail_of_one_seed_addresses_no_list() {
 }
 
 #[test]
+fn list_mail_leaves_out_rows_of_one_seed() {
+    let subject = |version: &str, cost: f64| {
+        let mut subject = Subject::new(build("deb:6.12", version), &[1, 2], &[("getppid", Ending::Cost(cost, 0.0))]);
+        subject.add_run(3, &[("getppid", Ending::Cost(cost, 0.0)), ("fork-exec", Ending::Cost(cost, 0.0))]);
+        subject
+    };
+    let history = taken(&[subject("6.12.1", 100.0), subject("6.12.2", 130.0)]);
+    let decision = Decision {
+        track: "cloud-amd64".into(),
+        after: "6.12.1".into(),
+        at: "6.12.2".into(),
+        triage: Triage::Real,
+        note: "customer X waits for this".into(),
+        worse: 2,
+        decided_unix: 0,
+    };
+    let all = triage_alerts(&history, alerts(&history, Line::All), &[decision]);
+    let left: Vec<&str> = all[0].alert.of_one_seed().map(|member| &*member.key.workload).collect();
+    assert_eq!((all[0].alert.worse().count(), left), (2, vec!["fork-exec"]));
+    let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
+    assert!(mail.contains("[REGRESSION] getppid: ") && !mail.contains("fork-exec"), "{mail}");
+    assert!(mail.contains("It was triaged as real") && !mail.contains("customer"), "{mail}");
+}
+
+#[test]
 fn a_history_as_json() {
     let history = taken(&lab()[..2]);
     let document = history_document(&history, Line::All, usize::MAX, |key| &*key.workload == "fault-anon");

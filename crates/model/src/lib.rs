@@ -104,7 +104,7 @@ pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::{
     CONTENTION, DISKS, IO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUITES, declared_transfers,
-    floor_percent, spread_percent,
+    floor_percent, spread_percent, twins,
 };
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
 pub use triage::{Decision, Triage, TriageError};

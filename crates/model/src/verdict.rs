@@ -46,6 +46,14 @@ pub enum Uncertainty {
     TooNoisy,
     /// The clock's steps are as wide as the margin.
     TooCoarse,
+    /// A twin, a workload of another suite that does the same operation, does not show the difference: the layout of memory may
+    /// be the cause.
+    Contradicted {
+        /// The twin.
+        twin: String,
+        /// Its difference in percent; positive is better.
+        difference_percent: f64,
+    },
     /// One side has no value; the text gives the reason.
     Missing(String),
 }
@@ -98,6 +106,11 @@ impl fmt::Display for Uncertainty {
                 "too much noise: more than 50 runs of each side would be needed; use a larger --margin or a quieter machine",
             ),
             Self::TooCoarse => f.write_str("the values are in steps as wide as the margin: measure longer, or use a larger --margin"),
+            Self::Contradicted { twin, difference_percent } => write!(
+                f,
+                "its twin {twin}, which does the same operation, says {difference_percent:+.2}%: the layout of memory may be the \
+                 cause; measure both with more seeds"
+            ),
             Self::Missing(why) => write!(f, "no value: {why}"),
         }
     }

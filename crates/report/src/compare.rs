@@ -61,7 +61,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
             Images::Different | Images::Equal => environment(&indices[k]),
         })
         .collect();
-    Ok(Comparison {
+    let mut comparison = Comparison {
         suite: question.suite.clone(),
         command: question.command.clone(),
         created_unix: question.created_unix,
@@ -74,7 +74,9 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
         warnings,
         origins: Vec::new(),
         monitors: Vec::new(),
-    })
+    };
+    comparison.doubt(&[]);
+    Ok(comparison)
 }
 
 /// Moves rows without a value into the table of their metric, if all rows there are of guest time.

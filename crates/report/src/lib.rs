@@ -28,6 +28,7 @@ mod question;
 pub mod render;
 pub mod rmap;
 mod side_by_side;
+mod twins;
 mod value;
 mod verdict;
 
@@ -46,5 +47,6 @@ pub use question::{Machines, Question, Side};
 pub use side_by_side::{Agreement, Explanation, MachineColumn, MatchedRow, SideBySide, SideBySideError, side_by_side};
 /// The noise between runs of one kernel, over several kernels.
 pub use stats::History as Scatter;
+pub use twins::{Effect, contradiction};
 pub use value::{NOT_COUNTED, NoValue, RunValue, Scale, run_value, samples, value_unit};
 pub use verdict::{SEEDS_BELOW_FLOOR, noisy_verdict, verdict};

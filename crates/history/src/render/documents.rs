@@ -95,7 +95,7 @@ pub struct ChangeDocument {
     pub after: String,
     /// The first kernel that certainly has it.
     pub at: String,
-    /// Better or worse.
+    /// Better or worse; unclear if a twin, a workload that does the same operation, contradicts it.
     pub verdict: String,
     /// The difference; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
@@ -152,7 +152,7 @@ pub struct MemberDocument {
     pub workload: String,
     /// The machine's id.
     pub machine: String,
-    /// Better or worse.
+    /// Better or worse; unclear if a twin, a workload that does the same operation, contradicts it.
     pub verdict: String,
     /// The last kernel that was measured without its change: it may be older than the alert's.
     pub after: String,
@@ -264,7 +264,7 @@ fn series_document(history: &History, key: &Key, series: &Series, runs: usize) -
         values: series.points.iter().flat_map(|point| &point.seeds).map(|seen| series.value(seen)).collect(),
         medians: series.points.iter().map(|point| point.value).collect(),
         absent: series.points.iter().filter_map(absent).collect(),
-        changes: series.changes.iter().map(|found| change(history, series, found)).collect(),
+        changes: series.changes.iter().map(|found| change(history, key, series, found)).collect(),
     }
 }
 
@@ -279,7 +279,7 @@ fn basis_word(basis: Basis) -> String {
     word.to_owned()
 }
 
-fn change(history: &History, series: &Series, change: &Change) -> ChangeDocument {
+fn change(history: &History, key: &Key, series: &Series, change: &Change) -> ChangeDocument {
     let title = |point: &Point| history.kernel(point.kernel).title.clone();
     let (seeds, p) = match change.basis {
         Basis::EverySeed { seeds } => (Some(seeds), None),
@@ -289,7 +289,7 @@ fn change(history: &History, series: &Series, change: &Change) -> ChangeDocument
     ChangeDocument {
         after: title(series.before(change)),
         at: title(&series.points[change.at]),
-        verdict: change.verdict.word().to_owned(),
+        verdict: history.qualified(key, series, change).word().to_owned(),
         difference_percent: change.difference_percent,
         basis: basis_word(change.basis),
         seeds,

@@ -22,7 +22,8 @@ const PERCENT: usize = 11;
 /// Renders an alert as a mail; `None` if there is no regression. `found` are the results of bisections, `origins` sentences on
 /// the functions that the regressions are in.
 ///
-/// It addresses the lists for regressions, unless every regression rests on one seed.
+/// It addresses the lists for regressions, unless every regression rests on one seed; rows of one seed beside others are left
+/// out, and so are rows that a twin contradicts. Notes of a triage are private.
 #[must_use]
 pub fn alert_mail(
     history: &History,
@@ -30,7 +31,7 @@ pub fn alert_mail(
     found: &[BisectionRecord],
     origins: &[String],
 ) -> Option<String> {
-    let alert = &triaged.alert.of_regressions(history);
+    let alert = &triaged.alert.of_several_seeds().of_regressions(history);
     let worst = alert.worse().next()?;
     let is_draft = alert.rests_on_one_seed();
     let [after, at] = [alert.after, alert.at].map(|kernel| plain(&history.kernel(kernel).title));
@@ -50,7 +51,13 @@ pub fn alert_mail(
     page.words(0, &opening(alert, &after, &at));
     page.blank();
     table(&mut page, history, alert);
-    observations(&mut page, history, triaged, found, origins);
+    observations(
+        &mut page,
+        history,
+        &Triaged { alert: alert.clone(), decided: triaged.decided.clone() },
+        found,
+        origins,
+    );
     page.blank();
     machines(&mut page, history, alert);
     if let Some(command) = reproducer(history, alert) {
@@ -152,7 +159,8 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[
     if !better.is_empty() {
         facts.push(format!("Better with the same kernels: {}.", better.join(", ")));
     }
-    for member in alert.members.iter().filter(|member| member.gone.is_some()).take(SHOWN_MAX) {
+    let is_gone = |member: &&Member| member.gone.is_some() && !matches!(member.verdict, Verdict::Unclear(_));
+    for member in alert.members.iter().filter(is_gone).take(SHOWN_MAX) {
         if let Some(gone) = member.gone {
             facts.push(format!("{} is back at its old level with {}.", plain(&member.key.workload), title(gone)));
         }
@@ -161,8 +169,7 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[
         facts.push(format!("{}.", capital(&found.words())));
     }
     if let Some(decided) = &triaged.decided {
-        let note = if decided.note.is_empty() { String::new() } else { format!(": {}", plain(&decided.note)) };
-        facts.push(format!("It was triaged as {}{note}.", decided.triage));
+        facts.push(format!("It was triaged as {}.", decided.triage));
     }
     page.blank();
     page.line("Observations");

@@ -59,12 +59,14 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
     for (place, point) in series.points.iter().enumerate() {
         let title = &history.kernel(point.kernel).title;
         let change = series.changes.iter().find(|change| change.at == place);
-        let line = row(series, title, point, change, first, last);
-        page.line(change.map_or(line.clone(), |change| styles.verdict(&change.verdict, &line)));
+        let verdict = change.map(|change| history.qualified(key, series, change));
+        let line = row(series, title, point, verdict.as_ref(), first, last);
+        page.line(verdict.map_or(line.clone(), |verdict| styles.verdict(&verdict, &line)));
         last = point.value.or(last);
     }
     for change in &series.changes {
-        page.hanging(&format!("{} ", change.verdict.letter()), &change_words(history, series, change));
+        let verdict = history.qualified(key, series, change);
+        page.hanging(&format!("{} ", verdict.letter()), &change_words(history, series, change, &verdict));
     }
     if series.changes.is_empty() {
         page.words(0, &no_change(series));
@@ -128,7 +130,7 @@ fn row(
     series: &Series,
     title: &str,
     point: &Point,
-    change: Option<&Change>,
+    verdict: Option<&Verdict>,
     first: Option<f64>,
     last: Option<f64>,
 ) -> String {
@@ -145,7 +147,7 @@ fn row(
         point.seeds.iter().filter_map(|seen| stats::percent_change(now, series.value(seen)?)).collect();
     let ends = stats::spread(&differences).filter(|_| differences.len() > 1);
     let ends = ends.map_or_else(String::new, |ends| interval(ends, 14));
-    let letter = change.map_or(' ', |change| change.verdict.letter());
+    let letter = verdict.map_or(' ', Verdict::letter);
     let (first, last, seeds) = (to(first), to(last), differences.len());
     let line = format!("{letter} {name:<26} {:>12} {first:>9} {last:>9} {seeds:>5}  {ends}", value(now, 12));
     line.trim_end().to_owned()
@@ -180,13 +182,14 @@ pub fn change_size(difference_percent: Option<f64>, basis: Basis) -> String {
     }
 }
 
-fn change_words(history: &History, series: &Series, change: &Change) -> String {
+fn change_words(history: &History, series: &Series, change: &Change, verdict: &Verdict) -> String {
     let title = |point: &Point| history.kernel(point.kernel).title.clone();
     let gone =
         change.went_away.map_or_else(String::new, |at| format!("; gone again since {}", title(&series.points[at])));
+    let why = if let Verdict::Unclear(why) = verdict { format!("; {why}") } else { String::new() };
     format!(
-        "{}, {}, between {} and {} ({}){gone}",
-        change.verdict.word(),
+        "{}, {}, between {} and {} ({}){gone}{why}",
+        verdict.word(),
         change_size(change.difference_percent, change.basis),
         title(series.before(change)),
         title(&series.points[change.at]),
@@ -295,6 +298,9 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
         ));
         if let Some(range) = triaged.alert.own_range(member, history) {
             page.words(4, &range);
+        }
+        if let Verdict::Unclear(why) = &member.verdict {
+            page.words(4, &why.to_string());
         }
     }
     if members.len() > NAMED_MAX {

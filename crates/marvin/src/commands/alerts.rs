@@ -1,7 +1,7 @@
 //! `marvin alerts` and `marvin triage`: lists performance changes, and records decisions on them.
 
 use history::{History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words};
-use model::Decision;
+use model::{Decision, plain};
 use store::Store;
 
 use super::compare::now;
@@ -41,6 +41,14 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
         answer.write(&mail)?;
         if one.alert.rests_on_one_seed() {
             say(ONE_SEED);
+        }
+        let names: Vec<&str> = one.alert.of_one_seed().map(|member| &*member.key.workload).collect();
+        if !names.is_empty() {
+            let names = plain(&names.join(","));
+            say(&format!(
+                "note: one seed only, so the mail leaves it out: {names}\nhint: measure it with more seeds: marvin compare \
+                 OLD NEW --seeds 5 --workload {names}"
+            ));
         }
         return Ok(if one.is_open() { Exit::Worse } else { Exit::Fine });
     }

@@ -90,8 +90,9 @@ fn compare_on(
     // A machine that cannot return to its own kernel is an error, but not the loss of what was measured.
     let compared = on.compare_all();
     let closed = on.lab.close();
-    let compared = compared?;
+    let mut compared = compared?;
     closed?;
+    super::twins::doubt(arguments, &mut compared)?;
     Ok(compared)
 }
 

@@ -43,6 +43,7 @@ mod stored;
 mod threads;
 mod tools;
 mod tree;
+mod twins;
 mod until_clear;
 mod via;
 mod watch;

@@ -65,6 +65,9 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         created_unix: Some(now()),
     };
     let mut comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    if !is_imported {
+        super::twins::doubt(arguments, &mut comparison)?;
+    }
     if !without_direction.is_empty() {
         comparison.warnings.push(Warning::NotRated { workloads: without_direction });
     }

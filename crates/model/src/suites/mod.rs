@@ -15,6 +15,7 @@ mod scale;
 mod sched;
 mod selections;
 mod spread;
+mod twins;
 
 pub use contention::{CONTENTION, declared_transfers};
 pub use disk::DISKS;
@@ -27,6 +28,7 @@ pub use scale::SCALE;
 pub use sched::SCHED;
 pub use selections::{SEEDS, SMOKE};
 pub use spread::{floor_percent, spread_percent};
+pub use twins::twins;
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};

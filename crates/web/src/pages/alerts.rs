@@ -4,6 +4,7 @@ use askama::Template;
 use history::{
     Alert, BisectHint, History, Triaged, bisect_hint, bisection_anywhere, change_size, mixed_words, records_of_alert,
 };
+use model::Verdict;
 use report::render::mail::CLONE;
 
 use super::{
@@ -85,7 +86,8 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
         machine: machine_digits(history, member.key.machine),
         note: {
             let gone = member.gone.map(|at| format!("gone again since {}", title(at)));
-            alert.own_range(member, history).into_iter().chain(gone).collect::<Vec<_>>().join(", ")
+            let doubt = if let Verdict::Unclear(why) = &member.verdict { Some(why.to_string()) } else { None };
+            alert.own_range(member, history).into_iter().chain(gone).chain(doubt).collect::<Vec<_>>().join(", ")
         },
     };
     let first = &alert.members[0].key;

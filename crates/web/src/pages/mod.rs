@@ -119,12 +119,20 @@ pub(crate) fn profile_command(history: &History, base: usize, new: usize, worklo
 
 /// Returns the sign of a verdict: colour alone must not carry information.
 pub(crate) fn verdict_glyph(verdict: &Verdict) -> &'static str {
-    if *verdict == Verdict::Worse { "▼" } else { "▲" }
+    match verdict {
+        Verdict::Worse => "▼",
+        Verdict::Unclear(_) => "?",
+        Verdict::Better | Verdict::Same => "▲",
+    }
 }
 
 /// Returns the CSS class of a verdict.
 pub(crate) fn verdict_class(verdict: &Verdict) -> &'static str {
-    if *verdict == Verdict::Worse { "worse" } else { "better" }
+    match verdict {
+        Verdict::Worse => "worse",
+        Verdict::Unclear(_) => "unclear",
+        Verdict::Better | Verdict::Same => "better",
+    }
 }
 
 /// Formats a difference with its sign.

@@ -4,7 +4,7 @@ use askama::Template;
 use history::{
     Change, History, Key, Series, Triaged, aside_words, basis_words, change_size, measured_by, no_change, why_none,
 };
-use model::Line;
+use model::{Line, Verdict};
 
 use super::draw::{Plot, number, plot};
 use super::{
@@ -124,7 +124,7 @@ fn one(
         plot: plot(history, series),
         changes: series.changes.iter().map(changed).collect(),
         no_change: no_change(series),
-        rows: rows(history, series, is_alone),
+        rows: rows(history, key, series, is_alone),
     }
 }
 
@@ -146,11 +146,13 @@ fn changed(
             && history.rank(triaged.alert.at) <= history.rank(at)
             && history.rank(triaged.alert.after) >= history.rank(before)
     };
+    let verdict = history.qualified(key, series, change);
+    let why = if let Verdict::Unclear(why) = &verdict { format!("; {why}") } else { String::new() };
     Changed {
-        class: verdict_class(&change.verdict),
-        glyph: verdict_glyph(&change.verdict),
+        class: verdict_class(&verdict),
+        glyph: verdict_glyph(&verdict),
         words: format!("{} since {}", change_size(change.difference_percent, change.basis), title(at)),
-        rest: format!("; not in {} ({}){gone}.", title(before), basis_words(series, change)),
+        rest: format!("; not in {} ({}){gone}{why}.", title(before), basis_words(series, change)),
         compare: (!is_alone).then(|| compare_path(history, before, at, key.machine)),
         alert: alerts.iter().find(has).map(|triaged| format!("alerts.html#{}", slug(&triaged.alert.name))),
         explained: Vec::new(),
@@ -158,11 +160,12 @@ fn changed(
     }
 }
 
-fn rows(history: &History, series: &Series, is_alone: bool) -> Vec<Row> {
+fn rows(history: &History, key: &Key, series: &Series, is_alone: bool) -> Vec<Row> {
     let mut last: Option<f64> = None;
     let mut rows = Vec::new();
     for (place, point) in series.points.iter().enumerate() {
         let change = series.changes.iter().find(|change| change.at == place);
+        let verdict = change.map(|change| history.qualified(key, series, change));
         let difference = |now: f64| {
             let change = report::difference_percent(series.direction(), last?, now)?;
             Some(percent(change))
@@ -172,8 +175,8 @@ fn rows(history: &History, series: &Series, is_alone: bool) -> Vec<Row> {
             (id.hex().chars().take(6).collect(), format!("r/{}/index.html", id.hex()))
         });
         rows.push(Row {
-            class: change.map_or("", |change| verdict_class(&change.verdict)),
-            mark: change.map_or("", |change| verdict_glyph(&change.verdict)),
+            class: verdict.as_ref().map_or("", verdict_class),
+            mark: verdict.as_ref().map_or("", verdict_glyph),
             kernel: history.kernel(point.kernel).title.clone(),
             value: point.value.map_or_else(|| "-".to_owned(), number),
             difference: point.value.and_then(difference).unwrap_or_default(),

@@ -356,7 +356,8 @@ fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
         | Uncertainty::Noise { .. }
         | Uncertainty::TooNoisy
         | Uncertainty::TooCoarse
-        | Uncertainty::BelowFloor { .. } => None,
+        | Uncertainty::BelowFloor { .. }
+        | Uncertainty::Contradicted { .. } => None,
     }
 }
 
