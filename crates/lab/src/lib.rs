@@ -29,6 +29,7 @@ mod sampling;
 mod symbols;
 mod tool_job;
 mod tools;
+mod twins;
 
 pub use bisect::describe as bisection;
 pub use bisect::{
@@ -49,6 +50,7 @@ pub use lease::switch_off;
 pub use plan::{Dumps, Plan, Reuse, Sampled};
 pub use sampling::sampled_profile;
 pub use tools::{Tools, ToolsError};
+pub use twins::doubt_by_twins;
 
 /// The agent: the static program that runs the workloads in every guest; `build.rs` builds it.
 pub const AGENT: &[u8] = include_bytes!(env!("MARVIN_AGENT"));

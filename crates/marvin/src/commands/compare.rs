@@ -92,7 +92,7 @@ fn compare_on(
     let closed = on.lab.close();
     let mut compared = compared?;
     closed?;
-    super::twins::doubt(arguments, &mut compared)?;
+    lab::doubt_by_twins(crate::home::store(arguments)?, &mut compared)?;
     Ok(compared)
 }
 

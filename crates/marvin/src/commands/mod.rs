@@ -43,7 +43,6 @@ mod stored;
 mod threads;
 mod tools;
 mod tree;
-mod twins;
 mod until_clear;
 mod via;
 mod watch;

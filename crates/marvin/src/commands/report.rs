@@ -66,7 +66,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     };
     let mut comparison = report::compare(&sides[0], &sides[1..], &question)?;
     if !is_imported {
-        super::twins::doubt(arguments, &mut comparison)?;
+        lab::doubt_by_twins(crate::home::store(arguments)?, &mut comparison)?;
     }
     if !without_direction.is_empty() {
         comparison.warnings.push(Warning::NotRated { workloads: without_direction });
