@@ -65,6 +65,19 @@ pub enum StoreError {
         /// The newest schema this program knows.
         known: u32,
     },
+    /// A server's database has an older schema.
+    #[error(
+        "cannot use {store}: an older Marvin made it (schema {found}, this one needs {known})\n\
+         hint: marvin store upgrade; older programs cannot use it any more then, so stop their workers and dashboards first"
+    )]
+    OlderSchema {
+        /// The store.
+        store: String,
+        /// Its schema.
+        found: usize,
+        /// The schema that this program needs.
+        known: usize,
+    },
     /// The database contains an unknown word, written by a newer Marvin.
     #[error("{file} was written by a newer Marvin (it has the {noun} `{code}`, which this one does not know): use the newer one", file = .file.display())]
     UnknownCode {
@@ -106,6 +119,17 @@ pub enum StoreError {
         /// The store.
         store: String,
         /// The fault of the certificate.
+        detail: String,
+    },
+    /// Others on the way to a server could read the password.
+    #[error(
+        "cannot log in to {store}: others could read the password: {detail}\n\
+         hint: turn on TLS and scram-sha-256 there, or add ?sslmode=disable to the address if you trust the network"
+    )]
+    Unprotected {
+        /// The store.
+        store: String,
+        /// What the server says.
         detail: String,
     },
     /// A server cannot be reached, or is no longer there.
@@ -204,11 +228,13 @@ impl StoreError {
             Self::Empty { .. }
             | Self::Unusable { .. }
             | Self::NewerSchema { .. }
+            | Self::OlderSchema { .. }
             | Self::UnknownCode { .. }
             | Self::BadId(_)
             | Self::BadAddress { .. }
             | Self::Refused { .. }
             | Self::Untrusted { .. }
+            | Self::Unprotected { .. }
             | Self::Unknown { .. }
             | Self::Ambiguous { .. }
             | Self::NoArtefact { .. } => Guilt::User,

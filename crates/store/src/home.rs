@@ -12,7 +12,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
 use crate::columns::UnknownCode;
-use crate::database::{Failure, is_lost, is_untrusted};
+use crate::database::{Failure, is_lost, is_unprotected, is_untrusted};
 
 /// Paths in a data directory.
 #[derive(Debug, Clone)]
@@ -143,6 +143,9 @@ impl Home {
         let (store, detail) = (self.root.display().to_string(), reason(&error));
         if is_lost(&error) {
             return StoreError::Gone { store, detail };
+        }
+        if is_unprotected(&error) {
+            return StoreError::Unprotected { store, detail };
         }
         if is_untrusted(&error) {
             return StoreError::Untrusted { store, detail };

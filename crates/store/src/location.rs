@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use crate::StoreError;
 
@@ -15,7 +15,7 @@ use crate::StoreError;
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// PostgreSQL's default port, which is not printed.
-const PORT: u16 = 5432;
+pub(crate) const PORT: u16 = 5432;
 
 /// How long a server may leave a request unacknowledged.
 const SILENCE_LIMIT: Duration = Duration::from_secs(60);
@@ -33,12 +33,23 @@ pub enum Location {
 #[derive(Clone)]
 pub struct Address {
     pub(crate) config: Box<Config>,
+    pub(crate) channel: Channel,
+}
+
+/// Who may read what is sent to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// The server only: by TLS, or because the address allows others with `sslmode=disable`.
+    AsAddressed,
+    /// Programs of this host: no TLS, and no password in clear, as any user may listen at a port of a stopped server.
+    ThisHost,
 }
 
 impl Location {
     /// Parses an address, `postgres://USER@HOST/DATABASE`.
     ///
-    /// `password` is used if the address has none, which is better: `ps` and shell histories show addresses.
+    /// `password` is used if the address has none, which is better: `ps` and shell histories show addresses. Without
+    /// `sslmode` the connection has TLS, except to this host.
     ///
     /// # Errors
     /// If it is no such address. The message does not repeat it.
@@ -56,6 +67,9 @@ impl Location {
         if config.get_dbname().is_none_or(str::is_empty) {
             return Err(StoreError::BadAddress { reason: "it names no database".to_owned() });
         }
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(StoreError::BadAddress { reason: "it names no host".to_owned() });
+        }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_LIMIT);
         }
@@ -63,12 +77,24 @@ impl Location {
             config.tcp_user_timeout(SILENCE_LIMIT);
         }
         config.keepalives_idle(SILENCE_LIMIT);
-        // A server on this host often has a certificate of its own making, and no network is on the way to it.
-        if !address.contains("sslmode=") && config.get_hosts().iter().all(is_here) {
-            config.ssl_mode(SslMode::Disable);
+        let mut channel = Channel::AsAddressed;
+        // The default of PostgreSQL's programs: TLS unless the server, or somebody on the way to it, says that it has none.
+        if config.get_ssl_mode() == SslMode::Prefer {
+            // A server on this host often has a certificate of its own making, and no network is on the way to it.
+            let is_local =
+                config.get_hosts().iter().all(is_here) && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
+            config.ssl_mode(if is_local { SslMode::Disable } else { SslMode::Require });
+            if is_local {
+                channel = Channel::ThisHost;
+            }
+        }
+        if channel == Channel::ThisHost && config.get_target_session_attrs() != TargetSessionAttrs::Any {
+            return Err(StoreError::BadAddress {
+                reason: "target_session_attrs is for servers on other hosts".to_owned(),
+            });
         }
         config.application_name("marvin");
-        Ok(Self::Server(Address { config: Box::new(config) }))
+        Ok(Self::Server(Address { config: Box::new(config), channel }))
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use model::{BuildId, Declared, MachineId, Release, Run, RunId};
+use model::{BuildId, Declared, MachineId, MachineKind, Release, Run, RunId};
 
 use crate::codes::Code;
 use crate::columns::Id;
@@ -53,6 +53,7 @@ struct Known {
     /// Workloads with their operations, and the declarations of their metrics.
     done: BTreeMap<(String, i64), Option<Declared>>,
     is_referred: bool,
+    is_imported: bool,
 }
 
 impl Store {
@@ -72,23 +73,27 @@ impl Store {
     /// Finds garbage.
     ///
     /// A run is replaced if a later one of the same build, machine, suite and seed has all its workloads, with as many
-    /// operations and in the same units, since readers take the newest.
+    /// operations and in the same units, since readers take the newest. Imported runs are never replaced: Marvin cannot
+    /// measure them again, and another suite may give different results the same number.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub fn find_garbage(&self, retention: &Retention) -> Result<Garbage, StoreError> {
         let known = self.read_known()?;
         let mut garbage = Garbage::default();
-        for (place, run) in known.iter().enumerate().filter(|(_, run)| run.started_unix < retention.runs_before_unix) {
-            let replaces = |later: &Known| {
-                (&later.build, &later.machine, &later.suite, later.seed)
-                    == (&run.build, &run.machine, &run.suite, run.seed)
+        let is_old = |run: &Known| !run.is_imported && run.started_unix < retention.runs_before_unix;
+        for (place, run) in known.iter().enumerate().filter(|(_, run)| is_old(run)) {
+            let replaces = |(saved, later): (usize, &Known)| {
+                // As readers choose: by the start, then by the order of saving.
+                (later.started_unix, saved) > (run.started_unix, place)
+                    && (&later.build, &later.machine, &later.suite, later.seed)
+                        == (&run.build, &run.machine, &run.suite, run.seed)
                     && run
                         .done
                         .iter()
                         .all(|(what, then)| later.done.get(what).is_some_and(|now| agree(then.as_ref(), now.as_ref())))
             };
-            if !known[place + 1..].iter().any(replaces) {
+            if !known.iter().enumerate().any(replaces) {
                 continue;
             }
             if run.is_referred {
@@ -274,8 +279,9 @@ impl Store {
             .map(|release| release.as_str().to_owned())
             .collect();
         let heads = "SELECT runs.number, runs.id, build, machine, suite, seed, started_unix, builds.version,
-                        (SELECT count(*) FROM artefacts WHERE run = runs.number AND name = ?1)
-                     FROM runs JOIN builds ON builds.id = build ORDER BY runs.number";
+                        (SELECT count(*) FROM artefacts WHERE run = runs.number AND name = ?1), machines.kind
+                     FROM runs JOIN builds ON builds.id = build JOIN machines ON machines.id = machine
+                     ORDER BY runs.number";
         let results = "SELECT run, workload, operations, declared FROM results";
         self.with(|database| {
             let _whole = database.read()?;
@@ -298,6 +304,7 @@ impl Store {
                     started_unix: row.get(6)?,
                     done: done.remove(&row.get(0)?).unwrap_or_default(),
                     is_referred: row.get::<i64>(8)? > 0 || decided.contains(Release::of(&version).as_str()),
+                    is_imported: row.get::<Code<MachineKind>>(9)?.0.capabilities().foreign,
                 })
             })
         })
@@ -323,14 +330,16 @@ fn folder_bytes(folder: &Path) -> u64 {
 mod tests {
     use std::fs;
 
-    use model::{Decision, Declared, Run, RunId, Triage};
+    use model::{Decision, Declared, Machine, Run, RunId, Triage};
 
     use super::{Garbage, Retention};
-    use crate::testing::{New, again, build, contract, decision, parents, run, saved, store};
+    use crate::testing::{New, again, build, contract, decision, machine, parents, run, saved, store};
     use crate::{Artefact, Store};
 
     contract!(
         only_what_is_replaced_and_old_is_waste,
+        imported_runs_are_never_garbage,
+        run_saved_later_but_measured_earlier_is_replaced,
         referenced_runs_are_never_deleted,
         artefacts_go_by_age_and_by_size,
         deleted_artifacts_free_space,
@@ -374,6 +383,24 @@ mod tests {
         assert_eq!(ids(&store.find_garbage(&ALL).unwrap().runs), ["01", "03"]);
         let young = Retention { runs_before_unix: 150, ..ALL };
         assert_eq!(ids(&store.find_garbage(&young).unwrap().runs), ["01"]);
+    }
+
+    fn imported_runs_are_never_garbage(new: New<'_>) {
+        let (_home, store) = new();
+        store.save_build(&build("aa")).unwrap();
+        let imported = Machine::imported(machine("ee").id, "host (mmtests)".into(), vec![]);
+        store.save_machine(&imported).unwrap();
+        for (n, hex) in ["01", "02", "03"].into_iter().enumerate() {
+            store.save_run(&at(hex, 0, 100 + n as i64), &[]).unwrap();
+        }
+        assert_eq!(store.find_garbage(&ALL).unwrap(), Garbage::default());
+    }
+
+    fn run_saved_later_but_measured_earlier_is_replaced(new: New<'_>) {
+        let (_home, store) = new();
+        saved(&store, &at("01", 1, 200));
+        saved(&store, &at("02", 1, 100));
+        assert_eq!(ids(&store.find_garbage(&ALL).unwrap().runs), ["02"]);
     }
 
     fn referenced_runs_are_never_deleted(new: New<'_>) {

@@ -112,6 +112,11 @@ pub(crate) fn is_current_on_server(steps: usize) -> bool {
     steps == SERVER_STEPS.len()
 }
 
+/// Returns the refusal of a server's database with too few steps.
+pub(crate) fn older(store: &Store, steps: usize) -> StoreError {
+    StoreError::OlderSchema { store: store.home.root().display().to_string(), found: steps, known: SERVER_STEPS.len() }
+}
+
 /// Returns how many steps there are on a server.
 #[cfg(test)]
 pub(crate) fn server_steps() -> usize {

@@ -11,7 +11,7 @@ const CONSOLE: Artefact<'_> = Artefact { name: "console", bytes: b"Linux version
 /// Executes SQL on a server without a store.
 fn raw(location: &Location, sql: &str) {
     let Location::Server(address) = location else { panic!("a home") };
-    Server::connect(&address.config, Access::Write).unwrap().batch(sql).unwrap();
+    Server::connect(address, Access::Write).unwrap().batch(sql).unwrap();
 }
 
 /// Returns an error with its guilt, without text that differs from run to run.
@@ -91,6 +91,7 @@ fn server_store_of_each_schema_step_is_upgraded() {
                  VALUES (1, 0, 'getppid', 20000, 'completed', '\\x000000000000f03f')",
         );
         let id = run("aa", "01", 1).id;
+        assert_eq!(Store::upgrade(&location).unwrap(), (steps, crate::schema::server_steps()));
         let reader = Store::open_read_only(&location).unwrap();
         assert_eq!(reader.run(&id).unwrap().results[0].samples, [1.0], "step {steps}");
         assert!(reader.decisions().unwrap().is_empty());
@@ -99,6 +100,21 @@ fn server_store_of_each_schema_step_is_upgraded() {
         assert!(writer.add_artefact(&id, CONSOLE).unwrap());
         assert_eq!(reader.artefact(&id, "console").unwrap(), CONSOLE.bytes);
     }
+}
+
+#[test]
+fn older_schema_is_refused_and_left_unchanged() {
+    let Some(cluster) = cluster() else { return };
+    let location = Location::server(&cluster.place().unwrap(), None).unwrap();
+    let steps = crate::schema::server_steps() - 1;
+    Store::make_older(&location, steps).unwrap();
+    for error in [Store::open_read_only(&location).unwrap_err(), Store::open(&location).unwrap_err()] {
+        assert!(matches!(error, StoreError::OlderSchema { .. }), "{error}");
+        insta::allow_duplicates! { insta::assert_snapshot!(describe(&error, cluster)) }
+    }
+    assert_eq!(Store::upgrade(&location).unwrap().0, steps, "no opening upgraded it");
+    assert_eq!(Store::upgrade(&location).unwrap().0, crate::schema::server_steps());
+    drop(Store::open(&location).unwrap());
 }
 
 #[test]

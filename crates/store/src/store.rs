@@ -27,12 +27,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store for writing; creates or upgrades it if necessary.
+    /// Opens a store for writing; creates it if necessary, and upgrades one in a data directory.
     ///
     /// Readers are not blocked. Commands that measure hold the [`HomeLock`](crate::HomeLock) as well.
     ///
     /// # Errors
-    /// If the store cannot be used, is damaged, or was written by a newer Marvin.
+    /// If the store cannot be used, is damaged, was written by a newer Marvin, or on a server by an older one.
     pub fn open(location: impl Into<Location>) -> Result<Self, StoreError> {
         match location.into() {
             Location::Home(folder) => Self::open_home(&folder),
@@ -71,13 +71,17 @@ impl Store {
         Ok(store)
     }
 
-    fn read_home(folder: &Path) -> Result<Self, StoreError> {
-        let home = Home::at(folder);
+    fn connect_home(home: &Home) -> Result<Connection, StoreError> {
         let there = home.database().try_exists();
         if !there.map_err(|error| home.io(home.root(), error))? {
             return Err(StoreError::Empty { home: home.root().to_owned() });
         }
-        let mut connection = connect(&home, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connect(home, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    }
+
+    fn read_home(folder: &Path) -> Result<Self, StoreError> {
+        let home = Home::at(folder);
+        let mut connection = Self::connect_home(&home)?;
         if !schema::is_current(schema::version(&connection, &home)?) {
             // Statements are written for the newest schema only, so an older store is upgraded first.
             drop(connection);
@@ -87,29 +91,51 @@ impl Store {
         Ok(Self { database: Database::Sqlite(connection), home, location: folder.into() })
     }
 
-    fn connect(address: &Address, access: Access) -> Result<Self, StoreError> {
+    fn log_in(address: &Address, access: Access) -> Result<Self, StoreError> {
         let home = Home::on_server(&address.to_string());
-        let connect = |access| Server::connect(&address.config, access).map_err(|error| home.to_error(error));
-        let server = connect(access)?;
+        let server = Server::connect(address, access).map_err(|error| home.to_error(error))?;
         let location = Location::Server(address.clone());
-        let store = Self { database: Database::Server(Box::new(server)), home: home.clone(), location };
+        Ok(Self { database: Database::Server(Box::new(server)), home, location })
+    }
+
+    fn connect(address: &Address, access: Access) -> Result<Self, StoreError> {
+        let store = Self::log_in(address, access)?;
         let Some(steps) = schema::steps_of_server(&store)? else {
             return if access == Access::Write {
                 schema::upgrade_server(&store)?;
                 Ok(store)
             } else {
-                Err(StoreError::Empty { home: home.root().to_owned() })
+                Err(StoreError::Empty { home: store.home.root().to_owned() })
             };
         };
         if schema::is_current_on_server(steps) {
             return Ok(store);
         }
-        if access == Access::Write {
-            schema::upgrade_server(&store)?;
-        } else {
-            drop(Self::connect(address, Access::Write)?);
+        // Others use it, perhaps with an older program, which could not read it any more: one of them decides.
+        Err(schema::older(&store, steps))
+    }
+
+    /// Upgrades a store to the schema of this program; returns its steps before and after. Only this upgrades a store on a
+    /// server, as programs that are older cannot use it any more.
+    ///
+    /// # Errors
+    /// If it has no stored results, or as for [`Store::open`].
+    pub fn upgrade(location: impl Into<Location>) -> Result<(usize, usize), StoreError> {
+        match location.into() {
+            Location::Home(folder) => {
+                let home = Home::at(&folder);
+                let before = schema::version(&Self::connect_home(&home)?, &home)?;
+                drop(Self::open_home(&folder)?);
+                Ok((before, schema::version(&Self::connect_home(&home)?, &home)?))
+            }
+            Location::Server(address) => {
+                let store = Self::log_in(&address, Access::Write)?;
+                let empty = || StoreError::Empty { home: store.home.root().to_owned() };
+                let before = schema::steps_of_server(&store)?.ok_or_else(empty)?;
+                schema::upgrade_server(&store)?;
+                Ok((before, schema::steps_of_server(&store)?.ok_or_else(empty)?))
+            }
         }
-        Ok(store)
     }
 
     /// Makes the server store of an older Marvin that knew only this many steps.
@@ -118,10 +144,7 @@ impl Store {
         let Location::Server(address) = location else {
             return Ok(());
         };
-        let home = Home::on_server(&address.to_string());
-        let server = Server::connect(&address.config, Access::Write).map_err(|error| home.to_error(error))?;
-        let store = Self { database: Database::Server(Box::new(server)), home, location: location.clone() };
-        schema::take_some_on_server(&store, steps)
+        schema::take_some_on_server(&Self::log_in(address, Access::Write)?, steps)
     }
 
     /// Makes a schema in a server's database: a separate store.
@@ -148,7 +171,7 @@ impl Store {
             return Ok(());
         };
         let home = Home::on_server(&address.to_string());
-        let done = Server::connect(&address.config, Access::Write).and_then(|server| server.batch(sql));
+        let done = Server::connect(address, Access::Write).and_then(|server| server.batch(sql));
         done.map_err(|error| home.to_error(error))
     }
 

@@ -5,6 +5,7 @@
 //! values for these. `home.rs` interprets errors.
 
 mod cell;
+mod guard;
 mod server;
 mod tls;
 
@@ -12,7 +13,7 @@ use rusqlite::types::{FromSql, FromSqlError, ToSql, ToSqlOutput, Type};
 use rusqlite::{Connection, OptionalExtension};
 
 use cell::Cell;
-pub(crate) use server::{Access, Server, is_lost, is_untrusted};
+pub(crate) use server::{Access, Server, is_lost, is_unprotected, is_untrusted};
 
 /// The parameters of a statement.
 pub(crate) type Values<'a> = &'a [&'a dyn ToSql];

@@ -12,18 +12,24 @@ use rusqlite::types::ToSqlOutput;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Statement};
+use tokio_postgres::{Client, Config, NoTls, Statement};
 
 use super::Failure;
 use super::cell::given;
+use super::guard::{self, Guarded};
 use super::tls::Tls;
+use crate::location::{Address, Channel};
 
 /// Server-side timeouts: for waiting on another writer, and for any statement.
 const LIMITS: &str = "SET lock_timeout = '30s'; SET statement_timeout = '10min'; SET client_min_messages = 'warning'";
 
 /// How often a statement is waited for until it is over anyway: its server's own timeout comes first.
 const WAITS_MAX: u32 = 40;
+
+/// The library's words for a server that answers that it has no TLS.
+const NO_TLS: &str = "server does not support TLS";
 
 /// Statement cache size: more than there are different statements.
 const PREPARED: usize = 256;
@@ -39,7 +45,7 @@ pub(crate) enum Access {
 
 /// A server, connected.
 pub(crate) struct Server {
-    config: Config,
+    address: Address,
     access: Access,
     session: RefCell<Session>,
 }
@@ -47,7 +53,7 @@ pub(crate) struct Server {
 struct Session {
     runtime: Runtime,
     client: Client,
-    config: Config,
+    address: Address,
     /// Whether it was left waiting: what arrives now would answer an earlier question.
     is_silent: bool,
     prepared: HashMap<String, Statement>,
@@ -56,15 +62,15 @@ struct Session {
 
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The configuration contains the password.
+        // The address contains the password.
         f.debug_struct("Server").field("access", &self.access).finish_non_exhaustive()
     }
 }
 
 impl Server {
-    pub(crate) fn connect(config: &Config, access: Access) -> Result<Self, Failure> {
-        let session = RefCell::new(Session::begin(config, access)?);
-        Ok(Self { config: config.clone(), access, session })
+    pub(crate) fn connect(address: &Address, access: Access) -> Result<Self, Failure> {
+        let session = RefCell::new(Session::begin(address, access)?);
+        Ok(Self { address: address.clone(), access, session })
     }
 
     /// Executes several statements without results.
@@ -127,11 +133,11 @@ impl Server {
     fn once_more<T>(&self, work: impl Fn(&mut Session) -> Result<T, Failure>) -> Result<T, Failure> {
         let mut session = self.session.borrow_mut();
         if session.is_silent && !session.is_in_transaction {
-            *session = Session::begin(&self.config, self.access)?;
+            *session = Session::begin(&self.address, self.access)?;
         }
         match work(&mut session) {
             Err(Failure::Server(error)) if is_lost(&error) && !session.is_in_transaction => {
-                *session = Session::begin(&self.config, self.access)?;
+                *session = Session::begin(&self.address, self.access)?;
                 work(&mut session)
             }
             done => done,
@@ -147,9 +153,18 @@ pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
         // Class 08: connection exceptions.
         Some(code) => code.code().starts_with("08") || ENDS.contains(code),
         None => {
-            error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>() && !is_untrusted(error))
+            let is_refusal = is_untrusted(error) || is_unprotected(error);
+            error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>() && !is_refusal)
         }
     }
+}
+
+/// Returns whether an error is that others could read the password: the server, or somebody on the way to it, has no TLS
+/// or wants the password in clear without it.
+pub(crate) fn is_unprotected(error: &tokio_postgres::Error) -> bool {
+    let Some(cause) = error.source() else { return false };
+    let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    inner.is_some_and(|inner| inner.is::<guard::InClear>()) || cause.to_string() == NO_TLS
 }
 
 /// Returns whether an error is that no issuer on the host's list vouches for the server's certificate.
@@ -159,17 +174,17 @@ pub(crate) fn is_untrusted(error: &tokio_postgres::Error) -> bool {
 }
 
 impl Session {
-    fn begin(config: &Config, access: Access) -> Result<Self, Failure> {
+    fn begin(address: &Address, access: Access) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::Silent(format!("cannot wait for it: {error}")))?;
         let client = runtime.block_on(async {
-            let (client, connection) = connect(config).await?;
+            let (client, connection) = connect(address).await?;
             // The next question sees its end.
-            tokio::spawn(async move { connection.await.ok() });
+            tokio::spawn(connection.run());
             Ok::<_, Failure>(client)
         })?;
-        let (config, prepared) = (config.clone(), HashMap::new());
-        let mut session = Self { runtime, client, config, is_silent: false, prepared, is_in_transaction: false };
+        let (address, prepared) = (address.clone(), HashMap::new());
+        let mut session = Self { runtime, client, address, is_silent: false, prepared, is_in_transaction: false };
         session.ask(async |client| client.batch_execute(LIMITS).await)?;
         if access == Access::Read {
             session.ask(async |client| client.batch_execute("SET default_transaction_read_only = on").await)?;
@@ -182,7 +197,7 @@ impl Session {
         &mut self,
         question: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Failure> {
-        let answer = self.runtime.block_on(wait_for(question(&self.client), &self.config));
+        let answer = self.runtime.block_on(wait_for(question(&self.client), &self.address));
         self.is_silent |= matches!(answer, Err(Failure::Silent(_)));
         answer
     }
@@ -202,28 +217,54 @@ impl Session {
     }
 }
 
-type Connection = tokio_postgres::Connection<tokio_postgres::Socket, super::tls::Stream>;
+/// A connection, which answers the client only while it runs.
+enum Connection {
+    AsAddressed(Box<tokio_postgres::Connection<tokio_postgres::Socket, super::tls::Stream>>),
+    ThisHost(Box<tokio_postgres::Connection<Guarded, NoTlsStream>>),
+}
+
+impl Connection {
+    async fn run(self) {
+        match self {
+            Self::AsAddressed(connection) => connection.await.ok(),
+            Self::ThisHost(connection) => connection.await.ok(),
+        };
+    }
+}
 
 /// Connects and logs in, within twice the address' timeout for connecting. A stopped server accepts connections all the same.
-async fn connect(config: &Config) -> Result<(Client, Connection), Failure> {
+async fn connect(address: &Address) -> Result<(Client, Connection), Failure> {
+    let config = &address.config;
     let limit = 2 * patience(config);
-    let connected = timeout(limit, config.connect(Tls)).await;
-    Ok(connected.map_err(|_| silent(limit))??)
+    let connected = async {
+        Ok::<_, Failure>(match address.channel {
+            Channel::AsAddressed => {
+                let (client, connection) = config.connect(Tls).await?;
+                (client, Connection::AsAddressed(Box::new(connection)))
+            }
+            Channel::ThisHost => {
+                let stream = guard::reach(config).await?;
+                let (client, connection) = config.connect_raw(stream, NoTls).await?;
+                (client, Connection::ThisHost(Box::new(connection)))
+            }
+        })
+    };
+    timeout(limit, connected).await.map_err(|_| silent(limit))?
 }
 
 /// Waits for an answer. Nothing tells a server that works from one that was stopped or whose host is gone, so it is asked for
 /// another connection from time to time.
 async fn wait_for<T>(
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    config: &Config,
+    address: &Address,
 ) -> Result<T, Failure> {
     let mut answer = pin!(answer);
-    let limit = 2 * patience(config);
+    let limit = 2 * patience(&address.config);
     for _ in 0..WAITS_MAX {
         if let Ok(answered) = timeout(limit, &mut answer).await {
             return Ok(answered?);
         }
-        match connect(config).await {
+        match connect(address).await {
             Err(Failure::Server(error)) if !is_lost(&error) => {}
             Err(_) => return Err(silent(2 * limit)),
             Ok(_) => {}
