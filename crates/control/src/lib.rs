@@ -22,8 +22,8 @@ use process::{Ended, Program, ProgramError};
 
 use self::command::Command;
 pub use self::console::{
-    Clock, Console, ConsoleLine, Recorder, Signal, SignalError, Tail, console_folder, is_recorded, lines_since,
-    request_signal, send_signal,
+    Clock, Console, ConsoleLine, Recorder, Signal, SignalError, Tail, console_folder, is_recorded, request_signal,
+    send_signal,
 };
 use self::ipmi::IpmiTool;
 pub use self::login::password;

@@ -2,23 +2,25 @@
 //!
 //! `current` is what is written now; full ones are compressed and named after the time of their first line, in milliseconds
 //! since 1970-01-01 UTC: `1795516953123.gz`. A line is that time, a space, and what the server printed; with `!` instead of the
-//! space it is a note of the recorder: connected, or why not.
+//! space it is a note of the recorder: connected, or why not. `tail` reads them.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
-use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
 /// A file is full at this size (bytes).
 const FULL: u64 = 4 << 20;
 /// Limit on all compressed files of a server (bytes); the oldest are removed.
 const ALL_MAX: u64 = 64 << 20;
-/// Limit on a line that is read (bytes).
-const LINE_MAX: u64 = 1 << 20;
+/// Limit on a line (bytes): what follows is recorded as further lines.
+const LINE_MAX: usize = 64 << 10;
+/// The end of a line that was cut.
+const CUT: &[u8] = b" [cut: the line goes on]\n";
 
 /// A line of a console.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub struct ConsoleLine {
 }
 
 impl ConsoleLine {
-    fn read(line: &[u8]) -> Option<Self> {
+    pub(super) fn read(line: &[u8]) -> Option<Self> {
         let at = line.iter().position(|byte| !byte.is_ascii_digit())?;
         let at_ms = std::str::from_utf8(&line[..at]).ok()?.parse().ok()?;
         let is_note = match line[at] {
@@ -53,6 +55,8 @@ pub(super) struct Log {
     /// When the first line of the file came.
     first_ms: Option<i64>,
     is_in_line: bool,
+    /// What the line has so far (bytes).
+    line: usize,
 }
 
 impl Log {
@@ -66,24 +70,34 @@ impl Log {
         let path = current(folder);
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
         let size = file.metadata()?.len();
-        let first_ms = lines_of(&mut BufReader::new(&file)).next().map(|line| line.at_ms);
+        let first_ms = first_of(&file);
         let mut last = [b'\n'];
         if size > 0 {
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
         }
-        Ok(Self { folder: folder.to_owned(), file, size, first_ms, is_in_line: last != *b"\n" })
+        Ok(Self { folder: folder.to_owned(), file, size, first_ms, is_in_line: last != *b"\n", line: 0 })
     }
 
     /// Writes what a server printed.
     pub(super) fn write(&mut self, bytes: &[u8], now_ms: i64) -> io::Result<()> {
         let mut text = Vec::with_capacity(bytes.len() + 64);
-        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-            if !self.is_in_line {
-                text.extend(format!("{now_ms} ").bytes());
+        for mut part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            while !part.is_empty() {
+                if !self.is_in_line {
+                    text.extend(format!("{now_ms} ").bytes());
+                    self.line = 0;
+                }
+                let (taken, rest) = part.split_at(part.len().min(LINE_MAX - self.line));
+                text.extend_from_slice(taken);
+                self.line += taken.len();
+                self.is_in_line = !taken.ends_with(b"\n");
+                if self.is_in_line && self.line >= LINE_MAX {
+                    text.extend_from_slice(CUT);
+                    self.is_in_line = false;
+                }
+                part = rest;
             }
-            text.extend_from_slice(part);
-            self.is_in_line = !part.ends_with(b"\n");
         }
         self.append(&text, now_ms)
     }
@@ -98,11 +112,15 @@ impl Log {
         self.first_ms.get_or_insert(now_ms);
         self.file.write_all(text)?;
         self.size += text.len() as u64;
-        // A console without line ends is cut, too.
-        if self.size < FULL || (self.is_in_line && self.size < 2 * FULL) {
+        // Lines have a limit, so one that goes on ends soon.
+        if self.size < FULL || self.is_in_line {
             return Ok(());
         }
-        let (current, first_ms) = (current(&self.folder), self.first_ms.unwrap_or(now_ms));
+        let (current, mut first_ms) = (current(&self.folder), self.first_ms.unwrap_or(now_ms));
+        // A name of its own, also if the clock was set back or stood still.
+        if let Some(last_ms) = names(&self.folder).last() {
+            first_ms = first_ms.max(last_ms + 1);
+        }
         let full = self.folder.join(format!("{first_ms}.log"));
         fs::rename(&current, &full)?;
         self.file = OpenOptions::new().read(true).append(true).create(true).open(&current)?;
@@ -112,93 +130,22 @@ impl Log {
     }
 }
 
-/// Reads a record as it grows, from its end on.
-#[derive(Debug)]
-pub struct Tail {
-    folder: PathBuf,
-    file: Option<File>,
-    /// What was read of a line that is not complete.
-    rest: Vec<u8>,
-}
-
-impl Tail {
-    /// Begins at the end of the record in a directory.
-    #[must_use]
-    pub fn at_end(folder: &Path) -> Self {
-        let mut file = File::open(current(folder)).ok();
-        if let Some(file) = &mut file {
-            drop(file.seek(SeekFrom::End(0)));
-        }
-        Self { folder: folder.to_owned(), file, rest: Vec::new() }
-    }
-
-    /// Returns the lines that were completed since the last call.
-    pub fn new_lines(&mut self) -> Vec<ConsoleLine> {
-        let mut text = std::mem::take(&mut self.rest);
-        loop {
-            if let Some(file) = &mut self.file {
-                drop(file.read_to_end(&mut text));
-            }
-            if self.is_last() {
-                break;
-            }
-            self.file = File::open(current(&self.folder)).ok();
-        }
-        let complete = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        self.rest = text.split_off(complete);
-        text.split_inclusive(|byte| *byte == b'\n').filter_map(ConsoleLine::read).collect()
-    }
-
-    /// Returns whether no newer file was begun.
-    fn is_last(&self) -> bool {
-        let inode = |meta: io::Result<fs::Metadata>| meta.ok().map(|meta| meta.ino());
-        let now = inode(fs::metadata(current(&self.folder)));
-        now.is_none() || now == self.file.as_ref().and_then(|file| inode(file.metadata()))
-    }
-}
-
-/// Returns the recorded lines from a time on, oldest first; an unfinished one is the last.
-///
-/// # Errors
-/// If the record cannot be read.
-pub fn lines_since(folder: &Path, since_ms: i64) -> io::Result<Vec<ConsoleLine>> {
-    let full = files(folder, "gz");
-    // A file ends where the next one begins.
-    let ends = full.iter().skip(1).map(|(first_ms, _)| *first_ms).chain([i64::MAX]);
-    let mut lines = Vec::new();
-    for ((_, path), end_ms) in full.iter().zip(ends) {
-        if end_ms > since_ms {
-            lines.extend(lines_of(&mut BufReader::new(GzDecoder::new(File::open(path)?))));
-        }
-    }
-    for (first_ms, path) in files(folder, "log") {
-        if !full.iter().any(|(known_ms, _)| *known_ms == first_ms) {
-            lines.extend(lines_of(&mut BufReader::new(File::open(path)?)));
-        }
-    }
-    match File::open(current(folder)) {
-        Ok(file) => lines.extend(lines_of(&mut BufReader::new(file))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    lines.retain(|line| line.at_ms >= since_ms);
-    Ok(lines)
-}
-
-fn current(folder: &Path) -> PathBuf {
+pub(super) fn current(folder: &Path) -> PathBuf {
     folder.join("current")
 }
 
-fn lines_of(text: &mut impl BufRead) -> impl Iterator<Item = ConsoleLine> {
-    std::iter::from_fn(move || {
-        let mut line = Vec::new();
-        // What cannot be read ends the record: a compressed file that was cut.
-        match text.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
-            Ok(1..) => Some(line),
-            _ => None,
-        }
-    })
-    .filter_map(|line| ConsoleLine::read(&line))
+/// Returns the time of the first line of a file.
+pub(super) fn first_of(file: &File) -> Option<i64> {
+    let mut head = [0; 32];
+    let count = file.read_at(&mut head, 0).ok()?;
+    ConsoleLine::read(&head[..count]).map(|line| line.at_ms)
+}
+
+/// Returns the names of the full files, compressed or not yet, oldest first.
+pub(super) fn names(folder: &Path) -> Vec<i64> {
+    let names: BTreeSet<i64> =
+        ["gz", "log"].iter().flat_map(|ending| files(folder, ending)).map(|(name, _)| name).collect();
+    names.into_iter().collect()
 }
 
 /// Returns the files of a record with this ending, oldest first.
@@ -240,7 +187,10 @@ fn prune(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ConsoleLine, FULL, Log, Tail, files, lines_since};
+    use std::path::Path;
+
+    use super::super::tail::Tail;
+    use super::{ConsoleLine, FULL, Log, files};
 
     fn text(lines: &[ConsoleLine]) -> String {
         lines
@@ -250,6 +200,18 @@ mod tests {
                 format!("{}{mark}{}", line.at_ms, String::from_utf8_lossy(&line.bytes))
             })
             .collect()
+    }
+
+    /// Returns all lines, an unfinished one last.
+    fn lines_since(folder: &Path, since_ms: i64) -> Vec<ConsoleLine> {
+        let mut tail = Tail::since(folder, since_ms).unwrap();
+        let mut all = new_lines(&mut tail);
+        all.extend(tail.unfinished());
+        all
+    }
+
+    fn new_lines(tail: &mut Tail) -> Vec<ConsoleLine> {
+        std::iter::from_fn(|| Some(tail.new_lines()).filter(|lines| !lines.is_empty())).flatten().collect()
     }
 
     #[test]
@@ -269,7 +231,7 @@ mod tests {
         let mut log = Log::open(folder.path()).unwrap();
         log.write(b" a line\n2 3\n", 60).unwrap();
         assert_eq!(text(&tail.new_lines()), "50 half a line\n60 2 3\n");
-        assert_eq!(text(&lines_since(folder.path(), 40).unwrap()), "40!lost\n50 half a line\n60 2 3\n");
+        assert_eq!(text(&lines_since(folder.path(), 40)), "40!lost\n50 half a line\n60 2 3\n");
     }
 
     #[test]
@@ -283,14 +245,14 @@ mod tests {
             at += 1;
             log.write(line.as_bytes(), at).unwrap();
             if at % 1000 == 0 {
-                seen += tail.new_lines().len();
+                seen += new_lines(&mut tail).len();
             }
         }
-        seen += tail.new_lines().len();
+        seen += new_lines(&mut tail).len();
         assert_eq!(seen as i64, at, "no line was missed between two files");
         assert!(files(folder.path(), "gz").len() >= 2 && files(folder.path(), "log").is_empty());
-        assert_eq!(lines_since(folder.path(), 0).unwrap().len() as i64, at);
-        assert_eq!(lines_since(folder.path(), at).unwrap().len(), 1);
+        assert_eq!(lines_since(folder.path(), 0).len() as i64, at);
+        assert_eq!(lines_since(folder.path(), at).len(), 1);
         // As if there were too much.
         let oldest = files(folder.path(), "gz").remove(0).1;
         std::fs::File::options().write(true).open(&oldest).unwrap().set_len(super::ALL_MAX).unwrap();
@@ -303,10 +265,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("5.log"), "5 old\n").unwrap();
         std::fs::write(folder.path().join("part"), "half of it").unwrap();
-        assert_eq!(text(&lines_since(folder.path(), 0).unwrap()), "5 old\n");
+        assert_eq!(text(&lines_since(folder.path(), 0)), "5 old\n");
         let mut log = Log::open(folder.path()).unwrap();
         log.write(b"new\n", 9).unwrap();
-        assert_eq!(text(&lines_since(folder.path(), 0).unwrap()), "5 old\n9 new\n");
+        assert_eq!(text(&lines_since(folder.path(), 0)), "5 old\n9 new\n");
         assert_eq!(files(folder.path(), "gz").len(), 1);
     }
 }

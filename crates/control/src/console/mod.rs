@@ -7,6 +7,7 @@
 mod log;
 mod request;
 mod source;
+mod tail;
 mod telnet;
 
 use std::fmt::{self, Debug};
@@ -20,11 +21,12 @@ use std::time::{Duration, Instant};
 
 use model::{ConsoleSettings, ServerSettings};
 
+pub use self::log::ConsoleLine;
 use self::log::Log;
-pub use self::log::{ConsoleLine, Tail, lines_since};
 pub use self::request::Signal;
 use self::request::{Request, Unanswered};
 use self::source::Connection;
+pub use self::tail::Tail;
 
 /// Wait before a connection that ended is opened again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -37,6 +39,8 @@ const RECORDS: &str = "lock";
 const READS: &str = "reads";
 /// Limit on what is kept between two looks of who measures (bytes).
 const KEPT_MAX: usize = 16 << 20;
+/// What stands for the rest.
+const LEFT_OUT: &[u8] = b"\n[marvin: the console printed more than is kept here between two looks]\n";
 
 /// Returns milliseconds since 1970-01-01 UTC.
 pub type Clock<'a> = &'a (dyn Fn() -> i64 + Sync);
@@ -368,9 +372,7 @@ impl Console {
         spawn(move || {
             let mut part = [0; 1 << 14];
             while let Ok(count @ 1..) = bytes.read(&mut part) {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                let room = KEPT_MAX.saturating_sub(kept.len());
-                kept.extend_from_slice(&part[..count.min(room)]);
+                keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner), &part[..count]);
             }
         });
         let lock = lock(&folder, READS).unwrap_or_default();
@@ -383,10 +385,25 @@ impl Console {
             Kind::None => Vec::new(),
             Kind::Own(own) => std::mem::take(&mut *own.printed.lock().unwrap_or_else(PoisonError::into_inner)),
             Kind::Recorded(tail) => {
-                let lines = tail.lock().unwrap_or_else(PoisonError::into_inner).new_lines();
-                lines.into_iter().filter(|line| !line.is_note).flat_map(|line| line.bytes).collect()
+                let (mut tail, mut kept) = (tail.lock().unwrap_or_else(PoisonError::into_inner), Vec::new());
+                loop {
+                    let lines = tail.new_lines();
+                    if lines.is_empty() {
+                        return kept;
+                    }
+                    lines.iter().filter(|line| !line.is_note).for_each(|line| keep(&mut kept, &line.bytes));
+                }
             }
         }
+    }
+}
+
+/// Keeps what a console printed, up to the limit.
+fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
+    let room = KEPT_MAX.saturating_sub(kept.len());
+    kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    if bytes.len() > room && room > 0 {
+        kept.extend_from_slice(LEFT_OUT);
     }
 }
 

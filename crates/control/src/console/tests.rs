@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::{ConsoleSettings, ServerSettings};
 
-use super::{Console, Recorder, Signal, console_folder, is_recorded, lines_since, send_signal};
+use super::{Console, Recorder, Signal, Tail, console_folder, is_recorded, send_signal};
 
 fn server(console: ConsoleSettings) -> ServerSettings {
     ServerSettings { boot_s: 30, console: Some(console), ..ServerSettings::of_host("testbox", "root@testbox") }
@@ -26,7 +26,10 @@ fn command(prints: &str, sends: &str) -> ConsoleSettings {
 }
 
 fn recorded(home: &Path) -> String {
-    let lines = lines_since(&console_folder(home, "testbox"), 0).unwrap();
+    let mut tail = Tail::since(&console_folder(home, "testbox"), 0).unwrap();
+    let mut lines: Vec<_> =
+        std::iter::from_fn(|| Some(tail.new_lines()).filter(|lines| !lines.is_empty())).flatten().collect();
+    lines.extend(tail.unfinished());
     let line = |line: super::ConsoleLine| {
         format!("{}{}", if line.is_note { "-- " } else { "" }, String::from_utf8_lossy(&line.bytes))
     };

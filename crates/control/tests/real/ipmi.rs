@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use control::{Power, PowerState, Recorder, Signal, console_folder, lines_since, send_signal};
+use control::{Power, PowerState, Recorder, Signal, Tail, console_folder, send_signal};
 use model::{BootDevice, ConsoleSettings, Ipmi, Login, PowerSettings, Secret, ServerSettings};
 
 use crate::{Ends, free_port, wait_until};
@@ -116,7 +116,10 @@ fn console_of_a_bmc_is_recorded() {
     std::thread::spawn(move || recorder.record(&|| 1000));
     let record = console_folder(folder.path(), "testbox");
     let text = || -> String {
-        let lines = lines_since(&record, 0).unwrap_or_default();
+        let mut tail = Tail::since(&record, 0).unwrap();
+        let mut lines: Vec<_> =
+            std::iter::from_fn(|| Some(tail.new_lines()).filter(|lines| !lines.is_empty())).flatten().collect();
+        lines.extend(tail.unfinished());
         lines.iter().map(|line| String::from_utf8_lossy(&line.bytes).into_owned()).collect()
     };
     wait_until("the console is recorded", || text().matches("testbox login:").count() > 3);

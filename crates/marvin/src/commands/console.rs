@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use control::{ConsoleLine, Recorder, Signal, Tail, console_folder, is_recorded, lines_since, send_signal};
+use control::{ConsoleLine, Recorder, Signal, Tail, console_folder, is_recorded, send_signal};
 use machine::person;
 use model::ServerSettings;
 use report::render::number::date;
@@ -37,25 +37,35 @@ pub(crate) fn console(arguments: &Arguments, command: &Console) -> anyhow::Resul
         return send(arguments, command, &server, &signal);
     }
     let folder = console_folder(&home, &server.name);
-    // Before the lines so far are read: a line between would be printed by none.
-    let mut tail = Tail::at_end(&folder);
     let since = i64::try_from(command.since).unwrap_or(i64::MAX).saturating_mul(1000);
-    let lines = lines_since(&folder, now_ms().saturating_sub(since))?;
+    let mut tail = Tail::since(&folder, now_ms().saturating_sub(since))?;
     let is_on = is_recorded(&folder);
     if !is_on {
         say(&format!("no process records the console of {name} now: marvin console --record"));
     }
-    Answer::open(None)?.write(lines.iter().map(format_line).collect::<String>())?;
-    if command.follow {
-        loop {
-            std::thread::sleep(LOOK);
-            let lines: String = tail.new_lines().iter().map(format_line).collect();
-            if !lines.is_empty() {
-                Answer::open(None)?.write(lines)?;
-            }
-        }
+    let mut is_empty = !print_lines(&mut tail)?;
+    while command.follow {
+        std::thread::sleep(LOOK);
+        print_lines(&mut tail)?;
     }
-    Ok(if is_on || !lines.is_empty() { Exit::Fine } else { Exit::Lab })
+    if let Some(line) = tail.unfinished() {
+        is_empty = false;
+        Answer::open(None)?.write(format_line(&line))?;
+    }
+    Ok(if is_on || !is_empty { Exit::Fine } else { Exit::Lab })
+}
+
+/// Prints further lines piece by piece, as a record may be larger than memory; returns whether there were any.
+fn print_lines(tail: &mut Tail) -> anyhow::Result<bool> {
+    let mut is_any = false;
+    loop {
+        let lines: String = tail.new_lines().iter().map(format_line).collect();
+        if lines.is_empty() {
+            return Ok(is_any);
+        }
+        is_any = true;
+        Answer::open(None)?.write(lines)?;
+    }
 }
 
 /// Sends a break or sysrq keys to the console of a server.
