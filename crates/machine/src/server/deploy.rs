@@ -76,7 +76,9 @@ fn return_to(server: &ServerSettings, image: Option<&Image>, settings: &Settings
             return Err(ServerProblem::Step { name, step, said }.into());
         }
     }
-    pin(&at, settings)
+    let release = pin(&at, settings)?;
+    seal::forget_boot_key(server, &settings.home)?;
+    Ok(release)
 }
 
 /// Makes the record of a server that runs what it should, and lets others use it.

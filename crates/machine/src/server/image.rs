@@ -184,7 +184,7 @@ impl Carried {
             mac: mac.to_owned(),
             kernel: self.image.kernel(),
             root: self.image.root(),
-            seal: seal::seal(&self.server, &self.home)?,
+            seal: seal::seal_for_one_boot(&self.server, &self.home)?,
             command_line: self.command_line(),
         };
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
