@@ -14,6 +14,9 @@ use crate::StoreError;
 /// The connect timeout, unless the address has one.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
+/// The connect timeout of who is impatient.
+const IMPATIENT_LIMIT: Duration = Duration::from_secs(2);
+
 /// PostgreSQL's default port, which is not printed.
 pub(crate) const PORT: u16 = 5432;
 
@@ -95,6 +98,18 @@ impl Location {
         }
         config.application_name("marvin");
         Ok(Self::Server(Address { config: Box::new(config), channel }))
+    }
+}
+
+impl Location {
+    /// Waits less for a server that may not answer: for pages, whose readers do not wait either.
+    #[must_use]
+    pub fn impatient(mut self) -> Self {
+        if let Self::Server(address) = &mut self {
+            let limit = address.config.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
+            address.config.connect_timeout(limit.min(IMPATIENT_LIMIT));
+        }
+        self
     }
 }
 

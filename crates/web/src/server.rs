@@ -2,7 +2,8 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyper::body::{Body, Bytes, Incoming};
@@ -11,8 +12,9 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use model::{ClientCounts, ClientLimits};
 use report::render::SITE_POLICY;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::address::{LENGTH_MAX, has_secret};
 use crate::sending::{AnswerBody, Punctual, Sent};
@@ -22,8 +24,8 @@ use crate::source::Source;
 /// Limits of a server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at the same time; others wait in the system's queue.
-    pub connections: usize,
+    /// Connections at the same time; others are refused.
+    pub clients: ClientLimits,
     /// Size limit of a request's head (bytes).
     pub head_bytes: usize,
     /// Deadline of a head, from its first byte or from the last answer.
@@ -43,7 +45,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 64,
+            clients: ClientLimits { all: 128, of_one: 32, of_others: 112 },
             head_bytes: 16 << 10,
             head_time: Duration::from_secs(10),
             answer_time: Duration::from_secs(30),
@@ -57,6 +59,15 @@ impl Default for Limits {
 
 /// The unit of the memory for answers (bytes).
 const UNIT: usize = 4 << 10;
+/// Threads that make pages.
+const MAKERS: usize = 8;
+/// How long the metrics wait for the store: less than any scraper.
+const METRICS_TIME: Duration = Duration::from_millis(1500);
+/// How many metrics may wait for the store at once.
+const METRICS_MAX: usize = 16;
+/// What a client gets that has too many connections.
+const REFUSAL: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 /// How long an answer waits for memory before the client is asked to come again.
 const ROOM_TIME: Duration = Duration::from_secs(2);
 
@@ -82,12 +93,17 @@ pub fn serve(
     std::thread::Builder::new().name("follow".to_owned()).spawn(move || follow(&followed, source, limits))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
-        .max_blocking_threads(limits.connections.clamp(1, 8))
+        .max_blocking_threads(MAKERS)
         .enable_io()
         .enable_time()
         .build()?;
     let budget = Arc::new(Semaphore::new(limits.answer_bytes / UNIT));
-    let server = Arc::new(Server { site, limits, names: names.to_vec(), budget });
+    // A thread of its own: a store that does not answer keeps those that make pages.
+    let (lab, questions) = sync_channel(METRICS_MAX);
+    let read = Arc::clone(&site);
+    std::thread::Builder::new().name("metrics".to_owned()).spawn(move || read_lab(&read, &questions))?;
+    let clients = Mutex::new(ClientCounts::new(limits.clients));
+    let server = Arc::new(Server { site, limits, names: names.to_vec(), budget, clients, lab });
     runtime.block_on(accept(listener, &server))
 }
 
@@ -110,6 +126,15 @@ fn follow(site: &Site, mut source: Source, limits: Limits) {
     }
 }
 
+/// Reads what the metrics say of the lab, for each that waits for it.
+fn read_lab(site: &Site, questions: &Receiver<oneshot::Sender<Option<String>>>) {
+    for question in questions {
+        if !question.is_closed() {
+            drop(question.send(site.lab_metrics()));
+        }
+    }
+}
+
 /// What all connections share.
 struct Server {
     site: Arc<Site>,
@@ -117,18 +142,44 @@ struct Server {
     names: Vec<String>,
     /// Memory for answers, in units.
     budget: Arc<Semaphore>,
+    clients: Mutex<ClientCounts>,
+    /// Takes questions for the metrics of the lab.
+    lab: SyncSender<oneshot::Sender<Option<String>>>,
+}
+
+/// A connection of a client, counted until it is dropped.
+struct Admitted {
+    server: Arc<Server>,
+    address: IpAddr,
+}
+
+impl Admitted {
+    /// Counts a connection; `None` if it is one too many.
+    fn new(server: &Arc<Server>, address: IpAddr) -> Option<Self> {
+        let mut clients = server.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.admit(address).then(|| Self { server: Arc::clone(server), address })
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        self.server.clients.lock().unwrap_or_else(PoisonError::into_inner).release(self.address);
+    }
 }
 
 async fn accept(listener: TcpListener, server: &Arc<Server>) -> Result<Infallible, ServeError> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let is_loopback = listener.local_addr()?.ip().is_loopback();
     let limits = server.limits;
-    let room = Arc::new(Semaphore::new(limits.connections));
     loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else { continue };
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, peer)) = listener.accept().await else {
             // Out of descriptors, or a connection that ended at once: keep serving.
             tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let Some(place) = Admitted::new(server, peer.ip()) else {
+            // Without waiting: who does not read it sees that the connection is closed.
+            drop(stream.try_write(REFUSAL));
             continue;
         };
         let server = Arc::clone(server);
@@ -154,6 +205,9 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>, is_loopback: b
     }
     let start = Instant::now();
     let (path, question) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
+    if path == "/metrics" {
+        return Ok(add_timing(to_answer(metrics(&server).await, None), start));
+    }
     let units = memory_of(&path).div_ceil(UNIT) as u32;
     let room = tokio::time::timeout(ROOM_TIME, Arc::clone(&server.budget).acquire_many_owned(units)).await;
     let Ok(Ok(room)) = room else { return Ok(too_busy()) };
@@ -172,6 +226,16 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>, is_loopback: b
         Ok(Ok(Err(_))) | Err(_) => too_busy(),
         Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "a bug in marvin, please report it\n"),
     })
+}
+
+/// Returns the metrics: at once, and without those of the lab, if the store does not answer.
+async fn metrics(server: &Server) -> Arc<Reply> {
+    let (question, lab) = oneshot::channel();
+    let lab = match server.lab.try_send(question) {
+        Ok(()) => tokio::time::timeout(METRICS_TIME, lab).await.ok().and_then(Result::ok).flatten(),
+        Err(_) => None,
+    };
+    Arc::new(server.site.metrics(lab))
 }
 
 /// Returns how much memory an answer takes at most, while it is made and sent (bytes).

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use history::{History, Key, Overview, overview};
 use model::{Build, Line, Machine, MachineId, RunId};
@@ -83,6 +84,11 @@ pub(crate) struct FoundArtefact {
     pub(crate) kind: Kind,
 }
 
+/// What clients see of a store that cannot be read.
+const UNREADABLE: &str = "cannot read the store; marvin on its host prints the reason";
+/// For how long a store that did not answer is not asked again: each question keeps a thread that makes pages.
+const SILENCE_TIME: Duration = Duration::from_secs(5);
+
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Refusal {
@@ -90,6 +96,8 @@ pub(crate) enum Refusal {
     NotFound(String),
     /// The answer would be too large.
     TooLarge(String),
+    /// The server of the store does not answer.
+    Silent,
     /// The lab failed, or there is a bug in Marvin.
     Failed(String),
 }
@@ -113,7 +121,8 @@ impl From<StoreError> for Refusal {
             StoreError::Unknown { noun, text } => Self::NotFound(format!("no {noun} {text}")),
             StoreError::NoArtefact { name, .. } => Self::NotFound(format!("no artifact {name}")),
             StoreError::BadId(error) => Self::NotFound(error.to_string()),
-            _ => Self::Failed("cannot read the store; marvin on its host prints the reason".to_owned()),
+            StoreError::Gone { .. } => Self::Silent,
+            _ => Self::Failed(UNREADABLE.to_owned()),
         }
     }
 }
@@ -126,6 +135,8 @@ pub struct Site {
     /// The snapshot's generation, readable without holding the snapshot: the last holder has to deallocate it.
     generation: AtomicU64,
     stores: Mutex<Vec<Store>>,
+    /// When the store's server last did not answer.
+    silent: Mutex<Option<Instant>>,
     overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
     kept: PageCache,
     /// Held while making a cached page, so that concurrent requests make it once.
@@ -154,6 +165,7 @@ impl Site {
             generation: AtomicU64::new(snapshot.generation),
             snapshot: RwLock::new(Arc::new(snapshot)),
             stores: Mutex::default(),
+            silent: Mutex::default(),
             overviews: Mutex::default(),
             kept: PageCache::default(),
             making: Mutex::default(),
@@ -259,13 +271,7 @@ impl Site {
             ["style.css"] => Ok(Reply::ok(Kind::Css, pages::styles())),
             ["document.css"] => Ok(Reply::ok(Kind::Css, report::render::DOCUMENT_STYLES)),
             ["script.js"] => Ok(Reply::ok(Kind::Script, report::render::SCRIPT)),
-            ["metrics"] => {
-                let trouble = *self.trouble.read().unwrap_or_else(PoisonError::into_inner);
-                // Without an answer of the store the other numbers still say that it is unreadable.
-                let lab = self.lab();
-                let text = metrics::text(snapshot, trouble || lab.is_err());
-                Ok(Reply::ok(Kind::Text, text + &lab.map(|lab| lab.metrics()).unwrap_or_default()))
-            }
+            ["metrics"] => Ok(self.metrics(self.lab_metrics())),
             ["api", "v1", name] => self.api(snapshot, name, question),
             ["s", machine, track, file] => self.series(snapshot, machine, track, file, question),
             ["c", machine, base, file] => self.compare(snapshot, machine, base, file),
@@ -337,6 +343,18 @@ impl Site {
     fn lab(&self) -> Result<LabDocument, Refusal> {
         let off = self.off.read().unwrap_or_else(PoisonError::into_inner).clone();
         self.with_store(|store| Ok(LabDocument::read(store, &self.servers, &off, (self.clock)())?))
+    }
+
+    /// Returns the metrics of machines and queue; `None` if the store cannot be read.
+    pub(crate) fn lab_metrics(&self) -> Option<String> {
+        self.lab().ok().map(|lab| lab.metrics())
+    }
+
+    /// Returns all metrics. Without those of the lab the others still say that the store is unreadable.
+    pub(crate) fn metrics(&self, lab: Option<String>) -> Reply {
+        let trouble = *self.trouble.read().unwrap_or_else(PoisonError::into_inner);
+        let text = metrics::text(&self.snapshot(), trouble || lab.is_none());
+        Reply::ok(Kind::Text, text + &lab.unwrap_or_default())
     }
 
     fn run(&self, id: &str) -> Answered {
@@ -463,12 +481,22 @@ impl Site {
 
     fn with_store<T>(&self, work: impl FnOnce(&Store) -> Result<T, Refusal>) -> Result<T, Refusal> {
         let stores = || self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = || self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        if silent().is_some_and(|since| since.elapsed() < SILENCE_TIME) {
+            return Err(Refusal::Silent);
+        }
+        let note = |refusal: Refusal| {
+            if matches!(refusal, Refusal::Silent) {
+                *silent() = Some(Instant::now());
+            }
+            refusal
+        };
         let kept = stores().pop();
         let store = match kept {
             Some(store) => store,
-            None => Store::open_read_only(&self.location)?,
+            None => Store::open_read_only(&self.location).map_err(|error| note(error.into()))?,
         };
-        let done = work(&store);
+        let done = work(&store).map_err(note);
         let mut stores = stores();
         if stores.len() < STORES {
             stores.push(store);
@@ -501,6 +529,7 @@ fn refusal(depth: usize, why: Refusal) -> Reply {
     let (status, title, text) = match why {
         Refusal::NotFound(text) => (404, "Not found", text),
         Refusal::TooLarge(text) => (413, "Too large", text),
+        Refusal::Silent => (500, "Failed", UNREADABLE.to_owned()),
         Refusal::Failed(text) => (500, "Failed", text),
     };
     let page = pages::message(Frame::at(depth.min(8), title), &text).unwrap_or_else(|_| title.to_owned());

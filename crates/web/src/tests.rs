@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Build, Decision, KernelName, NewJob, Reservation, Triage};
+use model::{Build, ClientLimits, Decision, KernelName, NewJob, Reservation, Triage};
 use proptest::prelude::{any, prop_assert, proptest};
 use serde_json::Value;
 
@@ -522,7 +522,7 @@ fn server_answers_only_get_and_head() {
 fn slow_client_is_cut_off_without_blocking() {
     let lab = Lab::usual();
     let limits = Limits {
-        connections: 2,
+        clients: ClientLimits { all: 3, of_one: 3, of_others: 3 },
         head_time: Duration::from_millis(300),
         connection_time: Duration::from_millis(900),
         ..Limits::default()
@@ -538,6 +538,38 @@ fn slow_client_is_cut_off_without_blocking() {
         stream.read_to_end(&mut rest).unwrap();
         assert!(!String::from_utf8_lossy(&rest).contains("200 OK"));
     }
+}
+
+#[test]
+fn client_with_many_connections_leaves_room_for_others() {
+    let lab = Lab::usual();
+    let clients = ClientLimits { all: 6, of_one: 3, of_others: 6 };
+    let limits = Limits { clients, head_time: Duration::from_secs(3), ..Limits::default() };
+    let address = lab.serve(limits);
+    let mut slow: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+    // All but three are refused at once.
+    let mut refused = 0;
+    for stream in &mut slow {
+        stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let mut said = [0; 100];
+        refused += usize::from(stream.read(&mut said).is_ok_and(|count| said[..count].starts_with(b"HTTP/1.1 503")));
+        if refused == 17 {
+            break;
+        }
+    }
+    assert_eq!(refused, 17);
+    let curl = |from: &str, path: &str| {
+        let url = format!("http://{address}{path}");
+        let mut curl = std::process::Command::new("curl");
+        curl.args(["-si", "-m", "5", "--interface", from, &url]);
+        String::from_utf8_lossy(&curl.output().unwrap().stdout).into_owned()
+    };
+    for path in ["/", "/metrics"] {
+        assert_eq!(first_line(&curl("127.0.0.2", path)), "HTTP/1.1 200 OK");
+    }
+    // Silent ones are cut off.
+    std::thread::sleep(limits.head_time);
+    assert_eq!(first_line(&curl("127.0.0.1", "/")), "HTTP/1.1 200 OK");
 }
 
 const LARGE: &str = "GET /r/00000000000000ff/large.vmcore HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";

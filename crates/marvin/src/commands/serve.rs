@@ -18,7 +18,7 @@ use crate::say;
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Exit> {
-    let location = store(arguments)?;
+    let location = store(arguments)?.impatient();
     // Bind before reading the store: a taken address fails at once.
     let listen = match command.listen {
         Some(listen) => listen,
