@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::hash;
 
 /// Returns the host processors that Marvin may use.
 pub(crate) fn allowed_processors() -> Vec<usize> {
@@ -33,6 +36,24 @@ pub fn person() -> String {
     model::plain(&format!("{user}@{}", host.trim()))
 }
 
+/// Digits of a host's mark.
+const MARK_DIGITS: usize = 8;
+
+/// Returns what tells this host from others of its name: digits of a hash of its machine id, which is confidential, or
+/// of its boot where it has none.
+#[must_use]
+pub fn host_mark() -> String {
+    mark_of(["/etc/machine-id", "/var/lib/dbus/machine-id", "/proc/sys/kernel/random/boot_id"].map(Path::new))
+}
+
+fn mark_of<'a>(files: impl IntoIterator<Item = &'a Path>) -> String {
+    // An image for many hosts has an empty file, or the word that systemd replaces at the first boot.
+    let is_id = |id: &String| !id.is_empty() && id != "uninitialized";
+    let ids = files.into_iter().map(|file| fs::read_to_string(file).unwrap_or_default().trim().to_owned());
+    let mark = hash(&[b"marvin", ids.into_iter().find(is_id).unwrap_or_default().as_bytes()]);
+    mark.chars().take(MARK_DIGITS).collect()
+}
+
 /// Returns how many processors a list has; without a list, one.
 pub(crate) fn count(list: Option<&str>) -> u32 {
     list.map_or(1, |list| u32::try_from(processors(list).len().max(1)).unwrap_or(u32::MAX))
@@ -51,12 +72,32 @@ pub(crate) fn processors(list: &str) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, processors};
+    use super::{count, mark_of, processors};
 
     #[test]
     fn lists_are_read() {
         assert_eq!(processors("\t0-2,5"), [0, 1, 2, 5]);
         assert_eq!(processors("x"), Vec::<usize>::new());
         assert_eq!([Some("2-7"), Some("x"), None].map(count), [6, 1, 1]);
+    }
+
+    #[test]
+    fn hosts_of_one_name_have_different_marks() {
+        let folder = tempfile::tempdir().unwrap();
+        let [id, boot] = ["machine-id", "boot_id"].map(|name| folder.path().join(name));
+        let mark = |text: &str| {
+            std::fs::write(&id, text).unwrap();
+            mark_of([id.as_path(), &boot])
+        };
+        std::fs::write(&boot, "a\n").unwrap();
+        let first = mark("0123456789abcdef0123456789abcdef\n");
+        assert_eq!((first.len(), &first), (8, &mark("0123456789abcdef0123456789abcdef\n")));
+        assert!(!"0123456789abcdef".contains(&first), "the id is confidential");
+        assert_ne!(first, mark("1123456789abcdef0123456789abcdef\n"));
+        // Without an id, the boot tells them apart.
+        let boots = ["", "uninitialized\n"].map(&mark);
+        assert_eq!(boots[0], boots[1]);
+        std::fs::write(&boot, "b\n").unwrap();
+        assert_ne!(boots[0], mark(""));
     }
 }

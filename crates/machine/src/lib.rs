@@ -36,7 +36,7 @@ pub use error::MachineError;
 pub use exact::{Costs, Smp, hash_memory};
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
-pub use host::person;
+pub use host::{host_mark, person};
 pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use load::Disturbance;
 pub use local::this_boot;

@@ -20,7 +20,7 @@ use crate::completion;
 use crate::exit::EXIT_CODES;
 pub(crate) use explain::{Explain, SECONDS, seeds_for};
 pub(crate) use holding::{Console, Deploy, Extend, Power, Release, Reserve, Turn};
-pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc};
+pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc, Stored};
 pub(crate) use lists::{
     Doctor, Kernels, ListFormat, Machines, MachinesCheck, MachinesCommand, Output, Runs, Tools, Workloads,
 };
@@ -175,6 +175,9 @@ pub(crate) enum Command {
     Export(Export),
     /// Delete superseded runs, old artifacts and unused images; referenced runs are kept
     Gc(Gc),
+    /// Change the store that several hosts share
+    #[command(subcommand)]
+    Store(Stored),
     /// Filter and compress a crashed kernel's memory dump: same as marvin-dump
     #[command(disable_help_flag = true)]
     Dump {

@@ -62,10 +62,13 @@ pub(crate) fn store(arguments: &Arguments) -> anyhow::Result<Location> {
 
 /// Returns the name of a worker: this host's, and on a server's queue the data directory too, as a host may have several
 /// workers there.
+///
+/// A worker takes back the jobs of its name when it starts. Hosts made from one image have one name and the same paths,
+/// so the name on a server also has what tells hosts apart.
 pub(crate) fn worker_name(home: &Path, store: &Location) -> String {
     match store {
         Location::Home(_) => site::machine_name(),
-        Location::Server(_) => format!("{}:{}", site::machine_name(), home.display()),
+        Location::Server(_) => format!("{}#{}:{}", site::machine_name(), machine::host_mark(), home.display()),
     }
 }
 

@@ -1,8 +1,8 @@
-//! Commands on stored results: `export` and `gc`.
+//! Commands on stored results: `export`, `gc` and `store`.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Output, whole};
 use crate::completion;
@@ -69,8 +69,8 @@ pub(crate) enum ExportFormat {
 }
 
 const GC_HELP: &str = "A run is superseded when a later run of the same build, machine, suite and seed has all its
-workloads. Runs that a report, a comparison or a triage decision refers to are always kept. An image
-of a distribution is unused when no server runs it and it is not the newest of an [[image]] in
+workloads. Runs that a report, a comparison or a triage decision refers to are always kept, and so
+are imported runs. An image of a distribution is unused when no server runs it and it is not the newest of an [[image]] in
 marvin.toml.
 
 Examples:
@@ -99,4 +99,11 @@ pub(crate) struct Gc {
 
     #[command(flatten)]
     pub(crate) output: Output,
+}
+
+/// `marvin store`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Stored {
+    /// Upgrade a store on a server to this Marvin's schema; older programs cannot use it any more then
+    Upgrade,
 }

@@ -44,6 +44,7 @@ mod threads;
 mod tools;
 mod tree;
 mod until_clear;
+mod upgrade;
 mod via;
 mod watch;
 mod work;
@@ -104,6 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Import(command) => import::import(arguments, command),
         Command::Export(command) => export::export(arguments, command),
         Command::Gc(command) => gc::gc(arguments, command),
+        Command::Store(command) => upgrade::store(arguments, command),
         Command::Dump { words } => Ok(dump::dump(words)),
         Command::Kernels(command) => kernels::kernels(arguments, command),
         Command::Doctor(command) => doctor::doctor(arguments, command),
