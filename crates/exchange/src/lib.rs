@@ -5,6 +5,7 @@
 //! the kind `imported`, and its id is a hash of its content, so that the same results are the same run. Runs are read and
 //! saved one after another, so that memory does not grow with their number.
 
+mod baseline;
 mod error;
 pub mod export;
 #[cfg(feature = "fuzzing")]
@@ -26,6 +27,7 @@ use store::{Artefact, HomeLock, Location, Store, StoreError};
 
 use tree::{Walk, wrong};
 
+pub use baseline::{BaselineBy, Kernels, order_kernels};
 pub use error::ImportError;
 pub use ingest::LeftOut;
 
@@ -48,8 +50,12 @@ pub struct ImportedRun {
     pub id: RunId,
     /// The build that stands for its kernel.
     pub build: BuildId,
+    /// The suite's name of the kernel: `6.1-vanilla`.
+    pub kernel: String,
     /// The suite's names of kernel and run: `6.1-vanilla iter-0`.
     pub name: String,
+    /// When it began, in seconds since 1970-01-01 UTC; [`Run::NO_START`] if not known.
+    pub started_unix: i64,
     /// Its rows.
     pub rows: usize,
     /// Whether it was stored already; then nothing was changed.
@@ -187,7 +193,8 @@ fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(),
         Err(StoreError::RunExists(_)) => true,
         Err(error) => return Err(error.into()),
     };
-    imported.runs.push(ImportedRun { id: run.id, build: build.id, name, rows, known });
+    let started_unix = run.started_unix;
+    imported.runs.push(ImportedRun { id: run.id, build: build.id, kernel, name, started_unix, rows, known });
     Ok(())
 }
 

@@ -184,6 +184,16 @@ impl Answer<'_> {
         self.labels[1..].iter().enumerate().filter_map(of_kernel).collect()
     }
 
+    /// Returns the imported runs that newer ones replace: a user may have taken them for further runs. Runs of Marvin's own
+    /// machines are repeated only where a user asked for it.
+    pub(crate) fn superseded(&self) -> Vec<Warning> {
+        let of_side = |((side, label), index): ((&&Side<'_>, &Label), &Index<'_>)| {
+            let runs = if side.machine.capabilities().foreign { index.superseded() } else { 0 };
+            (runs > 0).then(|| Warning::Superseded { kernel: label.title.clone(), runs })
+        };
+        self.sides.iter().zip(self.labels).zip(self.indices).filter_map(of_side).collect()
+    }
+
     /// Returns which of the rows other work on the host disturbed.
     pub(crate) fn disturbed(&self, rows: &[Row]) -> Vec<Warning> {
         let is_row = |name: &str| rows.iter().any(|row| row.workload.job_name() == name);

@@ -52,6 +52,7 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     warnings.extend(other_qemus(&sides));
     warnings.extend(answer.left_out(&rows));
     warnings.extend(answer.disturbed(&rows));
+    warnings.extend(answer.superseded());
     warnings.extend(answer.find_unrepeated(&workloads));
     warnings.extend(answer.clock_disagrees(&rows));
     let environments: Vec<Pairs<'_>> = (0..sides.len())
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn first_run_of_a_repeated_seed_counts() {
+    fn newest_run_of_a_repeated_seed_counts() {
         let cost = Ending::Cost;
         let old =
             Subject::new(build("deb:6.1", "6.1"), &[1], &[("getppid", cost(100.0, 0.0)), ("mmap", cost(100.0, 0.0))]);
@@ -281,12 +282,37 @@ mod tests {
         let mut question = question(&[1]);
         question.workloads.retain(|w| ["getppid", "mmap"].contains(&&*w.name));
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
-        assert_eq!(comparison.rows[0].cells[0].compared.difference_percent, Some(0.0));
+        assert_eq!(comparison.rows[0].cells[0].compared.difference_percent, Some(-0.5));
         assert_eq!(comparison.rows[1].cells[0].compared.difference_percent, Some(-100.0));
         assert_eq!(
             comparison.warnings,
             [Warning::NotRepeated { kernel: "6.12".to_owned(), workload: "getppid".to_owned(), seed: 1 }]
         );
+        // Whatever the order in which they are given.
+        new.runs.reverse();
+        let again = compare(&old.side(), &[new.side()], &question).unwrap();
+        assert_eq!(again.rows[0].cells[0].compared.difference_percent, Some(-0.5));
+    }
+
+    #[test]
+    fn imported_runs_left_out_are_counted() {
+        let on = |mut subject: Subject| {
+            let mut machine = subject.machine.clone();
+            machine.kind = "imported".parse().unwrap();
+            subject.runs.iter_mut().for_each(|run| run.suite = "mmtests".to_owned());
+            subject.on(machine)
+        };
+        let cost = |cost| [("getppid", Ending::Samples(vec![cost; 3]))];
+        let old = on(Subject::new(build("deb:6.1", "6.1"), &[0], &cost(100.0)));
+        let mut new = Subject::new(build("deb:6.12", "6.12"), &[0, 0, 0], &cost(100.0));
+        new.add_run(0, &cost(50.0));
+        let mut question = question(&[]);
+        question.suite = "mmtests".to_owned();
+        question.workloads.retain(|w| &*w.name == "getppid");
+        let comparison = compare(&old.side(), &[on(new).side()], &question).unwrap();
+        let shown = comparison.rows[0].cells[0].measured.value.unwrap();
+        assert!((shown - 50.0).abs() < 1e-9, "the newest: {shown}");
+        assert_eq!(comparison.warnings, [Warning::Superseded { kernel: "6.12".to_owned(), runs: 3 }]);
     }
 
     #[test]

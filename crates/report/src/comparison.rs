@@ -80,6 +80,13 @@ pub enum Warning {
         /// How many boots.
         boots: usize,
     },
+    /// Imported runs that repeat others: they have the same number, and began earlier.
+    Superseded {
+        /// The kernel's title.
+        kernel: String,
+        /// How many runs.
+        runs: usize,
+    },
     /// Workloads without a row because their direction is unknown.
     NotRated {
         /// Their names.

@@ -2,19 +2,21 @@
 
 use std::collections::{HashMap, HashSet};
 
-use model::{Run, WorkloadResult};
+use model::{Run, RunId, WorkloadResult};
 
 use crate::question::Side;
 
 /// The results of one side.
 #[derive(Debug)]
 pub(crate) struct Index<'a> {
-    results: HashMap<(&'a str, u64), &'a WorkloadResult>,
+    results: HashMap<(&'a str, u64), (&'a Run, &'a WorkloadResult)>,
     seeds: HashSet<u64>,
     /// The used runs: of the suite and of the requested seeds, in the given order.
     pub(crate) runs: Vec<&'a Run>,
     /// Workload and seed with two runs that disagree.
     disagreements: HashSet<(&'a str, u64)>,
+    /// Runs with a result that one of a newer run replaces.
+    superseded: HashSet<&'a RunId>,
 }
 
 impl<'a> Index<'a> {
@@ -27,33 +29,46 @@ impl<'a> Index<'a> {
             results: HashMap::with_capacity(runs.iter().map(|r| r.results.len()).sum()),
             seeds: runs.iter().map(|run| run.seed).collect(),
             disagreements: HashSet::new(),
+            superseded: HashSet::new(),
             runs,
         };
         for run in index.runs.clone() {
             for result in &run.results {
-                index.take(run.seed, result, side.machine.capabilities().deterministic);
+                index.take(run, result, side.machine.capabilities().deterministic);
             }
         }
         index
     }
 
-    fn take(&mut self, seed: u64, result: &'a WorkloadResult, deterministic: bool) {
-        let key = (result.workload.as_str(), seed);
-        let first = *self.results.entry(key).or_insert(result);
+    /// Takes a result, unless a newer run has one: as the history does, and garbage collection relies on it.
+    fn take(&mut self, run: &'a Run, result: &'a WorkloadResult, deterministic: bool) {
+        let key = (result.workload.as_str(), run.seed);
+        let Some((known, first)) = self.results.insert(key, (run, result)) else { return };
         // Only here must two runs agree bit by bit.
         if deterministic && !repeats(first, result) {
             self.disagreements.insert(key);
+        }
+        if run.started_unix > known.started_unix {
+            self.superseded.insert(&known.id);
+        } else {
+            self.superseded.insert(&run.id);
+            self.results.insert(key, (known, first));
         }
     }
 
     /// Returns the result of a workload with a seed.
     pub(crate) fn result(&self, workload: &'a str, seed: u64) -> Option<&'a WorkloadResult> {
-        self.results.get(&(workload, seed)).copied()
+        self.results.get(&(workload, seed)).map(|(_, result)| *result)
     }
 
     /// Returns whether there is any run of that seed.
     pub(crate) fn has_run(&self, seed: u64) -> bool {
         self.seeds.contains(&seed)
+    }
+
+    /// Returns how many runs have results that newer ones replace.
+    pub(crate) fn superseded(&self) -> usize {
+        self.superseded.len()
     }
 
     /// Returns whether two runs disagree.

@@ -48,5 +48,5 @@ pub use side_by_side::{Agreement, Explanation, MachineColumn, MatchedRow, SideBy
 /// The noise between runs of one kernel, over several kernels.
 pub use stats::History as Scatter;
 pub use twins::{Effect, contradiction};
-pub use value::{NOT_COUNTED, NoValue, RunValue, Scale, run_value, samples, value_unit};
+pub use value::{Estimator, NOT_COUNTED, NoValue, RunValue, Scale, run_value, samples, value_unit};
 pub use verdict::{SEEDS_BELOW_FLOOR, noisy_verdict, verdict};

@@ -15,7 +15,7 @@ pub struct Side<'a> {
     /// The same machine with other guest configs, if some workloads need them.
     pub also: Vec<&'a Machine>,
     /// Its runs, of any seeds. Several runs may have the same seed with different workloads: their results are merged.
-    /// If two have the same workload and seed, the first counts.
+    /// If two have the same workload and seed, the one that began later counts; of two that began at once, the first here.
     pub runs: Vec<&'a Run>,
 }
 

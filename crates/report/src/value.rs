@@ -49,6 +49,64 @@ pub struct RunValue {
     pub left_out: usize,
 }
 
+/// How the value of a run is computed from its iterations. Every heading over such values takes its word from here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Estimator {
+    /// On a deterministic machine: the first iteration pays the warm-up, and is left out.
+    MedianWithoutFirst,
+    /// Of noisy runs: the trimmed geometric mean of all samples ([`stats::Scores`]), or the median if one sample is zero.
+    TrimmedMean,
+}
+
+impl Estimator {
+    /// Returns that of a machine.
+    #[must_use]
+    pub fn of(machine: Capabilities) -> Self {
+        if machine.deterministic { Self::MedianWithoutFirst } else { Self::TrimmedMean }
+    }
+
+    /// Returns the word over a column of values.
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Self::MedianWithoutFirst => "median",
+            Self::TrimmedMean => "mean",
+        }
+    }
+
+    /// Returns how many first iterations it leaves out.
+    #[must_use]
+    pub fn left_out(self) -> usize {
+        match self {
+            Self::MedianWithoutFirst => 1,
+            Self::TrimmedMean => 0,
+        }
+    }
+
+    /// Returns the value of iterations; `None` if there are too few.
+    fn value(self, samples: &[f64]) -> Option<f64> {
+        match self {
+            Self::MedianWithoutFirst => stats::median_without_first(samples),
+            Self::TrimmedMean => {
+                let score = Scores::of(&[samples], Better::Higher).ok().map(|scores| scores.as_slice()[0].exp());
+                score.or_else(|| stats::median(samples))
+            }
+        }
+    }
+}
+
+/// Says what the values are: `median of the iterations without the first`.
+impl fmt::Display for Estimator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MedianWithoutFirst => "median of the iterations without the first",
+            Self::TrimmedMean => {
+                "geometric mean of all iterations, the first among them; of five or more without a fifth at each end; the \
+                 median if one is zero"
+            }
+        })
+    }
+}
+
 /// Why a result has no value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NoValue<'a> {
@@ -93,9 +151,7 @@ impl fmt::Display for NoValue<'_> {
 /// Returns the value of a run's result, or why there is none.
 ///
 /// Counted instructions of the kernel and of user code if available, else the value of the guest's clock or of the
-/// workload itself. On a deterministic machine it is the median of the iterations without the first, which pays the
-/// warm-up. Other suites warm up themselves: their value is the trimmed geometric mean of all samples, which also rates
-/// noisy runs, or the median if one sample is zero.
+/// workload itself, by the machine's [`Estimator`].
 ///
 /// # Errors
 /// If the kernel failed or lacks a feature, or if the samples give no value.
@@ -115,10 +171,9 @@ pub fn run_value(result: &WorkloadResult, machine: Capabilities) -> Result<RunVa
         _ => return Err(NoValue::PartlyCounted { counted, iterations }),
     };
     let samples = samples(result, scale);
-    let (value, left_out) =
-        if machine.deterministic { (stats::median_without_first(&samples), 1) } else { (of_noisy(&samples), 0) };
-    let value = value.ok_or(NoValue::TooFewIterations(iterations))?;
-    Ok(RunValue { value, scale, left_out })
+    let estimator = Estimator::of(machine);
+    let value = estimator.value(&samples).ok_or(NoValue::TooFewIterations(iterations))?;
+    Ok(RunValue { value, scale, left_out: estimator.left_out() })
 }
 
 /// Returns all iterations of a result on a scale, per operation, the first included.
@@ -150,16 +205,11 @@ pub(crate) fn per_operation(regions: &[Region], operations: u64, count: fn(&Regi
     regions.iter().map(|region| count(region) as f64 / operations.max(1) as f64).collect()
 }
 
-fn of_noisy(samples: &[f64]) -> Option<f64> {
-    let score = Scores::of(&[samples], Better::Higher).ok().map(|scores| scores.as_slice()[0].exp());
-    score.or_else(|| stats::median(samples))
-}
-
 #[cfg(test)]
 mod tests {
     use model::{Capabilities, Clock, MachineKind, Metric, Outcome, Region, Unit, WorkloadResult};
 
-    use super::{NoValue, RunValue, Scale, run_value};
+    use super::{Estimator, NoValue, RunValue, Scale, run_value};
 
     fn capabilities(kind: &str) -> Capabilities {
         kind.parse::<MachineKind>().unwrap().capabilities()
@@ -186,6 +236,24 @@ mod tests {
         assert_eq!(run_value(&result(&[9.0, 2.0, 3.0], &[]), exact), value(2.5, Scale::Reported, 1));
         let imported = capabilities("imported");
         assert_eq!(run_value(&result(&[0.0, 2.0, 3.0], &[]), imported), value(2.0, Scale::Reported, 0));
+    }
+
+    #[test]
+    fn heading_names_how_the_value_is_computed() {
+        let samples = [400.0, 100.0, 100.0, 100.0, 100.0, 200.0, 200.0, 200.0, 200.0, 100.0];
+        for (kind, heading, words, value) in [
+            ("exact", "median", "without the first", 100.0),
+            ("vm", "mean", "all iterations, the first among them", 141.421),
+            ("local", "mean", "all iterations, the first among them", 141.421),
+            ("imported", "mean", "all iterations, the first among them", 141.421),
+        ] {
+            let estimator = Estimator::of(capabilities(kind));
+            assert_eq!(estimator.heading(), heading, "{kind}");
+            assert!(estimator.to_string().contains(words), "{kind}: {estimator}");
+            let found = run_value(&result(&samples, &[]), capabilities(kind)).unwrap();
+            assert!((found.value - value).abs() < 0.01, "{kind}: {found:?}");
+            assert_eq!(found.left_out, estimator.left_out());
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ mod parquet;
 pub use lines::{csv, json_lines};
 pub use parquet::parquet;
 
+use std::collections::BTreeSet;
+
 use model::{MachineKind, Outcome, Region, Run, WorkloadResult};
 use report::{Scale, run_value, value_unit};
 
@@ -96,6 +98,8 @@ pub struct Exported {
     pub version: String,
     /// The machine's kind.
     pub machine_kind: MachineKind,
+    /// Workloads whose results are those of a later run.
+    pub superseded: BTreeSet<String>,
 }
 
 const fn column(name: &'static str, kind: Kind, unit: &'static str) -> Column {
@@ -127,6 +131,11 @@ const RUN_ONLY: &[Column] = &[
 const RESULT: &[Column] = &[
     column("workload", Kind::Text, "name of the workload"),
     column("operations", Kind::Unsigned, "operations in one iteration"),
+    column(
+        "counts",
+        Kind::Whole,
+        "1 if reports use it; 0 if a later run of the same build, machine and seed has this workload",
+    ),
 ];
 
 const RESULT_ONLY: &[Column] = &[
@@ -184,14 +193,18 @@ pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Tabl
             Rows::Results => table.rows.extend(results().map(|result| {
                 of_run(exported)
                     .into_iter()
-                    .chain(of_workload(result))
+                    .chain(of_workload(exported, result))
                     .chain(of_result(result, exported.machine_kind))
                     .collect()
             })),
             Rows::Samples => {
                 for result in results() {
                     table.rows.extend((0..result.samples.len()).map(|n| {
-                        of_run(exported).into_iter().chain(of_workload(result)).chain(of_sample(result, n)).collect()
+                        of_run(exported)
+                            .into_iter()
+                            .chain(of_workload(exported, result))
+                            .chain(of_sample(result, n))
+                            .collect()
                     }));
                 }
             }
@@ -201,7 +214,7 @@ pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Tabl
 }
 
 fn of_run(exported: &Exported) -> Vec<Value> {
-    let Exported { run, kernel, version, machine_kind } = exported;
+    let Exported { run, kernel, version, machine_kind, superseded: _ } = exported;
     vec![
         Value::Text(run.id.to_string()),
         Value::Text(kernel.clone()),
@@ -215,8 +228,9 @@ fn of_run(exported: &Exported) -> Vec<Value> {
     ]
 }
 
-fn of_workload(result: &WorkloadResult) -> [Value; 2] {
-    [Value::Text(result.workload.clone()), Value::Unsigned(result.operations)]
+fn of_workload(exported: &Exported, result: &WorkloadResult) -> [Value; 3] {
+    let counts = !exported.superseded.contains(&result.workload);
+    [Value::Text(result.workload.clone()), Value::Unsigned(result.operations), Value::Whole(counts.into())]
 }
 
 fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
@@ -257,6 +271,8 @@ fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use model::{
         BuildId, FailureReason, MachineId, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult,
     };
@@ -303,6 +319,7 @@ mod tests {
             kernel: "deb:6.12".to_owned(),
             version: "6.12.117".to_owned(),
             machine_kind: "exact".parse().unwrap(),
+            superseded: BTreeSet::from(["mmap".to_owned()]),
         };
         vec![exported(run("01", results)), exported(run("02", vec![]))]
     }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use exchange::{ForeignSuite, Imported, LeftOut};
-use model::BuildId;
+use exchange::{ForeignSuite, Imported, Kernels, LeftOut, order_kernels};
 use report::render::count;
 use report::render::layout::{Page, WIDTH, command_lines};
 use store::{Location, Store};
@@ -28,20 +27,16 @@ pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<
     Ok(exit)
 }
 
-/// Returns the command that compares the kernels; with one kernel, the one that shows its first run.
+/// Returns the command that compares the kernels, the baseline first; with one kernel, the one that shows its first run.
 fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<String> {
-    let mut builds: Vec<BuildId> = Vec::new();
-    for run in &imported.runs {
-        if !builds.contains(&run.build) {
-            builds.push(run.build.clone());
-        }
-    }
+    let Kernels { builds, by } = order_kernels(&imported.runs);
     if let [_] = &builds[..] {
         return Ok(format!("To show a run:\n  marvin show {}\n", imported.runs[0].id.short()));
     }
     let words = words_of(&Store::open_read_only(location)?, &builds)?;
     let lines = command_lines(&format!("marvin report {}", words.join(" ")), WIDTH - 2);
-    Ok(format!("To compare the kernels:\n  {}\n", lines.join("\n  ")))
+    let baseline = words.first().map_or("", |word| word);
+    Ok(format!("To compare the kernels with {baseline} ({by}):\n  {}\n", lines.join("\n  ")))
 }
 
 /// Lists imported runs, runs imported earlier, skipped results and start times that the suite did not store.

@@ -99,16 +99,19 @@ pub(crate) fn mention(arguments: &Arguments, comparison: &report::Comparison) {
     }
 }
 
-/// Returns the stored copies of monitors by workload, from the first run of each side that has them.
+/// Returns the stored copies of monitors by workload, from the newest run of each side that has them.
 fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> {
     let heads = heads(&sides.iter().map(|side| (side.build, side.machine)).collect::<Vec<_>>());
-    let mut kept: Vec<BTreeMap<String, &RunId>> = Vec::new();
+    let mut kept: Vec<BTreeMap<String, (i64, &RunId)>> = Vec::new();
     for side in sides {
         let mut of_side = BTreeMap::new();
         for run in &side.runs {
             for name in store.artefact_names(&run.id)? {
-                if lab::monitored_subject(&name).is_some() {
-                    of_side.entry(name).or_insert(&run.id);
+                // As with results, the newest counts.
+                if lab::monitored_subject(&name).is_some()
+                    && of_side.get(&name).is_none_or(|(started, _)| run.started_unix > *started)
+                {
+                    of_side.insert(name, (run.started_unix, &run.id));
                 }
             }
         }
@@ -116,11 +119,11 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
     }
     let mut all = Vec::new();
     for name in kept[0].keys().filter(|name| kept.iter().all(|of_side| of_side.contains_key(*name))) {
-        let read = |of_side: &BTreeMap<String, &RunId>| -> anyhow::Result<Observation> {
-            let bytes = store.artefact(of_side[name], name)?;
+        let read = |of_side: &BTreeMap<String, (i64, &RunId)>| -> anyhow::Result<Observation> {
+            let (_, run) = of_side[name];
+            let bytes = store.artefact(run, name)?;
             lab::kept_observation(&bytes).ok_or_else(|| {
-                WrongInput(format!("cannot read {name} of {}: not monitor copies of this version", of_side[name]))
-                    .into()
+                WrongInput(format!("cannot read {name} of {run}: not monitor copies of this version")).into()
             })
         };
         let seen = kept.iter().map(read).collect::<Result<Vec<_>, _>>()?;

@@ -69,8 +69,9 @@ pub(crate) fn runs(store: &Store, words: &[String], choice: Choice<'_>) -> anyho
             return Err(WrongInput(format!("no kernel to compare {only} with: name one after it")).into());
         }
     }
-    // Oldest first, as in the store.
-    let runs = named.into_iter().flat_map(|runs| runs.into_iter().rev().map(|run| run.id.clone())).collect();
+    // Oldest first; of two that began at once, the one that was saved later comes first and counts, as in the history.
+    named.iter_mut().for_each(|runs| runs.sort_by_key(|run| run.started_unix));
+    let runs = named.into_iter().flatten().map(|run| run.id.clone()).collect();
     Ok(Named { runs, words: again })
 }
 

@@ -9,7 +9,7 @@ use crate::render::Styles;
 use crate::render::layout::{Page, WIDTH, break_line, wrap};
 use crate::render::number::{count, start_date, value};
 use crate::render::words;
-use crate::value::{NoValue, RunValue, Scale, run_value, samples};
+use crate::value::{Estimator, NoValue, RunValue, Scale, run_value, samples};
 use model::{find_workload, plain, plain_lines};
 
 /// A run with its build and machine, as far as known.
@@ -95,6 +95,7 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     if shown.machine.capabilities().foreign {
         return noisy(page, shown, &completed);
     }
+    let estimator = Estimator::of(shown.machine.capabilities());
     let width = completed.iter().map(|result| result.workload.len()).max().unwrap_or(0).clamp(18, 26);
     let mut units: Vec<(String, Vec<String>)> = Vec::new();
     for result in completed {
@@ -109,17 +110,17 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     }
     for (unit, lines) in units {
         let unit = cut_middle(&unit, width);
-        page.line(format!("{unit:<width$} {:>12} {:>12} {:>12}  iterations", "median", "min", "max"));
+        page.line(format!("{unit:<width$} {:>12} {:>12} {:>12}  iterations", estimator.heading(), "min", "max"));
         lines.into_iter().for_each(|line| page.line(line));
     }
-    page.words(
-        0,
-        if shown.machine.capabilities().deterministic {
-            "iterations: without the first, which is left out, x operations in each"
-        } else {
-            "iterations: x operations in each"
-        },
-    );
+    match estimator {
+        Estimator::MedianWithoutFirst => {
+            page.words(0, "iterations: without the first, which is left out, x operations in each");
+        }
+        Estimator::TrimmedMean => {
+            page.words(0, &format!("{}: {estimator}; iterations: x operations in each", estimator.heading()));
+        }
+    }
 }
 
 fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: usize) -> String {
@@ -145,7 +146,8 @@ fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: us
 /// Values of another suite: each row has its own unit, and all its values count.
 fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
     let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 11));
-    page.line(format!("{:<32} {:>11} {:>11} {:>11} values unit", "", "value", "min", "max"));
+    let estimator = Estimator::of(shown.machine.capabilities());
+    page.line(format!("{:<32} {:>11} {:>11} {:>11} values unit", "", estimator.heading(), "min", "max"));
     let mut undirected = 0;
     for result in completed {
         let declared = model::imported_metric(&shown.run.suite, &result.workload);
@@ -162,6 +164,7 @@ fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
             declared.unit,
         ));
     }
+    page.words(0, &format!("{}: {estimator}", estimator.heading()));
     if undirected > 0 {
         let rows = count(undirected, "row");
         page.words(0, &format!("?: of {rows} it is not known which way they are good; `marvin report` rates them with --lower or --higher"));

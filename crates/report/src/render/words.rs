@@ -72,6 +72,10 @@ pub(crate) fn warning(warning: &Warning) -> String {
             shorten(workloads),
             count(*boots, "boot")
         ),
+        Warning::Superseded { kernel, runs } => format!(
+            "{} of {kernel} not shown where a newer run has the same number; `marvin runs` lists them.",
+            count(*runs, "older run")
+        ),
         Warning::NotRated { workloads } => format!(
             "{} not shown, metric direction unknown: {}. Set it with --lower NAMES or --higher NAMES.",
             count(workloads.len(), "workload"),
@@ -79,7 +83,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
         ),
         Warning::NotRepeated { kernel, workload, seed } => format!(
             "WARNING: two runs of {workload}, seed {seed}, on {kernel} gave different values, which cannot happen on an \
-             exact machine. Marvin uses the first; trust neither before you find the cause."
+             exact machine. Marvin uses the newer one; trust neither before you find the cause."
         ),
     }
 }
@@ -113,6 +117,7 @@ fn is_note(warning: &Warning) -> bool {
             | Warning::Disturbed { .. }
             | Warning::NotRated { .. }
             | Warning::SeedsLeftOut { .. }
+            | Warning::Superseded { .. }
     )
 }
 
@@ -184,9 +189,9 @@ pub(crate) fn no_run_needed(comparison: &Comparison) -> bool {
 
 /// Returns the caption of a table: `micro: median instructions/op of 15 iterations, lower is better`. Of noisy runs, the
 /// values are geometric means (`stats::Scores::centre`).
-pub(crate) fn caption(section: &Section<'_>) -> String {
+pub(crate) fn caption(comparison: &Comparison, section: &Section<'_>) -> String {
     let Section { title, unit, direction, .. } = section;
-    if section.rows.iter().any(|row| row.cells.iter().any(|cell| cell.rated.is_some())) {
+    if comparison.is_noisy() {
         return format!("{title}: {unit}, {direction}");
     }
     let values = match iterations(&section.rows) {
@@ -230,7 +235,7 @@ pub(crate) fn replicate(comparison: &Comparison) -> &'static str {
     comparison.kernels().next().map_or("seed", |kernel| kernel.machine.capabilities().replicate())
 }
 
-/// Returns what the values of noisy runs are.
+/// Returns what the values of noisy runs are: see [`crate::value::Estimator`] for that of one run.
 pub(crate) fn means(comparison: &Comparison) -> String {
     format!("geometric means over the {}s", replicate(comparison))
 }

@@ -105,7 +105,7 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (number, section) in sections(comparison).into_iter().enumerate() {
         let section = Section { rows: select_rows(&section.rows, view), ..section };
-        blocks.push(Block::Heading(caption(&section)));
+        blocks.push(Block::Heading(caption(comparison, &section)));
         if number == 0 {
             blocks.push(Block::Paragraph(extra.explain(comparison)));
         }

@@ -90,7 +90,7 @@ fn captions(side_by_side: &SideBySide, section: &MatchedSection<'_>) -> Vec<Stri
     let of = |(place, (machine, comparison)): (usize, (&str, &Comparison))| {
         let rows: Vec<&comparison::Row> = section.rows.iter().filter_map(|row| side_by_side.row(row, place)).collect();
         let unit = section.units[place]?.clone();
-        let caption = caption(&Section { title: machine, unit, direction: section.direction, rows });
+        let caption = caption(comparison, &Section { title: machine, unit, direction: section.direction, rows });
         let means = if comparison.is_noisy() { format!("; {}", words::means(comparison)) } else { String::new() };
         Some(format!("{caption}{means}"))
     };
