@@ -45,7 +45,7 @@ pub struct Tail {
 
 /// A full file, compressed or not yet.
 enum Full {
-    Packed(GzDecoder<File>),
+    Packed(Box<GzDecoder<File>>),
     Plain(File),
 }
 
@@ -215,7 +215,7 @@ impl Tail {
     /// Opens a full file, which may be compressed at this moment; `None` if it was removed.
     fn open_full(&self, name: i64) -> Option<Full> {
         let path = |ending: &str| self.folder.join(format!("{name}.{ending}"));
-        let packed = || File::open(path("gz")).ok().map(|file| Full::Packed(GzDecoder::new(file)));
+        let packed = || File::open(path("gz")).ok().map(|file| Full::Packed(Box::new(GzDecoder::new(file))));
         packed().or_else(|| File::open(path("log")).ok().map(Full::Plain)).or_else(packed)
     }
 

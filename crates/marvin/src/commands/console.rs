@@ -44,9 +44,11 @@ pub(crate) fn console(arguments: &Arguments, command: &Console) -> anyhow::Resul
         say(&format!("no process records the console of {name} now: marvin console --record"));
     }
     let mut is_empty = !print_lines(&mut tail)?;
-    while command.follow {
-        std::thread::sleep(LOOK);
-        print_lines(&mut tail)?;
+    if command.follow {
+        loop {
+            std::thread::sleep(LOOK);
+            print_lines(&mut tail)?;
+        }
     }
     if let Some(line) = tail.unfinished() {
         is_empty = false;

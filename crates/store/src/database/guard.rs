@@ -117,7 +117,7 @@ impl AsyncRead for Guarded {
             Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
         })?;
         if let Some(watch) = &mut self.watch
-            && watch.read(&buffer.filled()[before..]).map_err(|in_clear| io::Error::other(in_clear))?
+            && watch.read(&buffer.filled()[before..]).map_err(io::Error::other)?
         {
             self.watch = None;
         }
