@@ -131,7 +131,6 @@ pub(super) fn count_transfers(stream: &mut Stream, shared: &[u8]) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use model::KnownQemu;
     use wire::{Frame, Stream};
 
     use super::{OFFSET_MAX, count_transfers, offset};
