@@ -1,8 +1,8 @@
 //! Answers to the iPXE of one server, by HTTP: the script that starts the image, its kernel, and its root with the seal. All other
 //! cards get a script that goes on with their next boot device.
 //!
-//! Who knows a card's address can ask in its name, and HTTP is not encrypted. So the seal has a key that is for one boot only, and
-//! is given once: if somebody else took it, the server does not come up, which is seen. Files are at addresses with a token of
+//! Every client that knows a card's address can ask in its name, and HTTP is not encrypted. So the seal has a key that is for one
+//! boot only, and is given once: if another client took it, the server does not come up, which is seen. Files are at addresses with a token of
 //! random digits, which only the script has. Format of scripts: <https://ipxe.org/scripting>.
 
 use std::fmt::{self, Debug};
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(answers.seal_of(), None);
         assert!(ask(&answers, &format!("GET /{first}/seal HTTP/1.1")).ends_with("secret"));
         assert_eq!(answers.seal_of(), Some("127.0.0.1".parse().unwrap()));
-        // Whoever comes second sees that somebody was first.
+        // The second client sees that another one was first.
         let second = ask(&answers, &format!("GET /{}/seal HTTP/1.1", token()));
         assert!(second.starts_with("HTTP/1.1 404") && !second.contains("secret"), "{second}");
         drop(answers);

@@ -64,7 +64,6 @@ pub(crate) struct Arguments {
     /// Data directory: kernels, snapshots and results [default: $XDG_DATA_HOME/marvin or ~/.local/share/marvin]
     #[arg(long, global = true, value_name = "FOLDER", env = "MARVIN_HOME", hide_env_values = true)]
     pub(crate) home: Option<PathBuf>,
-
     /// Configuration file: git trees, plans, notifications [default: marvin.toml in the data directory]
     #[arg(long, global = true, value_name = "FILE", env = "MARVIN_CONFIG", hide_env_values = true)]
     pub(crate) config_file: Option<PathBuf>,

@@ -160,6 +160,21 @@ impl Cluster {
         Err(io::Error::other("the server of PostgreSQL did not start"))
     }
 
+    /// Sends a signal to all its processes: to its children first, so that it starts none in between.
+    ///
+    /// # Errors
+    /// If it has no process, or a command fails.
+    pub fn signal(&self, signal: &str) -> io::Result<()> {
+        let file = fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
+        let main = file.lines().next().unwrap_or_default();
+        for (program, words) in [("pkill", &["-P", main][..]), ("kill", &[main])] {
+            if !Command::new(program).arg(format!("-{signal}")).args(words).status()?.success() {
+                return Err(io::Error::other(format!("{program} {words:?}")));
+            }
+        }
+        Ok(())
+    }
+
     fn initialise(&self) -> io::Result<()> {
         let password = self.folder.join("password");
         fs::write(&password, PASSWORD)?;

@@ -81,7 +81,7 @@ impl Location {
         }
         config.keepalives_idle(SILENCE_LIMIT);
         let mut channel = Channel::AsAddressed;
-        // The default of PostgreSQL's programs: TLS unless the server, or somebody on the way to it, says that it has none.
+        // The default of PostgreSQL's programs: TLS unless the server, or a host on the way to it, says that it has none.
         if config.get_ssl_mode() == SslMode::Prefer {
             // A server on this host often has a certificate of its own making, and no network is on the way to it.
             let is_local =

@@ -207,25 +207,15 @@ fn connections_are_named_on_the_server() {
     assert!(count >= Some(1), "{count:?}");
 }
 
-/// Sends a signal to all processes of a server: its children first, so that it starts none in between.
-fn signal_all(cluster: &Cluster, signal: &str) {
-    let file = std::fs::read_to_string(cluster.folder().join("data/postmaster.pid")).unwrap();
-    let main = file.lines().next().unwrap();
-    for (program, words) in [("pkill", &["-P", main][..]), ("kill", &[main])] {
-        let done = std::process::Command::new(program).arg(format!("-{signal}")).args(words).status().unwrap();
-        assert!(done.success(), "{program} {words:?}");
-    }
-}
-
 #[test]
 fn stopped_server_is_given_up() {
     let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
     let address = format!("{}&connect_timeout=1", cluster.place().unwrap());
     let store = Store::open(Location::server(&address, None).unwrap()).unwrap();
     saved(&store, &run("aa", "01", 1));
-    signal_all(&cluster, "STOP");
+    cluster.signal("STOP").unwrap();
     insta::assert_snapshot!(describe(&store.runs(10).unwrap_err(), &cluster));
     insta::assert_snapshot!(describe(&Store::open_read_only(store.location()).unwrap_err(), &cluster));
-    signal_all(&cluster, "CONT");
+    cluster.signal("CONT").unwrap();
     assert_eq!(store.runs(10).unwrap().len(), 1);
 }

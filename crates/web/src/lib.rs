@@ -22,6 +22,8 @@ mod publish;
 mod seen;
 mod sending;
 mod server;
+#[cfg(test)]
+mod silent;
 mod site;
 #[cfg(test)]
 mod sizes;

@@ -8,7 +8,7 @@ use model::{
     Build, BuildFile, BuildId, Declared, Direction, Ending, FailureReason, Machine, MachineId, NewJob, Origin, Outcome,
     Run, RunId, Stage, SubjectFailure, Work, WorkloadResult, unit_named,
 };
-use store::{Artefact, Store};
+use store::{Artefact, Location, Store};
 use tempfile::TempDir;
 
 use crate::{Limits, Site, Source, serve};
@@ -80,6 +80,11 @@ impl Lab {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         Self { home, store, runs: 0 }
+    }
+
+    /// A lab whose results are on a server; the data directory stays empty.
+    pub(crate) fn on(location: &Location) -> Self {
+        Self { home: tempfile::tempdir().unwrap(), store: Store::open(location).unwrap(), runs: 0 }
     }
 
     /// Saves a run.

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn line_of_an_older_record_is_read_in_pieces() {
+    fn line_of_older_record_comes_in_pieces() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("current"), format!("5 {}\n6 next\n", "y".repeat(5 << 20))).unwrap();
         let mut tail = Tail::since(folder.path(), 0).unwrap();

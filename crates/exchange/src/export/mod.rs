@@ -8,7 +8,7 @@ mod parquet;
 pub use lines::{csv, json_lines};
 pub use parquet::parquet;
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use model::{MachineKind, Outcome, Region, Run, WorkloadResult};
 use report::{Scale, run_value, value_unit};
@@ -98,8 +98,6 @@ pub struct Exported {
     pub version: String,
     /// The machine's kind.
     pub machine_kind: MachineKind,
-    /// Workloads whose results are those of a later run.
-    pub superseded: BTreeSet<String>,
 }
 
 const fn column(name: &'static str, kind: Kind, unit: &'static str) -> Column {
@@ -171,11 +169,13 @@ pub fn columns(rows: Rows) -> Vec<Column> {
     parts.concat()
 }
 
-/// Makes a table of runs with the workloads that `fits` accepts.
+/// Makes a table of runs, oldest first, with the workloads that `fits` accepts.
 pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Table {
     let mut table = Table { columns: columns(rows), rows: Vec::new() };
     let fits = &fits;
-    for exported in runs {
+    let superseded = superseded(runs);
+    for (place, exported) in runs.iter().enumerate() {
+        let counts = |result: &WorkloadResult| !superseded.contains(&(place, result.workload.as_str()));
         let results = || exported.run.results.iter().filter(move |result| fits(&result.workload));
         match rows {
             Rows::Runs => {
@@ -193,7 +193,7 @@ pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Tabl
             Rows::Results => table.rows.extend(results().map(|result| {
                 of_run(exported)
                     .into_iter()
-                    .chain(of_workload(exported, result))
+                    .chain(of_workload(result, counts(result)))
                     .chain(of_result(result, exported.machine_kind))
                     .collect()
             })),
@@ -202,7 +202,7 @@ pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Tabl
                     table.rows.extend((0..result.samples.len()).map(|n| {
                         of_run(exported)
                             .into_iter()
-                            .chain(of_workload(exported, result))
+                            .chain(of_workload(result, counts(result)))
                             .chain(of_sample(result, n))
                             .collect()
                     }));
@@ -214,7 +214,7 @@ pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Tabl
 }
 
 fn of_run(exported: &Exported) -> Vec<Value> {
-    let Exported { run, kernel, version, machine_kind, superseded: _ } = exported;
+    let Exported { run, kernel, version, machine_kind } = exported;
     vec![
         Value::Text(run.id.to_string()),
         Value::Text(kernel.clone()),
@@ -228,8 +228,21 @@ fn of_run(exported: &Exported) -> Vec<Value> {
     ]
 }
 
-fn of_workload(exported: &Exported, result: &WorkloadResult) -> [Value; 3] {
-    let counts = !exported.superseded.contains(&result.workload);
+/// Returns the results, by the place of their run, that one of a later run replaces, as reports and history choose.
+fn superseded(runs: &[Exported]) -> HashSet<(usize, &str)> {
+    let (mut known, mut superseded) = (HashSet::new(), HashSet::new());
+    for (place, Exported { run, .. }) in runs.iter().enumerate().rev() {
+        for result in &run.results {
+            let workload = result.workload.as_str();
+            if !known.insert((&run.build, &run.machine, run.seed, workload)) {
+                superseded.insert((place, workload));
+            }
+        }
+    }
+    superseded
+}
+
+fn of_workload(result: &WorkloadResult, counts: bool) -> [Value; 3] {
     [Value::Text(result.workload.clone()), Value::Unsigned(result.operations), Value::Whole(counts.into())]
 }
 
@@ -271,13 +284,11 @@ fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use model::{
         BuildId, FailureReason, MachineId, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult,
     };
 
-    use super::{Exported, Rows, Table, columns, csv, json_lines, table};
+    use super::{Exported, Rows, Table, Value, columns, csv, json_lines, table};
 
     /// Two runs with values that are hard to write.
     pub(super) fn runs() -> Vec<Exported> {
@@ -319,7 +330,6 @@ mod tests {
             kernel: "deb:6.12".to_owned(),
             version: "6.12.117".to_owned(),
             machine_kind: "exact".parse().unwrap(),
-            superseded: BTreeSet::from(["mmap".to_owned()]),
         };
         vec![exported(run("01", results)), exported(run("02", vec![]))]
     }
@@ -347,6 +357,19 @@ mod tests {
             }
         }
         insta::assert_snapshot!("samples.jsonl", json_lines(&all(Rows::Samples)));
+    }
+
+    #[test]
+    fn newest_result_of_a_seed_counts() {
+        let mut runs = runs();
+        let again = runs[0].run.results[1].clone();
+        runs[1].run.results.push(again);
+        let table = table(&runs, Rows::Results, |_| true);
+        let at = |name: &str| table.columns.iter().position(|column| column.name == name).unwrap();
+        let found: Vec<_> = table.rows.iter().map(|row| (&row[at("workload")], &row[at("counts")])).collect();
+        let mmap = |counts| (Value::Text("mmap".to_owned()), Value::Whole(counts));
+        assert_eq!(found.iter().filter(|(_, counts)| **counts == Value::Whole(0)).count(), 1);
+        assert_eq!([found[1], found[4]], [(&mmap(0).0, &mmap(0).1), (&mmap(1).0, &mmap(1).1)]);
     }
 
     #[test]

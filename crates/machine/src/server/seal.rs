@@ -36,14 +36,14 @@ struct Key {
     public: Vec<u8>,
 }
 
-/// Returns the seal of a server; makes its key if it has none. It goes to the server by a connection that nobody reads.
+/// Returns the seal of a server; makes its key if it has none. It goes to the server by an encrypted connection.
 pub(super) fn seal(server: &ServerSettings, home: &Path) -> Result<Vec<u8>, ServerProblem> {
     let own = own_key(server, home)?;
     archive(server, home, &own, &own)
 }
 
-/// Returns a seal with a new key for one boot, as the network can read it: iPXE gets it unencrypted, and whoever knows the
-/// server's network card may ask for it. [`seal`] gives the system that runs the server's own key, by ssh.
+/// Returns a seal with a new key for one boot, as the network can read it: iPXE gets it unencrypted, and every client that knows
+/// the server's network card may ask for it. [`seal`] gives the system that runs the server's own key, by ssh.
 pub(super) fn seal_for_one_boot(server: &ServerSettings, home: &Path) -> Result<Vec<u8>, ServerProblem> {
     let own = own_key(server, home)?;
     let made = || -> Result<Key, String> {

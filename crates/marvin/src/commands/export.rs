@@ -1,10 +1,7 @@
 //! `marvin export`: stored results as a table for notebooks.
 
-use std::collections::BTreeSet;
-
 use anyhow::Context;
 use exchange::export::{Exported, Rows, csv, json_lines, parquet, table};
-use model::WorkloadResult;
 use store::Store;
 
 use crate::answer::Answer;
@@ -24,25 +21,17 @@ pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<
     let mut summaries = store.runs(usize::MAX)?;
     summaries.retain(|run| of_version(&run.version) && command.suite.as_ref().is_none_or(|suite| *suite == run.suite));
     summaries.truncate(command.limit.unwrap_or(usize::MAX));
+    // Oldest first, as notebooks plot them.
+    summaries.reverse();
     let mut runs = Vec::with_capacity(summaries.len());
-    // Newest first, so that the first result of its kind is the one that counts.
-    let mut known = BTreeSet::new();
     for summary in summaries {
-        let run = store.run(&summary.id)?;
-        let of_earlier = |result: &&WorkloadResult| {
-            !known.insert((run.build.clone(), run.machine.clone(), run.seed, result.workload.clone()))
-        };
-        let superseded = run.results.iter().filter(of_earlier).map(|result| result.workload.clone()).collect();
         runs.push(Exported {
-            superseded,
-            run,
+            run: store.run(&summary.id)?,
             kernel: summary.kernel.to_string(),
             version: summary.version,
             machine_kind: store.machine(&summary.machine)?.kind,
         });
     }
-    // Oldest first, as notebooks plot them.
-    runs.reverse();
     let fits = |name: &str| {
         let meant = |word: &String| word == name || name.split('-').next() == Some(word.as_str());
         command.workload.is_empty() || command.workload.iter().any(meant)

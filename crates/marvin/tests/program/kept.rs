@@ -1,7 +1,6 @@
 //! Stored results: in the data directory or on a server, mailed, exported, deleted.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -167,53 +166,6 @@ fn poll_page(server: &Server, path: &str, until: &str) -> Option<String> {
         std::thread::sleep(Duration::from_millis(200));
     }
     None
-}
-
-/// Sends a signal to all processes of a database server: its children first, so that it starts none in between.
-fn signal_all(cluster: &Cluster, signal: &str) {
-    let file = fs::read_to_string(cluster.folder().join("data/postmaster.pid")).unwrap();
-    let main = file.lines().next().unwrap();
-    for (program, words) in [("pkill", &["-P", main][..]), ("kill", &[main])] {
-        assert!(Command::new(program).arg(format!("-{signal}")).args(words).status().unwrap().success());
-    }
-}
-
-#[test]
-fn metrics_come_while_the_store_is_silent() {
-    let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else {
-        println!("not tested with PostgreSQL, which is not installed: scripts/needs.sh test");
-        return;
-    };
-    let (home, place) = (fresh("kept-silent"), cluster.place().unwrap());
-    fill(&Store::open(Location::server(&place, None).unwrap()).unwrap());
-    let mut program = marvin(&home);
-    program.env("MARVIN_STORE", &place);
-    let server = Server::start(program);
-    assert!(poll_page(&server, "/metrics", "marvin_queue_depth").is_some());
-    signal_all(&cluster, "STOP");
-    // Pages that need the store, which keep those that make pages.
-    let waiting: Vec<_> = (0..12)
-        .map(|_| {
-            let mut stream = server.connect();
-            stream.write_all(b"GET /runs.html HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-            stream
-        })
-        .collect();
-    for _ in 0..6 {
-        let begun = Instant::now();
-        let answer = server.ask("/metrics");
-        assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
-        assert!(answer.contains("marvin_store_unreadable 1\n") && answer.contains("marvin_runs_total"), "{answer}");
-        std::thread::sleep(Duration::from_millis(300));
-    }
-    drop(waiting);
-    let begun = Instant::now();
-    assert!(server.ask("/alerts.html").starts_with("HTTP/1.1 200"));
-    assert!(begun.elapsed() < Duration::from_secs(12), "{:?}", begun.elapsed());
-    signal_all(&cluster, "CONT");
-    assert!(poll_page(&server, "/metrics", "marvin_store_unreadable 0\n").is_some());
-    assert!(poll_page(&server, "/runs.html", "HTTP/1.1 200").is_some());
-    drop(server.end());
 }
 
 #[test]

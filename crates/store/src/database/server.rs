@@ -159,7 +159,7 @@ pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// Returns whether an error is that others could read the password: the server, or somebody on the way to it, has no TLS
+/// Returns whether an error is that others could read the password: the server, or a host on the way to it, has no TLS
 /// or wants the password in clear without it.
 pub(crate) fn is_unprotected(error: &tokio_postgres::Error) -> bool {
     let Some(cause) = error.source() else { return false };
