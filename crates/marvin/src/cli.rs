@@ -264,8 +264,7 @@ pub(crate) struct Measure {
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
     pub(crate) jobs: Option<u16>,
 
-    /// Store a memory dump when the guest's kernel panics, filtered (level 31) where the kernel has VMCOREINFO, at most 64 MiB:
-    /// WORKLOAD.vmcore of the run
+    /// Store a memory dump when the guest's kernel panics, filtered if it has VMCOREINFO, at most 64 MiB: WORKLOAD.vmcore
     #[arg(long)]
     pub(crate) keep_dump: bool,
 
