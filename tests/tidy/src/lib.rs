@@ -27,7 +27,7 @@ pub use manifest::{packages, reasons};
 pub use names::drawers;
 pub use paths::machine_paths;
 pub use prose::{dialect, test_names};
-pub use sizes::{crates, header, lines, traits};
+pub use sizes::{header, lines, traits};
 pub use source::test_modules;
 pub use tokens::{clock_and_chance, leaked, leftovers, locks, loose_serde, unsafe_code};
 pub use tree::{File, Tree, root};

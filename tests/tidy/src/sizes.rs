@@ -1,23 +1,15 @@
-//! Limits for files, crates and traits, and the header of a file.
-
-use std::collections::BTreeMap;
+//! Limits for files and traits, and the header of a file. A crate exists for a subject, so it has no limit.
 
 use crate::source::{code, line_at, occurrences};
-use crate::{File, Finding, Rule};
+use crate::{Finding, Rule};
 
 /// Most lines of a file.
 const LINES_MAX: usize = 800;
-/// Most lines of code of a crate with its tests, without blank lines and comments.
-const CRATE_MAX: usize = 12_000;
 /// Most methods of a trait.
 const METHODS_MAX: usize = 7;
 
 const LINES: Rule =
     Rule { name: "a file has at most 800 lines", remedy: "split it by what its parts do; half of that is usual" };
-const CRATES: Rule = Rule {
-    name: "a crate has at most 12,000 lines of code",
-    remedy: "divide it where few arrows go: a library and its program, or two subjects",
-};
 const TRAITS: Rule =
     Rule { name: "a trait has at most 7 methods", remedy: "put what only some of its users need into another trait" };
 const HEADER: Rule = Rule {
@@ -30,20 +22,6 @@ const HEADER: Rule = Rule {
 pub fn lines(file: &str, text: &str) -> Vec<Finding> {
     let count = text.lines().count();
     (count > LINES_MAX).then(|| LINES.at(file, count, format!("{count} lines"))).into_iter().collect()
-}
-
-/// Finds crates that are too large.
-#[must_use]
-pub fn crates<'f>(files: impl Iterator<Item = &'f File>) -> Vec<Finding> {
-    let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
-    for file in files {
-        if let Some((name, _)) = file.path.strip_prefix("crates/").and_then(|rest| rest.split_once('/')) {
-            let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
-            *sizes.entry(name).or_default() += file.text.lines().map(str::trim).filter(is_code).count();
-        }
-    }
-    let large = sizes.into_iter().filter(|(_, lines)| *lines > CRATE_MAX);
-    large.map(|(name, lines)| CRATES.at(&format!("crates/{name}"), 1, format!("{lines} lines of code"))).collect()
 }
 
 /// Finds a file without a header.
@@ -85,8 +63,7 @@ fn methods(code: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{CRATE_MAX, LINES_MAX, METHODS_MAX, crates, header, lines, traits};
-    use crate::File;
+    use super::{LINES_MAX, METHODS_MAX, header, lines, traits};
 
     #[test]
     fn the_rules_name_the_limits() {
@@ -98,16 +75,6 @@ mod tests {
     fn a_long_file_is_found() {
         assert!(lines("a.rs", &"\n".repeat(LINES_MAX)).is_empty());
         assert_eq!(lines("a.rs", &"\n".repeat(LINES_MAX + 1))[0].what, "801 lines");
-    }
-
-    #[test]
-    fn a_large_crate_is_found() {
-        let file = |name: &str, lines: usize| {
-            let text = "let a = 1;\n\n// Why.\n".repeat(lines);
-            File { path: format!("crates/{name}/src/lib.rs"), text }
-        };
-        let found = crates([file("a", CRATE_MAX), file("b", 1), file("b", CRATE_MAX)].iter());
-        assert_eq!(found.iter().map(|found| found.what.as_str()).collect::<Vec<_>>(), ["12001 lines of code"]);
     }
 
     #[test]

@@ -46,12 +46,6 @@ fn files_are_short() -> Outcome {
 }
 
 #[test]
-fn crates_are_of_a_size_to_be_known() -> Outcome {
-    none(&tidy::crates(Tree::read()?.rust()));
-    Ok(())
-}
-
-#[test]
 fn traits_are_narrow() -> Outcome {
     rust(tidy::traits)
 }
