@@ -2,6 +2,8 @@
 //!
 //! By files, not by lines: what a compiled file leaves out by `#ifdef` is not looked for.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 
@@ -16,16 +18,31 @@ use crate::{BuildCache, KernelError, Sources};
 pub struct NotCompiled {
     /// Its path in the source.
     pub file: String,
-    /// The first option that it hangs on and that is off; `None` if the Makefiles above it name none.
-    pub option: Option<String>,
+    /// Why.
+    pub why: WhyNot,
+}
+
+/// Why a build did not compile a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhyNot {
+    /// The first option that it hangs on and that is off.
+    Needs(String),
+    /// A header that no compiled file includes.
+    NotIncluded,
+    /// The Makefiles above it name no option that is off.
+    NotListed,
+    /// What the build compiled is not recorded.
+    NoRecord,
 }
 
 impl fmt::Display for NotCompiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.option {
-            Some(option) => write!(f, "{} (needs {option})", self.file),
-            None if self.file.ends_with(".h") => write!(f, "{} (no compiled file includes it)", self.file),
-            None => write!(f, "{} (in no list of objects for this config)", self.file),
+        let file = &self.file;
+        match &self.why {
+            WhyNot::Needs(option) => write!(f, "{file} (needs {option})"),
+            WhyNot::NotIncluded => write!(f, "{file} (no compiled file includes it)"),
+            WhyNot::NotListed => write!(f, "{file} (in no list of objects for this config)"),
+            WhyNot::NoRecord => write!(f, "{file} (no record of what the build compiled)"),
         }
     }
 }
@@ -55,25 +72,39 @@ impl BuildCache {
         new: &str,
         compiler: &str,
     ) -> Result<Vec<NotCompiled>, KernelError> {
+        let changed: Vec<String> =
+            workshop.changed_between(base, new)?.into_iter().filter(|f| Compiled::is_code(f)).collect();
         let mut compiled = Compiled::default();
+        let mut is_recorded = true;
         for tree in [base, new] {
             let file = self.recipe(tree, compiler).with_extension("compiled");
             match fs::read(&file) {
                 Ok(text) => compiled.join(Compiled::from_text(&String::from_utf8_lossy(&text))),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => is_recorded = false,
                 Err(error) => return Err(KernelError::at(&file)(error)),
             }
         }
+        if !is_recorded {
+            let no_record = |file| NotCompiled { file, why: WhyNot::NoRecord };
+            return Ok(changed.into_iter().map(no_record).collect());
+        }
         let config = self.config_of(new, compiler)?;
         let options = config_options(&config);
-        let is_off = |option: &String| options.get(option).map(String::as_str) != Some("y");
+        let is_on = |option: &str| options.get(option).map(String::as_str) == Some("y");
+        let makefiles = RefCell::new(BTreeMap::new());
+        let read = |path: &str| -> Option<String> {
+            let mut known = makefiles.borrow_mut();
+            known.entry(path.to_owned()).or_insert_with(|| workshop.file(new, path)).clone()
+        };
         let mut found = Vec::new();
-        for file in workshop.changed_between(base, new)? {
-            if Compiled::is_code(&file) && !compiled.may_use(&file) {
-                let read = |path: &str| workshop.file(new, path);
-                let hangs_on = options_of(&file, &read).unwrap_or_default();
-                found.push(NotCompiled { option: hangs_on.into_iter().find(is_off), file });
-            }
+        for file in changed.into_iter().filter(|file| !compiled.may_use(file)) {
+            let hangs_on = options_of(&file, &read, &is_on).unwrap_or_default();
+            let why = match hangs_on.into_iter().find(|option| !is_on(option)) {
+                Some(option) => WhyNot::Needs(option),
+                None if file.ends_with(".h") => WhyNot::NotIncluded,
+                None => WhyNot::NotListed,
+            };
+            found.push(NotCompiled { file, why });
         }
         Ok(found)
     }

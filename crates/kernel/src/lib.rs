@@ -33,7 +33,7 @@ mod version;
 pub use apt::package_versions;
 pub use cache::{BuildCache, Step};
 pub use catalogue::{DebFile, Offer, all_offers, offers};
-pub use coverage::NotCompiled;
+pub use coverage::{NotCompiled, WhyNot};
 pub use error::KernelError;
 pub use from_source::Sources;
 pub use image::ImageFault;

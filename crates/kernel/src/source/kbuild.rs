@@ -3,10 +3,8 @@
 //!
 //! Pure: the caller reads the files. What a Makefile computes by other means than conditions and lists is not followed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Longest chain of composite objects and variables within one Makefile.
-const DEPTH: usize = 6;
 /// What begins an option in a Makefile.
 const OPTION: &str = "CONFIG_";
 
@@ -21,19 +19,27 @@ struct Assignment {
 }
 
 /// Returns the options that a source file hangs on, from the top of the tree down; `None` if no Makefile above it names it.
-/// `read` returns a file of the tree by its path.
-pub(crate) fn options_of(file: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<Vec<String>> {
+/// `read` returns a file of the tree by its path, and `is_on` says whether an option is: of several ways that lead to an
+/// object, the one with the fewest that are off counts.
+pub(crate) fn options_of(
+    file: &str,
+    read: &dyn Fn(&str) -> Option<String>,
+    is_on: &dyn Fn(&str) -> bool,
+) -> Option<Vec<String>> {
     let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
     let object = format!("{}.o", name.rsplit_once('.')?.0);
     let (mut folder, mut target) = (folder.to_owned(), object);
     let mut chain: Vec<Vec<String>> = Vec::new();
     let mut is_named = false;
+    // A Makefile may include those below it, whose lists then name objects by their path from here.
+    let mut lists = Lists { assignments: Vec::new(), is_on };
     loop {
-        let found = makefile(&folder, read).and_then(|assignments| options_in(&assignments, &target, DEPTH));
-        if let Some(options) = found {
+        lists.assignments.extend(makefile(&folder, read));
+        if let Some(options) = lists.options(&target, &mut BTreeMap::new()) {
             is_named = true;
             chain.push(options);
             target = String::new();
+            lists.assignments.clear();
         }
         if folder.is_empty() {
             break;
@@ -56,42 +62,69 @@ pub(crate) fn options_of(file: &str, read: &dyn Fn(&str) -> Option<String>) -> O
 }
 
 /// Reads the Makefile of a directory: `Kbuild` takes precedence.
-fn makefile(folder: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<Vec<Assignment>> {
+fn makefile(folder: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<Assignment> {
     let path = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
-    let text = read(&path("Kbuild")).or_else(|| read(&path("Makefile")))?;
-    Some(assignments(&text))
+    let text = read(&path("Kbuild")).or_else(|| read(&path("Makefile")));
+    text.map_or_else(Vec::new, |text| assignments(&text))
 }
 
 /// Parses the assignments of a Makefile.
 fn assignments(text: &str) -> Vec<Assignment> {
     let mut found = Vec::new();
-    let mut conditions: Vec<Vec<String>> = Vec::new();
-    let joined = text.replace("\\\n", " ");
+    let mut conditions: Vec<Condition> = Vec::new();
+    // Marvin builds for 64 bits.
+    let joined = text.replace("\\\n", " ").replace("$(BITS)", "64");
     for line in joined.lines() {
         let line = line.split('#').next().unwrap_or_default().trim();
         let first = line.split_whitespace().next().unwrap_or_default();
         match first {
-            "ifdef" | "ifeq" => conditions.push(options_named(line)),
-            // What a missing option brings hangs on none that could be switched on.
-            "ifndef" | "ifneq" => conditions.push(if line.contains(",)") { options_named(line) } else { Vec::new() }),
+            "ifdef" | "ifndef" | "ifeq" | "ifneq" => conditions.push(Condition::read(line)),
             "else" => {
                 if let Some(last) = conditions.last_mut() {
-                    *last = if line.contains("if") { options_named(line) } else { Vec::new() };
+                    let rest = line["else".len()..].trim();
+                    *last = if rest.is_empty() { last.otherwise() } else { Condition::read(rest) };
                 }
             }
             "endif" => drop(conditions.pop()),
             _ => {
                 let Some((name, value)) = line.split_once('=') else { continue };
                 let name = name.trim_end_matches(['+', ':', '?', ' ', '\t']).trim();
-                found.push(Assignment {
-                    name: name.to_owned(),
-                    words: value.split_whitespace().map(str::to_owned).collect(),
-                    conditions: conditions.concat(),
-                });
+                let conditions = conditions.iter().flat_map(|condition| condition.needs.clone()).collect();
+                found.push(Assignment { name: name.to_owned(), words: words(value), conditions });
             }
         }
     }
     found
+}
+
+/// A condition of a Makefile: the options that its lines need, and those that the lines after `else` need.
+#[derive(Debug, Default)]
+struct Condition {
+    needs: Vec<String>,
+    else_needs: Vec<String>,
+}
+
+impl Condition {
+    /// Reads `ifdef CONFIG_X`, `ifeq ($(CONFIG_X),y)` and the like.
+    fn read(line: &str) -> Self {
+        let options = options_named(line);
+        let of_nothing = [",)", ",n)", ", )", ", n)"].iter().any(|end| line.ends_with(end));
+        let needs_them = match line.split_whitespace().next() {
+            Some("ifdef") => true,
+            Some("ifeq") => !of_nothing,
+            Some("ifneq") => of_nothing,
+            _ => false,
+        };
+        if needs_them {
+            Self { needs: options, else_needs: Vec::new() }
+        } else {
+            Self { needs: Vec::new(), else_needs: options }
+        }
+    }
+
+    fn otherwise(&mut self) -> Self {
+        Self { needs: std::mem::take(&mut self.else_needs), else_needs: std::mem::take(&mut self.needs) }
+    }
 }
 
 /// Returns the options that a text names, in their order.
@@ -107,31 +140,71 @@ fn options_named(text: &str) -> Vec<String> {
     options
 }
 
-/// Returns the options within a Makefile that an object or a directory hangs on; `None` if it is not named.
-fn options_in(assignments: &[Assignment], target: &str, depth: usize) -> Option<Vec<String>> {
-    if depth == 0 {
-        return None;
-    }
-    let mut nearest: Option<Vec<String>> = None;
-    for assignment in assignments.iter().filter(|assignment| assignment.words.iter().any(|word| word == target)) {
-        let Some((stem, _)) = assignment.name.rsplit_once('-').or_else(|| split_option(&assignment.name)) else {
+/// Returns the objects, directories and variables of a list; `$(addprefix DIR/, a.o b.o)` is `DIR/a.o DIR/b.o`.
+fn words(value: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut prefix: Option<String> = None;
+    let mut words = value.split_whitespace();
+    while let Some(word) = words.next() {
+        if word == "$(addprefix" {
+            prefix = words.next().map(|prefix| prefix.trim_end_matches(',').to_owned());
+            continue;
+        }
+        let Some(start) = &prefix else {
+            found.push(word.to_owned());
             continue;
         };
-        let mut options = assignment.conditions.clone();
-        options.extend(options_named(&assignment.name));
-        if !is_list(stem) {
-            // A composite object, or a variable in another list.
-            let composite = options_in(assignments, &format!("{stem}.o"), depth - 1);
-            let variable = || options_in(assignments, &format!("$({})", list_of(stem)), depth - 1);
-            let Some(above) = composite.or_else(variable) else { continue };
-            options = [above, options].concat();
-        }
-        // Named twice, it is compiled with either: the shorter way.
-        if nearest.as_ref().is_none_or(|known| options.len() < known.len()) {
-            nearest = Some(options);
+        found.push(format!("{start}{}", word.trim_end_matches(')')));
+        if word.ends_with(')') {
+            prefix = None;
         }
     }
-    nearest
+    found
+}
+
+/// The lists of a Makefile and of those that it includes.
+struct Lists<'a> {
+    assignments: Vec<Assignment>,
+    is_on: &'a dyn Fn(&str) -> bool,
+}
+
+impl Lists<'_> {
+    /// Returns the options that an object or a directory hangs on; `None` if it is not named.
+    /// `known` has what was asked before: a list that names itself leads nowhere.
+    fn options(&self, target: &str, known: &mut BTreeMap<String, Option<Vec<String>>>) -> Option<Vec<String>> {
+        if target.is_empty() {
+            return None;
+        }
+        if let Some(known) = known.get(target) {
+            return known.clone();
+        }
+        known.insert(target.to_owned(), None);
+        let mut best: Option<Vec<String>> = None;
+        for assignment in self.assignments.iter().filter(|of| of.words.iter().any(|word| word == target)) {
+            let Some((stem, _)) = assignment.name.rsplit_once('-').or_else(|| split_option(&assignment.name)) else {
+                continue;
+            };
+            let mut options = assignment.conditions.clone();
+            options.extend(options_named(&assignment.name));
+            if !is_list(stem) {
+                // A composite object, or a variable in another list.
+                let composite = self.options(&format!("{stem}.o"), known);
+                let above = composite.or_else(|| self.options(&format!("$({})", list_of(stem)), known));
+                let Some(above) = above else { continue };
+                options = [above, options].concat();
+            }
+            if best.as_ref().is_none_or(|best| self.cost(&options) < self.cost(best)) {
+                best = Some(options);
+            }
+        }
+        known.insert(target.to_owned(), best.clone());
+        best
+    }
+
+    /// Returns how many options are off, then how many there are.
+    fn cost(&self, options: &[String]) -> (usize, usize) {
+        (options.iter().filter(|option| !(self.is_on)(option)).count(), options.len())
+    }
 }
 
 /// Splits `obj-$(CONFIG_X)`, whose option may have a `-`.
@@ -163,6 +236,10 @@ mod tests {
                      ifdef CONFIG_CROSS_MEMORY_ATTACH\nmmu-$(CONFIG_MMU) += process_vm_access.o\nendif\n\
                      ifeq ($(CONFIG_KASAN),y)\nobj-y += a.o\nelse\nobj-y += b.o\nendif\nobj-$(CONFIG_DAMON) += damon/\n"
                 }
+                "neg/Makefile" => {
+                    "ifeq ($(CONFIG_X),)\nobj-$(CONFIG_Y) += a.o\nelse\nobj-y += b.o\nendif\n\
+                     ifneq ($(CONFIG_X),y)\nobj-y += c.o\nelse ifdef CONFIG_Z\nobj-y += d.o\nendif\nloop-y += loop.o\n"
+                }
                 "mm/damon/Makefile" => "obj-y := core.o\nobj-$(CONFIG_DAMON_VADDR) += vaddr.o\n",
                 "fs/Makefile" => "obj-$(CONFIG_EXT4_FS) += ext4/\n",
                 "fs/ext4/Makefile" => {
@@ -172,13 +249,22 @@ mod tests {
                 }
                 "net/Makefile" => "obj-$(CONFIG_NET) += core/\nobj-$(CONFIG_NETFILTER) += netfilter/\n",
                 "net/core/Makefile" => "obj-y := sock.o\n",
+                "lib/Makefile" => "obj-$(CONFIG_A) += zstd/\nobj-$(CONFIG_B) += zstd/\n",
+                "lib/zstd/Makefile" => "obj-y += zstd.o part_$(BITS).o\n",
+                "fs/xfs/Makefile" => {
+                    "obj-$(CONFIG_XFS_FS) += xfs.o\nxfs-y += $(addprefix libxfs/, \\\n\txfs_ag.o \\\n\txfs_b.o)\n"
+                }
+                "gpu/Makefile" => {
+                    "obj-$(CONFIG_NOUVEAU) += nouveau.o\ninclude $(src)/nvkm/Kbuild\nnouveau-y += $(nvkm-y)\n"
+                }
+                "gpu/nvkm/Kbuild" => "nvkm-y += nvkm/base.o\n",
                 "drivers/Makefile" => "obj-$(CONFIG_DRM) += gpu/drm/\n",
                 "drivers/gpu/drm/Makefile" => "obj-y += drm_file.o\n",
                 _ => return None,
             };
             Some(text.to_owned())
         };
-        options_of(file, &read).map(|options| options.join(" "))
+        options_of(file, &read, &|option| option == "CONFIG_B").map(|options| options.join(" "))
     }
 
     #[test]
@@ -197,6 +283,20 @@ mod tests {
         assert_eq!(options("mm/damon/vaddr.c").as_deref(), Some("CONFIG_DAMON CONFIG_DAMON_VADDR"));
         assert_eq!(options("net/core/sock.c").as_deref(), Some("CONFIG_NET"));
         assert_eq!(options("drivers/gpu/drm/drm_file.c").as_deref(), Some("CONFIG_DRM"), "a directory two levels down");
+    }
+
+    #[test]
+    fn negated_conditions_need_their_other_half() {
+        let of = |name: &str| options(&format!("neg/{name}.c")).unwrap_or_else(|| "none".to_owned());
+        assert_eq!(["a", "b", "c", "d", "loop"].map(of), ["CONFIG_Y", "CONFIG_X", "", "CONFIG_Z", "none"]);
+    }
+
+    #[test]
+    fn lists_of_makefiles_are_followed() {
+        assert_eq!(options("lib/zstd/zstd.c").as_deref(), Some("CONFIG_B"), "the way that is on");
+        assert_eq!(options("lib/zstd/part_64.c").as_deref(), Some("CONFIG_B"));
+        assert_eq!(options("fs/xfs/libxfs/xfs_b.c").as_deref(), Some("CONFIG_XFS_FS"), "by its path from above");
+        assert_eq!(options("gpu/nvkm/base.c").as_deref(), Some("CONFIG_NOUVEAU"), "by an included Makefile");
     }
 
     #[test]
