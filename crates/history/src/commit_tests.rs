@@ -62,6 +62,21 @@ fn newest_commit_that_is_slow_stays_an_alert() {
     }
 }
 
+/// Four commits of a store from before builds kept dates, and a new one whose date is older than their measurements.
+#[test]
+fn commit_dates_and_measurements_do_not_mix() {
+    let mut subjects = branch(false);
+    subjects[4].build = commit(HASHES[4], Some(WHEN - 86_400));
+    for turn in 0..5 {
+        let mut turned = subjects.clone();
+        turned.rotate_left(turn);
+        let history = taken(&turned);
+        assert_eq!(order(&history), HASHES.map(version), "{turn}");
+        let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
+        assert_eq!((all.len(), all[0].is_open()), (1, true), "{turn}");
+    }
+}
+
 #[test]
 fn decision_covers_commits_between_its_ends() {
     let history = taken(&branch(true));

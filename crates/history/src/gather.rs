@@ -77,7 +77,9 @@ pub struct RunPosition {
 impl History {
     /// Adds a build, unless it is known.
     pub fn know_build(&mut self, build: &Build) {
-        self.kernels.add(build);
+        if self.kernels.add(build) {
+            self.reorder();
+        }
     }
 
     /// Adds a machine, unless it is known.

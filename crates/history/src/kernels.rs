@@ -1,7 +1,9 @@
 //! The kernels of a history, in the one order that all pages, lists and alerts use: that of their releases, and of commits
 //! by ancestry and date, or else by their first measurement.
 
-use model::{Build, BuildId, Line, Machine, Origin, Release, Run, track_of};
+use std::collections::BTreeSet;
+
+use model::{Build, BuildId, KernelName, Line, Machine, Origin, Release, Run, track_of};
 use report::label::labels;
 
 /// A measured kernel.
@@ -17,23 +19,21 @@ pub struct Kernel {
     pub title: String,
 }
 
-/// When a kernel was first measured, where that orders it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measured {
-    /// Its version or its commit's date orders it.
-    NoMatter,
-    /// No run was taken.
-    Never,
-    /// In seconds since 1970-01-01 UTC.
-    First(i64),
+/// What orders a kernel whose version ends with a hash, in seconds since 1970-01-01 UTC.
+#[derive(Debug, Clone, Copy, Default)]
+struct Dates {
+    /// When its commit was made, if the build says so.
+    committed: Option<i64>,
+    /// When it was first measured.
+    measured: Option<i64>,
 }
 
 /// Kernels, numbered in order of arrival, and their release order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kernels {
     all: Vec<Kernel>,
-    /// When each was first measured.
-    measured: Vec<Measured>,
+    /// The dates of each.
+    dates: Vec<Dates>,
     /// Numbers in release order.
     order: Vec<usize>,
     /// Each number's position in that order.
@@ -41,42 +41,51 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// Adds a build, unless it is known.
-    pub(super) fn add(&mut self, build: &Build) {
+    /// Adds a build, unless it is known. Returns whether others have another order now.
+    pub(super) fn add(&mut self, build: &Build) -> bool {
         if self.find(&build.id).is_some() {
-            return;
+            return false;
         }
         let committed = match &build.origin {
             Origin::Built { committed_unix, .. } => *committed_unix,
             Origin::Package { .. } | Origin::Described(_) => None,
         };
-        let release = Release::of(&build.version).dated(committed);
-        let is_dated = !release.is_hashed() || committed.is_some();
-        let track = track_of(&build.name);
+        let (release, track) = (Release::of(&build.version), track_of(&build.name));
+        let number = self.all.len();
         self.all.push(Kernel { build: build.clone(), release, track, title: String::new() });
-        self.measured.push(if is_dated { Measured::NoMatter } else { Measured::Never });
+        self.dates.push(Dates { committed, measured: None });
+        let before = self.order.clone();
         self.sort();
+        !self.order.iter().filter(|n| **n != number).eq(&before)
     }
 
     /// Takes the start of a run of a kernel, in seconds since 1970-01-01 UTC. Returns whether a kernel that had runs before
     /// has another place now.
     pub(super) fn measured(&mut self, number: usize, started_unix: i64) -> bool {
         let started = Run::known_start(started_unix).unwrap_or(i64::MAX);
-        let is_later = match self.measured[number] {
-            Measured::NoMatter => return false,
-            Measured::First(first) if first <= started => return false,
-            Measured::First(_) => true,
-            Measured::Never => false,
-        };
-        self.measured[number] = Measured::First(started);
-        let kernel = &mut self.all[number];
-        kernel.release = kernel.release.clone().dated(Some(started));
-        let before = self.rank.clone();
+        let first = self.dates[number].measured;
+        if !self.all[number].release.is_hashed() || first.is_some_and(|first| first <= started) {
+            return false;
+        }
+        self.dates[number].measured = Some(started);
+        let before = self.order.clone();
         self.sort();
-        is_later && before != self.rank
+        first.is_some() && before != self.order
     }
 
+    /// Sorts by release. Dates of commits and of measurements do not compare: commits of one track and version have the first
+    /// only if all have, as those built before builds kept them have none.
     fn sort(&mut self) {
+        let group = |kernel: &Kernel| (kernel.track.clone(), kernel.release.stem().to_owned());
+        let is_undated = |(kernel, dates): &(&Kernel, &Dates)| {
+            matches!(kernel.build.name, KernelName::Git(_)) && kernel.release.is_hashed() && dates.committed.is_none()
+        };
+        let kernels = self.all.iter().zip(&self.dates);
+        let undated: BTreeSet<_> = kernels.filter(is_undated).map(|(kernel, _)| group(kernel)).collect();
+        for (kernel, dates) in self.all.iter_mut().zip(&self.dates) {
+            let committed = dates.committed.filter(|_| !undated.contains(&group(kernel)));
+            kernel.release = kernel.release.clone().dated(committed.or(dates.measured));
+        }
         self.order = (0..self.all.len()).collect();
         let all = &self.all;
         let key = |n: usize| (&all[n].release, &all[n].track, &all[n].build.id);

@@ -60,7 +60,8 @@ impl Release {
     }
 
     /// Returns the text before the hash, or all of it: `6.12.0` of `6.12.0-g1f0e2d3c4b5a` and of `6.12.0-g1f0e2d3c4b5a-dirty`.
-    fn stem(&self) -> &str {
+    #[must_use]
+    pub fn stem(&self) -> &str {
         let is_hash = |rest: &str| {
             let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
             digits >= HASH_MIN && ["", "+", "-dirty"].contains(&&rest[digits..])
