@@ -108,6 +108,8 @@ impl fmt::Display for QemuProblem {
                  with MARVIN_QEMU"
             ),
             Self::DoesNotStart { found, said } => {
+                let errors: Vec<&str> = said.split("; ").filter(|line| !line.contains("warning: ")).collect();
+                let said = errors.join("; ");
                 write!(
                     f,
                     "cannot measure with QEMU {found}: it does not start the exact machine: {said}\nhint: {REFERENCE}"
