@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernel::Step;
 use lab::Event;
 use model::{plain, printable};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
@@ -236,21 +236,32 @@ impl Progress {
     }
 }
 
-/// On Ctrl-C or SIGTERM, has the lab store what was measured, prints what to do next and ends. Child processes die with
-/// Marvin.
+/// On Ctrl-C, SIGTERM or the end of the terminal, has the lab store what was measured, prints what to do next and ends. Child
+/// processes die with Marvin.
 fn say_when_interrupted() {
+    let mut ends = vec![SIGINT, SIGTERM];
+    if !ignores_hangup() {
+        ends.push(SIGHUP);
+    }
     // Without a handler, Ctrl-C ends the program silently.
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    let Ok(mut signals) = Signals::new(ends) else { return };
     std::thread::spawn(move || {
         let Some(signal) = signals.forever().next() else { return };
         lab::interrupt(PATIENCE);
         say("\ninterrupted; repeat the command to continue");
-        if signal == SIGTERM {
+        if signal != SIGINT {
             // Who sent it sees that it was obeyed.
-            drop(emulate_default_handler(SIGTERM));
+            drop(emulate_default_handler(signal));
         }
         std::process::exit(INTERRUPTED);
     });
+}
+
+/// Returns whether Marvin was started by nohup(1) or the like: SIGHUP is the lowest bit of proc(5)'s SigIgn.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Formats a duration: `40 s`, `3 min`, `2 h 5 min`.

@@ -46,7 +46,9 @@ fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<S
 
 #[test]
 fn always_dying_qemu_is_a_lab_failure() {
-    let (result, retries) = run_with("dying-qemu", "echo 'cannot set up guest memory' >&2; exit 1");
+    // It shows its processor, and dies with a kernel.
+    let script = "case \"$*\" in *-kernel*) echo 'cannot set up guest memory' >&2; exit 1;; esac\nexec qemu-system-x86_64 \"$@\"";
+    let (result, retries) = run_with("dying-qemu", script);
     let error = result.unwrap_err();
     assert_eq!((retries.len(), error.guilt()), (2, Guilt::Infra));
     insta::assert_snapshot!(error, @"QEMU exited unexpectedly (exit status 1): cannot set up guest memory (tried 3 times)");
@@ -58,7 +60,9 @@ fn run_with_signal(name: &str, signal: &str) -> (Result<Vec<Vec<Run>>, LabError>
     let qemu_in = |process: PathBuf| {
         let is_qemu = std::fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with("qemu-system"));
         let works = std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&scratch));
-        (is_qemu && works).then(|| process.file_name().unwrap().to_owned())
+        // Not the one that only shows its processor.
+        let boots = std::fs::read_to_string(process.join("cmdline")).is_ok_and(|line| line.contains("-kernel"));
+        (is_qemu && works && boots).then(|| process.file_name().unwrap().to_owned())
     };
     let signalled = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -91,6 +95,15 @@ fn qemu_killed_once_is_restarted() {
     let (result, retries) = run_with_signal("killed-qemu", "-KILL");
     assert_eq!(retries, ["QEMU exited unexpectedly (signal 9)"]);
     assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
+}
+
+#[test]
+fn qemu_that_never_starts_is_refused() {
+    let path = qemu("refusing-qemu", "echo 'no microvm here' >&2; exit 1");
+    let home = fresh("refusing-qemu-home");
+    let error = Lab::open(&home, LabSettings { qemu: Some(path), ..LabSettings::default() }).unwrap_err();
+    assert_eq!(error.guilt(), Guilt::Infra);
+    assert!(error.to_string().contains("it does not start the exact machine: no microvm here"), "{error}");
 }
 
 #[test]

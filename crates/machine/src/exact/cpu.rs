@@ -6,6 +6,8 @@
 
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::MachineError;
 use crate::qemu::{Budget, CONSOLE, Ended, Process, Qemu, QemuProblem, Scratch};
 
@@ -152,7 +154,8 @@ pub(super) fn check(qemu: &Qemu, arguments: Vec<String>, tracer: &Path, parent: 
     scratch.write(FIRMWARE, &firmware(ANSWERS))?;
     scratch.link(super::TRACER, tracer)?;
     let mut arguments = arguments;
-    arguments.extend(["-bios", FIRMWARE, "-m", "64"].map(str::to_owned));
+    // It waits until Marvin listens: the firmware ends sooner than QEMU would tell.
+    arguments.extend(["-bios", FIRMWARE, "-m", "64", "-S"].map(str::to_owned));
     let found = || qemu.version.clone();
     let said = answers(qemu, &arguments, &mut scratch).map_err(|error| match error {
         MachineError::QemuDied { how, stderr } if how.starts_with("exit status") => {
@@ -167,6 +170,7 @@ pub(super) fn check(qemu: &Qemu, arguments: Vec<String>, tracer: &Path, parent: 
 /// Returns what the firmware sent.
 fn answers(qemu: &Qemu, arguments: &[String], scratch: &mut Scratch) -> Result<Vec<u8>, MachineError> {
     let mut process = Process::start(qemu, arguments, scratch)?;
+    process.command("cont", json!({}))?;
     let console_bytes = FIRMWARE_SIZE as u64;
     let budget = Budget { until: None, is_fast: false, wall_s: WALL_S, console_bytes };
     if process.wait_for_end(&budget)? == Ended::PoweredOff {

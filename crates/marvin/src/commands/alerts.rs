@@ -73,8 +73,9 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
 fn origins(arguments: &Arguments, history: &History, one: &Triaged) -> anyhow::Result<Vec<String>> {
     let store = Store::open_read_only(store(arguments)?)?;
     let builds = [one.alert.after, one.alert.at].map(|kernel| history.kernel(kernel).build.clone());
+    let left_out: Vec<_> = one.alert.of_one_seed().map(|member| &member.key).collect();
     let mut all = Vec::new();
-    for member in one.alert.worse().take(EXPLAINED_MAX) {
+    for member in one.alert.worse().filter(|member| !left_out.contains(&&member.key)).take(EXPLAINED_MAX) {
         all.extend(super::explain_kernels::stored(&store, &builds, &member.key.workload)?);
     }
     Ok(all)

@@ -7,7 +7,7 @@ use lab::{Event, Lab, Measurement, Plan, Reuse};
 use machine::Wanted;
 use model::{Build, KernelName, Machine, Observation, Run, Workload};
 use report::monitors::{Monitored, Watched, heads};
-use report::{Comparison, Images, Machines, Question, Side, Warning};
+use report::{Comparison, Machines, Question, Side, Warning};
 
 use super::config::site;
 use super::explain_kernels::differing;
@@ -86,6 +86,8 @@ fn compare_on(
     let builds = builds(&lab, names, &progress)?;
     prepare(&lab, &chosen.workloads, &progress)?;
     let machines = lab.machines(&chosen.workloads)?;
+    // Now, as what a name means may change while Marvin measures.
+    let not_compiled = not_compiled(&lab, &builds)?;
     let on = OnMachine { lab, progress, builds, machines, command, spread, chosen };
     // A machine that cannot return to its own kernel is an error, but not the loss of what was measured.
     let compared = on.compare_all();
@@ -93,7 +95,22 @@ fn compare_on(
     let mut compared = compared?;
     closed?;
     lab::doubt_by_twins(crate::home::store(arguments)?, &mut compared)?;
+    for (other, files) in compared.others.iter().zip(not_compiled).filter(|(_, files)| !files.is_empty()) {
+        compared.warnings.push(Warning::NotCompiled { kernel: other.kernel.title.clone(), files });
+    }
     Ok(compared)
+}
+
+/// Returns, for each build after the first, the code that it changes without being compiled: the image is the first one's.
+fn not_compiled(lab: &Lab, builds: &[Build]) -> anyhow::Result<Vec<Vec<String>>> {
+    let of_build = |build: &Build| {
+        if build.id != builds[0].id {
+            return Ok(Vec::new());
+        }
+        let files = lab.not_compiled(&builds[0].name, &build.name)?;
+        Ok(files.iter().map(ToString::to_string).collect())
+    };
+    builds[1..].iter().map(of_build).collect()
 }
 
 /// A lab on one machine, with what to compare there.
@@ -155,7 +172,6 @@ impl OnMachine<'_> {
         let runs = self.measure(&self.chosen.workloads, &seeds)?;
         let question = self.question(seeds, None);
         let mut comparison = self.compare(&runs, &question)?;
-        self.mark_not_compiled(&mut comparison)?;
         if command.profile {
             comparison.origins = origins(self, &runs, &comparison)?;
         }
@@ -163,23 +179,6 @@ impl OnMachine<'_> {
             comparison.monitors = observe_sides(self, &runs, &question)?;
         }
         Ok(comparison)
-    }
-
-    /// Warns of kernels with the base's image because their config does not compile what they change.
-    fn mark_not_compiled(&self, comparison: &mut Comparison) -> anyhow::Result<()> {
-        let mut warnings = Vec::new();
-        for (other, build) in comparison.others.iter().zip(&self.builds[1..]) {
-            if other.images == Images::Different {
-                continue;
-            }
-            let files = self.lab.not_compiled(&self.builds[0].name, &build.name)?;
-            if !files.is_empty() {
-                let kernel = other.kernel.title.clone();
-                warnings.push(Warning::NotCompiled { kernel, files: files.iter().map(ToString::to_string).collect() });
-            }
-        }
-        comparison.warnings.splice(0..0, warnings);
-        Ok(())
     }
 
     fn compare_until_clear(&self) -> anyhow::Result<Comparison> {

@@ -1,19 +1,18 @@
 //! `marvin series`: compares each commit of a series with its parent, in one table.
 
-use std::sync::Arc;
-
 use anyhow::Context;
 use kernel::{BuildCache, KernelError, SourceError, Sources};
 use lab::{Lab, LabError};
-use model::{Build, Verdict, Workload};
+use model::{Build, Verdict};
 use report::{Machines, Question, Side};
+use store::Location;
 
 use super::measure::{Chosen, choose_workloads, open_with, plan, prepare};
 use super::tree::settings;
 use crate::answer::Answer;
 use crate::cli::{Arguments, Series};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::home::{home, store};
 use crate::progress::Progress;
 use history::commit_table::{Cell, Row, State, table};
 use lab::bisection::short;
@@ -23,7 +22,7 @@ const COMMITS_MAX: usize = 500;
 
 pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let Chosen { suite, workloads, tools } = choose_workloads(arguments, measure)?;
+    let chosen = choose_workloads(arguments, measure)?;
     let settings = settings(arguments, &measure.sources)?;
     if settings.tree.is_none() {
         return Err(WrongInput("series needs a tree: name its directory with --tree FOLDER".into()).into());
@@ -39,7 +38,7 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
         let text = format!("{} has {} commits; a series has at most {COMMITS_MAX}", command.range, commits.len());
         return Err(WrongInput(text).into());
     }
-    let lab = open_with(arguments, measure, tools)?;
+    let lab = open_with(arguments, measure, chosen.tools.clone())?;
     let progress = Progress::new(arguments.quiet);
     let mut rows = Vec::new();
     let mut builds = Vec::new();
@@ -57,11 +56,12 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
         builds.extend(build);
     }
     if !builds.is_empty() {
-        prepare(&lab, &workloads, &progress)?;
-        fill(&lab, command, &builds, &workloads, &suite, &mut rows, &progress)?;
+        prepare(&lab, &chosen.workloads, &progress)?;
+        let twins = store(arguments)?;
+        fill(&lab, command, &builds, &chosen, &mut rows, &twins, &progress)?;
     }
     progress.end();
-    let names: Vec<&str> = workloads.iter().map(|workload| &*workload.name).collect();
+    let names: Vec<&str> = chosen.workloads.iter().map(|workload| &*workload.name).collect();
     let plural = if commits.len() == 1 { "" } else { "s" };
     let title = format!("{}..{}, {} commit{plural}", short(&older), short(&newer), commits.len());
     answer.write(table(&title, &rows, &names))?;
@@ -95,16 +95,17 @@ fn built(
     }
 }
 
-/// Measures all distinct images in one plan, and compares each with the one before it.
+/// Measures all distinct images in one plan, and compares each with the one before it and with twins in a store.
 fn fill(
     lab: &Lab,
     command: &Series,
     builds: &[Build],
-    workloads: &[Arc<Workload>],
-    suite: &model::Suite,
+    chosen: &Chosen,
     rows: &mut [Row],
+    twins: &Location,
     progress: &Progress,
 ) -> anyhow::Result<()> {
+    let Chosen { suite, workloads, .. } = chosen;
     let mut images: Vec<Build> = Vec::new();
     for build in builds {
         if images.iter().all(|known| known.id != build.id) {
@@ -122,7 +123,7 @@ fn fill(
         scatters: std::collections::BTreeMap::new(),
         looks_max: None,
         suite: suite.name.to_owned(),
-        workloads: workloads.to_vec(),
+        workloads: workloads.clone(),
         seeds,
         margin_percent: command.margin,
         machines: Machines::Equal,
@@ -142,7 +143,8 @@ fn fill(
     for (row, pair) in built.zip(builds.windows(2)) {
         let ((before, base), (after, new)) = (side(&pair[0])?, side(&pair[1])?);
         if before != after {
-            let comparison = report::compare(&base, &[new], &question)?;
+            let mut comparison = report::compare(&base, &[new], &question)?;
+            lab::doubt_by_twins(twins.clone(), &mut comparison)?;
             row.state = State::Compared(comparison.rows.iter().map(cell).collect());
         }
     }

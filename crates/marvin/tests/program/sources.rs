@@ -248,6 +248,9 @@ fn uncompiled_code_is_not_called_equal() {
         unseen.starts_with("exit 3") && unseen.contains("Not measured: ") && unseen.contains("CONFIG_MEMCG"),
         "{unseen}"
     );
+    let words = ["compare", "git:base", "git:unseen", "-q", "--workload", "getppid", "--on", "vm", "--until-clear"];
+    let unseen = run_in_tree(&home, &tree, &words);
+    assert!(unseen.starts_with("exit 3") && unseen.contains("Not measured: "), "{unseen}");
     let equal = compare(["git:unseen", "git:main"]);
     assert!(equal.starts_with("exit 0") && equal.contains("no run is needed"), "{equal}");
 }
