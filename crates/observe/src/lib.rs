@@ -149,14 +149,15 @@ fn rounds(collector: &mut Collector, seconds: Option<f64>, mut child: Option<&mu
         let is_there = collector.look();
         let too_early_s = (collector.cost() - AT_FIRST_S) / SHARE - collector.elapsed();
         let pause = PERIOD.max(Duration::from_secs_f64(too_early_s.clamp(0.0, longest_s)));
-        if let Some(child) = &mut child
-            && let Ok(Some(status)) = child.try_wait()
-        {
-            collector.note_end();
-            return Some(status);
-        }
-        if !is_there {
-            break;
+        match child.as_mut().map(|child| child.try_wait()) {
+            Some(Ok(Some(status))) => {
+                collector.note_end();
+                return Some(status);
+            }
+            // Only its status says that it ended.
+            Some(Ok(None)) => {}
+            Some(Err(_)) | None if !is_there => break,
+            Some(Err(_)) | None => {}
         }
         sleep(pause.saturating_sub(begun.elapsed()));
     }

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::Instant;
 
 use explain::facts::{Futex, Object, Period, ShortLived, Thread, Wait};
+use rustix::io::Errno;
 
 use crate::calls;
 use crate::proc::{self, Mapping, Stat, TICKS};
@@ -109,7 +111,6 @@ pub(crate) struct Process {
     pub(crate) maps: Vec<Mapping>,
     /// The path of its program.
     pub(crate) program: String,
-    memory: Option<File>,
     /// Reads, writes and their bytes: the first and the last text of `/proc/PID/io`.
     pub(crate) io: [String; 2],
     /// Largest resident memory (kB), at first and at last.
@@ -178,9 +179,6 @@ impl Rounds {
         }
         for (id, process) in &mut self.processes {
             process.is_gone = !alive.contains(id);
-            if process.is_gone {
-                process.memory = None;
-            }
         }
         self.number += 1;
         self.before = now;
@@ -198,9 +196,7 @@ impl Rounds {
     }
 
     fn look_at_process(&mut self, id: u32, is_seldom: bool) {
-        let Some(stat) = fs::read_to_string(format!("/proc/{id}/stat")).ok().and_then(|text| proc::stat(&text)) else {
-            return;
-        };
+        let Some(stat) = read(&format!("/proc/{id}/stat")).ok().and_then(|text| proc::stat(&text)) else { return };
         let is_first = self.number == 0;
         let is_known = self.processes.contains_key(&id);
         if !is_known && self.processes.len() >= PROCESSES_MAX {
@@ -216,21 +212,17 @@ impl Rounds {
         if is_known && is_same && !is_seldom {
             return;
         }
-        // A path may have any bytes.
-        let read = |name: &str| {
-            let bytes = fs::read(format!("/proc/{id}/{name}")).unwrap_or_default();
-            String::from_utf8_lossy(&bytes).into_owned()
-        };
-        let program = fs::read_link(format!("/proc/{id}/exe")).unwrap_or_default();
-        process.program = program.to_string_lossy().trim_end_matches(" (deleted)").to_owned();
+        let read = |name: &str| read(&format!("/proc/{id}/{name}")).unwrap_or_default();
+        // Of a process whose main thread has left there is none any more.
+        if let Ok(program) = fs::read_link(format!("/proc/{id}/exe")) {
+            process.program = program.to_string_lossy().trim_end_matches(" (deleted)").to_owned();
+        }
         let maps = proc::maps(&read("maps"));
         if !maps.is_empty() {
             // The files are found now: when their functions are named, the process may be gone.
             self.modules.find(id, &maps);
             process.maps = maps;
         }
-        // After an exec the open file is of the memory that is gone.
-        process.memory = File::open(format!("/proc/{id}/mem")).ok();
         let status = read("status");
         let resident = proc::value(&status, "VmHWM").unwrap_or_default();
         process.swapped_kb = process.swapped_kb.max(proc::value(&status, "VmSwap").unwrap_or_default());
@@ -248,7 +240,7 @@ impl Rounds {
 
     fn look_at_thread(&mut self, process: u32, id: u32, now: f64, is_seldom: bool) {
         let folder = format!("/proc/{process}/task/{id}");
-        let read = |name: &str| fs::read_to_string(format!("{folder}/{name}")).ok();
+        let read = |name: &str| read(&format!("{folder}/{name}")).ok();
         let Some(stat) = read("stat").and_then(|text| proc::stat(&text)) else { return };
         let Some((run_ns, wait_ns)) = read("schedstat").and_then(|text| proc::schedstat(&text)) else { return };
         let times = Times { at: now, run_ns, wait_ns, user: stat.user, system: stat.system };
@@ -329,13 +321,12 @@ impl Rounds {
     }
 
     fn stack(&mut self, process: u32, call: &proc::Call) -> Vec<String> {
-        let Some(Process { memory: Some(memory), maps, program, .. }) = self.processes.get(&process) else {
-            return Vec::new();
-        };
         if !cfg!(target_arch = "x86_64") {
             return Vec::new();
         }
-        let addresses = unwind_blocked(memory, maps, &mut self.modules, call);
+        let Some(Process { maps, program, .. }) = self.processes.get(&process) else { return Vec::new() };
+        let Some(memory) = memory(process) else { return Vec::new() };
+        let addresses = unwind_blocked(&memory, maps, &mut self.modules, call);
         if !addresses.first().is_some_and(|at| maps.iter().any(|map| (map.start..map.end).contains(at))) {
             // It executed another program since the mappings were read: the next round has them.
             return Vec::new();
@@ -403,7 +394,7 @@ impl Rounds {
         }
         let word = |at: u64| -> Option<u32> {
             let mut bytes = [0; 4];
-            of.memory.as_ref()?.read_exact_at(&mut bytes, at).ok()?;
+            memory(process)?.read_exact_at(&mut bytes, at).ok()?;
             Some(u32::from_le_bytes(bytes))
         };
         let is_thread = |id: u32| id != 0 && Path::new(&format!("/proc/{process}/task/{id}")).exists();
@@ -416,7 +407,7 @@ impl Rounds {
     /// the word).
     fn owner(&self, process: u32, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
-        self.processes.get(&process)?.memory.as_ref()?.read_exact_at(&mut bytes, address.checked_add(8)?).ok()?;
+        memory(process)?.read_exact_at(&mut bytes, address.checked_add(8)?).ok()?;
         let id = u32::from_le_bytes(bytes);
         self.threads.get(&id).is_some_and(|thread| thread.process == process).then_some(id)
     }
@@ -502,11 +493,7 @@ pub(crate) fn find_processes(root: u32) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     let mut left = vec![root];
     while let Some(process) = left.pop() {
-        let is_there = fs::read_to_string(format!("/proc/{process}/stat"))
-            .ok()
-            .and_then(|text| proc::stat(&text))
-            .is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'));
-        if !is_there || !found.insert(process) {
+        if !is_there(process) || !found.insert(process) {
             continue;
         }
         for thread in entries(&format!("/proc/{process}/task")) {
@@ -515,6 +502,44 @@ pub(crate) fn find_processes(root: u32) -> BTreeSet<u32> {
         }
     }
     found
+}
+
+/// Whether a process is there. That it is gone is what the kernel says, and no error of Marvin's own, such as too many open files.
+pub(crate) fn is_there(process: u32) -> bool {
+    let folder = format!("/proc/{process}");
+    match state(&folder) {
+        // The main thread may leave before the others (pthread_exit): then it stays a zombie until they have left.
+        Ok(Some('Z')) => match fs::read_dir(format!("{folder}/task")) {
+            Ok(threads) => threads.flatten().any(|thread| match state(&thread.path().to_string_lossy()) {
+                Ok(state) => !matches!(state, Some('Z' | 'X')),
+                Err(error) => !is_gone(&error),
+            }),
+            Err(error) => !is_gone(&error),
+        },
+        Ok(state) => state != Some('X'),
+        Err(error) => !is_gone(&error),
+    }
+}
+
+/// Returns the state of a process or a thread.
+fn state(folder: &str) -> io::Result<Option<char>> {
+    Ok(proc::stat(&read(&format!("{folder}/stat"))?).map(|stat| stat.state))
+}
+
+/// Whether an error of a file in /proc says that its process is gone.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+}
+
+/// Reads a file of /proc. Names and paths may have any bytes.
+fn read(file: &str) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read(file)?).into_owned())
+}
+
+/// Opens a process's memory. It is not kept: each open file would take one of the few that Marvin may have, and after an exec it is of
+/// the memory that is gone.
+fn memory(process: u32) -> Option<File> {
+    File::open(format!("/proc/{process}/mem")).ok()
 }
 
 /// Returns the numbers that are names in a directory of /proc.
@@ -570,5 +595,13 @@ mod tests {
         assert!((sum(&parts).user_s - 5000.0).abs() < 1e-6);
         let [first, second] = [parts[0].user_s, parts[parts.len() - 2].user_s];
         assert!((first - second).abs() < 1e-6, "parts are of equal time: {first} and {second}");
+    }
+
+    #[test]
+    fn error_that_is_marvins_own_ends_no_process() {
+        let ends = |error: Errno| is_gone(&error.into());
+        assert!(ends(Errno::NOENT) && ends(Errno::SRCH));
+        assert!(![Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::ACCESS].into_iter().any(ends));
+        assert!(is_there(std::process::id()) && !is_there(u32::MAX));
     }
 }

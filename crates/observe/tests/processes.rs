@@ -140,3 +140,15 @@ fn functions_are_those_of_the_mapped_file() {
     let found = named(replaced.id());
     assert!(!found.0.contains(&"of_the_container".to_owned()) && is_named(&found, "of_the_host"), "{found:?}");
 }
+
+#[test]
+fn command_without_main_thread_runs_to_its_end() {
+    let home = tempfile::tempdir().unwrap();
+    let source = "#include <pthread.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
+        static void *work(void *x) { for (int i = 0; i < 300; i++) usleep(10000); exit(7); return x; }\n\
+        int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_exit(0); }\n";
+    let words = vec![compile(home.path(), "leaves", source).into_os_string()];
+    let observed = observe(&Observation { subject: Subject::Command(words), seconds: None }).unwrap();
+    assert_eq!(observed.status.and_then(|status| status.code()), Some(7));
+    assert!(observed.facts.seconds > 2.0, "{}", observed.facts.seconds);
+}
