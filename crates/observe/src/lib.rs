@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use explain::facts::Facts;
 use process::Tethered;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use facts::Collector;
 pub use verify::{Verification, verify};
@@ -179,14 +179,18 @@ impl Drop for Started {
         let all = rounds::find_processes(self.0.id());
         all.iter().for_each(|process| signal(*process, Signal::TERM));
         let begun = Instant::now();
-        while begun.elapsed() < ENDING {
-            if let Ok(Some(_)) = self.0.try_wait() {
-                return;
-            }
+        // What it started may take longer to end than the program, or refuse to.
+        while begun.elapsed() < ENDING
+            && (!matches!(self.0.try_wait(), Ok(Some(_))) || all.iter().any(|process| rounds::is_there(*process)))
+        {
             sleep(Duration::from_millis(20));
         }
-        // The program itself and its session end with this value.
-        all.iter().for_each(|process| signal(*process, Signal::KILL));
+        let left = all.iter().filter(|process| rounds::is_there(**process));
+        left.for_each(|process| signal(*process, Signal::KILL));
+        // What was started meanwhile; the number is not another's while a process of the group is left.
+        if let Some(group) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+            kill_process_group(group, Signal::KILL).unwrap_or_default();
+        }
     }
 }
 

@@ -152,3 +152,24 @@ fn command_without_main_thread_runs_to_its_end() {
     assert_eq!(observed.status.and_then(|status| status.code()), Some(7));
     assert!(observed.facts.seconds > 2.0, "{}", observed.facts.seconds);
 }
+
+#[test]
+fn children_that_refuse_to_end_are_killed() {
+    let own = format!("61.{}", std::process::id());
+    let stubborn = format!("trap '' TERM; exec sleep {own}");
+    let script = "sh -c \"$0\" & setsid sh -c \"$0\" & exec sleep 62";
+    let words = ["sh", "-c", script, &stubborn].map(Into::into).to_vec();
+    let observed = observe(&Observation { subject: Subject::Command(words), seconds: Some(1.0) }).unwrap();
+    assert!(observed.status.is_none());
+    let is_left = |process: std::fs::DirEntry| {
+        std::fs::read_to_string(process.path().join("cmdline")).is_ok_and(|words| words == format!("sleep\0{own}\0"))
+    };
+    // A killed process takes a moment to end.
+    for _ in 0..100 {
+        if !std::fs::read_dir("/proc").unwrap().flatten().any(is_left) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("they are left");
+}
