@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
-use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
+use object::{CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
 
 use crate::files::{Found, find};
 use crate::proc::Mapping;
@@ -71,19 +71,25 @@ impl Module {
     fn read(bytes: &[u8], name: &str) -> Option<Self> {
         let file = object::File::parse(bytes).ok()?;
         let mut functions = BTreeMap::new();
+        // Symbols may share a name, but a file that holds its names takes no more memory than it has bytes.
+        let mut room = bytes.len();
         for symbol in file.dynamic_symbols().chain(file.symbols()) {
             if symbol.kind() == object::SymbolKind::Text && symbol.size() > 0 && symbol.is_definition() {
-                let name = symbol.name().unwrap_or_default().to_owned();
-                functions.insert(symbol.address(), (symbol.address().saturating_add(symbol.size()), name));
+                let name = symbol.name().unwrap_or_default();
+                let Some(left) = room.checked_sub(name.len()) else { break };
+                room = left;
+                functions.insert(symbol.address(), (symbol.address().saturating_add(symbol.size()), name.to_owned()));
             }
         }
         let segment = |segment: object::Segment| {
             let (offset, size) = segment.file_range();
             (offset, size, segment.address())
         };
-        let frames = file
-            .section_by_name(".eh_frame")
-            .and_then(|section| Some(Frames::new(section.address(), section.uncompressed_data().ok()?.into_owned())));
+        let frames = file.section_by_name(".eh_frame").and_then(|section| {
+            // What is loaded is never compressed.
+            let is_plain = section.compressed_file_range().ok()?.format == CompressionFormat::None;
+            is_plain.then(|| Some(Frames::new(section.address(), section.data().ok()?.to_vec())))?
+        });
         let is_glibc = name.starts_with("libc.so") || name.starts_with("libc-2");
         let glibc = if is_glibc { settings::glibc(bytes) } else { None };
         Some(Self { functions, segments: file.segments().map(segment).collect(), frames, glibc })
@@ -220,5 +226,48 @@ impl KernelSymbols {
     pub(crate) fn name(&self, address: u64) -> String {
         let after = self.0.partition_point(|(start, _)| *start <= address);
         after.checked_sub(1).map_or_else(|| "(kernel)".to_owned(), |index| self.0[index].1.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns an ELF file for x86-64 whose functions all have the one name.
+    fn with_symbols(count: u64, name: &str) -> Vec<u8> {
+        let names = format!("\0{name}\0");
+        let mut symbols = vec![0; 24];
+        for number in 1..=count {
+            // The name at 1, a global function, in the first section.
+            symbols.extend([1, 0, 0, 0, 0x12, 0, 1, 0]);
+            symbols.extend([number * 16, 16].iter().flat_map(|number| number.to_le_bytes()));
+        }
+        let (at_names, at_symbols) = (64, 64 + names.len() as u64);
+        let at_sections = at_symbols + symbols.len() as u64;
+        let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+        file.extend([0, 0, at_sections].iter().flat_map(|number: &u64| number.to_le_bytes()));
+        file.extend([0; 4]);
+        file.extend([64_u16, 56, 0, 64, 3, 2].iter().flat_map(|number| number.to_le_bytes()));
+        file.extend(names.as_bytes());
+        file.extend(&symbols);
+        // Of each section: kind, where, size, the section of the names, first global symbol, size of an entry.
+        let sections =
+            [[0; 6], [2, at_symbols, symbols.len() as u64, 2, 1, 24], [3, at_names, names.len() as u64, 0, 0, 0]];
+        for [kind, at, size, link, info, entry] in sections {
+            let words = [kind << 32, 0, 0, at, size, info << 32 | link, 1, entry];
+            file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        }
+        file
+    }
+
+    #[test]
+    fn names_take_no_more_than_the_file() {
+        let kept = |bytes: &[u8]| Module::read(bytes, "program").unwrap().functions;
+        let honest = kept(&with_symbols(3, "main"));
+        assert_eq!(honest.len(), 3);
+        assert_eq!(honest[&16], (32, "main".to_owned()));
+        let bytes = with_symbols(300, &"n".repeat(100_000));
+        let names: usize = kept(&bytes).values().map(|(_, name)| name.len()).sum();
+        assert!(names > 0 && names <= bytes.len(), "{names} of {}", bytes.len());
     }
 }
