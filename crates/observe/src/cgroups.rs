@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{major, minor};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 
 use crate::proc;
 
@@ -78,6 +77,8 @@ pub(crate) struct Mounts(Vec<Mount>);
 /// A mount of a hierarchy, or of a part of it: containers have mounts of their own part, and a host sees them beside its own.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
+    /// Its number (mnt_id).
+    id: u64,
     /// The controllers of version 1; empty for version 2.
     controllers: Vec<String>,
     /// Which cgroup of the hierarchy is there, seen from the cgroup namespace of this process, as `/proc/PID/cgroup` is.
@@ -106,7 +107,7 @@ impl Mounts {
     /// mount shows this cgroup: there is no telling what another root has at the same path.
     fn find(&self, controller: &str, path: &str) -> Option<Place> {
         let candidates = self.0.iter().filter_map(|mount| Some((mount, place(mount, controller, path)?)));
-        // Another file system may be mounted above it.
+        // Another file system may be mounted above it, or another part of this one.
         candidates.filter(|(mount, place)| is_of(mount, &place.folder)).map(|(_, place)| place).next()
     }
 }
@@ -134,14 +135,19 @@ fn place(mount: &Mount, controller: &str, path: &str) -> Option<Place> {
 }
 
 fn is_of(mount: &Mount, folder: &Path) -> bool {
-    fs::metadata(folder).is_ok_and(|status| (major(status.dev()), minor(status.dev())) == mount.device)
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::MNT_ID;
+    statx(CWD, folder, AtFlags::empty(), wanted).is_ok_and(|status| {
+        // Linux before 5.8 does not tell the mount.
+        let is_told = status.stx_mask & StatxFlags::MNT_ID.bits() != 0;
+        (status.stx_dev_major, status.stx_dev_minor) == mount.device && (!is_told || status.stx_mnt_id == mount.id)
+    })
 }
 
 /// Parses a line of mountinfo (Documentation/filesystems/proc.rst); `None` if it mounts no cgroups.
 fn mount(line: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let fields: Vec<&str> = before.split(' ').collect();
-    let [_, _, device, root, folder, ..] = fields[..] else { return None };
+    let [id, _, device, root, folder, ..] = fields[..] else { return None };
     let after: Vec<&str> = after.split(' ').collect();
     let [kind, _, options] = after[..] else { return None };
     let controllers = match kind {
@@ -151,7 +157,8 @@ fn mount(line: &str) -> Option<Mount> {
     };
     let (major, minor) = device.split_once(':')?;
     let device = (major.parse().ok()?, minor.parse().ok()?);
-    Some(Mount { controllers, root: unescape(root), folder: unescape(folder).into(), device })
+    let id = id.parse().ok()?;
+    Some(Mount { id, controllers, root: unescape(root), folder: unescape(folder).into(), device })
 }
 
 /// Returns a name without the escapes of mountinfo: `\040` is a blank.
@@ -176,6 +183,8 @@ fn unescape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::Statx;
+
     use super::*;
 
     const INFO: &str = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n\
@@ -183,6 +192,10 @@ mod tests {
         41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw,nsdelegate\n\
         90 31 0:38 /docker/abc /var/lib/a\\040b/cgroup rw - cgroup2 cgroup2 rw\n\
         91 31 0:38 /../other /mnt/other rw - cgroup2 cgroup2 rw\n";
+
+    fn status(folder: &Path) -> Statx {
+        statx(CWD, folder, AtFlags::empty(), StatxFlags::BASIC_STATS | StatxFlags::MNT_ID).unwrap()
+    }
 
     /// Returns the directories that the mounts show for a cgroup.
     fn shown(controller: &str, path: &str) -> Vec<String> {
@@ -211,10 +224,28 @@ mod tests {
     #[test]
     fn directory_of_another_file_system_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let line = |device: &str| format!("1 2 {device} / {} rw - cgroup2 x rw", folder.path().display());
+        let own = status(folder.path());
+        let device = format!("{}:{}", own.stx_dev_major, own.stx_dev_minor);
+        let line =
+            |device: &str| format!("{} 2 {device} / {} rw - cgroup2 x rw", own.stx_mnt_id, folder.path().display());
         assert_eq!(Mounts::parse(&line("0:999999")).find("", "/"), None);
-        let device = fs::metadata(folder.path()).unwrap().dev();
-        let line = line(&format!("{}:{}", major(device), minor(device)));
-        assert!(Mounts::parse(&line).find("", "/").is_some());
+        assert!(Mounts::parse(&line(&device)).find("", "/").is_some());
+    }
+
+    #[test]
+    fn mount_below_another_of_its_hierarchy_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let own = status(folder.path());
+        if own.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+            return;
+        }
+        let line = |id: u64, root: &str| {
+            let device = format!("{}:{}", own.stx_dev_major, own.stx_dev_minor);
+            format!("{id} 2 {device} {root} {} rw - cgroup2 x rw\n", folder.path().display())
+        };
+        // Only the upper one shows its cgroups.
+        let mounts = Mounts::parse(&(line(own.stx_mnt_id + 1, "/") + &line(own.stx_mnt_id, "/upper")));
+        assert_eq!(mounts.find("", "/"), None);
+        assert!(mounts.find("", "/upper").is_some());
     }
 }
