@@ -165,7 +165,7 @@ impl Verification<'_> {
         };
         arguments.extend(self.words.iter().cloned());
         let started = Instant::now();
-        let program = Program::new("env").args(arguments).inherit_all().output_max(OUTPUT_MAX);
+        let program = Program::new("env").args(arguments).inherit_all().output_max(OUTPUT_MAX).sweep();
         let ended =
             program.deadline_s(self.seconds.map_or(ENDLESS_S, u64::from)).run().map_err(|error| match error {
                 ProgramError::Deadline { seconds, .. } => format!("the command did not end within {seconds} s"),
@@ -259,6 +259,8 @@ mod tests {
             "there is no number before `rec/s` in what the command prints"
         );
         assert_eq!(measure("echo 5 rec/s", Some("rec/s")), Ok(5.0));
+        // No deadline ends what is left in the background.
+        assert!(measure("(sleep 47) & echo begun", None).is_ok_and(|seconds| seconds < 20.0));
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub struct Program {
     output_max: u64,
     log: Option<PathBuf>,
     walls: Option<Walls>,
+    /// Whether its end is the end of what it left in the background.
+    is_swept: bool,
 }
 
 /// The end of a program that ended by itself.
@@ -128,6 +130,7 @@ impl Program {
             output_max: 1 << 30,
             log: None,
             walls: None,
+            is_swept: false,
         }
         .inherit(&VARIABLES)
     }
@@ -202,6 +205,13 @@ impl Program {
         self
     }
 
+    /// Has what it leaves in the background end with it. Otherwise its output ends when the last process has closed it.
+    #[must_use]
+    pub fn sweep(mut self) -> Self {
+        self.is_swept = true;
+        self
+    }
+
     /// Redirects its output and standard error to a file.
     #[must_use]
     pub fn log(mut self, file: &Path) -> Self {
@@ -267,15 +277,17 @@ impl Program {
     /// Runs a closure while the program runs, and waits for its end.
     fn wait_with<T>(&self, mut running: Running, meanwhile: impl FnOnce() -> T) -> Result<(Ended, T), ProgramError> {
         let (output, errors) = (running.take_output(), running.take_errors());
-        let (output, said, done) = thread::scope(|scope| {
+        let (output, said, done, swept) = thread::scope(|scope| {
             let output = scope.spawn(|| output.map_or(Ok(Vec::new()), |output| read_limited(output, self.output_max)));
             let said = scope.spawn(|| errors.map_or(Ok(Vec::new()), |errors| read_limited(errors, SAID_MAX)));
             let done = meanwhile();
+            // What it left keeps the pipes open.
+            let swept = self.is_swept.then(|| running.wait_and_sweep());
             // A thread that panics is a bug of Marvin: pass the panic on.
             let joined = |end: thread::Result<_>| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug));
-            (joined(output.join()), joined(said.join()), done)
+            (joined(output.join()), joined(said.join()), done, swept)
         });
-        let (status, overran) = running.wait().map_err(|error| self.to_error(error))?;
+        let (status, overran) = swept.unwrap_or_else(|| running.wait()).map_err(|error| self.to_error(error))?;
         let (output, said) = (output.map_err(|e| self.to_error(e))?, said.map_err(|e| self.to_error(e))?);
         match status.code().filter(|_| signal_of(status).is_none()) {
             Some(NOT_FOUND) if !overran => Err(ProgramError::Missing(self.name.to_string_lossy().into_owned())),
@@ -306,6 +318,7 @@ fn read_limited(mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::time::{Duration, Instant};
 
     use super::{Program, ProgramError, VARIABLES};
 
@@ -318,6 +331,14 @@ mod tests {
         let program = shell("pwd; echo $GREETING; echo $HOME").folder(Path::new("/")).variable("GREETING", "hello");
         let home = std::env::var("HOME").unwrap_or_default();
         assert_eq!(program.run().unwrap().text(), format!("/\nhello\n{home}\n"));
+    }
+
+    #[test]
+    fn swept_program_waits_for_nothing_in_background() {
+        let begun = Instant::now();
+        let ended = shell("echo begun; (sleep 47; echo late) & exit 3").sweep().run().unwrap();
+        assert_eq!((ended.code, ended.text().as_str()), (Some(3), "begun\n"));
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     }
 
     #[test]

@@ -93,6 +93,17 @@ impl Running {
         Ok((status, self.begun.elapsed() >= self.deadline))
     }
 
+    /// Waits for its end, and then kills what it left in its session.
+    pub(crate) fn wait_and_sweep(&mut self) -> io::Result<(ExitStatus, bool)> {
+        let session = self.session;
+        let ended = self.wait()?;
+        if let Some(session) = session {
+            // The number is not another's while a process of the group is left.
+            kill_process_group(session, Signal::KILL).ok();
+        }
+        Ok(ended)
+    }
+
     /// Returns its status if it has ended.
     ///
     /// # Errors
