@@ -132,7 +132,7 @@ const RESULT: &[Column] = &[
     column(
         "counts",
         Kind::Whole,
-        "1 if reports use it; 0 if a later run of the same build, machine and seed has this workload",
+        "1 if reports use it; 0 if a later run of the same build, machine, suite and seed has this workload",
     ),
 ];
 
@@ -228,13 +228,13 @@ fn of_run(exported: &Exported) -> Vec<Value> {
     ]
 }
 
-/// Returns the results, by the place of their run, that one of a later run replaces, as reports and history choose.
+/// Returns the results, by the place of their run, that one of a later run replaces, as reports choose: of its own suite.
 fn superseded(runs: &[Exported]) -> HashSet<(usize, &str)> {
     let (mut known, mut superseded) = (HashSet::new(), HashSet::new());
     for (place, Exported { run, .. }) in runs.iter().enumerate().rev() {
         for result in &run.results {
             let workload = result.workload.as_str();
-            if !known.insert((&run.build, &run.machine, run.seed, workload)) {
+            if !known.insert((&run.build, &run.machine, &run.suite, run.seed, workload)) {
                 superseded.insert((place, workload));
             }
         }
@@ -370,6 +370,17 @@ mod tests {
         let mmap = |counts| (Value::Text("mmap".to_owned()), Value::Whole(counts));
         assert_eq!(found.iter().filter(|(_, counts)| **counts == Value::Whole(0)).count(), 1);
         assert_eq!([found[1], found[4]], [(&mmap(0).0, &mmap(0).1), (&mmap(1).0, &mmap(1).1)]);
+    }
+
+    #[test]
+    fn result_of_another_suite_replaces_none() {
+        let mut runs = runs();
+        let again = runs[0].run.results[1].clone();
+        runs[1].run.results.push(again);
+        runs[1].run.suite = "unixbench".to_owned();
+        let table = table(&runs, Rows::Results, |_| true);
+        let at = table.columns.iter().position(|column| column.name == "counts").unwrap();
+        assert!(table.rows.iter().all(|row| row[at] == Value::Whole(1)));
     }
 
     #[test]
