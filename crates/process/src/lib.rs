@@ -2,10 +2,12 @@
 //! may have walls around them, and their output is limited.
 //!
 //! `running` starts them and ends them, `walls` says what they see; `tethered` starts those that Marvin observes, and `at_end` does
-//! what is to be done when Marvin ends. The callers interpret the exit status and choose the program's name in messages.
+//! what is to be done when Marvin ends; `lock` opens files of locks. The callers interpret the exit status and choose the program's
+//! name in messages.
 
 mod at_end;
 mod curl;
+mod lock;
 mod running;
 mod shell;
 mod tethered;
@@ -20,6 +22,7 @@ use std::thread;
 
 pub use at_end::AtEnd;
 pub use curl::curl_config;
+pub use lock::lock_file;
 pub use running::{Running, signal_of};
 pub use shell::quote_words;
 pub use tethered::Tethered;

@@ -11,7 +11,7 @@ mod tail;
 mod telnet;
 
 use std::fmt::{self, Debug};
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,6 +41,10 @@ const READS: &str = "reads";
 const KEPT_MAX: usize = 16 << 20;
 /// What stands for the rest.
 const LEFT_OUT: &[u8] = b"\n[marvin: the console printed more than is kept here between two looks]\n";
+
+/// What stands for lines of the record that are gone.
+const MISSING: &[u8] =
+    b"\n[marvin: lines of the console are missing here: their file was removed before it was read]\n";
 
 /// Returns milliseconds since 1970-01-01 UTC.
 pub type Clock<'a> = &'a (dyn Fn() -> i64 + Sync);
@@ -311,7 +315,7 @@ fn check_break(server: &ServerSettings, signal: &Signal) -> Result<(), SignalErr
 /// Takes a lock in a console's directory; `None` if another process has it.
 fn lock(folder: &Path, name: &str) -> io::Result<Option<File>> {
     fs::create_dir_all(folder)?;
-    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(folder.join(name))?;
+    let lock = process::lock_file(&folder.join(name))?;
     match lock.try_lock() {
         Ok(()) => Ok(Some(lock)),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -391,18 +395,25 @@ impl Console {
                     if lines.is_empty() {
                         return kept;
                     }
-                    lines.iter().filter(|line| !line.is_note).for_each(|line| keep(&mut kept, &line.bytes));
+                    // Of the recorder's notes, only that lines are missing is of what the server printed.
+                    for line in &lines {
+                        if tail::is_gap(line) {
+                            keep(&mut kept, MISSING);
+                        } else if !line.is_note {
+                            keep(&mut kept, &line.bytes);
+                        }
+                    }
                 }
             }
         }
     }
 }
 
-/// Keeps what a console printed, up to the limit.
+/// Keeps what a console printed, up to the limit, and says once that there was more.
 fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
     let room = KEPT_MAX.saturating_sub(kept.len());
     kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    if bytes.len() > room && room > 0 {
+    if bytes.len() > room && kept.len() <= KEPT_MAX {
         kept.extend_from_slice(LEFT_OUT);
     }
 }

@@ -17,6 +17,8 @@ use super::log::{ConsoleLine, current, first_of, names};
 const PIECE: usize = 256 << 10;
 /// Limit on a line (bytes), which the recorder keeps, but not the ones of an earlier Marvin.
 const LINE_MAX: usize = 1 << 20;
+/// The note in place of lines that are gone.
+const GAP: &[u8] = b"lines are missing here: their file was removed before it was read\n";
 /// How often the end of a record is looked for while its recorder goes on to the next file.
 const LOOKS_MAX: usize = 100;
 
@@ -254,9 +256,13 @@ impl Tail {
     }
 
     fn note_gap(&self, lines: &mut Vec<ConsoleLine>) {
-        let bytes = b"lines are missing here: their file was removed before it was read\n".to_vec();
-        lines.push(ConsoleLine { at_ms: self.at_ms, is_note: true, bytes });
+        lines.push(ConsoleLine { at_ms: self.at_ms, is_note: true, bytes: GAP.to_vec() });
     }
+}
+
+/// Returns whether a line stands for lines that are gone.
+pub(super) fn is_gap(line: &ConsoleLine) -> bool {
+    line.is_note && line.bytes == GAP
 }
 
 #[cfg(test)]

@@ -8,7 +8,11 @@ use std::time::Duration;
 
 use model::{ConsoleSettings, ServerSettings};
 
-use super::{Console, Recorder, Signal, Tail, console_folder, is_recorded, send_signal};
+use super::log::{Log, names};
+use super::{
+    Console, KEPT_MAX, Kind, LEFT_OUT, MISSING, RECORDS, Recorder, Signal, Tail, console_folder, is_recorded, keep,
+    lock, send_signal,
+};
 
 fn server(console: ConsoleSettings) -> ServerSettings {
     ServerSettings { boot_s: 30, console: Some(console), ..ServerSettings::of_host("testbox", "root@testbox") }
@@ -166,4 +170,43 @@ fn break_that_cannot_be_sent_is_explained() {
         send(tcp(silent.clone(), true)).replace(&silent, "ADDRESS"),
     ];
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn more_than_is_kept_is_told_once() {
+    // Pieces that fill it exactly, and one that does not.
+    for piece in [KEPT_MAX / 4, KEPT_MAX / 4 + 1] {
+        let mut kept = Vec::new();
+        for _ in 0..4 {
+            keep(&mut kept, &vec![b'x'; piece]);
+        }
+        keep(&mut kept, b"more");
+        keep(&mut kept, b"and more");
+        assert_eq!(kept.len(), KEPT_MAX + LEFT_OUT.len());
+        assert!(kept.ends_with(LEFT_OUT));
+    }
+}
+
+#[test]
+fn measurement_is_told_of_missing_lines() {
+    let home = tempfile::tempdir().unwrap();
+    let mut log = Log::open(home.path()).unwrap();
+    let console = Console(Kind::Recorded(std::sync::Mutex::new(Tail::at_end(home.path()))));
+    let line = format!("{}\n", "x".repeat(1000));
+    (0..12_000).for_each(|_| log.write(line.as_bytes(), 5).unwrap());
+    for name in names(home.path()) {
+        std::fs::remove_file(home.path().join(format!("{name}.gz"))).unwrap();
+    }
+    let kept = console.take();
+    assert!(kept.windows(MISSING.len()).any(|part| part == MISSING));
+    assert!(kept.ends_with(line.as_bytes()));
+}
+
+#[test]
+fn link_for_the_lock_of_a_console_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let target = home.path().join("target");
+    std::os::unix::fs::symlink(&target, home.path().join(RECORDS)).unwrap();
+    let error = lock(home.path(), RECORDS).unwrap_err().to_string();
+    assert!(error.contains("it is a link") && !target.exists(), "{error}");
 }
