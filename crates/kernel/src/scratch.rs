@@ -20,7 +20,7 @@ pub(crate) struct Scratch {
 /// Waits for the exclusive lock of `within`.
 pub(crate) fn lock(within: &Path) -> Result<File, KernelError> {
     let path = within.join(LOCK);
-    File::create(&path).and_then(|file| file.lock().map(|()| file)).map_err(KernelError::at(&path))
+    process::lock_file(&path).and_then(|file| file.lock().map(|()| file)).map_err(KernelError::at(&path))
 }
 
 impl Scratch {
@@ -77,7 +77,7 @@ impl Drop for Scratch {
 
 #[cfg(test)]
 mod tests {
-    use super::Scratch;
+    use super::{LOCK, Scratch};
 
     #[test]
     fn only_unlocked_work_directories_are_swept() {
@@ -92,5 +92,17 @@ mod tests {
         let path = first.path().to_owned();
         drop(first);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn link_for_the_lock_empties_no_file() {
+        let home = tempfile::tempdir().unwrap();
+        let (within, target) = (home.path().join("incoming"), home.path().join("target"));
+        std::fs::create_dir(&within).unwrap();
+        std::fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, within.join(LOCK)).unwrap();
+        let error = Scratch::new(&within).unwrap_err().to_string();
+        assert!(error.contains("lock could not be used: it is a link"), "{error}");
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
     }
 }
