@@ -139,7 +139,10 @@ impl At {
         let step = RUN;
         let mut console = Vec::new();
         match self.look_for(before, &mut console, 0)? {
-            Waited::Back(facts) if facts.image() == Some(&carrier.image().id) && facts.running().is_none() => Ok(facts),
+            Waited::Back(facts) if facts.image() == Some(&carrier.image().id) && facts.running().is_none() => {
+                carrier.reached()?;
+                Ok(facts)
+            }
             Waited::Back(facts) => {
                 let said = format!("it booted {} instead", facts.get("release"));
                 Err(ServerProblem::Step { name: name(), step, said })

@@ -39,6 +39,9 @@ pub(crate) trait Carrier: Debug + Send + Sync {
     /// Has the server start the image. Returns before it runs.
     fn start(&self) -> Result<(), ServerProblem>;
 
+    /// Says that the image runs since the last start.
+    fn reached(&self) -> Result<(), ServerProblem>;
+
     /// Gives the image that runs its own root, which builds get, too.
     fn complete(&self) -> Result<(), ServerProblem>;
 }
@@ -139,6 +142,8 @@ impl Carried {
         self.permitted()?;
         let arguments = [disk, &self.server.deploy.command_line, &self.image.id];
         self.ssh.step("install its image", TO_DISK, &arguments, &[], DISK_S)?;
+        // The copy has the key of the system that was copied.
+        seal::keep_boot_key_of_disk(&self.server, &self.home)?;
         // Firmware that has just booted the network may do so again.
         if let (DeployWay::Pxe { .. }, Some(settings)) = (&self.server.deploy.by, &self.server.power) {
             Power::new(&self.server.name, settings).boot_next(BootDevice::Disk)?;
@@ -165,7 +170,11 @@ impl Carried {
         let mut root = fs::read(self.image.root()).map_err(|error| self.failed(error))?;
         // An archive that is not compressed begins at a multiple of four bytes (init/initramfs.c of the kernel).
         root.resize(root.len().next_multiple_of(4), 0);
-        root.extend(seal::seal(&self.server, &self.home)?);
+        // Who answers after a start by iPXE may be a client that took the seal of that start: it gets no other key.
+        root.extend(match &self.server.deploy.by {
+            DeployWay::Pxe { .. } => seal::seal_of_boot(&self.server, &self.home)?,
+            DeployWay::Kexec | DeployWay::Command(_) => seal::seal(&self.server, &self.home)?,
+        });
         Ok(root)
     }
 
@@ -229,6 +238,10 @@ impl Carrier for Carried {
             DeployWay::Pxe { listen, mac } => self.by_pxe(*listen, mac),
             DeployWay::Command(words) => self.by_command(words),
         }
+    }
+
+    fn reached(&self) -> Result<(), ServerProblem> {
+        seal::forget_former_boot_key(&self.server, &self.home)
     }
 
     fn complete(&self) -> Result<(), ServerProblem> {

@@ -25,9 +25,19 @@ pub(super) fn known_hosts(home: &Path, name: &str) -> PathBuf {
     home.join("machines").join(format!("{name}.known_hosts"))
 }
 
-/// Returns the file with the key that a server has for one boot. Only its `.pub` stays.
+/// Returns the file with the key that a server has since its last start by iPXE, until the next.
 fn boot_key(home: &Path, name: &str) -> PathBuf {
     home.join("machines").join(format!("{name}.boot"))
+}
+
+/// Returns the file with the public key of the start before, which may still run: it is known until the last one is reached.
+fn former_boot_key(home: &Path, name: &str) -> PathBuf {
+    home.join("machines").join(format!("{name}.former.pub"))
+}
+
+/// Returns the file with the public key of the image that was started by iPXE and then installed on the server's disk.
+fn disk_key(home: &Path, name: &str) -> PathBuf {
+    home.join("machines").join(format!("{name}.disk.pub"))
 }
 
 /// A key of a server, both halves.
@@ -43,26 +53,70 @@ pub(super) fn seal(server: &ServerSettings, home: &Path) -> Result<Vec<u8>, Serv
 }
 
 /// Returns a seal with a new key for one boot, as the network can read it: iPXE gets it unencrypted, and every client that knows
-/// the server's network card may ask for it. [`seal`] gives the system that runs the server's own key, by ssh.
+/// the server's network card may ask for it. So whoever then answers with that key gets no other ([`seal_of_boot`]).
 pub(super) fn seal_for_one_boot(server: &ServerSettings, home: &Path) -> Result<Vec<u8>, ServerProblem> {
     let own = own_key(server, home)?;
-    let made = || -> Result<Key, String> {
-        let path = boot_key(home, &server.name);
-        make_key(&path, &server.name)?;
-        let key = read_key(&path)?;
-        fs::remove_file(&path).map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
-        Ok(key)
-    };
-    let key = made().map_err(failed(server, "get a key for one boot"))?;
+    let path = boot_key(home, &server.name);
+    let made = keep_former(server, home).and_then(|()| make_key(&path, &server.name)).and_then(|()| read_key(&path));
+    let key = made.map_err(failed(server, "get a key for one boot"))?;
     archive(server, home, &own, &key)
 }
 
-/// Forgets the key of the last boot: the server runs a system of its own.
+/// Returns the seal with the key of the last start by iPXE: the server's own key never goes to who took the seal of that start.
+pub(super) fn seal_of_boot(server: &ServerSettings, home: &Path) -> Result<Vec<u8>, ServerProblem> {
+    let own = own_key(server, home)?;
+    let key = read_key(&boot_key(home, &server.name)).map_err(|why| {
+        let hint = "hint: reboot the server: Marvin starts its image again";
+        failed(server, "get the key of its last start")(format!("{why}\n{hint}"))
+    })?;
+    archive(server, home, &own, &key)
+}
+
+/// Keeps the key of the boot that was last reached: a start that fails may leave it running.
+fn keep_former(server: &ServerSettings, home: &Path) -> Result<(), String> {
+    let (last, former) = (with_ending(&boot_key(home, &server.name)), former_boot_key(home, &server.name));
+    if former.exists() || !last.exists() {
+        return Ok(());
+    }
+    fs::rename(&last, &former).map_err(|error| format!("cannot write {}: {error}", former.display()))
+}
+
+/// Forgets the key of the start before the last one, which was reached.
+pub(super) fn forget_former_boot_key(server: &ServerSettings, home: &Path) -> Result<(), ServerProblem> {
+    if !remove(&former_boot_key(home, &server.name)).map_err(failed(server, "forget a key"))? {
+        return Ok(());
+    }
+    own_key(server, home).and_then(|own| write_known_hosts(server, home, &own))
+}
+
+/// Keeps the key of the last start for good: the system that was installed on the disk has it.
+pub(super) fn keep_boot_key_of_disk(server: &ServerSettings, home: &Path) -> Result<(), ServerProblem> {
+    let (last, disk) = (with_ending(&boot_key(home, &server.name)), disk_key(home, &server.name));
+    let kept = match fs::copy(&last, &disk) {
+        // It was started in another way, with its own key.
+        Err(error) if error.kind() == ErrorKind::NotFound => remove(&disk).map(drop),
+        copied => copied.map(drop).map_err(|error| format!("cannot write {}: {error}", disk.display())),
+    };
+    kept.map_err(failed(server, "keep the key of its disk"))?;
+    own_key(server, home).and_then(|own| write_known_hosts(server, home, &own))
+}
+
+/// Forgets the keys of starts by iPXE: the server runs a system of its own.
 pub(super) fn forget_boot_key(server: &ServerSettings, home: &Path) -> Result<(), ServerProblem> {
-    match fs::remove_file(with_ending(&boot_key(home, &server.name))) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(server, "forget a key")(error.to_string())),
-        Err(_) => Ok(()),
-        Ok(()) => own_key(server, home).and_then(|own| write_known_hosts(server, home, &own)),
+    let last = boot_key(home, &server.name);
+    let mut are_forgotten = false;
+    for path in [with_ending(&last), last, former_boot_key(home, &server.name)] {
+        are_forgotten |= remove(&path).map_err(failed(server, "forget a key"))?;
+    }
+    if are_forgotten { own_key(server, home).and_then(|own| write_known_hosts(server, home, &own)) } else { Ok(()) }
+}
+
+/// Removes a file; returns whether it was there.
+fn remove(path: &Path) -> Result<bool, String> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(format!("cannot remove {}: {error}", path.display())),
     }
 }
 
@@ -83,15 +137,17 @@ fn read_key(path: &Path) -> Result<Key, String> {
     Ok(Key { secret: read(path)?, public: read(&with_ending(path))? })
 }
 
-/// Writes the keys by which ssh knows a server that runs an image: its own, and that of its last boot.
+/// Writes the keys by which ssh knows a server that runs an image: its own, and those of its last starts and of its disk.
 fn write_known_hosts(server: &ServerSettings, home: &Path, own: &Key) -> Result<(), ServerProblem> {
     let place = known_hosts(home, &server.name);
-    let boot = fs::read(with_ending(&boot_key(home, &server.name))).ok();
+    let name = &server.name;
+    let others = [disk_key(home, name), former_boot_key(home, name), with_ending(&boot_key(home, name))];
+    let others: Vec<Vec<u8>> = others.into_iter().filter_map(|path| fs::read(path).ok()).collect();
     let line = |public: &[u8]| {
         let words = String::from_utf8_lossy(public).split_whitespace().take(2).collect::<Vec<_>>().join(" ");
         format!("* {words}\n")
     };
-    let lines: String = [Some(&own.public), boot.as_ref()].into_iter().flatten().map(|public| line(public)).collect();
+    let lines: String = std::iter::once(&own.public).chain(&others).map(|public| line(public)).collect();
     fs::write(&place, lines)
         .map_err(|error| failed(server, "get a key")(format!("cannot write {}: {error}", place.display())))
 }
@@ -169,7 +225,10 @@ fn read_public(file: &Path) -> Result<String, String> {
 mod tests {
     use std::fs;
 
-    use super::{forget_boot_key, known_hosts, read_public, seal, seal_for_one_boot};
+    use super::{
+        ServerSettings, forget_boot_key, forget_former_boot_key, keep_boot_key_of_disk, known_hosts, read_public, seal,
+        seal_for_one_boot, seal_of_boot,
+    };
     use crate::server::tests::settings_of;
 
     #[test]
@@ -191,26 +250,67 @@ mod tests {
 
     #[test]
     fn seal_of_one_boot_has_another_key() {
-        let home = tempfile::tempdir().unwrap();
-        let mut server = settings_of("testbox");
-        let mine = home.path().join("mine.pub");
-        fs::write(&mine, "ssh-ed25519 AAAAmine me@here\n").unwrap();
-        server.deploy.key = Some(mine);
+        let (home, server) = opened_by_a_key();
         let own = seal(&server, home.path()).unwrap();
         let secret = fs::read_to_string(super::host_key(home.path(), "testbox")).unwrap();
         // Any line of it would do.
         let line = secret.lines().nth(3).unwrap();
         let has = |seal: &[u8]| String::from_utf8_lossy(seal).contains(line);
-        let [first, second] = [0, 1].map(|_| seal_for_one_boot(&server, home.path()).unwrap());
+        let known = || fs::read_to_string(known_hosts(home.path(), "testbox")).unwrap();
+        let first = seal_for_one_boot(&server, home.path()).unwrap();
+        assert_eq!(known().lines().count(), 2, "{}", known());
+        assert_eq!(first, seal_of_boot(&server, home.path()).unwrap(), "builds and disks get the same key");
+        let second = seal_for_one_boot(&server, home.path()).unwrap();
         assert!(has(&own) && !has(&first) && !has(&second), "the server's own key does not leave by iPXE");
         assert_ne!(first, second);
-        let known = || fs::read_to_string(known_hosts(home.path(), "testbox")).unwrap();
         let both = known();
-        assert_eq!(both.lines().count(), 2, "{both}");
         assert_eq!(own, seal(&server, home.path()).unwrap());
         assert_eq!(known(), both, "ssh still knows the system that runs");
         forget_boot_key(&server, home.path()).unwrap();
         assert_eq!(known(), format!("{}\n", both.lines().next().unwrap()));
+        let error = seal_of_boot(&server, home.path()).unwrap_err().to_string();
+        assert!(error.contains("hint: reboot the server"), "{error}");
+    }
+
+    #[test]
+    fn failed_start_leaves_the_former_boot_known() {
+        let (home, server) = opened_by_a_key();
+        let known = || -> Vec<String> {
+            let text = fs::read_to_string(known_hosts(home.path(), "testbox")).unwrap();
+            text.lines().map(str::to_owned).collect()
+        };
+        seal_for_one_boot(&server, home.path()).unwrap();
+        forget_former_boot_key(&server, home.path()).unwrap();
+        let reached = known();
+        // Two starts that fail: what was reached before still runs.
+        for _ in 0..2 {
+            seal_for_one_boot(&server, home.path()).unwrap();
+            assert_eq!((known().len(), &known()[..2]), (3, &reached[..]));
+        }
+        forget_former_boot_key(&server, home.path()).unwrap();
+        assert!(known().len() == 2 && known()[1] != reached[1]);
+    }
+
+    #[test]
+    fn key_of_an_installed_disk_stays_known() {
+        let (home, server) = opened_by_a_key();
+        let known = || fs::read_to_string(known_hosts(home.path(), "testbox")).unwrap();
+        seal_for_one_boot(&server, home.path()).unwrap();
+        let installed = known();
+        keep_boot_key_of_disk(&server, home.path()).unwrap();
+        seal_for_one_boot(&server, home.path()).unwrap();
+        forget_boot_key(&server, home.path()).unwrap();
+        assert_eq!(known(), installed);
+    }
+
+    /// Returns a home, and settings of a server that a key opens.
+    fn opened_by_a_key() -> (tempfile::TempDir, ServerSettings) {
+        let home = tempfile::tempdir().unwrap();
+        let mut server = settings_of("testbox");
+        let mine = home.path().join("mine.pub");
+        fs::write(&mine, "ssh-ed25519 AAAAmine me@here\n").unwrap();
+        server.deploy.key = Some(mine);
+        (home, server)
     }
 
     #[test]

@@ -66,6 +66,10 @@ impl Carrier for Carried {
         Ok(())
     }
 
+    fn reached(&self) -> Result<(), ServerProblem> {
+        Ok(())
+    }
+
     fn complete(&self) -> Result<(), ServerProblem> {
         let mut state = self.fake.state();
         state.log.push("complete".into());
