@@ -249,3 +249,35 @@ impl Carrier for Carried {
         self.ssh.step("take its own root", COMPLETE, &[&self.image.release], &self.sealed()?, ssh::COPY_S)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use deploy::Image;
+    use model::DeployWay;
+
+    use super::{Carried, seal};
+    use crate::server::tests::settings_of;
+
+    #[test]
+    fn who_answers_after_ipxe_gets_no_lasting_key() {
+        let home = tempfile::tempdir().unwrap();
+        let id = "0123456789abcdef";
+        let folder = home.path().join("distributions").join(id);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("release"), "6.1-image\n").unwrap();
+        let image = Image::find(home.path(), "debian-12", id, None).unwrap();
+        fs::write(image.root(), "root").unwrap();
+        let mut server = settings_of("testbox");
+        let mine = home.path().join("mine.pub");
+        fs::write(&mine, "ssh-ed25519 AAAAmine me@here\n").unwrap();
+        server.deploy.key = Some(mine);
+        let listen = "127.0.0.1:0".parse().unwrap();
+        server.deploy.by = DeployWay::Pxe { listen, mac: "00-00-00-00-00-01".to_owned() };
+        let carried = Carried::new(image, &server, home.path(), None);
+        assert!(carried.sealed().is_err(), "it was never started by iPXE");
+        let sent = seal::seal_for_one_boot(&server, home.path()).unwrap();
+        assert_eq!(carried.sealed().unwrap(), [b"root".as_slice(), &sent].concat());
+    }
+}
