@@ -19,7 +19,7 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
     options.write(true).create(true).truncate(false).custom_flags(flags.bits().cast_signed());
     let file = options.open(path).map_err(|error| match error.raw_os_error() {
         Some(code) if code == Errno::LOOP.raw_os_error() => unfit("it is a link, not the file of a lock: remove it"),
-        // A pipe that nobody reads.
+        // A pipe without a reader.
         Some(code) if code == Errno::NXIO.raw_os_error() => unfit("it is no regular file: remove it"),
         _ => error,
     })?;
@@ -58,7 +58,7 @@ mod tests {
         refused("it is a link");
         fs::hard_link(&target, &lock).unwrap();
         refused("a hard link");
-        // Nobody reads it: it would be waited for.
+        // Without a reader, opening it would wait.
         let made = std::process::Command::new("mkfifo").arg(&lock).status().unwrap();
         assert!(made.success());
         refused("no regular file");

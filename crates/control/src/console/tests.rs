@@ -203,7 +203,7 @@ fn measurement_is_told_of_missing_lines() {
 }
 
 #[test]
-fn link_for_the_lock_of_a_console_is_refused() {
+fn link_for_a_console_lock_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let target = home.path().join("target");
     std::os::unix::fs::symlink(&target, home.path().join(RECORDS)).unwrap();

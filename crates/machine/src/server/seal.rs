@@ -53,7 +53,7 @@ pub(super) fn seal(server: &ServerSettings, home: &Path) -> Result<Vec<u8>, Serv
 }
 
 /// Returns a seal with a new key for one boot, as the network can read it: iPXE gets it unencrypted, and every client that knows
-/// the server's network card may ask for it. So whoever then answers with that key gets no other ([`seal_of_boot`]).
+/// the server's network card may ask for it. So a client that answers with that key gets no other ([`seal_of_boot`]).
 pub(super) fn seal_for_one_boot(server: &ServerSettings, home: &Path) -> Result<Vec<u8>, ServerProblem> {
     let own = own_key(server, home)?;
     let path = boot_key(home, &server.name);
