@@ -22,6 +22,7 @@ mod image;
 mod modules;
 mod nearest;
 mod payload;
+mod picking;
 mod running;
 mod scratch;
 mod shared;
@@ -39,8 +40,8 @@ pub use from_source::Sources;
 pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules, option};
 pub use source::{
-    BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint, Repository, SourceError,
-    SourceSettings,
+    Authorship, BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint, Picked, Repository,
+    SourceError, SourceSettings,
 };
 pub use source::{commits_touching, config_options, remote_tags, revision_of, tree_with_tag};
 pub use sources::{Inlines, source_places};

@@ -1,5 +1,6 @@
 //! From a source to an image: git trees, working trees, Debian's source packages, and make.
 
+mod cherry_pick;
 mod commit_graph;
 mod compiled;
 mod config;
@@ -14,6 +15,7 @@ pub(crate) mod tar;
 mod touching;
 mod workshop;
 
+pub use cherry_pick::{Authorship, Picked};
 pub use commit_graph::{Commit, CommitGraph, LinePoint};
 pub use compiled::Compiled;
 pub use config::{Configuration, options as config_options};

@@ -91,12 +91,12 @@ impl Workshop {
         &self.folder
     }
 
-    fn repository(&self) -> PathBuf {
+    pub(super) fn repository(&self) -> PathBuf {
         self.folder.join("repository")
     }
 
     /// Returns git for the workshop's repository and any work tree.
-    fn git(&self, tree: &Path) -> Program {
+    pub(super) fn git(&self, tree: &Path) -> Program {
         let settings = ["core.autocrlf=false", "core.splitIndex=false", "core.untrackedCache=false", "gc.auto=0"];
         git(tree)
             .args(settings.iter().flat_map(|setting| ["-c", setting]))
@@ -209,7 +209,7 @@ impl Workshop {
         Ok(parse_merge(&ended))
     }
 
-    fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, KernelError> {
+    pub(super) fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, KernelError> {
         let mut commit = self.git(&self.source()).args(["commit-tree", tree, "-m", message]);
         for (name, value) in IDENTITY {
             commit = commit.variable(name, value);
