@@ -21,6 +21,7 @@ pub mod fuzzing;
 mod image;
 mod modules;
 mod nearest;
+mod patches;
 mod payload;
 mod picking;
 mod running;
@@ -39,6 +40,10 @@ pub use error::KernelError;
 pub use from_source::Sources;
 pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules, option};
+pub use patches::{
+    ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, Patch, PatchesError, Position, TouchedFunction,
+    read_patches,
+};
 pub use source::{
     Authorship, BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint, Picked, Repository,
     SourceError, SourceSettings,

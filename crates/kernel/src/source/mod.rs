@@ -21,12 +21,12 @@ pub use compiled::Compiled;
 pub use config::{Configuration, options as config_options};
 pub(crate) use deb_src::{SourceFolders, import};
 pub use error::SourceError;
-#[cfg(test)]
 pub(crate) use git::git as program;
 pub use git::{Headline, Repository};
 pub(crate) use kbuild::options_of;
 pub use make::{BuildSeconds, SourceSettings};
 pub(crate) use make::{Objects, compiler};
+pub(crate) use program::Program;
 pub use remote::{remote_tags, tree_with_tag};
 pub use touching::{commits_touching, revision_of};
 pub(crate) use workshop::Workshop;

@@ -1,0 +1,79 @@
+//! Errors between what a user names and its patches.
+
+use std::path::PathBuf;
+
+use model::Guilt;
+
+use crate::KernelError;
+
+/// Why patches are not read.
+#[derive(Debug, thiserror::Error)]
+pub enum PatchesError {
+    /// A file is unreadable.
+    #[error("cannot read the patch {}: {said}; name a patch, a mailbox or a folder of patches", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        said: String,
+    },
+    /// More than Marvin reads.
+    #[error("cannot read the patches in {}: {limit}; name fewer", place.display())]
+    TooMuch {
+        /// The file or folder.
+        place: PathBuf,
+        /// The exceeded limit.
+        limit: String,
+    },
+    /// No patch at all.
+    #[error("no patch in {}: {said}", place.display())]
+    NoPatch {
+        /// The file or folder.
+        place: PathBuf,
+        /// What is there instead, and what to do.
+        said: String,
+    },
+    /// git cannot read a mail.
+    #[error("cannot read mail {number} of {}: git says `{said}`; remove or repair it", file.display())]
+    Mail {
+        /// The mailbox.
+        file: PathBuf,
+        /// Its number, from 1.
+        number: usize,
+        /// git's message.
+        said: String,
+    },
+    /// A line of a quilt series is one that Marvin does not follow.
+    #[error("line {line} of {}: {said}", file.display())]
+    Series {
+        /// The series.
+        file: PathBuf,
+        /// Line, from 1.
+        line: usize,
+        /// The fault, and what to do.
+        said: String,
+    },
+    /// The file is a log of several commits, the newest first.
+    #[error(
+        "cannot read {}: it has several commits as `git log -p` prints them, newest first\nhint: `git format-patch --stdout OLDER..NEWER`",
+        file.display()
+    )]
+    Log {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Another error, such as one of git.
+    #[error(transparent)]
+    Kernel(#[from] KernelError),
+}
+
+impl PatchesError {
+    /// Returns who has to act on it.
+    #[must_use]
+    pub fn guilt(&self) -> Guilt {
+        match self {
+            Self::Kernel(error) => error.guilt(),
+            _ => Guilt::User,
+        }
+    }
+}
