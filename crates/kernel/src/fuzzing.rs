@@ -9,7 +9,7 @@ use crate::image::Image;
 use crate::modules::order;
 use crate::source::deb_src;
 use crate::source::tar::Archive;
-use crate::{Inlines, beside, folder, payload, source_places, userland};
+use crate::{Inlines, beside, folder, patches, payload, source_places, userland};
 
 /// Most bytes that are read of an unpacked archive: more would only take longer.
 const UNPACKED_MAX: usize = 64 << 20;
@@ -83,4 +83,10 @@ pub fn catalogue(bytes: &[u8]) {
 pub fn beside(bytes: &[u8]) {
     black_box((beside::is_config(bytes), beside::is_symbols(bytes)));
     drop(folder::facts(&String::from_utf8_lossy(bytes)));
+}
+
+/// A patch with words before its diff, the headers of a mail, and a line of a quilt series.
+pub fn patch(bytes: &[u8]) {
+    let (files, start) = patches::fuzz(bytes);
+    assert!(start <= bytes.len() && files <= bytes.len());
 }

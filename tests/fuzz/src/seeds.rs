@@ -304,6 +304,23 @@ pub(crate) fn beside() -> Seeds {
     ]
 }
 
+pub(crate) fn patches() -> Seeds {
+    let hash = "ab".repeat(20);
+    let hunk =
+        "@@ -1,3 +1,4 @@ static int walk(struct mm *mm)\n {\n-\told(\"x\"); /* y */\n+\tnew(mm);\n+\treturn 0;\n }\n";
+    vec![
+        format!(
+            "Re: [PATCH v3 2/7] mm: walk\n\ncommit {hash} upstream.\n\nFixes: {hash} (\"mm: a\")\nCc: stable@vger.kernel.org # 6.1\n\
+             ---\n a.c | 3 +-\n\ndiff --git a/a.c b/b.c\nsimilarity index 90%\nrename from a.c\nrename to \"b\\303\\244.c\"\n\
+             --- a/a.c\n+++ b/b.c\n{hunk}-- \n2.39\n"
+        )
+        .into(),
+        format!("Subject: a\nGit-commit: {hash}\n\n--- x.orig/a.rs\t1970-01-01 00:00:00 +0000\n+++ x/a.rs\n{hunk}").into(),
+        b"# order\nbugfix/all/a.patch -p1 # why\n+arm b.patch\n../c.patch\n".to_vec(),
+        b"diff --git a/a.S b/a.S\n@@ -1 +1 @@ SYM_FUNC_START(a)\n-\tnop\n+SYM_FUNC_END(a)\n\\ No newline at end of file\n".to_vec(),
+    ]
+}
+
 /// Memory dumps of five pages in every format, and notes.
 pub(crate) struct Dumps {
     pub(crate) elf: Seeds,

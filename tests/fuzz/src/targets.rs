@@ -35,6 +35,7 @@ pub fn targets(folder: &Path) -> Outcome<Vec<Target>> {
         bytes("linked", kernel::fuzzing::linked, seeds::programs()?),
         bytes("catalogue", kernel::fuzzing::catalogue, seeds::records()),
         bytes("beside", kernel::fuzzing::beside, seeds::beside()),
+        bytes("patch", kernel::fuzzing::patch, seeds::patches()),
         bytes("modules", kernel::fuzzing::modules, seeds::modules()),
         bytes("package", kernel::fuzzing::source_package, seeds::packages()?),
         file("lines", kernel::fuzzing::lines, seeds::lines(folder)?),

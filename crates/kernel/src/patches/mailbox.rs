@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
             PatchesError::TooMuch { place: self.place.to_owned(), limit }
         };
         let unreadable = |said: String| PatchesError::Unreadable { file: file.to_owned(), said };
-        let opened = bounded::open(file, FILE_BYTES_MAX).and_then(|opened| Ok(opened.read()?));
+        let opened = bounded::open(file, FILE_BYTES_MAX).and_then(bounded::Opened::read);
         let mut bytes = opened.map_err(|fault| match fault {
             bounded::ReadFault::Large => large(),
             other => unreadable(other.to_string()),
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         let scissors = if is_reply { "--scissors" } else { "--no-scissors" };
         let mut ended = None;
         // Without `-n`, git fails for a charset that it does not know.
-        for charset in ["--encoding=UTF-8", "-n"] {
+        for charset in ["-u", "-n"] {
             let program = self.git().args(["mailinfo", "-k", scissors, charset, "message", "diff"]);
             let run = program.fed(|input| input.write_all(bytes).map_err(KernelError::at(file)))?;
             let is_done = run.code == Some(0);
@@ -306,8 +306,8 @@ fn plain_patch(file: &Path, bytes: &[u8]) -> Result<Patch, PatchesError> {
     let start = diff::start(bytes).unwrap_or(bytes.len());
     let (preface, diff) = bytes.split_at(start);
     let preface = String::from_utf8_lossy(preface).replace('\r', "");
-    let is_command = |line: &&str| !line.starts_with("diff ");
-    let lines: Vec<&str> = preface.lines().take_while(is_command).collect();
+    let preface = notes_without_statistics(preface.split("\ndiff ").next().unwrap_or_default());
+    let lines: Vec<&str> = preface.lines().filter(|line| !line.starts_with("diff ")).collect();
     let mut words = if lines.first().and_then(|line| shown_commit(line)).is_some() {
         if diff.split(|byte| *byte == b'\n').any(|line| shown_commit(&String::from_utf8_lossy(line)).is_some()) {
             return Err(PatchesError::Log { file: file.to_owned() });

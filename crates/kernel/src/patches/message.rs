@@ -124,6 +124,8 @@ pub(super) fn parse_subject(raw: &str) -> Subject {
         }
         rest = behind;
     }
+    // `[Patch]: a`.
+    let rest = if subject.position.is_some() && kept.is_empty() { rest.trim_start_matches([' ', ':']) } else { rest };
     subject.text = model::plain(format!("{kept}{rest}").trim());
     subject
 }
@@ -188,7 +190,7 @@ fn tag(tags: &mut Tags, name: &str, value: &str) {
             value.split([' ', ',']).filter_map(hash).for_each(|found| push(&mut tags.upstream, found));
         }
         // Debian's DEP-3.
-        "origin" | "applied-upstream" => {
+        "origin" | "applied-upstream" if is_of_upstream(value) => {
             let words = value.split([' ', ',', '/', '=', ':', '?', ';', '&']);
             words.filter_map(hash).filter(|found| found.len() >= 12).for_each(|found| push(&mut tags.upstream, found));
         }
@@ -198,6 +200,12 @@ fn tag(tags: &mut Tags, name: &str, value: &str) {
         }
         _ => {}
     }
+}
+
+/// Returns whether an origin is the kernel itself, and no other distribution.
+fn is_of_upstream(origin: &str) -> bool {
+    let origin = origin.to_ascii_lowercase();
+    ["upstream", "backport", "commit"].iter().any(|word| origin.starts_with(word)) || origin.contains("git.kernel.org")
 }
 
 fn fixes(value: &str) -> Option<Fixes> {
@@ -226,6 +234,10 @@ fn upstream(tags: &mut Tags, words: &[&str]) {
         let word: &str = words.get(at).copied().unwrap_or_default();
         word.trim_matches(|c: char| !c.is_ascii_alphanumeric()).to_ascii_lowercase()
     };
+    // A sentence ends: "commit A upstream. Commit B did".
+    if words[0].ends_with('.') {
+        return;
+    }
     let found = match lower(0).as_str() {
         "commit" if lower(2) == "upstream" || lower(3) == "upstream" && lower(2).len() < 5 => lower(1),
         "upstream" if lower(1) == "commit" && lower(2) == "id" => lower(3),
@@ -336,6 +348,7 @@ mod tests {
             ("[RFC,v2,3/4] a", "a", Some((2, 3, 4))),
             ("[PATCH RFC v2.1 3/4] a", "a", Some((2, 3, 4))),
             ("[PATCH 6.12 007/123] a", "a", Some((1, 7, 123))),
+            ("[Patch]: a", "a", Some((1, 1, 1))),
             ("[tip: x86/mm] a", "[tip: x86/mm] a", None),
             ("mm: a\x1b[2J\n b", "mm: a\u{fffd}[2J b", None),
             ("", "", None),
@@ -353,7 +366,7 @@ mod tests {
     fn named_commits_are_found() {
         let (a, b) = ("a".repeat(40), "b".repeat(40));
         let forms = [
-            format!("commit {a} upstream.\n\nWords."),
+            format!("commit {a} upstream.\n\nCommit {b} did."),
             format!("[ Upstream commit {a} ]"),
             format!("(cherry picked from commit {a})"),
             format!("(backported from commit {a} linux-next)"),
@@ -365,6 +378,8 @@ mod tests {
         for form in forms {
             assert_eq!(parse_tags(&[], &form).upstream, [a.as_str()], "{form}");
         }
+        let other = format!("Origin: http://kernel.ubuntu.com/git?a=commit;h={a}\nApplied-Upstream: 6.1");
+        assert!(parse_tags(&[], &other).upstream.is_empty());
         let headers = [("Git-commit".to_owned(), b.clone())];
         assert_eq!(parse_tags(&headers, "In commit 1234567 (\"x\") a.").upstream, [b.as_str()]);
         assert_eq!(parse_tags(&[], &format!("This reverts\ncommit {a}.")).reverts, [a.as_str()]);

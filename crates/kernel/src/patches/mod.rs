@@ -192,3 +192,16 @@ fn with_covers(patches: Vec<Patch>) -> Vec<Patch> {
     }
     kept
 }
+
+/// Reads bytes as each kind of text that comes with patches. Returns the number of files and where the diff begins.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz(bytes: &[u8]) -> (usize, usize) {
+    let headers = message::headers(bytes);
+    let (before, rest) = bytes.split_at(diff::start(bytes).unwrap_or(bytes.len()));
+    let body = String::from_utf8_lossy(before).into_owned();
+    drop(body.lines().map(quilt::is_entry).max());
+    let subject = body.lines().next().unwrap_or_default().to_owned();
+    let patch = Patch::new(Words { subject, body, headers, ..Words::default() }, rest.to_vec());
+    assert!(!patch.subject.chars().any(model::is_hostile));
+    (patch.files.len(), before.len())
+}

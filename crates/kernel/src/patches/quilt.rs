@@ -104,7 +104,7 @@ fn inside(folder: &Path, path: &Path) -> Option<PathBuf> {
 
 /// Returns the files that a series names.
 fn series(folder: &Path, file: &Path) -> Result<Vec<PathBuf>, PatchesError> {
-    let bytes = bounded::open(file, SERIES_BYTES_MAX).and_then(|opened| Ok(opened.read()?));
+    let bytes = bounded::open(file, SERIES_BYTES_MAX).and_then(bounded::Opened::read);
     let bytes = bytes.map_err(|fault| unreadable(file, fault))?;
     let text = String::from_utf8_lossy(&bytes);
     let mut files = Vec::new();
@@ -121,10 +121,24 @@ fn series(folder: &Path, file: &Path) -> Result<Vec<PathBuf>, PatchesError> {
     Ok(files)
 }
 
+/// Returns whether a line names a patch; one that does names it below its folder.
+#[cfg(feature = "fuzzing")]
+pub(super) fn is_entry(line: &str) -> bool {
+    let name = entry(line).ok().flatten();
+    assert!(name.is_none_or(|name| !name.starts_with('/') && !name.split('/').any(|part| part == "..")));
+    name.is_some()
+}
+
 /// Parses a line of a series; `None` if it names no patch.
 fn entry(line: &str) -> Result<Option<&str>, String> {
     let line = line.split_once(" #").or_else(|| line.split_once("\t#")).map_or(line, |(line, _)| line).trim();
     if line.is_empty() || line.starts_with('#') {
+        return Ok(None);
+    }
+    if let Some(rest) = line.strip_prefix('-')
+        && rest.split_whitespace().count() == 1
+    {
+        // Armbian's way to leave a patch out.
         return Ok(None);
     }
     if line.starts_with(['+', '-']) {
@@ -157,12 +171,13 @@ mod tests {
         assert_eq!(entry("\tbugfix/all/a.patch\t# why"), Ok(Some("bugfix/all/a.patch")));
         assert_eq!(entry("# a.patch"), Ok(None));
         assert_eq!(entry(""), Ok(None));
+        assert_eq!(entry("-\ta.patch"), Ok(None));
         let refused =
-            ["+arm a.patch", "-\ta.patch", "a.patch -p0", "a.patch -R", "../a.patch", "/etc/passwd", "a/../../b"];
+            ["+arm a.patch", "-arm a.patch", "a.patch -p0", "a.patch -R", "../a.patch", "/etc/passwd", "a/../../b"];
         let said = refused.map(|line| entry(line).unwrap_err()).join("\n");
         insta::assert_snapshot!(said, @"
         guards such as `+arm` are not followed; remove it, or the line
-        guards such as `-` are not followed; remove it, or the line
+        guards such as `-arm` are not followed; remove it, or the line
         options `-p0` are not followed: patches apply with -p1; refresh it so
         options `-R` are not followed: patches apply with -p1; refresh it so
         `../a.patch` is not below its folder; name a file there

@@ -2,6 +2,7 @@
 //!
 //! Pure: `mailbox` decodes the mails.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Patch;
@@ -64,11 +65,9 @@ pub(super) fn select(mails: Vec<Mail>) -> Vec<Patch> {
 }
 
 /// Returns the mails with patches and the cover letters, each once.
-fn relevant(mails: Vec<Mail>) -> Vec<Mail> {
+fn relevant(mut mails: Vec<Mail>) -> Vec<Mail> {
     let mut seen = BTreeSet::new();
-    let is_new = |mail: &Mail| mail.patch.message_id.clone().is_none_or(|id| seen.insert(id));
-    let mut mails = mails;
-    let mut is_new = is_new;
+    let mut is_new = |mail: &Mail| mail.patch.message_id.clone().is_none_or(|id| seen.insert(id));
     mails.retain(|mail| is_new(mail) && (mail.has_diff() || mail.is_cover()));
     // A reply with a diff is a proposal beside the patches; alone, it is what the user means.
     if mails.iter().any(|mail| mail.has_diff() && !mail.is_reply) {
@@ -95,10 +94,9 @@ fn postings(mails: &[Mail]) -> Vec<Posting> {
         let (version, total) = mail.posting().unwrap_or((1, 1));
         let posting =
             by_root.entry(root).or_insert_with(|| Posting { first: root, version, total, members: BTreeMap::new() });
-        if posting.members.contains_key(&mail.number()) {
-            unplaced.push(number);
-        } else {
-            posting.members.insert(mail.number(), number);
+        match posting.members.entry(mail.number()) {
+            Entry::Vacant(place) => drop(place.insert(number)),
+            Entry::Occupied(_) => unplaced.push(number),
         }
     }
     let alone = unplaced.into_iter().map(|number| {
