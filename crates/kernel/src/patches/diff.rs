@@ -2,6 +2,8 @@
 //!
 //! Pure: paths are text and open no file. `functions` attributes lines.
 
+use std::collections::HashMap;
+
 use super::functions::{Language, enclosing};
 use super::identifiers::{Collector, Identifiers};
 
@@ -206,9 +208,11 @@ impl<'a> Reader<'a> {
         };
         let language = Language::of(file.name());
         let mut identifiers = Collector::new(language);
+        let mut known = HashMap::new();
         while is_hunk(self.line(0)) {
             let hunk = self.hunk();
-            hunk.count(&mut file, language, &mut identifiers);
+            identifiers.take_all(&hunk.lines);
+            hunk.count(&mut file, language, &mut known);
         }
         file.identifiers = identifiers.finish();
         self.diff.files.push(file);
@@ -228,8 +232,13 @@ impl<'a> Reader<'a> {
             // The last line of a file has no line break, so the text ends with an empty one.
             let is_last = self.at + 1 >= self.lines.len() && self.line(0).is_empty();
             let sign = self.line(0).first().copied().unwrap_or(b' ');
-            // Mail programs remove the space of an empty line, and add a carriage return.
-            let sign = if sign == b'\r' || sign == b'\t' { b' ' } else { sign };
+            // Editors and mail programs remove the space; `patch` forgives that, git does not.
+            let sign = if sign == b'\r' || sign == b'\t' {
+                self.fault("a line of context without its space");
+                b' '
+            } else {
+                sign
+            };
             match sign {
                 b' ' if !is_last && old > 0 && new > 0 => (old, new) = (old - 1, new - 1),
                 b'-' if old > 0 => old -= 1,
@@ -262,11 +271,8 @@ struct Hunk {
 }
 
 impl Hunk {
-    /// Adds the hunk to a file's counts.
-    fn count(&self, file: &mut ChangedFile, language: Option<Language>, identifiers: &mut Collector) {
-        for (sign, line) in &self.lines {
-            identifiers.take(*sign, line);
-        }
+    /// Adds the hunk to a file's counts. `known` has the places of its functions.
+    fn count(&self, file: &mut ChangedFile, language: Option<Language>, known: &mut HashMap<String, usize>) {
         let (old, new) = (self.functions(language, b'-'), self.functions(language, b'+'));
         let (mut old, mut new) = (old.into_iter(), new.into_iter());
         for (sign, _) in &self.lines {
@@ -286,8 +292,7 @@ impl Hunk {
                 file.outside += 1;
                 continue;
             };
-            let known = file.functions.iter().position(|function| function.name == name);
-            let at = known.unwrap_or_else(|| {
+            let at = *known.entry(name.clone()).or_insert_with(|| {
                 file.functions.push(TouchedFunction { name, added: 0, removed: 0 });
                 file.functions.len() - 1
             });
@@ -379,7 +384,8 @@ fn dateless(text: &[u8]) -> &[u8] {
 }
 
 fn without_first(name: &str) -> &str {
-    name.split_once('/').map_or(name, |(_, rest)| rest.trim_start_matches('/'))
+    let rest = name.split_once('/').map_or(name, |(_, rest)| rest.trim_start_matches('/'));
+    if rest.is_empty() { name } else { rest }
 }
 
 /// Returns a name that git may have quoted, as C does strings.
@@ -554,6 +560,8 @@ Binary files /dev/null and b/logo.png differ
     fn damaged_hunks_are_reported_with_line() {
         let fault = read(b"--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\nwrapped\n").fault.unwrap();
         assert_eq!((fault.line, fault.what), (5, "a hunk with other lines than its header says"));
+        let spaceless = read(b"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n\ta\n-b\n+c\n");
+        assert_eq!((spaceless.fault.unwrap().line, spaceless.files[0].added), (4, 1));
         assert!(read(b"@@ -1 +1 @@\n-a\n+b\n").fault.is_some());
     }
 

@@ -16,6 +16,9 @@ pub(super) enum Language {
 /// Most lines of a definition's arguments.
 const ARGUMENT_LINES_MAX: usize = 30;
 
+/// Longest line that may begin a function.
+const LINE_BYTES_MAX: usize = 2000;
+
 /// What looks like a call in front of a function's name.
 const ATTRIBUTES: [&str; 13] = [
     "__attribute__",
@@ -91,7 +94,10 @@ fn in_c(before: &str, lines: &[&str]) -> Vec<Option<String>> {
 pub(super) fn defined_function(line: &str) -> Option<String> {
     let line = without_comments(line);
     let line = line.trim_end();
-    if line.ends_with(';') || !line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+    if line.len() > LINE_BYTES_MAX
+        || line.ends_with(';')
+        || !line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    {
         return None;
     }
     let mut from = 0;

@@ -43,8 +43,15 @@ impl Collector {
         Self { is_code: language.is_some(), ..Self::default() }
     }
 
+    /// Takes the lines of a hunk.
+    pub(super) fn take_all(&mut self, lines: &[(u8, String)]) {
+        for (sign, line) in lines {
+            self.take(*sign, line);
+        }
+    }
+
     /// Takes a line, with the sign that it has in the diff.
-    pub(super) fn take(&mut self, sign: u8, line: &str) {
+    fn take(&mut self, sign: u8, line: &str) {
         if !self.is_code || is_comment(line) {
             return;
         }

@@ -125,7 +125,7 @@ pub(super) fn parse_subject(raw: &str) -> Subject {
         rest = behind;
     }
     // `[Patch]: a`.
-    let rest = if subject.position.is_some() && kept.is_empty() { rest.trim_start_matches([' ', ':']) } else { rest };
+    let rest = if kept.is_empty() { rest.trim_start_matches([' ', ':']) } else { rest };
     subject.text = model::plain(format!("{kept}{rest}").trim());
     subject
 }
@@ -205,7 +205,10 @@ fn tag(tags: &mut Tags, name: &str, value: &str) {
 /// Returns whether an origin is the kernel itself, and no other distribution.
 fn is_of_upstream(origin: &str) -> bool {
     let origin = origin.to_ascii_lowercase();
-    ["upstream", "backport", "commit"].iter().any(|word| origin.starts_with(word)) || origin.contains("git.kernel.org")
+    // Trees of developers are on kernel.org, too.
+    let places = ["/linus/", "/torvalds/linux", "/stable/linux"];
+    let is_known = origin.contains("git.kernel.org") && places.iter().any(|place| origin.contains(place));
+    is_known || ["upstream", "backport", "commit"].iter().any(|word| origin.starts_with(word))
 }
 
 fn fixes(value: &str) -> Option<Fixes> {
@@ -255,9 +258,12 @@ fn upstream(tags: &mut Tags, words: &[&str]) {
 
 /// `commit HASH` in a line of its own, with `Author:` below: what Red Hat's backports quote of upstream's log.
 fn backported(tags: &mut Tags, body: &str) {
-    let lines: Vec<&str> = body.lines().map(str::trim).collect();
-    for pair in lines.windows(2) {
-        let found = pair[0].strip_prefix("commit ").and_then(hash).filter(|found| found.len() >= 40);
+    let mut before = "";
+    for pair in body.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().windows(2) {
+        // "This follows:" quotes another commit.
+        let is_quoted = before.ends_with([':', ',']);
+        before = pair[0];
+        let found = pair[0].strip_prefix("commit ").and_then(hash).filter(|found| found.len() >= 40 && !is_quoted);
         if let Some(found) = found
             && pair[1].starts_with("Author:")
         {
@@ -378,6 +384,8 @@ mod tests {
         for form in forms {
             assert_eq!(parse_tags(&[], &form).upstream, [a.as_str()], "{form}");
         }
+        let quoted = format!("This follows:\n\ncommit {a}\nAuthor: A <a@b>");
+        assert!(parse_tags(&[], &quoted).upstream.is_empty());
         let other = format!("Origin: http://kernel.ubuntu.com/git?a=commit;h={a}\nApplied-Upstream: 6.1");
         assert!(parse_tags(&[], &other).upstream.is_empty());
         let headers = [("Git-commit".to_owned(), b.clone())];
