@@ -62,6 +62,14 @@ pub enum LabError {
         /// The reason.
         error: std::io::Error,
     },
+    /// The log of a stabilisation cannot be read or written.
+    #[error("{}: {error}", file.display())]
+    Stabilisation {
+        /// The file or directory.
+        file: std::path::PathBuf,
+        /// The reason.
+        error: std::io::Error,
+    },
     /// The log of a bisection is invalid.
     #[error("cannot continue the bisection: {} is not its log\nhint: remove the file, or give --force", file.display())]
     BadBisection {
@@ -133,6 +141,7 @@ impl LabError {
             | Self::OtherProfile { .. }
             | Self::BadMonitors { .. }
             | Self::Bisection { .. }
+            | Self::Stabilisation { .. }
             | Self::BadBisection { .. } => false,
             Self::Reserved(why) => matches!(why, ReservationRefusal::Free(_)),
             Self::Empty(_) | Self::OtherKernel { .. } | Self::TooFewProcessors { .. } => true,

@@ -492,6 +492,14 @@ impl Lab {
         names.into_iter().zip(places).filter_map(|(name, place)| Some((name.to_owned(), place?))).collect()
     }
 
+    /// Returns those of these functions that have code of their own in a build: others are inlined, or not compiled.
+    #[must_use]
+    pub fn functions_of(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeSet<String> {
+        let Some(named) = self.symbols.kept(build) else { return BTreeSet::new() };
+        let has_code = |name: &&&str| named.symbols.address(name).is_some();
+        functions.iter().filter(has_code).map(|name| (*name).to_owned()).collect()
+    }
+
     /// Measures a workload once as a run does, and stores nothing; the inner error says why there is no result.
     ///
     /// # Errors

@@ -26,11 +26,13 @@ mod records;
 mod rmap;
 mod run_in_progress;
 mod sampling;
+mod stabilise;
 mod symbols;
 mod tool_job;
 mod tools;
 mod twins;
 
+pub use self::stabilise::{Branch, Candidate, Measuring, Spent, StabiliseEvent, Subject, TreeWorld};
 pub use bisect::describe as bisection;
 pub use bisect::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit, Elsewhere, Entry,

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::SourceError;
+use super::cherry_pick::Authorship;
 use super::commit_graph::{Commit, CommitGraph};
 use super::program::{Ended, Program};
 use crate::KernelError;
@@ -210,6 +211,18 @@ impl Repository {
         let count = format!("--max-count={DATED_MAX}");
         let log = ["log", &count, "--no-color", "--format=%ct %H %P", commit, "--"];
         corrected_date(commit, &git(&self.folder).args(log).run().ok()?)
+    }
+
+    /// Returns the author and the message of a commit, as they are.
+    ///
+    /// # Errors
+    /// If there is no such commit.
+    pub fn authorship(&self, commit: &str) -> Result<Authorship, KernelError> {
+        let format = "--format=%an%n%ae%n%ad%n%B";
+        let text = git(&self.folder).args(["show", "-s", "--no-color", "--date=raw", format, commit, "--"]).run()?;
+        let mut parts = text.splitn(4, '\n').map(str::to_owned);
+        let mut next = || parts.next().unwrap_or_default();
+        Ok(Authorship { name: next(), address: next(), date: next(), message: next() })
     }
 
     /// Returns the headline of a commit.

@@ -1,0 +1,12 @@
+//! Stabilisation: which commits made NEW slower than BASELINE, which patches repay it, and which of these to take.
+//!
+//! [`search`] decides what to try next and what follows; it is pure over any [`World`].
+
+pub mod evidence;
+mod outcome;
+mod search;
+mod world;
+
+pub use outcome::{Cause, Debt, Effect, Outcome, Unit};
+pub use search::{Question, search};
+pub use world::{Change, Evidence, Failure, Kernel, Suspicion, Trial, World};

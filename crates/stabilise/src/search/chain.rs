@@ -1,0 +1,426 @@
+//! Finds the changes that moved rows along a chain of changes: the commits of the history, or the stack of candidates on
+//! NEW. One search for all rows, as a kernel answers for all of them.
+//!
+//! A measured point of the chain splits it for each row; whatever a change needs comes before it. The next point is the one
+//! that tells most about all rows together, by the evidence. Where several rows are open, a pool of the most probable half
+//! of each is reverted or applied on NEW instead, and acquits one half or the other; as changes may need others, it only
+//! lowers weights. A change that is probably the one is tried on NEW alone: that kernel is measured in any case.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Debtor;
+use super::changes::{Changes, Made};
+use super::trials::{Answer, Judgement, Trials, Values, minus, plus};
+use crate::world::{Change, Kernel, Suspicion, World};
+
+/// Least seconds, bits and probabilities in a ratio.
+const LEAST: f64 = 1e-6;
+/// What a trial without the expected effect leaves of a change's weight.
+const ACQUITTED: f64 = 0.02;
+/// A change that brings this share of what is not explained alone is one of those that moved the row.
+const SHARE: f64 = 0.25;
+
+/// The changes of a chain.
+pub(super) enum Chain {
+    /// Commits up to NEW: a row became worse.
+    History,
+    /// Candidates applied to NEW one after the other: a row became better.
+    Stack(Vec<usize>),
+}
+
+/// A change that moved rows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Found {
+    /// The first position of those that cannot be told apart.
+    pub(super) first: usize,
+    /// What it added per debt, seed by seed.
+    pub(super) added: BTreeMap<usize, Vec<f64>>,
+}
+
+/// What was tried on NEW alone.
+#[derive(Debug, Clone)]
+pub(super) struct Alone {
+    /// The change and its prerequisites.
+    pub(super) changes: BTreeSet<Change>,
+    /// `None` if that is no kernel to measure.
+    pub(super) values: Option<Values>,
+}
+
+/// An interval with a change that moved a row: after position `from`, up to `to`.
+struct Open {
+    debt: usize,
+    from: usize,
+    to: usize,
+    /// What is not explained between them.
+    remainder: Vec<f64>,
+}
+
+/// What to do next.
+enum Step {
+    /// Tries the change of a position alone.
+    Alone(usize),
+    /// Tries the changes of positions together.
+    Pool(BTreeSet<usize>),
+    /// Measures a position.
+    Point(usize),
+}
+
+/// The search along a chain.
+pub(super) struct ChainSearch<'t, 'a, W: World> {
+    pub(super) trials: &'t mut Trials<'a, W>,
+    pub(super) changes: &'t mut Changes,
+    chain: Chain,
+    debts: &'t [Debtor],
+    rows: Vec<usize>,
+    new: &'t Values,
+    /// Per position from 1 on, per debt.
+    weights: Vec<Vec<f64>>,
+    is_possible: Vec<bool>,
+    points: BTreeMap<usize, Values>,
+    unusable: BTreeSet<usize>,
+    /// Changes that no pool can have.
+    solitary: BTreeSet<usize>,
+    pools: BTreeSet<BTreeSet<usize>>,
+    pub(super) alone: BTreeMap<usize, Alone>,
+    pub(super) found: BTreeMap<usize, Found>,
+}
+
+impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
+    pub(super) fn new(
+        trials: &'t mut Trials<'a, W>,
+        changes: &'t mut Changes,
+        chain: Chain,
+        debts: &'t [Debtor],
+        suspicions: &[Suspicion],
+        new: &'t Values,
+    ) -> Self {
+        Self {
+            trials,
+            changes,
+            chain,
+            debts,
+            rows: debts.iter().map(|debt| debt.row).collect(),
+            new,
+            weights: suspicions.iter().map(|suspicion| suspicion.weights.clone()).collect(),
+            is_possible: suspicions.iter().map(|suspicion| suspicion.is_compiled).collect(),
+            points: BTreeMap::new(),
+            unusable: BTreeSet::new(),
+            solitary: BTreeSet::new(),
+            pools: BTreeSet::new(),
+            alone: BTreeMap::new(),
+            found: BTreeMap::new(),
+        }
+    }
+
+    /// Searches until every row is explained.
+    pub(super) fn search(&mut self) -> Result<(), W::Error> {
+        let last = self.weights.len();
+        for end in [0, last] {
+            self.probe(end)?;
+        }
+        if !self.points.contains_key(&0) || !self.points.contains_key(&last) {
+            return Ok(());
+        }
+        while !self.trials.world.is_spent() {
+            let open = self.close_enclosed();
+            if open.is_empty() {
+                break;
+            }
+            match self.next(&open) {
+                Some(Step::Alone(position)) => {
+                    self.try_alone(position)?;
+                    self.account(position, &open);
+                }
+                Some(Step::Pool(pool)) => self.try_pool(&pool, &open)?,
+                Some(Step::Point(position)) => self.probe(position)?,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the kernel at a position.
+    fn kernel(&self, position: usize) -> Kernel {
+        match &self.chain {
+            Chain::History => Kernel::Point(position),
+            Chain::Stack(stack) => self.trials.with(stack[..position].iter().map(|number| Change::Apply(*number))),
+        }
+    }
+
+    /// Returns the change that shows on NEW what a position adds.
+    pub(super) fn change(&self, position: usize) -> Change {
+        match &self.chain {
+            Chain::History => Change::Revert(position),
+            Chain::Stack(stack) => Change::Apply(stack[position - 1]),
+        }
+    }
+
+    /// Returns what changes on NEW show that the chain adds in the row of a debt.
+    pub(super) fn added(&self, debt: usize, values: &Values) -> Vec<f64> {
+        let row = self.debts[debt].row;
+        match self.chain {
+            Chain::History => minus(&self.new[&row], &values[&row]),
+            Chain::Stack(_) => minus(&values[&row], &self.new[&row]),
+        }
+    }
+
+    /// Returns whether adding this to the values moves the row in the direction that is searched.
+    pub(super) fn moves(&self, debt: usize, before: &[f64], added: &[f64]) -> bool {
+        let debtor = &self.debts[debt];
+        let judged = self.trials.judge_beyond(debtor.row, before, &plus(before, added), debtor.step_percent);
+        match self.chain {
+            Chain::History => judged.verdict == Judgement::Worse,
+            Chain::Stack(_) => judged.verdict == Judgement::Better,
+        }
+    }
+
+    fn weight(&self, position: usize, debt: usize) -> f64 {
+        if self.is_suspect(position, debt) { self.weights[position - 1][debt] } else { 0.0 }
+    }
+
+    fn is_suspect(&self, position: usize, debt: usize) -> bool {
+        let is_found = self.found.get(&position).is_some_and(|found| found.added.contains_key(&debt));
+        self.is_possible[position - 1] && !is_found
+    }
+
+    fn probe(&mut self, position: usize) -> Result<(), W::Error> {
+        let kernel = self.kernel(position);
+        match self.trials.measure(&kernel, &self.rows)? {
+            Answer::Values(values) => drop(self.points.insert(position, values)),
+            Answer::Failed(_) => drop(self.unusable.insert(position)),
+        }
+        Ok(())
+    }
+
+    /// Returns the intervals in which a row moved, beyond what was found.
+    fn open(&self) -> Vec<Open> {
+        let mut open = Vec::new();
+        let points: Vec<usize> = self.points.keys().copied().collect();
+        for (debt, debtor) in self.debts.iter().enumerate() {
+            for pair in points.windows(2) {
+                let (from, to) = (pair[0], pair[1]);
+                let (before, after) = (&self.points[&from][&debtor.row], &self.points[&to][&debtor.row]);
+                let mut remainder = minus(after, before);
+                for found in self.found.range(from + 1..=to).filter_map(|(_, found)| found.added.get(&debt)) {
+                    remainder = minus(&remainder, found);
+                }
+                if self.moves(debt, before, &remainder) {
+                    open.push(Open { debt, from, to, remainder });
+                }
+            }
+        }
+        open
+    }
+
+    /// Notes the changes that are enclosed, and returns the other intervals.
+    fn close_enclosed(&mut self) -> Vec<Open> {
+        let mut others = Vec::new();
+        for open in self.open() {
+            let inside = open.from + 1..=open.to;
+            let suspects: Vec<usize> = inside.filter(|position| self.is_suspect(*position, open.debt)).collect();
+            // Every change in it is explained: the effects are no sum.
+            let Some((last, earlier)) = suspects.split_last() else { continue };
+            // Of changes that cannot be told apart, the last one stands for all.
+            if earlier.iter().all(|position| self.unusable.contains(position)) {
+                let first = *suspects.first().unwrap_or(last);
+                let found = self.found.entry(*last).or_insert(Found { first, added: BTreeMap::new() });
+                found.added.insert(open.debt, open.remainder);
+            } else {
+                others.push(open);
+            }
+        }
+        others
+    }
+
+    /// Returns the step that tells most per second. A trial of a change alone costs nothing if it is the one, as it is
+    /// measured in any case.
+    fn next(&mut self, open: &[Open]) -> Option<Step> {
+        let mut best: Option<(f64, Step)> = None;
+        let mut offer = |rate: f64, step: Step| {
+            if rate > 0.0 && best.as_ref().is_none_or(|(most, _)| rate > *most) {
+                best = Some((rate, step));
+            }
+        };
+        if let Some((probability, position)) = self.most_probable(open) {
+            let kernel = self.trials.with([self.change(position)]);
+            let cost = self.cost(&kernel) * (1.0 - probability).max(LEAST);
+            offer(entropy(probability).max(LEAST) / cost, Step::Alone(position));
+        }
+        let (pool, bits) = self.pool(open);
+        if !self.pools.contains(&pool) {
+            let kernel = self.trials.with(pool.iter().map(|position| self.change(*position)));
+            offer(bits / self.cost(&kernel), Step::Pool(pool));
+        }
+        for (position, bits) in self.bits_of_points(open).into_iter().enumerate() {
+            if bits > 0.0 {
+                let kernel = self.kernel(position);
+                offer(bits / self.cost(&kernel), Step::Point(position));
+            }
+        }
+        let (_, step) = best?;
+        if let Step::Pool(pool) = &step {
+            self.pools.insert(pool.clone());
+        }
+        Some(step)
+    }
+
+    fn cost(&mut self, kernel: &Kernel) -> f64 {
+        self.trials.world.cost_s(kernel).max(LEAST)
+    }
+
+    /// Returns the most probable change of an interval that was not tried alone, with its probability.
+    fn most_probable(&self, open: &[Open]) -> Option<(f64, usize)> {
+        let mut best: Option<(f64, usize)> = None;
+        for interval in open {
+            let inside = interval.from + 1..=interval.to;
+            let all: f64 = inside.clone().map(|position| self.weight(position, interval.debt)).sum();
+            for position in inside.filter(|position| !self.alone.contains_key(position)) {
+                let probability = self.weight(position, interval.debt) / all;
+                if best.is_none_or(|(most, _)| probability > most) {
+                    best = Some((probability, position));
+                }
+            }
+        }
+        best
+    }
+
+    /// Tries a change on NEW alone, unless it was tried.
+    pub(super) fn try_alone(&mut self, position: usize) -> Result<(), W::Error> {
+        if self.alone.contains_key(&position) {
+            return Ok(());
+        }
+        let change = self.change(position);
+        let mut wanted = BTreeSet::from([change]);
+        let values = match self.changes.make(self.trials, &mut wanted, &self.rows)? {
+            Made::Values(values) if wanted.contains(&change) => Some(values),
+            _ => None,
+        };
+        if values.is_none() {
+            self.solitary.insert(position);
+            wanted = BTreeSet::from([change]);
+        }
+        self.alone.insert(position, Alone { changes: wanted, values });
+        Ok(())
+    }
+
+    /// Returns what a change that was found brings in a row alone, summed over the seeds; `None` if it was not found.
+    pub(super) fn brings_alone(&self, change: Change, debt: usize) -> Option<f64> {
+        let position = self.found.keys().copied().find(|position| self.change(*position) == change)?;
+        let values = self.alone.get(&position)?.values.as_ref()?;
+        Some(sum(&self.added(debt, values)))
+    }
+
+    /// Notes a change that was tried alone in the intervals that it explains, and acquits it in the others.
+    fn account(&mut self, position: usize, open: &[Open]) {
+        let Some(Alone { values: Some(values), .. }) = self.alone.get(&position).cloned() else { return };
+        for interval in open.iter().filter(|open| open.from < position && position <= open.to) {
+            let added = self.added(interval.debt, &values);
+            let row = self.debts[interval.debt].row;
+            let share = sum(&added) / sum(&interval.remainder);
+            if share >= SHARE && self.moves(interval.debt, &self.new[&row], &added) {
+                let found = self.found.entry(position).or_insert(Found { first: position, added: BTreeMap::new() });
+                found.added.insert(interval.debt, added);
+            } else {
+                self.weights[position - 1][interval.debt] *= ACQUITTED;
+            }
+        }
+    }
+
+    /// Returns for each row the most probable half of the changes of an interval, and the bits that a kernel with all of
+    /// these tells.
+    fn pool(&self, open: &[Open]) -> (BTreeSet<usize>, f64) {
+        let mut pool = BTreeSet::new();
+        let mut bits = 0.0;
+        for interval in targets(open) {
+            let mut suspects: Vec<(f64, usize)> = Vec::new();
+            for position in interval.from + 1..=interval.to {
+                suspects.push((self.weight(position, interval.debt), position));
+            }
+            suspects.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+            let all: f64 = suspects.iter().map(|(weight, _)| weight).sum();
+            let mut inside = 0.0;
+            for (weight, position) in suspects {
+                if inside + weight / 2.0 <= all / 2.0 && weight > 0.0 && !self.solitary.contains(&position) {
+                    inside += weight;
+                    pool.insert(position);
+                }
+            }
+            bits += entropy(inside / all);
+        }
+        (pool, bits)
+    }
+
+    /// Tries a pool on NEW. In each row, either its changes or the others are acquitted.
+    fn try_pool(&mut self, pool: &BTreeSet<usize>, open: &[Open]) -> Result<(), W::Error> {
+        let mut wanted: BTreeSet<Change> = pool.iter().map(|position| self.change(*position)).collect();
+        let made = self.changes.make(self.trials, &mut wanted, &self.rows)?;
+        for position in pool {
+            if !wanted.contains(&self.change(*position)) {
+                self.solitary.insert(*position);
+            }
+        }
+        let Made::Values(values) = made else { return Ok(()) };
+        let is_in = |search: &Self, position: usize| wanted.contains(&search.change(position));
+        for interval in targets(open) {
+            let others = open.iter().filter(|other| other.debt == interval.debt && other.from != interval.from);
+            let mut others = others.flat_map(|other| other.from + 1..=other.to);
+            if others.any(|position| is_in(self, position) && self.is_suspect(position, interval.debt)) {
+                continue;
+            }
+            let mut added = self.added(interval.debt, &values);
+            for found in self.found.iter().filter(|(position, _)| is_in(self, **position)) {
+                if let Some(known) = found.1.added.get(&interval.debt) {
+                    added = minus(&added, known);
+                }
+            }
+            let share = sum(&added) / sum(&interval.remainder);
+            let has_it = share > 1.0 - SHARE;
+            if has_it || share < SHARE {
+                for position in interval.from + 1..=interval.to {
+                    if is_in(self, position) != has_it {
+                        self.weights[position - 1][interval.debt] *= ACQUITTED;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the bits that the measurement of each position tells.
+    fn bits_of_points(&self, open: &[Open]) -> Vec<f64> {
+        let mut bits = vec![0.0; self.weights.len() + 1];
+        for interval in open {
+            let all: f64 = (interval.from + 1..=interval.to).map(|at| self.weight(at, interval.debt)).sum();
+            let mut before = 0.0;
+            for (position, bits) in bits.iter_mut().enumerate().take(interval.to).skip(interval.from + 1) {
+                before += self.weight(position, interval.debt);
+                if self.is_possible[position - 1] && !self.unusable.contains(&position) {
+                    *bits += entropy(before / all);
+                }
+            }
+        }
+        bits
+    }
+}
+
+/// Returns for each row the longest interval.
+fn targets(open: &[Open]) -> Vec<&Open> {
+    let mut targets: BTreeMap<usize, &Open> = BTreeMap::new();
+    for interval in open {
+        let known = targets.entry(interval.debt).or_insert(interval);
+        if interval.to - interval.from > known.to - known.from {
+            *known = interval;
+        }
+    }
+    targets.into_values().collect()
+}
+
+pub(super) fn sum(values: &[f64]) -> f64 {
+    values.iter().sum()
+}
+
+/// Returns the bits that a yes with this probability tells.
+fn entropy(probability: f64) -> f64 {
+    let part = |p: f64| if p > 0.0 && p < 1.0 { -p * p.log2() } else { 0.0 };
+    part(probability) + part(1.0 - probability)
+}

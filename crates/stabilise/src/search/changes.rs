@@ -1,0 +1,96 @@
+//! Makes kernels of changes to NEW: adds what a candidate needs, and leaves out what does not apply or build.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::trials::{Answer, Trials, Values};
+use crate::world::{Change, Failure, Kernel, World};
+
+/// Changes made to NEW together.
+pub(super) enum Made {
+    /// The kernel with the changes that are left was measured.
+    Values(Values),
+    /// No change is left, or the budget is spent.
+    Nothing,
+    /// One of them breaks the kernel, and nothing shows which.
+    Broken,
+}
+
+/// Changes and what is known of their failures.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// Prerequisites of candidates that were asked for.
+    needs: BTreeMap<usize, Vec<usize>>,
+    /// The last failure of each change that is left out without a remedy.
+    pub(super) failed: BTreeMap<Change, Failure>,
+}
+
+impl Changes {
+    /// Makes changes to NEW and measures rows. Adds prerequisites to `wanted`, and removes what does not apply or build.
+    pub(super) fn make<W: World>(
+        &mut self,
+        trials: &mut Trials<'_, W>,
+        wanted: &mut BTreeSet<Change>,
+        rows: &[usize],
+    ) -> Result<Made, W::Error> {
+        loop {
+            if wanted.is_empty() || trials.world.is_spent() {
+                return Ok(Made::Nothing);
+            }
+            let kernel = trials.with(wanted.iter().copied());
+            let failure = match trials.measure(&kernel, rows)? {
+                Answer::Values(values) => return Ok(Made::Values(values)),
+                Answer::Failed(failure) => failure,
+            };
+            let at_fault = at_fault(trials, &kernel, &failure)?.or(only(wanted));
+            let Some(change) = at_fault.filter(|change| wanted.contains(change)) else { return Ok(Made::Broken) };
+            let missing = self.missing(trials, change, &failure, wanted)?;
+            if missing.is_empty() {
+                wanted.remove(&change);
+                self.failed.insert(change, failure);
+            } else {
+                wanted.extend(missing);
+            }
+        }
+    }
+
+    /// Returns why a change is no kernel to measure.
+    pub(super) fn failure(&self, change: Change) -> Failure {
+        let unknown = Failure::DoesNotBuild("it needs other changes".to_owned());
+        self.failed.get(&change).cloned().unwrap_or(unknown)
+    }
+
+    /// Returns what a change that failed needs in addition.
+    fn missing<W: World>(
+        &mut self,
+        trials: &mut Trials<'_, W>,
+        change: Change,
+        failure: &Failure,
+        wanted: &BTreeSet<Change>,
+    ) -> Result<Vec<Change>, W::Error> {
+        let Change::Apply(candidate) = change else { return Ok(Vec::new()) };
+        let needs = match self.needs.get(&candidate) {
+            Some(needs) => needs.clone(),
+            None => trials.world.prerequisites(candidate, failure)?,
+        };
+        self.needs.insert(candidate, needs.clone());
+        let needs = needs.into_iter().map(Change::Apply);
+        Ok(needs.filter(|need| !wanted.contains(need) && !self.failed.contains_key(need)).collect())
+    }
+}
+
+/// Returns the change at fault, as far as a failure shows it.
+fn at_fault<W: World>(
+    trials: &mut Trials<'_, W>,
+    kernel: &Kernel,
+    failure: &Failure,
+) -> Result<Option<Change>, W::Error> {
+    match failure {
+        Failure::Conflict { change, .. } => Ok(Some(*change)),
+        Failure::DoesNotBuild(_) | Failure::DoesNotRun(_) => trials.world.at_fault(kernel, failure),
+    }
+}
+
+/// Returns the element of a set that has only one.
+pub(super) fn only<T: Copy + Ord>(set: &BTreeSet<T>) -> Option<T> {
+    if set.len() == 1 { set.first().copied() } else { None }
+}

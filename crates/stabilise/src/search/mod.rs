@@ -1,0 +1,90 @@
+//! The search: the debts, their causes, the candidates that repay them, and the smallest series.
+
+mod causes;
+mod chain;
+mod changes;
+mod repairs;
+mod series;
+mod trials;
+
+use report::Rule;
+
+use crate::outcome::{Debt, Outcome};
+use crate::world::{Kernel, World};
+use causes::causes;
+use repairs::repairs;
+use series::Series;
+use trials::{Answer, Judgement, Trials};
+
+/// The question of a search.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// How to judge each row, by its number.
+    pub rows: Vec<Rule>,
+    /// Commits of the history: the last point is NEW.
+    pub history: usize,
+    /// Candidates.
+    pub candidates: usize,
+    /// Whether BASELINE is point 0 of the history.
+    pub is_ancestor: bool,
+}
+
+/// A row with a debt, as the search needs it.
+struct Debtor {
+    row: usize,
+    percent: f64,
+    /// Smaller steps are ignored (percent).
+    step_percent: f64,
+}
+
+/// Searches causes and the smallest series.
+///
+/// # Errors
+/// If the world fails.
+pub fn search<W: World>(question: &Question, world: &mut W) -> Result<Outcome, W::Error> {
+    let mut trials = Trials::new(world, &question.rows, question.history);
+    let rows: Vec<usize> = (0..question.rows.len()).collect();
+    let new_kernel = trials.new_kernel();
+    let baseline = if question.is_ancestor { Kernel::Point(0) } else { Kernel::Baseline };
+    let mut outcome = Outcome::default();
+    let baseline = match trials.measure_end(&baseline, &rows)? {
+        Answer::Values(values) => values,
+        Answer::Failed(failure) => return Ok(Outcome { ends: Some(failure), ..outcome }),
+    };
+    let new = match trials.measure_end(&new_kernel, &rows)? {
+        Answer::Values(values) => values,
+        Answer::Failed(failure) => return Ok(Outcome { ends: Some(failure), ..outcome }),
+    };
+    let mut debtors = Vec::new();
+    for row in rows {
+        let (Some(before), Some(after)) = (baseline.get(&row), new.get(&row)) else { continue };
+        let judged = trials.judge(row, before, after);
+        if judged.verdict == Judgement::Worse {
+            let step_percent = trials.step_margin(row, judged.percent);
+            debtors.push(Debtor { row, percent: judged.percent, step_percent });
+        }
+    }
+    if debtors.is_empty() {
+        return Ok(outcome);
+    }
+    let debt_rows: Vec<usize> = debtors.iter().map(|debtor| debtor.row).collect();
+    let evidence = trials.world.evidence(&debt_rows, &[])?;
+    outcome.causes = causes(&mut trials, &debtors, &evidence.history, &new)?;
+    let points: Vec<usize> = outcome.causes.iter().map(|cause| cause.point).collect();
+    let evidence = trials.world.evidence(&debt_rows, &points)?;
+    (outcome.units, outcome.failed) = repairs(&mut trials, &debtors, &evidence.candidates, &new)?;
+    let mut series = Series::new(&mut trials, &debtors, &baseline, &new);
+    series.search(&mut outcome)?;
+    for debtor in &debtors {
+        let effects = outcome.causes.iter().flat_map(|cause| &cause.effects);
+        let explained: f64 = effects.filter(|effect| effect.row == debtor.row).map(|effect| effect.percent).sum();
+        outcome.debts.push(Debt {
+            row: debtor.row,
+            percent: debtor.percent,
+            explained_percent: 100.0 * explained / debtor.percent,
+            left_percent: series.left(&outcome.series, debtor.row)?,
+        });
+    }
+    outcome.is_cut = trials.world.is_spent();
+    Ok(outcome)
+}
