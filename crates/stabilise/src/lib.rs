@@ -9,4 +9,4 @@ mod world;
 
 pub use outcome::{Cause, Debt, Effect, Outcome, Unit};
 pub use search::{Question, search};
-pub use world::{Change, Evidence, Failure, Kernel, Suspicion, Trial, World};
+pub use world::{Change, Evidence, Failure, Kernel, Phase, Suspicion, Trial, World};

@@ -88,6 +88,23 @@ pub struct Evidence {
     pub candidates: Vec<Suspicion>,
 }
 
+/// A part of the search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// BASELINE and NEW: the debts.
+    Ends,
+    /// The commits of the history that made rows worse.
+    Causes,
+    /// All candidates that can be applied together.
+    Stack,
+    /// The candidates that repay debts.
+    Repairs,
+    /// Others in place of those that need more, or make a row worse.
+    Alternatives,
+    /// The smallest series.
+    Series,
+}
+
 /// Kernels, and what can be done with them.
 pub trait World {
     /// A failure of the lab, which is no result.
@@ -119,6 +136,9 @@ pub trait World {
     fn at_fault(&mut self, _kernel: &Kernel, _failure: &Failure) -> Result<Option<Change>, Self::Error> {
         Ok(None)
     }
+
+    /// Notes which part of the search begins.
+    fn begin(&mut self, _phase: Phase) {}
 
     /// Returns the name of a row.
     fn name_of(&self, row: usize) -> String {

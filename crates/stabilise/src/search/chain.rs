@@ -2,21 +2,25 @@
 //! NEW. One search for all rows, as a kernel answers for all of them.
 //!
 //! A measured point of the chain splits it for each row; whatever a change needs comes before it. The next point is the one
-//! that tells most about all rows together, by the evidence. Where several rows are open, a pool of the most probable half
-//! of each is reverted or applied on NEW instead, and acquits one half or the other; as changes may need others, it only
-//! lowers weights. A change that is probably the one is tried on NEW alone: that kernel is measured in any case.
+//! that tells most about all rows together, by the evidence. A change that is probably the one is tried on NEW alone:
+//! that kernel is measured in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Debtor;
 use super::changes::{Changes, Made};
 use super::trials::{Answer, Judgement, Trials, Values, minus, plus};
+use crate::outcome::Unit;
 use crate::world::{Change, Kernel, Suspicion, World};
 
+/// A change that brings so much more than what is not explained shares its effect with others.
+const OVERLAP: f64 = 0.05;
+/// A trial of a change alone that fails tells less than its bits: the change may need others. Fitted in made-up worlds.
+const ALONE: f64 = 0.5;
 /// Least seconds, bits and probabilities in a ratio.
 const LEAST: f64 = 1e-6;
 /// What a trial without the expected effect leaves of a change's weight.
-const ACQUITTED: f64 = 0.02;
+const ACQUITTED: f64 = 0.001;
 /// A change that brings this share of what is not explained alone is one of those that moved the row.
 const SHARE: f64 = 0.25;
 
@@ -59,8 +63,6 @@ struct Open {
 enum Step {
     /// Tries the change of a position alone.
     Alone(usize),
-    /// Tries the changes of positions together.
-    Pool(BTreeSet<usize>),
     /// Measures a position.
     Point(usize),
 }
@@ -76,11 +78,10 @@ pub(super) struct ChainSearch<'t, 'a, W: World> {
     /// Per position from 1 on, per debt.
     weights: Vec<Vec<f64>>,
     is_possible: Vec<bool>,
+    /// Per position: how much its weights count in the open intervals.
+    joint: Vec<f64>,
     points: BTreeMap<usize, Values>,
     unusable: BTreeSet<usize>,
-    /// Changes that no pool can have.
-    solitary: BTreeSet<usize>,
-    pools: BTreeSet<BTreeSet<usize>>,
     pub(super) alone: BTreeMap<usize, Alone>,
     pub(super) found: BTreeMap<usize, Found>,
 }
@@ -103,10 +104,9 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
             new,
             weights: suspicions.iter().map(|suspicion| suspicion.weights.clone()).collect(),
             is_possible: suspicions.iter().map(|suspicion| suspicion.is_compiled).collect(),
+            joint: vec![1.0; suspicions.len() + 1],
             points: BTreeMap::new(),
             unusable: BTreeSet::new(),
-            solitary: BTreeSet::new(),
-            pools: BTreeSet::new(),
             alone: BTreeMap::new(),
             found: BTreeMap::new(),
         }
@@ -126,12 +126,12 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
             if open.is_empty() {
                 break;
             }
+            self.weigh(&open);
             match self.next(&open) {
                 Some(Step::Alone(position)) => {
                     self.try_alone(position)?;
                     self.account(position, &open);
                 }
-                Some(Step::Pool(pool)) => self.try_pool(&pool, &open)?,
                 Some(Step::Point(position)) => self.probe(position)?,
                 None => break,
             }
@@ -175,7 +175,26 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
     }
 
     fn weight(&self, position: usize, debt: usize) -> f64 {
-        if self.is_suspect(position, debt) { self.weights[position - 1][debt] } else { 0.0 }
+        if self.is_suspect(position, debt) { self.weights[position - 1][debt] * self.joint[position] } else { 0.0 }
+    }
+
+    /// Weighs the changes of all open intervals: one that is suspected in several rows that moved explains them together.
+    fn weigh(&mut self, open: &[Open]) {
+        let mut most = vec![0.0; self.debts.len()];
+        let mut joint = vec![0.0; self.weights.len() + 1];
+        for interval in open {
+            for position in interval.from + 1..=interval.to {
+                most[interval.debt] = f64::max(most[interval.debt], self.weights[position - 1][interval.debt]);
+            }
+        }
+        for interval in open {
+            for position in interval.from + 1..=interval.to {
+                if self.weights[position - 1][interval.debt] >= 0.5 * most[interval.debt] {
+                    joint[position] += 1.0;
+                }
+            }
+        }
+        self.joint = joint.into_iter().map(|rows: f64| rows.max(1.0).powi(2)).collect();
     }
 
     fn is_suspect(&self, position: usize, debt: usize) -> bool {
@@ -244,12 +263,7 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         if let Some((probability, position)) = self.most_probable(open) {
             let kernel = self.trials.with([self.change(position)]);
             let cost = self.cost(&kernel) * (1.0 - probability).max(LEAST);
-            offer(entropy(probability).max(LEAST) / cost, Step::Alone(position));
-        }
-        let (pool, bits) = self.pool(open);
-        if !self.pools.contains(&pool) {
-            let kernel = self.trials.with(pool.iter().map(|position| self.change(*position)));
-            offer(bits / self.cost(&kernel), Step::Pool(pool));
+            offer(ALONE * entropy(probability).max(LEAST) / cost, Step::Alone(position));
         }
         for (position, bits) in self.bits_of_points(open).into_iter().enumerate() {
             if bits > 0.0 {
@@ -257,15 +271,11 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
                 offer(bits / self.cost(&kernel), Step::Point(position));
             }
         }
-        let (_, step) = best?;
-        if let Step::Pool(pool) = &step {
-            self.pools.insert(pool.clone());
-        }
-        Some(step)
+        best.map(|(_, step)| step)
     }
 
     fn cost(&mut self, kernel: &Kernel) -> f64 {
-        self.trials.world.cost_s(kernel).max(LEAST)
+        if self.trials.world.cost_s(kernel) > 0.0 { 1.0 } else { LEAST }
     }
 
     /// Returns the most probable change of an interval that was not tried alone, with its probability.
@@ -296,11 +306,23 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
             _ => None,
         };
         if values.is_none() {
-            self.solitary.insert(position);
             wanted = BTreeSet::from([change]);
         }
         self.alone.insert(position, Alone { changes: wanted, values });
         Ok(())
+    }
+
+    /// Notes what a unit that is known brings as what its change adds to the chain.
+    pub(super) fn expect(&mut self, position: usize, unit: &Unit) {
+        let Some(Alone { values: Some(values), .. }) = self.alone.get(&position).cloned() else { return };
+        let mut found = Found { first: position, added: BTreeMap::new() };
+        for (debt, debtor) in self.debts.iter().enumerate() {
+            let effects = unit.alone.as_ref().map_or(&[][..], Vec::as_slice);
+            if effects.iter().any(|effect| effect.row == debtor.row) {
+                found.added.insert(debt, self.added(debt, &values));
+            }
+        }
+        self.found.insert(position, found);
     }
 
     /// Returns what a change that was found brings in a row alone, summed over the seeds; `None` if it was not found.
@@ -317,73 +339,18 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
             let added = self.added(interval.debt, &values);
             let row = self.debts[interval.debt].row;
             let share = sum(&added) / sum(&interval.remainder);
-            if share >= SHARE && self.moves(interval.debt, &self.new[&row], &added) {
+            let moves = self.moves(interval.debt, &self.new[&row], &added);
+            if moves && share > 1.0 + OVERLAP {
+                // Others bring some of it, too: only the chain shows what it adds to them.
+                continue;
+            }
+            if moves && share >= SHARE {
                 let found = self.found.entry(position).or_insert(Found { first: position, added: BTreeMap::new() });
                 found.added.insert(interval.debt, added);
             } else {
                 self.weights[position - 1][interval.debt] *= ACQUITTED;
             }
         }
-    }
-
-    /// Returns for each row the most probable half of the changes of an interval, and the bits that a kernel with all of
-    /// these tells.
-    fn pool(&self, open: &[Open]) -> (BTreeSet<usize>, f64) {
-        let mut pool = BTreeSet::new();
-        let mut bits = 0.0;
-        for interval in targets(open) {
-            let mut suspects: Vec<(f64, usize)> = Vec::new();
-            for position in interval.from + 1..=interval.to {
-                suspects.push((self.weight(position, interval.debt), position));
-            }
-            suspects.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
-            let all: f64 = suspects.iter().map(|(weight, _)| weight).sum();
-            let mut inside = 0.0;
-            for (weight, position) in suspects {
-                if inside + weight / 2.0 <= all / 2.0 && weight > 0.0 && !self.solitary.contains(&position) {
-                    inside += weight;
-                    pool.insert(position);
-                }
-            }
-            bits += entropy(inside / all);
-        }
-        (pool, bits)
-    }
-
-    /// Tries a pool on NEW. In each row, either its changes or the others are acquitted.
-    fn try_pool(&mut self, pool: &BTreeSet<usize>, open: &[Open]) -> Result<(), W::Error> {
-        let mut wanted: BTreeSet<Change> = pool.iter().map(|position| self.change(*position)).collect();
-        let made = self.changes.make(self.trials, &mut wanted, &self.rows)?;
-        for position in pool {
-            if !wanted.contains(&self.change(*position)) {
-                self.solitary.insert(*position);
-            }
-        }
-        let Made::Values(values) = made else { return Ok(()) };
-        let is_in = |search: &Self, position: usize| wanted.contains(&search.change(position));
-        for interval in targets(open) {
-            let others = open.iter().filter(|other| other.debt == interval.debt && other.from != interval.from);
-            let mut others = others.flat_map(|other| other.from + 1..=other.to);
-            if others.any(|position| is_in(self, position) && self.is_suspect(position, interval.debt)) {
-                continue;
-            }
-            let mut added = self.added(interval.debt, &values);
-            for found in self.found.iter().filter(|(position, _)| is_in(self, **position)) {
-                if let Some(known) = found.1.added.get(&interval.debt) {
-                    added = minus(&added, known);
-                }
-            }
-            let share = sum(&added) / sum(&interval.remainder);
-            let has_it = share > 1.0 - SHARE;
-            if has_it || share < SHARE {
-                for position in interval.from + 1..=interval.to {
-                    if is_in(self, position) != has_it {
-                        self.weights[position - 1][interval.debt] *= ACQUITTED;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Returns the bits that the measurement of each position tells.
@@ -401,18 +368,6 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         }
         bits
     }
-}
-
-/// Returns for each row the longest interval.
-fn targets(open: &[Open]) -> Vec<&Open> {
-    let mut targets: BTreeMap<usize, &Open> = BTreeMap::new();
-    for interval in open {
-        let known = targets.entry(interval.debt).or_insert(interval);
-        if interval.to - interval.from > known.to - known.from {
-            *known = interval;
-        }
-    }
-    targets.into_values().collect()
 }
 
 pub(super) fn sum(values: &[f64]) -> f64 {

@@ -22,6 +22,8 @@ pub(super) struct Changes {
     needs: BTreeMap<usize, Vec<usize>>,
     /// The last failure of each change that is left out without a remedy.
     pub(super) failed: BTreeMap<Change, Failure>,
+    /// A change that is made with none: what needs it is left out.
+    pub(super) banned: Option<Change>,
 }
 
 impl Changes {
@@ -32,6 +34,7 @@ impl Changes {
         wanted: &mut BTreeSet<Change>,
         rows: &[usize],
     ) -> Result<Made, W::Error> {
+        let mut left_out: BTreeSet<Change> = self.banned.into_iter().collect();
         loop {
             if wanted.is_empty() || trials.world.is_spent() {
                 return Ok(Made::Nothing);
@@ -44,7 +47,10 @@ impl Changes {
             let at_fault = at_fault(trials, &kernel, &failure)?.or(only(wanted));
             let Some(change) = at_fault.filter(|change| wanted.contains(change)) else { return Ok(Made::Broken) };
             let missing = self.missing(trials, change, &failure, wanted)?;
-            if missing.is_empty() {
+            if missing.iter().any(|need| left_out.contains(need)) {
+                wanted.remove(&change);
+                left_out.insert(change);
+            } else if missing.is_empty() {
                 wanted.remove(&change);
                 self.failed.insert(change, failure);
             } else {

@@ -10,7 +10,7 @@ mod trials;
 use report::Rule;
 
 use crate::outcome::{Debt, Outcome};
-use crate::world::{Kernel, World};
+use crate::world::{Kernel, Phase, World};
 use causes::causes;
 use repairs::repairs;
 use series::Series;
@@ -30,6 +30,7 @@ pub struct Question {
 }
 
 /// A row with a debt, as the search needs it.
+#[derive(Debug, Clone, Copy)]
 struct Debtor {
     row: usize,
     percent: f64,
@@ -47,6 +48,7 @@ pub fn search<W: World>(question: &Question, world: &mut W) -> Result<Outcome, W
     let new_kernel = trials.new_kernel();
     let baseline = if question.is_ancestor { Kernel::Point(0) } else { Kernel::Baseline };
     let mut outcome = Outcome::default();
+    trials.world.begin(Phase::Ends);
     let baseline = match trials.measure_end(&baseline, &rows)? {
         Answer::Values(values) => values,
         Answer::Failed(failure) => return Ok(Outcome { ends: Some(failure), ..outcome }),
@@ -68,11 +70,13 @@ pub fn search<W: World>(question: &Question, world: &mut W) -> Result<Outcome, W
         return Ok(outcome);
     }
     let debt_rows: Vec<usize> = debtors.iter().map(|debtor| debtor.row).collect();
+    trials.world.begin(Phase::Causes);
     let evidence = trials.world.evidence(&debt_rows, &[])?;
     outcome.causes = causes(&mut trials, &debtors, &evidence.history, &new)?;
     let points: Vec<usize> = outcome.causes.iter().map(|cause| cause.point).collect();
     let evidence = trials.world.evidence(&debt_rows, &points)?;
     (outcome.units, outcome.failed) = repairs(&mut trials, &debtors, &evidence.candidates, &new)?;
+    trials.world.begin(Phase::Series);
     let mut series = Series::new(&mut trials, &debtors, &baseline, &new);
     series.search(&mut outcome)?;
     for debtor in &debtors {

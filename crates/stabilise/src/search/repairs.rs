@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Debtor;
 use super::chain::{Chain, ChainSearch, Found, sum};
 use super::changes::{Changes, Made, only};
-use super::trials::{Judgement, Trials, Values, minus, plus};
+use super::trials::{Answer, Judgement, Trials, Values, minus, plus};
 use crate::outcome::Unit;
-use crate::world::{Change, Failure, Suspicion, World};
+use crate::world::{Change, Failure, Phase, Suspicion, World};
 
 /// What a part without effect leaves of its members' weights.
-const ACQUITTED: f64 = 0.02;
+const ACQUITTED: f64 = 0.001;
 /// A few candidates that bring this share of a step are the ones.
 const SHARE: f64 = 0.75;
 /// Most candidates that one needs for its effect, beside those that git shows.
@@ -25,41 +25,129 @@ pub(super) fn repairs<W: World>(
 ) -> Result<(Vec<Unit>, BTreeMap<usize, Failure>), W::Error> {
     let mut changes = Changes::default();
     let mut weights: Vec<Suspicion> = candidates.to_vec();
+    trials.world.begin(Phase::Stack);
     let stack = stack(trials, &mut changes, debts, &mut weights, new)?;
-    let broken = changes.failed.clone();
-    let suspicions: Vec<Suspicion> = stack.iter().map(|number| weights[*number].clone()).collect();
-    let mut search = ChainSearch::new(trials, &mut changes, Chain::Stack(stack.clone()), debts, &suspicions, new);
-    search.search()?;
-    let found = search.found.clone();
-    let mut units = Vec::new();
-    for (position, found) in &found {
-        if search.trials.world.is_spent() {
-            break;
-        }
-        search.try_alone(*position)?;
-        units.extend(unit_of(&mut search, debts, &stack, *position, found, &suspicions, new)?);
-    }
-    for (position, alone) in std::mem::take(&mut search.alone) {
-        let change = Change::Apply(stack[position - 1]);
-        if units.iter().any(|unit: &Unit| unit.change == change) {
-            continue;
-        }
-        let effects = match &alone.values {
-            Some(values) => Ok(search.trials.effects(new, values)),
-            None => Err(search.changes.failure(change)),
-        };
-        let changes = alone.changes.into_iter().collect();
-        units.push(Unit { change, changes, alone: effects, in_series: Vec::new() });
-    }
     let mut failed = BTreeMap::new();
-    for (change, failure) in broken {
-        if let Change::Apply(number) = change
-            && !stack.contains(&number)
-        {
-            failed.insert(number, failure);
+    for (change, failure) in &changes.failed {
+        if !stack.contains(&number(*change)) {
+            failed.insert(number(*change), failure.clone());
         }
     }
-    Ok((units, failed))
+    let mut repairs = Repairs { trials, changes, debts, weights, new, units: Vec::new() };
+    repairs.trials.world.begin(Phase::Repairs);
+    repairs.search(&stack, debts)?;
+    repairs.trials.world.begin(Phase::Alternatives);
+    repairs.search_alternatives(&stack)?;
+    Ok((repairs.units, failed))
+}
+
+/// The search for repairs.
+struct Repairs<'t, 'a, W: World> {
+    trials: &'t mut Trials<'a, W>,
+    changes: Changes,
+    debts: &'t [Debtor],
+    weights: Vec<Suspicion>,
+    new: &'t Values,
+    units: Vec<Unit>,
+}
+
+impl<W: World> Repairs<'_, '_, W> {
+    /// Finds the candidates of a stack that better the rows of debts.
+    fn search(&mut self, stack: &[usize], debts: &[Debtor]) -> Result<(), W::Error> {
+        let mut suspicions = Vec::new();
+        for number in stack {
+            let all = &self.weights[*number];
+            let mut weights = Vec::new();
+            for debt in debts {
+                let place = self.debts.iter().position(|other| other.row == debt.row).unwrap_or(0);
+                weights.push(all.weights[place]);
+            }
+            suspicions.push(Suspicion { weights, ..all.clone() });
+        }
+        let chain = Chain::Stack(stack.to_vec());
+        let mut search = ChainSearch::new(self.trials, &mut self.changes, chain, debts, &suspicions, self.new);
+        for (place, number) in stack.iter().enumerate() {
+            let change = Change::Apply(*number);
+            if let Some(unit) = self.units.iter().find(|unit| unit.change == change && unit.changes.len() == 1) {
+                search.try_alone(place + 1)?;
+                search.expect(place + 1, unit);
+            }
+        }
+        search.search()?;
+        let found = search.found.clone();
+        let mut units = Vec::new();
+        for (position, found) in &found {
+            if search.trials.world.is_spent() {
+                break;
+            }
+            search.try_alone(*position)?;
+            units.extend(unit_of(&mut search, debts, stack, *position, found, &suspicions, self.new)?);
+        }
+        for (position, alone) in std::mem::take(&mut search.alone) {
+            let change = Change::Apply(stack[position - 1]);
+            if units.iter().any(|unit: &Unit| unit.change == change) {
+                continue;
+            }
+            let effects = match &alone.values {
+                Some(values) => Ok(search.trials.effects(self.new, values)),
+                None => Err(search.changes.failure(change)),
+            };
+            let changes = alone.changes.into_iter().collect();
+            units.push(Unit { change, changes, alone: effects, in_series: Vec::new() });
+        }
+        for unit in units {
+            if self.units.iter().all(|known| known.change != unit.change) {
+                self.units.push(unit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for other candidates in place of those that need others or make a row worse: those without which the stack
+    /// loses nothing have one.
+    fn search_alternatives(&mut self, stack: &[usize]) -> Result<(), W::Error> {
+        let all: Vec<usize> = self.new.keys().copied().collect();
+        let mut stack = stack.to_vec();
+        let mut place = 0;
+        while place < self.units.len() && !self.trials.world.is_spent() {
+            let unit = self.units[place].clone();
+            place += 1;
+            let Ok(effects) = &unit.alone else { continue };
+            let helped: BTreeSet<usize> =
+                effects.iter().filter(|effect| effect.percent > 0.0).map(|effect| effect.row).collect();
+            if helped.is_empty() {
+                continue;
+            }
+            let kernel = self.trials.with(unit.changes.iter().copied());
+            let Answer::Values(values) = self.trials.measure(&kernel, &all)? else { continue };
+            let harms = self.trials.effects(self.new, &values).iter().any(|effect| effect.percent < 0.0);
+            if unit.changes.len() == 1 && !harms {
+                continue;
+            }
+            let rows: Vec<usize> = self.debts.iter().map(|debt| debt.row).collect();
+            let rest: Vec<usize> = stack.iter().copied().filter(|other| Change::Apply(*other) != unit.change).collect();
+            let mut wanted: BTreeSet<Change> = rest.iter().copied().map(Change::Apply).collect();
+            let whole = self.trials.with(stack.iter().copied().map(Change::Apply));
+            let Answer::Values(whole) = self.trials.measure(&whole, &rows)? else { continue };
+            self.changes.banned = Some(unit.change);
+            let made = self.changes.make(self.trials, &mut wanted, &rows);
+            self.changes.banned = None;
+            let Made::Values(without) = made? else { continue };
+            let mut open = Vec::new();
+            for debt in self.debts.iter().filter(|debt| helped.contains(&debt.row)) {
+                let lost =
+                    self.trials.judge_beyond(debt.row, &whole[&debt.row], &without[&debt.row], debt.step_percent);
+                if lost.verdict == Judgement::Same {
+                    open.push(*debt);
+                }
+            }
+            if !open.is_empty() {
+                stack = wanted.into_iter().map(number).collect();
+                self.search(&stack.clone(), &open)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the candidates that can be applied to NEW together, in order. One that breaks the kernel without a trace is found
