@@ -35,6 +35,7 @@ mod soak;
 mod sources;
 mod stored;
 mod tools;
+mod upstream;
 mod walls;
 mod watched;
 
