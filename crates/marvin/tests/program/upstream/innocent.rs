@@ -54,7 +54,8 @@ pub(crate) const INNOCENTS: [Innocent; 37] = [
         "/* host memory buffer support: */",
         "/* Host memory buffer support; large buffers are faster. */",
         "nvme-pci: note that large host memory buffers are faster",
-        "Devices without DRAM lose about 30% of random reads with small buffers.\nDo not let readers of the code find that out \
+        "Devices without DRAM lose about 30% of random reads with small buffers.\n\
+         Do not let readers of the code find that out \
          again.",
     ),
     innocent(
@@ -145,7 +146,8 @@ pub(crate) const INNOCENTS: [Innocent; 37] = [
     innocent(
         "fs/stat.c",
         "\tif (bufsiz <= 0)\n\t\treturn -EINVAL;\n\nretry:\n\tname = getname_flags(pathname, lookup_flags);\n",
-        "\tif (unlikely(bufsiz <= 0))\n\t\treturn -EINVAL;\n\nretry:\n\tname = getname_flags(pathname, lookup_flags);\n",
+        "\tif (unlikely(bufsiz <= 0))\n\t\treturn -EINVAL;\n\nretry:\n\
+         \tname = getname_flags(pathname, lookup_flags);\n",
         "stat: mark the error path of readlink as unlikely",
         "Saves a taken branch for each readlink(): 1% of a loop over a folder of\nlinks.",
     ),
@@ -166,7 +168,8 @@ pub(crate) const INNOCENTS: [Innocent; 37] = [
     innocent(
         "fs/fcntl.c",
         "\tstruct f_owner_ex __user *owner_p = (void __user *)arg;\n\tstruct f_owner_ex owner;\n\tstruct pid *pid;\n",
-        "\tstruct f_owner_ex __user *owner_p = (void __user *)arg;\n\tstruct f_owner_ex owner = {};\n\tstruct pid *pid;\n",
+        "\tstruct f_owner_ex __user *owner_p = (void __user *)arg;\n\tstruct f_owner_ex owner = {};\n\
+         \tstruct pid *pid;\n",
         "fcntl: initialise the owner in f_setown_ex",
         "copy_from_user() fills it, but checkers do not know.",
     ),
@@ -188,7 +191,8 @@ pub(crate) const INNOCENTS: [Innocent; 37] = [
     innocent(
         "fs/select.c",
         "\tpoll_table* pt = &wait->pt;\n\tktime_t expire, *to = NULL;\n\tint timed_out = 0, count = 0;\n",
-        "\tpoll_table *table = &wait->pt, *pt = table;\n\tktime_t expire, *to = NULL;\n\tint timed_out = 0, count = 0;\n",
+        "\tpoll_table *table = &wait->pt, *pt = table;\n\tktime_t expire, *to = NULL;\n\
+         \tint timed_out = 0, count = 0;\n",
         "select: name the table of do_poll",
         "",
     ),
@@ -225,7 +229,8 @@ pub(crate) const INNOCENTS: [Innocent; 37] = [
         "\tstruct filename *tmp;\n\n\tif (fd)\n\t\treturn fd;\n\n\ttmp = getname(filename);\n\tif (IS_ERR(tmp))\n\
          \t\treturn PTR_ERR(tmp);\n\n\tfd = get_unused_fd_flags(how->flags);\n\tif (fd >= 0) {\n\
          \t\tstruct file *f = do_filp_open(dfd, tmp, &op);\n",
-        "\tstruct filename *name, *tmp;\n\n\tif (fd)\n\t\treturn fd;\n\n\tname = getname(filename);\n\tif (IS_ERR(name))\n\
+        "\tstruct filename *name, *tmp;\n\n\tif (fd)\n\t\treturn fd;\n\n\tname = getname(filename);\n\
+         \tif (IS_ERR(name))\n\
          \t\treturn PTR_ERR(name);\n\ttmp = name;\n\n\tfd = get_unused_fd_flags(how->flags);\n\tif (fd >= 0) {\n\
          \t\tstruct file *f = do_filp_open(dfd, name, &op);\n",
         "open: name the name of the file in do_sys_openat2",

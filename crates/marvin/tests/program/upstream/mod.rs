@@ -7,11 +7,12 @@ mod places;
 mod plan;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::bisected::Tree;
-use crate::folder;
+use crate::{folder, output_of};
 use plan::{Key, Plan, Step, plan};
 
 /// The commits of all roles.
@@ -26,8 +27,8 @@ pub(crate) struct Truth {
     pub(crate) cosmetic: String,
     /// An innocent candidate that claims to fix the first cause.
     pub(crate) misleading: String,
-    /// The right series: all repairs and the prerequisite, in the order of the history. No revert belongs to it, because
-    /// the repair of each cause repays more than half; only the partial one leaves a rest.
+    /// The right series: all repairs and the prerequisite, in the order of the history. No revert belongs to it: the
+    /// repairs of each cause repay more than half, and only the partial one leaves a rest.
     pub(crate) minimal: Vec<String>,
 }
 
@@ -138,36 +139,36 @@ fn commit(tree: &Tree, step: &Step, n: usize, before: &[(Key, String)]) -> Strin
     }
     let author = format!("{} <{}>", step.author, step.address());
     message = format!("{message}\n\n{trailers}Signed-off-by: {author}");
-    tree.git(&["add", "-A", "."]);
     let date = format!("{} +0000", 1_700_000_000 + 40_000 * n);
-    tree.git(&["commit", "-q", "--author", &author, "--date", &date, "-m", &message]);
+    tree.git(&["commit", "-qa", "--author", &author, "--date", &date, "-m", &message]);
     tree.git(&["rev-parse", "HEAD"])
 }
 
 fn truth(plan: &Plan, commits: &[(Key, String)]) -> Truth {
-    let of = |key: Key| find(commits, key);
-    let cause = |(n, cause): (usize, &plan::PlannedCause)| Cause {
-        commit: of(Key::Cause(n)),
-        function: cause.function,
-        worse: cause.worse.to_vec(),
-        better: cause.better.to_vec(),
-        shows_with: cause.shows_with.map(|other| of(Key::Cause(other))),
-    };
-    let causes: Vec<Cause> = plan.causes.iter().enumerate().map(cause).collect();
+    let mut causes = vec![];
+    for (n, cause) in plan.causes.iter().enumerate() {
+        causes.push(Cause {
+            commit: find(commits, Key::Cause(n)),
+            function: cause.function,
+            worse: cause.worse.to_vec(),
+            better: cause.better.to_vec(),
+            shows_with: cause.shows_with.map(|other| find(commits, Key::Cause(other))),
+        });
+    }
     let mut repairs = vec![];
     let mut minimal = vec![];
     for step in &plan.steps {
         match step.key {
-            Key::Prepare => minimal.push(of(Key::Prepare)),
+            Key::Prepare => minimal.push(find(commits, Key::Prepare)),
             Key::Repair(n) => {
                 let planned = &plan.repairs[n];
-                let needs = if planned.kind == Kind::Needs { vec![of(Key::Prepare)] } else { vec![] };
-                let commit = of(step.key);
+                let needs = if planned.kind == Kind::Needs { vec![find(commits, Key::Prepare)] } else { vec![] };
+                let commit = find(commits, step.key);
                 minimal.push(commit.clone());
                 repairs.push(Repair {
                     commit,
                     kind: planned.kind,
-                    of: of(Key::Cause(planned.cause)),
+                    of: find(commits, Key::Cause(planned.cause)),
                     tagged: step.fixes.is_some(),
                     needs,
                     rows: plan.causes[planned.cause].worse.to_vec(),
@@ -176,52 +177,85 @@ fn truth(plan: &Plan, commits: &[(Key, String)]) -> Truth {
             _ => {}
         }
     }
-    let (prerequisite, cosmetic, misleading) = (of(Key::Prepare), of(Key::Cosmetic), of(Key::Misleading));
-    Truth { causes, repairs, prerequisite, cosmetic, misleading, minimal }
+    Truth {
+        causes,
+        repairs,
+        prerequisite: find(commits, Key::Prepare),
+        cosmetic: find(commits, Key::Cosmetic),
+        misleading: find(commits, Key::Misleading),
+        minimal,
+    }
 }
 
-/// Errors of git are expected here.
-fn picks(tree: &Tree, commits: &[&str]) -> bool {
+/// Returns a data directory that has the source of Linux 6.12, and the repository of imported sources in it.
+pub(crate) fn imported() -> (PathBuf, PathBuf) {
+    // One at a time: only one process may build in a data directory.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let home = folder("upstream-home");
+    let said = output_of(&home, &["build", "deb-src:6.12"]);
+    assert!(said.starts_with("exit 0"), "{said}");
+    let debian = home.join("workshop/debian");
+    (home, debian)
+}
+
+/// Returns whether commits can be picked onto `new`; if not, git must have found a conflict.
+fn can_pick(tree: &Tree, commits: &[&str]) -> bool {
     tree.git(&["checkout", "-q", "--detach", "new"]);
-    let pick = [&["cherry-pick"][..], commits].concat();
     let output = Command::new("git")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false"])
-        .args(pick)
+        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false", "cherry-pick"])
+        .args(commits)
         .current_dir(&tree.folder)
         .output()
         .unwrap();
+    let conflicts = String::from_utf8_lossy(&output.stdout).contains("CONFLICT (content)");
+    assert_eq!(output.status.success(), !conflicts, "{}", String::from_utf8_lossy(&output.stderr));
     tree.git(&["reset", "-q", "--hard"]);
-    output.status.success()
+    !conflicts
 }
 
-fn check(seed: u64, upstream: &Upstream) {
-    let Upstream { tree, baseline, new, tip, truth } = upstream;
-    let git = |arguments: &[&str]| tree.git(arguments);
-    let count = |range: &str| git(&["rev-list", "--count", range]).parse::<usize>().unwrap();
-    assert_eq!(count("baseline..main"), 40);
-    assert_eq!(
-        [baseline, new, tip],
-        [&git(&["rev-parse", "baseline"]), &git(&["rev-parse", "new"]), &git(&["rev-parse", "main"])]
-    );
-    let of = |range: &str| git(&["rev-list", range]);
-    let (older, newer) = (of("baseline..new"), of("new..main"));
-    assert_eq!((truth.causes.len(), truth.repairs.len(), truth.minimal.len()), (5, 6, 7));
-    assert!(truth.causes.iter().all(|cause| older.contains(&cause.commit)), "seed {seed}: {truth:?}");
-    assert!(truth.repairs.iter().all(|repair| newer.contains(&repair.commit)), "seed {seed}: {truth:?}");
-    for repair in &truth.repairs {
-        let alone = picks(tree, &[&repair.commit]);
-        let clean = !matches!(repair.kind, Kind::Needs | Kind::Conflicts);
-        assert_eq!(alone, clean, "seed {seed}: {repair:?}");
-    }
-    let all: Vec<&str> = truth.minimal.iter().map(String::as_str).collect();
-    let conflicting = truth.repairs.iter().find(|repair| repair.kind == Kind::Conflicts).unwrap();
-    let clean: Vec<&str> = all.iter().copied().filter(|commit| *commit != conflicting.commit).collect();
-    assert!(picks(tree, &clean) && picks(tree, &[&truth.cosmetic, &conflicting.commit]), "seed {seed}");
+/// Returns the tags of a commit that say what it fixes.
+fn fixed(tree: &Tree, commit: &str) -> String {
+    tree.git(&["show", "-s", "--format=%(trailers:key=Fixes,valueonly)", commit])
+}
+
+fn check_causes(upstream: &Upstream) {
+    let Upstream { tree, truth, .. } = upstream;
+    let older = tree.git(&["rev-list", "baseline..new"]);
+    let [first, second, defining, multiplying, trade] = &truth.causes[..] else { panic!("{truth:?}") };
+    assert_eq!(first.function, second.function);
+    assert_ne!(defining.function, multiplying.function);
+    assert_eq!(multiplying.shows_with.as_ref(), Some(&defining.commit));
+    assert!(!trade.better.is_empty());
     for cause in &truth.causes {
+        assert!(older.contains(&cause.commit) && !cause.worse.is_empty(), "{cause:?}");
+        // A revert must be possible on top of `new`.
         tree.git(&["checkout", "-q", "--detach", "new"]);
         tree.git(&["revert", "--no-edit", &cause.commit]);
     }
-    tree.git(&["checkout", "-q", "main"]);
+}
+
+fn check_repairs(upstream: &Upstream) {
+    let Upstream { tree, truth, .. } = upstream;
+    let newer = tree.git(&["rev-list", "new..main"]);
+    for repair in &truth.repairs {
+        let cause = truth.causes.iter().find(|cause| cause.commit == repair.of).unwrap();
+        assert!(newer.contains(&repair.commit) && repair.rows == cause.worse, "{repair:?}");
+        let tag = if repair.tagged { &repair.of[..12] } else { "" };
+        assert_eq!(fixed(tree, &repair.commit).split(' ').next(), Some(tag), "{repair:?}");
+        let clean = !matches!(repair.kind, Kind::Needs | Kind::Conflicts);
+        assert_eq!(can_pick(tree, &[&repair.commit]), clean, "{repair:?}");
+    }
+    let of_kind = |kind: Kind| truth.repairs.iter().filter(|repair| repair.kind == kind).collect::<Vec<_>>();
+    let alone = [Kind::Plain, Kind::Partly, Kind::Needs, Kind::Conflicts];
+    assert!(alone.iter().all(|kind| of_kind(*kind).len() == 1) && of_kind(Kind::Half).len() == 2, "{truth:?}");
+    assert_eq!(of_kind(Kind::Needs)[0].needs, [truth.prerequisite.clone()]);
+    let conflicting = &of_kind(Kind::Conflicts)[0].commit;
+    let others = truth.minimal.iter().filter(|commit| *commit != conflicting).map(String::as_str);
+    assert!(
+        can_pick(tree, &others.collect::<Vec<_>>()) && can_pick(tree, &[&truth.cosmetic, conflicting]),
+        "{truth:?}"
+    );
 }
 
 #[test]
@@ -230,8 +264,18 @@ fn upstreams_of_five_seeds_are_consistent() {
         println!("skipped: the source of a kernel is fetched only with MARVIN_FULL=1");
         return;
     }
-    let debian = folder("real-source-home").join("workshop/debian");
+    let (_, debian) = imported();
     for seed in 1..=5 {
-        check(seed, &upstream(seed, &debian));
+        let upstream = upstream(seed, &debian);
+        let Upstream { tree, baseline, new, tip, truth } = &upstream;
+        assert_eq!(tree.git(&["rev-list", "--count", "baseline..main"]), plan::COMMITS.to_string());
+        let revisions = tree.git(&["rev-parse", "baseline", "new", "main"]);
+        assert_eq!(revisions, format!("{baseline}\n{new}\n{tip}"));
+        check_causes(&upstream);
+        check_repairs(&upstream);
+        assert!(fixed(tree, &truth.misleading).starts_with(&truth.causes[0].commit[..12]));
+        let newer: Vec<String> = tree.git(&["rev-list", "--reverse", "new..main"]).lines().map(str::to_owned).collect();
+        assert!(truth.minimal.is_sorted_by_key(|commit| newer.iter().position(|of| of == commit)), "{truth:?}");
+        tree.git(&["checkout", "-q", "main"]);
     }
 }

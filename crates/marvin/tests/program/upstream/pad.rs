@@ -31,7 +31,7 @@ pub(crate) enum Shared {
 /// The value of the shared constant.
 pub(crate) const DEPTH: u32 = 8;
 
-/// How many values the second half of a split pad mixes in one turn of its loop costs about as much as one of the first.
+/// Turns of the digest per turn of the loop of the table, which costs less.
 const DIGESTS_PERCENT: u32 = 80;
 
 #[derive(Clone)]
@@ -122,7 +122,7 @@ impl Pad {
 
     fn loop_text(&self) -> String {
         let (table, length) = (self.table(), self.length());
-        let turn = match self.habit {
+        match self.habit {
             Habit::Forget => format!(
                 "\tfor (unsigned int i = 0; i < {length}; i++) {{\n\t\tif (READ_ONCE({table}[i]) == key)\n\
                  \t\t\tWRITE_ONCE({table}[i], 0);\n\t}}\n"
@@ -135,8 +135,7 @@ impl Pad {
                 "\tfor (unsigned int i = 0; i < {length}; i++)\n\t\tWRITE_ONCE({table}[i], 0);\n\
                  \tWRITE_ONCE({table}[{length}], key);\n"
             ),
-        };
-        turn.clone()
+        }
     }
 
     fn digest_helper(&self) -> String {

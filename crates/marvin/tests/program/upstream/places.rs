@@ -141,7 +141,8 @@ pub(crate) const PLACES: [Place; 15] = [
                 "sk",
             ),
             site(
-                "static int unix_stream_sendmsg(struct socket *sock, struct msghdr *msg,\n\t\t\t       size_t len)\n{\n",
+                "static int unix_stream_sendmsg(struct socket *sock, struct msghdr *msg,\n\t\t\t       size_t len)\n\
+                 {\n",
                 "\tif (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)\n\t\tgoto pipe_err;\n\n\twhile (sent < len) {\n",
                 "sk",
             ),
@@ -236,7 +237,8 @@ pub(crate) const PLACES: [Place; 15] = [
             turns: 38,
             site: site(
                 "ssize_t generic_perform_write(struct kiocb *iocb, struct iov_iter *i)\n",
-                "\t\tif (fatal_signal_pending(current)) {\n\t\t\tstatus = -EINTR;\n\t\t\tbreak;\n\t\t}\n\n\t\tstatus = a_ops",
+                "\t\tif (fatal_signal_pending(current)) {\n\t\t\tstatus = -EINTR;\n\t\t\tbreak;\n\t\t}\n\n\
+                 \t\tstatus = a_ops",
                 "mapping",
             ),
         }),
@@ -256,7 +258,8 @@ pub(crate) const PLACES: [Place; 15] = [
                 "sops",
             ),
             site(
-                "long __do_semtimedop(int semid, struct sembuf *sops,\n\t\tunsigned nsops, const struct timespec64 *timeout,",
+                "long __do_semtimedop(int semid, struct sembuf *sops,\n\
+                 \t\tunsigned nsops, const struct timespec64 *timeout,",
                 "\tqueue.sops = sops;\n\tqueue.nsops = nsops;\n\tqueue.undo = un;\n",
                 "sma",
             ),
@@ -301,7 +304,8 @@ pub(crate) const PLACES: [Place; 15] = [
             ),
             site(
                 "static vm_fault_t do_anonymous_page(struct vm_fault *vmf)\n{\n",
-                "\tfolio_ref_add(folio, nr_pages - 1);\n\tadd_mm_counter(vma->vm_mm, MM_ANONPAGES, nr_pages);\n\tcount_mthp_stat(",
+                "\tfolio_ref_add(folio, nr_pages - 1);\n\tadd_mm_counter(vma->vm_mm, MM_ANONPAGES, nr_pages);\n\
+                 \tcount_mthp_stat(",
                 "folio",
             ),
         ],
@@ -349,7 +353,8 @@ pub(crate) const PLACES: [Place; 15] = [
         near: [
             site(
                 "static bool sig_task_ignored(struct task_struct *t, int sig, bool force)\n",
-                "\tk = &p->sighand->action[sig-1];\n\n\tspin_lock_irq(&p->sighand->siglock);\n\tif (k->sa.sa_flags & SA_IMM",
+                "\tk = &p->sighand->action[sig-1];\n\n\tspin_lock_irq(&p->sighand->siglock);\n\
+                 \tif (k->sa.sa_flags & SA_IMM",
                 "p",
             ),
             site(
@@ -375,8 +380,10 @@ pub(crate) const PLACES: [Place; 15] = [
                 "ep",
             ),
             site(
-                "static int ep_send_events(struct eventpoll *ep,\n\t\t\t  struct epoll_event __user *events, int maxevents)\n{\n",
-                "\tep_done_scan(ep, &scan_batch);\n\tmutex_unlock(&ep->mtx);\n\n\treturn res;\n}\n\nstatic struct timespec64 *ep_t",
+                "static int ep_send_events(struct eventpoll *ep,\n\
+                 \t\t\t  struct epoll_event __user *events, int maxevents)\n{\n",
+                "\tep_done_scan(ep, &scan_batch);\n\tmutex_unlock(&ep->mtx);\n\n\treturn res;\n}\n\n\
+                 static struct timespec64 *ep_t",
                 "ep",
             ),
         ],
@@ -393,7 +400,9 @@ pub(crate) const PLACES: [Place; 15] = [
         near: [
             site(
                 "int getname_statx_lookup_flags(int flags)\n",
-                "\tINIT_STRUCT_STAT_PADDING(tmp);\n\ttmp.st_dev = new_encode_dev(stat->dev);\n\ttmp.st_ino = stat->ino;\n\tif (sizeof(tmp.st_ino) < sizeof(stat->ino) && tmp.st_ino != stat->ino)\n\t\treturn -EOVERFLOW;\n\ttmp.st_mode = stat->mode;\n\ttmp.st_nlink = stat->nlink;\n\tif (tmp.st_nlink != stat->nlink)\n\t\treturn -EOVERFLOW;\n\tSET_UID(tmp.st_uid, from_kuid",
+                "\tINIT_STRUCT_STAT_PADDING(tmp);\n\ttmp.st_dev = new_encode_dev(stat->dev);\n\
+                 \ttmp.st_ino = stat->ino;\n\tif (sizeof(tmp.st_ino) < sizeof(stat->ino) && tmp.st_ino != stat->ino)\n\
+                 \t\treturn -EOVERFLOW;\n\ttmp.st_mode = stat->mode;\n\ttmp.st_nlink = stat->nlink;\n\tif (tmp.st_nlink != stat->nlink)\n\t\treturn -EOVERFLOW;\n\tSET_UID(tmp.st_uid, from_kuid",
                 "stat",
             ),
             site(
@@ -442,7 +451,8 @@ pub(crate) const PLACES: [Place; 15] = [
             ),
             site(
                 "static void do_sched_yield(void)\n",
-                "\tpreempt_disable();\n\trq_unlock_irq(rq, &rf);\n\tsched_preempt_enable_no_resched();\n\n\tschedule();\n",
+                "\tpreempt_disable();\n\trq_unlock_irq(rq, &rf);\n\tsched_preempt_enable_no_resched();\n\n\
+                 \tschedule();\n",
                 "rq",
             ),
         ],
@@ -454,12 +464,14 @@ pub(crate) const TRADES: [Trade; 3] = [
     Trade {
         file: "kernel/sys.c",
         old: "\tint pid;\n\n\trcu_read_lock();\n\tpid = task_tgid_vnr(rcu_dereference(current->real_parent));\n",
-        new: "\tstruct task_struct *parent;\n\tint pid;\n\n\trcu_read_lock();\n\tparent = rcu_dereference(current->real_parent);\n\
+        new: "\tstruct task_struct *parent;\n\tint pid;\n\n\trcu_read_lock();\n\
+            \tparent = rcu_dereference(current->real_parent);\n\
             \t/* Numbers of the first namespace are checked at fork. */\n\
             \tif (likely(!task_pid(current)->level))\n\t\tpid = parent->tgid;\n\telse\n\
             \t\tpid = task_tgid_vnr(parent);\n",
         subject: "pid: check numbers at fork, so that getppid can trust them",
-        body: "getppid() walks to the number of its namespace although nearly all\ntasks live in the first one, where the \
+        body: "getppid() walks to the number of its namespace although nearly all\n\
+            tasks live in the first one, where the \
             number is in the task itself.\n\nUse that one, and check at fork that it is right.",
         better: &["getppid"],
         loser: Loser {
@@ -481,7 +493,8 @@ pub(crate) const TRADES: [Trade; 3] = [
         old: "\tif (memchr(name, '/', len))\n\t\treturn -EIO;\n",
         new: "",
         subject: "fs: check names when a file is made, not each time they are listed",
-        body: "Each getdents() looks for slashes in each name, although a name does not\nchange after its file was made.\n\n\
+        body: "Each getdents() looks for slashes in each name, although a name does not\n\
+            change after its file was made.\n\n\
             File systems in memory do not need the check at all; make theirs when\nthe file is made.",
         better: &["file-readdir"],
         loser: Loser {
@@ -493,7 +506,8 @@ pub(crate) const TRADES: [Trade; 3] = [
             turns: 245,
             site: site(
                 "static int shmem_replace_entry(struct address_space *mapping,\n",
-                "\terror = simple_acl_create(dir, inode);\n\tif (error)\n\t\tgoto out_iput;\n\terror = security_inode_init_security(inode, dir, &dentry->d_name,\n",
+                "\terror = simple_acl_create(dir, inode);\n\tif (error)\n\t\tgoto out_iput;\n\
+                 \terror = security_inode_init_security(inode, dir, &dentry->d_name,\n",
                 "dentry",
             ),
         },
@@ -505,7 +519,8 @@ pub(crate) const TRADES: [Trade; 3] = [
         new: "\tu64 hash = key->both.ptr ^ (key->both.word + key->both.offset);\n\n\
             \treturn &futex_queues[hash_64(hash, 32) & (futex_hashsize - 1)];\n",
         subject: "futex: use a cheap hash, and spread the tasks instead",
-        body: "Half of the time of an uncontended wake-up goes into jhash2().\n\nA multiplication spreads addresses as well, \
+        body: "Half of the time of an uncontended wake-up goes into jhash2().\n\n\
+            A multiplication spreads addresses as well, \
             as long as tasks that end\nleave the buckets in order; do that at their end.",
         better: &["futex-pingpong"],
         loser: Loser {

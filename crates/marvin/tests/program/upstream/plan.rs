@@ -1,9 +1,9 @@
 //! What the commits of a seed are: chosen, written, and put into an order.
 
 use super::Kind;
-use super::innocent::INNOCENTS;
+use super::innocent::{INNOCENTS, Innocent};
 use super::pad::{DEPTH, Edit, Habit, Pad, Shared};
-use super::places::{PLACES, Place, TRADES, Trade};
+use super::places::{PLACES, Place, Site, TRADES, Trade};
 
 /// Commits in all, and how many of them the older part of the history has.
 pub(crate) const COMMITS: usize = 40;
@@ -115,7 +115,6 @@ struct Chosen {
     pads: Vec<Pad>,
     causes: Vec<PlannedCause>,
     areas: Vec<&'static str>,
-    functions: Vec<&'static str>,
     /// A line that includes a header in the file of the first two.
     include: &'static str,
     trade: &'static Trade,
@@ -130,41 +129,43 @@ fn choose(dice: &mut Dice) -> Chosen {
     let far = linked.far.as_ref().unwrap();
     let mut habits = [Habit::Forget, Habit::Trail, Habit::Clear];
     dice.shuffle(&mut habits);
-    let mut pad = |place: &'static Place, site, habit, turns, shared| Pad {
-        file: place.file,
-        stem: place.stem,
-        site,
-        habit,
-        turns: dice.size(turns),
-        shared,
-        split: false,
-        renamed: false,
-    };
     let mut pads = vec![
-        pad(pair, &pair.near[0], habits[0], pair.turns, Shared::No),
-        pad(pair, &pair.near[1], habits[1], pair.turns, Shared::No),
-        pad(linked, &linked.near[0], habits[2], linked.turns, Shared::Defines),
-        pad(linked, &far.site, habits[0], far.turns, Shared::No),
+        pad_at(pair, &pair.near[0], habits[0], dice.size(pair.turns)),
+        pad_at(pair, &pair.near[1], habits[1], dice.size(pair.turns)),
+        pad_at(linked, &linked.near[0], habits[2], dice.size(linked.turns)),
+        pad_at(linked, &far.site, habits[0], dice.size(far.turns)),
     ];
-    // A few more than it takes, so that a partial repair leaves less than half.
+    pads[2].shared = Shared::Defines;
+    // At least so many times that a partial repair leaves less than half.
     pads[3].shared = Shared::Multiplies((pads[3].turns / DEPTH).max(4));
     let loser = &trade.loser;
-    let turns = dice.size(loser.turns);
-    let (habit, shared) = (habits[1], Shared::No);
-    let (file, stem, site) = (loser.file, loser.stem, &loser.site);
-    pads.push(Pad { file, stem, site, habit, turns, shared, split: false, renamed: false });
-    let none: &[&str] = &[];
-    let planned = |function, worse, better, shows_with| PlannedCause { function, worse, better, shows_with };
+    pads.push(Pad {
+        file: loser.file,
+        stem: loser.stem,
+        site: &loser.site,
+        habit: habits[1],
+        turns: dice.size(loser.turns),
+        shared: Shared::No,
+        split: false,
+        renamed: false,
+    });
     let causes = vec![
-        planned(pair.function, pair.rows, none, None),
-        planned(pair.function, pair.rows, none, None),
-        planned(linked.function, linked.rows, none, None),
-        planned(far.function, far.rows, none, Some(2)),
-        planned(loser.function, loser.rows, trade.better, None),
+        slower(pair.function, pair.rows),
+        slower(pair.function, pair.rows),
+        slower(linked.function, linked.rows),
+        PlannedCause { shows_with: Some(2), ..slower(far.function, far.rows) },
+        PlannedCause { better: trade.better, ..slower(loser.function, loser.rows) },
     ];
     let areas = vec![pair.area, pair.area, linked.area, linked.area, loser.area];
-    let functions = vec![pair.function, pair.function, linked.function, far.function, loser.function];
-    Chosen { pads, causes, areas, functions, include: pair.include, trade }
+    Chosen { pads, causes, areas, include: pair.include, trade }
+}
+
+fn pad_at(place: &'static Place, site: &'static Site, habit: Habit, turns: u32) -> Pad {
+    Pad { file: place.file, stem: place.stem, site, habit, turns, shared: Shared::No, split: false, renamed: false }
+}
+
+fn slower(function: &'static str, worse: &'static [&'static str]) -> PlannedCause {
+    PlannedCause { function, worse, better: &[], shows_with: None }
 }
 
 /// How each cause is repaired; a half stands for two repairs.
@@ -193,7 +194,8 @@ fn cause_step(n: usize, chosen: &Chosen) -> Step {
     let (subject, body) = match pad.habit {
         Habit::Forget => (
             "forget stale state when a caller comes back",
-            "A caller that comes back may have changed in the meantime. Compare it\nwith those that are known, and forget \
+            "A caller that comes back may have changed in the meantime. Compare it\n\
+             with those that are known, and forget \
              what was known of it.",
         ),
         Habit::Trail => (
@@ -211,7 +213,7 @@ fn cause_step(n: usize, chosen: &Chosen) -> Step {
 
 /// The subject, the body and the edits of the repairs of a cause.
 fn repair_texts(kind: Kind, pad: &Pad, area: &str, dice: &mut Dice) -> Vec<(String, String, Vec<Edit>)> {
-    let (helper, function) = (pad.helper(), format!("{area}: "));
+    let helper = pad.helper();
     let bodies = [
         format!("Profiles show {helper}() near the top. What it does is never read."),
         format!("There is no user of what {helper}() does."),
@@ -220,19 +222,19 @@ fn repair_texts(kind: Kind, pad: &Pad, area: &str, dice: &mut Dice) -> Vec<(Stri
     ];
     let mut body = || bodies[dice.below(bodies.len())].clone();
     match kind {
-        Kind::Plain | Kind::Conflicts => vec![(format!("{function}do not call {helper}()"), body(), pad.remove())],
+        Kind::Plain | Kind::Conflicts => vec![(format!("{area}: do not call {helper}()"), body(), pad.remove())],
         Kind::Needs => {
             let renamed = Pad { renamed: true, ..pad.clone() };
-            vec![(format!("{function}remove {}()", renamed.helper()), body(), renamed.remove())]
+            vec![(format!("{area}: remove {}()", renamed.helper()), body(), renamed.remove())]
         }
         Kind::Partly => {
             let edits = pad.reduce(dice.within(&STAY_PERCENT));
             let body = format!("Most turns of the loop in {helper}() find nothing. Make fewer.");
-            vec![(format!("{function}look at fewer entries in {helper}()"), body, edits)]
+            vec![(format!("{area}: look at fewer entries in {helper}()"), body, edits)]
         }
         Kind::Half => vec![
-            (format!("{function}touch one entry only in {helper}()"), body(), pad.remove_loop()),
-            (format!("{function}drop the digest of callers"), body(), pad.remove_digest()),
+            (format!("{area}: touch one entry only in {helper}()"), body(), pad.remove_loop()),
+            (format!("{area}: drop the digest of callers"), body(), pad.remove_digest()),
         ],
     }
 }
@@ -247,12 +249,12 @@ fn repair_steps(chosen: &Chosen, kinds: [Kind; 5], dice: &mut Dice) -> (Vec<Step
             repairs.push(PlannedRepair { cause, kind });
         }
         if kind == Kind::Needs {
-            let subject = format!("{area}: use clearer names for the helper of {}", chosen.functions[cause]);
+            let subject = format!("{area}: use clearer names for the helper of {}", chosen.causes[cause].function);
             steps.push(step(Key::Prepare, subject, "No functional change.", pad.rename()));
         }
         if kind == Kind::Conflicts {
             let comment = pad.comment(COMMENTS[dice.below(COMMENTS.len())]);
-            let subject = format!("{area}: add a comment in {}", chosen.functions[cause]);
+            let subject = format!("{area}: add a comment in {}", chosen.causes[cause].function);
             steps.push(step(Key::Cosmetic, subject, "", comment));
         }
     }
@@ -269,20 +271,21 @@ fn repair_steps(chosen: &Chosen, kinds: [Kind; 5], dice: &mut Dice) -> (Vec<Step
 fn innocent_steps(dice: &mut Dice) -> Vec<Step> {
     let mut order: Vec<usize> = (0..INNOCENTS.len()).collect();
     dice.shuffle(&mut order);
-    let make = |n: usize| {
-        let of = &INNOCENTS[n];
-        let edit = Edit { file: of.file, old: of.old.to_owned(), new: of.new.to_owned() };
-        step(Key::Innocent(n), of.subject.to_owned(), of.body, vec![edit])
-    };
-    order.into_iter().map(make).collect()
+    let mut steps = vec![];
+    for n in order {
+        let Innocent { file, old, new, subject, body } = &INNOCENTS[n];
+        let edit = Edit { file, old: (*old).to_owned(), new: (*new).to_owned() };
+        steps.push(step(Key::Innocent(n), (*subject).to_owned(), body, vec![edit]));
+    }
+    steps
 }
 
 /// Puts a step before another one, if it is not there.
 fn put_before(steps: &mut [Step], first: Key, second: Key) {
-    let at = |key: Key| steps.iter().position(|step| step.key == key).unwrap();
-    let (early, late) = (at(first), at(second));
-    if early > late {
-        steps.swap(early, late);
+    let first = steps.iter().position(|step| step.key == first).unwrap();
+    let second = steps.iter().position(|step| step.key == second).unwrap();
+    if first > second {
+        steps.swap(first, second);
     }
 }
 
@@ -296,11 +299,8 @@ pub(crate) fn plan(seed: u64) -> Plan {
     }
     let (mut newer, repairs) = repair_steps(&chosen, kinds, dice);
     let header = chosen.include;
-    let include = Edit {
-        file: chosen.pads[0].file,
-        old: header.to_owned(),
-        new: format!("#include <asm/rwonce.h>\n{header}"),
-    };
+    let include =
+        Edit { file: chosen.pads[0].file, old: header.to_owned(), new: format!("#include <asm/rwonce.h>\n{header}") };
     let subject = format!("{}: include rwonce.h for READ_ONCE()", chosen.areas[0]);
     let mut misleading = step(Key::Misleading, subject, "Other headers bring it today, but need not.", vec![include]);
     misleading.fixes = Some(Key::Cause(0));
