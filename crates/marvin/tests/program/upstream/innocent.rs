@@ -124,17 +124,17 @@ pub(crate) const INNOCENTS: [Innocent; 37] = [
     // Compiled, but not executed.
     innocent(
         "fs/utimes.c",
-        "return nsec >= 0 && nsec <= 999999999;",
-        "return nsec >= 0 && nsec < NSEC_PER_SEC;",
-        "utimes: use NSEC_PER_SEC",
-        "",
+        "static bool nsec_valid(long nsec)",
+        "static noinline bool nsec_valid(long nsec)",
+        "utimes: keep nsec_valid out of line",
+        "Smaller code is faster code: it is called twice.",
     ),
     innocent(
         "fs/pipe.c",
         "\tunsigned int count, head, tail, mask;\n\n\tswitch (cmd) {\n\tcase FIONREAD:\n",
-        "\tunsigned int head, tail, mask;\n\tunsigned int count;\n\n\tswitch (cmd) {\n\tcase FIONREAD:\n",
-        "pipe: declare count on its own in pipe_ioctl",
-        "",
+        "\tunsigned int head, tail, mask;\n\tunsigned long count;\n\n\tswitch (cmd) {\n\tcase FIONREAD:\n",
+        "pipe: count in unsigned long in pipe_ioctl",
+        "A large pipe cannot overflow it then.",
     ),
     innocent(
         "fs/eventfd.c",
@@ -154,9 +154,10 @@ pub(crate) const INNOCENTS: [Innocent; 37] = [
     innocent(
         "mm/mlock.c",
         "\tif (flags & MCL_FUTURE) {\n\t\tcurrent->mm->def_flags |= VM_LOCKED;\n\n\t\tif (flags & MCL_ONFAULT)\n",
-        "\tif (flags & MCL_FUTURE) {\n\t\tcurrent->mm->def_flags |= VM_LOCKED;\n\t\tif (flags & MCL_ONFAULT)\n",
-        "mm/mlock: remove an empty line",
-        "",
+        "\tif (unlikely(flags & MCL_FUTURE)) {\n\t\tcurrent->mm->def_flags |= VM_LOCKED;\n\n\
+         \t\tif (flags & MCL_ONFAULT)\n",
+        "mm/mlock: expect MCL_FUTURE rarely",
+        "Few programs use it; let the others fall through.",
     ),
     innocent(
         "kernel/sys.c",
@@ -212,10 +213,10 @@ pub(crate) const INNOCENTS: [Innocent; 37] = [
     ),
     innocent(
         "net/unix/af_unix.c",
-        "return unix_peer(osk) == NULL ||",
-        "return !unix_peer(osk) ||",
-        "af_unix: do not compare with NULL in unix_may_send",
-        "",
+        "amount = unix_outq_len(sk);",
+        "amount = max(unix_outq_len(sk), 0L);",
+        "af_unix: never report a negative queue in SIOCOUTQ",
+        "It looked like a performance problem to a monitor of queues.",
     ),
     innocent(
         "fs/pipe.c",

@@ -402,7 +402,8 @@ pub(crate) const PLACES: [Place; 15] = [
                 "int getname_statx_lookup_flags(int flags)\n",
                 "\tINIT_STRUCT_STAT_PADDING(tmp);\n\ttmp.st_dev = new_encode_dev(stat->dev);\n\
                  \ttmp.st_ino = stat->ino;\n\tif (sizeof(tmp.st_ino) < sizeof(stat->ino) && tmp.st_ino != stat->ino)\n\
-                 \t\treturn -EOVERFLOW;\n\ttmp.st_mode = stat->mode;\n\ttmp.st_nlink = stat->nlink;\n\tif (tmp.st_nlink != stat->nlink)\n\t\treturn -EOVERFLOW;\n\tSET_UID(tmp.st_uid, from_kuid",
+                 \t\treturn -EOVERFLOW;\n\ttmp.st_mode = stat->mode;\n\ttmp.st_nlink = stat->nlink;\n\
+                 \tif (tmp.st_nlink != stat->nlink)\n\t\treturn -EOVERFLOW;\n\tSET_UID(tmp.st_uid, from_kuid",
                 "stat",
             ),
             site(
