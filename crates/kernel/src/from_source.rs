@@ -45,6 +45,19 @@ impl BuildCache {
         Repository::open(folder)?.commit(revision).map(drop)
     }
 
+    /// Imports the sources of a release of Debian, unless they are imported; returns the repository of all releases of its
+    /// series, one commit each in version order, and the release's tag.
+    ///
+    /// # Errors
+    /// If there is no such package, or it cannot be imported.
+    pub fn import_release(&self, version: &str, notify: &dyn Fn(Step)) -> Result<(PathBuf, String), KernelError> {
+        let repository = self.home.join("workshop/debian");
+        let places = crate::source::SourceFolders { repository, downloads: &self.downloads };
+        let _workshop = Workshop::open(&self.home)?;
+        let imported = import(version, &places, notify)?;
+        Ok((imported.repository.folder().to_owned(), imported.tag))
+    }
+
     pub(crate) fn source(
         &self,
         name: &KernelName,

@@ -18,7 +18,7 @@ impl Sources {
     ///
     /// # Errors
     /// If git fails. A diff that does not apply is a result.
-    pub fn apply_diff(&self, onto: &str, diff: &str) -> Result<Picked, KernelError> {
+    pub fn apply_diff(&self, onto: &str, diff: &[u8]) -> Result<Picked, KernelError> {
         self.workshop()?.apply_diff(onto, diff)
     }
 
@@ -27,7 +27,7 @@ impl Sources {
     ///
     /// # Errors
     /// If git fails.
-    pub fn commit_of_diff(&self, diff: &str) -> Result<Option<String>, KernelError> {
+    pub fn commit_of_diff(&self, diff: &[u8]) -> Result<Option<String>, KernelError> {
         self.workshop()?.commit_of_diff(diff)
     }
 

@@ -11,6 +11,9 @@ pub enum LabError {
     /// A kernel cannot be fetched or built.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// Patches cannot be read.
+    #[error(transparent)]
+    Patches(#[from] kernel::PatchesError),
     /// A machine failed.
     #[error(transparent)]
     Machine(#[from] MachineError),
@@ -134,6 +137,7 @@ impl LabError {
     pub fn guilt(&self) -> Guilt {
         let user = match self {
             Self::Kernel(error) => error.guilt() == Guilt::User,
+            Self::Patches(error) => error.guilt() == Guilt::User,
             Self::Machine(error) => error.guilt() == Guilt::User,
             Self::Store(error) => error.guilt() == Guilt::User,
             Self::GaveUp { .. }

@@ -32,7 +32,9 @@ mod tool_job;
 mod tools;
 mod twins;
 
-pub use self::stabilise::{Branch, Candidate, Measuring, Spent, StabiliseEvent, Subject, TreeWorld};
+pub use self::stabilise::{
+    Branch, Candidate, CandidateSource, FoundSubject, Measuring, Spent, StabiliseEvent, Subject, TreeWorld, find_subject,
+};
 pub use bisect::describe as bisection;
 pub use bisect::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit, Elsewhere, Entry,

@@ -56,7 +56,7 @@ impl Workshop {
 
     /// Returns a commit with the change of a diff whose parent has the files that the diff names, as `git am -3` makes it;
     /// `None` if the tree does not have these versions of the files.
-    pub(crate) fn commit_of_diff(&self, diff: &str) -> Result<Option<String>, KernelError> {
+    pub(crate) fn commit_of_diff(&self, diff: &[u8]) -> Result<Option<String>, KernelError> {
         let file = self.patch_file(diff)?;
         let index = self.repository().join("picked.index");
         drop(fs::remove_file(&index));
@@ -76,7 +76,7 @@ impl Workshop {
     }
 
     /// Returns `onto` with a diff applied, whose context must be the same.
-    pub(crate) fn apply_diff(&self, onto: &str, diff: &str) -> Result<Picked, KernelError> {
+    pub(crate) fn apply_diff(&self, onto: &str, diff: &[u8]) -> Result<Picked, KernelError> {
         let file = self.patch_file(diff)?;
         let index = self.repository().join("picked.index");
         drop(fs::remove_file(&index));
@@ -175,7 +175,7 @@ impl Workshop {
         Ok(self.git(&self.source()).args(["rev-parse", "--verify", "--end-of-options", &name]).run()?.trim().to_owned())
     }
 
-    fn patch_file(&self, diff: &str) -> Result<PathBuf, KernelError> {
+    fn patch_file(&self, diff: &[u8]) -> Result<PathBuf, KernelError> {
         let file = self.repository().join("picked.patch");
         fs::write(&file, diff).map_err(KernelError::at(&file))?;
         Ok(file)
@@ -283,12 +283,12 @@ mod tests {
         let last = tree.commit(&["a", "b", "c", "d", "X", "f", "G", "h"], "last");
         let diff = tree.git(&["diff", "--full-index", &other, &last]) + "\n";
         let workshop = tree.workshop();
-        let Picked::Conflict(files) = workshop.apply_diff(&base, &diff).unwrap() else { panic!("context differs") };
+        let Picked::Conflict(files) = workshop.apply_diff(&base, diff.as_bytes()).unwrap() else { panic!("context differs") };
         assert_eq!(files, ["mm.c"]);
-        assert_eq!(file_of(&workshop, &workshop.apply_diff(&other, &diff).unwrap()), "a b c d X f G h ");
+        assert_eq!(file_of(&workshop, &workshop.apply_diff(&other, diff.as_bytes()).unwrap()), "a b c d X f G h ");
         let unknown = diff.replacen("index ", "index 1", 1);
-        assert_eq!(workshop.commit_of_diff(&unknown).unwrap(), None);
-        let commit = workshop.commit_of_diff(&diff).unwrap().unwrap();
+        assert_eq!(workshop.commit_of_diff(unknown.as_bytes()).unwrap(), None);
+        let commit = workshop.commit_of_diff(diff.as_bytes()).unwrap().unwrap();
         assert_eq!(file_of(&workshop, &workshop.pick(&other, &commit).unwrap()), "a b c d X f G h ");
     }
 

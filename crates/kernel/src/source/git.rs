@@ -167,6 +167,28 @@ impl Repository {
         Ok((self.commit(older)?, self.commit(newer)?))
     }
 
+    /// Returns the newest commit that two commits descend from, or are.
+    ///
+    /// # Errors
+    /// If they share no history, or git fails.
+    pub fn fork_point(&self, one: &str, other: &str) -> Result<String, KernelError> {
+        let ended = git(&self.folder).args(["merge-base", one, other]).end()?;
+        match ended.text().lines().next() {
+            Some(base) if is_hash(base) => Ok(base.to_owned()),
+            _ => Err(self.no_way(one.to_owned(), one, other.to_owned(), other)?),
+        }
+    }
+
+    /// Returns which commits after `older` up to `newer` another one does not have.
+    ///
+    /// # Errors
+    /// If git fails.
+    pub fn commits_without(&self, older: &str, newer: &str, other: &str) -> Result<BTreeSet<String>, KernelError> {
+        let (older, other) = (format!("^{older}"), format!("^{other}"));
+        let text = git(&self.folder).args(["rev-list", newer, &older, &other, "--"]).run()?;
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
     fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, KernelError> {
         Ok(git(&self.folder).args(["merge-base", "--is-ancestor", old, new]).end()?.code == Some(0))
     }

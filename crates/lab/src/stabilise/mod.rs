@@ -5,6 +5,7 @@ mod branch;
 mod evidence;
 mod failures;
 mod kernels;
+mod subject;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,11 +14,12 @@ use std::time::Instant;
 use kernel::{CommitGraph, Compiled, KernelError, LinePoint, SourceError, Sources, Step};
 use model::{Build, Run, Suite, Workload};
 use stabilise::evidence::ChangeFacts;
-use stabilise::{Change, Evidence, Failure, Kernel, Trial, World};
+use stabilise::{Change, Evidence, Failure, Kernel, Phase, Trial, World};
 
 use crate::bisect::describe::short;
 use crate::{Dumps, Event, Lab, LabError, Plan, RebuildCost, Reuse, Sampled, values_of};
 pub use branch::Branch;
+pub use subject::{CandidateSource, FoundSubject, find_subject};
 use failures::Failures;
 use kernels::Kernels;
 
@@ -30,7 +32,7 @@ pub struct Candidate {
     /// The commit; `None` for a patch whose files the tree does not have.
     pub commit: Option<String>,
     /// The patch, if it is none of the tree's commits.
-    pub diff: Option<String>,
+    pub diff: Option<Vec<u8>>,
     /// Its subject.
     pub subject: String,
     /// Files that it changes.
@@ -111,6 +113,8 @@ impl Subject {
 /// Progress of a stabilisation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StabiliseEvent<'a> {
+    /// A part of the search begins.
+    Phase(Phase),
     /// A kernel is built or measured next.
     Trying(&'a str),
     /// It cannot be measured.
@@ -150,6 +154,7 @@ pub struct TreeWorld<'a, S: Fn(Step), E: Fn(Event) + Sync> {
     tried: BTreeSet<Kernel>,
     /// Runs and builds of the ends.
     ends: BTreeMap<Kernel, (Build, Vec<Run>)>,
+    not_compiled: BTreeSet<usize>,
     trees: BTreeSet<String>,
     images: BTreeSet<String>,
     builds: usize,
@@ -216,10 +221,17 @@ impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
             built: subject.trunk.len(),
             tried: BTreeSet::new(),
             ends: BTreeMap::new(),
+            not_compiled: BTreeSet::new(),
             trees: BTreeSet::new(),
             images: BTreeSet::new(),
             builds: 0,
         })
+    }
+
+    /// Returns the candidates that change nothing that the kernel config compiles, once the debts are known.
+    #[must_use]
+    pub fn not_compiled(&self) -> &BTreeSet<usize> {
+        &self.not_compiled
     }
 
     /// Returns what it has cost.
@@ -325,7 +337,14 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
         }
         let changed = self.sources.changed_files(&self.subject.history)?;
         self.rebuild_cost = RebuildCost::of(&self.subject.history, &changed, &compiled);
-        self.gather(debts, causes, &compiled)
+        let evidence = self.gather(debts, causes, &compiled)?;
+        let candidates = evidence.candidates.iter().enumerate();
+        self.not_compiled = candidates.filter(|(_, candidate)| !candidate.is_compiled).map(|(number, _)| number).collect();
+        Ok(evidence)
+    }
+
+    fn begin(&mut self, phase: Phase) {
+        (self.notify)(StabiliseEvent::Phase(phase));
     }
 
     fn prerequisites(&mut self, candidate: usize, failure: &Failure) -> Result<Vec<usize>, LabError> {
