@@ -4,6 +4,7 @@
 
 pub mod evidence;
 mod outcome;
+pub mod render;
 mod search;
 mod world;
 

@@ -42,6 +42,7 @@ fn schemas(folder: &Path) -> anyhow::Result<Exit> {
         ("explained-kernels", explain::kernels_schema()),
         ("sampled", sampled::schema()),
         ("sharing", sharing::schema()),
+        ("stabilise", stabilise::render::schema()),
     ];
     let of_others = report::render::schemas().into_iter().chain(of_others);
     let of_programs = history::schemas().into_iter().chain(marvin_dump::schemas());
