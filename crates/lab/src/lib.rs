@@ -33,7 +33,8 @@ mod tools;
 mod twins;
 
 pub use self::stabilise::{
-    Branch, Candidate, CandidateSource, FoundSubject, Measuring, Spent, StabiliseEvent, Subject, TreeWorld, find_subject,
+    Branch, Candidate, CandidateSource, CheckedBefore, FoundSubject, Measuring, Spent, StabiliseEvent, Subject,
+    TreeWorld, find_subject,
 };
 pub use bisect::describe as bisection;
 pub use bisect::{

@@ -1,11 +1,13 @@
 //! The command line's definition, the source of help, completions, man pages and the reference in `docs/cli.md`.
 
+mod answers;
 mod explain;
 mod holding;
 mod keeping;
 mod lists;
 mod machines;
 mod sources;
+mod stabilise;
 mod standing;
 
 use std::path::PathBuf;
@@ -18,6 +20,7 @@ use report::render::{Only, Sort, Style, View};
 
 use crate::completion;
 use crate::exit::EXIT_CODES;
+pub(crate) use answers::{Colour, Format};
 pub(crate) use explain::{Explain, SECONDS, seeds_for};
 pub(crate) use holding::{Console, Deploy, Extend, Power, Release, Reserve, Turn};
 pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc, Stored};
@@ -26,6 +29,7 @@ pub(crate) use lists::{
 };
 pub(crate) use machines::{EXACT_SMP, Noisy, OWN, On, Tasks, Threads, own};
 pub(crate) use sources::{Bisect, Build, Part, Series, SourceWords, Spread};
+pub(crate) use stabilise::{STABILISE_ON, Stabilise};
 pub(crate) use standing::{Config, Queue, QueueAdd, QueueMove, Via, Watch, Work};
 
 const KERNELS: &str = "Kernel names:
@@ -97,30 +101,6 @@ pub(crate) fn without_variables(error: clap::Error) -> clap::Error {
     command.try_get_matches().err().unwrap_or(error)
 }
 
-/// When to use colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Colour {
-    /// On a terminal, unless NO_COLOR is set
-    Auto,
-    /// Always
-    Always,
-    /// Never
-    Never,
-}
-
-/// Output format of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Table as in MMTests, for terminals and mails
-    Text,
-    /// The same in markdown, for issue trackers
-    Markdown,
-    /// One self-contained page
-    Html,
-    /// All data with units, for programs
-    Json,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Compare kernels with a baseline: regressions and improvements
@@ -142,6 +122,8 @@ pub(crate) enum Command {
     Bisect(Box<Bisect>),
     /// Compare each commit of a series with its parent
     Series(Box<Series>),
+    /// Find what made a kernel slower, and the patches that repay it
+    Stabilise(Box<Stabilise>),
     /// List stored runs, newest first
     Runs(Runs),
     /// Show one stored run in full

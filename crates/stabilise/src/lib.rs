@@ -9,5 +9,5 @@ mod search;
 mod world;
 
 pub use outcome::{Cause, Debt, Effect, Outcome, Unit};
-pub use search::{Question, search};
+pub use search::{Checked, Question, check, check_steps, search};
 pub use world::{Change, Evidence, Failure, Kernel, Phase, Suspicion, Trial, World};

@@ -283,7 +283,9 @@ mod tests {
         let last = tree.commit(&["a", "b", "c", "d", "X", "f", "G", "h"], "last");
         let diff = tree.git(&["diff", "--full-index", &other, &last]) + "\n";
         let workshop = tree.workshop();
-        let Picked::Conflict(files) = workshop.apply_diff(&base, diff.as_bytes()).unwrap() else { panic!("context differs") };
+        let Picked::Conflict(files) = workshop.apply_diff(&base, diff.as_bytes()).unwrap() else {
+            panic!("context differs")
+        };
         assert_eq!(files, ["mm.c"]);
         assert_eq!(file_of(&workshop, &workshop.apply_diff(&other, diff.as_bytes()).unwrap()), "a b c d X f G h ");
         let unknown = diff.replacen("index ", "index 1", 1);

@@ -2,6 +2,7 @@
 //! what speaks for each change. `stabilise` decides what to try.
 
 mod branch;
+mod checked;
 mod evidence;
 mod failures;
 mod kernels;
@@ -19,9 +20,10 @@ use stabilise::{Change, Evidence, Failure, Kernel, Phase, Trial, World};
 use crate::bisect::describe::short;
 use crate::{Dumps, Event, Lab, LabError, Plan, RebuildCost, Reuse, Sampled, values_of};
 pub use branch::Branch;
-pub use subject::{CandidateSource, FoundSubject, find_subject};
+pub use checked::CheckedBefore;
 use failures::Failures;
 use kernels::Kernels;
+pub use subject::{CandidateSource, FoundSubject, find_subject};
 
 /// Seconds of a trial before the first build.
 const FIRST_BUILD_S: u64 = 60;
@@ -339,7 +341,8 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
         self.rebuild_cost = RebuildCost::of(&self.subject.history, &changed, &compiled);
         let evidence = self.gather(debts, causes, &compiled)?;
         let candidates = evidence.candidates.iter().enumerate();
-        self.not_compiled = candidates.filter(|(_, candidate)| !candidate.is_compiled).map(|(number, _)| number).collect();
+        self.not_compiled =
+            candidates.filter(|(_, candidate)| !candidate.is_compiled).map(|(number, _)| number).collect();
         Ok(evidence)
     }
 

@@ -39,6 +39,9 @@ mod serve;
 mod shared;
 mod show;
 mod spread;
+mod stabilise;
+mod stabilise_check;
+mod stabilise_plan;
 mod stored;
 mod threads;
 mod tools;
@@ -77,6 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Command::Run(command) => run::run(arguments, command),
         Command::Build(command) => build::build(arguments, command),
         Command::Bisect(command) => bisect::bisect(arguments, command),
+        Command::Stabilise(command) => stabilise::stabilise(arguments, command),
         Command::Series(command) => series::series(arguments, command),
         Command::Runs(command) => listing::runs(arguments, command),
         Command::Workloads(command) => match &command.sensitivity {

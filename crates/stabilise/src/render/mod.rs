@@ -16,11 +16,18 @@ mod words;
 use std::fmt;
 
 use crate::outcome::Outcome;
+use crate::world::Failure;
 
 pub use blocks::document;
 pub use check::{Check, CheckMail, CheckedPatch, check_mail};
 pub use json::{json, schema};
 pub use letter::{cover_letter, effect_note};
+
+/// Describes why there is no kernel to measure.
+#[must_use]
+pub fn describe_failure(failure: &Failure) -> String {
+    words::failure_words(failure)
+}
 
 /// The answer of a stabilisation, with the names of what it counts.
 #[derive(Debug, Clone)]

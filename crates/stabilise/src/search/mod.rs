@@ -3,6 +3,7 @@
 mod causes;
 mod chain;
 mod changes;
+mod check;
 mod repairs;
 mod series;
 mod trials;
@@ -12,6 +13,7 @@ use report::Rule;
 use crate::outcome::{Debt, Outcome};
 use crate::world::{Kernel, Phase, World};
 use causes::causes;
+pub use check::{Checked, check, check_steps};
 use repairs::repairs;
 use series::Series;
 use trials::{Answer, Judgement, Trials};

@@ -1,0 +1,68 @@
+//! Tries each of some candidates alone on NEW, and each step of a series.
+
+use std::collections::BTreeSet;
+
+use super::Question;
+use super::changes::{Changes, Made};
+use super::trials::{Answer, Trials};
+use crate::outcome::{Effect, Outcome};
+use crate::world::{Change, Failure, Kernel, Trial, World};
+
+/// What candidates bring alone.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Checked {
+    /// NEW cannot be measured.
+    NoEnd(Failure),
+    /// Each candidate that the kernel config compiles, with the rows that it changes; `Err` if that is no kernel to
+    /// measure.
+    Candidates(Vec<(usize, Result<Vec<Effect>, Failure>)>),
+}
+
+/// Tries candidates alone, with those that they need to apply or build.
+///
+/// # Errors
+/// If the world fails.
+pub fn check<W: World>(question: &Question, candidates: &[usize], world: &mut W) -> Result<Checked, W::Error> {
+    let mut trials = Trials::new(world, &question.rows, question.history);
+    let rows: Vec<usize> = (0..question.rows.len()).collect();
+    let new_kernel = trials.new_kernel();
+    let new = match trials.measure_end(&new_kernel, &rows)? {
+        Answer::Values(values) => values,
+        Answer::Failed(failure) => return Ok(Checked::NoEnd(failure)),
+    };
+    let rows: Vec<usize> = new.keys().copied().collect();
+    let evidence = trials.world.evidence(&[], &[])?;
+    let mut changes = Changes::default();
+    let mut checked = Vec::new();
+    for number in candidates {
+        if !evidence.candidates.get(*number).is_some_and(|candidate| candidate.is_compiled) {
+            continue;
+        }
+        if trials.world.is_spent() {
+            break;
+        }
+        let change = Change::Apply(*number);
+        let mut wanted = BTreeSet::from([change]);
+        let result = match changes.make(&mut trials, &mut wanted, &rows)? {
+            Made::Values(values) if wanted.contains(&change) => Ok(trials.effects(&new, &values)),
+            _ => Err(changes.failure(change)),
+        };
+        checked.push((*number, result));
+    }
+    Ok(Checked::Candidates(checked))
+}
+
+/// Builds NEW with each beginning of the series, and notes the steps that give no kernel. The last point of the history is
+/// `new`.
+///
+/// # Errors
+/// If the world fails.
+pub fn check_steps<W: World>(outcome: &mut Outcome, new: usize, world: &mut W) -> Result<(), W::Error> {
+    for end in 1..outcome.series.len() {
+        let kernel = Kernel::with(outcome.series[..end].iter().copied(), new);
+        if let Trial::Failed(failure) = world.trial(&kernel, &[])? {
+            outcome.broken_steps.insert(end, failure);
+        }
+    }
+    Ok(())
+}
