@@ -33,6 +33,7 @@ mod shared_queue;
 mod slurm;
 mod soak;
 mod sources;
+mod stabilised;
 mod stored;
 mod tools;
 mod upstream;

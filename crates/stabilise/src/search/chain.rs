@@ -2,7 +2,7 @@
 //! NEW. One search for all rows, as a kernel answers for all of them.
 //!
 //! A measured point of the chain splits it for each row; whatever a change needs comes before it. The next point is the one
-//! that tells most about all rows together, by the evidence. A change that is probably the one is tried on NEW alone:
+//! that separates most for all rows together, by the evidence. A change that is probably the one is tried on NEW alone:
 //! that kernel is measured in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +15,10 @@ use crate::world::{Change, Kernel, Suspicion, World};
 
 /// A change that brings so much more than what is not explained shares its effect with others.
 const OVERLAP: f64 = 0.05;
-/// A trial of a change alone that fails tells less than its bits: the change may need others. Fitted in made-up worlds.
+/// A failed trial of a change alone is worth less than its bits: the change may need others. Fitted in made-up worlds.
 const ALONE: f64 = 0.5;
+/// A change explains a row if no other one weighs so much more.
+const LIKELY: f64 = 0.5;
 /// Least seconds, bits and probabilities in a ratio.
 const LEAST: f64 = 1e-6;
 /// What a trial without the expected effect leaves of a change's weight.
@@ -251,7 +253,7 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         others
     }
 
-    /// Returns the step that tells most per second. A trial of a change alone costs nothing if it is the one, as it is
+    /// Returns the most informative step per second. A trial of a change alone costs nothing if it is the one, as it is
     /// measured in any case.
     fn next(&mut self, open: &[Open]) -> Option<Step> {
         let mut best: Option<(f64, Step)> = None;
@@ -312,6 +314,13 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         Ok(())
     }
 
+    /// Returns whether no other change of an interval is much more suspicious.
+    fn is_likely(&self, position: usize, interval: &Open) -> bool {
+        let inside = interval.from + 1..=interval.to;
+        let most = inside.map(|other| self.weight(other, interval.debt)).fold(0.0, f64::max);
+        self.weight(position, interval.debt) >= LIKELY * most
+    }
+
     /// Notes what a unit that is known brings as what its change adds to the chain.
     pub(super) fn expect(&mut self, position: usize, unit: &Unit) {
         let Some(Alone { values: Some(values), .. }) = self.alone.get(&position).cloned() else { return };
@@ -344,6 +353,10 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
                 // Others bring some of it, too: only the chain shows what it adds to them.
                 continue;
             }
+            if moves && !self.is_likely(position, interval) {
+                // Another is suspected more: this one may be needed by it, as where two show only together.
+                continue;
+            }
             if moves && share >= SHARE {
                 let found = self.found.entry(position).or_insert(Found { first: position, added: BTreeMap::new() });
                 found.added.insert(interval.debt, added);
@@ -353,7 +366,7 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         }
     }
 
-    /// Returns the bits that the measurement of each position tells.
+    /// Returns the bits of information in the measurement of each position.
     fn bits_of_points(&self, open: &[Open]) -> Vec<f64> {
         let mut bits = vec![0.0; self.weights.len() + 1];
         for interval in open {
@@ -374,7 +387,7 @@ pub(super) fn sum(values: &[f64]) -> f64 {
     values.iter().sum()
 }
 
-/// Returns the bits that a yes with this probability tells.
+/// Returns the bits of information in a yes with this probability.
 fn entropy(probability: f64) -> f64 {
     let part = |p: f64| if p > 0.0 && p < 1.0 { -p * p.log2() } else { 0.0 };
     part(probability) + part(1.0 - probability)

@@ -12,7 +12,7 @@ use report::Rule;
 
 use crate::outcome::{Debt, Outcome};
 use crate::world::{Kernel, Phase, World};
-use causes::causes;
+use causes::find_causes;
 pub use check::{Checked, check, check_steps};
 use repairs::repairs;
 use series::Series;
@@ -74,7 +74,8 @@ pub fn search<W: World>(question: &Question, world: &mut W) -> Result<Outcome, W
     let debt_rows: Vec<usize> = debtors.iter().map(|debtor| debtor.row).collect();
     trials.world.begin(Phase::Causes);
     let evidence = trials.world.evidence(&debt_rows, &[])?;
-    outcome.causes = causes(&mut trials, &debtors, &evidence.history, &new)?;
+    let causes = find_causes(&mut trials, &debtors, &evidence.history, &baseline, &new)?;
+    outcome.causes = causes.causes;
     let points: Vec<usize> = outcome.causes.iter().map(|cause| cause.point).collect();
     let evidence = trials.world.evidence(&debt_rows, &points)?;
     (outcome.units, outcome.failed) = repairs(&mut trials, &debtors, &evidence.candidates, &new)?;
@@ -82,12 +83,10 @@ pub fn search<W: World>(question: &Question, world: &mut W) -> Result<Outcome, W
     let mut series = Series::new(&mut trials, &debtors, &baseline, &new);
     series.search(&mut outcome)?;
     for debtor in &debtors {
-        let effects = outcome.causes.iter().flat_map(|cause| &cause.effects);
-        let explained: f64 = effects.filter(|effect| effect.row == debtor.row).map(|effect| effect.percent).sum();
         outcome.debts.push(Debt {
             row: debtor.row,
             percent: debtor.percent,
-            explained_percent: 100.0 * explained / debtor.percent,
+            explained_percent: causes.explained_percent.get(&debtor.row).copied().unwrap_or(0.0),
             left_percent: series.left(&outcome.series, debtor.row)?,
         });
     }
