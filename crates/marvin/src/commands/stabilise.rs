@@ -95,11 +95,15 @@ impl Asked {
         let mut ends = [command.baseline.clone(), command.new.clone()];
         let mut candidates = command.candidates.clone();
         if ends.iter().any(|end| end.starts_with(DEB_SRC)) {
+            let names = || ends.iter().chain(&candidates).flat_map(|name| name.split(".."));
+            if let Some(other) = names().find(|part| !part.starts_with(DEB_SRC)) {
+                return Err(not_debian(other).into());
+            }
             let mut folder = None;
             for name in ends.iter_mut().chain(&mut candidates) {
                 let mut tags = Vec::new();
                 for part in name.split("..") {
-                    let version = part.strip_prefix(DEB_SRC).ok_or_else(|| not_debian(part))?;
+                    let version = part.trim_start_matches(DEB_SRC);
                     let step = |step| progress.step(part, &step);
                     let (repository, tag) =
                         cache.import_release(version, &step).with_context(|| format!("cannot import {part}"))?;

@@ -53,9 +53,10 @@ fn regression_is_repaired_by_one_candidate() {
     let mails: Vec<_> = fs::read_dir(&*patches).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(mails.len(), 2, "{mails:?}");
     // The branch has the picked commit with its measured effect, and its tree is that of the repaired kernel.
-    let fetch = said.lines().find(|line| line.contains("git fetch")).unwrap().replace("HOME", &home.display().to_string());
-    let words: Vec<&str> = fetch.split_whitespace().skip_while(|word| *word != "fetch").collect();
-    tree.git(&["fetch", "-q", words[1].trim_matches('\''), words[2]]);
+    let place = said.find("  git fetch ").unwrap();
+    let fetch = said[place..].replace("HOME", &home.display().to_string());
+    let words: Vec<&str> = fetch.split_whitespace().filter(|word| *word != "\\").collect();
+    tree.git(&["fetch", "-q", words[2].trim_matches('\''), words[3]]);
     let log = tree.git(&["log", "--format=%an %s%n%b", "bad..FETCH_HEAD"]);
     assert!(log.starts_with("Ada choice: change it") && log.contains("cherry picked from commit"), "{log}");
     assert!(log.contains("fault-anon") && log.contains('%'), "{log}");
@@ -79,7 +80,8 @@ fn queue_of_patches_is_checked_once() {
     tree.git(&["format-patch", "-q", "-o", &queue.display().to_string(), "bad..fixes"]);
     let source = queue.display().to_string();
     let range = ["stabilise", "good", "bad", "--tree", &name, "--candidates", &source];
-    let check = ["--workload", "fault-anon", "--seeds", "1", "--check", "--mail", &mail.display().to_string()].map(str::to_owned);
+    let check = ["--workload", "fault-anon", "--seeds", "1", "--check", "--mail", &mail.display().to_string()]
+        .map(str::to_owned);
     let words: Vec<&str> = range.iter().copied().chain(check.iter().map(String::as_str)).collect();
     let said = output_of(&home, &words);
     assert!(said.starts_with("exit 0") && said.contains("choice: change it") && said.contains("fault-anon"), "{said}");
@@ -101,7 +103,10 @@ fn stabilisations_of_missing_things_fail_clearly() {
     insta::assert_snapshot!("stabilise-no-candidates", run(&["--candidates", "nothing-of-this-name"]));
     insta::assert_snapshot!("stabilise-unknown-range", run(&["--candidates", "bad..none"]));
     insta::assert_snapshot!("stabilise-wrong-budget", run(&[&some[..], &["--budget", "8"]].concat()));
-    insta::assert_snapshot!("stabilise-one-debian-end", output_of(&home, &["stabilise", "deb-src:6.12", "bad", "--candidates", "x"]));
+    insta::assert_snapshot!(
+        "stabilise-one-debian-end",
+        output_of(&home, &["stabilise", "deb-src:6.12", "bad", "--candidates", "x"])
+    );
 }
 
 /// Runs a stabilisation and returns its JSON, printing what it cost.

@@ -1,5 +1,6 @@
 //! The answer as a document.
 
+use document::layout::{WIDTH, command_lines};
 use document::{Block, Document, Fact};
 use report::render::count;
 use report::render::number::{duration, seed_list};
@@ -10,6 +11,8 @@ use super::{End, Measuring, Report, tables};
 use crate::outcome::{Debt, Effect};
 use crate::world::Change;
 
+/// Columns in front of a command.
+const INDENT: usize = 2;
 /// The note on the numbers, in every format.
 const LEGEND: &str = "Percent; positive is better. Debts: from BASELINE to NEW; explained: the share that the causes account for; left: \
 from BASELINE to NEW with the series. Effect: what a cause changed in the history; revert: what its \
@@ -36,6 +39,12 @@ pub fn document(report: &Report<'_>) -> Document {
         }
     }
     blocks.push(Block::Facts(facts(report)));
+    if let Some(branch) = &report.branch {
+        let fetch = format!("git fetch {} {}", shell_word(&branch.repository), branch.name);
+        let lines = command_lines(&fetch, WIDTH - INDENT);
+        blocks.push(Block::Paragraph("To get the series:".to_owned()));
+        blocks.push(Block::Console(lines));
+    }
     blocks.push(Block::Command(report.command.clone()));
     Document { warnings, title: format!("Stabilise: {} against {}", report.new, report.baseline), blocks }
 }
@@ -129,7 +138,6 @@ fn facts(report: &Report<'_>) -> Vec<Fact> {
     ];
     if let Some(branch) = &report.branch {
         facts.push(Fact::new("Branch", format!("{}, {}", branch.name, short(&branch.tip))));
-        facts.push(Fact::new("Get it", format!("git fetch {} {}", shell_word(&branch.repository), branch.name)));
     }
     facts
 }
