@@ -48,7 +48,8 @@ pub struct Unit {
     pub changes: Vec<Change>,
     /// What they bring on NEW alone, in all measured rows; `Err` if that is no kernel to measure.
     pub alone: Result<Vec<Effect>, Failure>,
-    /// What the series loses without `change` (percent, positive if it is needed); empty if it is not in the series.
+    /// What the series loses without `change` (percent, positive if it is needed); empty if it is not in the series. If the
+    /// effects of all units add up, this is what it brings alone: no kernel without it was measured.
     pub in_series: Vec<Effect>,
 }
 

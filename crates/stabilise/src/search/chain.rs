@@ -190,9 +190,9 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
             }
         }
         for interval in open {
-            for position in interval.from + 1..=interval.to {
+            for (position, joint) in joint.iter_mut().enumerate().take(interval.to + 1).skip(interval.from + 1) {
                 if self.weights[position - 1][interval.debt] >= 0.5 * most[interval.debt] {
-                    joint[position] += 1.0;
+                    *joint += 1.0;
                 }
             }
         }

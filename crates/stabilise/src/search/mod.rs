@@ -78,7 +78,9 @@ pub fn search<W: World>(question: &Question, world: &mut W) -> Result<Outcome, W
     outcome.causes = causes.causes;
     let points: Vec<usize> = outcome.causes.iter().map(|cause| cause.point).collect();
     let evidence = trials.world.evidence(&debt_rows, &points)?;
-    (outcome.units, outcome.failed) = repairs(&mut trials, &debtors, &evidence.candidates, &new)?;
+    let tried = repairs(&mut trials, &debtors, &evidence.candidates, &new)?;
+    outcome.units = tried.units;
+    outcome.failed = tried.failed;
     trials.world.begin(Phase::Series);
     let mut series = Series::new(&mut trials, &debtors, &baseline, &new);
     series.search(&mut outcome)?;

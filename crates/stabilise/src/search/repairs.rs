@@ -16,13 +16,20 @@ const SHARE: f64 = 0.75;
 /// Most candidates that one needs for its effect, beside those that git shows.
 const PARTNERS_MAX: usize = 3;
 
-/// Finds the repairs; also returns what applies or builds nowhere.
+/// Candidates that were tried alone, and those that apply or build nowhere.
+#[derive(Debug, Default)]
+pub(super) struct Tried {
+    pub(super) units: Vec<Unit>,
+    pub(super) failed: BTreeMap<usize, Failure>,
+}
+
+/// Finds the repairs.
 pub(super) fn repairs<W: World>(
     trials: &mut Trials<'_, W>,
     debts: &[Debtor],
     candidates: &[Suspicion],
     new: &Values,
-) -> Result<(Vec<Unit>, BTreeMap<usize, Failure>), W::Error> {
+) -> Result<Tried, W::Error> {
     let mut changes = Changes::default();
     let mut weights: Vec<Suspicion> = candidates.to_vec();
     trials.world.begin(Phase::Stack);
@@ -38,7 +45,7 @@ pub(super) fn repairs<W: World>(
     repairs.search(&stack, debts)?;
     repairs.trials.world.begin(Phase::Alternatives);
     repairs.search_alternatives(&stack)?;
-    Ok((repairs.units, failed))
+    Ok(Tried { units: repairs.units, failed })
 }
 
 /// The search for repairs.
@@ -271,9 +278,9 @@ fn partner<W: World>(
     while with.is_none() && without < others.len() {
         let count = (without + step).min(others.len());
         if suffices(count)? {
-            with = Some(count)
+            with = Some(count);
         } else {
-            without = count
+            without = count;
         }
         step *= 2;
     }

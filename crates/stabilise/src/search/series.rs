@@ -3,7 +3,7 @@
 //! Candidates come first. The revert of a cause is taken only if the candidates leave at least half of what it cost, as a
 //! revert also takes away what the commit was made for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::Debtor;
 use super::trials::{Answer, Judgement, Trials, Values, minus, plus};
@@ -127,63 +127,63 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
         let mut is_stale = false;
         let mut noted = Vec::new();
         for place in order {
-            let without: Vec<usize> = chosen.iter().copied().filter(|other| *other != place).collect();
-            let Some(all) = self.values(&changes(chosen, units))? else { return Ok(()) };
             // Others need it to apply, or the budget is spent: it stays.
-            let Some(rest) = self.values(&changes(&without, units))? else { continue };
-            let brings = self.trials.effects(&rest, &all);
+            let Some(brings) = self.brings(place, chosen, units)? else { continue };
             if brings.iter().any(|effect| effect.percent > 0.0) {
                 units[place].in_series = brings;
                 noted.push(place);
             } else {
                 units[place].in_series.clear();
                 is_stale |= !noted.is_empty();
-                *chosen = without;
+                chosen.retain(|other| *other != place);
             }
         }
         if is_stale {
-            self.note_effects(chosen, units)?;
-        }
-        Ok(())
-    }
-
-    /// Notes what each unit brings in the series.
-    fn note_effects(&mut self, chosen: &[usize], units: &mut [Unit]) -> Result<(), W::Error> {
-        let Some(all) = self.values(&changes(chosen, units))? else { return Ok(()) };
-        for place in chosen {
-            let without: Vec<usize> = chosen.iter().copied().filter(|other| other != place).collect();
-            if let Some(rest) = self.values(&changes(&without, units))? {
-                units[*place].in_series = self.trials.effects(&rest, &all);
+            for place in chosen.iter() {
+                if let Some(brings) = self.brings(*place, chosen, units)? {
+                    units[*place].in_series = brings;
+                }
             }
         }
         Ok(())
     }
 
-    /// Returns the units in the order in which to try without them: first those whose effects overlap with others', those
-    /// with the most patches and the smallest effect first.
+    /// Returns what the chosen units lose without one of them; `None` if they are no kernel without it.
+    fn brings(&mut self, place: usize, chosen: &[usize], units: &[Unit]) -> Result<Option<Vec<Effect>>, W::Error> {
+        if self.adds_up(place, chosen, units)? {
+            return Ok(units[place].alone.clone().ok());
+        }
+        let without: Vec<usize> = chosen.iter().copied().filter(|other| *other != place).collect();
+        let Some(all) = self.values(&changes(chosen, units))? else { return Ok(None) };
+        let Some(rest) = self.values(&changes(&without, units))? else { return Ok(None) };
+        Ok(Some(self.trials.effects(&rest, &all)))
+    }
+
+    /// Returns whether the chosen units bring together what they bring alone, summed over the units, in the rows of one of
+    /// them. Then no other unit has its effect too, and a kernel without it would only show what is known: values are
+    /// exact, so that an overlap cannot hide.
+    fn adds_up(&mut self, place: usize, chosen: &[usize], units: &[Unit]) -> Result<bool, W::Error> {
+        let Some(all) = self.values(&changes(chosen, units))? else { return Ok(false) };
+        let Ok(effects) = &units[place].alone else { return Ok(false) };
+        let mut expected = self.new.clone();
+        for place in chosen {
+            let Some(alone) = self.values(&units[*place].changes)? else { return Ok(false) };
+            for (row, values) in &mut expected {
+                *values = plus(values, &minus(&alone[row], &self.new[row]));
+            }
+        }
+        let agrees = |row: usize| self.trials.judge(row, &expected[&row], &all[&row]).verdict == Judgement::Same;
+        Ok(effects.iter().all(|effect| agrees(effect.row)))
+    }
+
+    /// Returns the units in the order in which to try without them: first those whose effects do not add up with others',
+    /// those with the most patches and the smallest effect first.
     fn order_of_reduction(&mut self, chosen: &[usize], units: &[Unit]) -> Result<Vec<usize>, W::Error> {
-        let Some(all) = self.values(&changes(chosen, units))? else { return Ok(chosen.to_vec()) };
-        let mut sums: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for place in chosen {
-            let Some(alone) = self.values(&units[*place].changes)? else { continue };
-            for (row, values) in alone {
-                let brings = minus(&values, &self.new[&row]);
-                sums.entry(row).and_modify(|sum| *sum = plus(sum, &brings)).or_insert(brings);
-            }
-        }
-        let mut overlaps = BTreeSet::new();
-        for (row, sum) in sums {
-            let expected = plus(&self.new[&row], &sum);
-            if self.trials.judge(row, &expected, &all[&row]).verdict == Judgement::Worse {
-                overlaps.insert(row);
-            }
-        }
         let mut keyed: Vec<(bool, usize, f64, usize)> = Vec::new();
         for place in chosen {
-            let effects = units[*place].alone.as_ref().map_or(&[][..], Vec::as_slice);
-            let is_alone = !effects.iter().any(|effect| overlaps.contains(&effect.row));
-            let gain: f64 = effects.iter().map(|effect| effect.percent).sum();
-            keyed.push((is_alone, usize::MAX - units[*place].changes.len(), gain, *place));
+            let gain: f64 = units[*place].alone.iter().flatten().map(|effect| effect.percent).sum();
+            let adds_up = self.adds_up(*place, chosen, units)?;
+            keyed.push((adds_up, usize::MAX - units[*place].changes.len(), gain, *place));
         }
         keyed.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)).then(a.3.cmp(&b.3)));
         Ok(keyed.into_iter().map(|(.., place)| place).collect())
