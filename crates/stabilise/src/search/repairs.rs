@@ -4,13 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Debtor;
 use super::chain::{Chain, ChainSearch, Found, sum};
-use super::changes::{Changes, Made, only};
-use super::trials::{Answer, Judgement, Trials, Values, minus, plus};
+use super::changes::{Changes, Made};
+use super::trials::{Answer, Judgement, Trials, Values};
 use crate::outcome::Unit;
 use crate::world::{Change, Failure, Phase, Suspicion, World};
 
-/// What a part without effect leaves of its members' weights.
-const ACQUITTED: f64 = 0.001;
 /// A few candidates that bring this share of a step are the ones.
 const SHARE: f64 = 0.75;
 /// Most candidates that one needs for its effect, beside those that git shows.
@@ -31,16 +29,15 @@ pub(super) fn repairs<W: World>(
     new: &Values,
 ) -> Result<Tried, W::Error> {
     let mut changes = Changes::default();
-    let mut weights: Vec<Suspicion> = candidates.to_vec();
     trials.world.begin(Phase::Stack);
-    let stack = stack(trials, &mut changes, debts, &mut weights, new)?;
+    let stack = stack(trials, &mut changes, debts, candidates)?;
     let mut failed = BTreeMap::new();
     for (change, failure) in &changes.failed {
         if !stack.contains(&number(*change)) {
             failed.insert(number(*change), failure.clone());
         }
     }
-    let mut repairs = Repairs { trials, changes, debts, weights, new, units: Vec::new() };
+    let mut repairs = Repairs { trials, changes, debts, weights: candidates, new, units: Vec::new() };
     repairs.trials.world.begin(Phase::Repairs);
     repairs.search(&stack, debts)?;
     repairs.trials.world.begin(Phase::Alternatives);
@@ -53,7 +50,7 @@ struct Repairs<'t, 'a, W: World> {
     trials: &'t mut Trials<'a, W>,
     changes: Changes,
     debts: &'t [Debtor],
-    weights: Vec<Suspicion>,
+    weights: &'t [Suspicion],
     new: &'t Values,
     units: Vec<Unit>,
 }
@@ -158,54 +155,42 @@ impl<W: World> Repairs<'_, '_, W> {
 }
 
 /// Returns the candidates that can be applied to NEW together, in order. One that breaks the kernel without a trace is found
-/// by halves.
+/// by halves: the first candidates up to a place are a position of the chain, so that the search for repairs uses each
+/// kernel that runs.
 fn stack<W: World>(
     trials: &mut Trials<'_, W>,
     changes: &mut Changes,
     debts: &[Debtor],
-    weights: &mut [Suspicion],
-    new: &Values,
+    weights: &[Suspicion],
 ) -> Result<Vec<usize>, W::Error> {
     let rows: Vec<usize> = debts.iter().map(|debt| debt.row).collect();
     let all = (0..weights.len()).filter(|number| weights[*number].is_compiled);
     let mut stack: BTreeSet<Change> = all.map(Change::Apply).collect();
-    let mut suspects: BTreeSet<Change> = BTreeSet::new();
-    while !stack.is_empty() {
-        let mut wanted = if suspects.is_empty() { stack.clone() } else { half_of(&suspects) };
-        let asked = wanted.clone();
-        match changes.make(trials, &mut wanted, &rows)? {
-            Made::Values(_) if suspects.is_empty() => {
-                stack = wanted;
-                break;
-            }
-            Made::Values(values) => {
-                for (debt, debtor) in debts.iter().enumerate() {
-                    let brings = minus(&values[&debtor.row], &new[&debtor.row]);
-                    if !betters(trials, debtor, new, &brings) {
-                        asked.iter().for_each(|change| weights[number(*change)].weights[debt] *= ACQUITTED);
-                    }
-                }
-                suspects.retain(|change| !asked.contains(change));
-                if let Some(last) = only(&suspects) {
-                    let failure = Failure::DoesNotRun("the stack of candidates does not run with it".to_owned());
-                    changes.failed.insert(last, failure);
-                    suspects.clear();
-                }
-            }
-            Made::Nothing if trials.world.is_spent() => return Ok(Vec::new()),
-            Made::Nothing => suspects.retain(|change| !asked.contains(change)),
-            Made::Broken => {
-                if let Some(single) = only(&asked) {
-                    // With those that it needs.
-                    changes.failed.insert(single, Failure::DoesNotRun("no kernel runs with it".to_owned()));
-                }
-                suspects = asked;
+    // So many of the first candidates run together.
+    let mut running = 0;
+    loop {
+        let made = changes.make(trials, &mut stack, &rows)?;
+        match made {
+            Made::Values(_) => return Ok(stack.into_iter().map(number).collect()),
+            Made::Nothing => return Ok(Vec::new()),
+            Made::Broken => {}
+        }
+        let order: Vec<Change> = stack.iter().copied().collect();
+        let mut broken = order.len();
+        running = running.min(broken - 1);
+        while broken - running > 1 {
+            let middle = running.midpoint(broken);
+            let mut first: BTreeSet<Change> = order[..middle].iter().copied().collect();
+            match changes.make(trials, &mut first, &rows)? {
+                Made::Broken => broken = middle,
+                Made::Values(_) | Made::Nothing => running = middle,
             }
         }
+        let breaking = order[broken - 1];
+        let failure = Failure::DoesNotRun("the stack of candidates does not run with it".to_owned());
+        changes.failed.insert(breaking, failure);
         stack.retain(|change| !changes.failed.contains_key(change));
-        suspects.retain(|change| !changes.failed.contains_key(change));
     }
-    Ok(stack.into_iter().map(number).collect())
 }
 
 /// Returns the unit of a candidate that was found in the stack: alone if that suffices, else with those that it needs.
@@ -292,20 +277,9 @@ fn partner<W: World>(
     Ok(Some(others[with - 1]))
 }
 
-fn betters<W: World>(trials: &Trials<'_, W>, debtor: &Debtor, new: &Values, brings: &[f64]) -> bool {
-    let before = &new[&debtor.row];
-    let judged = trials.judge_beyond(debtor.row, before, &plus(before, brings), debtor.step_percent);
-    judged.verdict == Judgement::Better
-}
-
 /// Returns the number of a candidate; points of the history do not occur here.
 fn number(change: Change) -> usize {
     match change {
         Change::Apply(number) | Change::Revert(number) => number,
     }
-}
-
-/// Returns the first half of a set.
-fn half_of(set: &BTreeSet<Change>) -> BTreeSet<Change> {
-    set.iter().copied().take(set.len().div_ceil(2)).collect()
 }
