@@ -22,8 +22,8 @@ pub(super) struct Changes {
     needs: BTreeMap<usize, Vec<usize>>,
     /// The last failure of each change that is left out without a remedy.
     pub(super) failed: BTreeMap<Change, Failure>,
-    /// A change that is made with none: what needs it is left out.
-    pub(super) banned: Option<Change>,
+    /// Changes that are not made: what needs them is left out.
+    pub(super) banned: BTreeSet<Change>,
 }
 
 impl Changes {
@@ -34,7 +34,7 @@ impl Changes {
         wanted: &mut BTreeSet<Change>,
         rows: &[usize],
     ) -> Result<Made, W::Error> {
-        let mut left_out: BTreeSet<Change> = self.banned.into_iter().collect();
+        let mut left_out = self.banned.clone();
         loop {
             if wanted.is_empty() || trials.world.is_spent() {
                 return Ok(Made::Nothing);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Debtor;
 use super::chain::{Chain, ChainSearch, Found, sum};
 use super::changes::{Changes, Made};
-use super::trials::{Answer, Judgement, Trials, Values};
-use crate::outcome::Unit;
+use super::trials::{Answer, Judgement, Trials, Values, minus, plus};
+use crate::outcome::{Effect, Unit};
 use crate::world::{Change, Failure, Phase, Suspicion, World};
 
 /// A few candidates that bring this share of a step are the ones.
@@ -107,41 +107,41 @@ impl<W: World> Repairs<'_, '_, W> {
         Ok(())
     }
 
-    /// Looks for other candidates in place of those that need others or make a row worse: those without which the stack
-    /// loses nothing have one.
+    /// Looks for other candidates in place of those that need others or make a row worse: the stack without all of them
+    /// loses less than they bring if there are any.
     fn search_alternatives(&mut self, stack: &[usize]) -> Result<(), W::Error> {
-        let all: Vec<usize> = self.new.keys().copied().collect();
         let mut stack = stack.to_vec();
-        let mut place = 0;
-        while place < self.units.len() && !self.trials.world.is_spent() {
-            let unit = self.units[place].clone();
-            place += 1;
-            let Ok(effects) = &unit.alone else { continue };
-            let helped: BTreeSet<usize> =
-                effects.iter().filter(|effect| effect.percent > 0.0).map(|effect| effect.row).collect();
-            if helped.is_empty() {
-                continue;
+        let mut examined = 0;
+        while examined < self.units.len() && !self.trials.world.is_spent() {
+            let units = self.units[examined..].to_vec();
+            examined = self.units.len();
+            let mut doubtful: BTreeSet<Change> = BTreeSet::new();
+            let mut expected: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+            for unit in units {
+                let Some(values) = self.doubtful(&unit)? else { continue };
+                doubtful.insert(unit.change);
+                for debt in self.debts {
+                    let brings = minus(&values[&debt.row], &self.new[&debt.row]);
+                    expected.entry(debt.row).and_modify(|sum| *sum = plus(sum, &brings)).or_insert(brings);
+                }
             }
-            let kernel = self.trials.with(unit.changes.iter().copied());
-            let Answer::Values(values) = self.trials.measure(&kernel, &all)? else { continue };
-            let harms = self.trials.effects(self.new, &values).iter().any(|effect| effect.percent < 0.0);
-            if unit.changes.len() == 1 && !harms {
+            if doubtful.is_empty() {
                 continue;
             }
             let rows: Vec<usize> = self.debts.iter().map(|debt| debt.row).collect();
-            let rest: Vec<usize> = stack.iter().copied().filter(|other| Change::Apply(*other) != unit.change).collect();
-            let mut wanted: BTreeSet<Change> = rest.iter().copied().map(Change::Apply).collect();
             let whole = self.trials.with(stack.iter().copied().map(Change::Apply));
             let Answer::Values(whole) = self.trials.measure(&whole, &rows)? else { continue };
-            self.changes.banned = Some(unit.change);
+            let mut wanted: BTreeSet<Change> = stack.iter().copied().map(Change::Apply).collect();
+            wanted.retain(|change| !doubtful.contains(change));
+            self.changes.banned = doubtful;
             let made = self.changes.make(self.trials, &mut wanted, &rows);
-            self.changes.banned = None;
+            self.changes.banned.clear();
             let Made::Values(without) = made? else { continue };
             let mut open = Vec::new();
-            for debt in self.debts.iter().filter(|debt| helped.contains(&debt.row)) {
-                let lost =
-                    self.trials.judge_beyond(debt.row, &whole[&debt.row], &without[&debt.row], debt.step_percent);
-                if lost.verdict == Judgement::Same {
+            for debt in self.debts {
+                let kept = plus(&without[&debt.row], &expected[&debt.row]);
+                let judged = self.trials.judge_beyond(debt.row, &whole[&debt.row], &kept, debt.step_percent);
+                if judged.verdict == Judgement::Better {
                     open.push(*debt);
                 }
             }
@@ -151,6 +151,20 @@ impl<W: World> Repairs<'_, '_, W> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the values of a unit that helps and for which another one would be better: it needs others, or makes a row
+    /// worse.
+    fn doubtful(&mut self, unit: &Unit) -> Result<Option<Values>, W::Error> {
+        let helps = |effect: &Effect| effect.percent > 0.0 && self.debts.iter().any(|debt| debt.row == effect.row);
+        if !unit.alone.iter().flatten().any(helps) {
+            return Ok(None);
+        }
+        let all: Vec<usize> = self.new.keys().copied().collect();
+        let kernel = self.trials.with(unit.changes.iter().copied());
+        let Answer::Values(values) = self.trials.measure(&kernel, &all)? else { return Ok(None) };
+        let harms = self.trials.effects(self.new, &values).iter().any(|effect| effect.percent < 0.0);
+        Ok((unit.changes.len() > 1 || harms).then_some(values))
     }
 }
 
