@@ -36,9 +36,9 @@ full)
         echo "== skipped: marvin-dump on 64-bit Arm: this Rust has no $arm; rustup target add $arm"
     fi
     MARVIN_FULL=1 timed "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
-    # Builds kernels from nothing, which takes minutes each, and prints what bisections of real sources take and what planted
-    # sharing is named.
-    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- real_ planted_sharing --nocapture
+    # Builds kernels from nothing, which takes minutes each, and prints what bisections and stabilisations of real sources take
+    # and what planted sharing is named.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- real_ stabilised:: planted_sharing --nocapture
     # Programs that are slow for one reason each, alone and beside busy neighbours, with a swap file and a limit of dirty bytes.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- explains:: --nocapture --test-threads 1
     # A kernel against itself on a busy host: all workloads.

@@ -130,13 +130,14 @@ mod tests {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn weight(change: &ChangeFacts, causes: &[CauseFacts]) -> f64 {
+    /// Returns the weight in hundredths.
+    fn weight(change: &ChangeFacts, causes: &[CauseFacts]) -> u64 {
         let functions = [("handle_mm_fault", 30.0), ("schedule", 0.0), ("memset", -5.0)];
         let functions = functions.map(|(name, added)| (name.to_owned(), added)).into_iter().collect();
         let debts = [DebtFacts { row: 7, functions }];
         let (own_code, history) = (names(&["handle_mm_fault", "pipe_read"]), names(&["c0ffee0123456789"]));
         let known = Known { debts: &debts, own_code: &own_code, history: &history, causes };
-        suspicion(change, &known).weights[0]
+        (100.0 * suspicion(change, &known).weights[0]).round() as u64
     }
 
     fn touching(functions: &[&str]) -> ChangeFacts {
@@ -152,9 +153,9 @@ mod tests {
             touching(&["handle_mm_fault"]),
         ];
         let weights = order.map(|change| weight(&change, &[]));
-        assert_eq!(weights, [0.1, 1.0, 4.0, 44.0]);
+        assert_eq!(weights, [10, 100, 400, 4400]);
         let types = ChangeFacts { is_beyond_functions: true, ..touching(&["pipe_read"]) };
-        assert_eq!(weight(&types, &[]), 1.0, "a type may change code anywhere");
+        assert_eq!(weight(&types, &[]), 100, "a type may change code anywhere");
     }
 
     #[test]
@@ -165,11 +166,11 @@ mod tests {
             rows: BTreeSet::from([7]),
         };
         let fixes = ChangeFacts { repairs: vec!["c0ffee01".to_owned()], ..touching(&[]) };
-        assert_eq!((weight(&fixes, &[]), weight(&fixes, std::slice::from_ref(&cause))), (2.0, 40.0));
+        assert_eq!((weight(&fixes, &[]), weight(&fixes, std::slice::from_ref(&cause))), (200, 4000));
         let elsewhere = CauseFacts { rows: BTreeSet::from([1]), ..cause.clone() };
-        assert_eq!(weight(&fixes, &[elsewhere]), 2.0);
-        assert_eq!(weight(&touching(&["pipe_read"]), &[cause]), 0.4);
+        assert_eq!(weight(&fixes, &[elsewhere]), 200);
+        assert_eq!(weight(&touching(&["pipe_read"]), &[cause]), 40);
         let short = ChangeFacts { repairs: vec!["c0f".to_owned()], ..touching(&[]) };
-        assert_eq!(weight(&short, &[]), 1.0, "three digits name no commit");
+        assert_eq!(weight(&short, &[]), 100, "three digits name no commit");
     }
 }
