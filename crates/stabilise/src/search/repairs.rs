@@ -236,7 +236,8 @@ fn unit_of<W: World>(
         let mut earlier: Vec<usize> = (1..position).collect();
         let weight = |at: &usize| suspicions[*at - 1].weights[*debt];
         earlier.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(b.cmp(a)));
-        let others: Vec<Change> = earlier.into_iter().map(|at| Change::Apply(stack[at - 1])).collect();
+        let others: Vec<(Change, f64)> =
+            earlier.into_iter().map(|at| (Change::Apply(stack[at - 1]), weight(&at))).collect();
         let Some(partner) = partner(search, *debt, added, &fixed, &others, &rows)? else { break };
         fixed.insert(partner);
         let mut wanted = fixed.clone();
@@ -251,16 +252,30 @@ fn unit_of<W: World>(
     Ok(None)
 }
 
-/// Returns the first of `others` with which, and with those before it, `fixed` brings its share of a step.
+/// Returns how many of at least two changes have half of their weight: at least one, and not all.
+fn half_by_weight(weights: &[f64]) -> usize {
+    let half = 0.5 * weights.iter().sum::<f64>();
+    let mut before = 0.0;
+    for (count, weight) in weights.iter().enumerate().skip(1) {
+        before += weights[count - 1];
+        if before + 0.5 * weight >= half {
+            return count;
+        }
+    }
+    weights.len() - 1
+}
+
+/// Returns the first of `others`, with their weights, with which, and with those before it, `fixed` brings its share of a step.
 fn partner<W: World>(
     search: &mut ChainSearch<'_, '_, W>,
     debt: usize,
     added: &[f64],
     fixed: &BTreeSet<Change>,
-    others: &[Change],
+    others: &[(Change, f64)],
     rows: &[usize],
 ) -> Result<Option<Change>, W::Error> {
-    let others: Vec<Change> = others.iter().copied().filter(|other| !fixed.contains(other)).collect();
+    let others = others.iter().copied().filter(|(other, _)| !fixed.contains(other));
+    let (others, weights): (Vec<Change>, Vec<f64>) = others.unzip();
     let mut suffices = |count: usize| -> Result<bool, W::Error> {
         let mut wanted: BTreeSet<Change> = fixed.iter().chain(&others[..count]).copied().collect();
         let mut without: BTreeSet<Change> = others[..count].iter().copied().collect();
@@ -273,20 +288,15 @@ fn partner<W: World>(
         let known: f64 = without.iter().filter_map(|change| search.brings_alone(*change, debt)).sum();
         Ok((sum(&search.added(debt, &values)) - known) / sum(added) >= SHARE)
     };
-    let (mut without, mut with, mut step) = (0, None, 1);
-    while with.is_none() && without < others.len() {
-        let count = (without + step).min(others.len());
-        if suffices(count)? {
-            with = Some(count);
-        } else {
-            without = count;
-        }
-        step *= 2;
-    }
-    let Some(mut with) = with else { return Ok(None) };
+    let mut without = 0;
+    let mut with = others.len();
+    // All of them together suffice, as the stack has the effect: that is measured only if no part does.
     while with - without > 1 {
-        let middle = without.midpoint(with);
+        let middle = without + half_by_weight(&weights[without..with]);
         if suffices(middle)? { with = middle } else { without = middle }
+    }
+    if with == others.len() && (others.is_empty() || !suffices(with)?) {
+        return Ok(None);
     }
     Ok(Some(others[with - 1]))
 }
