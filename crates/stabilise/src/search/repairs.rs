@@ -199,10 +199,17 @@ fn stack<W: World>(
                 Made::Broken => broken = middle,
                 Made::Values(_) | Made::Nothing => running = middle,
             }
+            // Among few, the failure shows which one it is: it is noted, and the kernel was one without it.
+            if order[..middle].iter().any(|change| changes.failed.contains_key(change)) {
+                break;
+            }
         }
-        let breaking = order[broken - 1];
-        let failure = Failure::DoesNotRun("the stack of candidates does not run with it".to_owned());
-        changes.failed.insert(breaking, failure);
+        if order.iter().all(|change| !changes.failed.contains_key(change)) {
+            let failure = Failure::DoesNotRun("the stack of candidates does not run with it".to_owned());
+            changes.failed.insert(order[broken - 1], failure);
+        } else {
+            running = 0;
+        }
         stack.retain(|change| !changes.failed.contains_key(change));
     }
 }
