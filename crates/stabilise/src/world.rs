@@ -140,11 +140,6 @@ pub trait World {
     /// Notes which part of the search begins.
     fn begin(&mut self, _phase: Phase) {}
 
-    /// Returns the name of a row.
-    fn name_of(&self, row: usize) -> String {
-        format!("row {row}")
-    }
-
     /// Returns the expected seconds of a trial: 0 if its answer is known.
     fn cost_s(&mut self, kernel: &Kernel) -> f64;
 

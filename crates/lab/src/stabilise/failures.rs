@@ -54,7 +54,8 @@ impl Failures {
                 Failure::DoesNotRun(why) => ("run", why),
                 Failure::Conflict { .. } => continue,
             };
-            text.push_str(&format!("{kind} {tree} {}\n", why.replace(char::is_control, " ")));
+            let line = format!("{kind} {tree} {}\n", why.replace(char::is_control, " "));
+            text.push_str(&line);
         }
         let new = self.file.with_extension("new");
         fs::write(&new, text).and_then(|()| fs::rename(&new, &self.file)).map_err(failed(&self.file))

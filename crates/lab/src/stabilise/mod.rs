@@ -290,10 +290,12 @@ impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
             }
         }
         let image = build.id.hex().to_owned();
-        if !matches!(kernel, Kernel::With(_)) {
+        // The ends may lack rows; a kernel with changes has all that were asked for, or is none to judge.
+        let is_end = !matches!(kernel, Kernel::With(_));
+        if is_end {
             self.ends.insert(kernel.clone(), (build, runs));
         }
-        Ok(match why_not.filter(|_| values.is_empty()) {
+        Ok(match why_not.filter(|_| values.is_empty() || !is_end) {
             Some(why) => Trial::Failed(Failure::DoesNotRun(why)),
             None => Trial::Measured { image, values },
         })
@@ -356,10 +358,6 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
 
     fn at_fault(&mut self, kernel: &Kernel, failure: &Failure) -> Result<Option<Change>, LabError> {
         Ok(kernels::at_fault(self.subject, kernel, failure))
-    }
-
-    fn name_of(&self, row: usize) -> String {
-        self.rows.get(row).map_or_else(String::new, |workload| workload.name.to_string())
     }
 
     fn cost_s(&mut self, kernel: &Kernel) -> f64 {

@@ -24,7 +24,7 @@ use crate::cli::{Arguments, EXACT_SMP, Format, Noisy, STABILISE_ON, Stabilise, o
 use crate::exit::{Exit, WrongInput};
 use crate::home::{home, open_lab, store};
 use crate::progress::Progress;
-use lab::bisection::short;
+use lab::bisection::{add, short};
 
 /// The prefix of Debian's releases, which have no commits within.
 const DEB_SRC: &str = "deb-src:";
@@ -324,20 +324,20 @@ impl Trial<'_> {
             words.push_str(" --tree linux");
         }
         for source in &command.candidates {
-            words.push_str(&format!(" --candidates {source}"));
+            add(&mut words, format_args!(" --candidates {source}"));
         }
         if command.suite != model::MICRO.name {
-            words.push_str(&format!(" --suite {}", command.suite));
+            add(&mut words, format_args!(" --suite {}", command.suite));
         }
         if !command.workload.is_empty() {
-            words.push_str(&format!(" --workload {}", command.workload.join(",")));
+            add(&mut words, format_args!(" --workload {}", command.workload.join(",")));
         }
         if command.on == EXACT_SMP {
-            words.push_str(&format!(" --on {}", command.on));
+            add(&mut words, format_args!(" --on {}", command.on));
         }
-        words.push_str(&format!(" --config {} --seeds {}", self.config(), command.seeds));
+        add(&mut words, format_args!(" --config {} --seeds {}", self.config(), command.seeds));
         if let Some(margin) = command.margin {
-            words.push_str(&format!(" --margin {margin}"));
+            add(&mut words, format_args!(" --margin {margin}"));
         }
         if command.check {
             words.push_str(" --check");

@@ -11,7 +11,7 @@ use store::{Location, Store};
 use super::measure::machines_of;
 use crate::cli::Stabilise;
 use crate::progress::span;
-use lab::bisection::short;
+use lab::bisection::{add, short};
 
 /// Causes, and repairs, that an estimate assumes.
 const ASSUMED: usize = 5;
@@ -46,27 +46,30 @@ pub(super) fn plan(
         points
     );
     if !found.is_ancestor {
-        text.push_str(&format!("NEW does not descend from BASELINE {}\n", short(&subject.baseline)));
+        add(&mut text, format_args!("NEW does not descend from BASELINE {}\n", short(&subject.baseline)));
     }
-    text.push_str(&format!("{}; NEW has {} more already\n", count(candidates, "candidate"), found.in_new));
-    text.push_str(&format!("{}, {} each\n\n", count(rows.len(), "row"), count(command.seeds as usize, "seed")));
+    add(&mut text, format_args!("{}; NEW has {} more already\n", count(candidates, "candidate"), found.in_new));
+    add(&mut text, format_args!("{}, {} each\n\n", count(rows.len(), "row"), count(command.seeds as usize, "seed")));
     let seconds = sources.seconds();
     let build_s = seconds.map_or(BUILD_S, |seconds| seconds.last as f64);
-    text.push_str(&format!("{:<12}about {builds}, with {ASSUMED} causes and {ASSUMED} repairs\n", "builds"));
+    add(&mut text, format_args!("{:<12}about {builds}, with {ASSUMED} causes and {ASSUMED} repairs\n", "builds"));
     match seconds {
-        Some(seconds) => text.push_str(&format!(
-            "{:<12}{} for the last one here, {} for the longest\n",
-            "each",
-            span(seconds.last as f64),
-            span(seconds.longest as f64)
-        )),
-        None => text.push_str(&format!("{:<12}the first takes minutes; no build here yet\n", "each")),
+        Some(seconds) => add(
+            &mut text,
+            format_args!(
+                "{:<12}{} for the last one here, {} for the longest\n",
+                "each",
+                span(seconds.last as f64),
+                span(seconds.longest as f64)
+            ),
+        ),
+        None => add(&mut text, format_args!("{:<12}the first takes minutes; no build here yet\n", "each")),
     }
     let guess = if is_guess { ", a guess: not all rows were measured here" } else { "" };
-    text.push_str(&format!("{:<12}{} for all rows of a kernel{guess}\n", "measuring", span(measuring_s)));
+    add(&mut text, format_args!("{:<12}{} for all rows of a kernel{guess}\n", "measuring", span(measuring_s)));
     // Most kernels are measured on the debts only.
     let total = builds as f64 * (build_s + measuring_s / 3.0);
-    text.push_str(&format!("{:<12}about {}\n", "together", span(total)));
+    add(&mut text, format_args!("{:<12}about {}\n", "together", span(total)));
     Ok(text)
 }
 

@@ -14,9 +14,10 @@ use crate::world::Change;
 /// Columns in front of a command.
 const INDENT: usize = 2;
 /// The note on the numbers, in every format.
-const LEGEND: &str = "Percent; positive is better. Debts: from BASELINE to NEW; explained: the share that the causes account for; left: \
-from BASELINE to NEW with the series. Effect: what a cause changed in the history; revert: what its \
-revert brings on NEW. Alone: what a patch brings on NEW, with those that it needs; series: what the series loses without it.";
+const LEGEND: &str = "Percent; positive is better. Debts: from BASELINE to NEW; explained: the share that the causes \
+                      account for; left: from BASELINE to NEW with the series. Effect: what a cause changed in the \
+                      history; revert: what its revert brings on NEW. Alone: what a patch brings on NEW, with those \
+                      that it needs; series: what the series loses without it.";
 
 /// Returns the document of a stabilisation.
 #[must_use]
@@ -86,8 +87,8 @@ fn list(title: &str, items: Vec<String>) -> Vec<Block> {
 
 fn parted(at: &End) -> String {
     format!(
-        "BASELINE is no ancestor of NEW. The causes are searched among the commits of NEW since both part, at {at}; a patch \
-         that only BASELINE has is none of them, and a debt that comes from its absence is not explained."
+        "BASELINE is no ancestor of NEW. The causes are searched among the commits of NEW since both part, at {at}; a \
+         patch that only BASELINE has is none of them, and a debt that comes from its absence is not explained."
     )
 }
 

@@ -16,15 +16,6 @@ struct EndDocument {
     commit: String,
 }
 
-/// A commit or a patch.
-#[derive(Serialize, JsonSchema)]
-struct CommitDocument {
-    /// Absent for a patch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    commit: Option<String>,
-    subject: String,
-}
-
 /// A candidate that is applied to NEW, or a commit of NEW's history that is reverted.
 #[derive(Serialize, JsonSchema)]
 struct ChangeDocument {
@@ -106,8 +97,10 @@ struct CauseDocument {
     point: usize,
     /// The first point that it can be: less than `point` if kernels between cannot be measured.
     first_point: usize,
-    #[serde(flatten)]
-    commit: CommitDocument,
+    /// Absent if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    subject: String,
     /// Against the point before it.
     effects: Vec<EffectDocument>,
     /// What its revert brings on NEW; absent if it was not tried.
@@ -118,7 +111,6 @@ struct CauseDocument {
 /// A change of the series.
 #[derive(Serialize, JsonSchema)]
 struct PatchDocument {
-    #[serde(flatten)]
     change: ChangeDocument,
     /// What it brings on NEW alone, with those that it needs; absent if it was not tried.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,7 +131,6 @@ struct PatchDocument {
 /// A change that was tried and not taken.
 #[derive(Serialize, JsonSchema)]
 struct NotTakenDocument {
-    #[serde(flatten)]
     change: ChangeDocument,
     /// `harms`, `no-more`, `budget`, `betters-no-debt`, `failed` or `no-effect`.
     reason: &'static str,
@@ -153,8 +144,10 @@ struct NotTakenDocument {
 /// A candidate that was not considered.
 #[derive(Serialize, JsonSchema)]
 struct DroppedDocument {
-    #[serde(flatten)]
-    commit: CommitDocument,
+    /// Absent for a patch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
+    subject: String,
     /// `not-compiled`, `in-new`, or another reason in words.
     why: String,
 }
@@ -286,10 +279,6 @@ fn end(end: &End) -> EndDocument {
     EndDocument { name: end.name.clone(), commit: end.commit.clone() }
 }
 
-fn commit(named: &NamedCommit) -> CommitDocument {
-    CommitDocument { commit: known(&named.commit), subject: named.subject.clone() }
-}
-
 fn known(commit: &str) -> Option<String> {
     (!commit.is_empty()).then(|| commit.to_owned())
 }
@@ -320,7 +309,8 @@ fn candidates(report: &Report<'_>) -> CandidatesDocument {
             Some(Dropped::InNew) => "in-new".to_owned(),
             Some(Dropped::Other(why)) => why.clone(),
         };
-        dropped.push(DroppedDocument { commit: commit(&candidate.named), why });
+        let NamedCommit { commit, subject } = &candidate.named;
+        dropped.push(DroppedDocument { commit: known(commit), subject: subject.clone(), why });
     }
     CandidatesDocument {
         source: report.source.clone(),
@@ -390,10 +380,12 @@ impl Report<'_> {
     }
 
     fn cause(&self, cause: &Cause) -> CauseDocument {
+        let named = self.point(cause.point);
         CauseDocument {
             point: cause.point,
             first_point: cause.first,
-            commit: commit(&self.point(cause.point)),
+            commit: known(&named.commit),
+            subject: named.subject,
             effects: self.effect_documents(&cause.effects),
             reverted: cause.reverted.as_ref().map(|reverted| self.trial(reverted)),
         }

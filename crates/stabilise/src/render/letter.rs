@@ -55,6 +55,13 @@ pub fn cover_letter(report: &Report<'_>) -> String {
         letter.blank();
         letter.words("", "Not recovered:");
         unpaid.iter().for_each(|debt| letter.words("  ", debt));
+        if report.parted_at.is_some() {
+            let [baseline, new] = [&report.baseline.name, &report.new.name];
+            letter.words(
+                "",
+                &format!("{baseline} is no ancestor of {new}: patches that only {baseline} has may be missing."),
+            );
+        }
     }
     if !outcome.worse.is_empty() {
         letter.blank();
@@ -178,8 +185,8 @@ impl Letter {
         let seeds = seed_list(&measuring.seeds);
         self.blank();
         let text = format!(
-            "Measured by Marvin on {}, kernel config {}, {seeds}. The patches were found by building and measuring {} with \
-             candidates from {}.",
+            "Measured by Marvin on {}, kernel config {}, {seeds}. Marvin built and measured {} with candidates \
+             from {}.",
             measuring.machine,
             measuring.config,
             count(report.cost.kernels, "kernel"),
@@ -199,8 +206,8 @@ impl Letter {
     }
 }
 
-/// Writes the lines at the end of a picked commit's message: what it does in which row, and on what that was measured. In
-/// brackets, as notes of those who backport a commit are.
+/// Writes the lines at the end of a picked commit's message: what it does in which row, and on what that was measured.
+/// They are in brackets, as the notes of those who backport a commit are.
 #[must_use]
 pub fn effect_note(report: &Report<'_>, change: Change) -> String {
     let rows = report.rows_moved(change);

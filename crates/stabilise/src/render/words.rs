@@ -105,7 +105,7 @@ impl Report<'_> {
 
     /// Names a commit of the series by its subject, as its hash is not that of the original.
     pub(super) fn subject(&self, change: Change) -> String {
-        let subject = plain(&self.named(change).subject);
+        let subject = plain(self.named(change).subject.trim());
         match change {
             Change::Revert(_) => format!("\"Revert \"{subject}\"\""),
             Change::Apply(_) => format!("\"{subject}\""),

@@ -37,7 +37,7 @@ pub(super) enum Chain {
 /// A change that moved rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Found {
-    /// The first position of those that cannot be told apart.
+    /// The first position of those that cannot be separated.
     pub(super) first: usize,
     /// What it added per debt, seed by seed.
     pub(super) added: BTreeMap<usize, Vec<f64>>,
@@ -241,7 +241,7 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
             let suspects: Vec<usize> = inside.filter(|position| self.is_suspect(*position, open.debt)).collect();
             // Every change in it is explained: the effects are no sum.
             let Some((last, earlier)) = suspects.split_last() else { continue };
-            // Of changes that cannot be told apart, the last one stands for all.
+            // Of changes that cannot be separated, the last one stands for all.
             if earlier.iter().all(|position| self.unusable.contains(position)) {
                 let first = *suspects.first().unwrap_or(last);
                 let found = self.found.entry(*last).or_insert(Found { first, added: BTreeMap::new() });

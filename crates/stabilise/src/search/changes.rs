@@ -28,11 +28,41 @@ pub(super) struct Changes {
 
 impl Changes {
     /// Makes changes to NEW and measures rows. Adds prerequisites to `wanted`, and removes what does not apply or build.
+    ///
+    /// A failed build shows a file, and the last change to it is a guess: if the same error stays without that change, the
+    /// change is made again once the culprit is found.
     pub(super) fn make<W: World>(
         &mut self,
         trials: &mut Trials<'_, W>,
         wanted: &mut BTreeSet<Change>,
         rows: &[usize],
+    ) -> Result<Made, W::Error> {
+        let mut culprits: BTreeSet<Change> = BTreeSet::new();
+        loop {
+            let mut made_of: BTreeSet<Change> = wanted.difference(&culprits).copied().collect();
+            let mut accused: Vec<(Change, Failure)> = Vec::new();
+            let made = self.attempt(trials, &mut made_of, rows, &mut accused)?;
+            if accused.windows(2).all(|pair| pair[0].1 != pair[1].1) {
+                *wanted = made_of;
+                return Ok(made);
+            }
+            for (place, (change, failure)) in accused.iter().enumerate() {
+                if accused.get(place + 1).is_some_and(|(_, next)| next == failure) {
+                    self.failed.remove(change);
+                } else {
+                    culprits.insert(*change);
+                }
+            }
+        }
+    }
+
+    /// Makes changes, and notes those that are left out as the guess of a failed build.
+    fn attempt<W: World>(
+        &mut self,
+        trials: &mut Trials<'_, W>,
+        wanted: &mut BTreeSet<Change>,
+        rows: &[usize],
+        accused: &mut Vec<(Change, Failure)>,
     ) -> Result<Made, W::Error> {
         let mut left_out = self.banned.clone();
         loop {
@@ -52,6 +82,9 @@ impl Changes {
                 left_out.insert(change);
             } else if missing.is_empty() {
                 wanted.remove(&change);
+                if matches!(failure, Failure::DoesNotBuild(_)) {
+                    accused.push((change, failure.clone()));
+                }
                 self.failed.insert(change, failure);
             } else {
                 wanted.extend(missing);
