@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kernel::{Authorship, Patch, Sources, read_patches};
+use kernel::{Authorship, KernelError, Patch, PatchesError, SourceError, Sources, read_patches};
 use stabilise::evidence::ChangeFacts;
 
 use super::{Candidate, Subject};
@@ -46,8 +46,16 @@ pub fn find_subject(
     }
     let (baseline, new) = (repository.commit(baseline)?, repository.commit(new)?);
     let fork = repository.fork_point(&baseline, &new)?;
+    if fork == new && baseline != new {
+        return Err(KernelError::from(SourceError::Swapped { good: baseline, bad: new }).into());
+    }
     let history = repository.history(&fork, &new)?;
-    let patches: BTreeMap<String, Patch> = repository.patches(&fork, &new)?.into_iter().collect();
+    let patches: BTreeMap<String, Patch> = match repository.patches(&fork, &new) {
+        Ok(patches) => patches.into_iter().collect(),
+        // Evidence only orders the search, which bisects as long a history without it.
+        Err(PatchesError::TooMuch { .. }) => BTreeMap::new(),
+        Err(error) => return Err(error.into()),
+    };
     let trunk = history.trunk();
     let mut points = Vec::new();
     for place in &trunk {

@@ -53,10 +53,9 @@ fn regression_is_repaired_by_one_candidate() {
     let mails: Vec<_> = fs::read_dir(&*patches).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(mails.len(), 2, "{mails:?}");
     // The branch has the picked commit with its measured effect, and its tree is that of the repaired kernel.
-    let place = said.find("  git fetch ").unwrap();
-    let fetch = said[place..].replace("HOME", &home.display().to_string());
-    let words: Vec<&str> = fetch.split_whitespace().filter(|word| *word != "\\").collect();
-    tree.git(&["fetch", "-q", words[2].trim_matches('\''), words[3]]);
+    let word_after = |name: &str| said.split(name).nth(1).unwrap().split_whitespace().next().unwrap();
+    let repository = word_after("\nRepository:").replace("HOME", &home.display().to_string());
+    tree.git(&["fetch", "-q", &repository, word_after("\nBranch:")]);
     let log = tree.git(&["log", "--format=%an %s%n%b", "bad..FETCH_HEAD"]);
     assert!(log.starts_with("Ada choice: change it") && log.contains("cherry picked from commit"), "{log}");
     assert!(log.contains("fault-anon") && log.contains('%'), "{log}");

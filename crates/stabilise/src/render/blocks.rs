@@ -1,6 +1,5 @@
 //! The answer as a document.
 
-use document::layout::{WIDTH, command_lines};
 use document::{Block, Document, Fact};
 use report::render::count;
 use report::render::number::{duration, seed_list};
@@ -11,13 +10,12 @@ use super::{End, Measuring, Report, tables};
 use crate::outcome::{Debt, Effect};
 use crate::world::Change;
 
-/// Columns in front of a command.
-const INDENT: usize = 2;
 /// The note on the numbers, in every format.
 const LEGEND: &str = "Percent; positive is better. Debts: from BASELINE to NEW; explained: the share that the causes \
                       account for; left: from BASELINE to NEW with the series. Effect: what a cause changed in the \
                       history; revert: what its revert brings on NEW. Alone: what a patch brings on NEW, with those \
-                      that it needs; series: what the series loses without it.";
+                      that it needs; series: what the series loses without it, which \
+is not measured where the effects of all patches add up.";
 
 /// Returns the document of a stabilisation.
 #[must_use]
@@ -40,11 +38,8 @@ pub fn document(report: &Report<'_>) -> Document {
         }
     }
     blocks.push(Block::Facts(facts(report)));
-    if let Some(branch) = &report.branch {
-        let fetch = format!("git fetch {} {}", shell_word(&branch.repository), branch.name);
-        let lines = command_lines(&fetch, WIDTH - INDENT);
-        blocks.push(Block::Paragraph("To get the series:".to_owned()));
-        blocks.push(Block::Console(lines));
+    if report.branch.is_some() {
+        blocks.push(Block::Note("git fetch REPOSITORY BRANCH gets the series.".to_owned()));
     }
     blocks.push(Block::Command(report.command.clone()));
     Document { warnings, title: format!("Stabilise: {} against {}", report.new, report.baseline), blocks }
@@ -138,7 +133,8 @@ fn facts(report: &Report<'_>) -> Vec<Fact> {
         Fact::new("Cost", cost(report)),
     ];
     if let Some(branch) = &report.branch {
-        facts.push(Fact::new("Branch", format!("{}, {}", branch.name, short(&branch.tip))));
+        facts.push(Fact::new("Repository", branch.repository.clone()));
+        facts.push(Fact::new("Branch", format!("{} ({})", branch.name, short(&branch.tip))));
     }
     facts
 }
@@ -158,12 +154,6 @@ fn cost(report: &Report<'_>) -> String {
         count(cost.images, "distinct image"),
         duration(cost.seconds)
     )
-}
-
-/// Quotes a path for a shell, if it needs that.
-fn shell_word(path: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:".contains(c);
-    if path.chars().all(is_plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
 }
 
 impl Report<'_> {

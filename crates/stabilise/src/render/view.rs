@@ -68,10 +68,12 @@ impl<'a> Report<'a> {
         let Some(left) = debt.left_percent else { return Repayment::Unknown };
         let margin = self.rows.get(debt.row).map_or(0.0, |row| row.margin_percent);
         let is_better = effect_on(&self.outcome.effects, debt.row).is_some_and(|percent| percent > 0.0);
-        match is_better {
-            true if left >= -margin => Repayment::Repaid,
-            true => Repayment::Partly,
-            false => Repayment::Unpaid,
+        if left >= -margin {
+            Repayment::Repaid
+        } else if is_better {
+            Repayment::Partly
+        } else {
+            Repayment::Unpaid
         }
     }
 
