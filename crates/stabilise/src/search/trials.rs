@@ -102,28 +102,21 @@ impl<'a, W: World> Trials<'a, W> {
         self.known.contains_key(kernel)
     }
 
-    /// Judges a row with the margin of its comparison.
+    /// Judges a row as a comparison does: few seeds do not resolve differences below the floor of the row.
     pub(super) fn judge(&self, row: usize, before: &[f64], after: &[f64]) -> Judged {
-        self.judge_beyond(row, before, after, self.rules[row].margin_percent)
+        judge_by(&self.rules[row], before, after)
     }
 
-    /// Judges a row with a margin.
+    /// Judges a step of a row: a share of a difference that was seen needs no floor.
     pub(super) fn judge_beyond(&self, row: usize, before: &[f64], after: &[f64], margin_percent: f64) -> Judged {
         let rule = Rule { margin_percent, seeds: Seeds::OnBoth, floor_percent: None, ..self.rules[row] };
-        let compared = compare_sides(&replicates(before), &replicates(after), &rule);
-        let verdict = match compared.verdict {
-            Verdict::Better => Judgement::Better,
-            Verdict::Worse => Judgement::Worse,
-            Verdict::Same | Verdict::Unclear(_) => Judgement::Same,
-        };
-        Judged { verdict, percent: compared.difference_percent.unwrap_or(0.0) }
+        judge_by(&rule, before, after)
     }
 
     /// Returns the smallest step that counts in a row with a debt (percent).
     pub(super) fn step_margin(&self, row: usize, debt_percent: f64) -> f64 {
         self.rules[row].margin_percent.min(debt_percent.abs() * SHARE).max(MARGIN_LEAST_PERCENT)
     }
-
     /// Returns the rows that differ between two kernels.
     pub(super) fn effects(&self, before: &Values, after: &Values) -> Vec<Effect> {
         let mut effects = Vec::new();
@@ -136,6 +129,16 @@ impl<'a, W: World> Trials<'a, W> {
         }
         effects
     }
+}
+
+fn judge_by(rule: &Rule, before: &[f64], after: &[f64]) -> Judged {
+    let compared = compare_sides(&replicates(before), &replicates(after), rule);
+    let verdict = match compared.verdict {
+        Verdict::Better => Judgement::Better,
+        Verdict::Worse => Judgement::Worse,
+        Verdict::Same | Verdict::Unclear(_) => Judgement::Same,
+    };
+    Judged { verdict, percent: compared.difference_percent.unwrap_or(0.0) }
 }
 
 /// Returns `after` minus `before`, seed by seed.
