@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::outcome::Cause;
+
 /// A change to NEW.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Change {
@@ -120,7 +122,7 @@ pub trait World {
     ///
     /// # Errors
     /// If the lab fails.
-    fn evidence(&mut self, debts: &[usize], causes: &[usize]) -> Result<Evidence, Self::Error>;
+    fn evidence(&mut self, debts: &[usize], causes: &[Cause]) -> Result<Evidence, Self::Error>;
 
     /// Returns earlier candidates that a candidate needs to apply or to build on NEW, as far as git's history of the lines
     /// or the error shows; empty if it shows none.

@@ -10,6 +10,9 @@ use super::git::parse_merge;
 use super::{SourceError, Workshop};
 use crate::KernelError;
 
+/// Date of commits whose own date git cannot read.
+const DATE: &str = "@1577836800 +0000";
+
 /// The result of applying a change to a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Picked {
@@ -37,7 +40,10 @@ pub struct Authorship {
 impl Workshop {
     /// Returns `onto` with a commit cherry-picked.
     pub(crate) fn pick(&self, onto: &str, commit: &str) -> Result<Picked, KernelError> {
-        let parent = self.resolve(&format!("{commit}^1"))?;
+        let Ok(parent) = self.resolve(&format!("{commit}^1")) else {
+            // A root, or where a shallow clone ends.
+            return Ok(Picked::Conflict(Vec::new()));
+        };
         let tree = self.tree_of(onto)?;
         // A child of the commit's parent with the tree of `onto`: the parent is then the merge base.
         let ours = self.commit_tree(&tree, &[&parent], "to pick onto")?;
@@ -101,19 +107,29 @@ impl Workshop {
         let message = self.repository().join("picked.message");
         fs::write(&message, &of.message).map_err(KernelError::at(&message))?;
         let words = ["commit-tree", &tree, "-p", parent, "-F"];
-        let mut commit = self.git(&self.source()).args(words).args([&message]);
-        for (name, value) in [
-            ("GIT_AUTHOR_NAME", &*of.name),
-            ("GIT_AUTHOR_EMAIL", &of.address),
-            ("GIT_AUTHOR_DATE", &of.date),
-            ("GIT_COMMITTER_NAME", "marvin"),
-            ("GIT_COMMITTER_EMAIL", "marvin@localhost"),
-            // The author's: equal series are equal commits.
-            ("GIT_COMMITTER_DATE", &of.date),
-        ] {
-            commit = commit.variable(name, value);
+        // Mails have dates and names of any form, and git refuses some.
+        for (author, date) in [(&*of.name, &*of.date), ("unknown", DATE)] {
+            let mut commit = self.git(&self.source()).args(words).args([&message]);
+            for (name, value) in [
+                ("GIT_AUTHOR_NAME", author),
+                ("GIT_AUTHOR_EMAIL", &*of.address),
+                ("GIT_AUTHOR_DATE", date),
+                ("GIT_COMMITTER_NAME", "marvin"),
+                ("GIT_COMMITTER_EMAIL", "marvin@localhost"),
+                // The author's: equal series are equal commits.
+                ("GIT_COMMITTER_DATE", date),
+            ] {
+                commit = commit.variable(name, value);
+            }
+            let ended = commit.end()?;
+            if ended.code == Some(0) {
+                return Ok(ended.text().trim().to_owned());
+            }
+            if date == DATE {
+                return Err(SourceError::Program { command: "git commit-tree".into(), said: ended.reason() }.into());
+            }
         }
-        Ok(commit.run()?.trim().to_owned())
+        Ok(parent.to_owned())
     }
 
     /// Names a commit by a branch of the workshop, from which users fetch it.

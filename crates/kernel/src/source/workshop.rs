@@ -56,7 +56,7 @@ impl Workshop {
         let workshop = Self { _lock: scratch::lock(&folder)?, folder };
         workshop.make_repository()?;
         // No other process works here: a leftover lock belongs to a killed process.
-        for left in ["index.lock", "snapshot.index.lock", "HEAD.lock"] {
+        for left in ["index.lock", "snapshot.index.lock", "picked.index.lock", "HEAD.lock"] {
             drop(fs::remove_file(workshop.repository().join(left)));
         }
         Ok(workshop)

@@ -6,14 +6,14 @@ use kernel::{Compiled, Step};
 use model::{Profile, Run, Share};
 use report::ledger::Ledger;
 use stabilise::evidence::{CauseFacts, ChangeFacts, DebtFacts, Known, suspicion};
-use stabilise::{Evidence, Kernel};
+use stabilise::{Cause, Evidence, Kernel};
 
 use super::TreeWorld;
 use crate::{Event, Lab, LabError};
 
 impl<S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'_, S, E> {
     /// Weighs all changes for the debts.
-    pub(super) fn gather(&self, debts: &[usize], causes: &[usize], compiled: &Compiled) -> Result<Evidence, LabError> {
+    pub(super) fn gather(&self, debts: &[usize], causes: &[Cause], compiled: &Compiled) -> Result<Evidence, LabError> {
         let new_kernel = Kernel::Point(self.subject.trunk.len());
         let base = self.ends.get(&Kernel::Baseline).or_else(|| self.ends.get(&Kernel::Point(0)));
         let mut facts = Vec::new();
@@ -32,25 +32,25 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'_, S, E> {
         let commits = (0..self.subject.history.count()).map(|commit| self.subject.history.id(commit).to_owned());
         let history: BTreeSet<String> = commits.collect();
         let mut cause_facts = Vec::new();
-        for point in causes {
+        for cause in causes {
             cause_facts.push(CauseFacts {
-                commit: self.subject.point(*point).to_owned(),
-                functions: self.subject.points[*point - 1].functions.clone(),
-                rows: debts.iter().copied().collect(),
+                commit: self.subject.point(cause.point).to_owned(),
+                functions: self.subject.points[cause.point - 1].functions.clone(),
+                rows: cause.effects.iter().map(|effect| effect.row).collect(),
             });
         }
         let known = Known { debts: &facts, own_code: &own_code, history: &history, causes: &cause_facts };
-        let weigh = |facts: &ChangeFacts, files: &BTreeSet<String>| {
-            let is_compiled = files.is_empty() || files.iter().any(|file| compiled.may_use(file));
-            suspicion(&ChangeFacts { is_compiled, ..facts.clone() }, &known)
-        };
         let mut points = Vec::new();
         for (place, facts) in self.subject.trunk.iter().zip(&self.subject.points) {
             let is_compiled = place.brings.iter().any(|commit| self.rebuild_cost.matters(*commit));
             points.push(suspicion(&ChangeFacts { is_compiled, ..facts.clone() }, &known));
         }
-        let candidates = &self.subject.candidates;
-        let candidates = candidates.iter().map(|candidate| weigh(&candidate.facts, &candidate.files)).collect();
+        let mut candidates = Vec::new();
+        for candidate in &self.subject.candidates {
+            let reads_some = candidate.files.iter().any(|file| compiled.may_use(file));
+            let is_compiled = candidate.files.is_empty() || candidate.creates_header || reads_some;
+            candidates.push(suspicion(&ChangeFacts { is_compiled, ..candidate.facts.clone() }, &known));
+        }
         Ok(Evidence { history: points, candidates })
     }
 }

@@ -68,7 +68,8 @@ fn make(sources: &Sources, subject: &Subject, onto: &str, change: Change) -> Res
     };
     Ok(match picked {
         Picked::Commit(commit) => Ok(commit),
-        Picked::Nothing => Ok(onto.to_owned()),
+        // The kernel has it already: it is no part of a series.
+        Picked::Nothing => Err(Failure::Conflict { change, files: Vec::new() }),
         Picked::Conflict(files) => Err(Failure::Conflict { change, files }),
     })
 }
@@ -95,7 +96,12 @@ pub(super) fn prerequisites(
         },
         Failure::DoesNotBuild(error) => {
             let names = quoted(error);
-            let adds = |number: &usize| names.iter().any(|name| subject.candidates[*number].adds.contains(*name));
+            let header = missing_file(error);
+            let adds = |number: &usize| {
+                let earlier = &subject.candidates[*number];
+                let has_header = |header: &str| earlier.files.iter().any(|file| file.ends_with(header));
+                header.is_some_and(has_header) || names.iter().any(|name| earlier.adds.contains(*name))
+            };
             earlier().filter(adds).collect()
         }
         Failure::DoesNotRun(_) => Vec::new(),
@@ -119,6 +125,12 @@ fn quoted(error: &str) -> Vec<&str> {
     words.map(|word| word.split(['(', ' ', '.']).next().unwrap_or(word)).filter(|word| !word.is_empty()).collect()
 }
 
+/// Returns the file that an error misses: `fatal error: linux/foo.h: No such file or directory`.
+fn missing_file(error: &str) -> Option<&str> {
+    let (before, _) = error.split_once(": No such file")?;
+    before.rsplit([' ', ':']).next().filter(|file| !file.is_empty())
+}
+
 /// Returns the last change of a kernel that touches the file of a failed build's first error.
 pub(super) fn at_fault(subject: &Subject, kernel: &Kernel, failure: &Failure) -> Option<Change> {
     let (Kernel::With(changes), Failure::DoesNotBuild(error)) = (kernel, failure) else { return None };
@@ -132,7 +144,7 @@ pub(super) fn at_fault(subject: &Subject, kernel: &Kernel, failure: &Failure) ->
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{missing_file, quoted};
 
     #[test]
     fn names_of_compiler_errors_are_found() {
@@ -141,5 +153,8 @@ mod tests {
         assert_eq!(quoted(error), ["folio_add", "folio_put"]);
         assert_eq!(quoted("ld: mm.o: undefined reference to `walk'"), ["walk"]);
         assert!(quoted("error: no quotes").is_empty());
+        let error = "mm/memory.c:9:10: fatal error: linux/foo.h: No such file or directory";
+        assert_eq!(missing_file(error), Some("linux/foo.h"));
+        assert_eq!(missing_file("error: other"), None);
     }
 }

@@ -15,7 +15,7 @@ use std::time::Instant;
 use kernel::{CommitGraph, Compiled, KernelError, LinePoint, SourceError, Sources, Step};
 use model::{Build, Run, Suite, Workload};
 use stabilise::evidence::ChangeFacts;
-use stabilise::{Change, Evidence, Failure, Kernel, Phase, Trial, World};
+use stabilise::{Cause, Change, Evidence, Failure, Kernel, Phase, Trial, World};
 
 use crate::bisect::describe::short;
 use crate::{Dumps, Event, Lab, LabError, Plan, RebuildCost, Reuse, Sampled, values_of};
@@ -39,6 +39,8 @@ pub struct Candidate {
     pub subject: String,
     /// Files that it changes.
     pub files: BTreeSet<String>,
+    /// Whether it creates a header: no build has read it, and later patches may need it.
+    pub creates_header: bool,
     /// Names that its lines add.
     pub adds: BTreeSet<String>,
     /// What is known of it.
@@ -332,7 +334,7 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
         Ok(trial)
     }
 
-    fn evidence(&mut self, debts: &[usize], causes: &[usize]) -> Result<Evidence, LabError> {
+    fn evidence(&mut self, debts: &[usize], causes: &[Cause]) -> Result<Evidence, LabError> {
         let mut compiled = Compiled::default();
         for end in [&self.subject.baseline, self.subject.new_commit()] {
             if let Some(of_end) = self.sources.compiled(end)? {

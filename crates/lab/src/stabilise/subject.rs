@@ -50,12 +50,7 @@ pub fn find_subject(
         return Err(KernelError::from(SourceError::Swapped { good: baseline, bad: new }).into());
     }
     let history = repository.history(&fork, &new)?;
-    let patches: BTreeMap<String, Patch> = match repository.patches(&fork, &new) {
-        Ok(patches) => patches.into_iter().collect(),
-        // Evidence only orders the search, which bisects as long a history without it.
-        Err(PatchesError::TooMuch { .. }) => BTreeMap::new(),
-        Err(error) => return Err(error.into()),
-    };
+    let patches = patches_or_none(sources, &fork, &new)?;
     let trunk = history.trunk();
     let mut points = Vec::new();
     for place in &trunk {
@@ -68,13 +63,18 @@ pub fn find_subject(
         facts.commit = Some(history.id(place.commit).to_owned());
         points.push(facts);
     }
-    let backported: BTreeSet<&str> = patches.values().flat_map(|patch| &patch.upstream).map(String::as_str).collect();
+    let mut backported = backports(&patches);
     let mut found = Vec::new();
     let mut in_new = 0;
     for source in candidates {
         let all = match source {
             CandidateSource::Range(range) => {
                 let (older, newer) = repository.range(range)?;
+                // NEW may have backports from before BASELINE, too.
+                let parted = repository.fork_point(&new, &newer)?;
+                if parted != fork && parted != new {
+                    backported.extend(backports(&patches_or_none(sources, &parted, &new)?));
+                }
                 let missing = repository.commits_without(&older, &newer, &new)?;
                 let all = repository.patches(&older, &newer)?;
                 let count = all.len();
@@ -95,7 +95,7 @@ pub fn find_subject(
             }
         };
         for mut candidate in all {
-            let is_known = |commit: &String| backported.iter().any(|known| known.starts_with(commit.as_str()));
+            let is_known = |commit: &String| backported.iter().any(|known| is_same(known, commit));
             if candidate.facts.commit.as_ref().is_some_and(is_known) {
                 in_new += 1;
                 continue;
@@ -111,6 +111,32 @@ pub fn find_subject(
     Ok(FoundSubject { subject, is_ancestor, in_new })
 }
 
+/// Returns the patches of a range; none if it is too long. Evidence only orders the search, which works without it.
+fn patches_or_none(sources: &Sources, older: &str, newer: &str) -> Result<BTreeMap<String, Patch>, LabError> {
+    match sources.repository().patches(older, newer) {
+        Ok(patches) => Ok(patches.into_iter().collect()),
+        Err(PatchesError::TooMuch { .. }) => Ok(BTreeMap::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the upstream commits that patches name as theirs, without those that a later one reverts.
+fn backports(patches: &BTreeMap<String, Patch>) -> BTreeSet<String> {
+    let reverted: Vec<&String> = patches.values().flat_map(|patch| &patch.reverts).collect();
+    let mut found = BTreeSet::new();
+    for (commit, patch) in patches {
+        if !reverted.iter().any(|reverted| is_same(reverted, commit)) {
+            found.extend(patch.upstream.iter().cloned());
+        }
+    }
+    found
+}
+
+/// Returns whether two commits are the same; one may be abbreviated.
+fn is_same(one: &str, other: &str) -> bool {
+    one.len().min(other.len()) >= 8 && (one.starts_with(other) || other.starts_with(one))
+}
+
 /// Returns a candidate of a patch: a commit of the tree, or else the patch itself.
 fn candidate(patch: &Patch, commit: Option<String>) -> Candidate {
     let mut facts = facts_of(patch);
@@ -124,6 +150,7 @@ fn candidate(patch: &Patch, commit: Option<String>) -> Candidate {
         diff,
         subject: patch.subject.clone(),
         files: names.collect(),
+        creates_header: patch.files.iter().any(|file| file.old.is_none() && file.name().ends_with(".h")),
         adds: adds.collect(),
         facts,
         authorship,

@@ -8,7 +8,7 @@ use super::{EXACT_SMP, Format, SourceWords, margin, whole};
 use crate::completion;
 
 const EXAMPLES: &str = "Examples:
-  marvin stabilise v6.12.107 v6.12.117 --tree linux --candidates v6.12.117..origin/master
+  marvin stabilise v6.12.107 v6.12.117 --tree linux --candidates v6.16..v6.18
   marvin stabilise sle15-sp3 v5.14 --tree linux --candidates queue/ --candidates fixes.mbox --budget 8h
   marvin stabilise deb-src:6.12.107 deb-src:6.12.113 --candidates deb-src:6.12.113..deb-src:6.12.117
   marvin stabilise v6.12.117 stable/linux-6.12.y --tree linux --candidates queue-6.12/ --check --mail queue.txt";

@@ -65,7 +65,11 @@ pub(crate) fn stabilise(arguments: &Arguments, command: &Stabilise) -> anyhow::R
     }
     let (outcome, cost, not_compiled) = trial.search(&progress, begun)?;
     let mut report = trial.report(&outcome, skipped, cost, &not_compiled);
-    report.branch = trial.branch(&report)?;
+    report.branch = trial.branch(&report).unwrap_or_else(|error| {
+        // The answer took hours, and does not depend on the branch.
+        progress.say(&format!("no branch: {error:#}"));
+        None
+    });
     if let (Some(folder), Some(branch)) = (&patches, &report.branch) {
         write_patches(&asked.sources, &report, branch, found.subject.new_commit(), folder)?;
     }

@@ -43,6 +43,9 @@ pub(super) fn check(
         }
     };
     let not_compiled = world.not_compiled().len();
+    let numbers: Vec<usize> = checked.iter().map(|(number, _)| *number).collect();
+    let is_done = |number: &usize| numbers.contains(number) || world.not_compiled().contains(number);
+    let done: Vec<usize> = new.iter().copied().filter(is_done).collect();
     let mut patches = Vec::new();
     let mut is_worse = false;
     let mut has_failed = false;
@@ -69,10 +72,17 @@ pub(super) fn check(
         file.write(format!("Subject: {subject}\n\n{text}"))?;
     }
     answer.write(format!("{subject}\n\n{text}"))?;
-    before.keep(new.iter().map(|number| &trial.found.subject.candidates[*number]))?;
+    before.keep(done.iter().map(|number| &trial.found.subject.candidates[*number]))?;
+    if done.len() < new.len() {
+        crate::say(&format!(
+            "the budget ended the check: {} candidates are left for the next one",
+            new.len() - done.len()
+        ));
+    }
     Ok(match (is_worse, has_failed) {
         (true, _) => Exit::Worse,
         (false, true) => Exit::Subject,
+        (false, false) if done.len() < new.len() => Exit::Unclear,
         (false, false) => Exit::Fine,
     })
 }

@@ -18,8 +18,8 @@ pub(super) enum Made {
 /// Changes and what is known of their failures.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// Prerequisites of candidates that were asked for.
-    needs: BTreeMap<usize, Vec<usize>>,
+    /// Prerequisites that were asked for, by candidate and by whether it conflicts or does not build.
+    needs: BTreeMap<(usize, bool), Vec<usize>>,
     /// The last failure of each change that is left out without a remedy.
     pub(super) failed: BTreeMap<Change, Failure>,
     /// Changes that are not made: what needs them is left out.
@@ -42,12 +42,12 @@ impl Changes {
             let mut made_of: BTreeSet<Change> = wanted.difference(&culprits).copied().collect();
             let mut accused: Vec<(Change, Failure)> = Vec::new();
             let made = self.attempt(trials, &mut made_of, rows, &mut accused)?;
-            if accused.windows(2).all(|pair| pair[0].1 != pair[1].1) {
+            if accused.windows(2).all(|pair| !is_same_error(&pair[0].1, &pair[1].1)) {
                 *wanted = made_of;
                 return Ok(made);
             }
             for (place, (change, failure)) in accused.iter().enumerate() {
-                if accused.get(place + 1).is_some_and(|(_, next)| next == failure) {
+                if accused.get(place + 1).is_some_and(|(_, next)| is_same_error(next, failure)) {
                     self.failed.remove(change);
                 } else {
                     culprits.insert(*change);
@@ -107,14 +107,25 @@ impl Changes {
         wanted: &BTreeSet<Change>,
     ) -> Result<Vec<Change>, W::Error> {
         let Change::Apply(candidate) = change else { return Ok(Vec::new()) };
-        let needs = match self.needs.get(&candidate) {
+        let is_conflict = matches!(failure, Failure::Conflict { .. });
+        let needs = match self.needs.get(&(candidate, is_conflict)) {
             Some(needs) => needs.clone(),
             None => trials.world.prerequisites(candidate, failure)?,
         };
-        self.needs.insert(candidate, needs.clone());
+        self.needs.insert((candidate, is_conflict), needs.clone());
         let needs = needs.into_iter().map(Change::Apply);
         Ok(needs.filter(|need| !wanted.contains(need) && !self.failed.contains_key(need)).collect())
     }
+}
+
+/// Returns whether two builds failed by the same error, wherever its lines are by now.
+fn is_same_error(one: &Failure, other: &Failure) -> bool {
+    let without_position = |failure: &Failure| {
+        let Failure::DoesNotBuild(error) = failure else { return None };
+        let is_word = |part: &&str| part.trim().parse::<u64>().is_err();
+        Some(error.split(':').filter(is_word).collect::<Vec<_>>().join(":"))
+    };
+    without_position(one).is_some() && without_position(one) == without_position(other)
 }
 
 /// Returns the change at fault, as far as a failure shows it.

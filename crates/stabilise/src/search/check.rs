@@ -59,6 +59,10 @@ pub fn check<W: World>(question: &Question, candidates: &[usize], world: &mut W)
 /// If the world fails.
 pub fn check_steps<W: World>(outcome: &mut Outcome, new: usize, world: &mut W) -> Result<(), W::Error> {
     for end in 1..outcome.series.len() {
+        if world.is_spent() {
+            outcome.is_cut = true;
+            break;
+        }
         let kernel = Kernel::with(outcome.series[..end].iter().copied(), new);
         if let Trial::Failed(failure) = world.trial(&kernel, &[])? {
             outcome.broken_steps.insert(end, failure);

@@ -76,8 +76,7 @@ pub fn search<W: World>(question: &Question, world: &mut W) -> Result<Outcome, W
     let evidence = trials.world.evidence(&debt_rows, &[])?;
     let causes = find_causes(&mut trials, &debtors, &evidence.history, &baseline, &new)?;
     outcome.causes = causes.causes;
-    let points: Vec<usize> = outcome.causes.iter().map(|cause| cause.point).collect();
-    let evidence = trials.world.evidence(&debt_rows, &points)?;
+    let evidence = trials.world.evidence(&debt_rows, &outcome.causes)?;
     let tried = repairs(&mut trials, &debtors, &evidence.candidates, &new)?;
     outcome.units = tried.units;
     outcome.failed = tried.failed;

@@ -9,6 +9,8 @@ use super::trials::{Answer, Judgement, Trials, Values, minus, plus};
 use crate::outcome::{Effect, Unit};
 use crate::world::{Change, Failure, Phase, Suspicion, World};
 
+/// A candidate with this weight is tried alone if it conflicts with others.
+const SUSPECT: f64 = 4.0;
 /// A few candidates that bring this share of a step are the ones.
 const SHARE: f64 = 0.75;
 /// Most candidates that one needs for its effect, beside those that git shows.
@@ -42,6 +44,7 @@ pub(super) fn repairs<W: World>(
     repairs.search(&stack, debts)?;
     repairs.trials.world.begin(Phase::Alternatives);
     repairs.search_alternatives(&stack)?;
+    repairs.try_left_out(&mut failed)?;
     Ok(Tried { units: repairs.units, failed })
 }
 
@@ -102,6 +105,28 @@ impl<W: World> Repairs<'_, '_, W> {
         for unit in units {
             if self.units.iter().all(|known| known.change != unit.change) {
                 self.units.push(unit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries suspects alone that conflict with others of the stack: they may apply to NEW.
+    fn try_left_out(&mut self, failed: &mut BTreeMap<usize, Failure>) -> Result<(), W::Error> {
+        let rows: Vec<usize> = self.debts.iter().map(|debt| debt.row).collect();
+        self.changes = Changes::default();
+        for number in failed.keys().copied().collect::<Vec<_>>() {
+            let is_suspect = self.weights[number].weights.iter().any(|weight| *weight >= SUSPECT);
+            if !is_suspect || !matches!(failed[&number], Failure::Conflict { .. }) || self.trials.world.is_spent() {
+                continue;
+            }
+            let change = Change::Apply(number);
+            let mut wanted = BTreeSet::from([change]);
+            let Made::Values(values) = self.changes.make(self.trials, &mut wanted, &rows)? else { continue };
+            if wanted.contains(&change) {
+                failed.remove(&number);
+                let alone = Ok(self.trials.effects(self.new, &values));
+                let changes = wanted.into_iter().collect();
+                self.units.push(Unit { change, changes, alone, in_series: Vec::new() });
             }
         }
         Ok(())

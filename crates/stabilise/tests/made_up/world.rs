@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use model::Direction;
 use report::{Rule, Seeds};
-use stabilise::{Change, Evidence, Failure, Kernel, Question, Suspicion, Trial, World};
+use stabilise::{Cause, Change, Evidence, Failure, Kernel, Question, Suspicion, Trial, World};
 
 use crate::made_up::dice::Dice;
 use crate::made_up::plan::{Content, Effect, Lie, Part, Patch, Plan};
@@ -109,7 +109,7 @@ impl World for MadeUp {
         Ok(Trial::Measured { image: self.plan.image(&content), values: rows.iter().map(values).collect() })
     }
 
-    fn evidence(&mut self, debts: &[usize], _causes: &[usize]) -> Result<Evidence, Infallible> {
+    fn evidence(&mut self, debts: &[usize], _causes: &[Cause]) -> Result<Evidence, Infallible> {
         let (mut history, mut candidates) = (Vec::new(), Vec::new());
         for (before, commit) in self.plan.commits.iter().enumerate() {
             history.push(self.suspicion(Part::Commit(before + 1), &commit.patch, debts));
