@@ -39,8 +39,8 @@ impl Sources {
         self.workshop()?.tree_of(commit)
     }
 
-    /// Makes a branch of the workshop on `base`: one commit for each source, with its author and message. Returns the
-    /// repository to fetch it from, and the branch's last commit.
+    /// Makes a branch of the workshop on `base`: one commit for each source, with its author and message. Its name begins
+    /// with `name` and ends with its last commit. Returns the repository to fetch it from, its name and that commit.
     ///
     /// # Errors
     /// If git fails.
@@ -49,13 +49,14 @@ impl Sources {
         name: &str,
         base: &str,
         commits: &[(String, Authorship)],
-    ) -> Result<(PathBuf, String), KernelError> {
+    ) -> Result<(PathBuf, String, String), KernelError> {
         let workshop = self.workshop()?;
         let mut tip = base.to_owned();
         for (source, of) in commits {
             tip = workshop.commit_as(source, &tip, of)?;
         }
-        Ok((workshop.set_branch(name, &tip)?, tip))
+        let name = format!("{name}-{}", tip.chars().take(12).collect::<String>());
+        Ok((workshop.set_branch(&name, &tip)?, name, tip))
     }
 
     /// Writes the commits after `base` up to `tip` as mails into a directory, with numbers, as `git format-patch` does.

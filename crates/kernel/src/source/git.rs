@@ -189,7 +189,11 @@ impl Repository {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, KernelError> {
+    /// Returns whether one commit is another one, or an ancestor of it; false if there is no such commit.
+    ///
+    /// # Errors
+    /// If git is missing.
+    pub fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, KernelError> {
         Ok(git(&self.folder).args(["merge-base", "--is-ancestor", old, new]).end()?.code == Some(0))
     }
 

@@ -42,8 +42,8 @@ impl Subject {
             of.message = format!("{}\n\n{effect}", of.message.trim_end());
             commits.push((source, of));
         }
-        let (repository, tip) = sources.make_branch(name, self.new_commit(), &commits)?;
-        Ok(Some(Branch { repository, name: name.to_owned(), tip }))
+        let (repository, name, tip) = sources.make_branch(name, self.new_commit(), &commits)?;
+        Ok(Some(Branch { repository, name, tip }))
     }
 
     /// Returns the author and the message of a change.

@@ -59,7 +59,7 @@ pub(crate) struct Stabilise {
     pub(crate) budget: Option<u64>,
 
     /// Try each new candidate alone on NEW, and report what it brings; candidates of earlier checks are left out
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     pub(crate) check: bool,
 
     /// Print the size of the search and its estimated cost, and measure nothing
@@ -91,6 +91,9 @@ pub(crate) struct Stabilise {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// Longest budget (s).
+const YEAR_S: u64 = 366 * 86_400;
+
 /// The machines on which a stabilisation can run.
 pub(crate) const STABILISE_ON: [&str; 2] = ["exact", EXACT_SMP];
 
@@ -104,7 +107,8 @@ fn time(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(factor).filter(|seconds| *seconds > 0).ok_or_else(wrong)
+    let seconds = number.checked_mul(factor).ok_or_else(wrong)?;
+    if (1..=YEAR_S).contains(&seconds) { Ok(seconds) } else { Err("expected a time from 1s to a year".to_owned()) }
 }
 
 #[cfg(test)]
@@ -114,7 +118,7 @@ mod tests {
     #[test]
     fn times_have_a_unit() {
         assert_eq!([time("8h"), time("30m"), time("90s")], [Ok(28_800), Ok(1800), Ok(90)]);
-        for wrong in ["", "8", "h", "-1h", "0m", "1d", "1.5h", "99999999999999999999h", "ü"] {
+        for wrong in ["", "8", "h", "-1h", "0m", "1d", "1.5h", "99999999999999999999h", "9000h", "ü"] {
             assert!(time(wrong).is_err(), "{wrong}");
         }
     }

@@ -169,6 +169,9 @@ fn rows(suite: &Suite, words: &[String]) -> anyhow::Result<(Vec<Arc<Workload>>, 
 
 /// Returns a folder for patches, which must be new or empty.
 fn empty_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(WrongInput(format!("{} is no folder: name a new one with --patches", folder.display())).into());
+    }
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let mut entries = fs::read_dir(folder).with_context(|| format!("cannot read the folder {}", folder.display()))?;
     if entries.next().is_some() {
@@ -343,6 +346,9 @@ impl Trial<'_> {
         if let Some(margin) = command.margin {
             add(&mut words, format_args!(" --margin {margin}"));
         }
+        if let Some(cpus) = command.cpus {
+            add(&mut words, format_args!(" --cpus {cpus}"));
+        }
         if command.check {
             words.push_str(" --check");
         }
@@ -357,7 +363,7 @@ impl Trial<'_> {
         }
         let notes: Vec<String> = series.iter().map(|change| stabilise::render::effect_note(report, *change)).collect();
         let subject = &self.found.subject;
-        let name = format!("stabilise/{}-{}", short(&subject.baseline), short(subject.new_commit()));
+        let name = format!("stabilise/{}", short(subject.new_commit()));
         let branch = subject.branch(&self.asked.sources, &name, series, &notes)?;
         Ok(branch.map(|branch| BranchName {
             repository: branch.repository.display().to_string(),

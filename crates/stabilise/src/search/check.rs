@@ -32,7 +32,6 @@ pub fn check<W: World>(question: &Question, candidates: &[usize], world: &mut W)
     };
     let rows: Vec<usize> = new.keys().copied().collect();
     let evidence = trials.world.evidence(&[], &[])?;
-    let mut changes = Changes::default();
     let mut checked = Vec::new();
     for number in candidates {
         if !evidence.candidates.get(*number).is_some_and(|candidate| candidate.is_compiled) {
@@ -43,8 +42,20 @@ pub fn check<W: World>(question: &Question, candidates: &[usize], world: &mut W)
         }
         let change = Change::Apply(*number);
         let mut wanted = BTreeSet::from([change]);
+        // What failed for another candidate says nothing of this one.
+        let mut changes = Changes::default();
         let result = match changes.make(&mut trials, &mut wanted, &rows)? {
-            Made::Values(values) if wanted.contains(&change) => Ok(trials.effects(&new, &values)),
+            Made::Values(values) if wanted.contains(&change) => {
+                // What it needs is not its own.
+                wanted.remove(&change);
+                let without = trials.with(wanted);
+                let before = match trials.measure(&without, &rows)? {
+                    Answer::Values(before) => before,
+                    Answer::Failed(_) => new.clone(),
+                };
+                Ok(trials.effects(&before, &values))
+            }
+            _ if trials.world.is_spent() => break,
             _ => Err(changes.failure(change)),
         };
         checked.push((*number, result));
