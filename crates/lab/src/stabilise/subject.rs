@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use kernel::{Authorship, KernelError, Patch, PatchesError, SourceError, Sources, read_patches};
+use kernel::{
+    Authorship, CommitGraph, KernelError, LinePoint, Patch, PatchesError, SourceError, Sources, read_patches,
+};
 use stabilise::evidence::ChangeFacts;
 
 use super::{Candidate, Subject};
@@ -52,17 +54,7 @@ pub fn find_subject(
     let history = repository.history(&fork, &new)?;
     let patches = patches_or_none(sources, &fork, &new)?;
     let trunk = history.trunk();
-    let mut points = Vec::new();
-    for place in &trunk {
-        let mut facts = ChangeFacts::default();
-        for commit in &place.brings {
-            if let Some(patch) = patches.get(history.id(*commit)) {
-                join(&mut facts, &facts_of(patch));
-            }
-        }
-        facts.commit = Some(history.id(place.commit).to_owned());
-        points.push(facts);
-    }
+    let points = points_of(&history, &trunk, &patches);
     let mut backported = backports(&patches);
     let mut found = Vec::new();
     let mut in_new = 0;
@@ -113,6 +105,22 @@ pub fn find_subject(
     let is_ancestor = fork == baseline;
     let subject = Subject { baseline, history, trunk, points, candidates: found };
     Ok(FoundSubject { subject, is_ancestor, in_new })
+}
+
+/// Returns what is known of each point: of all commits that it brings.
+fn points_of(history: &CommitGraph, trunk: &[LinePoint], patches: &BTreeMap<String, Patch>) -> Vec<ChangeFacts> {
+    let mut points = Vec::new();
+    for place in trunk {
+        let mut facts = ChangeFacts::default();
+        for commit in &place.brings {
+            if let Some(patch) = patches.get(history.id(*commit)) {
+                join(&mut facts, &facts_of(patch));
+            }
+        }
+        facts.commit = Some(history.id(place.commit).to_owned());
+        points.push(facts);
+    }
+    points
 }
 
 /// Returns the patches of a range; none if it is too long. Evidence only orders the search, which works without it.
