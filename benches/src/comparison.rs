@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use model::{
-    Build, BuildFile, BuildId, MICRO, Machine, MachineId, MachineKind, Metric, Outcome, Run, RunId, Workload,
-    WorkloadResult,
+    Build, BuildFile, BuildId, MICRO, Machine, MachineId, MachineKind, Metric, Outcome, Run, RunId,
+    Workload, WorkloadResult,
 };
 use report::render::{Styles, View};
 use report::{Machines, Question, Side};
@@ -24,14 +24,20 @@ const GOAL_MS: f64 = 100.0;
 /// The steps, in order.
 const PARTS: [&str; 5] = ["load", "compare", "text", "HTML", "JSON"];
 /// The total for a user: the steps of one command.
-const WAYS: [(&str, &[usize]); 4] =
-    [("as text", &[0, 1, 2]), ("as HTML", &[0, 1, 3]), ("as JSON", &[0, 1, 4]), ("as all three", &[0, 1, 2, 3, 4])];
+const WAYS: [(&str, &[usize]); 4] = [
+    ("as text", &[0, 1, 2]),
+    ("as HTML", &[0, 1, 3]),
+    ("as JSON", &[0, 1, 4]),
+    ("as all three", &[0, 1, 2, 3, 4]),
+];
 
 /// Prints the times of loading, comparing and rendering, and their sum.
 pub(crate) fn from_store(figures: &mut Figures) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     let machine = machine()?;
-    let builds = (0..KERNELS).map(build).collect::<anyhow::Result<Vec<_>>>()?;
+    let builds = (0..KERNELS)
+        .map(build)
+        .collect::<anyhow::Result<Vec<_>>>()?;
     fill(home.path(), &machine, &builds)?;
     let workloads = workloads();
     let mut rounds = Vec::new();
@@ -39,19 +45,37 @@ pub(crate) fn from_store(figures: &mut Figures) -> anyhow::Result<()> {
         rounds.push(round(home.path(), &machine, &builds, &workloads)?);
     }
     for (part, name) in PARTS.iter().enumerate() {
-        print(figures, name, Against::Nothing, rounds.iter().map(|round| round[part]).collect())?;
+        print(
+            figures,
+            name,
+            Against::Nothing,
+            rounds.iter().map(|round| round[part]).collect(),
+        )?;
     }
     for (name, parts) in WAYS {
-        let all = rounds.iter().map(|round| parts.iter().map(|part| round[*part]).sum()).collect();
+        let all = rounds
+            .iter()
+            .map(|round| parts.iter().map(|part| round[*part]).sum())
+            .collect();
         print(figures, name, Against::Goal(GOAL_MS), all)?;
     }
     Ok(())
 }
 
-fn print(figures: &mut Figures, name: &str, against: Against, mut times_ms: Vec<f64>) -> std::io::Result<()> {
+fn print(
+    figures: &mut Figures,
+    name: &str,
+    against: Against,
+    mut times_ms: Vec<f64>,
+) -> std::io::Result<()> {
     times_ms.sort_by(f64::total_cmp);
     let value = times_ms[times_ms.len() / 2];
-    figures.print(&Figure { name: format!("{SIZE}: {name}"), value, unit: "ms", against })
+    figures.print(&Figure {
+        name: format!("{SIZE}: {name}"),
+        value,
+        unit: "ms",
+        against,
+    })
 }
 
 /// Runs all steps once and returns the milliseconds of each.
@@ -72,7 +96,12 @@ fn round(
     let of = |build: &Build| store.runs_of(&build.id, &machine.id, MICRO.name);
     let runs = builds.iter().map(of).collect::<Result<Vec<_>, _>>()?;
     lap();
-    let side = |(build, runs)| Side { build, machine, also: vec![], runs: Vec::from_iter::<&Vec<Run>>(runs) };
+    let side = |(build, runs)| Side {
+        build,
+        machine,
+        also: vec![],
+        runs: Vec::from_iter::<&Vec<Run>>(runs),
+    };
     let sides: Vec<Side<'_>> = builds.iter().zip(&runs).map(side).collect();
     let comparison = report::compare(&sides[0], &sides[1..], &question(workloads))?;
     lap();
@@ -154,7 +183,10 @@ fn build(number: u64) -> anyhow::Result<Build> {
         name: format!("deb:6.{number}").parse()?,
         version: format!("6.{number}"),
         origin: model::Origin::Described("made up".into()),
-        image: BuildFile { path: "vmlinuz".into(), sha256: format!("{number:064x}") },
+        image: BuildFile {
+            path: "vmlinuz".into(),
+            sha256: format!("{number:064x}"),
+        },
         vmlinux: None,
         config: None,
         symbols: None,

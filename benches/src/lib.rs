@@ -1,4 +1,5 @@
-//! The shared parts of all benches: figures and their lines, processor time, memory, another rule for changes.
+//! The shared parts of all benches: figures and their lines, processor time, memory, another rule
+//! for changes.
 
 pub mod cpu;
 pub mod figure;

@@ -1,7 +1,7 @@
 //! Prints one line per figure of speed and size: its name, its value, and its goal or peer.
 //!
-//! Speed is never a test: the program succeeds with any figures, and fails only if it cannot measure. It works in a
-//! temporary directory and does not touch the user's data directory.
+//! Speed is never a test: the program succeeds with any figures, and fails only if it cannot
+//! measure. It works in a temporary directory and does not touch the user's data directory.
 
 mod agent;
 mod comparison;

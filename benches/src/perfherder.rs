@@ -1,5 +1,5 @@
-//! The change detection rule of Mozilla's Perfherder, written from its description: a local maximum above 7 of a
-//! weighted t of the points before and after.
+//! The change detection rule of Mozilla's Perfherder, written from its description: a local maximum
+//! above 7 of a weighted t of the points before and after.
 
 /// Points before: at least, and at most.
 const BACK: (usize, usize) = (12, 24);
@@ -17,22 +17,37 @@ pub fn changes(points: &[f64]) -> Vec<usize> {
 }
 
 fn t(points: &[f64], at: usize) -> f64 {
-    let (back, fore) = (&points[at.saturating_sub(BACK.1)..at], &points[at..points.len().min(at + FORE)]);
+    let (back, fore) = (
+        &points[at.saturating_sub(BACK.1)..at],
+        &points[at..points.len().min(at + FORE)],
+    );
     if back.len() < BACK.0 || fore.len() < FORE {
         return 0.0;
     }
     let (a, b) = (weighted(back.iter().rev()), weighted(fore.iter()));
     let error = (a.1 / back.len() as f64 + b.1 / fore.len() as f64).sqrt();
-    if error > 0.0 { (a.0 - b.0).abs() / error } else { 0.0 }
+    if error > 0.0 {
+        (a.0 - b.0).abs() / error
+    } else {
+        0.0
+    }
 }
 
 /// Returns mean and variance with weights that decrease linearly from 1 for the nearest point.
 fn weighted<'a>(points: impl ExactSizeIterator<Item = &'a f64> + Clone) -> (f64, f64) {
     let count = points.len() as f64;
-    let weighted = points.enumerate().map(|(n, point)| ((count - n as f64) / count, *point));
+    let weighted = points
+        .enumerate()
+        .map(|(n, point)| ((count - n as f64) / count, *point));
     let total: f64 = weighted.clone().map(|(weight, _)| weight).sum();
-    let mean = weighted.clone().map(|(weight, point)| weight * point).sum::<f64>() / total;
-    let squares: f64 = weighted.map(|(weight, point)| weight * (point - mean).powi(2)).sum();
+    let mean = weighted
+        .clone()
+        .map(|(weight, point)| weight * point)
+        .sum::<f64>()
+        / total;
+    let squares: f64 = weighted
+        .map(|(weight, point)| weight * (point - mean).powi(2))
+        .sum();
     (mean, squares / total * count / (count - 1.0))
 }
 
@@ -42,7 +57,9 @@ mod tests {
 
     #[test]
     fn a_large_step_is_found_once() {
-        let points: Vec<f64> = (0..60).map(|n| f64::from(n % 3) + if n < 30 { 0.0 } else { 20.0 }).collect();
+        let points: Vec<f64> = (0..60)
+            .map(|n| f64::from(n % 3) + if n < 30 { 0.0 } else { 20.0 })
+            .collect();
         assert_eq!(changes(&points), [30]);
         assert!(changes(&points[..30]).is_empty());
     }

@@ -1,4 +1,5 @@
-//! The whole micro suite on one kernel, like `marvin run deb:6.12`: with a new snapshot, and with an existing one.
+//! The whole micro suite on one kernel, like `marvin run deb:6.12`: with a new snapshot, and with
+//! an existing one.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,7 +23,8 @@ const CACHED_GOAL_S: f64 = 30.0;
 const BOOT_GOAL_S: f64 = 8.0;
 const MEMORY_GOAL_MB: f64 = 400.0;
 
-/// A load above this has other causes than the bench, which keeps one processor busy for a short time.
+/// A load above this has other causes than the bench, which keeps one processor busy for a short
+/// time.
 const BUSY: f64 = 1.0;
 
 /// A lab in a separate data directory.
@@ -54,13 +56,24 @@ impl Bench {
     /// Opens a lab; fails without a usable QEMU.
     pub(crate) fn open(home: &Path) -> anyhow::Result<Self> {
         let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
-        Ok(Self { lab: Lab::open(home, LabSettings { qemu, ..LabSettings::default() })? })
+        Ok(Self {
+            lab: Lab::open(
+                home,
+                LabSettings {
+                    qemu,
+                    ..LabSettings::default()
+                },
+            )?,
+        })
     }
 
     /// Fetches the kernel.
     pub(crate) fn with_kernel(self) -> anyhow::Result<Ready> {
         let build = self.lab.build(&KERNEL.parse()?, &|_| {})?;
-        Ok(Ready { lab: self.lab, build })
+        Ok(Ready {
+            lab: self.lab,
+            build,
+        })
     }
 }
 
@@ -71,10 +84,19 @@ impl Ready {
     }
 
     /// Measures workloads anew.
-    pub(crate) fn measure(&mut self, workloads: Vec<Arc<Workload>>, machines: usize) -> anyhow::Result<Done> {
+    pub(crate) fn measure(
+        &mut self,
+        workloads: Vec<Arc<Workload>>,
+        machines: usize,
+    ) -> anyhow::Result<Done> {
         let events = Mutex::new(Vec::new());
         // A thread that panicked has ended the plan as well.
-        let notify = |event| events.lock().unwrap_or_else(PoisonError::into_inner).push((Instant::now(), event));
+        let notify = |event| {
+            events
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((Instant::now(), event))
+        };
         let plan = Plan {
             sides: vec![&self.build],
             suite: &MICRO,
@@ -88,20 +110,39 @@ impl Ready {
         let (start, before_s) = (Instant::now(), cpu::children_s()?);
         let runs = self.lab.execute(&plan, &notify)?;
         let (took, cpu_s) = (start.elapsed(), cpu::children_s()? - before_s);
-        let run = runs.into_iter().flatten().next().ok_or_else(|| anyhow::anyhow!("the lab made no run"))?;
+        let run = runs
+            .into_iter()
+            .flatten()
+            .next()
+            .ok_or_else(|| anyhow::anyhow!("the lab made no run"))?;
         let events = events.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let incomplete = run.results.iter().filter(|result| result.outcome != Outcome::Completed);
-        let mut doubts: Vec<String> =
-            incomplete.map(|result| format!("{} did not complete", result.workload)).collect();
+        let incomplete = run
+            .results
+            .iter()
+            .filter(|result| result.outcome != Outcome::Completed);
+        let mut doubts: Vec<String> = incomplete
+            .map(|result| format!("{} did not complete", result.workload))
+            .collect();
         doubts.extend(events.iter().filter_map(|(_, event)| doubt(event)));
         let boot = boot(&events).unwrap_or_default();
-        Ok(Done { run, took, cpu_s, boot, doubts })
+        Ok(Done {
+            run,
+            took,
+            cpu_s,
+            boot,
+            doubts,
+        })
     }
 }
 
 /// From the beginning of the boot to the first possible job.
 fn boot(events: &[(Instant, Event)]) -> Option<Duration> {
-    let at = |wanted: fn(&Event) -> bool| events.iter().find(|(_, event)| wanted(event)).map(|(at, _)| *at);
+    let at = |wanted: fn(&Event) -> bool| {
+        events
+            .iter()
+            .find(|(_, event)| wanted(event))
+            .map(|(at, _)| *at)
+    };
     let booting = at(|event| matches!(event, Event::Booting { .. }))?;
     Some(at(|event| matches!(event, Event::Ready { .. }))?.duration_since(booting))
 }
@@ -109,7 +150,10 @@ fn boot(events: &[(Instant, Event)]) -> Option<Duration> {
 /// Returns the caveat in an event.
 fn doubt(event: &Event) -> Option<String> {
     match event {
-        Event::Ready { remark: Some(remark), .. } => Some(remark.clone()),
+        Event::Ready {
+            remark: Some(remark),
+            ..
+        } => Some(remark.clone()),
         Event::Retrying { error } => Some(format!("the lab had to try again: {error}")),
         _ => None,
     }
@@ -124,8 +168,12 @@ pub(crate) fn whole(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<
         ))?;
     }
     let all = || MICRO.workloads.clone();
-    let ((without, with), peak) =
-        peak_during(QEMU, || (bench.measure(all(), MACHINES), bench.measure(all(), MACHINES)));
+    let ((without, with), peak) = peak_during(QEMU, || {
+        (
+            bench.measure(all(), MACHINES),
+            bench.measure(all(), MACHINES),
+        )
+    });
     let (without, with) = (without?, with?);
     for doubt in without.doubts.iter().chain(&with.doubts) {
         figures.doubt(doubt)?;
@@ -144,7 +192,11 @@ pub(crate) fn whole(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<
         against: Against::Nothing,
     };
     figures.print(&cpu)?;
-    figures.print(&seconds("suite, snapshot made", without.took, CACHED_GOAL_S + BOOT_GOAL_S))?;
+    figures.print(&seconds(
+        "suite, snapshot made",
+        without.took,
+        CACHED_GOAL_S + BOOT_GOAL_S,
+    ))?;
     figures.print(&seconds("boot for a snapshot", without.boot, BOOT_GOAL_S))?;
     let Some(peak) = peak else {
         figures.doubt("no QEMU was seen: is there no /proc/PID/task/TID/children?")?;

@@ -1,5 +1,6 @@
-//! Prints what recording a console costs: a make-believe server prints 115,200 baud, as fast as a serial line can, to the
-//! recorder of the `marvin` beside this program. The start of the program does not count.
+//! Prints what recording a console costs: a make-believe server prints 115,200 baud, as fast as a
+//! serial line can, to the recorder of the `marvin` beside this program. The start of the program
+//! does not count.
 
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
@@ -21,11 +22,20 @@ fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     figures.doubt_load(cpu::load()?)?;
     let marvin = std::env::current_exe()?.with_file_name("marvin");
-    anyhow::ensure!(marvin.is_file(), "{} is not there: cargo build --release -p marvin", marvin.display());
+    anyhow::ensure!(
+        marvin.is_file(),
+        "{} is not there: cargo build --release -p marvin",
+        marvin.display()
+    );
     let (short, long) = (record(&marvin, SHORT)?, record(&marvin, LONG)?);
     let value = (long - short).max(0.0) / (LONG - SHORT).as_secs_f64() * 100.0;
     let name = "recording a console at 115,200 baud, of a processor".to_owned();
-    figures.print(&Figure { name, value, unit: "%", against: Against::Goal(GOAL_PERCENT) })?;
+    figures.print(&Figure {
+        name,
+        value,
+        unit: "%",
+        against: Against::Goal(GOAL_PERCENT),
+    })?;
     Ok(())
 }
 
@@ -40,9 +50,17 @@ fn record(marvin: &Path, time: Duration) -> anyhow::Result<f64> {
     std::fs::write(home.path().join("marvin.toml"), text)?;
     let before_s = cpu::children_s()?;
     let mut command = Command::new(marvin);
-    command.arg("--home").arg(home.path()).args(["console", "--record"]).stderr(Stdio::null()).stdout(Stdio::null());
+    command
+        .arg("--home")
+        .arg(home.path())
+        .args(["console", "--record"])
+        .stderr(Stdio::null())
+        .stdout(Stdio::null());
     let mut recorder = command.spawn().context("cannot run marvin")?;
-    let sent = listener.accept().map_err(anyhow::Error::from).and_then(|(stream, _)| print_lines(stream, time));
+    let sent = listener
+        .accept()
+        .map_err(anyhow::Error::from)
+        .and_then(|(stream, _)| print_lines(stream, time));
     recorder.kill()?;
     recorder.wait()?;
     let sent = sent?;
@@ -70,7 +88,11 @@ fn walk(folder: &Path) -> anyhow::Result<u64> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        bytes += if entry.file_type()?.is_dir() { walk(&entry.path())? } else { entry.metadata()?.len() };
+        bytes += if entry.file_type()?.is_dir() {
+            walk(&entry.path())?
+        } else {
+            entry.metadata()?.len()
+        };
     }
     Ok(bytes)
 }

@@ -1,5 +1,6 @@
-//! Prints what the exact machine with two processors takes: the contention suite from a snapshot, following lines beside not
-//! following them, and executing two processors beside one that executes as many instructions.
+//! Prints what the exact machine with two processors takes: the contention suite from a snapshot,
+//! following lines beside not following them, and executing two processors beside one that executes
+//! as many instructions.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,8 @@ const PROCESSORS: u32 = 2;
 /// All kernel, shares nothing, and shares a lot.
 const ALONE: &str = "share-no-syscall";
 const SHARING: &str = "share-fault";
-/// Four threads that execute as many instructions on one processor as on two: they read the page cache here and there.
+/// Four threads that execute as many instructions on one processor as on two: they read the page
+/// cache here and there.
 const BOTH: &str = "tio-like-rndrd-4";
 /// Factors for operations: the difference is the work alone, without start and end.
 const TIMES: [u64; 2] = [1, 9];
@@ -30,17 +32,35 @@ fn main() -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     let smp = Bench::open(home.path(), "smp", Wanted::ExactSmp(Smp::new(PROCESSORS)))?;
     let value = smp.suite_s()?;
-    let name = format!("contention, {} workloads, one seed, processor time", CONTENTION.workloads.len());
-    figures.print(&Figure { name, value, unit: "s", against: Against::Goal(GOAL_S) })?;
+    let name = format!(
+        "contention, {} workloads, one seed, processor time",
+        CONTENTION.workloads.len()
+    );
+    figures.print(&Figure {
+        name,
+        value,
+        unit: "s",
+        against: Against::Goal(GOAL_S),
+    })?;
     for workload in [ALONE, SHARING] {
         let name = format!("{workload}, lines followed: processor time");
         let peer = Against::Peer("without", smp.work_s(workload, false)?);
-        figures.print(&Figure { name, value: smp.work_s(workload, true)?, unit: "s", against: peer })?;
+        figures.print(&Figure {
+            name,
+            value: smp.work_s(workload, true)?,
+            unit: "s",
+            against: peer,
+        })?;
     }
     let alone = Bench::open(home.path(), "exact", Wanted::Exact)?;
     let peer = Against::Peer("one", alone.work_s(BOTH, false)?);
     let name = format!("{BOTH}, two processors, no lines followed: processor time");
-    figures.print(&Figure { name, value: smp.work_s(BOTH, false)?, unit: "s", against: peer })?;
+    figures.print(&Figure {
+        name,
+        value: smp.work_s(BOTH, false)?,
+        unit: "s",
+        against: peer,
+    })?;
     Ok(())
 }
 
@@ -53,7 +73,14 @@ struct Bench {
 impl Bench {
     fn open(home: &Path, name: &str, wanted: Wanted) -> anyhow::Result<Self> {
         let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
-        let lab = Lab::open(&home.join(name), LabSettings { qemu, wanted, ..LabSettings::default() })?;
+        let lab = Lab::open(
+            &home.join(name),
+            LabSettings {
+                qemu,
+                wanted,
+                ..LabSettings::default()
+            },
+        )?;
         let build = lab.build(&KERNEL.parse()?, &|_| {})?;
         let bench = Self { lab, build };
         // Boots, and asks the kernel for its symbols.
@@ -74,12 +101,18 @@ impl Bench {
 
     /// Returns the processor seconds of a workload's operations.
     fn work_s(&self, workload: &str, follows: bool) -> anyhow::Result<f64> {
-        let declared = model::workloads().into_iter().find(|known| &*known.name == workload);
+        let declared = model::workloads()
+            .into_iter()
+            .find(|known| &*known.name == workload);
         let declared = declared.ok_or_else(|| anyhow::anyhow!("{workload} is gone"))?;
         let mut seconds = [0.0; 2];
         for (seconds, times) in seconds.iter_mut().zip(TIMES) {
             let operations = declared.operations * times;
-            let workload = Arc::new(Workload { operations, exercises: &[], ..Workload::clone(declared) });
+            let workload = Arc::new(Workload {
+                operations,
+                exercises: &[],
+                ..Workload::clone(declared)
+            });
             let before = cpu::children_s()?;
             if follows {
                 self.measure(&[workload])?;
@@ -104,7 +137,12 @@ impl Bench {
         };
         let runs = self.lab.execute(&plan, &|_| {})?;
         for result in runs.iter().flatten().flat_map(|run| &run.results) {
-            anyhow::ensure!(result.outcome == Outcome::Completed, "{}: {:?}", result.workload, result.outcome);
+            anyhow::ensure!(
+                result.outcome == Outcome::Completed,
+                "{}: {:?}",
+                result.workload,
+                result.outcome
+            );
         }
         Ok(())
     }

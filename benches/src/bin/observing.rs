@@ -1,5 +1,5 @@
-//! Prints what `marvin explain` costs: programs that make system calls, create processes or compute, with and without being
-//! observed, in turns; and the processor time of observing.
+//! Prints what `marvin explain` costs: programs that make system calls, create processes or
+//! compute, with and without being observed, in turns; and the processor time of observing.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -16,9 +16,29 @@ const RUNS: usize = 5;
 const GOAL: f64 = 1.0;
 
 const PROGRAMS: [(&str, &[&str]); 3] = [
-    ("system calls", &["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=3000000", "status=none"]),
-    ("new processes", &["sh", "-c", "for i in $(seq 1500); do /bin/true; done"]),
-    ("computing", &["sh", "-c", "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done"]),
+    (
+        "system calls",
+        &[
+            "dd",
+            "if=/dev/zero",
+            "of=/dev/null",
+            "bs=1",
+            "count=3000000",
+            "status=none",
+        ],
+    ),
+    (
+        "new processes",
+        &["sh", "-c", "for i in $(seq 1500); do /bin/true; done"],
+    ),
+    (
+        "computing",
+        &[
+            "sh",
+            "-c",
+            "i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done",
+        ],
+    ),
 ];
 
 fn main() -> anyhow::Result<()> {
@@ -28,13 +48,25 @@ fn main() -> anyhow::Result<()> {
         let (mut alone, mut observed, mut cost) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
         for _ in 0..RUNS {
             let started = Instant::now();
-            let ended = Command::new(words[0]).args(&words[1..]).stdout(Stdio::null()).status()?;
+            let ended = Command::new(words[0])
+                .args(&words[1..])
+                .stdout(Stdio::null())
+                .status()?;
             anyhow::ensure!(ended.success(), "{name}: {ended}");
             alone = alone.min(started.elapsed().as_secs_f64());
             let subject = Subject::Command(words.iter().map(OsString::from).collect());
-            let facts = observe(&Observation { subject, seconds: Some(60.0) })?.facts;
+            let facts = observe(&Observation {
+                subject,
+                seconds: Some(60.0),
+            })?
+            .facts;
             observed = observed.min(facts.seconds);
-            let spent: f64 = facts.costs.iter().filter(|(name, _)| *name != AFTERWARDS).map(|(_, s)| s).sum();
+            let spent: f64 = facts
+                .costs
+                .iter()
+                .filter(|(name, _)| *name != AFTERWARDS)
+                .map(|(_, s)| s)
+                .sum();
             cost = cost.min(100.0 * spent / facts.seconds);
         }
         let peer = Against::Peer("alone", alone);

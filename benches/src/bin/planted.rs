@@ -1,8 +1,10 @@
-//! Prints how a planted slow-down of 3 % is found under the noise of this host: by Marvin's looks, by designs of fixed
-//! size, and by the t-test that users of perf stat and hyperfine do, all on the same data.
+//! Prints how a planted slow-down of 3 % is found under the noise of this host: by Marvin's looks,
+//! by designs of fixed size, and by the t-test that users of perf stat and hyperfine do, all on the
+//! same data.
 //!
-//! Each run is a process of its own, as for `perf stat -r`; Marvin takes them as it takes boots. The slow-down is 3 % more of
-//! the workload's operations than are declared. Without it, two sides of runs are equal, and any verdict is a false alarm.
+//! Each run is a process of its own, as for `perf stat -r`; Marvin takes them as it takes boots.
+//! The slow-down is 3 % more of the workload's operations than are declared. Without it, two sides
+//! of runs are equal, and any verdict is a false alarm.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -32,8 +34,12 @@ const SEED: u64 = 20_261_123;
 fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     figures.doubt_load(cpu::load()?)?;
-    let declared = model::workloads().into_iter().find(|known| &*known.name == WORKLOAD);
-    let margin = declared.map(|workload| workload.metric.margin_percent).context("the workload is gone")?;
+    let declared = model::workloads()
+        .into_iter()
+        .find(|known| &*known.name == WORKLOAD);
+    let margin = declared
+        .map(|workload| workload.metric.margin_percent)
+        .context("the workload is gone")?;
     let host = Host::open()?;
     let pairs = host.record()?;
     print(&pairs, margin / 100.0)
@@ -79,20 +85,28 @@ impl Host {
             monitors: None,
             sampling: None,
         };
-        let job = Job { id: 1, clock: Clock::Monotonic, perturbation: Perturbation::default(), task };
+        let job = Job {
+            id: 1,
+            clock: Clock::Monotonic,
+            perturbation: Perturbation::default(),
+            task,
+        };
         let file = self.folder.path().join(name);
         fs::write(&file, job.encode()?)?;
         Ok(file)
     }
 
-    /// Records all runs. The three sides take turns in an order drawn for each turn, so that no side is always the first.
+    /// Records all runs. The three sides take turns in an order drawn for each turn, so that no
+    /// side is always the first.
     fn record(&self) -> anyhow::Result<Vec<Pair>> {
         let (plain, slowed) = (self.job("plain", OPERATIONS)?, self.job("slowed", SLOWED)?);
         let jobs = [&plain, &plain, &slowed];
         let mut chance = Chance::new(SEED);
         let mut pairs = Vec::new();
         for _ in 0..PAIRS {
-            let mut pair = Pair { sides: [Vec::new(), Vec::new(), Vec::new()] };
+            let mut pair = Pair {
+                sides: [Vec::new(), Vec::new(), Vec::new()],
+            };
             for _ in 0..RUNS {
                 let first = chance.below(3);
                 let step = 1 + chance.below(2);
@@ -107,15 +121,24 @@ impl Host {
 
     fn run(&self, job: &Path) -> anyhow::Result<Run> {
         let mut command = Command::new("taskset");
-        command.args(["--cpu-list", &self.processor.to_string()]).arg(self.agent()).arg("job");
-        let output = command.stdin(File::open(job)?).stderr(Stdio::null()).output()?;
+        command
+            .args(["--cpu-list", &self.processor.to_string()])
+            .arg(self.agent())
+            .arg("job");
+        let output = command
+            .stdin(File::open(job)?)
+            .stderr(Stdio::null())
+            .output()?;
         let stream = wire::decode(&output.stdout, 1)?;
         let samples = stream.frames.into_iter().find_map(|frame| match frame {
             Frame::Samples(ticks) => Some(ticks),
             _ => None,
         });
         let samples = samples.context("the agent sent no samples")?;
-        Ok(samples.into_iter().map(|ns| ns as f64 / OPERATIONS as f64).collect())
+        Ok(samples
+            .into_iter()
+            .map(|ns| ns as f64 / OPERATIONS as f64)
+            .collect())
     }
 }
 
@@ -133,8 +156,12 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
     let plan = Sequential::new(RUNS);
     let looks = |base: &[Run], new: &[Run]| {
         for runs in 2..=RUNS {
-            let rating = plan.look(&scores(&base[..runs])?, &scores(&new[..runs])?, margin).rating;
-            if !matches!(rating.verdict(rating.p()), None | Some(Verdict::Unclear(_))) || runs == RUNS {
+            let rating = plan
+                .look(&scores(&base[..runs])?, &scores(&new[..runs])?, margin)
+                .rating;
+            if !matches!(rating.verdict(rating.p()), None | Some(Verdict::Unclear(_)))
+                || runs == RUNS
+            {
                 return Ok((claimed(&rating), runs));
             }
         }
@@ -142,15 +169,25 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
     };
     let fixed = |runs: usize| {
         move |base: &[Run], new: &[Run]| {
-            let rating = rate(&scores(&base[..runs])?, &scores(&new[..runs])?, &History::default(), margin);
+            let rating = rate(
+                &scores(&base[..runs])?,
+                &scores(&new[..runs])?,
+                &History::default(),
+                margin,
+            );
             Ok((claimed(&rating), runs))
         }
     };
     let t_test = |runs: usize| {
         move |base: &[Run], new: &[Run]| {
-            let means = |side: &[Run]| -> Vec<f64> { side[..runs].iter().map(|run| mean(run)).collect() };
+            let means =
+                |side: &[Run]| -> Vec<f64> { side[..runs].iter().map(|run| mean(run)).collect() };
             let (base, new) = (means(base), means(new));
-            let claim = if mean(&new) > mean(&base) { Claim::Slower } else { Claim::Faster };
+            let claim = if mean(&new) > mean(&base) {
+                Claim::Slower
+            } else {
+                Claim::Faster
+            };
             Ok(((welch(&base, &new) < 0.05).then_some(claim), runs))
         }
     };
@@ -163,7 +200,11 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
         margin * 100.0,
         most * 100.0
     )?;
-    writeln!(out, "{:<36} {:>12} {:>9} {:>18}", "rule", "false alarms", "found", "runs of each side")?;
+    writeln!(
+        out,
+        "{:<36} {:>12} {:>9} {:>18}",
+        "rule", "false alarms", "found", "runs of each side"
+    )?;
     let rules: [(&str, Rule<'_>); 5] = [
         ("marvin, looks up to 10 runs", &looks),
         ("marvin, 5 runs", &fixed(5)),
@@ -173,14 +214,23 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
     ];
     for (name, rule) in rules {
         let (mut alarms, mut found, mut runs) = (0, 0, 0);
-        for Pair { sides: [base, same, slowed] } in pairs {
+        for Pair {
+            sides: [base, same, slowed],
+        } in pairs
+        {
             alarms += usize::from(rule(base, same)?.0.is_some());
             let (claim, took) = rule(base, slowed)?;
             found += usize::from(claim == Some(Claim::Slower));
             runs += took;
         }
         let share = |count: usize| format!("{:.1} %", count as f64 / PAIRS as f64 * 100.0);
-        writeln!(out, "{name:<36} {:>12} {:>9} {:>18.1}", share(alarms), share(found), runs as f64 / PAIRS as f64)?;
+        writeln!(
+            out,
+            "{name:<36} {:>12} {:>9} {:>18.1}",
+            share(alarms),
+            share(found),
+            runs as f64 / PAIRS as f64
+        )?;
     }
     Ok(())
 }
@@ -194,7 +244,8 @@ fn claimed(rating: &Rating) -> Option<Claim> {
 }
 
 fn scores(runs: &[Run]) -> anyhow::Result<Scores> {
-    Scores::of(runs, Better::Lower).map_err(|fault| anyhow::anyhow!("a run has no score: {fault:?}"))
+    Scores::of(runs, Better::Lower)
+        .map_err(|fault| anyhow::anyhow!("a run has no score: {fault:?}"))
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -1,8 +1,8 @@
-//! Prints figures of searches for steps: their success rate on seeded noise, their number of runs, and how fast the
-//! next commit of a large history is chosen.
+//! Prints figures of searches for steps: their success rate on seeded noise, their number of runs,
+//! and how fast the next commit of a large history is chosen.
 //!
-//! Except for the seconds, each run prints the same. Like the other benches it fails only if it cannot print. `search
-//! 200` runs fewer searches; beside each share is its lower bound.
+//! Except for the seconds, each run prints the same. Like the other benches it fails only if it
+//! cannot print. `search 200` runs fewer searches; beside each share is its lower bound.
 
 use std::hint::black_box;
 use std::io::Write;
@@ -33,8 +33,13 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn trials() -> anyhow::Result<usize> {
-    let Some(asked) = std::env::args().nth(1) else { return Ok(TRIALS) };
-    let number = asked.parse().ok().filter(|number| (1..=TRIALS_MAX).contains(number));
+    let Some(asked) = std::env::args().nth(1) else {
+        return Ok(TRIALS);
+    };
+    let number = asked
+        .parse()
+        .ok()
+        .filter(|number| (1..=TRIALS_MAX).contains(number));
     number.with_context(|| format!("`{asked}` is no number of searches from 1 to {TRIALS_MAX}"))
 }
 
@@ -66,28 +71,41 @@ fn history() -> Option<CommitGraph> {
             let mut side = trunk.clone();
             for _ in 0..SIDE {
                 let id = name(commits.len() + 1);
-                commits.push(Commit { id: id.clone(), parents: vec![side] });
+                commits.push(Commit {
+                    id: id.clone(),
+                    parents: vec![side],
+                });
                 side = id;
             }
             parents.push(side);
         }
         turn += 1;
         trunk = name(commits.len() + 1);
-        commits.push(Commit { id: trunk.clone(), parents });
+        commits.push(Commit {
+            id: trunk.clone(),
+            parents,
+        });
     }
     CommitGraph::new(&name(0), commits)
 }
 
-/// Chooses the first commit in a parsed history: computes the trunk, each point's commits and cost, and the point with
-/// the most information per cost.
+/// Chooses the first commit in a parsed history: computes the trunk, each point's commits and cost,
+/// and the point with the most information per cost.
 fn choose(history: &CommitGraph) -> Option<Wanted> {
     let trunk = history.trunk();
-    let weights: Vec<f64> = std::iter::once(0.0).chain(trunk.iter().map(|place| place.brings.len() as f64)).collect();
+    let weights: Vec<f64> = std::iter::once(0.0)
+        .chain(trunk.iter().map(|place| place.brings.len() as f64))
+        .collect();
     let mut steps = Steps::new(&weights, 1)?;
     let last = weights.len() - 1;
     let rebuild_cost = RebuildCost::everything(history.count());
-    let brings: Vec<&[usize]> = std::iter::once(&[][..]).chain(trunk.iter().map(|place| &place.brings[..])).collect();
-    let cost = SearchCost { place: rebuild_cost.costs(&brings, last), run: 0.01 };
+    let brings: Vec<&[usize]> = std::iter::once(&[][..])
+        .chain(trunk.iter().map(|place| &place.brings[..]))
+        .collect();
+    let cost = SearchCost {
+        place: rebuild_cost.costs(&brings, last),
+        run: 0.01,
+    };
     [0, last].into_iter().for_each(|end| steps.measured(end));
     Some(steps.next(&cost, &|_, _| Pair::Differs))
 }
@@ -101,8 +119,17 @@ fn selection() -> anyhow::Result<()> {
         best = best.min(cpu::own_s()? - start);
     }
     let mut figures = Figures;
-    let name = format!("next of {} commits, {} merges, chosen", history.count(), history.merges());
-    figures.print(&Figure { name, value: best * 1e3, unit: "ms CPU", against: Against::Goal(20.0) })?;
+    let name = format!(
+        "next of {} commits, {} merges, chosen",
+        history.count(),
+        history.merges()
+    );
+    figures.print(&Figure {
+        name,
+        value: best * 1e3,
+        unit: "ms CPU",
+        against: Against::Goal(20.0),
+    })?;
     Ok(())
 }
 
@@ -128,8 +155,19 @@ fn singles(trials: usize) -> anyhow::Result<()> {
     )?;
     // The lowest step takes longest.
     for (height, bias, goal) in GOALS.into_iter().rev() {
-        let line = Line { height, bias, start: Start::EachRun };
-        let Singles { right, claimed, refused, runs, places, .. } = Singles::play(line, trials, SEED);
+        let line = Line {
+            height,
+            bias,
+            start: Start::EachRun,
+        };
+        let Singles {
+            right,
+            claimed,
+            refused,
+            runs,
+            places,
+            ..
+        } = Singles::play(line, trials, SEED);
         let (of, answered) = (trials as f64, (trials - refused).max(1) as f64);
         let share = right as f64 / of;
         writeln!(
@@ -141,21 +179,44 @@ fn singles(trials: usize) -> anyhow::Result<()> {
             places as f64 / of
         )?;
     }
-    let noise = Singles::play(Line { height: 0.0, bias: 0.0, start: Start::EachRun }, NOISE, SEED);
-    writeln!(out, "pure noise refused: {} of {}  goal 199", noise.refused, noise.trials)?;
+    let noise = Singles::play(
+        Line {
+            height: 0.0,
+            bias: 0.0,
+            start: Start::EachRun,
+        },
+        NOISE,
+        SEED,
+    );
+    writeln!(
+        out,
+        "pure noise refused: {} of {}  goal 199",
+        noise.refused, noise.trials
+    )?;
     Ok(())
 }
 
 fn severals(trials: usize) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "\nSeveral steps of +4, +6 or -4 among {PLACES} places, {trials} searches each")?;
+    writeln!(
+        out,
+        "\nSeveral steps of +4, +6 or -4 among {PLACES} places, {trials} searches each"
+    )?;
     writeln!(
         out,
         "{:>6} {:>10} {:>8} {:>8} {:>10} {:>8} {:>8} {:>8}  goal",
         "steps", "by", "recall", "at least", "precision", "at least", "runs", "places"
     )?;
-    let goals = [(1, ""), (2, "90 % at 97 %"), (3, "88 % at 97 %"), (5, "80 % at 97 %")];
-    for ((count, goal), by) in goals.into_iter().flat_map(|of| [(of, By::Halves), (of, By::Posterior)]) {
+    let goals = [
+        (1, ""),
+        (2, "90 % at 97 %"),
+        (3, "88 % at 97 %"),
+        (5, "80 % at 97 %"),
+    ];
+    for ((count, goal), by) in goals
+        .into_iter()
+        .flat_map(|of| [(of, By::Halves), (of, By::Posterior)])
+    {
         let played = Severals::play(count, by, trials, SEED);
         let each = |sum: usize| sum as f64 / played.trials as f64;
         writeln!(

@@ -1,8 +1,9 @@
-//! Prints figures of the statistics: speed and accuracy of change point detection, beside other rules, and error rates
-//! of ratings.
+//! Prints figures of the statistics: speed and accuracy of change point detection, beside other
+//! rules, and error rates of ratings.
 //!
-//! `OTAVA` names a Python with the package apache-otava; by default the one in PATH. All noise is seeded: except for
-//! the seconds, each run prints the same. Like the other benches it fails only if it cannot measure.
+//! `OTAVA` names a Python with the package apache-otava; by default the one in PATH. All noise is
+//! seeded: except for the seconds, each run prints the same. Like the other benches it fails only
+//! if it cannot measure.
 
 #[path = "stats/sequence.rs"]
 mod sequence;
@@ -50,7 +51,9 @@ fn main() -> anyhow::Result<()> {
 fn stepped(count: usize, points: usize, chance: &mut Chance) -> Vec<Vec<f64>> {
     let series = |chance: &mut Chance| {
         let noise = Noise::Normal.values(points, chance).into_iter().enumerate();
-        noise.map(|(at, value)| 100.0 + value + 5.0 * (4 * at / points) as f64).collect()
+        noise
+            .map(|(at, value)| 100.0 + value + 5.0 * (4 * at / points) as f64)
+            .collect()
     };
     (0..count).map(|_| series(chance)).collect()
 }
@@ -64,15 +67,40 @@ fn places(points: &[f64]) -> Vec<usize> {
 fn speed(figures: &mut Figures, otava: Option<&Otava>) -> anyhow::Result<()> {
     let mut chance = Chance::new(SEED);
     let long = stepped(100, 500, &mut chance);
-    let own = least(10, || long.iter().for_each(|points| drop(black_box(places(points)))))? * 1e3;
-    print(figures, "change points, 100 series × 500 points", own, "ms CPU", Against::Goal(15.0))?;
+    let own = least(10, || {
+        long.iter()
+            .for_each(|points| drop(black_box(places(points))))
+    })? * 1e3;
+    print(
+        figures,
+        "change points, 100 series × 500 points",
+        own,
+        "ms CPU",
+        Against::Goal(15.0),
+    )?;
     if let Some(otava) = otava {
         let (seconds, _) = otava.places(&long)?;
-        print(figures, "the same beside Otava", own, "ms CPU", Against::Peer("Otava", seconds * 1e3))?;
+        print(
+            figures,
+            "the same beside Otava",
+            own,
+            "ms CPU",
+            Against::Peer("Otava", seconds * 1e3),
+        )?;
     }
     let short = stepped(5000, 60, &mut chance);
-    let own = least(1, || short.iter().for_each(|points| drop(black_box(places(points)))))? * 1e3;
-    print(figures, "change points, 5,000 series × 60 points", own, "ms CPU", Against::Goal(500.0))
+    let own = least(1, || {
+        short
+            .iter()
+            .for_each(|points| drop(black_box(places(points))))
+    })? * 1e3;
+    print(
+        figures,
+        "change points, 5,000 series × 60 points",
+        own,
+        "ms CPU",
+        Against::Goal(500.0),
+    )
 }
 
 /// Time over n log2 n, which is constant if the time grows like that.
@@ -83,7 +111,10 @@ fn growth(figures: &mut Figures) -> anyhow::Result<()> {
         for (steps, name) in [(0, "no change"), (points / 200, "a change in 200")] {
             let mut series = Noise::Normal.values(points, &mut chance);
             let length = points / (steps + 1);
-            series.iter_mut().enumerate().for_each(|(at, v)| *v += if at / length % 2 == 1 { 5.0 } else { 0.0 });
+            series
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, v)| *v += if at / length % 2 == 1 { 5.0 } else { 0.0 });
             let seconds = least(100_000 / points, || drop(black_box(places(&series))))?;
             let share = seconds * 1e9 / (points as f64 * (points as f64).log2());
             let against = first.map_or(Against::Nothing, |first| Against::Peer("n = 1000", first));
@@ -98,11 +129,18 @@ fn growth(figures: &mut Figures) -> anyhow::Result<()> {
 /// A comparison of many rows, with q over all.
 fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
     let mut chance = Chance::new(SEED);
-    let mut side = || -> Vec<Vec<f64>> { (0..5).map(|_| (0..10).map(|_| 100.0 + chance.normal()).collect()).collect() };
+    let mut side = || -> Vec<Vec<f64>> {
+        (0..5)
+            .map(|_| (0..10).map(|_| 100.0 + chance.normal()).collect())
+            .collect()
+    };
     let rows: Vec<_> = (0..1000).map(|_| (side(), side())).collect();
     let seconds = least(10, || {
         let rate = |(base, new): &(Vec<Vec<f64>>, Vec<Vec<f64>>)| {
-            let (base, new) = (Scores::of(base, Better::Lower).ok()?, Scores::of(new, Better::Lower).ok()?);
+            let (base, new) = (
+                Scores::of(base, Better::Lower).ok()?,
+                Scores::of(new, Better::Lower).ok()?,
+            );
             Some(rate(&base, &new, &History::default(), 0.02))
         };
         let rated: Vec<_> = rows.iter().filter_map(rate).collect();
@@ -118,18 +156,30 @@ fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
 /// The differences of a sampled profile's functions, with q over all.
 fn counts(figures: &mut Figures) -> anyhow::Result<()> {
     let mut chance = Chance::new(SEED);
-    let mut side = |mean: usize| -> Vec<u64> { (0..5).map(|_| (mean + chance.below(mean)) as u64).collect() };
+    let mut side =
+        |mean: usize| -> Vec<u64> { (0..5).map(|_| (mean + chance.below(mean)) as u64).collect() };
     let things: Vec<[Vec<u64>; 2]> = (1..=1000).map(|n| [side(n), side(n)]).collect();
-    let exposures = Exposures::of([vec![1e4; 5], vec![1e4; 5]]).context("exposures of ten thousand are none")?;
+    let exposures = Exposures::of([vec![1e4; 5], vec![1e4; 5]])
+        .context("exposures of ten thousand are none")?;
     let seconds = least(10, || {
-        let p: Vec<f64> =
-            exposures.differences(&things, &exposures.common_scatter(&things)).iter().map(|one| one.p).collect();
+        let p: Vec<f64> = exposures
+            .differences(&things, &exposures.common_scatter(&things))
+            .iter()
+            .map(|one| one.p)
+            .collect();
         black_box(stats::benjamini_hochberg(&p));
     })?;
-    print(figures, "1,000 functions sampled in 2 × 5 boots, compared", seconds * 1e3, "ms CPU", Against::Goal(5.0))
+    print(
+        figures,
+        "1,000 functions sampled in 2 × 5 boots, compared",
+        seconds * 1e3,
+        "ms CPU",
+        Against::Goal(5.0),
+    )
 }
 
-/// How often sampled profiles of 5 boots a side show a function of equal kernels, and put a slower function first.
+/// How often sampled profiles of 5 boots a side show a function of equal kernels, and put a slower
+/// function first.
 fn sampled_profiles(figures: &mut Figures) -> anyhow::Result<()> {
     const PAIRS: u64 = 200;
     let percent = |count: u64| 100.0 * count as f64 / PAIRS as f64;
@@ -145,44 +195,89 @@ fn sampled_profiles(figures: &mut Figures) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The full analysis of a comparison of many rows: ratings with q over all, ranks, the noise of both sides, and the
-/// geometric mean over the rows with its interval, group by group.
+/// The full analysis of a comparison of many rows: ratings with q over all, ranks, the noise of
+/// both sides, and the geometric mean over the rows with its interval, group by group.
 fn everything(figures: &mut Figures) -> anyhow::Result<()> {
     let mut chance = Chance::new(SEED);
-    let mut side = || -> Vec<Vec<f64>> { (0..6).map(|_| (0..10).map(|_| 100.0 + chance.normal()).collect()).collect() };
+    let mut side = || -> Vec<Vec<f64>> {
+        (0..6)
+            .map(|_| (0..10).map(|_| 100.0 + chance.normal()).collect())
+            .collect()
+    };
     let rows: Vec<_> = (0..1000).map(|_| (side(), side())).collect();
     let noise = |groups: &[Vec<f64>]| {
-        let medians: Vec<f64> = groups.iter().filter_map(|group| stats::median(group)).collect();
+        let medians: Vec<f64> = groups
+            .iter()
+            .filter_map(|group| stats::median(group))
+            .collect();
         stats::noise_profile(&medians)
     };
     let seconds = least(3, || {
         let scores = |groups: &Vec<Vec<f64>>| Scores::of(groups, Better::Lower).ok();
-        let sides: Vec<(Scores, Scores)> =
-            rows.iter().filter_map(|(base, new)| scores(base).zip(scores(new))).collect();
-        let rated: Vec<_> = sides.iter().map(|(base, new)| rate(base, new, &History::default(), 0.02)).collect();
-        let ranks = |((base, new), rating): (&(Scores, Scores), &stats::Rating)| stats::cross_check(base, new, rating);
+        let sides: Vec<(Scores, Scores)> = rows
+            .iter()
+            .filter_map(|(base, new)| scores(base).zip(scores(new)))
+            .collect();
+        let rated: Vec<_> = sides
+            .iter()
+            .map(|(base, new)| rate(base, new, &History::default(), 0.02))
+            .collect();
+        let ranks = |((base, new), rating): (&(Scores, Scores), &stats::Rating)| {
+            stats::cross_check(base, new, rating)
+        };
         black_box(sides.iter().zip(&rated).map(ranks).collect::<Vec<_>>());
-        black_box(rows.iter().map(|(base, new)| (noise(base), noise(new))).collect::<Vec<_>>());
+        black_box(
+            rows.iter()
+                .map(|(base, new)| (noise(base), noise(new)))
+                .collect::<Vec<_>>(),
+        );
         let p: Vec<[f64; 1]> = rated.iter().map(|rating| [rating.p()]).collect();
         let q = families(&p, 0.05).unwrap_or_default();
-        black_box(rated.iter().zip(&q).map(|(rating, of)| rating.verdict(of.q)).collect::<Vec<_>>());
+        black_box(
+            rated
+                .iter()
+                .zip(&q)
+                .map(|(rating, of)| rating.verdict(of.q))
+                .collect::<Vec<_>>(),
+        );
         let (base, new): (Vec<Scores>, Vec<Scores>) = sides.into_iter().unzip();
-        let means = Scores::together(&base).ok().zip(Scores::together(&new).ok());
-        black_box(means.and_then(|(base, new)| rate(&base, &new, &History::default(), 0.0).interval()));
+        let means = Scores::together(&base)
+            .ok()
+            .zip(Scores::together(&new).ok());
+        black_box(
+            means.and_then(|(base, new)| rate(&base, &new, &History::default(), 0.0).interval()),
+        );
     })?;
     let name = "the same of 2 × 6, with ranks, noise and mean";
     print(figures, name, seconds * 1e3, "ms CPU", Against::Goal(20.0))
 }
 
 /// A rule that finds change points in many series, and the number of series it gets.
-type Rule<'a> = (&'static str, usize, &'a dyn Fn(&[Vec<f64>]) -> anyhow::Result<Vec<Vec<usize>>>);
+type Rule<'a> = (
+    &'static str,
+    usize,
+    &'a dyn Fn(&[Vec<f64>]) -> anyhow::Result<Vec<Vec<usize>>>,
+);
 
 fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
     let ours = |series: &[Vec<f64>]| Ok(series.iter().map(|points| places(points)).collect());
-    let theirs = |series: &[Vec<f64>]| Ok(series.iter().map(|points| perfherder::changes(points)).collect());
-    let from_otava =
-        |series: &[Vec<f64>]| Ok(otava.map(|otava| otava.places(series)).transpose()?.unwrap_or_default().1);
-    let mut rules: Vec<Rule<'_>> = vec![("marvin", SERIES, &ours), ("Perfherder rule", SERIES, &theirs)];
+    let theirs = |series: &[Vec<f64>]| {
+        Ok(series
+            .iter()
+            .map(|points| perfherder::changes(points))
+            .collect())
+    };
+    let from_otava = |series: &[Vec<f64>]| {
+        Ok(otava
+            .map(|otava| otava.places(series))
+            .transpose()?
+            .unwrap_or_default()
+            .1)
+    };
+    let mut rules: Vec<Rule<'_>> = vec![
+        ("marvin", SERIES, &ours),
+        ("Perfherder rule", SERIES, &theirs),
+    ];
     if otava.is_some() {
         rules.push(("Otava", SERIES_OTAVA, &from_otava));
     }
@@ -191,8 +286,14 @@ fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
         out,
         "\nChange points in series of 200 points: false alarms without a step; recall / precision (within 3 points)"
     )?;
-    write!(out, "{:<15} {:<16} {:>6} {:>8}", "noise", "rule", "series", "alarms")?;
-    STEPS.iter().try_for_each(|step| write!(out, " {:>13}", format!("step of {step}")))?;
+    write!(
+        out,
+        "{:<15} {:<16} {:>6} {:>8}",
+        "noise", "rule", "series", "alarms"
+    )?;
+    STEPS
+        .iter()
+        .try_for_each(|step| write!(out, " {:>13}", format!("step of {step}")))?;
     writeln!(out)?;
     for noise in Noise::ALL {
         for (name, count, rule) in &rules {
@@ -200,9 +301,16 @@ fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
                 let trials = Trials::of(noise, step, *count, SEED);
                 Ok::<_, anyhow::Error>(Quality::of(&trials, &rule(&trials.series)?))
             };
-            write!(out, "{:<15} {name:<16} {count:>6} {:>8.4}", noise.name(), measure(0.0)?.found)?;
+            write!(
+                out,
+                "{:<15} {name:<16} {count:>6} {:>8.4}",
+                noise.name(),
+                measure(0.0)?.found
+            )?;
             for step in STEPS {
-                let Quality { recall, precision, .. } = measure(step)?;
+                let Quality {
+                    recall, precision, ..
+                } = measure(step)?;
                 write!(out, " {:>13}", format!("{recall:.3} / {precision:.3}"))?;
             }
             writeln!(out)?;
@@ -214,8 +322,13 @@ fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
 /// Steps that came with one of the newest kernels, and no steps.
 fn newest(otava: Option<&Otava>) -> anyhow::Result<()> {
     let ours = |series: &[Vec<f64>]| Ok(series.iter().map(|points| places(points)).collect());
-    let from_otava =
-        |series: &[Vec<f64>]| Ok(otava.map(|otava| otava.places(series)).transpose()?.unwrap_or_default().1);
+    let from_otava = |series: &[Vec<f64>]| {
+        Ok(otava
+            .map(|otava| otava.places(series))
+            .transpose()?
+            .unwrap_or_default()
+            .1)
+    };
     let mut rules: Vec<Rule<'_>> = vec![("marvin", SERIES, &ours)];
     if otava.is_some() {
         rules.push(("Otava", SERIES_OTAVA, &from_otava));
@@ -225,8 +338,14 @@ fn newest(otava: Option<&Otava>) -> anyhow::Result<()> {
         out,
         "\n30 kernels of 3 boots, 1 % of noise, a step of -5 %: found within 1 kernel, by kernels after it; false alarms"
     )?;
-    write!(out, "{:<15} {:<8} {:>6} {:>8}", "noise", "rule", "series", "alarms")?;
-    AFTER.iter().try_for_each(|after| write!(out, " {after:>6}"))?;
+    write!(
+        out,
+        "{:<15} {:<8} {:>6} {:>8}",
+        "noise", "rule", "series", "alarms"
+    )?;
+    AFTER
+        .iter()
+        .try_for_each(|after| write!(out, " {after:>6}"))?;
     writeln!(out)?;
     for noise in Short::ALL {
         for (name, count, rule) in &rules {
@@ -234,7 +353,12 @@ fn newest(otava: Option<&Otava>) -> anyhow::Result<()> {
                 let trials = Trials::short(noise, after, *count, SEED);
                 Ok::<_, anyhow::Error>(Quality::within(&trials, &rule(&trials.series)?, 1))
             };
-            write!(out, "{:<15} {name:<8} {count:>6} {:>8.4}", noise.name(), measure(0)?.found)?;
+            write!(
+                out,
+                "{:<15} {name:<8} {count:>6} {:>8.4}",
+                noise.name(),
+                measure(0)?.found
+            )?;
             for after in AFTER {
                 write!(out, " {:>6.3}", measure(after)?.recall)?;
             }
@@ -256,9 +380,19 @@ fn calibration() -> anyhow::Result<()> {
         "{:<15} {:<11} {:>12} {:>7} {:>9} {:>6} {:>11} {:>9}",
         "noise", "design", "false alarms", "beyond", "coverage", "power", "false same", "forecast"
     )?;
-    for (kind, design) in Kind::ALL.into_iter().flat_map(|kind| Design::ALL.map(|design| (kind, design))) {
-        let Calibration { false_alarms, beyond, coverage, power, false_same, forecast, .. } =
-            Calibration::measure(kind, design, TRIALS, SEED);
+    for (kind, design) in Kind::ALL
+        .into_iter()
+        .flat_map(|kind| Design::ALL.map(|design| (kind, design)))
+    {
+        let Calibration {
+            false_alarms,
+            beyond,
+            coverage,
+            power,
+            false_same,
+            forecast,
+            ..
+        } = Calibration::measure(kind, design, TRIALS, SEED);
         let forecast = forecast.map_or_else(|| "-".to_owned(), |share| format!("{share:.3}"));
         writeln!(
             out,
@@ -270,11 +404,23 @@ fn calibration() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print(figures: &mut Figures, name: &str, value: f64, unit: &'static str, against: Against) -> anyhow::Result<()> {
-    Ok(figures.print(&Figure { name: name.to_owned(), value, unit, against })?)
+fn print(
+    figures: &mut Figures,
+    name: &str,
+    value: f64,
+    unit: &'static str,
+    against: Against,
+) -> anyhow::Result<()> {
+    Ok(figures.print(&Figure {
+        name: name.to_owned(),
+        value,
+        unit,
+        against,
+    })?)
 }
 
-/// Returns the minimal processor seconds of a piece of work, repeated to make the clock's resolution negligible.
+/// Returns the minimal processor seconds of a piece of work, repeated to make the clock's
+/// resolution negligible.
 fn least(repeat: usize, mut work: impl FnMut()) -> anyhow::Result<f64> {
     let mut best = f64::MAX;
     for _ in 0..TIMES {
@@ -295,7 +441,10 @@ impl Otava {
     fn find() -> anyhow::Result<Option<Self>> {
         let python = std::env::var_os("OTAVA").unwrap_or_else(|| "python3".into());
         let mut command = Command::new(&python);
-        command.args(["-c", "import otava"]).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(["-c", "import otava"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         if command.status().is_ok_and(|status| status.success()) {
             return Ok(Some(Self { python }));
         }
@@ -316,18 +465,30 @@ impl Otava {
             .stdout(Stdio::piped())
             .spawn()?;
         // It reads all input before it prints, so neither side blocks the other.
-        let mut input = child.stdin.take().context("no way to tell Otava the series")?;
+        let mut input = child
+            .stdin
+            .take()
+            .context("no way to tell Otava the series")?;
         for points in series {
             let line: Vec<String> = points.iter().map(f64::to_string).collect();
             writeln!(input, "{}", line.join(" "))?;
         }
         drop(input);
         let output = child.wait_with_output()?;
-        anyhow::ensure!(output.status.success(), "Otava ended with {}", output.status);
+        anyhow::ensure!(
+            output.status.success(),
+            "Otava ended with {}",
+            output.status
+        );
         let said = String::from_utf8(output.stdout)?;
         let mut lines = said.lines();
         let seconds = lines.next().context("Otava said nothing")?.parse()?;
-        let places = lines.map(|line| line.split(' ').filter(|at| !at.is_empty()).map(str::parse).collect());
+        let places = lines.map(|line| {
+            line.split(' ')
+                .filter(|at| !at.is_empty())
+                .map(str::parse)
+                .collect()
+        });
         Ok((seconds, places.collect::<Result<_, _>>()?))
     }
 }

@@ -1,13 +1,14 @@
-//! Prints how long a store takes to save one run, in a data directory and on a PostgreSQL server: 10,000 samples in 500
-//! results, each with a console, until everything is on the disk. And how long workers of 50 machines together need
-//! for a job on that server, with 20,000 jobs in its queue.
+//! Prints how long a store takes to save one run, in a data directory and on a PostgreSQL server:
+//! 10,000 samples in 500 results, each with a console, until everything is on the disk. And how
+//! long workers of 50 machines together need for a job on that server, with 20,000 jobs in its
+//! queue.
 
 use std::time::{Duration, Instant};
 
 use figures::figure::{Against, Figure, Figures};
 use model::{
-    Build, BuildFile, BuildId, Ending, Machine, MachineId, MachineKind, NewJob, Outcome, Run, RunId, Work,
-    WorkloadResult,
+    Build, BuildFile, BuildId, Ending, Machine, MachineId, MachineKind, NewJob, Outcome, Run,
+    RunId, Work, WorkloadResult,
 };
 use store::cluster::{Cluster, Durability};
 use store::{Artefact, Location, Store};
@@ -48,20 +49,42 @@ fn measure_store(figures: &mut Figures, name: &str, store: &Store) -> anyhow::Re
     let mut times = Vec::new();
     for number in 0..RUNS {
         let run = run(number)?;
-        let artefacts = [Artefact { name: "environment.console", bytes: &console }];
+        let artefacts = [Artefact {
+            name: "environment.console",
+            bytes: &console,
+        }];
         let start = Instant::now();
         store.save_run(&run, &artefacts)?;
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     times.sort_by(f64::total_cmp);
     let samples = WORKLOADS * ITERATIONS;
-    let mut print = |name: String, value, against| figures.print(&Figure { name, value, unit: "ms", against });
-    print(format!("keeping a run of {samples} samples, {name}"), times[RUNS / 2], Against::Goal(GOAL_MS))?;
-    print("the same, slowest".to_owned(), times[RUNS - 1], Against::Nothing)?;
+    let mut print = |name: String, value, against| {
+        figures.print(&Figure {
+            name,
+            value,
+            unit: "ms",
+            against,
+        })
+    };
+    print(
+        format!("keeping a run of {samples} samples, {name}"),
+        times[RUNS / 2],
+        Against::Goal(GOAL_MS),
+    )?;
+    print(
+        "the same, slowest".to_owned(),
+        times[RUNS - 1],
+        Against::Nothing,
+    )?;
     let start = Instant::now();
     let found = store.run(&run(0)?.id)?;
     anyhow::ensure!(found == run(0)?, "another run came back");
-    print("reading it".to_owned(), start.elapsed().as_secs_f64() * 1e3, Against::Nothing)?;
+    print(
+        "reading it".to_owned(),
+        start.elapsed().as_secs_f64() * 1e3,
+        Against::Nothing,
+    )?;
     Ok(())
 }
 
@@ -78,25 +101,45 @@ fn measure_queue(figures: &mut Figures, location: &Location) -> anyhow::Result<(
             seeds: 1,
             machine: machine_name(number % MACHINES),
         };
-        let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 3, deadline_s: 100 };
+        let new = NewJob {
+            work,
+            plan: String::new(),
+            priority: 0,
+            rank: 0,
+            attempts_max: 3,
+            deadline_s: 100,
+        };
         store.queue_job(&new, 0)?;
     }
     let start = Instant::now();
     let claimed: Vec<u64> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..MACHINES).map(|number| scope.spawn(move || claim_all(location, machine_name(number), start))).collect();
-        let ended =
-            workers.into_iter().map(|worker| worker.join().map_err(|_| anyhow::anyhow!("a worker panicked"))?);
+        let workers: Vec<_> = (0..MACHINES)
+            .map(|number| scope.spawn(move || claim_all(location, machine_name(number), start)))
+            .collect();
+        let ended = workers.into_iter().map(|worker| {
+            worker
+                .join()
+                .map_err(|_| anyhow::anyhow!("a worker panicked"))?
+        });
         Ok::<_, anyhow::Error>(ended.collect::<anyhow::Result<Vec<_>>>()?.concat())
     })?;
     let seconds = start.elapsed().as_secs_f64();
     let mut once = claimed.clone();
     once.sort_unstable();
     once.dedup();
-    anyhow::ensure!(once.len() == claimed.len(), "{} jobs were claimed twice", claimed.len() - once.len());
+    anyhow::ensure!(
+        once.len() == claimed.len(),
+        "{} jobs were claimed twice",
+        claimed.len() - once.len()
+    );
     let name = format!("claiming and ending a job, workers of {MACHINES} machines, {JOBS} jobs");
     let value = seconds * 1e3 / claimed.len() as f64;
-    figures.print(&Figure { name, value, unit: "ms", against: Against::Goal(CLAIM_MS) })?;
+    figures.print(&Figure {
+        name,
+        value,
+        unit: "ms",
+        against: Against::Goal(CLAIM_MS),
+    })?;
     Ok(())
 }
 
@@ -108,8 +151,12 @@ fn machine_name(number: usize) -> String {
 fn claim_all(location: &Location, machine: String, start: Instant) -> anyhow::Result<Vec<u64>> {
     let (store, machines, mut all) = (Store::open(location)?, [machine], Vec::new());
     while start.elapsed() < QUEUE_TIME {
-        let Some(job) = store.claim_job(&machines[0], &machines, 1)? else { break };
-        store.change_job(job.number, |now| now.end(job.fence, Ending::Done(String::new()), 2))?;
+        let Some(job) = store.claim_job(&machines[0], &machines, 1)? else {
+            break;
+        };
+        store.change_job(job.number, |now| {
+            now.end(job.fence, Ending::Done(String::new()), 2)
+        })?;
         all.push(job.number);
     }
     Ok(all)
@@ -121,7 +168,10 @@ fn build() -> anyhow::Result<Build> {
         name: "deb:6.12".parse()?,
         version: "6.12".into(),
         origin: model::Origin::Described("synthetic".into()),
-        image: BuildFile { path: "/nowhere/vmlinuz".into(), sha256: "00".into() },
+        image: BuildFile {
+            path: "/nowhere/vmlinuz".into(),
+            sha256: "00".into(),
+        },
         vmlinux: None,
         config: None,
         symbols: None,
@@ -144,8 +194,18 @@ fn run(number: usize) -> anyhow::Result<Run> {
         operations: 20_000,
         declared: None,
         outcome: Outcome::Completed,
-        samples: (0..ITERATIONS).map(|n| (number * workload + n) as f64 * 1.1).collect(),
-        counted: vec![model::Region { user: 1, kernel: 2, interrupt: 3, other: 4 }; ITERATIONS],
+        samples: (0..ITERATIONS)
+            .map(|n| (number * workload + n) as f64 * 1.1)
+            .collect(),
+        counted: vec![
+            model::Region {
+                user: 1,
+                kernel: 2,
+                interrupt: 3,
+                other: 4
+            };
+            ITERATIONS
+        ],
     };
     Ok(Run {
         id: RunId::from_hex(&format!("{:04x}", number + 1))?,

@@ -1,8 +1,8 @@
-//! Prints figures of the dashboard over a synthetic lab: how long its first screen takes with many readers and one
-//! writer.
+//! Prints figures of the dashboard over a synthetic lab: how long its first screen takes with many
+//! readers and one writer.
 //!
-//! The lab is seeded: 500 workloads on 10 machines over 60 kernels, 7 iterations each, changes of level, and a little
-//! layout noise. `web HOME` only writes it into a directory.
+//! The lab is seeded: 500 workloads on 10 machines over 60 kernels, 7 iterations each, changes of
+//! level, and a little layout noise. `web HOME` only writes it into a directory.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
-use model::{Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult};
+use model::{
+    Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult,
+};
 use stats::synthetic::Chance;
 use store::Store;
 use web::{Limits, Site, Source};
@@ -37,12 +39,19 @@ fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     let load = cpu::load()?;
     if load > 1.0 {
-        figures.doubt(&format!("{load} processes want to run: waiting readers wait longer than on a quiet host"))?;
+        figures.doubt(&format!(
+            "{load} processes want to run: waiting readers wait longer than on a quiet host"
+        ))?;
     }
     let home = tempfile::tempdir()?;
     let mut lab = write(home.path())?;
     let print = |figures: &mut Figures, name: &str, value: f64, unit, against| {
-        figures.print(&Figure { name: name.to_owned(), value, unit, against })
+        figures.print(&Figure {
+            name: name.to_owned(),
+            value,
+            unit,
+            against,
+        })
     };
     let start = cpu::own_s()?;
     let mut source = Source::open(home.path())?;
@@ -57,7 +66,13 @@ fn main() -> anyhow::Result<()> {
     )?;
     let start = cpu::own_s()?;
     let site = Arc::new(Site::new(home.path(), source.snapshot(1)));
-    print(&mut figures, "a snapshot with all alerts", (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
+    print(
+        &mut figures,
+        "a snapshot with all alerts",
+        (cpu::own_s()? - start) * 1e3,
+        "ms CPU",
+        Against::Nothing,
+    )?;
     let start = cpu::own_s()?;
     let first = site.answer("/", "");
     print(
@@ -69,9 +84,25 @@ fn main() -> anyhow::Result<()> {
     )?;
     let start = cpu::own_s()?;
     let again = site.answer("/", "");
-    print(&mut figures, "first screen, again", (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
-    anyhow::ensure!(first == again && first.status == 200, "the first screen is {}", first.status);
-    print(&mut figures, "first screen, size", first.body.len() as f64 / 1e3, "kB", Against::Goal(100.0))?;
+    print(
+        &mut figures,
+        "first screen, again",
+        (cpu::own_s()? - start) * 1e3,
+        "ms CPU",
+        Against::Nothing,
+    )?;
+    anyhow::ensure!(
+        first == again && first.status == 200,
+        "the first screen is {}",
+        first.status
+    );
+    print(
+        &mut figures,
+        "first screen, size",
+        first.body.len() as f64 / 1e3,
+        "kB",
+        Against::Goal(100.0),
+    )?;
     sizes(&mut figures, home.path(), &source)?;
     for pair in 0..PAIRS {
         let shown = site.answer("/", &format!("base={}", version(pair)));
@@ -80,11 +111,23 @@ fn main() -> anyhow::Result<()> {
     lab.run(KERNELS, 0)?;
     let start = cpu::own_s()?;
     source.refresh()?;
-    print(&mut figures, "a run more is read", (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
+    print(
+        &mut figures,
+        "a run more is read",
+        (cpu::own_s()? - start) * 1e3,
+        "ms CPU",
+        Against::Nothing,
+    )?;
     let start = cpu::own_s()?;
     site.renew(source.snapshot(2));
     let name = format!("and {} first screens are made anew", PAIRS + 1);
-    print(&mut figures, &name, (cpu::own_s()? - start) * 1e3, "ms CPU", Against::Nothing)?;
+    print(
+        &mut figures,
+        &name,
+        (cpu::own_s()? - start) * 1e3,
+        "ms CPU",
+        Against::Nothing,
+    )?;
     let (times, written) = under_load(&mut lab, site, source)?;
     let (mut served, mut waited): (Vec<f64>, Vec<f64>) = times.into_iter().unzip();
     let at = |times: &mut Vec<f64>, part: f64| {
@@ -92,12 +135,48 @@ fn main() -> anyhow::Result<()> {
         times[((times.len() as f64 * part) as usize).min(times.len() - 1)]
     };
     let name = format!("first screen, {CLIENTS} read and one writes, 99 %");
-    print(&mut figures, &name, at(&mut served, 0.99), "ms in the server", Against::Goal(100.0))?;
-    print(&mut figures, "the same, 50 %", at(&mut served, 0.5), "ms in the server", Against::Nothing)?;
-    print(&mut figures, "the same as readers see it, 99 %", at(&mut waited, 0.99), "ms", Against::Goal(100.0))?;
-    print(&mut figures, "the same as readers see it, 50 %", at(&mut waited, 0.5), "ms", Against::Nothing)?;
-    print(&mut figures, "answers meanwhile", served.len() as f64, "", Against::Nothing)?;
-    print(&mut figures, "runs written meanwhile", written as f64, "", Against::Nothing)?;
+    print(
+        &mut figures,
+        &name,
+        at(&mut served, 0.99),
+        "ms in the server",
+        Against::Goal(100.0),
+    )?;
+    print(
+        &mut figures,
+        "the same, 50 %",
+        at(&mut served, 0.5),
+        "ms in the server",
+        Against::Nothing,
+    )?;
+    print(
+        &mut figures,
+        "the same as readers see it, 99 %",
+        at(&mut waited, 0.99),
+        "ms",
+        Against::Goal(100.0),
+    )?;
+    print(
+        &mut figures,
+        "the same as readers see it, 50 %",
+        at(&mut waited, 0.5),
+        "ms",
+        Against::Nothing,
+    )?;
+    print(
+        &mut figures,
+        "answers meanwhile",
+        served.len() as f64,
+        "",
+        Against::Nothing,
+    )?;
+    print(
+        &mut figures,
+        "runs written meanwhile",
+        written as f64,
+        "",
+        Against::Nothing,
+    )?;
     Ok(())
 }
 
@@ -112,27 +191,47 @@ fn sizes(figures: &mut Figures, home: &Path, source: &Source) -> anyhow::Result<
     let values = (WORKLOADS * MACHINES * KERNELS) as f64;
     let all = size("/api/v1/series.json")?;
     let rows = model::workloads().len();
-    let page = size(&format!("/c/{:012}/{}/{}.html", 0, version(KERNELS - 2), version(KERNELS - 1)))?;
+    let page = size(&format!(
+        "/c/{:012}/{}/{}.html",
+        0,
+        version(KERNELS - 2),
+        version(KERNELS - 1)
+    ))?;
     for (name, value, unit) in [
         (format!("series.json of {values} values"), all / 1e6, "MB"),
         ("the same, a value".to_owned(), all / values, "bytes"),
-        (format!("comparison of {rows} workloads as a page"), page / 1e3, "kB"),
+        (
+            format!("comparison of {rows} workloads as a page"),
+            page / 1e3,
+            "kB",
+        ),
     ] {
-        figures.print(&Figure { name, value, unit, against: Against::Nothing })?;
+        figures.print(&Figure {
+            name,
+            value,
+            unit,
+            against: Against::Nothing,
+        })?;
     }
     Ok(())
 }
 
-/// Serves the lab while readers send requests and a worker saves runs; returns for each answer the server's time and
-/// the reader's time in ms, and the number of runs.
-fn under_load(lab: &mut Lab, site: Arc<Site>, source: Source) -> anyhow::Result<(Vec<(f64, f64)>, usize)> {
+/// Serves the lab while readers send requests and a worker saves runs; returns for each answer the
+/// server's time and the reader's time in ms, and the number of runs.
+fn under_load(
+    lab: &mut Lab,
+    site: Arc<Site>,
+    source: Source,
+) -> anyhow::Result<(Vec<(f64, f64)>, usize)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     std::thread::spawn(move || drop(web::serve(listener, site, source, Limits::default(), &[])));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let stop = &stop;
-        let readers: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(move || read(address, n, stop))).collect();
+        let readers: Vec<_> = (0..CLIENTS)
+            .map(|n| scope.spawn(move || read(address, n, stop)))
+            .collect();
         let start = Instant::now();
         let mut written = 0;
         while start.elapsed() < READING {
@@ -143,14 +242,19 @@ fn under_load(lab: &mut Lab, site: Arc<Site>, source: Source) -> anyhow::Result<
         stop.store(true, Ordering::Relaxed);
         let mut times = Vec::new();
         for reader in readers {
-            times.extend(reader.join().map_err(|_| anyhow::anyhow!("a reader panicked"))??);
+            times.extend(
+                reader
+                    .join()
+                    .map_err(|_| anyhow::anyhow!("a reader panicked"))??,
+            );
         }
         anyhow::ensure!(!times.is_empty(), "no reader got an answer");
         Ok((times, written))
     })
 }
 
-/// Requests first screens over one connection, with short pauses like those between a person's clicks.
+/// Requests first screens over one connection, with short pauses like those between a person's
+/// clicks.
 fn read(address: SocketAddr, reader: usize, stop: &AtomicBool) -> anyhow::Result<Vec<(f64, f64)>> {
     let mut times = Vec::new();
     let mut turn = reader;
@@ -160,14 +264,22 @@ fn read(address: SocketAddr, reader: usize, stop: &AtomicBool) -> anyhow::Result
         let start = Instant::now();
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-        write!(stream, "GET /?base={base} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        write!(
+            stream,
+            "GET /?base={base} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer)?;
         anyhow::ensure!(answer.starts_with(b"HTTP/1.1 200"), "no answer");
         let waited = start.elapsed().as_secs_f64() * 1e3;
         let head = String::from_utf8_lossy(&answer[..answer.len().min(2048)]).into_owned();
-        let served = head.split_once("answer;dur=").and_then(|(_, rest)| rest.lines().next()?.trim().parse().ok());
-        times.push((served.context("an answer that does not say how long it took")?, waited));
+        let served = head
+            .split_once("answer;dur=")
+            .and_then(|(_, rest)| rest.lines().next()?.trim().parse().ok());
+        times.push((
+            served.context("an answer that does not say how long it took")?,
+            waited,
+        ));
         std::thread::sleep(Duration::from_millis(250));
     }
     Ok(times)
@@ -183,7 +295,11 @@ struct Lab {
 /// Writes the lab.
 fn write(home: &Path) -> anyhow::Result<Lab> {
     let store = Store::open(home)?;
-    let mut lab = Lab { store, chance: Chance::new(SEED), runs: 0 };
+    let mut lab = Lab {
+        store,
+        chance: Chance::new(SEED),
+        runs: 0,
+    };
     for machine in 0..MACHINES {
         lab.store.save_machine(&self::machine(machine)?)?;
     }
@@ -209,7 +325,9 @@ impl Lab {
             seed: 1,
             started_unix: 1_790_000_000 + self.runs as i64 * 60,
             environment: Vec::new(),
-            results: (0..WORKLOADS).map(|workload| self.result(workload, kernel, machine)).collect(),
+            results: (0..WORKLOADS)
+                .map(|workload| self.result(workload, kernel, machine))
+                .collect(),
         };
         Ok(self.store.save_run(&run, &[])?)
     }
@@ -217,7 +335,9 @@ impl Lab {
     fn result(&mut self, workload: usize, kernel: usize, machine: usize) -> WorkloadResult {
         // Layout moves a value by some thousandths, and its iterations by less.
         let value = level(workload, kernel, machine) * (1.0 + 0.002 * self.chance.normal());
-        let samples = (0..ITERATIONS).map(|_| value * (1.0 + 1e-5 * self.chance.normal())).collect();
+        let samples = (0..ITERATIONS)
+            .map(|_| value * (1.0 + 1e-5 * self.chance.normal()))
+            .collect();
         WorkloadResult {
             workload: name(workload),
             operations: 1000,
@@ -229,11 +349,16 @@ impl Lab {
     }
 }
 
-/// The cost of a workload: every seventh changes once, on all machines with an odd number, at one of five kernels.
+/// The cost of a workload: every seventh changes once, on all machines with an odd number, at one
+/// of five kernels.
 fn level(workload: usize, kernel: usize, machine: usize) -> f64 {
     let cost = 100.0 + workload as f64 * 3.0 + machine as f64 * 40.0;
     let changes = workload % 7 == 3 && machine % 2 == 1 && kernel >= 10 * (1 + workload % 5);
-    let size = if workload.is_multiple_of(2) { 1.07 } else { 0.95 };
+    let size = if workload.is_multiple_of(2) {
+        1.07
+    } else {
+        0.95
+    };
     if changes { cost * size } else { cost }
 }
 
@@ -242,7 +367,9 @@ fn name(workload: usize) -> String {
     if let Some(known) = model::workloads().get(workload) {
         return known.name.to_string();
     }
-    let groups = ["fault", "file", "fork", "futex", "pipe", "tcp", "udp", "mem", "signal", "event"];
+    let groups = [
+        "fault", "file", "fork", "futex", "pipe", "tcp", "udp", "mem", "signal", "event",
+    ];
     format!("{}-{:03}", groups[workload % groups.len()], workload)
 }
 
@@ -260,7 +387,10 @@ fn build(kernel: usize) -> anyhow::Result<Build> {
             version: format!("{version}-1"),
         },
         version,
-        image: BuildFile { path: "/nowhere/vmlinuz".into(), sha256: "00".into() },
+        image: BuildFile {
+            path: "/nowhere/vmlinuz".into(),
+            sha256: "00".into(),
+        },
         vmlinux: None,
         config: None,
         symbols: None,

@@ -1,5 +1,6 @@
-//! `marvin-agent describe`: what the machine and its boot are, a name and a value per line. Names that begin with `host.`
-//! belong to the machine and stay the same whichever kernel it runs; those with `boot.` belong to the boot.
+//! `marvin-agent describe`: what the machine and its boot are, a name and a value per line. Names
+//! that begin with `host.` belong to the machine and stay the same whichever kernel it runs; those
+//! with `boot.` belong to the boot.
 //!
 //! What cannot be read, as some of it without privileges, is left out.
 
@@ -24,33 +25,75 @@ const LINES: [(&str, &str); 11] = [
     ("boot.release", "/proc/sys/kernel/osrelease"),
     ("boot.version", "/proc/sys/kernel/version"),
     ("boot.command_line", "/proc/cmdline"),
-    ("boot.clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-    ("boot.idle_driver", "/sys/devices/system/cpu/cpuidle/current_driver"),
-    ("boot.frequency_driver", "/sys/devices/system/cpu/cpufreq/policy0/scaling_driver"),
-    ("boot.transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled"),
+    (
+        "boot.clocksource",
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    ),
+    (
+        "boot.idle_driver",
+        "/sys/devices/system/cpu/cpuidle/current_driver",
+    ),
+    (
+        "boot.frequency_driver",
+        "/sys/devices/system/cpu/cpufreq/policy0/scaling_driver",
+    ),
+    (
+        "boot.transparent_hugepage",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+    ),
 ];
 
 /// Returns names and values, sorted by name.
 pub(crate) fn describe(tree: &Tree) -> Vec<(String, String)> {
     let mut pairs: Vec<(String, String)> = Vec::new();
-    let mut add = |name: &str, value: Option<String>| pairs.extend(value.map(|value| (name.to_owned(), value)));
+    let mut add = |name: &str, value: Option<String>| {
+        pairs.extend(value.map(|value| (name.to_owned(), value)))
+    };
     for (name, path) in LINES {
         add(name, tree.line(path));
     }
-    let bios = ["bios_vendor", "bios_version", "bios_date"].map(|name| tree.line(&format!("{DMI}/{name}")));
-    add("host.bios", Some(bios.into_iter().flatten().collect::<Vec<_>>().join(" ")).filter(|bios| !bios.is_empty()));
+    let bios = ["bios_vendor", "bios_version", "bios_date"]
+        .map(|name| tree.line(&format!("{DMI}/{name}")));
+    add(
+        "host.bios",
+        Some(bios.into_iter().flatten().collect::<Vec<_>>().join(" "))
+            .filter(|bios| !bios.is_empty()),
+    );
     let processors = text(tree, "/proc/cpuinfo");
     add("host.processor", field(&processors, "model name"));
     add("host.microcode", field(&processors, "microcode"));
-    let count = processors.lines().filter(|line| line.split(':').next().is_some_and(|name| name.trim() == "processor"));
-    add("host.processors", Some(count.count()).filter(|&count| count > 0).map(|count| count.to_string()));
-    add("host.memory", memory_mib(tree).map(|mib| format!("{mib} MiB")));
+    let count = processors.lines().filter(|line| {
+        line.split(':')
+            .next()
+            .is_some_and(|name| name.trim() == "processor")
+    });
+    add(
+        "host.processors",
+        Some(count.count())
+            .filter(|&count| count > 0)
+            .map(|count| count.to_string()),
+    );
+    add(
+        "host.memory",
+        memory_mib(tree).map(|mib| format!("{mib} MiB")),
+    );
     add("host.dimms", dimms(tree));
-    add("boot.build_id", build_id(&fs::read(tree.place("/sys/kernel/notes")).unwrap_or_default()));
+    add(
+        "boot.build_id",
+        build_id(&fs::read(tree.place("/sys/kernel/notes")).unwrap_or_default()),
+    );
     let nodes = tree.names("/sys/devices/system/node", "node").len();
-    add("boot.numa_nodes", Some(nodes).filter(|&nodes| nodes > 0).map(|nodes| nodes.to_string()));
+    add(
+        "boot.numa_nodes",
+        Some(nodes)
+            .filter(|&nodes| nodes > 0)
+            .map(|nodes| nodes.to_string()),
+    );
     for name in tree.names(VULNERABILITIES, "") {
-        add(&format!("boot.mitigation.{name}"), tree.line(&format!("{VULNERABILITIES}/{name}")));
+        add(
+            &format!("boot.mitigation.{name}"),
+            tree.line(&format!("{VULNERABILITIES}/{name}")),
+        );
     }
     pairs.sort();
     pairs
@@ -63,30 +106,50 @@ fn text(tree: &Tree, path: &str) -> String {
 /// Returns the first value of a name in lines of `name : value`.
 fn field(text: &str, name: &str) -> Option<String> {
     let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
-    pairs.find(|(known, _)| known.trim() == name).map(|(_, value)| value.trim().to_owned())
+    pairs
+        .find(|(known, _)| known.trim() == name)
+        .map(|(_, value)| value.trim().to_owned())
 }
 
-/// Returns the memory that the firmware gave the kernel, as that does not depend on the kernel; without privileges, what
-/// the kernel uses of it.
+/// Returns the memory that the firmware gave the kernel, as that does not depend on the kernel;
+/// without privileges, what the kernel uses of it.
 fn memory_mib(tree: &Tree) -> Option<u64> {
-    let number = |path: String| u64::from_str_radix(tree.line(&path)?.trim_start_matches("0x"), 16).ok();
+    let number =
+        |path: String| u64::from_str_radix(tree.line(&path)?.trim_start_matches("0x"), 16).ok();
     let ranges = tree.names(MEMORY_MAP, "");
     let bytes = ranges.iter().filter_map(|range| {
         let range = format!("{MEMORY_MAP}/{range}");
         let kind = tree.line(&format!("{range}/type"))?;
         let is_memory = kind == "System RAM";
-        is_memory.then(|| Some(number(format!("{range}/end"))?.checked_sub(number(format!("{range}/start"))?)? + 1))?
+        is_memory.then(|| {
+            Some(
+                number(format!("{range}/end"))?.checked_sub(number(format!("{range}/start"))?)? + 1,
+            )
+        })?
     });
     let firmware = bytes.fold(0, u64::saturating_add) / MIB;
-    let kernel = || field(&text(tree, "/proc/meminfo"), "MemTotal")?.split(' ').next()?.parse::<u64>().ok();
-    if firmware > 0 { Some(firmware) } else { kernel().map(|kib| kib / 1024) }
+    let kernel = || {
+        field(&text(tree, "/proc/meminfo"), "MemTotal")?
+            .split(' ')
+            .next()?
+            .parse::<u64>()
+            .ok()
+    };
+    if firmware > 0 {
+        Some(firmware)
+    } else {
+        kernel().map(|kib| kib / 1024)
+    }
 }
 
-/// Returns how many memory modules of each size and speed there are, from DMI's memory devices (type 17).
+/// Returns how many memory modules of each size and speed there are, from DMI's memory devices
+/// (type 17).
 fn dimms(tree: &Tree) -> Option<String> {
     let mut groups: Vec<(String, usize)> = Vec::new();
     for name in tree.names(DIMMS, "17-") {
-        let Ok(raw) = fs::read(tree.place(&format!("{DIMMS}/{name}/raw"))) else { continue };
+        let Ok(raw) = fs::read(tree.place(&format!("{DIMMS}/{name}/raw"))) else {
+            continue;
+        };
         let Some(module) = dimm(&raw) else { continue };
         match groups.iter_mut().find(|(known, _)| *known == module) {
             Some((_, count)) => *count += 1,
@@ -94,11 +157,15 @@ fn dimms(tree: &Tree) -> Option<String> {
         }
     }
     groups.sort();
-    let groups: Vec<String> = groups.into_iter().map(|(module, count)| format!("{count} x {module}")).collect();
+    let groups: Vec<String> = groups
+        .into_iter()
+        .map(|(module, count)| format!("{count} x {module}"))
+        .collect();
     Some(groups.join(", ")).filter(|text| !text.is_empty())
 }
 
-/// Reads a memory device (DMTF DSP0134, 7.18): its size, and its speed in transfers per microsecond.
+/// Reads a memory device (DMTF DSP0134, 7.18): its size, and its speed in transfers per
+/// microsecond.
 fn dimm(raw: &[u8]) -> Option<String> {
     // The strings begin after the structure's own length.
     let raw = raw.get(..usize::from(*raw.get(1)?))?;
@@ -110,8 +177,13 @@ fn dimm(raw: &[u8]) -> Option<String> {
         kib if kib & 0x8000 != 0 => u64::from(kib & 0x7fff) / 1024,
         mib => u64::from(mib),
     };
-    let speed = word(0x20).or_else(|| word(0x15)).filter(|speed| ![0, 0xffff].contains(speed));
-    Some(speed.map_or_else(|| format!("{mib} MiB"), |speed| format!("{mib} MiB {speed} MT/s")))
+    let speed = word(0x20)
+        .or_else(|| word(0x15))
+        .filter(|speed| ![0, 0xffff].contains(speed));
+    Some(speed.map_or_else(
+        || format!("{mib} MiB"),
+        |speed| format!("{mib} MiB {speed} MT/s"),
+    ))
 }
 
 /// Finds the build id in ELF notes.
@@ -146,7 +218,10 @@ mod tests {
 
     #[test]
     fn memory_modules_are_read() {
-        assert_eq!(dimm(&module(16384, 3200)).as_deref(), Some("16384 MiB 3200 MT/s"));
+        assert_eq!(
+            dimm(&module(16384, 3200)).as_deref(),
+            Some("16384 MiB 3200 MT/s")
+        );
         assert_eq!(dimm(&module(0x7fff, 0)).as_deref(), Some("65536 MiB"));
         assert_eq!(dimm(&module(0x8000 | 2048, 0)).as_deref(), Some("2 MiB"));
         assert_eq!(dimm(&module(0, 3200)), None, "an empty slot");
@@ -158,15 +233,22 @@ mod tests {
     #[test]
     fn build_ids_are_found_among_notes() {
         let note = |kind: u32, name: &[u8], content: &[u8]| {
-            let mut bytes: Vec<u8> =
-                [name.len() as u32, content.len() as u32, kind].iter().flat_map(|word| word.to_le_bytes()).collect();
+            let mut bytes: Vec<u8> = [name.len() as u32, content.len() as u32, kind]
+                .iter()
+                .flat_map(|word| word.to_le_bytes())
+                .collect();
             for part in [name, content] {
                 bytes.extend(part);
                 bytes.resize(bytes.len().next_multiple_of(4), 0);
             }
             bytes
         };
-        let notes = [note(6, b"Xen\0", b"12345"), note(3, b"Xen\0", b"1"), note(3, b"GNU\0", &[0xab, 0xcd])].concat();
+        let notes = [
+            note(6, b"Xen\0", b"12345"),
+            note(3, b"Xen\0", b"1"),
+            note(3, b"GNU\0", &[0xab, 0xcd]),
+        ]
+        .concat();
         assert_eq!(build_id(&notes).as_deref(), Some("abcd"));
         for end in 0..notes.len() - 4 {
             assert_eq!(build_id(&notes[..end]), None);
@@ -180,7 +262,10 @@ mod tests {
             ("/sys/class/dmi/id/sys_vendor", "Acme"),
             ("/sys/class/dmi/id/bios_version", "1.2"),
             ("/sys/class/dmi/id/bios_date", "01/02/2026"),
-            ("/proc/cpuinfo", "processor\t: 0\nmodel name\t: Fast\nmicrocode\t: 0x7\n\nprocessor\t: 1\n"),
+            (
+                "/proc/cpuinfo",
+                "processor\t: 0\nmodel name\t: Fast\nmicrocode\t: 0x7\n\nprocessor\t: 1\n",
+            ),
             ("/proc/meminfo", "MemTotal:       16000000 kB\n"),
             ("/sys/firmware/memmap/0/start", "0x0"),
             ("/sys/firmware/memmap/0/end", "0x3fffffff"),
@@ -188,11 +273,17 @@ mod tests {
             ("/sys/firmware/memmap/1/start", "0xf0000000"),
             ("/sys/firmware/memmap/1/end", "0xffffffff"),
             ("/sys/firmware/memmap/1/type", "Reserved"),
-            ("/sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI"),
+            (
+                "/sys/devices/system/cpu/vulnerabilities/meltdown",
+                "Mitigation: PTI",
+            ),
             ("/sys/devices/system/node/node0/cpulist", "0-1"),
             ("/proc/cmdline", "quiet mitigations=off"),
         ]);
-        let lines: Vec<String> = describe(&tree.tree()).iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let lines: Vec<String> = describe(&tree.tree())
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         let expected = [
             "boot.command_line=quiet mitigations=off",
             "boot.mitigation.meltdown=Mitigation: PTI",
@@ -210,7 +301,17 @@ mod tests {
     #[test]
     fn this_machine_has_a_boot_id() {
         let pairs = describe(&Tree::of(std::path::Path::new("/")));
-        assert!(pairs.iter().any(|(name, value)| name == "boot.id" && value.len() == 36), "{pairs:?}");
-        assert!(pairs.iter().all(|(_, value)| !value.is_empty() && !value.contains('\n')), "{pairs:?}");
+        assert!(
+            pairs
+                .iter()
+                .any(|(name, value)| name == "boot.id" && value.len() == 36),
+            "{pairs:?}"
+        );
+        assert!(
+            pairs
+                .iter()
+                .all(|(_, value)| !value.is_empty() && !value.contains('\n')),
+            "{pairs:?}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Doing a job and sending what came out: as PID 1 of the exact machine from the workload on, which then switches off,
-//! or as an ordinary process of any other machine.
+//! Doing a job and sending what came out: as PID 1 of the exact machine from the workload on, which
+//! then switches off, or as an ordinary process of any other machine.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -52,30 +52,48 @@ pub(crate) fn do_job() -> io::Result<()> {
     let mut frames = work(&job)?;
     if is_measured {
         let cost = load::Moment::now()?.since(&begun).into_bytes();
-        frames.push(Frame::File { name: OWN_COST.to_owned(), bytes: cost });
+        frames.push(Frame::File {
+            name: OWN_COST.to_owned(),
+            bytes: cost,
+        });
     }
     if let Some(before) = before {
-        frames.push(Frame::File { name: load::BEFORE.to_owned(), bytes: before });
-        frames.push(Frame::File { name: load::AFTER.to_owned(), bytes: load::copy() });
+        frames.push(Frame::File {
+            name: load::BEFORE.to_owned(),
+            bytes: before,
+        });
+        frames.push(Frame::File {
+            name: load::AFTER.to_owned(),
+            bytes: load::copy(),
+        });
     }
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     send(&mut Sender::new(output, job.id), frames)
 }
 
-/// Keeps this process to the last of the processors that it may use: as many as its job has tasks, unless it uses all.
+/// Keeps this process to the last of the processors that it may use: as many as its job has tasks,
+/// unless it uses all.
 fn keep_to_processors(task: &Task) -> io::Result<()> {
     let count = match task {
-        Task::Tool(_) | Task::Workload { all_processors: true, .. } => return Ok(()),
+        Task::Tool(_)
+        | Task::Workload {
+            all_processors: true,
+            ..
+        } => return Ok(()),
         Task::Workload { tasks, .. } => *tasks as usize,
         _ => 1,
     };
     let last = sys::processors()?;
     // The workload itself says what it lacks.
-    last.get(..count).filter(|last| !last.is_empty()).map_or(Ok(()), sys::stay_on)
+    last.get(..count)
+        .filter(|last| !last.is_empty())
+        .map_or(Ok(()), sys::stay_on)
 }
 
 fn send(sender: &mut Sender, frames: Vec<Frame>) -> io::Result<()> {
-    sender.send(&Frame::Hello { agent: VERSION.to_owned() })?;
+    sender.send(&Frame::Hello {
+        agent: VERSION.to_owned(),
+    })?;
     for frame in frames {
         match frame {
             Frame::File { name, bytes } => sender.send_file(&name, &bytes)?,
@@ -85,8 +103,8 @@ fn send(sender: &mut Sender, frames: Vec<Frame>) -> io::Result<()> {
     sender.send(&Frame::End)
 }
 
-/// Returns what is waited for before a workload and between its iterations. Only the exact machine has round points: on
-/// others the next iteration follows at once.
+/// Returns what is waited for before a workload and between its iterations. Only the exact machine
+/// has round points: on others the next iteration follows at once.
 fn wait_of(clock: Clock) -> fn(u64, u64) -> io::Result<()> {
     match clock {
         Clock::Tsc => sleep_to_round_point,
@@ -104,7 +122,11 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
             let (end, files) = tool::run(tool, job.clock, &pause)?;
             Ok(files.into_iter().map(file).chain([end]).collect())
         }
-        Task::Rmap { case, processes, mappings } => rmap::frames(&rmap::Question {
+        Task::Rmap {
+            case,
+            processes,
+            mappings,
+        } => rmap::frames(&rmap::Question {
             case,
             processes: *processes,
             mappings: *mappings,
@@ -155,12 +177,16 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
     }
 }
 
-/// Runs the workload in a process of its own, so that its death is a result and not the end of PID 1.
+/// Runs the workload in a process of its own, so that its death is a result and not the end of PID
+/// 1.
 fn in_worker(name: &str, plan: &Plan) -> io::Result<Vec<Frame>> {
     let report = in_child(|| {
         let (tag, text) = match measure::measure(name, plan) {
             Ok(measured) => {
-                let rows = measured.rows.iter().map(|(name, values)| format!("\n{name} {}", list(values)));
+                let rows = measured
+                    .rows
+                    .iter()
+                    .map(|(name, values)| format!("\n{name} {}", list(values)));
                 let text = list(&measured.ticks) + &rows.collect::<String>();
                 ('s', text + &sampled(measured.samples)?)
             }
@@ -178,10 +204,22 @@ fn in_worker(name: &str, plan: &Plan) -> io::Result<Vec<Frame>> {
         Some(("s", said)) => {
             let (said, files) = said.split_once(FILE).unwrap_or((said, ""));
             let (ticks, rows) = said.split_once('\n').unwrap_or((said, ""));
-            let samples = Frame::Samples(ticks.split(',').filter_map(|tick| tick.parse().ok()).collect());
+            let samples = Frame::Samples(
+                ticks
+                    .split(',')
+                    .filter_map(|tick| tick.parse().ok())
+                    .collect(),
+            );
             let files = files.split(FILE).filter_map(|file| file.split_once('\n'));
-            let files = files.map(|(name, text)| Frame::File { name: name.to_owned(), bytes: text.into() });
-            [samples].into_iter().chain(rows.lines().filter_map(row)).chain(files).collect()
+            let files = files.map(|(name, text)| Frame::File {
+                name: name.to_owned(),
+                bytes: text.into(),
+            });
+            [samples]
+                .into_iter()
+                .chain(rows.lines().filter_map(row))
+                .chain(files)
+                .collect()
         }
         Some(("u", why)) => vec![Frame::Unsupported(why.to_owned())],
         Some(("f", what)) => vec![Frame::Failed(what.to_owned())],
@@ -191,17 +229,28 @@ fn in_worker(name: &str, plan: &Plan) -> io::Result<Vec<Frame>> {
 
 /// Returns what was sampled as files: each begins with a mark and its name.
 fn sampled(samples: Option<Samples>) -> io::Result<String> {
-    let Some(samples) = samples else { return Ok(String::new()) };
+    let Some(samples) = samples else {
+        return Ok(String::new());
+    };
     let files = samples.files(&symbols::list()?).into_iter();
-    Ok(files.map(|(name, bytes)| format!("{FILE}{name}\n{}", String::from_utf8_lossy(&bytes))).collect())
+    Ok(files
+        .map(|(name, bytes)| format!("{FILE}{name}\n{}", String::from_utf8_lossy(&bytes)))
+        .collect())
 }
 
 fn list(numbers: &[u64]) -> String {
-    numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+    numbers
+        .iter()
+        .map(u64::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// What else a workload measured, as a file: `row NAME` with a number for each iteration.
 fn row(line: &str) -> Option<Frame> {
     let (name, numbers) = line.split_once(' ')?;
-    Some(Frame::File { name: format!("row {name}"), bytes: numbers.as_bytes().to_vec() })
+    Some(Frame::File {
+        name: format!("row {name}"),
+        bytes: numbers.as_bytes().to_vec(),
+    })
 }

@@ -1,4 +1,5 @@
-//! The measured loop: a fixed number of operations per iteration, the clock read only outside of it.
+//! The measured loop: a fixed number of operations per iteration, the clock read only outside of
+//! it.
 
 use std::io;
 
@@ -62,9 +63,13 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Measured, Failure> {
     // Before the workload starts processes: those inherit the events.
     let mut sampler = plan.sampling.map(Sampler::open).transpose()?;
     let mut workload = workloads::create(name, plan.tasks)?;
-    // All memory for results is there before the first iteration, so that recording one touches no allocator.
-    let mut measured =
-        Measured { ticks: Vec::with_capacity(plan.iterations as usize), rows: Vec::new(), samples: None };
+    // All memory for results is there before the first iteration, so that recording one touches no
+    // allocator.
+    let mut measured = Measured {
+        ticks: Vec::with_capacity(plan.iterations as usize),
+        rows: Vec::new(),
+        samples: None,
+    };
     for iteration in 0..plan.warm_up + plan.iterations {
         workload.prepare(plan.operations)?;
         if workload.between() == Between::Rest {
@@ -87,7 +92,10 @@ pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Measured, Failure> {
         workload.clear(plan.operations)?;
         let rows = workload.rows();
         if iteration >= plan.warm_up {
-            measured.ticks.push(end.checked_sub(start).ok_or_else(|| io::Error::other("the clock went backwards"))?);
+            measured.ticks.push(
+                end.checked_sub(start)
+                    .ok_or_else(|| io::Error::other("the clock went backwards"))?,
+            );
             measured.add(rows);
         }
     }

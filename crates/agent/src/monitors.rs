@@ -1,7 +1,8 @@
-//! Monitors: copies of what the kernel counts, around and during a workload. Whole files, uninterpreted.
+//! Monitors: copies of what the kernel counts, around and during a workload. Whole files,
+//! uninterpreted.
 //!
-//! Off unless a job asks: then nothing of this runs. Copies are named `PHASE BEGUN ENDED PATH`: the guest's clock before
-//! and after the file was read, in nanoseconds.
+//! Off unless a job asks: then nothing of this runs. Copies are named `PHASE BEGUN ENDED PATH`: the
+//! guest's clock before and after the file was read, in nanoseconds.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,7 +14,8 @@ use wire::Clock;
 
 /// Largest file that is copied, in bytes; the rest of a larger one is left out.
 const SIZE_MAX: usize = 256 * 1024;
-/// Most copies of all files while the workload runs; when they are used up it is watched no more until its end.
+/// Most copies of all files while the workload runs; when they are used up it is watched no more
+/// until its end.
 const ROUNDS_MAX: usize = 200;
 /// Where copies wait for the end of the workload: in memory, not on the serial line.
 const KEPT: &str = "/monitors";
@@ -40,11 +42,13 @@ const FILES: &[&str] = &[
     "/proc/1/stat",
     "/proc/1/schedstat",
 ];
-/// The file that costs more than all others together, for the kernel walks the slabs of every cache to write it (`count_partial`
-/// in mm/slub.c). It tells of states and not of events: once in many rounds is enough, a minute at one round a second.
+/// The file that costs more than all others together, for the kernel walks the slabs of every cache
+/// to write it (`count_partial` in mm/slub.c). It tells of states and not of events: once in many
+/// rounds is enough, a minute at one round a second.
 const COSTLY: &str = "/proc/slabinfo";
 const COSTLY_EVERY: usize = 60;
-/// Threads of the kernel that work for memory management, by the beginning of their names, and the sampler itself.
+/// Threads of the kernel that work for memory management, by the beginning of their names, and the
+/// sampler itself.
 const THREADS: &[&str] = &["kswapd", "kcompactd", "khugepaged", SAMPLER];
 const SAMPLER: &str = "marvin-monitor";
 
@@ -64,7 +68,10 @@ impl Monitors {
             0 => None,
             interval_ms => Some(start_sampler(interval_ms)?),
         };
-        Ok(Self { copies: copy("start", &paths()), sampler })
+        Ok(Self {
+            copies: copy("start", &paths()),
+            sampler,
+        })
     }
 
     /// Makes the last copies and returns all.
@@ -82,7 +89,11 @@ impl Monitors {
 
 /// Returns what is copied here.
 fn paths() -> Vec<String> {
-    FILES.iter().map(|&path| path.to_owned()).chain(threads()).collect()
+    FILES
+        .iter()
+        .map(|&path| path.to_owned())
+        .chain(threads())
+        .collect()
 }
 
 fn copy(phase: &str, paths: &[String]) -> Vec<Copy> {
@@ -93,7 +104,10 @@ fn copy(phase: &str, paths: &[String]) -> Vec<Copy> {
         // A file that this kernel does not have says something too: it is absent.
         let length = read_into(&mut buffer, path).ok()?;
         let ended = now(Clock::Monotonic);
-        Some((format!("{phase} {begun} {ended} {path}"), buffer[..length].to_vec()))
+        Some((
+            format!("{phase} {begun} {ended} {path}"),
+            buffer[..length].to_vec(),
+        ))
     };
     paths.iter().filter_map(read).collect()
 }
@@ -123,8 +137,17 @@ fn threads() -> Vec<String> {
         let name = fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
         THREADS.iter().any(|start| name.starts_with(start))
     };
-    let files = |number| [format!("/proc/{number}/stat"), format!("/proc/{number}/schedstat")];
-    numbers.into_iter().filter(is_watched).flat_map(files).collect()
+    let files = |number| {
+        [
+            format!("/proc/{number}/stat"),
+            format!("/proc/{number}/schedstat"),
+        ]
+    };
+    numbers
+        .into_iter()
+        .filter(is_watched)
+        .flat_map(files)
+        .collect()
 }
 
 /// Starts the process that makes copies while the workload runs.
@@ -146,13 +169,25 @@ fn sample(mut kept: File, interval_ms: u64) -> io::Result<()> {
 
 /// Makes so many copies of all files, so many milliseconds apart.
 fn rounds(kept: &mut File, (rounds, interval_ms): (usize, u64)) -> io::Result<()> {
-    // Looked for once: to look at every process costs more than all copies, and these threads are there from boot on.
+    // Looked for once: to look at every process costs more than all copies, and these threads are
+    // there from boot on.
     let paths = paths();
-    let cheap: Vec<String> = paths.iter().filter(|path| *path != COSTLY).cloned().collect();
+    let cheap: Vec<String> = paths
+        .iter()
+        .filter(|path| *path != COSTLY)
+        .cloned()
+        .collect();
     for number in 1..=rounds {
         std::thread::sleep(Duration::from_millis(interval_ms));
         let mut round = Vec::new();
-        for (name, bytes) in copy("interval", if number % COSTLY_EVERY == 0 { &paths } else { &cheap }) {
+        for (name, bytes) in copy(
+            "interval",
+            if number % COSTLY_EVERY == 0 {
+                &paths
+            } else {
+                &cheap
+            },
+        ) {
             round.extend(format!("{name} {}\n", bytes.len()).into_bytes());
             round.extend(bytes);
         }
@@ -162,12 +197,16 @@ fn rounds(kept: &mut File, (rounds, interval_ms): (usize, u64)) -> io::Result<()
     Ok(())
 }
 
-/// Samples here, into a file, and returns the nanoseconds on a processor that it took, to see what sampling costs on a host.
+/// Samples here, into a file, and returns the nanoseconds on a processor that it took, to see what
+/// sampling costs on a host.
 pub(crate) fn cost_ns(file: &str, (number, interval_ms): (usize, u64)) -> io::Result<u64> {
     // Documentation/scheduler/sched-stats.rst: the first number is the time on a processor, in ns.
     let spent = || {
         let text = fs::read_to_string("/proc/self/schedstat")?;
-        text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).ok_or(io::ErrorKind::InvalidData.into())
+        text.split(' ')
+            .next()
+            .and_then(|ns| ns.parse::<u64>().ok())
+            .ok_or(io::ErrorKind::InvalidData.into())
     };
     let mut kept = File::create(file)?;
     let before: u64 = spent()?;
@@ -181,8 +220,14 @@ pub(crate) fn read_back(mut bytes: &[u8]) -> Vec<Copy> {
     let mut copies = Vec::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
-        let Some((name, length)) = head.rsplit_once(' ') else { break };
-        let Some(content) = length.parse::<usize>().ok().and_then(|length| bytes[end + 1..].get(..length)) else {
+        let Some((name, length)) = head.rsplit_once(' ') else {
+            break;
+        };
+        let Some(content) = length
+            .parse::<usize>()
+            .ok()
+            .and_then(|length| bytes[end + 1..].get(..length))
+        else {
             break;
         };
         copies.push((name.to_owned(), content.to_vec()));
@@ -198,16 +243,26 @@ mod tests {
     #[test]
     fn copies_are_named_by_phase_time_and_path() {
         let copies = copy("start", &paths());
-        let names: Vec<Vec<&str>> = copies.iter().map(|(name, _)| name.split(' ').collect()).collect();
+        let names: Vec<Vec<&str>> = copies
+            .iter()
+            .map(|(name, _)| name.split(' ').collect())
+            .collect();
         let time = |text: &str| text.parse::<u64>().unwrap();
-        assert!(names.iter().all(|name| name[0] == "start" && time(name[1]) <= time(name[2]) && name.len() == 4));
+        assert!(
+            names.iter().all(|name| name[0] == "start"
+                && time(name[1]) <= time(name[2])
+                && name.len() == 4)
+        );
         assert!(names.iter().any(|name| name[3] == "/proc/vmstat"));
     }
 
     #[test]
     fn half_a_copy_is_left_out() {
         let bytes = b"interval 5 6 /proc/a 3\nx\nyinterval 7 8 /proc/b 10\nhalf";
-        assert_eq!(read_back(bytes), [("interval 5 6 /proc/a".to_owned(), b"x\ny".to_vec())]);
+        assert_eq!(
+            read_back(bytes),
+            [("interval 5 6 /proc/a".to_owned(), b"x\ny".to_vec())]
+        );
         assert!(read_back(b"interval 6").is_empty());
     }
 }

@@ -1,5 +1,6 @@
-//! Counting entries of kernel functions with kprobes, to show that a workload does what it says. Never on in a
-//! measurement. Needs CONFIG_KPROBE_EVENTS; see Documentation/trace/kprobetrace.rst of the kernel.
+//! Counting entries of kernel functions with kprobes, to show that a workload does what it says.
+//! Never on in a measurement. Needs CONFIG_KPROBE_EVENTS; see Documentation/trace/kprobetrace.rst
+//! of the kernel.
 
 use std::fs;
 use std::io::{self, Write};
@@ -13,10 +14,19 @@ pub(crate) fn set(functions: &[String]) -> io::Result<()> {
     if !fs::exists(format!("{TRACE}/kprobe_events"))? {
         mount("tracefs", TRACE)?;
     }
-    let mut events = fs::OpenOptions::new().append(true).open(format!("{TRACE}/kprobe_events"))?;
-    let set = functions.iter().filter(|name| events.write_all(format!("p:marvin/{name} {name}\n").as_bytes()).is_ok());
+    let mut events = fs::OpenOptions::new()
+        .append(true)
+        .open(format!("{TRACE}/kprobe_events"))?;
+    let set = functions.iter().filter(|name| {
+        events
+            .write_all(format!("p:marvin/{name} {name}\n").as_bytes())
+            .is_ok()
+    });
     match set.count() {
-        0 => Err(io::Error::new(io::ErrorKind::NotFound, "none of the functions can be probed in this kernel")),
+        0 => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "none of the functions can be probed in this kernel",
+        )),
         _ => fs::write(format!("{TRACE}/events/marvin/enable"), "1"),
     }
 }

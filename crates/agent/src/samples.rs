@@ -1,9 +1,10 @@
-//! Stacks that were sampled, summed up: addresses become those of functions, so that few different stacks are left, and
-//! only the symbols of these are sent.
+//! Stacks that were sampled, summed up: addresses become those of functions, so that few different
+//! stacks are left, and only the symbols of these are sent.
 //!
-//! The file `samples` has a head, then `at ADDRESS` for each function that occurs, then a line for each stack: who runs, how
-//! often, how many of its outermost functions are those of the line before, and the others as numbers of functions. The
-//! file `symbols` has these functions in the format of `symbols.rs`.
+//! The file `samples` has a head, then `at ADDRESS` for each function that occurs, then a line for
+//! each stack: who runs, how often, how many of its outermost functions are those of the line
+//! before, and the others as numbers of functions. The file `symbols` has these functions in the
+//! format of `symbols.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,7 +12,8 @@ use std::fmt::Write as _;
 /// Most different stacks that are kept, and that are sent.
 const STACKS_MAX: usize = 200_000;
 const SENT_MAX: usize = 50_000;
-/// Functions of different directories whose symbols are always sent: by them the host finds source files.
+/// Functions of different directories whose symbols are always sent: by them the host finds source
+/// files.
 const ANCHORS: [&str; 3] = ["vfs_read", "handle_mm_fault", "schedule"];
 
 /// Who runs.
@@ -43,9 +45,16 @@ pub(crate) struct Samples {
 
 impl Samples {
     pub(crate) fn new(event: &str, scope: &str, period: u64, processors: usize) -> Self {
-        let head =
-            format!("marvin-samples 1\nevent {event}\nscope {scope}\nperiod {period}\nprocessors {processors}\n");
-        Self { head, lost: 0, throttled: 0, unkept: 0, stacks: BTreeMap::new() }
+        let head = format!(
+            "marvin-samples 1\nevent {event}\nscope {scope}\nperiod {period}\nprocessors {processors}\n"
+        );
+        Self {
+            head,
+            lost: 0,
+            throttled: 0,
+            unkept: 0,
+            stacks: BTreeMap::new(),
+        }
     }
 
     /// Adds a sample.
@@ -78,23 +87,42 @@ impl Samples {
         };
         let mut whole: BTreeMap<(Task, Vec<u64>), u64> = BTreeMap::new();
         for ((task, stack), count) in self.stacks {
-            // A caller's address is the one behind its call, which may be the first of the next function.
+            // A caller's address is the one behind its call, which may be the first of the next
+            // function.
             let back = |place: usize| u64::from(place > 0);
-            let functions = stack.iter().enumerate().map(|(place, address)| start(address.wrapping_sub(back(place))));
+            let functions = stack
+                .iter()
+                .enumerate()
+                .map(|(place, address)| start(address.wrapping_sub(back(place))));
             *whole.entry((task, functions.rev().collect())).or_default() += count;
         }
         let unkept = self.unkept + whole.values().skip(SENT_MAX).sum::<u64>();
-        let used: BTreeSet<u64> = whole.keys().take(SENT_MAX).flat_map(|(_, stack)| stack.iter().copied()).collect();
+        let used: BTreeSet<u64> = whole
+            .keys()
+            .take(SENT_MAX)
+            .flat_map(|(_, stack)| stack.iter().copied())
+            .collect();
         let mut text = self.head;
         // Writing to a string never fails.
         let mut line = |words: std::fmt::Arguments<'_>| text.write_fmt(words).unwrap_or_default();
-        line(format_args!("lost {}\nthrottled {}\nunkept {unkept}\n", self.lost, self.throttled));
-        used.iter().for_each(|address| line(format_args!("at {address:x}\n")));
-        let numbers: BTreeMap<u64, usize> =
-            used.iter().enumerate().map(|(number, address)| (*address, number)).collect();
+        line(format_args!(
+            "lost {}\nthrottled {}\nunkept {unkept}\n",
+            self.lost, self.throttled
+        ));
+        used.iter()
+            .for_each(|address| line(format_args!("at {address:x}\n")));
+        let numbers: BTreeMap<u64, usize> = used
+            .iter()
+            .enumerate()
+            .map(|(number, address)| (*address, number))
+            .collect();
         let mut before: &[u64] = &[];
         for ((task, stack), count) in whole.iter().take(SENT_MAX) {
-            let shared = stack.iter().zip(before).take_while(|(one, other)| one == other).count();
+            let shared = stack
+                .iter()
+                .zip(before)
+                .take_while(|(one, other)| one == other)
+                .count();
             let word = match task {
                 Task::User => "user",
                 Task::Idle => "idle",
@@ -102,11 +130,16 @@ impl Samples {
                 Task::Any => "any",
             };
             line(format_args!("{word} {count} {shared}"));
-            stack[shared..].iter().for_each(|address| line(format_args!(" {}", numbers[address])));
+            stack[shared..]
+                .iter()
+                .for_each(|address| line(format_args!(" {}", numbers[address])));
             line(format_args!("\n"));
             before = stack;
         }
-        vec![("samples".to_owned(), text.into_bytes()), ("symbols".to_owned(), of_functions(symbols, &used))]
+        vec![
+            ("samples".to_owned(), text.into_bytes()),
+            ("symbols".to_owned(), of_functions(symbols, &used)),
+        ]
     }
 }
 

@@ -1,8 +1,9 @@
-//! Samples where the processors are, by perf events (perf_event_open(2)): cycles where the machine counts them, else a
-//! timer. Runs only during measured iterations of a repeat that is not a measurement; `samples.rs` sums the stacks up.
+//! Samples where the processors are, by perf events (perf_event_open(2)): cycles where the machine
+//! counts them, else a timer. Runs only during measured iterations of a repeat that is not a
+//! measurement; `samples.rs` sums the stacks up.
 //!
-//! In a guest of ours it samples all processors. On a host it samples only the workload's processes: what else runs there
-//! is none of our business, and fewer privileges suffice.
+//! In a guest of ours it samples all processors. On a host it samples only the workload's
+//! processes: what else runs there is none of our business, and fewer privileges suffice.
 
 use std::fs;
 use std::io;
@@ -35,7 +36,8 @@ const NO_USER_STACK: u64 = 1 << 22;
 /// `PERF_EVENT_IOC_ENABLE` and `PERF_EVENT_IOC_DISABLE`.
 const ENABLE: u64 = 0x2400;
 const DISABLE: u64 = 0x2401;
-/// Cycles for each nanosecond of the period: a processor of 3 GHz is as often sampled as the timer ticks.
+/// Cycles for each nanosecond of the period: a processor of 3 GHz is as often sampled as the timer
+/// ticks.
 const CYCLES_PER_NS: u64 = 3;
 
 /// Types of records, and what the sampled code was, within `misc`.
@@ -55,7 +57,8 @@ const TAIL: usize = 1032;
 const RING_PAGES: usize = 512;
 const ALL_PAGES: usize = 16_384;
 const RING_PAGES_MIN: usize = 8;
-/// Longest record that is read (bytes): a header, a sample, and a stack of 127 frames with its marks.
+/// Longest record that is read (bytes): a header, a sample, and a stack of 127 frames with its
+/// marks.
 const RECORD_MAX: usize = 4096;
 
 /// `struct perf_event_attr` in its first version, which every kernel takes.
@@ -83,7 +86,8 @@ enum Scope {
     Own,
 }
 
-/// The events and rings of all processors or, on kernels without perf events, the counters of the timer tick.
+/// The events and rings of all processors or, on kernels without perf events, the counters of the
+/// timer tick.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     rings: Vec<Ring>,
@@ -104,7 +108,11 @@ struct Ring {
 impl Sampler {
     /// Opens an event for each processor, to be sampled every so many nanoseconds; all are off.
     pub(crate) fn open(period_ns: u64) -> Result<Self, Failure> {
-        let scope = if std::env::var_os(IN_GUEST).is_some() { Scope::System } else { Scope::Own };
+        let scope = if std::env::var_os(IN_GUEST).is_some() {
+            Scope::System
+        } else {
+            Scope::Own
+        };
         let processors = online();
         let source = match Source::find(period_ns.max(1), scope, processors[0]) {
             Ok(source) => source,
@@ -114,7 +122,9 @@ impl Sampler {
         let pages = 1 << pages.ilog2();
         let mut rings = Vec::with_capacity(processors.len());
         for processor in &processors {
-            let event = source.open(scope, *processor).map_err(|error| refused(&error))?;
+            let event = source
+                .open(scope, *processor)
+                .map_err(|error| refused(&error))?;
             rings.push(Ring::map(event, pages).map_err(|error| refused(&error))?);
         }
         let scope = match scope {
@@ -122,18 +132,29 @@ impl Sampler {
             Scope::Own => "processes",
         };
         let samples = Samples::new(source.name, scope, source.attributes.period, rings.len());
-        Ok(Self { rings, ticks: None, samples })
+        Ok(Self {
+            rings,
+            ticks: None,
+            samples,
+        })
     }
 
-    /// Uses the timer tick of a kernel that does not know perf events; otherwise says why these were refused.
+    /// Uses the timer tick of a kernel that does not know perf events; otherwise says why these
+    /// were refused.
     fn of_ticks(processors: usize, error: &io::Error) -> Result<Self, Failure> {
         // ENOENT: the kernel knows the call, and none of the events.
         if !matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::ENOENT)) {
             return Err(refused(error));
         }
-        let Ok(ticks) = TickProfile::open() else { return Err(refused(error)) };
+        let Ok(ticks) = TickProfile::open() else {
+            return Err(refused(error));
+        };
         let samples = Samples::new("cpu-clock", "system", ticks.period_ns, processors);
-        Ok(Self { rings: Vec::new(), ticks: Some(ticks), samples })
+        Ok(Self {
+            rings: Vec::new(),
+            ticks: Some(ticks),
+            samples,
+        })
     }
 
     /// Switches it on.
@@ -144,7 +165,9 @@ impl Sampler {
 
     /// Switches it off.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
-        self.ticks.as_ref().map_or(Ok(()), |ticks| ticks.read(&mut self.samples))?;
+        self.ticks
+            .as_ref()
+            .map_or(Ok(()), |ticks| ticks.read(&mut self.samples))?;
         self.rings.iter().try_for_each(|ring| ring.switch(DISABLE))
     }
 
@@ -189,7 +212,10 @@ impl Source {
         for more in [NO_USER_STACK, 0] {
             for (name, attributes) in [
                 ("cycles", attributes(HARDWARE, CPU_CYCLES, cycles, more)),
-                ("cpu-clock", attributes(SOFTWARE, CPU_CLOCK, period_ns, more)),
+                (
+                    "cpu-clock",
+                    attributes(SOFTWARE, CPU_CLOCK, period_ns, more),
+                ),
             ] {
                 let source = Self { name, attributes };
                 match source.open(scope, processor) {
@@ -208,7 +234,8 @@ impl Source {
         };
         let attributes = self.attributes;
         let (group, flags) = (-1, 0_u64);
-        // SAFETY: the attributes are valid for the call and of the size that they name; the rest are numbers.
+        // SAFETY: the attributes are valid for the call and of the size that they name; the rest
+        // are numbers.
         let fd = check(unsafe {
             libc::syscall(
                 libc::SYS_perf_event_open,
@@ -221,7 +248,8 @@ impl Source {
         })?;
         // SAFETY: the descriptor is new, and owned by nothing else.
         let event = unsafe { OwnedFd::from_raw_fd(fd as i32) };
-        // SAFETY: fcntl takes no memory of ours; the descriptor is open. The flag of the call itself came with 3.14.
+        // SAFETY: fcntl takes no memory of ours; the descriptor is open. The flag of the call
+        // itself came with 3.14.
         check(unsafe { libc::fcntl(event.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) })?;
         Ok(event)
     }
@@ -229,12 +257,19 @@ impl Source {
 
 /// Explains why there are no events, and how to get some.
 fn refused(error: &io::Error) -> Failure {
-    let paranoid =
-        || fs::read_to_string(PARANOID).map_or_else(|_| "not there".to_owned(), |text| text.trim().to_owned());
+    let paranoid = || {
+        fs::read_to_string(PARANOID)
+            .map_or_else(|_| "not there".to_owned(), |text| text.trim().to_owned())
+    };
     Failure::Unsupported(match error.raw_os_error() {
-        Some(libc::ENOSYS) => "sampling: this kernel has no perf events (CONFIG_PERF_EVENTS)".to_owned(),
+        Some(libc::ENOSYS) => {
+            "sampling: this kernel has no perf events (CONFIG_PERF_EVENTS)".to_owned()
+        }
         Some(libc::EACCES | libc::EPERM) => {
-            format!("sampling: {error}; run as root, or write 1 into {PARANOID}, which is {}", paranoid())
+            format!(
+                "sampling: {error}; run as root, or write 1 into {PARANOID}, which is {}",
+                paranoid()
+            )
         }
         _ => format!("sampling: perf_event_open: {error}"),
     })
@@ -254,18 +289,34 @@ fn online() -> Vec<usize> {
 }
 
 impl Ring {
-    /// Maps an event's ring of at most so many pages, a power of two: fewer where the kernel allows no more.
+    /// Maps an event's ring of at most so many pages, a power of two: fewer where the kernel allows
+    /// no more.
     fn map(event: OwnedFd, mut pages: usize) -> io::Result<Self> {
         // SAFETY: sysconf takes nothing.
-        let page = usize::try_from(check(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })?).map_err(io::Error::other)?;
+        let page = usize::try_from(check(unsafe { libc::sysconf(libc::_SC_PAGESIZE) })?)
+            .map_err(io::Error::other)?;
         loop {
             let bytes = (1 + pages) * page;
             let protection = libc::PROT_READ | libc::PROT_WRITE;
-            // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
-            let memory =
-                unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, libc::MAP_SHARED, event.as_raw_fd(), 0) };
+            // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of
+            // ours.
+            let memory = unsafe {
+                libc::mmap(
+                    std::ptr::null_mut(),
+                    bytes,
+                    protection,
+                    libc::MAP_SHARED,
+                    event.as_raw_fd(),
+                    0,
+                )
+            };
             if memory != libc::MAP_FAILED {
-                return Ok(Self { event, memory: memory.cast(), page, size: pages * page });
+                return Ok(Self {
+                    event,
+                    memory: memory.cast(),
+                    page,
+                    size: pages * page,
+                });
             }
             if pages == RING_PAGES_MIN {
                 return Err(io::Error::last_os_error());
@@ -280,7 +331,8 @@ impl Ring {
     }
 
     fn word(&self, place: usize) -> &AtomicU64 {
-        // SAFETY: the first page is mapped as long as `self` lives, and aligned; the kernel and we only use whole words.
+        // SAFETY: the first page is mapped as long as `self` lives, and aligned; the kernel and we
+        // only use whole words.
         unsafe { AtomicU64::from_ptr(self.memory.add(place).cast()) }
     }
 
@@ -288,7 +340,8 @@ impl Ring {
     fn copy(&self, from: u64, to: &mut [u8]) {
         let at = (from % self.size as u64) as usize;
         let first = to.len().min(self.size - at);
-        // SAFETY: both parts lie within the ring behind the first page, for `to` is no longer than the ring.
+        // SAFETY: both parts lie within the ring behind the first page, for `to` is no longer than
+        // the ring.
         unsafe {
             let data = self.memory.add(self.page);
             std::ptr::copy_nonoverlapping(data.add(at), to.as_mut_ptr(), first);
@@ -328,20 +381,32 @@ impl Drop for Ring {
 /// Returns a record's type, its `misc` and its length.
 fn header(record: &[u8]) -> (u32, u16, usize) {
     let half = |at: usize| u16::from_ne_bytes([record[at], record[at + 1]]);
-    (u32::from_ne_bytes([record[0], record[1], record[2], record[3]]), half(4), usize::from(half(6)))
+    (
+        u32::from_ne_bytes([record[0], record[1], record[2], record[3]]),
+        half(4),
+        usize::from(half(6)),
+    )
 }
 
 /// Reads one record.
 fn read(kind: u32, misc: u16, body: &[u8], samples: &mut Samples) {
-    let mut words = body.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+    let mut words = body
+        .chunks_exact(8)
+        .map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
     match kind {
         // The event's id, and how many were lost.
         LOST => samples.lost += words.nth(1).unwrap_or(1),
         THROTTLE => samples.throttled += 1,
         SAMPLED => {
-            let (Some(address), Some(ids)) = (words.next(), words.next()) else { return };
+            let (Some(address), Some(ids)) = (words.next(), words.next()) else {
+                return;
+            };
             // Process id first, thread id second; the idle task of each processor has 0.
-            let thread = if cfg!(target_endian = "little") { ids >> 32 } else { ids & u64::from(u32::MAX) };
+            let thread = if cfg!(target_endian = "little") {
+                ids >> 32
+            } else {
+                ids & u64::from(u32::MAX)
+            };
             if misc & MODE != MODE_KERNEL {
                 samples.add(Task::User, &[]);
                 return;
@@ -359,7 +424,14 @@ fn read(kind: u32, misc: u16, body: &[u8], samples: &mut Samples) {
             if stack.is_empty() {
                 stack.push(address);
             }
-            samples.add(if thread == 0 { Task::Idle } else { Task::Process }, &stack);
+            samples.add(
+                if thread == 0 {
+                    Task::Idle
+                } else {
+                    Task::Process
+                },
+                &stack,
+            );
         }
         _ => {}
     }
@@ -380,19 +452,35 @@ mod tests {
         let mut samples = Samples::new("cpu-clock", "system", 1000, 1);
         let ids = 7 | 7 << 32;
         let user = -512_i64 as u64;
-        read(SAMPLED, 1, &body(&[0x1004, ids, 5, CONTEXT_KERNEL, 0x1004, 0x2008, user, 0x77]), &mut samples);
-        read(SAMPLED, 1, &body(&[0x1008, 0, 2, CONTEXT_KERNEL, 0x1008]), &mut samples);
+        read(
+            SAMPLED,
+            1,
+            &body(&[0x1004, ids, 5, CONTEXT_KERNEL, 0x1004, 0x2008, user, 0x77]),
+            &mut samples,
+        );
+        read(
+            SAMPLED,
+            1,
+            &body(&[0x1008, 0, 2, CONTEXT_KERNEL, 0x1008]),
+            &mut samples,
+        );
         read(SAMPLED, 2, &body(&[0x77, ids, 0]), &mut samples);
         read(LOST, 0, &body(&[1, 5]), &mut samples);
         read(SAMPLED, 1, &body(&[0x77]), &mut samples);
-        let symbols = vec![(0x1000, "t first".to_owned()), (0x2000, "T second".to_owned())];
+        let symbols = vec![
+            (0x1000, "t first".to_owned()),
+            (0x2000, "T second".to_owned()),
+        ];
         let files = samples.files(&symbols);
         assert_eq!(
             String::from_utf8_lossy(&files[0].1),
             "marvin-samples 1\nevent cpu-clock\nscope system\nperiod 1000\nprocessors 1\nlost 5\nthrottled 0\nunkept 0\n\
              at 1000\nat 2000\nuser 1 0\nidle 1 0 0\nprocess 1 0 1 0\n"
         );
-        assert_eq!(String::from_utf8_lossy(&files[1].1), "t1000 first\nT1000 second\n");
+        assert_eq!(
+            String::from_utf8_lossy(&files[1].1),
+            "t1000 first\nT1000 second\n"
+        );
     }
 
     #[test]

@@ -1,6 +1,10 @@
-//! `marvin-serve`: PID 1 of guests that do one job after the other in one boot. Mounts, says hello on the console, then
-//! reads jobs from the second serial line; a process of its own does each job and sends its frames there.
-#![expect(unsafe_code, reason = "terminal settings are system calls; each block says why it is sound")]
+//! `marvin-serve`: PID 1 of guests that do one job after the other in one boot. Mounts, says hello
+//! on the console, then reads jobs from the second serial line; a process of its own does each job
+//! and sends its frames there.
+#![expect(
+    unsafe_code,
+    reason = "terminal settings are system calls; each block says why it is sound"
+)]
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -26,7 +30,12 @@ fn main() {
 }
 
 fn live() -> io::Result<std::convert::Infallible> {
-    for (kind, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/tmp")] {
+    for (kind, target) in [
+        ("proc", "/proc"),
+        ("sysfs", "/sys"),
+        ("devtmpfs", "/dev"),
+        ("tmpfs", "/tmp"),
+    ] {
         mount(kind, target)?;
     }
     loopback_up()?;
@@ -34,15 +43,27 @@ fn live() -> io::Result<std::convert::Infallible> {
         .read(true)
         .write(true)
         .open(JOBS)
-        .map_err(|error| io::Error::new(error.kind(), format!("a second serial line ({JOBS}): {error}")))?;
+        .map_err(|error| {
+            io::Error::new(
+                error.kind(),
+                format!("a second serial line ({JOBS}): {error}"),
+            )
+        })?;
     make_raw(&jobs)?;
-    Sender::new(console()?, 0).send(&Frame::Hello { agent: guest::VERSION.to_owned() })?;
+    Sender::new(console()?, 0).send(&Frame::Hello {
+        agent: guest::VERSION.to_owned(),
+    })?;
     let mut job = vec![0; JOB_SIZE];
     loop {
         jobs.read_exact(&mut job)?;
         fs::write(JOB, &job)?;
         // An agent that fails sends no end of its stream, so its exit status says nothing more.
-        Command::new(AGENT).arg("job").env(IN_GUEST, "1").stdin(File::open(JOB)?).stdout(jobs.try_clone()?).status()?;
+        Command::new(AGENT)
+            .arg("job")
+            .env(IN_GUEST, "1")
+            .stdin(File::open(JOB)?)
+            .stdout(jobs.try_clone()?)
+            .status()?;
         jobs.write_all(&[JOB_END])?;
     }
 }
@@ -56,5 +77,6 @@ fn make_raw(line: &File) -> io::Result<()> {
     // SAFETY: as above; cfmakeraw only changes the struct.
     unsafe { libc::cfmakeraw(&raw mut settings) };
     // SAFETY: as above.
-    check(unsafe { libc::tcsetattr(line.as_raw_fd(), libc::TCSANOW, &raw const settings) }).map(|_| ())
+    check(unsafe { libc::tcsetattr(line.as_raw_fd(), libc::TCSANOW, &raw const settings) })
+        .map(|_| ())
 }

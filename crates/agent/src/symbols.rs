@@ -1,4 +1,6 @@
-//! The kernel's own list of its functions and data, made short enough for a serial line: each address is the distance to the one before. A line is `TYPE DISTANCE NAME[ MODULE]`, as in `T1f0 do_sys_open`.
+//! The kernel's own list of its functions and data, made short enough for a serial line: each
+//! address is the distance to the one before. A line is `TYPE DISTANCE NAME[ MODULE]`, as in `T1f0
+//! do_sys_open`.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -40,13 +42,18 @@ fn show_addresses() {
     drop(fs::write("/proc/sys/kernel/kptr_restrict", "0"));
 }
 
-/// Returns the kernel's symbols of these types in its own order: address, type and name. None if it has no list.
-fn symbols(types: &'static [&'static str]) -> io::Result<impl Iterator<Item = io::Result<(u64, String)>>> {
+/// Returns the kernel's symbols of these types in its own order: address, type and name. None if it
+/// has no list.
+fn symbols(
+    types: &'static [&'static str],
+) -> io::Result<impl Iterator<Item = io::Result<(u64, String)>>> {
     let file = match File::open("/proc/kallsyms") {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         file => Some(file?),
     };
-    let lines = file.into_iter().flat_map(|file| BufReader::new(file).lines());
+    let lines = file
+        .into_iter()
+        .flat_map(|file| BufReader::new(file).lines());
     Ok(lines.filter_map(|line| match line {
         Ok(line) => symbol(&line, types).map(Ok),
         Err(error) => Some(Err(error)),
@@ -57,5 +64,7 @@ fn symbol(line: &str, types: &[&str]) -> Option<(u64, String)> {
     let (address, rest) = line.split_once(' ')?;
     let (kind, _) = rest.split_once(' ')?;
     let address = u64::from_str_radix(address, 16).ok()?;
-    types.contains(&kind).then(|| (address, rest.trim_end().to_owned()))
+    types
+        .contains(&kind)
+        .then(|| (address, rest.trim_end().to_owned()))
 }

@@ -1,5 +1,5 @@
-//! External tools, run as a job says: programs of the guest image, or those that a host has. What they print is sent as it
-//! is.
+//! External tools, run as a job says: programs of the guest image, or those that a host has. What
+//! they print is sent as it is.
 //!
 //! What tools leave behind becomes the agent's child, and is ended (`tool_place.rs`).
 
@@ -15,7 +15,8 @@ use wire::{Clock, Frame, PROGRAMS, ToolTask};
 
 use crate::tool_place::{FOLDER, ToolPlace, describe};
 
-/// Most bytes of one output that are sent: one more than are read, so that it is seen that there is more.
+/// Most bytes of one output that are sent: one more than are read, so that it is seen that there is
+/// more.
 const OUTPUT_MAX: u64 = (1 << 20) + 1;
 /// Most bytes of all outputs together.
 const ALL_MAX: usize = 4 << 20;
@@ -44,7 +45,11 @@ impl From<io::Error> for Stop {
 }
 
 /// Runs a tool, with a pause before each run; returns how it ended, and what it printed and wrote.
-pub(crate) fn run(tool: &ToolTask, clock: Clock, pause: &dyn Fn() -> io::Result<()>) -> io::Result<(Frame, Vec<Sent>)> {
+pub(crate) fn run(
+    tool: &ToolTask,
+    clock: Clock,
+    pause: &dyn Fn() -> io::Result<()>,
+) -> io::Result<(Frame, Vec<Sent>)> {
     let (mut sent, place) = (Vec::new(), ToolPlace::here());
     let end = match runs(tool, clock, pause, place, &mut sent) {
         Ok(ticks) => Frame::Samples(ticks),
@@ -54,11 +59,16 @@ pub(crate) fn run(tool: &ToolTask, clock: Clock, pause: &dyn Fn() -> io::Result<
     };
     place.end_processes()?;
     if place == ToolPlace::Host && matches!(end, Frame::Samples(_)) {
-        let programs: Vec<PathBuf> = programs(tool).filter_map(|program| place.program(program)).collect();
+        let programs: Vec<PathBuf> = programs(tool)
+            .filter_map(|program| place.program(program))
+            .collect();
         sent.push((PROGRAMS.to_owned(), describe(&programs).into_bytes()));
     }
     if sent.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > ALL_MAX {
-        return Ok((Frame::Failed(format!("it printed more than {ALL_MAX} bytes")), Vec::new()));
+        return Ok((
+            Frame::Failed(format!("it printed more than {ALL_MAX} bytes")),
+            Vec::new(),
+        ));
     }
     Ok((end, sent))
 }
@@ -66,7 +76,12 @@ pub(crate) fn run(tool: &ToolTask, clock: Clock, pause: &dyn Fn() -> io::Result<
 /// Returns the programs of a tool.
 fn programs(tool: &ToolTask) -> impl Iterator<Item = &String> {
     let server = tool.server.as_ref().map(|(command, _)| command);
-    let commands = tool.setup.iter().chain(server).chain(&tool.prepare).chain([&tool.command]);
+    let commands = tool
+        .setup
+        .iter()
+        .chain(server)
+        .chain(&tool.prepare)
+        .chain([&tool.command]);
     commands.filter_map(|words| words.first())
 }
 
@@ -85,13 +100,19 @@ fn runs(
         ToolPlace::Host => Stop::Unsupported(format!("it needs {error}")),
     })?;
     hold_child_signals()?;
-    let guest = Guest { tool, place, end_ns: now(Clock::Monotonic) + u64::from(tool.limit_s) * 1_000_000_000 };
+    let guest = Guest {
+        tool,
+        place,
+        end_ns: now(Clock::Monotonic) + u64::from(tool.limit_s) * 1_000_000_000,
+    };
     for (at, words) in tool.setup.iter().enumerate() {
         guest.to_its_end(words, &format!("setup{at}"), sent)?;
     }
     if let Some((words, port)) = &tool.server {
         if place == ToolPlace::Host && is_taken(*port) {
-            return Err(Stop::Unsupported(format!("something listens on port {port} of this host already")));
+            return Err(Stop::Unsupported(format!(
+                "something listens on port {port} of this host already"
+            )));
         }
         let pid = guest.start(words, "server")?;
         guest.until_listening(pid, *port)?;
@@ -114,15 +135,18 @@ fn runs(
     Ok(ticks)
 }
 
-/// Blocks SIGCHLD, so that it can be waited for with a deadline. Children get an empty mask from the standard library.
+/// Blocks SIGCHLD, so that it can be waited for with a deadline. Children get an empty mask from
+/// the standard library.
 fn hold_child_signals() -> io::Result<()> {
     let set = child_signal();
     // SAFETY: `set` is a valid signal set; the old one is not asked for.
-    check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) }).map(|_| ())
+    check(unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) })
+        .map(|_| ())
 }
 
 fn child_signal() -> libc::sigset_t {
-    // SAFETY: a signal set of zeroes is a valid value, and is emptied in the way that the C library wants.
+    // SAFETY: a signal set of zeroes is a valid value, and is emptied in the way that the C library
+    // wants.
     let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` is valid and SIGCHLD is a signal.
     unsafe {
@@ -150,11 +174,19 @@ struct Guest<'a> {
 
 impl Guest<'_> {
     fn start(&self, words: &[String], name: &str) -> Result<libc::pid_t, Stop> {
-        let (program, arguments) =
-            words.split_first().ok_or_else(|| io::Error::other("a command without a program"))?;
+        let (program, arguments) = words
+            .split_first()
+            .ok_or_else(|| io::Error::other("a command without a program"))?;
         let output = |kind: &str| File::create(format!("{}/{name}.{kind}", self.place.kept()));
-        let environment = self.tool.environment.iter().map(|(name, value)| (name, value));
-        let found = self.place.program(program).unwrap_or_else(|| PathBuf::from(program));
+        let environment = self
+            .tool
+            .environment
+            .iter()
+            .map(|(name, value)| (name, value));
+        let found = self
+            .place
+            .program(program)
+            .unwrap_or_else(|| PathBuf::from(program));
         let child = Command::new(found)
             .args(arguments)
             .env_clear()
@@ -172,17 +204,26 @@ impl Guest<'_> {
     fn to_its_end(&self, words: &[String], name: &str, sent: &mut Vec<Sent>) -> Result<(), Stop> {
         let pid = self.start(words, name)?;
         let ended = self.wait(pid)?;
-        let printed = |kind: &str| content(Path::new(&format!("{}/{name}.{kind}", self.place.kept())));
+        let printed =
+            |kind: &str| content(Path::new(&format!("{}/{name}.{kind}", self.place.kept())));
         let (stdout, stderr) = (printed("stdout"), printed("stderr"));
         let bad = match ended {
-            None if self.place == ToolPlace::Host => Some(format!("no end within {} s", self.tool.limit_s)),
-            None => Some(format!("no end within {} s of the guest", self.tool.limit_s)),
+            None if self.place == ToolPlace::Host => {
+                Some(format!("no end within {} s", self.tool.limit_s))
+            }
+            None => Some(format!(
+                "no end within {} s of the guest",
+                self.tool.limit_s
+            )),
             Some(status) => bad_end(status),
         };
         let program = words.first().map_or("", String::as_str);
         let failure = bad.map(|how| {
             let last = last_line(&stderr).or_else(|| last_line(&stdout));
-            Stop::Failed(format!("{program}: {how}{}", last.map_or_else(String::new, |line| format!(": {line}"))))
+            Stop::Failed(format!(
+                "{program}: {how}{}",
+                last.map_or_else(String::new, |line| format!(": {line}"))
+            ))
         });
         sent.push((format!("{name}/stdout"), stdout));
         sent.push((format!("{name}/stderr"), stderr));
@@ -205,8 +246,12 @@ impl Guest<'_> {
             };
             let set = child_signal();
             // SAFETY: both structures are valid for the call; what was received is not asked for.
-            match check(unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const left) }) {
-                Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return Err(error),
+            match check(unsafe {
+                libc::sigtimedwait(&raw const set, std::ptr::null_mut(), &raw const left)
+            }) {
+                Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
+                    return Err(error);
+                }
                 _ => {}
             }
         }
@@ -222,8 +267,14 @@ impl Guest<'_> {
             if ended.is_some() || now(Clock::Monotonic) > self.end_ns {
                 let said = content(Path::new(&format!("{}/server.stderr", self.place.kept())));
                 let said = last_line(&said).map_or_else(String::new, |line| format!(": {line}"));
-                let how = if ended.is_some() { "ended before it listened" } else { "did not listen in time" };
-                return Err(Stop::Failed(format!("the server {how} on port {port}{said}")));
+                let how = if ended.is_some() {
+                    "ended before it listened"
+                } else {
+                    "did not listen in time"
+                };
+                return Err(Stop::Failed(format!(
+                    "the server {how} on port {port}{said}"
+                )));
             }
             std::thread::sleep(LOOK_AGAIN);
         }
@@ -249,7 +300,8 @@ fn buried(pid: libc::pid_t) -> io::Result<Option<i32>> {
 
 /// Returns whether something listens on a port.
 fn is_taken(port: u16) -> bool {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .map(|path| fs::read_to_string(path).unwrap_or_default());
     tables.iter().any(|table| listens(table, port))
 }
 

@@ -1,5 +1,6 @@
-//! Where a tool runs. A guest is the agent's alone: the image has the tool, and all processes end with it. A host belongs to
-//! others: the tool is the installed one, sees a `/run` and a `/dev/shm` of its own, and only its own processes end.
+//! Where a tool runs. A guest is the agent's alone: the image has the tool, and all processes end
+//! with it. A host belongs to others: the tool is the installed one, sees a `/run` and a `/dev/shm`
+//! of its own, and only its own processes end.
 
 use std::fs;
 use std::io;
@@ -46,8 +47,8 @@ impl ToolPlace {
         }
     }
 
-    /// Makes the directories that tools expect. On a host they are in a mount namespace of this process, which ends with it
-    /// and its children.
+    /// Makes the directories that tools expect. On a host they are in a mount namespace of this
+    /// process, which ends with it and its children.
     pub(crate) fn prepare(self) -> io::Result<()> {
         if self == Self::Host {
             own_mounts()?;
@@ -61,7 +62,8 @@ impl ToolPlace {
         open_to_all(SHARED)
     }
 
-    /// Returns the program that a manifest means: the file that it names, or on a host the one of that name in PATH.
+    /// Returns the program that a manifest means: the file that it names, or on a host the one of
+    /// that name in PATH.
     pub(crate) fn program(self, named: &str) -> Option<PathBuf> {
         let file = Path::new(named);
         if file.exists() {
@@ -69,7 +71,9 @@ impl ToolPlace {
         }
         let name = file.file_name().filter(|_| self == Self::Host)?;
         let path = std::env::var("PATH").unwrap_or_else(|_| PATH.to_owned());
-        path.split(':').map(|folder| Path::new(folder).join(name)).find(|program| program.is_file())
+        path.split(':')
+            .map(|folder| Path::new(folder).join(name))
+            .find(|program| program.is_file())
     }
 
     /// Says that a program is not there.
@@ -84,7 +88,8 @@ impl ToolPlace {
     pub(crate) fn end_processes(self) -> io::Result<()> {
         match self {
             Self::Guest => {
-                // SAFETY: takes no memory of ours; -1 is every process but this one and PID 1, all of a guest of ours.
+                // SAFETY: takes no memory of ours; -1 is every process but this one and PID 1, all
+                // of a guest of ours.
                 unsafe { libc::kill(-1, libc::SIGKILL) };
                 Ok(())
             }
@@ -93,13 +98,21 @@ impl ToolPlace {
     }
 }
 
-/// Moves this process into a mount namespace of its own; without privileges into a user namespace as well.
+/// Moves this process into a mount namespace of its own; without privileges into a user namespace
+/// as well.
 fn own_mounts() -> io::Result<()> {
     // SAFETY: these take nothing and always succeed.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    let spaces = if user == 0 { libc::CLONE_NEWNS } else { libc::CLONE_NEWNS | libc::CLONE_NEWUSER };
+    let spaces = if user == 0 {
+        libc::CLONE_NEWNS
+    } else {
+        libc::CLONE_NEWNS | libc::CLONE_NEWUSER
+    };
     let refused = |error: io::Error| {
-        io::Error::new(error.kind(), format!("a mount namespace, which keeps this host's {FOLDER} as it is: {error}"))
+        io::Error::new(
+            error.kind(),
+            format!("a mount namespace, which keeps this host's {FOLDER} as it is: {error}"),
+        )
     };
     // SAFETY: takes no memory of ours; this process has one thread.
     check(unsafe { libc::unshare(spaces) }).map_err(refused)?;
@@ -112,9 +125,17 @@ fn own_mounts() -> io::Result<()> {
     let (none, root) = (c("none")?, c("/")?);
     let flags = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: the strings are valid and outlive the call; no data is passed.
-    check(unsafe { libc::mount(none.as_ptr(), root.as_ptr(), std::ptr::null(), flags, std::ptr::null()) })
-        .map(drop)
-        .map_err(refused)
+    check(unsafe {
+        libc::mount(
+            none.as_ptr(),
+            root.as_ptr(),
+            std::ptr::null(),
+            flags,
+            std::ptr::null(),
+        )
+    })
+    .map(drop)
+    .map_err(refused)
 }
 
 /// Becomes the parent of processes whose own parent ends: what a tool leaves behind stays known.
@@ -123,13 +144,14 @@ fn adopt_orphans() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// Kills all children, and theirs as they become ours, until there is none. The id of a child is its own until this process
-/// has waited for it, so no other process is hit.
+/// Kills all children, and theirs as they become ours, until there is none. The id of a child is
+/// its own until this process has waited for it, so no other process is hit.
 fn end_children() -> io::Result<()> {
     let start = Instant::now();
     loop {
         for child in children()? {
-            // SAFETY: takes no memory of ours. One that runs as another user refuses; the loop notices.
+            // SAFETY: takes no memory of ours. One that runs as another user refuses; the loop
+            // notices.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }
         loop {
@@ -151,10 +173,17 @@ fn end_children() -> io::Result<()> {
 
 fn children() -> io::Result<Vec<libc::pid_t>> {
     let own = std::process::id().to_string();
-    let is_own = |stat: &str| stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)) == Some(&*own);
-    let processes = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let is_own = |stat: &str| {
+        stat.rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split(' ').nth(1))
+            == Some(&*own)
+    };
+    let processes =
+        fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     let stat = |process: libc::pid_t| fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
-    Ok(processes.filter(|process| is_own(&String::from_utf8_lossy(&stat(*process)))).collect())
+    Ok(processes
+        .filter(|process| is_own(&String::from_utf8_lossy(&stat(*process))))
+        .collect())
 }
 
 fn open_to_all(folder: &str) -> io::Result<()> {
@@ -162,9 +191,13 @@ fn open_to_all(folder: &str) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o1777))
 }
 
-/// Returns a line `NAME=FILE, PACKAGE VERSION, crc32 NUMBER` for each program: what was measured of this host.
+/// Returns a line `NAME=FILE, PACKAGE VERSION, crc32 NUMBER` for each program: what was measured of
+/// this host.
 pub(crate) fn describe(programs: &[PathBuf]) -> String {
-    let mut lines: Vec<String> = programs.iter().filter_map(|program| describe_one(program)).collect();
+    let mut lines: Vec<String> = programs
+        .iter()
+        .filter_map(|program| describe_one(program))
+        .collect();
     lines.sort();
     lines.dedup();
     lines.concat()
@@ -173,20 +206,34 @@ pub(crate) fn describe(programs: &[PathBuf]) -> String {
 fn describe_one(program: &Path) -> Option<String> {
     let name = program.file_name()?.to_string_lossy();
     let package = package(program).map_or_else(String::new, |package| format!(", {package}"));
-    Some(format!("{name}={}{package}, crc32 {:08x}\n", program.display(), crc32(&[&fs::read(program).ok()?])))
+    Some(format!(
+        "{name}={}{package}, crc32 {:08x}\n",
+        program.display(),
+        crc32(&[&fs::read(program).ok()?])
+    ))
 }
 
 /// Returns the Debian package of a program, and its version.
 fn package(program: &Path) -> Option<String> {
     let ask = |words: &[&str]| {
         let output = Command::new(PACKAGES).args(words).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let file = program.to_str()?;
     // On a merged /usr, packages name their files as before.
     let owners = ask(&["-S", file]).or_else(|| ask(&["-S", file.strip_prefix("/usr")?]))?;
-    let (owner, _) = owners.lines().find(|line| !line.starts_with("diversion "))?.rsplit_once(": ")?;
-    Some(ask(&["-W", "-f", "${Package} ${Version}", owner])?.trim().to_owned())
+    let (owner, _) = owners
+        .lines()
+        .find(|line| !line.starts_with("diversion "))?
+        .rsplit_once(": ")?;
+    Some(
+        ask(&["-W", "-f", "${Package} ${Version}", owner])?
+            .trim()
+            .to_owned(),
+    )
 }
 
 #[cfg(test)]
@@ -202,14 +249,24 @@ mod tests {
             Some(PathBuf::from("/usr/bin/sh")).filter(|sh| sh.exists())
         );
         assert_eq!(ToolPlace::Host.program("/nonesuch/bin/nonesuch"), None);
-        assert_eq!(ToolPlace::Guest.program("/nonesuch/bin/sh"), None, "an image has what the manifest names");
-        assert_eq!(ToolPlace::Host.program("/bin/sh"), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(
+            ToolPlace::Guest.program("/nonesuch/bin/sh"),
+            None,
+            "an image has what the manifest names"
+        );
+        assert_eq!(
+            ToolPlace::Host.program("/bin/sh"),
+            Some(PathBuf::from("/bin/sh"))
+        );
     }
 
     #[test]
     fn programs_are_described_once() {
         let said = describe(&["/bin/cat", "/bin/cat", "/nonesuch"].map(PathBuf::from));
         assert_eq!(said.lines().count(), 1, "{said}");
-        assert!(said.starts_with("cat=/bin/cat, ") && said.contains("crc32 "), "{said}");
+        assert!(
+            said.starts_with("cat=/bin/cat, ") && said.contains("crc32 "),
+            "{said}"
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! The undo file: what knobs said before `marvin-agent prepare` turned them, written down before the first is turned.
+//! The undo file: what knobs said before `marvin-agent prepare` turned them, written down before
+//! the first is turned.
 //!
-//! A file replaces another one whole, and its last line guards it: it is read undamaged or not at all. What it holds is
-//! true for one boot; after a reboot the kernel has forgotten every knob.
+//! A file replaces another one whole, and its last line guards it: it is read undamaged or not at
+//! all. What it holds is true for one boot; after a reboot the kernel has forgotten every knob.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -22,7 +23,11 @@ pub(crate) struct Undo {
 
 impl Undo {
     pub(crate) fn to_text(&self) -> String {
-        let lines: String = self.values.iter().map(|(path, value)| format!("knob {path} {value}\n")).collect();
+        let lines: String = self
+            .values
+            .iter()
+            .map(|(path, value)| format!("knob {path} {value}\n"))
+            .collect();
         let body = format!("{HEAD}\nboot {}\n{lines}", self.boot);
         format!("{body}end {:08x}\n", crc32(&[body.as_bytes()]))
     }
@@ -33,12 +38,17 @@ impl Undo {
             return None;
         }
         let mut lines = body.lines();
-        let (HEAD, boot) = (lines.next()?, lines.next()?.strip_prefix("boot ")?) else { return None };
+        let (HEAD, boot) = (lines.next()?, lines.next()?.strip_prefix("boot ")?) else {
+            return None;
+        };
         let knob = |line: &str| {
             let (path, value) = line.strip_prefix("knob ")?.split_once(' ')?;
             Some((path.to_owned(), value.to_owned()))
         };
-        Some(Self { boot: boot.to_owned(), values: lines.map(knob).collect::<Option<_>>()? })
+        Some(Self {
+            boot: boot.to_owned(),
+            values: lines.map(knob).collect::<Option<_>>()?,
+        })
     }
 
     /// Reads a file; nothing if there is none.
@@ -48,7 +58,12 @@ impl Undo {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(at(file)(error)),
         };
-        let damaged = || io::Error::other(format!("{}: the undo file is damaged; no knob was turned", file.display()));
+        let damaged = || {
+            io::Error::other(format!(
+                "{}: the undo file is damaged; no knob was turned",
+                file.display()
+            ))
+        };
         Self::from_text(&text).map(Some).ok_or_else(damaged)
     }
 
@@ -66,12 +81,16 @@ impl Undo {
 
 /// Puts a file that is written in its place, on the disk as well.
 pub(crate) fn put(file: &Path) -> io::Result<()> {
-    fs::rename(beside(file), file).and_then(|()| sync_folder(file)).map_err(at(file))
+    fs::rename(beside(file), file)
+        .and_then(|()| sync_folder(file))
+        .map_err(at(file))
 }
 
 /// Removes the file, on the disk as well.
 pub(crate) fn remove(file: &Path) -> io::Result<()> {
-    fs::remove_file(file).and_then(|()| sync_folder(file)).map_err(at(file))
+    fs::remove_file(file)
+        .and_then(|()| sync_folder(file))
+        .map_err(at(file))
 }
 
 fn beside(file: &Path) -> PathBuf {
@@ -81,7 +100,10 @@ fn beside(file: &Path) -> PathBuf {
 }
 
 fn sync_folder(file: &Path) -> io::Result<()> {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }
 
@@ -95,13 +117,19 @@ mod tests {
 
     fn undo() -> Undo {
         let value = |path: &str, value: &str| (path.to_owned(), value.to_owned());
-        Undo { boot: "1f2e".into(), values: vec![value("/sys/a", "powersave"), value("/sys/b", "end 0 1 2")] }
+        Undo {
+            boot: "1f2e".into(),
+            values: vec![value("/sys/a", "powersave"), value("/sys/b", "end 0 1 2")],
+        }
     }
 
     #[test]
     fn a_file_is_read_as_written() {
         assert_eq!(Undo::from_text(&undo().to_text()), Some(undo()));
-        assert_eq!(Undo::from_text(&Undo::default().to_text()), Some(Undo::default()));
+        assert_eq!(
+            Undo::from_text(&Undo::default().to_text()),
+            Some(Undo::default())
+        );
     }
 
     #[test]
@@ -111,7 +139,11 @@ mod tests {
             assert_eq!(Undo::from_text(&text[..end]), None, "cut at {end}");
             let mut bytes = text.clone().into_bytes();
             bytes[end] ^= 1;
-            assert_eq!(Undo::from_text(&String::from_utf8(bytes).unwrap()), None, "damaged at {end}");
+            assert_eq!(
+                Undo::from_text(&String::from_utf8(bytes).unwrap()),
+                None,
+                "damaged at {end}"
+            );
         }
     }
 }

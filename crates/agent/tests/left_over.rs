@@ -11,7 +11,12 @@ const AGENT: &str = env!("CARGO_BIN_EXE_marvin-agent");
 
 /// Starts the agent as the first of a process group, so that its children are known by it.
 fn start(name: &str, operations: &str) -> Child {
-    Command::new(AGENT).args(["run", name, operations]).process_group(0).stdout(Stdio::null()).spawn().unwrap()
+    Command::new(AGENT)
+        .args(["run", name, operations])
+        .process_group(0)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
 }
 
 /// Counts the processes of a group.
@@ -38,18 +43,33 @@ fn a_workload_that_ends_leaves_nothing_behind() {
     for name in String::from_utf8(names.stdout).unwrap().lines() {
         let mut child = start(name, "4");
         child.wait().unwrap();
-        let folder = std::env::temp_dir().join(format!("marvin-{:010}", child.id())).display().to_string();
+        let folder = std::env::temp_dir()
+            .join(format!("marvin-{:010}", child.id()))
+            .display()
+            .to_string();
         assert!(!fs::exists(&folder).unwrap(), "{name} left {folder}");
-        assert!(!fs::read_to_string("/proc/self/mounts").unwrap().contains(&folder), "{name} left a mount");
+        assert!(
+            !fs::read_to_string("/proc/self/mounts")
+                .unwrap()
+                .contains(&folder),
+            "{name} left a mount"
+        );
         assert_eq!(group_size(child.id()), 0, "{name} left a process");
     }
 }
 
 #[test]
 fn a_workload_that_is_killed_leaves_no_process_behind() {
-    for (name, processes) in [("pipe-pingpong", 2), ("switch-yield", 2), ("udp-rr", 2), ("hackbench-pipe", 21)] {
+    for (name, processes) in [
+        ("pipe-pingpong", 2),
+        ("switch-yield", 2),
+        ("udp-rr", 2),
+        ("hackbench-pipe", 21),
+    ] {
         let mut child = start(name, "1000000000");
-        until("the peers are there", || group_size(child.id()) == processes);
+        until("the peers are there", || {
+            group_size(child.id()) == processes
+        });
         // A peer asks to be ended with its parent as the first thing it does.
         sleep(Duration::from_millis(50));
         child.kill().unwrap();

@@ -1,4 +1,5 @@
-//! The workloads that misbehave do so, and only those that harm nobody else do it outside of a guest.
+//! The workloads that misbehave do so, and only those that harm nobody else do it outside of a
+//! guest.
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 use std::os::unix::process::ExitStatusExt;
@@ -26,10 +27,16 @@ fn each_fails_in_its_own_way() {
     assert_eq!(said(&failed), "misbehave-fail: failed on purpose\n");
 
     let unsupported = said(&agent(&["run", "misbehave-unsupported", "1"]));
-    assert_eq!(unsupported, "misbehave-unsupported: not supported: lacking on purpose\n");
+    assert_eq!(
+        unsupported,
+        "misbehave-unsupported: not supported: lacking on purpose\n"
+    );
 
     let exited = agent(&["run", "misbehave-exit", "1"]);
-    assert_eq!((exited.status.code(), said(&exited).as_str()), (Some(0), ""));
+    assert_eq!(
+        (exited.status.code(), said(&exited).as_str()),
+        (Some(0), "")
+    );
 
     let killed = agent(&["run", "misbehave-segv", "1"]);
     assert_eq!(killed.status.signal(), Some(libc::SIGSEGV));
@@ -38,7 +45,10 @@ fn each_fails_in_its_own_way() {
 #[test]
 fn printing_is_refused_outside_of_a_guest() {
     let refused = said(&agent(&["run", "misbehave-garble", "1"]));
-    assert!(refused.contains("not supported: only in a guest"), "{refused}");
+    assert!(
+        refused.contains("not supported: only in a guest"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -1,6 +1,12 @@
 //! Every workload runs where no system call newer than Linux 3.10 is to be had.
-#![expect(unsafe_code, reason = "a seccomp filter can only be set with system calls")]
-#![expect(clippy::print_stderr, reason = "says which workloads could not be tried here, and why")]
+#![expect(
+    unsafe_code,
+    reason = "a seccomp filter can only be set with system calls"
+)]
+#![expect(
+    clippy::print_stderr,
+    reason = "says which workloads could not be tried here, and why"
+)]
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 use std::io;
@@ -21,17 +27,50 @@ const NUMBER: u32 = 0;
 fn forget_newer_calls() -> io::Result<()> {
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut filter = [
-        step((libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, 0, 0, NUMBER),
-        step((libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16, 0, 1, LAST),
-        step((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
-        step((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, libc::SECCOMP_RET_ALLOW),
+        step(
+            (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16,
+            0,
+            0,
+            NUMBER,
+        ),
+        step(
+            (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16,
+            0,
+            1,
+            LAST,
+        ),
+        step(
+            (libc::BPF_RET | libc::BPF_K) as u16,
+            0,
+            0,
+            libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32,
+        ),
+        step(
+            (libc::BPF_RET | libc::BPF_K) as u16,
+            0,
+            0,
+            libc::SECCOMP_RET_ALLOW,
+        ),
     ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
     // SAFETY: the call takes no memory of ours.
     let first = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
     // SAFETY: program and filter are valid for the call, which copies them.
-    let second = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
-    if first == 0 && second == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let second = unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const program,
+        )
+    };
+    if first == 0 && second == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 fn agent(words: &[&str]) -> Output {
@@ -72,8 +111,16 @@ fn every_workload_runs_without_newer_calls() {
             eprintln!("not tried here: {}", said.trim());
             continue;
         }
-        assert!(ran.status.success(), "{name}: {:?} {said} {}", ran.status, String::from_utf8_lossy(&ran.stderr));
-        let lines = said.lines().filter(|line| line.starts_with(name) && line.ends_with(" ns/op")).count();
+        assert!(
+            ran.status.success(),
+            "{name}: {:?} {said} {}",
+            ran.status,
+            String::from_utf8_lossy(&ran.stderr)
+        );
+        let lines = said
+            .lines()
+            .filter(|line| line.starts_with(name) && line.ends_with(" ns/op"))
+            .count();
         assert_eq!(lines, 5, "{name}: {said}");
     }
 }

@@ -1,4 +1,5 @@
-//! External tools on a host: the agent is an ordinary process there, runs what is installed, and ends nothing but that.
+//! External tools on a host: the agent is an ordinary process there, runs what is installed, and
+//! ends nothing but that.
 #![expect(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 #![expect(clippy::print_stdout, reason = "skipped tests say so")]
 
@@ -9,8 +10,9 @@ use wire::{Clock, Frame, Job, NOT_INSTALLED, PROGRAMS, Perturbation, Stream, Tas
 
 const AGENT: &str = env!("CARGO_BIN_EXE_marvin-agent");
 
-/// Runs an agent in process and mount namespaces of its own, beside a process that is none of its business, and prints
-/// which of the processes live on. An agent that ends too much ends the script as well: then there is no last line.
+/// Runs an agent in process and mount namespaces of its own, beside a process that is none of its
+/// business, and prints which of the processes live on. An agent that ends too much ends the script
+/// as well: then there is no last line.
 const SCRIPT: &str = r#"
 mount -t tmpfs none /mnt
 sleep 1000 &
@@ -27,21 +29,48 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 fn job(tool: ToolTask) -> Vec<u8> {
-    let task = Task::Tool(ToolTask { runs: 2, limit_s: 20, ..tool });
-    Job { id: 7, clock: Clock::Monotonic, perturbation: Perturbation::default(), task }.encode().unwrap()
+    let task = Task::Tool(ToolTask {
+        runs: 2,
+        limit_s: 20,
+        ..tool
+    });
+    Job {
+        id: 7,
+        clock: Clock::Monotonic,
+        perturbation: Perturbation::default(),
+        task,
+    }
+    .encode()
+    .unwrap()
 }
 
 /// Runs a tool; none where this host allows no namespaces.
 fn run(tool: ToolTask, user: &[&str]) -> Option<(Output, Stream)> {
-    let spaces = ["--user", "--map-root-user", "--pid", "--fork", "--mount", "--mount-proc"];
-    let can = Command::new("unshare").args(spaces).arg("true").status().unwrap().success();
+    let spaces = [
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount",
+        "--mount-proc",
+    ];
+    let can = Command::new("unshare")
+        .args(spaces)
+        .arg("true")
+        .status()
+        .unwrap()
+        .success();
     if !can {
         println!("skipped: this host allows no namespaces");
         return None;
     }
     let script = format!("exec 3<&0\n{SCRIPT}");
     let mut command = Command::new("unshare");
-    command.args(spaces).args(["sh", "-c", &script.replace("\"$1\" job", &format!("{} \"$1\" job", user.join(" ")))]);
+    command.args(spaces).args([
+        "sh",
+        "-c",
+        &script.replace("\"$1\" job", &format!("{} \"$1\" job", user.join(" "))),
+    ]);
     let mut child = command
         .args(["sh", AGENT])
         .env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
@@ -54,33 +83,60 @@ fn run(tool: ToolTask, user: &[&str]) -> Option<(Output, Stream)> {
     let output = child.wait_with_output().unwrap();
     let stream = wire::decode(&output.stdout, 7);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Some((output, stream.unwrap_or_else(|error| panic!("{error}: {said}"))))
+    Some((
+        output,
+        stream.unwrap_or_else(|error| panic!("{error}: {said}")),
+    ))
 }
 
 #[test]
 fn tool_on_a_host_ends_alone() {
     // What it leaves behind has a session and a parent of its own.
-    let leave = "echo x >/run/marvin-left; (setsid sleep 1234 &) ; (setsid sleep 1234 &) ; echo Time: 1";
-    let tool = ToolTask { command: words(&["/nonesuch/bin/sh", "-c", leave]), ..ToolTask::default() };
-    let Some((output, stream)) = run(tool, &[]) else { return };
+    let leave =
+        "echo x >/run/marvin-left; (setsid sleep 1234 &) ; (setsid sleep 1234 &) ; echo Time: 1";
+    let tool = ToolTask {
+        command: words(&["/nonesuch/bin/sh", "-c", leave]),
+        ..ToolTask::default()
+    };
+    let Some((output, stream)) = run(tool, &[]) else {
+        return;
+    };
     let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(said, "bystander lives\n0\n", "what the tool left behind is gone, and nothing else");
+    assert_eq!(
+        said, "bystander lives\n0\n",
+        "what the tool left behind is gone, and nothing else"
+    );
     let file = |wanted: &str| {
         stream.frames.iter().find_map(|frame| match frame {
-            Frame::File { name, bytes } if name == wanted => Some(String::from_utf8_lossy(bytes).into_owned()),
+            Frame::File { name, bytes } if name == wanted => {
+                Some(String::from_utf8_lossy(bytes).into_owned())
+            }
             _ => None,
         })
     };
     assert_eq!(file("1/stdout").unwrap(), "Time: 1\n");
     let programs = file(PROGRAMS).unwrap();
-    assert!(programs.starts_with("sh=/usr/bin/sh, ") && programs.contains("crc32 "), "{programs}");
-    assert!(stream.frames.iter().any(|frame| matches!(frame, Frame::Samples(ticks) if ticks.len() == 2)));
+    assert!(
+        programs.starts_with("sh=/usr/bin/sh, ") && programs.contains("crc32 "),
+        "{programs}"
+    );
+    assert!(
+        stream
+            .frames
+            .iter()
+            .any(|frame| matches!(frame, Frame::Samples(ticks) if ticks.len() == 2))
+    );
 }
 
 #[test]
 fn missing_program_is_said_to_be_missing() {
-    let tool = ToolTask { command: words(&["/usr/bin/nonesuch"]), ..ToolTask::default() };
-    let Some((_, stream)) = run(tool, &[]) else { return };
+    let tool = ToolTask {
+        command: words(&["/usr/bin/nonesuch"]),
+        ..ToolTask::default()
+    };
+    let Some((_, stream)) = run(tool, &[]) else {
+        return;
+    };
     let expected = Frame::Unsupported(format!("{NOT_INSTALLED}/usr/bin/nonesuch"));
     assert!(stream.frames.contains(&expected), "{:?}", stream.frames);
 }

@@ -1,5 +1,7 @@
-//! A program of the site that switches power: `PROGRAM… status|on|off`, and `PROGRAM… boot pxe|disk|bios` for the next boot. `status` prints `on` or `off` as its last word, as
-//! ipmitool, fence agents and power strips' programs do; a program without `status` fails, and then nothing is verified.
+//! A program of the site that switches power: `PROGRAM… status|on|off`, and `PROGRAM… boot
+//! pxe|disk|bios` for the next boot. `status` prints `on` or `off` as its last word, as
+//! ipmitool, fence agents and power strips' programs do; a program without `status` fails, and then
+//! nothing is verified.
 
 use model::BootDevice;
 use process::Program;
@@ -14,8 +16,16 @@ pub(crate) struct Command {
 
 impl Command {
     fn run(&self, words: &[&str]) -> Result<process::Ended, Refusal> {
-        let (program, arguments) = self.words.split_first().map_or(("", &[][..]), |(program, rest)| (program, rest));
-        ask(&self.name, Program::new(program).args(arguments).args(words), None, "")
+        let (program, arguments) = self
+            .words
+            .split_first()
+            .map_or(("", &[][..]), |(program, rest)| (program, rest));
+        ask(
+            &self.name,
+            Program::new(program).args(arguments).args(words),
+            None,
+            "",
+        )
     }
 }
 
@@ -32,12 +42,20 @@ impl Switch for Command {
 
     fn request(&self, is_on: bool) -> Result<(), Refusal> {
         let ended = self.run(&[if is_on { "on" } else { "off" }])?;
-        if ended.code == Some(0) { Ok(()) } else { Err(Refusal::Passing(ended.reason())) }
+        if ended.code == Some(0) {
+            Ok(())
+        } else {
+            Err(Refusal::Passing(ended.reason()))
+        }
     }
 
     fn request_boot(&self, device: BootDevice) -> Result<(), Refusal> {
         let ended = self.run(&["boot", device.word()])?;
-        if ended.code == Some(0) { Ok(()) } else { Err(Refusal::Passing(ended.reason())) }
+        if ended.code == Some(0) {
+            Ok(())
+        } else {
+            Err(Refusal::Passing(ended.reason()))
+        }
     }
 
     fn next_boot(&self) -> Result<NextBoot, Refusal> {

@@ -1,8 +1,10 @@
-//! Power and consoles of servers. For power it asks for a state and verifies it. A BMC's answer to a request says nothing: some answer before they
-//! switch, some answer and do nothing, some report a state that they only intend.
+//! Power and consoles of servers. For power it asks for a state and verifies it. A BMC's answer to
+//! a request says nothing: some answer before they switch, some answer and do nothing, some report
+//! a state that they only intend.
 //!
-//! `console` records what servers print. `ipmi`, `redfish`, `qmp` and `command` are the ways to ask; this module decides how often and how long. Whether a server
-//! really restarted, its boot id says: `machine` looks at that.
+//! `console` records what servers print. `ipmi`, `redfish`, `qmp` and `command` are the ways to
+//! ask; this module decides how often and how long. Whether a server really restarted, its boot id
+//! says: `machine` looks at that.
 
 mod command;
 mod console;
@@ -22,8 +24,8 @@ use process::{Ended, Program, ProgramError};
 
 use self::command::Command;
 pub use self::console::{
-    Clock, Console, ConsoleLine, Recorder, Signal, SignalError, Tail, console_folder, is_recorded, request_signal,
-    send_signal,
+    Clock, Console, ConsoleLine, Recorder, Signal, SignalError, Tail, console_folder, is_recorded,
+    request_signal, send_signal,
 };
 use self::ipmi::IpmiTool;
 pub use self::login::password;
@@ -62,7 +64,9 @@ impl PowerState {
 
     /// Returns the state of this name, in any case: BMCs write `On`.
     fn of_word(word: &str) -> Option<Self> {
-        [Self::On, Self::Off].into_iter().find(|state| state.word().eq_ignore_ascii_case(word))
+        [Self::On, Self::Off]
+            .into_iter()
+            .find(|state| state.word().eq_ignore_ascii_case(word))
     }
 }
 
@@ -84,7 +88,9 @@ pub enum PowerError {
         why: String,
     },
     /// A program is missing on this host.
-    #[error("cannot switch the power of {name}: no {tool} on this host\nhint: apt-get install {package}")]
+    #[error(
+        "cannot switch the power of {name}: no {tool} on this host\nhint: apt-get install {package}"
+    )]
     NoTool {
         /// The server.
         name: String,
@@ -104,7 +110,9 @@ pub enum PowerError {
         said: String,
     },
     /// The state did not follow the request.
-    #[error("cannot switch {name} {wanted}: {place} took {attempts} requests in {seconds} s and still reports {state}")]
+    #[error(
+        "cannot switch {name} {wanted}: {place} took {attempts} requests in {seconds} s and still reports {state}"
+    )]
     Unchanged {
         /// The server.
         name: String,
@@ -130,7 +138,9 @@ pub enum PowerError {
         why: String,
     },
     /// The boot device did not follow the request.
-    #[error("cannot set the next boot of {name} to {device}: {place} took {attempts} requests and reports {reported}")]
+    #[error(
+        "cannot set the next boot of {name} to {device}: {place} took {attempts} requests and reports {reported}"
+    )]
     BootUnchanged {
         /// The server.
         name: String,
@@ -208,8 +218,11 @@ struct Patience {
     dark: Duration,
 }
 
-const PATIENCE: Patience =
-    Patience { look: Duration::from_secs(1), change: Duration::from_secs(40), dark: Duration::from_secs(5) };
+const PATIENCE: Patience = Patience {
+    look: Duration::from_secs(1),
+    change: Duration::from_secs(40),
+    dark: Duration::from_secs(5),
+};
 
 /// The power of a server.
 #[derive(Debug)]
@@ -223,8 +236,12 @@ pub struct Power {
 /// Returns whether the power control of a server says that it is off.
 #[must_use]
 pub fn is_off(server: &ServerSettings) -> bool {
-    let Some(settings) = &server.power else { return false };
-    Power::new(&server.name, settings).state().is_ok_and(|state| state == PowerState::Off)
+    let Some(settings) = &server.power else {
+        return false;
+    };
+    Power::new(&server.name, settings)
+        .state()
+        .is_ok_and(|state| state == PowerState::Off)
 }
 
 impl Power {
@@ -233,12 +250,29 @@ impl Power {
     pub fn new(name: &str, settings: &PowerSettings) -> Self {
         let own = name.to_owned();
         let switch: Box<dyn Switch> = match settings {
-            PowerSettings::Command(words) => Box::new(Command { name: own, words: words.clone() }),
-            PowerSettings::Ipmi(ipmi) => Box::new(IpmiTool { name: own, ipmi: ipmi.clone() }),
-            PowerSettings::Redfish(redfish) => Box::new(Curl { name: own, redfish: redfish.clone() }),
-            PowerSettings::Qmp(socket) => Box::new(Qemu { name: own, socket: socket.clone() }),
+            PowerSettings::Command(words) => Box::new(Command {
+                name: own,
+                words: words.clone(),
+            }),
+            PowerSettings::Ipmi(ipmi) => Box::new(IpmiTool {
+                name: own,
+                ipmi: ipmi.clone(),
+            }),
+            PowerSettings::Redfish(redfish) => Box::new(Curl {
+                name: own,
+                redfish: redfish.clone(),
+            }),
+            PowerSettings::Qmp(socket) => Box::new(Qemu {
+                name: own,
+                socket: socket.clone(),
+            }),
         };
-        Self { name: name.to_owned(), place: settings.summary(), switch, patience: PATIENCE }
+        Self {
+            name: name.to_owned(),
+            place: settings.summary(),
+            switch,
+            patience: PATIENCE,
+        }
     }
 
     /// Waits less, for tests with real parts.
@@ -246,7 +280,10 @@ impl Power {
     #[must_use]
     pub fn hasty(self) -> Self {
         let [look, change, dark] = [100, 2000, 100].map(Duration::from_millis);
-        Self { patience: Patience { look, change, dark }, ..self }
+        Self {
+            patience: Patience { look, change, dark },
+            ..self
+        }
     }
 
     /// Returns what switches it, in words without secrets.
@@ -263,13 +300,17 @@ impl Power {
         self.retry(|| self.switch.state())
     }
 
-    /// Switches it on or off and waits until that is reported. Returns the state; [`PowerState::Unknown`] if nothing can
-    /// report it.
+    /// Switches it on or off and waits until that is reported. Returns the state;
+    /// [`PowerState::Unknown`] if nothing can report it.
     ///
     /// # Errors
     /// If it cannot be asked for, or if it does not follow.
     pub fn turn(&self, is_on: bool) -> Result<PowerState, PowerError> {
-        let wanted = if is_on { PowerState::On } else { PowerState::Off };
+        let wanted = if is_on {
+            PowerState::On
+        } else {
+            PowerState::Off
+        };
         let mut state = self.state()?;
         for _ in 0..ATTEMPTS {
             if state == wanted {
@@ -290,7 +331,14 @@ impl Power {
         }
         let (name, place) = (self.name.clone(), self.place.clone());
         let seconds = self.patience.change.as_secs() * u64::from(ATTEMPTS);
-        Err(PowerError::Unchanged { name, place, state, wanted, seconds, attempts: ATTEMPTS })
+        Err(PowerError::Unchanged {
+            name,
+            place,
+            state,
+            wanted,
+            seconds,
+            attempts: ATTEMPTS,
+        })
     }
 
     /// Switches it off, waits some seconds, and switches it on.
@@ -303,8 +351,8 @@ impl Power {
         self.turn(true)
     }
 
-    /// Has the next boot, and only that, start from a device. It switches no power. Returns whether that was read back; false
-    /// if nothing can report it.
+    /// Has the next boot, and only that, start from a device. It switches no power. Returns whether
+    /// that was read back; false if nothing can report it.
     ///
     /// # Errors
     /// If it cannot be asked for, or if it does not follow.
@@ -323,7 +371,13 @@ impl Power {
             }
         }
         let (name, place) = (self.name.clone(), self.place.clone());
-        Err(PowerError::BootUnchanged { name, place, device, reported, attempts: ATTEMPTS })
+        Err(PowerError::BootUnchanged {
+            name,
+            place,
+            device,
+            reported,
+            attempts: ATTEMPTS,
+        })
     }
 
     fn retry<T>(&self, ask: impl Fn() -> Result<T, Refusal>) -> Result<T, PowerError> {
@@ -334,7 +388,11 @@ impl Power {
                 Err(Refusal::Lasting(error)) => return Err(error),
                 Err(Refusal::Passing(said)) if attempts == ATTEMPTS => {
                     let (name, place) = (self.name.clone(), self.place.clone());
-                    return Err(PowerError::Refused { name, place, said: model::plain(&said) });
+                    return Err(PowerError::Refused {
+                        name,
+                        place,
+                        said: model::plain(&said),
+                    });
                 }
                 Err(Refusal::Passing(_)) => attempts += 1,
             }
@@ -345,8 +403,15 @@ impl Power {
 
 /// Returns the user and the password; empty if the BMC asks for none.
 fn login(name: &str, login: Option<&Login>) -> Result<(String, String), Refusal> {
-    let Some(login) = login else { return Ok(Default::default()) };
-    let failed = |why| Refusal::Lasting(PowerError::Login { name: name.to_owned(), why });
+    let Some(login) = login else {
+        return Ok(Default::default());
+    };
+    let failed = |why| {
+        Refusal::Lasting(PowerError::Login {
+            name: name.to_owned(),
+            why,
+        })
+    };
     Ok((login.user.clone(), password(login).map_err(failed)?))
 }
 
@@ -357,13 +422,25 @@ fn ask(
     package: Option<(&'static str, &'static str)>,
     input: &str,
 ) -> Result<Ended, Refusal> {
-    match program.deadline_s(QUESTION_S).fed(|to| to.write_all(input.as_bytes())) {
+    match program
+        .deadline_s(QUESTION_S)
+        .fed(|to| to.write_all(input.as_bytes()))
+    {
         Ok((ended, _)) => Ok(ended),
-        Err(ProgramError::Deadline { .. }) => Err(Refusal::Passing(format!("no answer within {QUESTION_S} s"))),
+        Err(ProgramError::Deadline { .. }) => {
+            Err(Refusal::Passing(format!("no answer within {QUESTION_S} s")))
+        }
         Err(ProgramError::Missing(_)) if package.is_some() => {
             let (tool, package) = package.unwrap_or_default();
-            Err(Refusal::Lasting(PowerError::NoTool { name: name.to_owned(), tool, package }))
+            Err(Refusal::Lasting(PowerError::NoTool {
+                name: name.to_owned(),
+                tool,
+                package,
+            }))
         }
-        Err(source) => Err(Refusal::Lasting(PowerError::Program { name: name.to_owned(), source })),
+        Err(source) => Err(Refusal::Lasting(PowerError::Program {
+            name: name.to_owned(),
+            source,
+        })),
     }
 }

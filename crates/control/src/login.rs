@@ -1,4 +1,5 @@
-//! Reads passwords where the settings say that they are: a file or a variable. They are in no argument, message or log.
+//! Reads passwords where the settings say that they are: a file or a variable. They are in no
+//! argument, message or log.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -18,12 +19,18 @@ pub fn password(login: &Login) -> Result<String, String> {
     match &login.password {
         Secret::Variable(name) => match std::env::var(name) {
             Ok(password) if !password.is_empty() => Ok(password),
-            _ => {
-                Err(format!("cannot read the password of {}: the variable {name} is not set, or not UTF-8", login.user))
-            }
+            _ => Err(format!(
+                "cannot read the password of {}: the variable {name} is not set, or not UTF-8",
+                login.user
+            )),
         },
-        Secret::File(file) => first_line(file)
-            .map_err(|why| format!("cannot read the password of {} in {}: {why}", login.user, file.display())),
+        Secret::File(file) => first_line(file).map_err(|why| {
+            format!(
+                "cannot read the password of {} in {}: {why}",
+                login.user,
+                file.display()
+            )
+        }),
     }
 }
 
@@ -37,7 +44,9 @@ fn first_line(file: &Path) -> Result<String, String> {
     }
     let mut text = String::new();
     let open = File::open(file).map_err(|error| error.to_string())?;
-    open.take(PASSWORD_MAX).read_to_string(&mut text).map_err(|error| error.to_string())?;
+    open.take(PASSWORD_MAX)
+        .read_to_string(&mut text)
+        .map_err(|error| error.to_string())?;
     match text.lines().next() {
         Some(password) if !password.is_empty() => Ok(password.to_owned()),
         _ => Err("its first line is empty".into()),
@@ -68,7 +77,16 @@ mod tests {
             Secret::File(folder.path().to_owned()),
             Secret::Variable("MARVIN_NO_SUCH_VARIABLE".into()),
         ];
-        let told = secrets.map(|secret| password(&Login { user: "marvin".into(), password: secret }).unwrap_err());
-        insta::assert_snapshot!(told.join("\n").replace(&folder.path().display().to_string(), "FOLDER"));
+        let told = secrets.map(|secret| {
+            password(&Login {
+                user: "marvin".into(),
+                password: secret,
+            })
+            .unwrap_err()
+        });
+        insta::assert_snapshot!(
+            told.join("\n")
+                .replace(&folder.path().display().to_string(), "FOLDER")
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Power of a server that QEMU emulates, by QMP on a UNIX socket (QEMU docs/interop/qmp-spec.rst). QEMU lives on while the
-//! server is off: an off server is one that was reset and does not run.
+//! Power of a server that QEMU emulates, by QMP on a UNIX socket (QEMU docs/interop/qmp-spec.rst).
+//! QEMU lives on while the server is off: an off server is one that was reset and does not run.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -28,7 +28,10 @@ impl Qemu {
         let said = |error: std::io::Error| format!("{error}");
         let stream = UnixStream::connect(&self.socket).map_err(said)?;
         let patience = Some(Duration::from_secs(QUESTION_S));
-        stream.set_read_timeout(patience).and_then(|()| stream.set_write_timeout(patience)).map_err(said)?;
+        stream
+            .set_read_timeout(patience)
+            .and_then(|()| stream.set_write_timeout(patience))
+            .map_err(said)?;
         let mut lines = BufReader::new(stream);
         // The greeting.
         read_line(&mut lines)?;
@@ -45,18 +48,30 @@ impl Qemu {
 impl Switch for Qemu {
     fn state(&self) -> Result<PowerState, Refusal> {
         let answer = self.run(&["query-status"]).map_err(Refusal::Passing)?;
-        Ok(if answer["status"] == "running" { PowerState::On } else { PowerState::Off })
+        Ok(if answer["status"] == "running" {
+            PowerState::On
+        } else {
+            PowerState::Off
+        })
     }
 
     fn request(&self, is_on: bool) -> Result<(), Refusal> {
-        let commands = if is_on { ["system_reset", "cont"] } else { ["stop", "system_reset"] };
+        let commands = if is_on {
+            ["system_reset", "cont"]
+        } else {
+            ["stop", "system_reset"]
+        };
         self.run(&commands).map(drop).map_err(Refusal::Passing)
     }
 
     fn request_boot(&self, device: BootDevice) -> Result<(), Refusal> {
         let why =
             "QEMU has its boot order from its command line (-boot, bootindex), and QMP cannot change it".to_owned();
-        Err(Refusal::Lasting(PowerError::NoBoot { name: self.name.clone(), device, why }))
+        Err(Refusal::Lasting(PowerError::NoBoot {
+            name: self.name.clone(),
+            device,
+            why,
+        }))
     }
 
     fn next_boot(&self) -> Result<NextBoot, Refusal> {
@@ -71,7 +86,10 @@ fn answer_to(command: &str, lines: &mut BufReader<UnixStream>) -> Result<Value, 
             return Ok(value.take());
         }
         if let Some(error) = answer.get("error") {
-            return Err(format!("{command}: {}", error["desc"].as_str().unwrap_or("refused")));
+            return Err(format!(
+                "{command}: {}",
+                error["desc"].as_str().unwrap_or("refused")
+            ));
         }
     }
     Err(format!("{command}: only events, no answer"))

@@ -1,4 +1,5 @@
-//! A make-believe switch that lies, is slow or fails; and real ones: a program, QEMU's QMP, ipmi_sim, sushy-emulator.
+//! A make-believe switch that lies, is slow or fails; and real ones: a program, QEMU's QMP,
+//! ipmi_sim, sushy-emulator.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -32,7 +33,9 @@ impl Switch for &'static Bmc {
         let mut bmc = self.0.lock().unwrap();
         if bmc.silent > 0 {
             bmc.silent -= 1;
-            return Err(Refusal::Passing("Error: Unable to establish IPMI v2 / RMCP+ session".to_owned()));
+            return Err(Refusal::Passing(
+                "Error: Unable to establish IPMI v2 / RMCP+ session".to_owned(),
+            ));
         }
         if bmc.changing > 0 && !bmc.requests.is_empty() {
             bmc.changing -= 1;
@@ -66,15 +69,31 @@ impl Switch for &'static Bmc {
 
     fn next_boot(&self) -> Result<NextBoot, Refusal> {
         let bmc = self.0.lock().unwrap();
-        Ok(if bmc.is_mute { NextBoot::Unknown } else { bmc.boot.map_or(NextBoot::Other, NextBoot::From) })
+        Ok(if bmc.is_mute {
+            NextBoot::Unknown
+        } else {
+            bmc.boot.map_or(NextBoot::Other, NextBoot::From)
+        })
     }
 }
 
 /// Returns the power of a make-believe BMC, and the BMC. Tests leak it: they end soon.
 fn power(lies: Lies) -> (Power, &'static Bmc) {
     let bmc: &'static Bmc = Box::leak(Box::new(Bmc(Mutex::new(lies))));
-    let patience = Patience { look: Duration::ZERO, change: Duration::from_millis(5), dark: Duration::ZERO };
-    (Power { name: "testbox".into(), place: "IPMI at testbox-bmc.lab".into(), switch: Box::new(bmc), patience }, bmc)
+    let patience = Patience {
+        look: Duration::ZERO,
+        change: Duration::from_millis(5),
+        dark: Duration::ZERO,
+    };
+    (
+        Power {
+            name: "testbox".into(),
+            place: "IPMI at testbox-bmc.lab".into(),
+            switch: Box::new(bmc),
+            patience,
+        },
+        bmc,
+    )
 }
 
 fn requests(bmc: &Bmc) -> Vec<bool> {
@@ -83,55 +102,94 @@ fn requests(bmc: &Bmc) -> Vec<bool> {
 
 #[test]
 fn reached_state_is_not_requested() {
-    let (power, bmc) = power(Lies { is_on: true, ..Lies::default() });
+    let (power, bmc) = power(Lies {
+        is_on: true,
+        ..Lies::default()
+    });
     assert_eq!(power.turn(true).unwrap(), PowerState::On);
     assert_eq!(requests(bmc), [false; 0]);
 }
 
 #[test]
 fn cycle_is_off_then_on() {
-    let (power, bmc) = power(Lies { is_on: true, changing: 3, ..Lies::default() });
+    let (power, bmc) = power(Lies {
+        is_on: true,
+        changing: 3,
+        ..Lies::default()
+    });
     assert_eq!(power.cycle().unwrap(), PowerState::On);
     assert_eq!(requests(bmc), [false, true]);
 }
 
 #[test]
 fn ignored_request_is_repeated() {
-    let (power, bmc) = power(Lies { ignored: 1, ..Lies::default() });
+    let (power, bmc) = power(Lies {
+        ignored: 1,
+        ..Lies::default()
+    });
     assert_eq!(power.turn(true).unwrap(), PowerState::On);
     assert_eq!(requests(bmc), [true, true]);
 }
 
 #[test]
 fn bmc_that_only_confirms_is_reported() {
-    let (power, bmc) = power(Lies { is_on: true, ignored: 100, ..Lies::default() });
+    let (power, bmc) = power(Lies {
+        is_on: true,
+        ignored: 100,
+        ..Lies::default()
+    });
     let error = power.cycle().unwrap_err().to_string();
-    assert_eq!(requests(bmc), [false, false, false], "it is not switched on: it was never off");
+    assert_eq!(
+        requests(bmc),
+        [false, false, false],
+        "it is not switched on: it was never off"
+    );
     insta::assert_snapshot!(error, @"cannot switch testbox off: IPMI at testbox-bmc.lab took 3 requests in 0 s and still reports on");
 }
 
 #[test]
 fn silence_is_asked_again_then_reported() {
-    let (short, _) = power(Lies { silent: 2, ..Lies::default() });
+    let (short, _) = power(Lies {
+        silent: 2,
+        ..Lies::default()
+    });
     assert_eq!(short.state().unwrap(), PowerState::Off);
-    let (long, _) = power(Lies { silent: 3, ..Lies::default() });
+    let (long, _) = power(Lies {
+        silent: 3,
+        ..Lies::default()
+    });
     insta::assert_snapshot!(long.state().unwrap_err(), @"cannot ask IPMI at testbox-bmc.lab for the power of testbox: Error: Unable to establish IPMI v2 / RMCP+ session");
 }
 
 #[test]
 fn state_that_cannot_be_known_is_said() {
-    let (power, bmc) = power(Lies { is_mute: true, ..Lies::default() });
+    let (power, bmc) = power(Lies {
+        is_mute: true,
+        ..Lies::default()
+    });
     assert_eq!(power.cycle().unwrap(), PowerState::Unknown);
     assert_eq!(requests(bmc), [false, true]);
 }
 
 #[test]
 fn boot_device_is_read_back() {
-    let (lazy, bmc) = power(Lies { ignored: 2, ..Lies::default() });
+    let (lazy, bmc) = power(Lies {
+        ignored: 2,
+        ..Lies::default()
+    });
     assert!(lazy.boot_next(BootDevice::Pxe).unwrap());
     assert_eq!(bmc.0.lock().unwrap().boot, Some(BootDevice::Pxe));
-    let (mute, _) = power(Lies { is_mute: true, ..Lies::default() });
-    assert!(!mute.boot_next(BootDevice::Disk).unwrap(), "requested, and not verified");
-    let (liar, _) = power(Lies { ignored: 100, ..Lies::default() });
+    let (mute, _) = power(Lies {
+        is_mute: true,
+        ..Lies::default()
+    });
+    assert!(
+        !mute.boot_next(BootDevice::Disk).unwrap(),
+        "requested, and not verified"
+    );
+    let (liar, _) = power(Lies {
+        ignored: 100,
+        ..Lies::default()
+    });
     insta::assert_snapshot!(liar.boot_next(BootDevice::Bios).unwrap_err(), @"cannot set the next boot of testbox to bios: IPMI at testbox-bmc.lab took 3 requests and reports no device");
 }

@@ -1,9 +1,10 @@
-//! Answers to the iPXE of one server, by HTTP: the script that starts the image, its kernel, and its root with the seal. All other
-//! cards get a script that goes on with their next boot device.
+//! Answers to the iPXE of one server, by HTTP: the script that starts the image, its kernel, and
+//! its root with the seal. All other cards get a script that goes on with their next boot device.
 //!
-//! Every client that knows a card's address can ask in its name, and HTTP is not encrypted. So the seal has a key that is for one
-//! boot only, and is given once: if another client took it, the server does not come up, which is seen. Files are at addresses with a token of
-//! random digits, which only the script has. Format of scripts: <https://ipxe.org/scripting>.
+//! Every client that knows a card's address can ask in its name, and HTTP is not encrypted. So the
+//! seal has a key that is for one boot only, and is given once: if another client took it, the
+//! server does not come up, which is seen. Files are at addresses with a token of random digits,
+//! which only the script has. Format of scripts: <https://ipxe.org/scripting>.
 
 use std::fmt::{self, Debug};
 use std::fs::File;
@@ -30,7 +31,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 const MEGABYTE_TIME: Duration = Duration::from_secs(8);
 /// How many connections there are at once. iPXE opens one after another.
-const CLIENTS: ClientLimits = ClientLimits { all: 64, of_one: 4, of_others: 64 };
+const CLIENTS: ClientLimits = ClientLimits {
+    all: 64,
+    of_one: 4,
+    of_others: 64,
+};
 /// Random bytes of a token.
 const TOKEN_BYTES: usize = 16;
 /// How many addresses are kept that were asked for.
@@ -55,7 +60,10 @@ pub struct Offer {
 
 impl Debug for Offer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Offer").field("mac", &self.mac).field("kernel", &self.kernel).finish_non_exhaustive()
+        f.debug_struct("Offer")
+            .field("mac", &self.mac)
+            .field("kernel", &self.kernel)
+            .finish_non_exhaustive()
     }
 }
 
@@ -135,7 +143,9 @@ pub struct Answers {
 
 impl Debug for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Answers").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Answers")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -145,12 +155,24 @@ impl Answers {
     /// # Errors
     /// If the address cannot be listened at.
     pub fn open(listen: SocketAddr, offer: Offer) -> Result<Self, DeployError> {
-        let wrong = |source| DeployError::Listen { address: listen, source };
+        let wrong = |source| DeployError::Listen {
+            address: listen,
+            source,
+        };
         let token = random_token().map_err(wrong)?;
         let listener = TcpListener::bind(listen).map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
-        let state = State { clients: ClientCounts::new(CLIENTS), asked: Vec::new(), seal_of: None };
-        let shared = Arc::new(Shared { offer, token, state: Mutex::new(state), ended: AtomicBool::new(false) });
+        let state = State {
+            clients: ClientCounts::new(CLIENTS),
+            asked: Vec::new(),
+            seal_of: None,
+        };
+        let shared = Arc::new(Shared {
+            offer,
+            token,
+            state: Mutex::new(state),
+            ended: AtomicBool::new(false),
+        });
         let accepting = Arc::clone(&shared);
         let thread = thread::spawn(move || {
             for stream in listener.incoming() {
@@ -158,7 +180,9 @@ impl Answers {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
-                let Ok(client) = stream.peer_addr().map(|peer| peer.ip()) else { continue };
+                let Ok(client) = stream.peer_addr().map(|peer| peer.ip()) else {
+                    continue;
+                };
                 if !accepting.state().clients.admit(client) {
                     continue;
                 }
@@ -171,7 +195,11 @@ impl Answers {
                 });
             }
         });
-        Ok(Self { address, shared, thread: Some(thread) })
+        Ok(Self {
+            address,
+            shared,
+            thread: Some(thread),
+        })
     }
 
     /// Returns where it listens.
@@ -219,8 +247,15 @@ struct Timed<'a> {
 impl Timed<'_> {
     /// Returns how long the next step may take.
     fn left(&self) -> io::Result<Duration> {
-        let left = self.until.saturating_duration_since(Instant::now()).min(PATIENCE);
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+        let left = self
+            .until
+            .saturating_duration_since(Instant::now())
+            .min(PATIENCE);
+        if left.is_zero() {
+            Err(io::ErrorKind::TimedOut.into())
+        } else {
+            Ok(left)
+        }
     }
 }
 
@@ -245,7 +280,13 @@ impl Write for Timed<'_> {
 /// Reads the first line of a request, and the rest of its head.
 fn read_request(stream: &TcpStream, time: Duration) -> io::Result<String> {
     let mut request = String::new();
-    let mut from = BufReader::new(Timed { stream, until: Instant::now() + time }.take(REQUEST_MAX));
+    let mut from = BufReader::new(
+        Timed {
+            stream,
+            until: Instant::now() + time,
+        }
+        .take(REQUEST_MAX),
+    );
     from.read_line(&mut request)?;
     loop {
         let mut line = String::new();
@@ -257,21 +298,33 @@ fn read_request(stream: &TcpStream, time: Duration) -> io::Result<String> {
 
 fn answer(stream: &TcpStream, client: IpAddr, shared: &Shared) -> io::Result<()> {
     let request = read_request(stream, REQUEST_TIME)?;
-    let mut to = Timed { stream, until: Instant::now() + ANSWER_TIME };
+    let mut to = Timed {
+        stream,
+        until: Instant::now() + ANSWER_TIME,
+    };
     let mut words = request.split_whitespace();
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (method, path) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
     let method = match method {
         "GET" => Method::Get,
         "HEAD" => Method::Head,
-        _ => return to.write_all(b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
+        _ => return to.write_all(
+            b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        ),
     };
     let path = path.split('?').next().unwrap_or_default();
     let Some(body) = shared.at(path, client, method) else {
-        return to.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        return to.write_all(
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+        );
     };
     let mut state = shared.state();
     if state.asked.len() < ASKED_MAX {
-        state.asked.push(model::plain(path.rsplit('/').next().unwrap_or_default()));
+        state
+            .asked
+            .push(model::plain(path.rsplit('/').next().unwrap_or_default()));
     }
     drop(state);
     let (length, mut body): (u64, Box<dyn Read>) = match body {
@@ -283,7 +336,10 @@ fn answer(stream: &TcpStream, client: IpAddr, shared: &Shared) -> io::Result<()>
         }
     };
     to.until += MEGABYTE_TIME * u32::try_from(length >> 20).unwrap_or(u32::MAX);
-    write!(to, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n")?;
+    write!(
+        to,
+        "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    )?;
     if method == Method::Get {
         io::copy(&mut body, &mut to)?;
     }
@@ -330,9 +386,15 @@ mod tests {
         let token = script.split('/').nth(2).unwrap().to_owned();
         insta::assert_snapshot!(script.replace(&token, "TOKEN").replace('\r', ""));
         for (name, content) in [("vmlinuz", "kernel"), ("root", "root"), ("seal", "secret")] {
-            assert!(ask(&answers, &format!("GET /{token}/{name} HTTP/1.1")).ends_with(&format!("\r\n\r\n{content}")));
+            assert!(
+                ask(&answers, &format!("GET /{token}/{name} HTTP/1.1"))
+                    .ends_with(&format!("\r\n\r\n{content}"))
+            );
         }
-        assert_eq!(answers.asked(), ["52-54-00-12-34-56", "vmlinuz", "root", "seal"]);
+        assert_eq!(
+            answers.asked(),
+            ["52-54-00-12-34-56", "vmlinuz", "root", "seal"]
+        );
     }
 
     #[test]
@@ -350,20 +412,36 @@ mod tests {
         assert_eq!(answers.seal_of(), Some("127.0.0.1".parse().unwrap()));
         // The second client sees that another one was first.
         let second = ask(&answers, &format!("GET /{}/seal HTTP/1.1", token()));
-        assert!(second.starts_with("HTTP/1.1 404") && !second.contains("secret"), "{second}");
+        assert!(
+            second.starts_with("HTTP/1.1 404") && !second.contains("secret"),
+            "{second}"
+        );
         drop(answers);
         let answers = open(&folder);
-        assert!(ask(&answers, &format!("GET /{first}/seal HTTP/1.1")).starts_with("HTTP/1.1 404"), "the token is new");
+        assert!(
+            ask(&answers, &format!("GET /{first}/seal HTTP/1.1")).starts_with("HTTP/1.1 404"),
+            "the token is new"
+        );
     }
 
     #[test]
     fn silent_client_shuts_no_other_out() {
         let folder = tempfile::tempdir().unwrap();
         let answers = open(&folder);
-        let silent: Vec<TcpStream> = (0..80).map(|_| TcpStream::connect(answers.address()).unwrap()).collect();
+        let silent: Vec<TcpStream> = (0..80)
+            .map(|_| TcpStream::connect(answers.address()).unwrap())
+            .collect();
         // Another address of this host.
-        let (from, url) = (["--interface", "127.0.0.2"], format!("http://{}/x", answers.address()));
-        let asked = std::process::Command::new("curl").args(["-si", "-m", "5"]).args(from).arg(url).output().unwrap();
+        let (from, url) = (
+            ["--interface", "127.0.0.2"],
+            format!("http://{}/x", answers.address()),
+        );
+        let asked = std::process::Command::new("curl")
+            .args(["-si", "-m", "5"])
+            .args(from)
+            .arg(url)
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&asked.stdout).into_owned();
         assert!(said.starts_with("HTTP/1.1 200"), "{said}");
         drop(silent);
@@ -391,10 +469,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let answers = open(&folder);
         assert!(ask(&answers, "GET /52-54-00-12-34-57 HTTP/1.1").ends_with("#!ipxe\nexit\n"));
-        let refused = ["GET /token/seal HTTP/1.1", "GET /../../etc/passwd HTTP/1.1", "GET nothing HTTP/1.1", ""];
+        let refused = [
+            "GET /token/seal HTTP/1.1",
+            "GET /../../etc/passwd HTTP/1.1",
+            "GET nothing HTTP/1.1",
+            "",
+        ];
         for request in refused {
             let answer = ask(&answers, request);
-            assert!(answer.starts_with("HTTP/1.1 40") && answer.ends_with("\r\n\r\n"), "{request}: {answer}");
+            assert!(
+                answer.starts_with("HTTP/1.1 40") && answer.ends_with("\r\n\r\n"),
+                "{request}: {answer}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Garbage collection of images: those that no server runs and that are not the newest of a recipe in marvin.toml, and what
-//! killed processes left.
+//! Garbage collection of images: those that no server runs and that are not the newest of a recipe
+//! in marvin.toml, and what killed processes left.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -21,16 +21,24 @@ pub struct ImageGarbage {
 }
 
 impl ImageGarbage {
-    /// Finds the garbage of a data directory. `recipes` are those of marvin.toml, `in_use` the ids of images that servers run.
-    /// No image can be made while the result lives.
+    /// Finds the garbage of a data directory. `recipes` are those of marvin.toml, `in_use` the ids
+    /// of images that servers run. No image can be made while the result lives.
     ///
     /// # Errors
     /// If an image is being made, or a directory cannot be read.
-    pub fn find(home: &Path, recipes: &[ImageSettings], in_use: &[String]) -> Result<Self, DeployError> {
+    pub fn find(
+        home: &Path,
+        recipes: &[ImageSettings],
+        in_use: &[String],
+    ) -> Result<Self, DeployError> {
         let folder = distributions(home);
         let lock = match File::open(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self { folder, sizes: BTreeMap::new(), _lock: None });
+                return Ok(Self {
+                    folder,
+                    sizes: BTreeMap::new(),
+                    _lock: None,
+                });
             }
             opened => opened.map_err(DeployError::io("read", &folder))?,
         };
@@ -39,7 +47,10 @@ impl ImageGarbage {
             Err(TryLockError::WouldBlock) => return Err(DeployError::Busy { path: folder }),
             Err(TryLockError::Error(error)) => return Err(DeployError::io("lock", &folder)(error)),
         }
-        let newest: Vec<String> = recipes.iter().filter_map(|one| Some(newest(&folder.join(&one.name))?.1)).collect();
+        let newest: Vec<String> = recipes
+            .iter()
+            .filter_map(|one| Some(newest(&folder.join(&one.name))?.1))
+            .collect();
         let is_kept = |name: &str| {
             let is_recipe = recipes.iter().any(|recipe| recipe.name == name);
             is_recipe || [&newest, in_use].into_iter().flatten().any(|id| id == name)
@@ -52,7 +63,11 @@ impl ImageGarbage {
                 sizes.insert(name, bytes_of(&entry.path()));
             }
         }
-        Ok(Self { folder, sizes, _lock: Some(lock) })
+        Ok(Self {
+            folder,
+            sizes,
+            _lock: Some(lock),
+        })
     }
 
     /// Returns their directories with their sizes (bytes).
@@ -69,7 +84,9 @@ impl ImageGarbage {
         self.sizes
             .keys()
             .map(|name| self.folder.join(name))
-            .try_for_each(|path| fs::remove_dir_all(&path).map_err(DeployError::io("remove", &path)))
+            .try_for_each(|path| {
+                fs::remove_dir_all(&path).map_err(DeployError::io("remove", &path))
+            })
     }
 }
 
@@ -101,9 +118,16 @@ mod tests {
 
     /// A recipe whose image has this root.
     fn recipe(name: &str, root: &str) -> ImageSettings {
-        let script = "cd \"$2\"; echo kernel > vmlinuz; printf '%s' \"$1\" > root; echo 6.1 > release";
-        let words = ["sh", "-c", script, "make", root].map(str::to_owned).to_vec();
-        ImageSettings { name: name.into(), recipe: Recipe::Command(words), kernels: None }
+        let script =
+            "cd \"$2\"; echo kernel > vmlinuz; printf '%s' \"$1\" > root; echo 6.1 > release";
+        let words = ["sh", "-c", script, "make", root]
+            .map(str::to_owned)
+            .to_vec();
+        ImageSettings {
+            name: name.into(),
+            recipe: Recipe::Command(words),
+            kernels: None,
+        }
     }
 
     fn made(home: &Path, name: &str, root: &str) -> Image {
@@ -118,19 +142,37 @@ mod tests {
     #[test]
     fn newest_and_running_images_are_kept() {
         let home = tempfile::tempdir().unwrap();
-        assert!(found(home.path(), &[], &[]).sizes().is_empty(), "no image was ever made");
-        let [old, newest, removed, runs] = [("debian", "1"), ("debian", "22"), ("removed", "333"), ("other", "4444")]
-            .map(|(name, root)| made(home.path(), name, root));
+        assert!(
+            found(home.path(), &[], &[]).sizes().is_empty(),
+            "no image was ever made"
+        );
+        let [old, newest, removed, runs] = [
+            ("debian", "1"),
+            ("debian", "22"),
+            ("removed", "333"),
+            ("other", "4444"),
+        ]
+        .map(|(name, root)| made(home.path(), name, root));
         let garbage = found(home.path(), &[recipe("debian", "22")], &[&runs]);
         let files = "kernel\n6.1\n".len() as u64;
         let mut expected = [(old.id, files + 1), (removed.id.clone(), files + 3)];
         expected.sort();
-        assert_eq!(garbage.sizes().clone().into_iter().collect::<Vec<_>>(), expected);
+        assert_eq!(
+            garbage.sizes().clone().into_iter().collect::<Vec<_>>(),
+            expected
+        );
         garbage.remove().unwrap();
         drop(garbage);
         assert!(newest.root().exists() && runs.root().exists());
-        assert!(home.path().join("distributions/removed/log").exists(), "it is small, and says what was made");
-        assert_eq!(made(home.path(), "removed", "333").id, removed.id, "it is made again");
+        assert!(
+            home.path().join("distributions/removed/log").exists(),
+            "it is small, and says what was made"
+        );
+        assert_eq!(
+            made(home.path(), "removed", "333").id,
+            removed.id,
+            "it is made again"
+        );
     }
 
     #[test]
@@ -140,15 +182,28 @@ mod tests {
         fs::create_dir_all(unfinished.join("deep")).unwrap();
         fs::write(unfinished.join("deep/file"), "12345").unwrap();
         let garbage = found(home.path(), &[recipe("making-y", "")], &[]);
-        assert_eq!(garbage.sizes().clone().into_iter().collect::<Vec<_>>(), [("making-x".to_owned(), 5)]);
+        assert_eq!(
+            garbage.sizes().clone().into_iter().collect::<Vec<_>>(),
+            [("making-x".to_owned(), 5)]
+        );
         drop(garbage);
         // Its directory is locked meanwhile.
         let script = "flock -n \"$2/..\" true && exit 3; cd \"$2\"; touch vmlinuz root release";
         let words = ["sh", "-c", script, "make", ""].map(str::to_owned).to_vec();
-        make(&ImageSettings { recipe: Recipe::Command(words), ..recipe("slow", "") }, home.path(), false).unwrap();
+        make(
+            &ImageSettings {
+                recipe: Recipe::Command(words),
+                ..recipe("slow", "")
+            },
+            home.path(),
+            false,
+        )
+        .unwrap();
         let maker = File::open(home.path().join("distributions")).unwrap();
         maker.lock_shared().unwrap();
-        let error = ImageGarbage::find(home.path(), &[], &[]).unwrap_err().to_string();
+        let error = ImageGarbage::find(home.path(), &[], &[])
+            .unwrap_err()
+            .to_string();
         insta::assert_snapshot!(error.replace(&home.path().display().to_string(), "HOME"), @r"
         cannot look for unused images in HOME/distributions: one is being made
         hint: try again when marvin deploy has made it

@@ -1,5 +1,6 @@
-//! Images: a kernel, and a root that it unpacks into memory. Made of a distribution's packages without root's rights, kept in
-//! `distributions/ID` of the data directory, and verified before each use. The id is the hash of both files.
+//! Images: a kernel, and a root that it unpacks into memory. Made of a distribution's packages
+//! without root's rights, kept in `distributions/ID` of the data directory, and verified before
+//! each use. The id is the hash of both files.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,8 +12,10 @@ use sha2::{Digest, Sha256};
 
 use crate::DeployError;
 
-/// What Marvin needs on a server, beside Debian's required packages: the way in, the way to builds, and a network.
-const NEEDED: &str = "systemd-sysv,udev,dbus,openssh-server,kexec-tools,kmod,cpio,iproute2,procps,zstd";
+/// What Marvin needs on a server, beside Debian's required packages: the way in, the way to builds,
+/// and a network.
+const NEEDED: &str =
+    "systemd-sysv,udev,dbus,openssh-server,kexec-tools,kmod,cpio,iproute2,procps,zstd";
 const SETUP: &str = include_str!("setup.sh");
 /// What is left out of packages: a server that runs from memory needs none of it.
 const LEFT_OUT: [&str; 4] = ["man", "locale", "doc", "info"];
@@ -55,15 +58,28 @@ impl Image {
     ///
     /// # Errors
     /// If there is none, or it cannot be read.
-    pub fn find(home: &Path, name: &str, id: &str, kernels: Option<KernelRange>) -> Result<Self, DeployError> {
+    pub fn find(
+        home: &Path,
+        name: &str,
+        id: &str,
+        kernels: Option<KernelRange>,
+    ) -> Result<Self, DeployError> {
         let folder = distributions(home).join(id);
         let release = folder.join(RELEASE);
         let release = fs::read_to_string(&release).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => DeployError::Unknown { name: name.to_owned() },
+            io::ErrorKind::NotFound => DeployError::Unknown {
+                name: name.to_owned(),
+            },
             _ => DeployError::io("read", &release)(error),
         })?;
         let release = model::plain(release.trim());
-        Ok(Self { name: name.to_owned(), id: id.to_owned(), release, kernels, folder })
+        Ok(Self {
+            name: name.to_owned(),
+            id: id.to_owned(),
+            release,
+            kernels,
+            folder,
+        })
     }
 
     /// Returns the file with its kernel.
@@ -86,7 +102,10 @@ impl Image {
         if id_of(&self.folder)? == self.id {
             return Ok(());
         }
-        Err(DeployError::Damaged { name: self.name.clone(), path: self.folder.clone() })
+        Err(DeployError::Damaged {
+            name: self.name.clone(),
+            path: self.folder.clone(),
+        })
     }
 }
 
@@ -95,7 +114,8 @@ pub(crate) fn distributions(home: &Path) -> PathBuf {
     home.join("distributions")
 }
 
-/// Returns the image of this recipe, and makes it unless it is there. With `again`, it is made of today's packages.
+/// Returns the image of this recipe, and makes it unless it is there. With `again`, it is made of
+/// today's packages.
 ///
 /// # Errors
 /// If a program is missing or fails, or a file cannot be written.
@@ -121,22 +141,45 @@ pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image,
     let program = match &settings.recipe {
         Recipe::Debian { .. } => debian(&settings.recipe, scratch.path())?,
         Recipe::Command(words) => {
-            let (name, rest) = words.split_first().map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
+            let (name, rest) = words
+                .split_first()
+                .map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
             Program::new(name).args(rest).args([scratch.path()])
         }
     };
-    let ended = program.inherit(&NETWORK).deadline_s(MAKE_S).log(&log).run()?;
+    let ended = program
+        .inherit(&NETWORK)
+        .deadline_s(MAKE_S)
+        .log(&log)
+        .run()?;
     if ended.code != Some(0) {
         let printed = fs::read_to_string(&log).unwrap_or_default();
-        let said = printed.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
-        // What mmdebstrap says as another user than root, without the means to be root in a namespace.
+        let said = printed
+            .lines()
+            .rfind(|line| !line.trim().is_empty())
+            .unwrap_or("it printed nothing");
+        // What mmdebstrap says as another user than root, without the means to be root in a
+        // namespace.
         if said.contains("unable to pick chroot mode") {
-            return Err(DeployError::Missing { program: "newuidmap", package: "uidmap" });
+            return Err(DeployError::Missing {
+                program: "newuidmap",
+                package: "uidmap",
+            });
         }
-        return Err(DeployError::Failed { name: settings.name.clone(), said: model::plain(said), log });
+        return Err(DeployError::Failed {
+            name: settings.name.clone(),
+            said: model::plain(said),
+            log,
+        });
     }
-    if let Some(file) = FILES.into_iter().find(|file| !scratch.path().join(file).is_file()) {
-        return Err(DeployError::Incomplete { name: settings.name.clone(), file });
+    if let Some(file) = FILES
+        .into_iter()
+        .find(|file| !scratch.path().join(file).is_file())
+    {
+        return Err(DeployError::Incomplete {
+            name: settings.name.clone(),
+            file,
+        });
     }
     let id = id_of(scratch.path())?;
     let place = folder.join(&id);
@@ -150,10 +193,13 @@ pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image,
     Image::find(home, &settings.name, &id, settings.kernels.clone())
 }
 
-/// Returns what the newest image of a recipe was made of, and its id, from the recipe's directory; `None` if none was made.
+/// Returns what the newest image of a recipe was made of, and its id, from the recipe's directory;
+/// `None` if none was made.
 pub(crate) fn newest(known: &Path) -> Option<(String, String)> {
     let text = fs::read_to_string(known.join(RECIPE)).ok()?;
-    text.trim_end().split_once(' ').map(|(made_of, id)| (made_of.to_owned(), id.to_owned()))
+    text.trim_end()
+        .split_once(' ')
+        .map(|(made_of, id)| (made_of.to_owned(), id.to_owned()))
 }
 
 /// Returns the hash of what an image is made of.
@@ -170,25 +216,58 @@ fn recipe(recipe: &Recipe) -> Result<String, DeployError> {
 
 /// Returns the program that makes an image of packages in this directory.
 fn debian(recipe: &Recipe, folder: &Path) -> Result<Program, DeployError> {
-    let Recipe::Debian { suite, mirror, kernel, packages, setup } = recipe else { return Ok(Program::new("true")) };
-    for (program, package) in [("mmdebstrap", "mmdebstrap"), ("cpio", "cpio"), ("zstd", "zstd")] {
+    let Recipe::Debian {
+        suite,
+        mirror,
+        kernel,
+        packages,
+        setup,
+    } = recipe
+    else {
+        return Ok(Program::new("true"));
+    };
+    for (program, package) in [
+        ("mmdebstrap", "mmdebstrap"),
+        ("cpio", "cpio"),
+        ("zstd", "zstd"),
+    ] {
         let path = std::env::var_os("PATH").unwrap_or_default();
         if !std::env::split_paths(&path).any(|folder| folder.join(program).exists()) {
             return Err(DeployError::Missing { program, package });
         }
     }
-    let include = [NEEDED, kernel].into_iter().chain(packages.iter().map(String::as_str)).collect::<Vec<_>>().join(",");
+    let include = [NEEDED, kernel]
+        .into_iter()
+        .chain(packages.iter().map(String::as_str))
+        .collect::<Vec<_>>()
+        .join(",");
     let left_out = LEFT_OUT.map(|name| format!("--dpkgopt=path-exclude=/usr/share/{name}/*"));
-    // As root it uses chroot, else namespaces or fakechroot, whichever the host allows. There, the hooks are no user of this
-    // host: they get scripts as text, and mmdebstrap itself copies the files out.
-    let words = ["--quiet", "--variant=minbase", "--format=null", "--aptopt=APT::Install-Recommends \"false\""];
-    let of_site = setup.as_ref().map(|file| fs::read_to_string(file).map_err(DeployError::io("read", file)));
+    // As root it uses chroot, else namespaces or fakechroot, whichever the host allows. There, the
+    // hooks are no user of this host: they get scripts as text, and mmdebstrap itself copies
+    // the files out.
+    let words = [
+        "--quiet",
+        "--variant=minbase",
+        "--format=null",
+        "--aptopt=APT::Install-Recommends \"false\"",
+    ];
+    let of_site = setup
+        .as_ref()
+        .map(|file| fs::read_to_string(file).map_err(DeployError::io("read", file)));
     let copy = format!("copy-out {OUT} {}", quote_words([folder.to_string_lossy()]));
-    let hooks = of_site.transpose()?.into_iter().chain([SETUP.to_owned(), copy]);
+    let hooks = of_site
+        .transpose()?
+        .into_iter()
+        .chain([SETUP.to_owned(), copy]);
     let hooks = hooks.map(|hook| format!("--customize-hook={hook}"));
-    let program = Program::new("mmdebstrap").args(words).args(left_out).args(hooks);
+    let program = Program::new("mmdebstrap")
+        .args(words)
+        .args(left_out)
+        .args(hooks);
     // Without a place for the root, the next word would be it.
-    let program = program.args([&format!("--include={include}"), suite, "-"]).args(mirror);
+    let program = program
+        .args([&format!("--include={include}"), suite, "-"])
+        .args(mirror);
     Ok(program.variable("SOURCE_DATE_EPOCH", EPOCH))
 }
 
@@ -231,10 +310,21 @@ mod tests {
     /// Returns an image that a program makes, which counts how often it ran.
     fn by_program(folder: &Path, body: &str) -> ImageSettings {
         let path = folder.join("make-image");
-        fs::write(&path, format!("#!/bin/sh\nset -e\necho run >> {}/runs\n{body}\n", folder.display())).unwrap();
+        fs::write(
+            &path,
+            format!(
+                "#!/bin/sh\nset -e\necho run >> {}/runs\n{body}\n",
+                folder.display()
+            ),
+        )
+        .unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         let recipe = Recipe::Command(vec![path.display().to_string()]);
-        ImageSettings { name: "own".into(), recipe, kernels: None }
+        ImageSettings {
+            name: "own".into(),
+            recipe,
+            kernels: None,
+        }
     }
 
     const WHOLE: &str = "cd $1; echo kernel > vmlinuz; echo root > root; echo 6.1-own > release";
@@ -245,9 +335,23 @@ mod tests {
         let settings = by_program(home.path(), WHOLE);
         let image = make(&settings, home.path(), false).unwrap();
         assert_eq!((image.release.as_str(), image.id.len()), ("6.1-own", 16));
-        assert_eq!(make(&settings, home.path(), false).unwrap(), image, "it is there");
-        assert_eq!(make(&settings, home.path(), true).unwrap(), image, "it is made again");
-        assert_eq!(fs::read_to_string(home.path().join("runs")).unwrap().lines().count(), 2);
+        assert_eq!(
+            make(&settings, home.path(), false).unwrap(),
+            image,
+            "it is there"
+        );
+        assert_eq!(
+            make(&settings, home.path(), true).unwrap(),
+            image,
+            "it is made again"
+        );
+        assert_eq!(
+            fs::read_to_string(home.path().join("runs"))
+                .unwrap()
+                .lines()
+                .count(),
+            2
+        );
     }
 
     #[test]
@@ -256,20 +360,32 @@ mod tests {
         let settings = by_program(home.path(), WHOLE);
         let image = make(&settings, home.path(), false).unwrap();
         fs::write(image.root(), "toor\n").unwrap();
-        let error = image.verify().unwrap_err().to_string().replace(&home.path().display().to_string(), "HOME");
+        let error = image
+            .verify()
+            .unwrap_err()
+            .to_string()
+            .replace(&home.path().display().to_string(), "HOME");
         insta::assert_snapshot!(error.replace(&image.id, "ID"), @r"
         image own is damaged: HOME/distributions/ID has another hash
         hint: marvin deploy MACHINE own --rebuild makes it again
         ");
-        assert!(make(&settings, home.path(), false).is_err(), "a repeated command says so, too");
-        make(&settings, home.path(), true).unwrap().verify().unwrap();
+        assert!(
+            make(&settings, home.path(), false).is_err(),
+            "a repeated command says so, too"
+        );
+        make(&settings, home.path(), true)
+            .unwrap()
+            .verify()
+            .unwrap();
     }
 
     #[test]
     fn program_without_image_is_an_error() {
         let home = tempfile::tempdir().unwrap();
         let failed = |body: &str| {
-            let error = make(&by_program(home.path(), body), home.path(), false).unwrap_err().to_string();
+            let error = make(&by_program(home.path(), body), home.path(), false)
+                .unwrap_err()
+                .to_string();
             error.replace(&home.path().display().to_string(), "HOME")
         };
         insta::assert_snapshot!(failed("echo no mirror >&2; exit 3"), @r"

@@ -30,9 +30,16 @@ fn ipxe_of_a_server_gets_kernel_and_root() {
     let answers = Answers::open("127.0.0.1:0".parse().unwrap(), offer).unwrap();
     let server = Rack::open().unwrap().network_server("pxebox", 512).unwrap();
     let port = answers.address().port();
-    server.set_boot_script(&format!("#!ipxe\nchain http://{HOST_SEEN}:{port}/${{net0/mac:hexhyp}} || exit\n")).unwrap();
+    server
+        .set_boot_script(&format!(
+            "#!ipxe\nchain http://{HOST_SEEN}:{port}/${{net0/mac:hexhyp}} || exit\n"
+        ))
+        .unwrap();
     let power = |words: &[&str]| {
-        let ended = process::Program::new(server.power_command()).args(words).run().unwrap();
+        let ended = process::Program::new(server.power_command())
+            .args(words)
+            .run()
+            .unwrap();
         assert_eq!(ended.code, Some(0), "{}", ended.said);
     };
     power(&["boot", "pxe"]);
@@ -40,8 +47,21 @@ fn ipxe_of_a_server_gets_kernel_and_root() {
     let (begun, mut cycles) = (Instant::now(), 0);
     let wanted = [MAC, "vmlinuz", "root", "seal"];
     while answers.asked() != wanted {
-        assert!(begun.elapsed() < PATIENCE, "{:?} {}", answers.asked(), server.console());
-        assert!(wanted.starts_with(&answers.asked().iter().map(String::as_str).collect::<Vec<_>>()));
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "{:?} {}",
+            answers.asked(),
+            server.console()
+        );
+        assert!(
+            wanted.starts_with(
+                &answers
+                    .asked()
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>()
+            )
+        );
         // On a busy host iPXE may give up on DHCP, and the firmware boots the disk.
         if answers.asked().is_empty() && begun.elapsed() > QUIET * (cycles + 1) {
             server.power(Power::Cycle).unwrap();

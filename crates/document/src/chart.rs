@@ -80,35 +80,94 @@ pub enum Scale {
 
 impl Chart {
     /// Draws curves; `None` if an axis would have no length.
-    pub fn new(title: String, told: String, axis: &'static str, scale: Scale, curves: &[Curve]) -> Option<Self> {
-        let right = WIDTH - if curves.iter().any(|curve| curve.name.is_some()) { NAMES } else { RIGHT };
-        let all = || curves.iter().flat_map(|curve| &curve.points).filter(|(x, y)| x.is_finite() && y.is_finite());
+    pub fn new(
+        title: String,
+        told: String,
+        axis: &'static str,
+        scale: Scale,
+        curves: &[Curve],
+    ) -> Option<Self> {
+        let right = WIDTH
+            - if curves.iter().any(|curve| curve.name.is_some()) {
+                NAMES
+            } else {
+                RIGHT
+            };
+        let all = || {
+            curves
+                .iter()
+                .flat_map(|curve| &curve.points)
+                .filter(|(x, y)| x.is_finite() && y.is_finite())
+        };
         let ends = |of: fn(&(f64, f64)) -> f64| {
-            all().map(of).fold([f64::INFINITY, 0.0_f64], |[low, high], value| [low.min(value), high.max(value)])
+            all()
+                .map(of)
+                .fold([f64::INFINITY, 0.0_f64], |[low, high], value| {
+                    [low.min(value), high.max(value)]
+                })
         };
         let x = Axis::new(scale, ends(|point| point.0), [LEFT, right])?;
-        let y = Axis::new(scale, round_ends(scale, ends(|point| point.1)), [HEIGHT - BOTTOM, TOP])?;
+        let y = Axis::new(
+            scale,
+            round_ends(scale, ends(|point| point.1)),
+            [HEIGHT - BOTTOM, TOP],
+        )?;
         let mut named: Vec<f64> = Vec::new();
-        let lines = curves.iter().map(|curve| line(curve, scale, [&x, &y], &mut named)).collect();
+        let lines = curves
+            .iter()
+            .map(|curve| line(curve, scale, [&x, &y], &mut named))
+            .collect();
         let (across, down) = (y.ticks(""), x.ticks(axis));
         // Each tick has the unit; the variable's name is written once.
-        Some(Self { title, told, lines, across, down, axis: if scale == Scale::Linear { "" } else { axis }, right })
+        Some(Self {
+            title,
+            told,
+            lines,
+            across,
+            down,
+            axis: if scale == Scale::Linear { "" } else { axis },
+            right,
+        })
     }
 }
 
 fn line(curve: &Curve, scale: Scale, [x, y]: [&Axis; 2], named: &mut Vec<f64>) -> Line {
     let place = |(px, py): &(f64, f64)| [format!("{:.1}", x.at(*px)), format!("{:.1}", y.at(*py))];
     let places: Vec<[String; 2]> = thin(&curve.points).iter().map(place).collect();
-    let name = curve.name.clone().zip(curve.points.last()).and_then(|(text, (end, height))| {
-        let height = y.at(*height);
-        named.iter().all(|other| (other - height).abs() >= NEAR).then(|| {
-            named.push(height);
-            Name { text, x: format!("{:.1}", x.at(*end) + NEAR / 2.0), y: format!("{height:.1}") }
-        })
-    });
-    let points = places.iter().map(|place| place.join(",")).collect::<Vec<_>>().join(" ");
-    let dots = if scale == Scale::Logarithmic { places } else { Vec::new() };
-    Line { colour: curve.colour, points, dots, name }
+    let name = curve
+        .name
+        .clone()
+        .zip(curve.points.last())
+        .and_then(|(text, (end, height))| {
+            let height = y.at(*height);
+            named
+                .iter()
+                .all(|other| (other - height).abs() >= NEAR)
+                .then(|| {
+                    named.push(height);
+                    Name {
+                        text,
+                        x: format!("{:.1}", x.at(*end) + NEAR / 2.0),
+                        y: format!("{height:.1}"),
+                    }
+                })
+        });
+    let points = places
+        .iter()
+        .map(|place| place.join(","))
+        .collect::<Vec<_>>()
+        .join(" ");
+    let dots = if scale == Scale::Logarithmic {
+        places
+    } else {
+        Vec::new()
+    };
+    Line {
+        colour: curve.colour,
+        points,
+        dots,
+        name,
+    }
 }
 
 /// An axis and its position.
@@ -123,7 +182,12 @@ impl Axis {
     fn new(scale: Scale, [low, high]: [f64; 2], pixels: [f64; 2]) -> Option<Self> {
         let low = if scale == Scale::Linear { 0.0 } else { low };
         let has_length = high > low && low.is_finite() && (low > 0.0 || scale == Scale::Linear);
-        has_length.then_some(Self { scale, low, high, pixels })
+        has_length.then_some(Self {
+            scale,
+            low,
+            high,
+            pixels,
+        })
     }
 
     fn at(&self, value: f64) -> f64 {
@@ -141,9 +205,20 @@ impl Axis {
             Scale::Linear => f64::from(number) * step,
             Scale::Logarithmic => first * 10_f64.powi(number.into()),
         };
-        let unit = if self.scale == Scale::Linear && !unit.is_empty() { format!(" {unit}") } else { String::new() };
-        let tick = |value: f64| Tick { at: format!("{:.1}", self.at(value)), label: short(value) + &unit };
-        (0..=20).map(value).take_while(|value| *value <= self.high * 1.0001).map(tick).collect()
+        let unit = if self.scale == Scale::Linear && !unit.is_empty() {
+            format!(" {unit}")
+        } else {
+            String::new()
+        };
+        let tick = |value: f64| Tick {
+            at: format!("{:.1}", self.at(value)),
+            label: short(value) + &unit,
+        };
+        (0..=20)
+            .map(value)
+            .take_while(|value| *value <= self.high * 1.0001)
+            .map(tick)
+            .collect()
     }
 }
 
@@ -151,7 +226,10 @@ impl Axis {
 fn round_ends(scale: Scale, [low, high]: [f64; 2]) -> [f64; 2] {
     match scale {
         Scale::Linear => [low, (high / step(high)).ceil() * step(high)],
-        Scale::Logarithmic => [10_f64.powf(low.log10().floor()), 10_f64.powf(high.log10().ceil())],
+        Scale::Logarithmic => [
+            10_f64.powf(low.log10().floor()),
+            10_f64.powf(high.log10().ceil()),
+        ],
     }
 }
 
@@ -198,12 +276,30 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_few() {
-        for (largest, expected) in [(1.0, 0.2), (9.0, 2.0), (11.0, 5.0), (1_234_567.0, 500_000.0), (0.03, 0.01)] {
-            assert!((step(largest) - expected).abs() < expected * 1e-9, "{largest}");
-            assert!(Axis::new(Scale::Linear, [0.0, largest], [0.0, 1.0]).unwrap().ticks("s").len() <= 6);
+        for (largest, expected) in [
+            (1.0, 0.2),
+            (9.0, 2.0),
+            (11.0, 5.0),
+            (1_234_567.0, 500_000.0),
+            (0.03, 0.01),
+        ] {
+            assert!(
+                (step(largest) - expected).abs() < expected * 1e-9,
+                "{largest}"
+            );
+            assert!(
+                Axis::new(Scale::Linear, [0.0, largest], [0.0, 1.0])
+                    .unwrap()
+                    .ticks("s")
+                    .len()
+                    <= 6
+            );
         }
         let told = [0.0, 0.001, 0.25, 1.0, 1500.0, 12_000.0, 2.5e6, 3e9].map(short);
-        assert_eq!(told, ["0", "0.001", "0.25", "1", "1.5k", "12k", "2.5M", "3G"]);
+        assert_eq!(
+            told,
+            ["0", "0.001", "0.25", "1", "1.5k", "12k", "2.5M", "3G"]
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Documents as HTML. `templates/document.html`, `blocks.html` and `document.css` define the layout.
+//! Documents as HTML. `templates/document.html`, `blocks.html` and `document.css` define the
+//! layout.
 
 use askama::Template;
 
@@ -18,7 +19,8 @@ pub const DOCUMENT_STYLES: &str = concat!(
     include_str!("../templates/document.css"),
     include_str!("../templates/page.css"),
 );
-/// The script of every page: it sorts and filters rows and chooses kernels. Without it a page has all its content.
+/// The script of every page: it sorts and filters rows and chooses kernels. Without it a page has
+/// all its content.
 pub const SCRIPT: &str = include_str!("../templates/page.js");
 /// Its hash, by which a standalone page refuses every other script. A test computes it.
 const SCRIPT_HASH: &str = "sha256-fjLq8Sw7tefp82vfvRPpFj2vxqBktjPWBHP1tZXH/Kc=";
@@ -27,8 +29,8 @@ const SCRIPT_HASH: &str = "sha256-fjLq8Sw7tefp82vfvRPpFj2vxqBktjPWBHP1tZXH/Kc=";
 pub const SITE_POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' \
                                data:; form-action 'self'; base-uri 'none'";
 
-/// Returns the head of a page, for reports and the dashboard. It contains the content security policy, because a page
-/// may be a file that no server sends.
+/// Returns the head of a page, for reports and the dashboard. It contains the content security
+/// policy, because a page may be a file that no server sends.
 #[must_use]
 pub fn page_head(root: Option<&str>) -> String {
     let alone = format!(
@@ -70,7 +72,13 @@ pub(super) fn page(document: &Document, root: Option<&str>) -> Result<String, Re
         None => format!("<style>{DOCUMENT_STYLES}</style>"),
     };
     let (blocks, head, script) = (inner(&document.blocks)?, page_head(root), page_script(root));
-    let page = PageOf { document, blocks, head, styles, script };
+    let page = PageOf {
+        document,
+        blocks,
+        head,
+        styles,
+        script,
+    };
     Ok(printable(&page.render()?))
 }
 
@@ -82,17 +90,28 @@ fn inner(blocks: &[Block]) -> askama::Result<String> {
 impl Table {
     /// Returns whether it has drawings, which need a page's whole width.
     fn is_drawn(&self) -> bool {
-        self.columns.iter().any(|column| column.kind == Kind::Drawing)
+        self.columns
+            .iter()
+            .any(|column| column.kind == Kind::Drawing)
     }
 
     /// Returns whether a column has changes; each of its cells then has room for one.
     fn has_changes(&self, at: usize) -> bool {
-        self.rows.iter().filter_map(|row| row.cells.get(at)).any(|cell| cell.change.is_some())
+        self.rows
+            .iter()
+            .filter_map(|row| row.cells.get(at))
+            .any(|cell| cell.change.is_some())
     }
 
     /// Returns whether it is a matrix of verdicts: rows by kernels, without drawings.
     fn is_matrix(&self) -> bool {
-        !self.is_drawn() && self.columns.iter().filter(|column| column.kind == Kind::Verdict).count() > 1
+        !self.is_drawn()
+            && self
+                .columns
+                .iter()
+                .filter(|column| column.kind == Kind::Verdict)
+                .count()
+                > 1
     }
 }
 
@@ -104,10 +123,19 @@ mod tests {
 
     /// Writes bytes as Base64, for policies.
     fn base64(bytes: &[u8]) -> String {
-        const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         let digits = |three: &[u8]| {
-            let number = (0..3).fold(0, |sum, n| sum << 8 | usize::from(three.get(n).copied().unwrap_or(0)));
-            let digit = |n: usize| if n > three.len() { '=' } else { char::from(DIGITS[number >> (18 - 6 * n) & 63]) };
+            let number = (0..3).fold(0, |sum, n| {
+                sum << 8 | usize::from(three.get(n).copied().unwrap_or(0))
+            });
+            let digit = |n: usize| {
+                if n > three.len() {
+                    '='
+                } else {
+                    char::from(DIGITS[number >> (18 - 6 * n) & 63])
+                }
+            };
             [0, 1, 2, 3].map(digit)
         };
         bytes.chunks(3).flat_map(digits).collect()
@@ -115,8 +143,14 @@ mod tests {
 
     #[test]
     fn hash_of_the_script_is_right() {
-        assert_eq!(base64(b"Marvin") + &base64(b"Ma") + &base64(b"M"), "TWFydmluTWE=TQ==");
-        assert_eq!(SCRIPT_HASH, format!("sha256-{}", base64(&Sha256::digest(SCRIPT))));
+        assert_eq!(
+            base64(b"Marvin") + &base64(b"Ma") + &base64(b"M"),
+            "TWFydmluTWE=TQ=="
+        );
+        assert_eq!(
+            SCRIPT_HASH,
+            format!("sha256-{}", base64(&Sha256::digest(SCRIPT)))
+        );
         assert!(SCRIPT.is_ascii() && !SCRIPT.contains("</script") && !SCRIPT.contains("http"));
     }
 }

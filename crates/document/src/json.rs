@@ -1,5 +1,5 @@
-//! Line breaks in JSON documents: after each key's value, but not within a list of numbers, so that hundreds of samples
-//! are one line and a `diff` of two documents is readable.
+//! Line breaks in JSON documents: after each key's value, but not within a list of numbers, so that
+//! hundreds of samples are one line and a `diff` of two documents is readable.
 
 use std::io;
 
@@ -14,7 +14,10 @@ use crate::RenderError;
 /// Never in practice: everything is in memory and every key is a string.
 pub fn write_json(value: &impl Serialize) -> Result<String, RenderError> {
     let mut bytes = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut bytes, Lines::default()))?;
+    value.serialize(&mut Serializer::with_formatter(
+        &mut bytes,
+        Lines::default(),
+    ))?;
     bytes.push(b'\n');
     // The output is UTF-8, as it came from strings.
     let text = String::from_utf8(bytes).map_err(|e| serde_json::Error::io(io::Error::other(e)))?;
@@ -51,7 +54,11 @@ impl Formatter for Lines {
         writer.write_all(b"}")
     }
 
-    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
         if !first {
             writer.write_all(b",")?;
         }
@@ -67,8 +74,16 @@ impl Formatter for Lines {
         Ok(())
     }
 
-    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if first {
+            Ok(())
+        } else {
+            writer.write_all(b", ")
+        }
     }
 }
 
@@ -84,6 +99,9 @@ mod tests {
             text,
             "{\n \"a\": [1, 2.5, 3],\n \"b\": {},\n \"c\": [{\n  \"d\": null\n }, {\n  \"e\": []\n }]\n}\n"
         );
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&text).unwrap(),
+            value
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Lines of at most 80 columns: wrapping, indenting, and shell commands broken where a shell allows it.
+//! Lines of at most 80 columns: wrapping, indenting, and shell commands broken where a shell allows
+//! it.
 
 use model::plain;
 
@@ -37,8 +38,15 @@ impl Page {
     /// Adds words after a label; further lines are indented by its width.
     pub fn hanging(&mut self, mark: &str, words: &str) {
         let indent = mark.chars().count();
-        for (number, line) in wrap(words, WIDTH.saturating_sub(indent)).into_iter().enumerate() {
-            let lead = if number == 0 { mark.to_owned() } else { " ".repeat(indent) };
+        for (number, line) in wrap(words, WIDTH.saturating_sub(indent))
+            .into_iter()
+            .enumerate()
+        {
+            let lead = if number == 0 {
+                mark.to_owned()
+            } else {
+                " ".repeat(indent)
+            };
             self.lines.push(format!("{lead}{line}"));
         }
     }
@@ -87,11 +95,15 @@ pub fn break_line(line: &str, width: usize) -> Vec<String> {
     if characters.is_empty() {
         return vec![String::new()];
     }
-    characters.chunks(width.max(1)).map(|piece| piece.iter().collect()).collect()
+    characters
+        .chunks(width.max(1))
+        .map(|piece| piece.iter().collect())
+        .collect()
 }
 
-/// Splits a shell command into lines that a shell reads as one: at spaces outside quotes only, each line but the last
-/// with a final backslash. An argument that is wider than a line stays whole, so that it can be pasted.
+/// Splits a shell command into lines that a shell reads as one: at spaces outside quotes only, each
+/// line but the last with a final backslash. An argument that is wider than a line stays whole, so
+/// that it can be pasted.
 #[must_use]
 pub fn command_lines(command: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -160,16 +172,30 @@ mod tests {
         page.blank();
         page.hanging("- ", &"word ".repeat(20));
         page.blank();
-        assert_eq!(page.finish(), format!("a\n\n- {}\n  {}\n", "word ".repeat(15).trim(), "word ".repeat(5).trim()));
+        assert_eq!(
+            page.finish(),
+            format!(
+                "a\n\n- {}\n  {}\n",
+                "word ".repeat(15).trim(),
+                "word ".repeat(5).trim()
+            )
+        );
     }
 
     #[test]
     fn commands_are_broken_outside_quotes_only() {
         assert_eq!(
             command_lines("marvin compare 'a b c d e' x\\ y --seeds 5", 24),
-            ["marvin compare \\", "    'a b c d e' x\\ y \\", "    --seeds 5"]
+            [
+                "marvin compare \\",
+                "    'a b c d e' x\\ y \\",
+                "    --seeds 5"
+            ]
         );
-        assert_eq!(command_lines(r#"echo "a \" b" c"#, 12), ["echo \\", r#"    "a \" b" \"#, "    c"]);
+        assert_eq!(
+            command_lines(r#"echo "a \" b" c"#, 12),
+            ["echo \\", r#"    "a \" b" \"#, "    c"]
+        );
         assert!(command_lines("", 12).is_empty());
     }
 

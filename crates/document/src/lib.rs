@@ -1,5 +1,5 @@
-//! The content of a report, independent of the format: each subject builds one [`Document`], and each format has one
-//! writer. Knows no run and no comparison: `report` builds the documents.
+//! The content of a report, independent of the format: each subject builds one [`Document`], and
+//! each format has one writer. Knows no run and no comparison: `report` builds the documents.
 //!
 //! Words and cells come in unescaped: each writer makes them plain and escapes them for its format.
 
@@ -124,7 +124,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Notes below the table.
     pub notes: Vec<String>,
-    /// The leading columns that every part repeats if a table is cut to fit 80 columns; 0 if it is never cut.
+    /// The leading columns that every part repeats if a table is cut to fit 80 columns; 0 if it is
+    /// never cut.
     pub fixed: usize,
 }
 
@@ -176,7 +177,8 @@ pub enum Width {
     Fit(usize),
     /// The same, but wider cells stand whole on a separate line.
     Whole(usize),
-    /// An equal share of the remaining width, within these limits; without changes, which have separate space.
+    /// An equal share of the remaining width, within these limits; without changes, which have
+    /// separate space.
     Share(usize, usize),
 }
 
@@ -237,7 +239,9 @@ impl Document {
     pub fn text(&self, styles: &Styles) -> String {
         let mut page = Page::default();
         for warning in &self.warnings {
-            wrap(warning, WIDTH).iter().for_each(|line| page.line(styles.alarm(line)));
+            wrap(warning, WIDTH)
+                .iter()
+                .for_each(|line| page.line(styles.alarm(line)));
             page.blank();
         }
         for line in self.title.lines().flat_map(|line| wrap(line, WIDTH)) {
@@ -250,9 +254,18 @@ impl Document {
     /// Writes it as markdown, for issue trackers.
     #[must_use]
     pub fn markdown(&self) -> String {
-        let warnings = self.warnings.iter().map(|warning| format!("> **{}**\n\n", escaped(warning)));
-        let title = self.title.lines().map(|line| format!("# {}\n\n", escaped(line)));
-        warnings.chain(title).chain([markdown_of(&self.blocks)]).collect()
+        let warnings = self
+            .warnings
+            .iter()
+            .map(|warning| format!("> **{}**\n\n", escaped(warning)));
+        let title = self
+            .title
+            .lines()
+            .map(|line| format!("# {}\n\n", escaped(line)));
+        warnings
+            .chain(title)
+            .chain([markdown_of(&self.blocks)])
+            .collect()
     }
 
     /// Writes it as a standalone page: no network, only Marvin's inline script.
@@ -263,8 +276,8 @@ impl Document {
         html::page(self, None)
     }
 
-    /// Writes it as a page of a site: `root` is the path to the site's top, where `script.js` is [`SCRIPT`] and
-    /// `document.css` is [`DOCUMENT_STYLES`].
+    /// Writes it as a page of a site: `root` is the path to the site's top, where `script.js` is
+    /// [`SCRIPT`] and `document.css` is [`DOCUMENT_STYLES`].
     ///
     /// # Errors
     /// Never in practice: everything is in memory.
@@ -276,12 +289,24 @@ impl Document {
 impl Column {
     /// Returns a column with a head of one line.
     pub fn new(head: &str, kind: Kind, width: Width) -> Self {
-        Self { head: [head.to_owned(), String::new()], kind, width, starts: false, group: None }
+        Self {
+            head: [head.to_owned(), String::new()],
+            kind,
+            width,
+            starts: false,
+            group: None,
+        }
     }
 
     /// Joins both lines of the head, after the group's name.
     pub fn title(&self) -> String {
-        let head = self.head.iter().filter(|line| !line.is_empty()).cloned().collect::<Vec<_>>().join("-");
+        let head = self
+            .head
+            .iter()
+            .filter(|line| !line.is_empty())
+            .cloned()
+            .collect::<Vec<_>>()
+            .join("-");
         match &self.group {
             Some(group) if head.is_empty() => group.name.clone(),
             Some(group) => format!("{} {head}", group.name),
@@ -293,20 +318,31 @@ impl Column {
 impl Row {
     /// Returns a row of texts.
     pub fn new(weight: Weight, cells: impl IntoIterator<Item = String>) -> Self {
-        Self { cells: cells.into_iter().map(Cell::new).collect(), weight, ..Self::default() }
+        Self {
+            cells: cells.into_iter().map(Cell::new).collect(),
+            weight,
+            ..Self::default()
+        }
     }
 }
 
 impl Cell {
     /// Returns a cell of a text.
     pub fn new(text: String) -> Self {
-        Self { text, ..Self::default() }
+        Self {
+            text,
+            ..Self::default()
+        }
     }
 }
 
 impl Fact {
     /// Returns a fact without links.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { name: name.into(), value: value.into(), links: Vec::new() }
+        Self {
+            name: name.into(),
+            value: value.into(),
+            links: Vec::new(),
+        }
     }
 }

@@ -5,40 +5,84 @@ use model::plain;
 
 /// Writes blocks; the text ends with one newline.
 pub fn markdown_of(blocks: &[Block]) -> String {
-    let list = |items: Vec<String>| items.iter().map(|item| format!("- {item}")).collect::<Vec<_>>().join("\n");
+    let list = |items: Vec<String>| {
+        items
+            .iter()
+            .map(|item| format!("- {item}"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
     let block = |block: &Block| match block {
         Block::Heading(words) => Some(format!("## {}", escaped(words))),
         Block::Subheading(words) => Some(format!("### {}", escaped(words))),
         Block::Paragraph(words) | Block::Note(words) => Some(escaped(words)),
         Block::List(items) => Some(list(items.iter().map(|item| escaped(item)).collect())),
-        Block::Facts(facts) => {
-            Some(list(facts.iter().map(|fact| format!("{}: {}", escaped(&fact.name), escaped(&fact.value))).collect()))
-        }
+        Block::Facts(facts) => Some(list(
+            facts
+                .iter()
+                .map(|fact| format!("{}: {}", escaped(&fact.name), escaped(&fact.value)))
+                .collect(),
+        )),
         Block::Table(table) => Some(of_table(table)),
         Block::Console(lines) => (!lines.is_empty()).then(|| fence(lines)),
         Block::Command(command) => Some(format!("Reproduce:\n\n{}", fence(&[plain(command)]))),
-        Block::Details(Details { pages_only: true, .. }) => None,
-        Block::Details(Details { summary, blocks, .. }) => {
-            Some(format!("<details>\n<summary>{}</summary>\n\n{}\n</details>", escaped(summary), markdown_of(blocks)))
-        }
+        Block::Details(Details {
+            pages_only: true, ..
+        }) => None,
+        Block::Details(Details {
+            summary, blocks, ..
+        }) => Some(format!(
+            "<details>\n<summary>{}</summary>\n\n{}\n</details>",
+            escaped(summary),
+            markdown_of(blocks)
+        )),
         Block::Plot(_) | Block::Drawing(_) => None,
     };
-    blocks.iter().filter_map(block).collect::<Vec<_>>().join("\n\n") + "\n"
+    blocks
+        .iter()
+        .filter_map(block)
+        .collect::<Vec<_>>()
+        .join("\n\n")
+        + "\n"
 }
 
-fn of_table(Table { columns, rows, notes, .. }: &Table) -> String {
+fn of_table(
+    Table {
+        columns,
+        rows,
+        notes,
+        ..
+    }: &Table,
+) -> String {
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-    let rule = |column: &Column| if column.kind == Kind::Number { "---:" } else { "---" }.to_owned();
+    let rule = |column: &Column| {
+        if column.kind == Kind::Number {
+            "---:"
+        } else {
+            "---"
+        }
+        .to_owned()
+    };
     let shown = || columns.iter().filter(|column| column.kind != Kind::Drawing);
-    let mut lines =
-        vec![line(shown().map(|column| escaped(&column.title())).collect()), line(shown().map(rule).collect())];
+    let mut lines = vec![
+        line(shown().map(|column| escaped(&column.title())).collect()),
+        line(shown().map(rule).collect()),
+    ];
     let cells = |row: &Row| {
-        let all = columns.iter().zip(&row.cells).filter(|(column, _)| column.kind != Kind::Drawing);
-        all.map(|(column, of)| cell(column, of, row.weight)).collect()
+        let all = columns
+            .iter()
+            .zip(&row.cells)
+            .filter(|(column, _)| column.kind != Kind::Drawing);
+        all.map(|(column, of)| cell(column, of, row.weight))
+            .collect()
     };
     lines.extend(rows.iter().map(|row| line(cells(row))));
     for (place, note) in notes.iter().enumerate() {
-        lines.push(format!("{}- {}", if place == 0 { "\n" } else { "" }, escaped(note)));
+        lines.push(format!(
+            "{}- {}",
+            if place == 0 { "\n" } else { "" },
+            escaped(note)
+        ));
     }
     lines.join("\n")
 }
@@ -77,7 +121,12 @@ fn code(text: &str) -> String {
 
 /// Returns lines in a fence that is longer than any run of backticks in them.
 fn fence(lines: &[String]) -> String {
-    let longest = lines.iter().flat_map(|line| line.split(|c| c != '`')).map(str::len).max().unwrap_or(0);
+    let longest = lines
+        .iter()
+        .flat_map(|line| line.split(|c| c != '`'))
+        .map(str::len)
+        .max()
+        .unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}text\n{}\n{fence}", lines.join("\n"))
 }
@@ -90,7 +139,10 @@ mod tests {
 
     #[test]
     fn hostile_words_are_escaped_in_markdown() {
-        assert_eq!(escaped(HOSTILE), "&lt;script&gt;alert('x')&lt;/script&gt;\\|\\`\u{fffd}\\[31m\\*\\_&amp;amp;");
+        assert_eq!(
+            escaped(HOSTILE),
+            "&lt;script&gt;alert('x')&lt;/script&gt;\\|\\`\u{fffd}\\[31m\\*\\_&amp;amp;"
+        );
         assert_eq!(escaped("a\n# b"), "a \\# b");
     }
 

@@ -17,11 +17,18 @@ impl Styles {
     /// No colours: mails, files, pipes.
     #[must_use]
     pub const fn plain() -> Self {
-        Self { strong: "", faint: "", better: "", worse: "", unclear: "", reset: "" }
+        Self {
+            strong: "",
+            faint: "",
+            better: "",
+            worse: "",
+            unclear: "",
+            reset: "",
+        }
     }
 
-    /// The sixteen colours of any terminal, in its own palette. Cyan and yellow rather than green and red, which many
-    /// colour-blind people cannot distinguish.
+    /// The sixteen colours of any terminal, in its own palette. Cyan and yellow rather than green
+    /// and red, which many colour-blind people cannot distinguish.
     #[must_use]
     pub const fn ansi() -> Self {
         Self {
@@ -37,8 +44,17 @@ impl Styles {
     /// Returns the escape sequences that it writes.
     #[must_use]
     pub fn sequences(&self) -> Vec<&'static str> {
-        let all = [self.strong, self.faint, self.better, self.worse, self.unclear, self.reset];
-        all.into_iter().filter(|sequence| !sequence.is_empty()).collect()
+        let all = [
+            self.strong,
+            self.faint,
+            self.better,
+            self.worse,
+            self.unclear,
+            self.reset,
+        ];
+        all.into_iter()
+            .filter(|sequence| !sequence.is_empty())
+            .collect()
     }
 
     /// Colours headings.

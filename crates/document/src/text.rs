@@ -24,10 +24,15 @@ pub fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
     // No blank line between the title of a page and its subject.
     let title = Block::Heading(String::new());
     let mut before = (!page.is_empty()).then_some(&title);
-    for block in blocks.iter().filter(|block| !matches!(block, Block::Plot(_) | Block::Drawing(_) | Block::Details(_)))
-    {
+    for block in blocks.iter().filter(|block| {
+        !matches!(
+            block,
+            Block::Plot(_) | Block::Drawing(_) | Block::Details(_)
+        )
+    }) {
         let belongs = match (before, block) {
-            (Some(Block::Heading(_)), Block::Paragraph(_)) | (Some(Block::Note(_)), Block::Note(_)) => true,
+            (Some(Block::Heading(_)), Block::Paragraph(_))
+            | (Some(Block::Note(_)), Block::Note(_)) => true,
             (Some(Block::Facts(_)), Block::Command(_)) | (Some(_), Block::Console(_)) => true,
             (Some(Block::Subheading(_)), _) => true,
             (Some(Block::Paragraph(words)), _) => words.ends_with(':'),
@@ -44,7 +49,10 @@ pub fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
             Block::Facts(facts) => {
                 let widest = widest(facts);
                 facts.iter().for_each(|fact| {
-                    page.hanging(&format!("{:<widest$} ", format!("{}:", plain(&fact.name))), &fact.value);
+                    page.hanging(
+                        &format!("{:<widest$} ", format!("{}:", plain(&fact.name))),
+                        &fact.value,
+                    );
                 });
             }
             Block::Table(table) => {
@@ -58,7 +66,11 @@ pub fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
             }
             Block::Console(lines) => console(page, lines, styles),
             Block::Command(command) => {
-                let room = if let Some(Block::Facts(facts)) = before { widest(facts) } else { 0 };
+                let room = if let Some(Block::Facts(facts)) = before {
+                    widest(facts)
+                } else {
+                    0
+                };
                 let mut mark = format!("{:<room$} ", "Reproduce:");
                 for line in command_lines(command, WIDTH - mark.len()) {
                     page.line(format!("{mark}{line}"));
@@ -72,11 +84,17 @@ pub fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
 }
 
 fn widest(facts: &[Fact]) -> usize {
-    facts.iter().map(|fact| plain(&fact.name).chars().count() + 1).max().unwrap_or(0)
+    facts
+        .iter()
+        .map(|fact| plain(&fact.name).chars().count() + 1)
+        .max()
+        .unwrap_or(0)
 }
 
 fn strong(page: &mut Page, words: &str, styles: &Styles) {
-    wrap(words, WIDTH).iter().for_each(|line| page.line(styles.strong(line)));
+    wrap(words, WIDTH)
+        .iter()
+        .for_each(|line| page.line(styles.strong(line)));
 }
 
 fn console(page: &mut Page, lines: &[String], styles: &Styles) {
@@ -91,14 +109,18 @@ fn console(page: &mut Page, lines: &[String], styles: &Styles) {
 
 /// Cuts a table into parts that fit, where cuts are allowed.
 fn parts(table: &Table) -> Vec<Lines<'_>> {
-    let shown: Vec<usize> = (0..table.columns.len()).filter(|at| table.columns[*at].kind != Kind::Drawing).collect();
+    let shown: Vec<usize> = (0..table.columns.len())
+        .filter(|at| table.columns[*at].kind != Kind::Drawing)
+        .collect();
     let whole = Lines::new(table, shown.clone());
     if table.fixed == 0 || whole.width() <= WIDTH {
         return vec![whole];
     }
     let (fixed, rest) = shown.split_at(table.fixed);
-    let fits = |part: &[usize], more: &[usize]| Lines::new(table, [part, more].concat()).width() <= WIDTH;
-    let groups = rest.chunk_by(|before, at| table.columns[*before].group == table.columns[*at].group);
+    let fits =
+        |part: &[usize], more: &[usize]| Lines::new(table, [part, more].concat()).width() <= WIDTH;
+    let groups =
+        rest.chunk_by(|before, at| table.columns[*before].group == table.columns[*at].group);
     let pieces = groups.flat_map(|group| match fits(fixed, group) {
         true => vec![group],
         false => group.chunk_by(|_, at| !table.columns[*at].starts).collect(),
@@ -110,7 +132,10 @@ fn parts(table: &Table) -> Vec<Lines<'_>> {
             _ => parts.push([fixed, piece].concat()),
         }
     }
-    parts.into_iter().map(|part| Lines::new(table, part)).collect()
+    parts
+        .into_iter()
+        .map(|part| Lines::new(table, part))
+        .collect()
 }
 
 /// Columns of a table, side by side.
@@ -132,8 +157,15 @@ struct Shown {
 
 impl<'a> Lines<'a> {
     fn new(table: &'a Table, shown: Vec<usize>) -> Self {
-        let changes = table.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.change.as_ref());
-        let change = changes.map(|change| change.percent.len().max("-99.99".len()) + BRACKETS).max().unwrap_or(0);
+        let changes = table
+            .rows
+            .iter()
+            .flat_map(|row| &row.cells)
+            .filter_map(|cell| cell.change.as_ref());
+        let change = changes
+            .map(|change| change.percent.len().max("-99.99".len()) + BRACKETS)
+            .max()
+            .unwrap_or(0);
         let own = |at: &usize| {
             let column = &table.columns[*at];
             let cells = || table.rows.iter().filter_map(|row| row.cells.get(*at));
@@ -141,14 +173,25 @@ impl<'a> Lines<'a> {
             match column.width {
                 Width::Fixed(width) => width,
                 Width::Fit(most) => {
-                    let texts: Vec<String> = cells().map(|cell| plain(cell.text.trim_end())).collect();
-                    let widest = cells().map(|cell| long(&cell.text)).fold(long(&column.head[0]), usize::max).min(most);
+                    let texts: Vec<String> =
+                        cells().map(|cell| plain(cell.text.trim_end())).collect();
+                    let widest = cells()
+                        .map(|cell| long(&cell.text))
+                        .fold(long(&column.head[0]), usize::max)
+                        .min(most);
                     // Names that look the same after cutting are worse than a wide table.
                     let is_name = column.kind == Kind::Name;
-                    if is_name { distinct_width(texts.iter().map(String::as_str), widest) } else { widest }
+                    if is_name {
+                        distinct_width(texts.iter().map(String::as_str), widest)
+                    } else {
+                        widest
+                    }
                 }
                 Width::Whole(most) => {
-                    let fitting = cells().map(|cell| long(&cell.text)).filter(|long| *long <= most).max();
+                    let fitting = cells()
+                        .map(|cell| long(&cell.text))
+                        .filter(|long| *long <= most)
+                        .max();
                     fitting.unwrap_or(most).max(long(&column.head[0]))
                 }
                 Width::Share(..) => 0,
@@ -158,13 +201,24 @@ impl<'a> Lines<'a> {
         let is_shared = |at: &&usize| matches!(table.columns[**at].width, Width::Share(..));
         let shares = shown.iter().filter(is_shared).count();
         let room = WIDTH.saturating_sub(widths.iter().sum()) / shares.max(1);
-        let mut lines = Self { table, shown, widths: Vec::new(), change };
+        let mut lines = Self {
+            table,
+            shown,
+            widths: Vec::new(),
+            change,
+        };
         for (width, at) in widths.iter_mut().zip(&lines.shown) {
             let change = if lines.has_changes(*at) { change } else { 0 };
             if let Width::Share(least, most) = table.columns[*at].width {
                 let cells = table.rows.iter().filter_map(|row| row.cells.get(*at));
-                let widest = cells.map(|cell| plain(cell.text.trim_end()).chars().count()).max().unwrap_or(0);
-                *width = room.saturating_sub(change).clamp(least, most).max(widest + 1);
+                let widest = cells
+                    .map(|cell| plain(cell.text.trim_end()).chars().count())
+                    .max()
+                    .unwrap_or(0);
+                *width = room
+                    .saturating_sub(change)
+                    .clamp(least, most)
+                    .max(widest + 1);
             }
             *width += change;
         }
@@ -175,13 +229,21 @@ impl<'a> Lines<'a> {
     /// Returns whether a column has space for changes beside its numbers.
     fn has_changes(&self, at: usize) -> bool {
         let column = &self.table.columns[at];
-        let any = || self.table.rows.iter().filter_map(|row| row.cells.get(at)).any(|cell| cell.change.is_some());
+        let any = || {
+            self.table
+                .rows
+                .iter()
+                .filter_map(|row| row.cells.get(at))
+                .any(|cell| cell.change.is_some())
+        };
         self.change > 0 && column.kind == Kind::Number && any()
     }
 
     /// Returns the width of the widest line.
     fn width(&self) -> usize {
-        (0..self.shown.len()).map(|place| self.gap(place) + self.widths[place]).sum()
+        (0..self.shown.len())
+            .map(|place| self.gap(place) + self.widths[place])
+            .sum()
     }
 
     /// Returns the space between a column and the one before.
@@ -200,8 +262,13 @@ impl<'a> Lines<'a> {
             page.line(styles.strong(self.groups().trim_end()));
         }
         for line in 0..=usize::from(columns().any(|column| !column.head[1].is_empty())) {
-            let head =
-                |column: &Column| if column.kind == Kind::Verdict { String::new() } else { plain(&column.head[line]) };
+            let head = |column: &Column| {
+                if column.kind == Kind::Verdict {
+                    String::new()
+                } else {
+                    plain(&column.head[line])
+                }
+            };
             let heads: Vec<Shown> = columns().map(|column| Shown::plain(head(column))).collect();
             page.line(styles.strong(self.line(&heads, true).trim_end()));
         }
@@ -219,7 +286,11 @@ impl<'a> Lines<'a> {
                 page.line(std::mem::replace(name, Shown::plain(String::new())).styled);
             }
             let line = self.line(&cells, false);
-            page.line(if row.weight == Weight::Faint { styles.faint(line.trim_end()) } else { line.trim_end().into() });
+            page.line(if row.weight == Weight::Faint {
+                styles.faint(line.trim_end())
+            } else {
+                line.trim_end().into()
+            });
         }
     }
 
@@ -229,7 +300,10 @@ impl<'a> Lines<'a> {
         let (mut line, mut end) = (String::new(), 0);
         let places: Vec<usize> = (0..self.shown.len()).collect();
         for places in places.chunk_by(|before, place| group(*before) == group(*place)) {
-            let width: usize = places.iter().map(|place| self.gap(*place) + self.widths[*place]).sum();
+            let width: usize = places
+                .iter()
+                .map(|place| self.gap(*place) + self.widths[*place])
+                .sum();
             if let Some(Group { name, about }) = group(places[0]) {
                 // Two spaces stay free before each group.
                 let room = width.saturating_sub(GAP);
@@ -252,7 +326,10 @@ impl<'a> Lines<'a> {
             Some(match &cell.change {
                 _ if kind == Kind::Verdict => {
                     let letter: String = text.chars().take(1).collect();
-                    Shown { styled: styles.tone(cell.tone, &letter), text: letter }
+                    Shown {
+                        styled: styles.tone(cell.tone, &letter),
+                        text: letter,
+                    }
                 }
                 _ if !self.has_changes(*at) => Shown::plain(text),
                 Some(change) => {
@@ -261,7 +338,10 @@ impl<'a> Lines<'a> {
                         false => format!("({:>width$}%)", change.percent),
                     };
                     let styled = format!("{text} {}", styles.tone(change.word, &percent));
-                    Shown { text: format!("{text} {percent}"), styled }
+                    Shown {
+                        text: format!("{text} {percent}"),
+                        styled,
+                    }
                 }
                 None => Shown::plain(format!("{text}{}", " ".repeat(self.change))),
             })
@@ -281,11 +361,20 @@ impl<'a> Lines<'a> {
             let fitted = match kind {
                 Kind::Number if is_head => Some(cut_middle(&cell.text, width.saturating_sub(1))),
                 Kind::Number | Kind::Verdict => None,
-                _ if cells.get(place + 1).is_some_and(|next| next.text.is_empty()) => None,
+                _ if cells
+                    .get(place + 1)
+                    .is_some_and(|next| next.text.is_empty()) =>
+                {
+                    None
+                }
                 _ => Some(cut_middle(&cell.text, width)),
             };
             let long = fitted.as_ref().unwrap_or(&cell.text).chars().count();
-            let from = if is_number { end.saturating_sub(long) } else { start };
+            let from = if is_number {
+                end.saturating_sub(long)
+            } else {
+                start
+            };
             line.push_str(&" ".repeat(from.saturating_sub(length)));
             line.push_str(fitted.as_ref().unwrap_or(&cell.styled));
             length = length.max(from) + long;
@@ -296,6 +385,9 @@ impl<'a> Lines<'a> {
 
 impl Shown {
     fn plain(text: String) -> Self {
-        Self { styled: text.clone(), text }
+        Self {
+            styled: text.clone(),
+            text,
+        }
     }
 }

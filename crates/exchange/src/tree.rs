@@ -1,8 +1,9 @@
-//! Directories of other suites: walks them without following links and unpacks files, within limits.
+//! Directories of other suites: walks them without following links and unpacks files, within
+//! limits.
 //!
-//! An import lists each directory once and reads at most [`ENTRIES_MAX`] names, [`DEPTH_MAX`] levels down. It opens
-//! regular files only: a FIFO would block. A file larger than [`FILE_MAX`] is not read, stored or unpacked, nor files of a
-//! run beyond [`RUN_MAX`].
+//! An import lists each directory once and reads at most [`ENTRIES_MAX`] names, [`DEPTH_MAX`]
+//! levels down. It opens regular files only: a FIFO would block. A file larger than [`FILE_MAX`] is
+//! not read, stored or unpacked, nor files of a run beyond [`RUN_MAX`].
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -72,8 +73,9 @@ impl Walk {
             let entry = entry.map_err(unreadable)?;
             self.entries += 1;
             if self.entries > ENTRIES_MAX {
-                let what =
-                    format!("Marvin reads at most {ENTRIES_MAX} files of an import: import its directories one by one");
+                let what = format!(
+                    "Marvin reads at most {ENTRIES_MAX} files of an import: import its directories one by one"
+                );
                 return Err(wrong(folder, what));
             }
             let kind = match entry.file_type().map_err(unreadable)? {
@@ -82,18 +84,26 @@ impl Walk {
                 kind if kind.is_symlink() => Kind::Link,
                 _ => Kind::Special,
             };
-            entries.push(Entry { path: entry.path(), name: entry.file_name().to_string_lossy().into_owned(), kind });
+            entries.push(Entry {
+                path: entry.path(),
+                name: entry.file_name().to_string_lossy().into_owned(),
+                kind,
+            });
         }
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(entries)
     }
 
-    /// Lists the files below a directory that a caller wants by their name, and entries of that name that are no regular
-    /// files, sorted.
+    /// Lists the files below a directory that a caller wants by their name, and entries of that
+    /// name that are no regular files, sorted.
     ///
     /// # Errors
     /// If a directory cannot be read, or the import has too many entries.
-    pub(crate) fn files(&mut self, top: &Path, wants: fn(&str) -> bool) -> Result<Vec<Found>, ImportError> {
+    pub(crate) fn files(
+        &mut self,
+        top: &Path,
+        wants: fn(&str) -> bool,
+    ) -> Result<Vec<Found>, ImportError> {
         let mut found = Vec::new();
         let mut waiting = vec![(top.to_owned(), 0)];
         while let Some((folder, depth)) = waiting.pop() {
@@ -131,17 +141,25 @@ pub(crate) fn describe(kind: Kind) -> &'static str {
 
 /// Returns a name without the suffix of a compression.
 fn uncompressed(name: &str) -> &str {
-    name.strip_suffix(".gz").or_else(|| name.strip_suffix(".xz")).unwrap_or(name)
+    name.strip_suffix(".gz")
+        .or_else(|| name.strip_suffix(".xz"))
+        .unwrap_or(name)
 }
 
 /// Makes an error about a directory or a file.
 pub(crate) fn wrong(folder: &Path, what: impl Into<String>) -> ImportError {
-    ImportError::Folder { folder: folder.to_owned(), what: what.into() }
+    ImportError::Folder {
+        folder: folder.to_owned(),
+        what: what.into(),
+    }
 }
 
-/// Returns the time of the last modification, in seconds since 1970-01-01 UTC; `None` if there is none after 1970.
+/// Returns the time of the last modification, in seconds since 1970-01-01 UTC; `None` if there is
+/// none after 1970.
 pub(crate) fn modified_unix(file: &Path) -> Option<i64> {
-    let modified = fs::symlink_metadata(file).and_then(|metadata| metadata.modified()).ok()?;
+    let modified = fs::symlink_metadata(file)
+        .and_then(|metadata| metadata.modified())
+        .ok()?;
     let seconds = modified.duration_since(UNIX_EPOCH).ok()?.as_secs();
     // Archives without dates have 0 or 1.
     i64::try_from(seconds).ok().filter(|seconds| *seconds > 1)
@@ -150,7 +168,8 @@ pub(crate) fn modified_unix(file: &Path) -> Option<i64> {
 /// Reads a regular file and unpacks it according to its suffix.
 ///
 /// # Errors
-/// If it is no regular file, cannot be read, was cut, or holds more than `most` bytes, as stored or unpacked.
+/// If it is no regular file, cannot be read, was cut, or holds more than `most` bytes, as stored or
+/// unpacked.
 pub(crate) fn unpack(file: &Path, most: u64) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
     let metadata = fs::symlink_metadata(file).map_err(unreadable)?;
@@ -162,28 +181,48 @@ pub(crate) fn unpack(file: &Path, most: u64) -> Result<Vec<u8>, String> {
         return Err(format!("larger than {limit}"));
     }
     let open = File::open(file).map_err(unreadable)?.take(most);
-    unpack_from(open, file.extension().and_then(|extension| extension.to_str()), most)
+    unpack_from(
+        open,
+        file.extension().and_then(|extension| extension.to_str()),
+        most,
+    )
 }
 
 /// Unpacks what a reader has, according to the suffix of its file.
-pub(crate) fn unpack_from(open: impl Read, suffix: Option<&str>, most: u64) -> Result<Vec<u8>, String> {
+pub(crate) fn unpack_from(
+    open: impl Read,
+    suffix: Option<&str>,
+    most: u64,
+) -> Result<Vec<u8>, String> {
     let limit = format!("{} MiB: Marvin does not read it", most >> 20);
     let mut bytes = Vec::new();
     let read = match suffix {
         Some("gz") => read_within(flate2::read::MultiGzDecoder::new(open), most, &mut bytes),
         Some("xz") => {
-            let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_MAX, liblzma::stream::CONCATENATED);
+            let decoder = liblzma::stream::Stream::new_stream_decoder(
+                XZ_MEMORY_MAX,
+                liblzma::stream::CONCATENATED,
+            );
             let decoder = decoder.map_err(|error| format!("cannot be unpacked: {error}"))?;
-            read_within(liblzma::read::XzDecoder::new_stream(open, decoder), most, &mut bytes)
+            read_within(
+                liblzma::read::XzDecoder::new_stream(open, decoder),
+                most,
+                &mut bytes,
+            )
         }
         _ => read_within(open, most, &mut bytes),
     };
     let is_memory = |error: &std::io::Error| {
-        let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<liblzma::stream::Error>());
+        let cause = error
+            .get_ref()
+            .and_then(|cause| cause.downcast_ref::<liblzma::stream::Error>());
         cause == Some(&liblzma::stream::Error::MemLimit)
     };
     match read {
-        Err(error) if is_memory(&error) => Err(format!("needs more than {} MiB to unpack", XZ_MEMORY_MAX >> 20)),
+        Err(error) if is_memory(&error) => Err(format!(
+            "needs more than {} MiB to unpack",
+            XZ_MEMORY_MAX >> 20
+        )),
         Err(error) => Err(format!("damaged or cut short: {error}")),
         Ok(false) => Err(format!("unpacks to more than {limit}")),
         Ok(true) => Ok(bytes),

@@ -21,15 +21,21 @@ pub struct Answer {
 
 /// Applies all rules. A setting comes before what it causes; otherwise the largest share does.
 ///
-/// Where others use the processors, the cause is looked for in the time that is left: neighbours make every program slow, and
-/// say nothing of this one.
+/// Where others use the processors, the cause is looked for in the time that is left: neighbours
+/// make every program slow, and say nothing of this one.
 #[must_use]
 pub fn answer(facts: &Facts) -> Answer {
     let mut found = apply(&View::new(facts));
-    let outside = found.iter().position(|(branch, finding)| is_outside(*branch, finding));
+    let outside = found
+        .iter()
+        .position(|(branch, finding)| is_outside(*branch, finding));
     // These two make threads wait whatever the neighbours do.
-    let is_stopped = found.iter().any(|(_, finding)| ["quota", "affinity"].contains(&finding.rule));
-    let Some(outside) = outside.filter(|_| !is_stopped) else { return ranked(found, None) };
+    let is_stopped = found
+        .iter()
+        .any(|(_, finding)| ["quota", "affinity"].contains(&finding.rule));
+    let Some(outside) = outside.filter(|_| !is_stopped) else {
+        return ranked(found, None);
+    };
     let (_, outside) = found.swap_remove(outside);
     let own = apply(&View::new(&without_waiting(facts)));
     if own.is_empty() {
@@ -47,7 +53,13 @@ fn is_outside(branch: Branch, finding: &Finding) -> bool {
 fn apply(view: &View) -> Vec<(Branch, Finding)> {
     let check = |rule: &crate::rules::Rule| {
         let finding = (rule.check)(view)?;
-        Some((rule.branch, Finding { rule: rule.name, ..finding }))
+        Some((
+            rule.branch,
+            Finding {
+                rule: rule.name,
+                ..finding
+            },
+        ))
     };
     RULES.iter().filter_map(check).collect()
 }
@@ -64,17 +76,24 @@ fn without_waiting(facts: &Facts) -> Facts {
 
 fn ranked(mut found: Vec<(Branch, Finding)>, outside: Option<Finding>) -> Answer {
     // Equal shares stay in the table's order, in which the more special rules come first.
-    let is_setting =
-        |(branch, finding): &(Branch, Finding)| *branch == Branch::Settings && finding.certainty >= Certainty::Likely;
+    let is_setting = |(branch, finding): &(Branch, Finding)| {
+        *branch == Branch::Settings && finding.certainty >= Certainty::Likely
+    };
     found.sort_by(|one, other| {
-        is_setting(other).cmp(&is_setting(one)).then_with(|| rounded(other.1.share).cmp(&rounded(one.1.share)))
+        is_setting(other)
+            .cmp(&is_setting(one))
+            .then_with(|| rounded(other.1.share).cmp(&rounded(one.1.share)))
     });
     // What explains less dominates nothing.
     let dominates = |entry: &(Branch, Finding)| is_setting(entry) || entry.1.share >= LEAST;
     let is_cause = found.first().is_some_and(dominates);
     let mut found = found.into_iter().map(|(_, finding)| finding);
     let cause = if is_cause { found.next() } else { None };
-    Answer { cause, others: found.collect(), outside }
+    Answer {
+        cause,
+        others: found.collect(),
+        outside,
+    }
 }
 
 /// Shares that differ by less than a percentage point are equal.
@@ -98,7 +117,10 @@ impl Answer {
             );
         };
         let mut letters = finding.cause.chars();
-        let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
+        let first: String = letters
+            .next()
+            .map(|letter| letter.to_uppercase().collect())
+            .unwrap_or_default();
         let (share, word) = (percent(finding.share), finding.certainty.word());
         let rest = letters.as_str();
         if let Some(gain) = finding.gain {

@@ -1,8 +1,10 @@
-//! Where the time of threads went: running in user mode and in the kernel, runnable without a processor, blocked.
+//! Where the time of threads went: running in user mode and in the kernel, runnable without a
+//! processor, blocked.
 
 use crate::facts::{Facts, Object, SHORT_LIVED, Stack, Thread, Wait};
 
-/// Switches per second below which a thread that does not run is idle: it only waits for the others to end.
+/// Switches per second below which a thread that does not run is idle: it only waits for the others
+/// to end.
 const IDLE_SWITCHES: f64 = 1.0;
 /// The share of its time that a busy thread runs or could run.
 const BUSY: f64 = 0.5;
@@ -80,7 +82,8 @@ pub struct View<'a> {
     pub budget: Budget,
     /// The time of the active threads (s).
     pub total_s: f64,
-    /// The waits of active threads for something outside of the program or for a lock, longest first.
+    /// The waits of active threads for something outside of the program or for a lock, longest
+    /// first.
     pub waits: Vec<&'a Wait>,
 }
 
@@ -88,45 +91,87 @@ impl<'a> View<'a> {
     /// Derives the view.
     #[must_use]
     pub fn new(facts: &'a Facts) -> Self {
-        let is_busy = |thread: &Thread| thread.running_s() + thread.waiting_s >= BUSY * thread.total_s;
+        let is_busy =
+            |thread: &Thread| thread.running_s() + thread.waiting_s >= BUSY * thread.total_s;
         let has_busy = facts.threads.iter().any(is_busy);
-        let dependent = |thread: &Thread| waits_for_own(facts, thread) || has_busy && waits_for_work(facts, thread);
+        let dependent = |thread: &Thread| {
+            waits_for_own(facts, thread) || has_busy && waits_for_work(facts, thread)
+        };
         let idle = |thread: &Thread| {
             let switches = thread.voluntary as f64 / thread.total_s.max(f64::MIN_POSITIVE);
-            thread.running_s() + thread.waiting_s < IDLE_RUNNING * thread.total_s && switches < IDLE_SWITCHES
+            thread.running_s() + thread.waiting_s < IDLE_RUNNING * thread.total_s
+                && switches < IDLE_SWITCHES
         };
-        let mut active: Vec<&Thread> =
-            facts.threads.iter().filter(|thread| !idle(thread) && !dependent(thread)).collect();
+        let mut active: Vec<&Thread> = facts
+            .threads
+            .iter()
+            .filter(|thread| !idle(thread) && !dependent(thread))
+            .collect();
         if active.is_empty() {
-            active = facts.threads.iter().filter(|thread| !dependent(thread)).collect();
+            active = facts
+                .threads
+                .iter()
+                .filter(|thread| !dependent(thread))
+                .collect();
         }
         let short_lived = as_thread(facts);
         if active.is_empty() && short_lived.is_none() {
             active = facts.threads.iter().collect();
         }
         let budget = Budget::of(active.iter().copied().chain(&short_lived));
-        let total_s =
-            active.iter().map(|thread| thread.total_s).sum::<f64>() + short_lived.map_or(0.0, |thread| thread.total_s);
-        let is_active = |wait: &&Wait| wait.threads.iter().any(|id| active.iter().any(|thread| thread.id == *id));
+        let total_s = active.iter().map(|thread| thread.total_s).sum::<f64>()
+            + short_lived.map_or(0.0, |thread| thread.total_s);
+        let is_active = |wait: &&Wait| {
+            wait.threads
+                .iter()
+                .any(|id| active.iter().any(|thread| thread.id == *id))
+        };
         let mut waits: Vec<&Wait> = facts.waits.iter().filter(is_active).collect();
         waits.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
-        Self { facts, active, budget, total_s, waits }
+        Self {
+            facts,
+            active,
+            budget,
+            total_s,
+            waits,
+        }
     }
 
-    /// Returns the share of the active threads' time for which a test of waits holds: of the blocked time, as much as of the
-    /// sampled waits.
+    /// Returns the share of the active threads' time for which a test of waits holds: of the
+    /// blocked time, as much as of the sampled waits.
     pub fn blocked_in(&self, is_wanted: impl Fn(&Wait) -> bool) -> f64 {
         let all: f64 = self.waits.iter().map(|wait| wait.seconds).sum();
-        let wanted: f64 = self.waits.iter().filter(|wait| is_wanted(wait)).map(|wait| wait.seconds).sum();
-        if all > 0.0 { self.budget.blocked * wanted / all } else { 0.0 }
+        let wanted: f64 = self
+            .waits
+            .iter()
+            .filter(|wait| is_wanted(wait))
+            .map(|wait| wait.seconds)
+            .sum();
+        if all > 0.0 {
+            self.budget.blocked * wanted / all
+        } else {
+            0.0
+        }
     }
 
-    /// Returns the share of sampled running time for which a test of stacks holds; zero without samples.
+    /// Returns the share of sampled running time for which a test of stacks holds; zero without
+    /// samples.
     pub fn running_in(&self, is_wanted: impl Fn(&crate::facts::Stack) -> bool) -> f64 {
-        let Some(samples) = &self.facts.samples else { return 0.0 };
+        let Some(samples) = &self.facts.samples else {
+            return 0.0;
+        };
         let all: u64 = samples.stacks.iter().map(|stack| stack.samples).sum();
-        let wanted: u64 = samples.stacks.iter().filter(|stack| is_wanted(stack)).map(|stack| stack.samples).sum();
-        if all > 0 { self.budget.running() * wanted as f64 / all as f64 } else { 0.0 }
+        let wanted: u64 = samples
+            .stacks
+            .iter()
+            .filter(|stack| is_wanted(stack))
+            .map(|stack| stack.samples)
+            .sum();
+        if all > 0 {
+            self.budget.running() * wanted as f64 / all as f64
+        } else {
+            0.0
+        }
     }
 
     /// Returns events per second.
@@ -136,9 +181,13 @@ impl<'a> View<'a> {
     }
 }
 
-/// Whether a thread is blocked for most of its time and then waits for a thread or a child of the same program.
+/// Whether a thread is blocked for most of its time and then waits for a thread or a child of the
+/// same program.
 fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
-    let of_thread = facts.waits.iter().filter(|wait| wait.threads.contains(&thread.id));
+    let of_thread = facts
+        .waits
+        .iter()
+        .filter(|wait| wait.threads.contains(&thread.id));
     let (mut own, mut all) = (0.0, 0.0);
     for wait in of_thread {
         // A group's threads have equal parts of its time, as far as is known.
@@ -155,9 +204,15 @@ fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
     all > 0.0 && own / all > 0.9 && thread.running_s() + thread.waiting_s < 0.1 * thread.total_s
 }
 
-/// Whether a thread mostly waits for a signal of others, an event or a timer: beside busy threads it is no part of the work.
+/// Whether a thread mostly waits for a signal of others, an event or a timer: beside busy threads
+/// it is no part of the work.
 fn waits_for_work(facts: &Facts, thread: &Thread) -> bool {
-    let waits = || facts.waits.iter().filter(|wait| wait.threads.contains(&thread.id));
+    let waits = || {
+        facts
+            .waits
+            .iter()
+            .filter(|wait| wait.threads.contains(&thread.id))
+    };
     let seconds = |wait: &Wait| wait.seconds / wait.threads.len().max(1) as f64;
     let all: f64 = waits().map(seconds).sum();
     let is_idle = |wait: &&Wait| is_condition(wait) || IDLE_CALLS.contains(&&*wait.call);
@@ -167,20 +222,33 @@ fn waits_for_work(facts: &Facts, thread: &Thread) -> bool {
 
 /// Whether threads wait at a condition variable, by their stack.
 pub(crate) fn is_condition(wait: &Wait) -> bool {
-    wait.stack.iter().any(|function| function.contains("cond_") && function.contains("wait"))
+    wait.stack
+        .iter()
+        .any(|function| function.contains("cond_") && function.contains("wait"))
 }
 
-/// Returns what ended between two rounds as a thread that only ran. Ticks do not divide the time of what is shorter than one:
-/// samples do, where there are some.
+/// Returns what ended between two rounds as a thread that only ran. Ticks do not divide the time of
+/// what is shorter than one: samples do, where there are some.
 fn as_thread(facts: &Facts) -> Option<Thread> {
     let ended = facts.short_lived;
     let running = ended.user_s + ended.system_s;
-    let sampled = facts.samples.as_ref().map_or(&[][..], |samples| &samples.stacks);
+    let sampled = facts
+        .samples
+        .as_ref()
+        .map_or(&[][..], |samples| &samples.stacks);
     let count = |is_wanted: fn(&Stack) -> bool| -> u64 {
-        sampled.iter().filter(|stack| stack.program == SHORT_LIVED && is_wanted(stack)).map(|stack| stack.samples).sum()
+        sampled
+            .iter()
+            .filter(|stack| stack.program == SHORT_LIVED && is_wanted(stack))
+            .map(|stack| stack.samples)
+            .sum()
     };
     let (all, in_kernel) = (count(|_| true), count(|stack| !stack.kernel.is_empty()));
-    let of_system = if all > 0 { in_kernel as f64 / all as f64 } else { ended.system_s / running };
+    let of_system = if all > 0 {
+        in_kernel as f64 / all as f64
+    } else {
+        ended.system_s / running
+    };
     (running > 0.0).then(|| Thread {
         name: SHORT_LIVED.into(),
         total_s: running,

@@ -1,4 +1,5 @@
-//! What was observed of a program and of the host beside it. `observe` fills it in; the rules read nothing else.
+//! What was observed of a program and of the host beside it. `observe` fills it in; the rules read
+//! nothing else.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,8 @@ pub struct Host {
     pub steal: f64,
     /// Processor time of all other processes (s).
     pub others_s: f64,
-    /// The shares of the time in which some task was delayed: by memory, and by I/O (`/proc/pressure`); `None` without it.
+    /// The shares of the time in which some task was delayed: by memory, and by I/O
+    /// (`/proc/pressure`); `None` without it.
     pub pressure: Option<Pressure>,
     /// The release of the kernel.
     pub kernel: String,
@@ -56,7 +58,8 @@ pub struct Host {
     pub mitigations: Vec<String>,
     /// The frequency governor of the first processor; empty if there is none.
     pub governor: String,
-    /// The frequency of the fastest processor on average, and the highest there is (kHz); `None` if the kernel tells none.
+    /// The frequency of the fastest processor on average, and the highest there is (kHz); `None`
+    /// if the kernel tells none.
     pub frequency: Option<[u64; 2]>,
 }
 
@@ -69,7 +72,8 @@ pub struct Pressure {
     pub io: f64,
 }
 
-/// The time of a thread while it was observed (s). Running, waiting and blocked add up to the total.
+/// The time of a thread while it was observed (s). Running, waiting and blocked add up to the
+/// total.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Thread {
     /// Its process.
@@ -248,7 +252,8 @@ pub struct Limit {
     pub used: u64,
     /// The file that has the limit.
     pub file: String,
-    /// What to write to the file to be without the limit; empty if it cannot be switched for one command.
+    /// What to write to the file to be without the limit; empty if it cannot be switched for one
+    /// command.
     pub without: &'static str,
 }
 

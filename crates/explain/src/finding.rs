@@ -1,4 +1,5 @@
-//! What a rule finds: a cause with its share of the time, its certainty, the evidence, and what to do.
+//! What a rule finds: a cause with its share of the time, its certainty, the evidence, and what to
+//! do.
 
 /// How certain a cause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,21 +97,31 @@ pub enum Suspect {
 }
 
 impl Variable {
-    /// Returns the value without the suspect, empty if nothing is left; `None` if the suspect is not in it.
+    /// Returns the value without the suspect, empty if nothing is left; `None` if the suspect is
+    /// not in it.
     #[must_use]
     pub fn without(&self, value: &str) -> Option<String> {
         let all: Vec<&str> = match &self.part {
             Suspect::Whole => return Some(String::new()),
             // Separated by colons or blanks (ld.so(8)).
-            Suspect::Library(_) => value.split([':', ' ']).filter(|entry| !entry.is_empty()).collect(),
+            Suspect::Library(_) => value
+                .split([':', ' '])
+                .filter(|entry| !entry.is_empty())
+                .collect(),
             Suspect::Tunable(_) => value.split(':').collect(),
         };
         let is_suspect = |entry: &str| match &self.part {
             Suspect::Whole => true,
             Suspect::Library(library) => stem(entry) == stem(library),
-            Suspect::Tunable(name) => entry.split_once('=').is_some_and(|(known, _)| known == name),
+            Suspect::Tunable(name) => entry
+                .split_once('=')
+                .is_some_and(|(known, _)| known == name),
         };
-        let left: Vec<&str> = all.iter().copied().filter(|entry| !is_suspect(entry)).collect();
+        let left: Vec<&str> = all
+            .iter()
+            .copied()
+            .filter(|entry| !is_suspect(entry))
+            .collect();
         (left.len() < all.len()).then(|| left.join(":"))
     }
 }
@@ -126,8 +137,16 @@ impl Switch {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Variable(Variable { name, part: Suspect::Whole, .. }) => (*name).to_owned(),
-            Self::Variable(Variable { name, part: Suspect::Library(part) | Suspect::Tunable(part), .. }) => {
+            Self::Variable(Variable {
+                name,
+                part: Suspect::Whole,
+                ..
+            }) => (*name).to_owned(),
+            Self::Variable(Variable {
+                name,
+                part: Suspect::Library(part) | Suspect::Tunable(part),
+                ..
+            }) => {
                 format!("{part} in {name}")
             }
             Self::File { path, .. } => path.clone(),
@@ -154,8 +173,19 @@ impl Finding {
 
     /// Adds evidence.
     #[must_use]
-    pub fn with(mut self, quantity: String, source: &'static str, threshold: &str, rules_out: &'static str) -> Self {
-        self.evidence.push(Evidence { quantity, source, threshold: threshold.to_owned(), rules_out });
+    pub fn with(
+        mut self,
+        quantity: String,
+        source: &'static str,
+        threshold: &str,
+        rules_out: &'static str,
+    ) -> Self {
+        self.evidence.push(Evidence {
+            quantity,
+            source,
+            threshold: threshold.to_owned(),
+            rules_out,
+        });
         self
     }
 
@@ -199,7 +229,12 @@ mod tests {
     use super::*;
 
     fn without(name: &'static str, part: Suspect, value: &str) -> Option<String> {
-        Variable { name, part, cause: String::new() }.without(value)
+        Variable {
+            name,
+            part,
+            cause: String::new(),
+        }
+        .without(value)
     }
 
     #[test]
@@ -219,6 +254,9 @@ mod tests {
             Some("glibc.malloc.check=3:glibc.rtld.nns=2")
         );
         assert_eq!(removed("glibc.malloc.check=3"), None);
-        assert_eq!(without("MALLOC_TOP_PAD_", Suspect::Whole, "1").as_deref(), Some(""));
+        assert_eq!(
+            without("MALLOC_TOP_PAD_", Suspect::Whole, "1").as_deref(),
+            Some("")
+        );
     }
 }

@@ -105,7 +105,12 @@ struct ExplainedDocument {
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn json(explained: &Explained) -> Result<String, RenderError> {
-    let Explained { facts, answer, end, command } = explained;
+    let Explained {
+        facts,
+        answer,
+        end,
+        command,
+    } = explained;
     let gap = |gap: &crate::facts::Gap| GapDocument {
         what: gap.what.into(),
         why: gap.why.clone(),
@@ -125,9 +130,16 @@ pub fn json(explained: &Explained) -> Result<String, RenderError> {
         costs: facts
             .costs
             .iter()
-            .map(|(collector, seconds)| CostDocument { collector: (*collector).into(), processor_seconds: *seconds })
+            .map(|(collector, seconds)| CostDocument {
+                collector: (*collector).into(),
+                processor_seconds: *seconds,
+            })
             .collect(),
-        end: EndDocument { text: end.text.clone(), exit_code: end.exit_code, signal: end.signal },
+        end: EndDocument {
+            text: end.text.clone(),
+            exit_code: end.exit_code,
+            signal: end.signal,
+        },
         command: command.clone(),
     })
 }
@@ -139,7 +151,12 @@ pub fn schema() -> Schema {
 }
 
 fn budget(budget: Budget) -> BudgetDocument {
-    BudgetDocument { user: budget.user, system: budget.system, waiting: budget.waiting, blocked: budget.blocked }
+    BudgetDocument {
+        user: budget.user,
+        system: budget.system,
+        waiting: budget.waiting,
+        blocked: budget.blocked,
+    }
 }
 
 fn thread(thread: &Thread) -> ThreadDocument {

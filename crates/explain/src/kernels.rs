@@ -1,5 +1,5 @@
-//! Where a workload's instructions go on a kernel, and why another kernel needs more or fewer: budget, entry points, functions,
-//! counters, settings and commits, as a document and as JSON.
+//! Where a workload's instructions go on a kernel, and why another kernel needs more or fewer:
+//! budget, entry points, functions, counters, settings and commits, as a document and as JSON.
 
 use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width, cut_middle};
 use model::{Counted, Share, WATCHED};
@@ -51,19 +51,21 @@ pub struct WorkloadExplained {
     pub workload: String,
     /// The answer.
     pub sentence: String,
-    /// What the numbers of the parts are, per operation: instructions, transfers, or what was sampled.
+    /// What the numbers of the parts are, per operation: instructions, transfers, or what was
+    /// sampled.
     pub unit: String,
-    /// The whole by who does it, by entry point, by function and such; the first part adds up to the total.
+    /// The whole by who does it, by entry point, by function and such; the first part adds up to
+    /// the total.
     pub parts: Vec<Part>,
     /// Work that moved within a function.
     pub moved: Vec<String>,
     /// Settings that differ and whose functions differ.
     pub hypotheses: Vec<String>,
-    /// Of two kernels, what the kernel did that is not equally often: events per operation, then counters of the whole workload.
-    /// Of one, its events per operation.
+    /// Of two kernels, what the kernel did that is not equally often: events per operation, then
+    /// counters of the whole workload. Of one, its events per operation.
     pub counters: Vec<Sides>,
-    /// Estimated cycles per operation of a modelled processor, by what takes them, the sum at the end; empty without a model. Of
-    /// two kernels, what differs.
+    /// Estimated cycles per operation of a modelled processor, by what takes them, the sum at the
+    /// end; empty without a model. Of two kernels, what differs.
     pub modelled: Vec<Sides>,
     /// Commits that touch the functions with the largest differences: hypotheses for a bisection.
     pub commits: Vec<Touching>,
@@ -80,16 +82,32 @@ impl WorkloadExplained {
         };
         let of_share = |share: Share| {
             let (base, new) = ledger.total(Some(share));
-            sides(share_words(share).to_owned(), base.instructions, new.instructions)
+            sides(
+                share_words(share).to_owned(),
+                base.instructions,
+                new.instructions,
+            )
         };
         let entries: Vec<Sides> = calls.map_or_else(Vec::new, |calls| {
-            calls.entries().into_iter().map(|entry| sides(entry.name, entry.all[0], entry.all[1])).collect()
+            calls
+                .entries()
+                .into_iter()
+                .map(|entry| sides(entry.name, entry.all[0], entry.all[1]))
+                .collect()
         });
         let mut lines: Vec<&LedgerLine> = ledger.lines.iter().collect();
         lines.retain(|line| is_one || ledger.is_visible(line));
         let function = |line: &&LedgerLine| {
-            let of = if matches!(line.share, Share::Kernel | Share::User) { "" } else { share_words(line.share) };
-            let name = if of.is_empty() { line.function.clone() } else { format!("{} ({of})", line.function) };
+            let of = if matches!(line.share, Share::Kernel | Share::User) {
+                ""
+            } else {
+                share_words(line.share)
+            };
+            let name = if of.is_empty() {
+                line.function.clone()
+            } else {
+                format!("{} ({of})", line.function)
+            };
             sides(name, line.base.instructions, line.new.instructions)
         };
         let parts = [
@@ -101,22 +119,35 @@ impl WorkloadExplained {
             workload: ledger.workload.clone(),
             sentence: ledger.sentence(),
             unit: "instructions".into(),
-            parts: parts.into_iter().map(|(by, rows)| Part { by, rows }).collect(),
-            moved: calls
-                .map_or_else(Vec::new, |calls| calls.shifts().iter().map(report::calls::Shift::sentence).collect()),
+            parts: parts
+                .into_iter()
+                .map(|(by, rows)| Part { by, rows })
+                .collect(),
+            moved: calls.map_or_else(Vec::new, |calls| {
+                calls
+                    .shifts()
+                    .iter()
+                    .map(report::calls::Shift::sentence)
+                    .collect()
+            }),
             hypotheses: Vec::new(),
             counters: events(ledger, is_one),
             modelled: Vec::new(),
             commits: Vec::new(),
         };
-        if is_one { explained.of_one() } else { explained }
+        if is_one {
+            explained.of_one()
+        } else {
+            explained
+        }
     }
 
     /// Turns it into the answer for one kernel: the largest first, and where it spends.
     #[must_use]
     pub fn of_one(mut self) -> Self {
         for part in &mut self.parts {
-            part.rows.sort_by(|one, other| other.base.total_cmp(&one.base));
+            part.rows
+                .sort_by(|one, other| other.base.total_cmp(&one.base));
         }
         self.sentence = self.spending();
         self
@@ -125,14 +156,22 @@ impl WorkloadExplained {
     /// Returns the functions.
     #[must_use]
     pub fn functions(&self) -> &[Sides] {
-        self.parts.iter().find(|part| part.by == FUNCTION).map_or(&[], |part| &part.rows)
+        self.parts
+            .iter()
+            .find(|part| part.by == FUNCTION)
+            .map_or(&[], |part| &part.rows)
     }
 
-    /// Adds what a model says: of one kernel all that takes cycles, of two what differs with every seed.
+    /// Adds what a model says: of one kernel all that takes cycles, of two what differs with every
+    /// seed.
     pub fn add_model(&mut self, difference: &ModelDifference, is_one: bool) {
         let is_told = |finding: Finding| is_one || matches!(finding, Finding::More | Finding::Less);
         let rows = difference.rows.iter().filter(|row| is_told(row.finding));
-        let side = |row: &ModelRow| Sides { name: row.name.clone(), base: row.cycles[0], new: row.cycles[1] };
+        let side = |row: &ModelRow| Sides {
+            name: row.name.clone(),
+            base: row.cycles[0],
+            new: row.cycles[1],
+        };
         self.modelled = rows.map(side).collect();
     }
 
@@ -141,24 +180,37 @@ impl WorkloadExplained {
         self.hypotheses = hypotheses(settings, self.functions(), self.decimals());
     }
 
-    /// Returns the decimals of its numbers: operations move few lines, and execute many instructions.
+    /// Returns the decimals of its numbers: operations move few lines, and execute many
+    /// instructions.
     fn decimals(&self) -> usize {
         if self.total() < 100.0 { 3 } else { 1 }
     }
 
     /// Returns the whole on the base, per operation.
     fn total(&self) -> f64 {
-        self.parts.first().map_or(0.0, |part| part.rows.iter().map(|row| row.base).sum())
+        self.parts
+            .first()
+            .map_or(0.0, |part| part.rows.iter().map(|row| row.base).sum())
     }
 
     /// Returns the sentence of one kernel: the first row of each part, and the first functions.
     fn spending(&self) -> String {
         let (total, decimals) = (self.total(), self.decimals());
         let share = |row: &Sides| percent(row.base / total.max(f64::MIN_POSITIVE));
-        let firsts = self.parts.iter().filter(|part| part.by != FUNCTION).filter_map(|part| part.rows.first());
-        let firsts: String = firsts.map(|row| format!(", {} {}", row.name, share(row))).collect();
-        let functions: Vec<String> =
-            self.functions().iter().take(NAMED).map(|row| format!("{} {}", row.name, share(row))).collect();
+        let firsts = self
+            .parts
+            .iter()
+            .filter(|part| part.by != FUNCTION)
+            .filter_map(|part| part.rows.first());
+        let firsts: String = firsts
+            .map(|row| format!(", {} {}", row.name, share(row)))
+            .collect();
+        let functions: Vec<String> = self
+            .functions()
+            .iter()
+            .take(NAMED)
+            .map(|row| format!("{} {}", row.name, share(row)))
+            .collect();
         format!(
             "{}: {total:.decimals$} {} per operation{firsts}; most in {}",
             self.workload,
@@ -209,10 +261,14 @@ struct KernelsDocument {
     command: String,
 }
 
-/// Returns what the kernel did per operation, of [`WATCHED`]: of two kernels, what one did more often.
+/// Returns what the kernel did per operation, of [`WATCHED`]: of two kernels, what one did more
+/// often.
 fn events(ledger: &Ledger, is_one: bool) -> Vec<Sides> {
     let mut events: Vec<Sides> = Vec::new();
-    for (function, _, about) in WATCHED.into_iter().filter(|(_, counted, _)| *counted == Counted::Times) {
+    for (function, _, about) in WATCHED
+        .into_iter()
+        .filter(|(_, counted, _)| *counted == Counted::Times)
+    {
         let lines = || ledger.lines.iter().filter(|line| line.function == function);
         let base = ledger.per_operation(0, lines().map(|line| line.base.calls).sum());
         let new = ledger.per_operation(1, lines().map(|line| line.new.calls).sum());
@@ -223,7 +279,16 @@ fn events(ledger: &Ledger, is_one: bool) -> Vec<Sides> {
             None => events.push(Sides { name, base, new }),
         }
     }
-    events.retain(|event| is_visible(if is_one { event.base } else { event.new - event.base }, 2));
+    events.retain(|event| {
+        is_visible(
+            if is_one {
+                event.base
+            } else {
+                event.new - event.base
+            },
+            2,
+        )
+    });
     events
 }
 
@@ -235,11 +300,18 @@ pub fn kernels_json(explained: &KernelsExplained) -> Result<String, RenderError>
     let missing = explained.missing.iter();
     write_json(&KernelsDocument {
         schema_version: SCHEMA_VERSION,
-        kernels: explained.kernels.iter().map(|(_, origin)| origin.clone()).collect(),
+        kernels: explained
+            .kernels
+            .iter()
+            .map(|(_, origin)| origin.clone())
+            .collect(),
         machine: explained.machine.clone(),
         workloads: explained.workloads.clone(),
         missing: missing
-            .map(|(workload, why)| MissingDocument { workload: workload.clone(), why: why.clone() })
+            .map(|(workload, why)| MissingDocument {
+                workload: workload.clone(),
+                why: why.clone(),
+            })
             .collect(),
         settings: explained.settings.clone(),
         other_options: explained.other_options,
@@ -263,8 +335,13 @@ pub fn kernels_document(explained: &KernelsExplained) -> Document {
     }
     if !explained.missing.is_empty() {
         blocks.push(Block::Paragraph("Without an answer:".into()));
-        blocks
-            .push(Block::List(explained.missing.iter().map(|(workload, why)| format!("{workload}: {why}")).collect()));
+        blocks.push(Block::List(
+            explained
+                .missing
+                .iter()
+                .map(|(workload, why)| format!("{workload}: {why}"))
+                .collect(),
+        ));
     }
     if !explained.settings.is_empty() {
         blocks.push(Block::Heading("Settings that differ".into()));
@@ -274,34 +351,71 @@ pub fn kernels_document(explained: &KernelsExplained) -> Document {
         blocks.push(Block::Note(explained.without_commits.clone()));
     }
     let kernels = explained.kernels.iter();
-    let mut facts: Vec<Fact> =
-        kernels.map(|(title, origin)| Fact::new("Kernel", format!("{title}, {origin}"))).collect();
+    let mut facts: Vec<Fact> = kernels
+        .map(|(title, origin)| Fact::new("Kernel", format!("{title}, {origin}")))
+        .collect();
     facts.push(Fact::new("Machine", explained.machine.clone()));
-    blocks.extend([Block::Facts(facts), Block::Command(explained.command.clone())]);
-    let titles: Vec<&str> = explained.kernels.iter().map(|(title, _)| title.as_str()).collect();
+    blocks.extend([
+        Block::Facts(facts),
+        Block::Command(explained.command.clone()),
+    ]);
+    let titles: Vec<&str> = explained
+        .kernels
+        .iter()
+        .map(|(title, _)| title.as_str())
+        .collect();
     let title = match titles.as_slice() {
         [base, new] => format!("Why {new} differs from {base}"),
         _ => format!("Where the time goes on {}", titles.join(", ")),
     };
-    Document { title, blocks, ..Document::default() }
+    Document {
+        title,
+        blocks,
+        ..Document::default()
+    }
 }
 
 fn workload_blocks(workload: &WorkloadExplained, is_one: bool) -> Vec<Block> {
-    let mut blocks = vec![Block::Heading(workload.workload.clone()), Block::Paragraph(workload.sentence.clone())];
+    let mut blocks = vec![
+        Block::Heading(workload.workload.clone()),
+        Block::Paragraph(workload.sentence.clone()),
+    ];
     let decimals = workload.decimals();
-    let changed = |sides: &&Sides| if is_one { is_visible(sides.base, decimals) } else { visible(sides, decimals) };
+    let changed = |sides: &&Sides| {
+        if is_one {
+            is_visible(sides.base, decimals)
+        } else {
+            visible(sides, decimals)
+        }
+    };
     if !workload.hypotheses.is_empty() {
         blocks.push(Block::List(workload.hypotheses.clone()));
     }
-    let shown = Shown { total: workload.total(), decimals, is_one };
+    let shown = Shown {
+        total: workload.total(),
+        decimals,
+        is_one,
+    };
     for part in &workload.parts {
         if part.rows.iter().any(|row| changed(&row)) {
-            blocks.push(table(part.by, part.rows.iter().filter(changed).take(ROWS), shown));
+            blocks.push(table(
+                part.by,
+                part.rows.iter().filter(changed).take(ROWS),
+                shown,
+            ));
         }
     }
     if let Some(whole) = workload.modelled.last() {
-        let shown = Shown { total: whole.base, decimals: 1, is_one };
-        blocks.push(table("estimated cycles, modelled", workload.modelled.iter(), shown));
+        let shown = Shown {
+            total: whole.base,
+            decimals: 1,
+            is_one,
+        };
+        blocks.push(table(
+            "estimated cycles, modelled",
+            workload.modelled.iter(),
+            shown,
+        ));
     }
     if !workload.counters.is_empty() {
         blocks.push(counters(&workload.counters, is_one));
@@ -310,11 +424,15 @@ fn workload_blocks(workload: &WorkloadExplained, is_one: bool) -> Vec<Block> {
         return blocks;
     }
     if !workload.moved.is_empty() {
-        blocks.push(Block::List(workload.moved.iter().take(NAMED).cloned().collect()));
+        blocks.push(Block::List(
+            workload.moved.iter().take(NAMED).cloned().collect(),
+        ));
     }
     for touching in &workload.commits {
         blocks.push(Block::Paragraph(touching.sentence()));
-        blocks.push(Block::List(touching.commits.iter().take(ROWS).cloned().collect()));
+        blocks.push(Block::List(
+            touching.commits.iter().take(ROWS).cloned().collect(),
+        ));
     }
     blocks
 }
@@ -338,55 +456,113 @@ struct Shown {
 }
 
 fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, shown: Shown) -> Block {
-    let Shown { total, decimals, is_one } = shown;
-    let heads: &[&str] = if is_one { &["per op", "share"] } else { &["base", "new", "more +"] };
+    let Shown {
+        total,
+        decimals,
+        is_one,
+    } = shown;
+    let heads: &[&str] = if is_one {
+        &["per op", "share"]
+    } else {
+        &["base", "new", "more +"]
+    };
     let cells = |sides: &Sides| {
         let mut cells = vec![sides.name.clone(), format!("{:.decimals$}", sides.base)];
         if is_one {
             cells.push(percent(sides.base / total.max(f64::MIN_POSITIVE)));
         } else {
-            cells.extend([format!("{:.decimals$}", sides.new), signed(sides.new - sides.base, decimals)]);
+            cells.extend([
+                format!("{:.decimals$}", sides.new),
+                signed(sides.new - sides.base, decimals),
+            ]);
         }
         cells
     };
-    let rows = rows.map(|sides| Row::new(Weight::Normal, cells(sides))).collect();
-    Block::Table(Table { columns: columns(head, heads), rows, ..Table::default() })
+    let rows = rows
+        .map(|sides| Row::new(Weight::Normal, cells(sides)))
+        .collect();
+    Block::Table(Table {
+        columns: columns(head, heads),
+        rows,
+        ..Table::default()
+    })
 }
 
 fn signed(difference: f64, decimals: usize) -> String {
-    if is_visible(difference, decimals) { format!("{difference:+.decimals$}") } else { "0".to_owned() }
+    if is_visible(difference, decimals) {
+        format!("{difference:+.decimals$}")
+    } else {
+        "0".to_owned()
+    }
 }
 
 fn counters(rows: &[Sides], is_one: bool) -> Block {
-    let heads: &[&str] = if is_one { &["number"] } else { &["base", "new"] };
+    let heads: &[&str] = if is_one {
+        &["number"]
+    } else {
+        &["base", "new"]
+    };
     let cells = |sides: &Sides| {
         let sides = [sides.name.clone(), short(sides.base), short(sides.new)];
         sides.into_iter().take(1 + heads.len()).collect::<Vec<_>>()
     };
-    let rows = rows.iter().take(ROWS).map(|sides| Row::new(Weight::Normal, cells(sides))).collect();
+    let rows = rows
+        .iter()
+        .take(ROWS)
+        .map(|sides| Row::new(Weight::Normal, cells(sides)))
+        .collect();
     let columns = columns("what the kernel did", heads);
-    Block::Table(Table { columns, rows, ..Table::default() })
+    Block::Table(Table {
+        columns,
+        rows,
+        ..Table::default()
+    })
 }
 
 /// Returns the columns of a table: names, then numbers.
 fn columns(head: &str, heads: &[&str]) -> Vec<Column> {
     std::iter::once(Column::new(head, Kind::Name, Width::Fixed(40)))
-        .chain(heads.iter().map(|head| Column::new(head, Kind::Number, Width::Fixed(13))))
+        .chain(
+            heads
+                .iter()
+                .map(|head| Column::new(head, Kind::Number, Width::Fixed(13))),
+        )
         .collect()
 }
 
 fn short(number: f64) -> String {
-    if number.fract() == 0.0 { format!("{number:.0}") } else { format!("{number:.2}") }
+    if number.fract() == 0.0 {
+        format!("{number:.0}")
+    } else {
+        format!("{number:.2}")
+    }
 }
 
 fn settings(explained: &KernelsExplained) -> Block {
     let columns = [("setting", 38), ("base", VALUE + 1), ("new", VALUE)]
         .map(|(head, width)| Column::new(head, Kind::Name, Width::Fixed(width)));
-    let cells =
-        |setting: &Setting| [setting.name.clone(), cut_middle(&setting.base, VALUE), cut_middle(&setting.new, VALUE)];
-    let rows = explained.settings.iter().map(|setting| Row::new(Weight::Normal, cells(setting))).collect();
-    let notes = vec![format!("{} other options of the kernel config differ.", explained.other_options)];
-    Block::Table(Table { columns: columns.into_iter().collect(), rows, notes, ..Table::default() })
+    let cells = |setting: &Setting| {
+        [
+            setting.name.clone(),
+            cut_middle(&setting.base, VALUE),
+            cut_middle(&setting.new, VALUE),
+        ]
+    };
+    let rows = explained
+        .settings
+        .iter()
+        .map(|setting| Row::new(Weight::Normal, cells(setting)))
+        .collect();
+    let notes = vec![format!(
+        "{} other options of the kernel config differ.",
+        explained.other_options
+    )];
+    Block::Table(Table {
+        columns: columns.into_iter().collect(),
+        rows,
+        notes,
+        ..Table::default()
+    })
 }
 
 #[cfg(test)]
@@ -403,8 +579,15 @@ mod tests {
                 repeated: 0,
                 calls,
             };
-            let lines = vec![line("__switch_to_asm", 10 * calls, calls), line("pipe_read", 5000, 100)];
-            Profile { operations: 100, regions: Vec::new(), lines }
+            let lines = vec![
+                line("__switch_to_asm", 10 * calls, calls),
+                line("pipe_read", 5000, 100),
+            ];
+            Profile {
+                operations: 100,
+                regions: Vec::new(),
+                lines,
+            }
         };
         Ledger::new("pipe", &[profile(base)], &[profile(new)]).unwrap()
     }
@@ -412,12 +595,18 @@ mod tests {
     #[test]
     fn events_are_told_where_they_differ() {
         let told = |ledger: &Ledger, is_one| -> Vec<(f64, f64)> {
-            events(ledger, is_one).iter().map(|event| (event.base, event.new)).collect()
+            events(ledger, is_one)
+                .iter()
+                .map(|event| (event.base, event.new))
+                .collect()
         };
         assert_eq!(told(&ledger(200, 300), false), [(2.0, 3.0)]);
         assert_eq!(told(&ledger(200, 200), false), []);
         assert_eq!(told(&ledger(200, 200), true), [(2.0, 2.0)]);
-        assert_eq!(events(&ledger(200, 300), false)[0].name, "context switches per operation");
+        assert_eq!(
+            events(&ledger(200, 300), false)[0].name,
+            "context switches per operation"
+        );
     }
 
     #[test]
@@ -425,20 +614,47 @@ mod tests {
         let seed = |misses: u64| {
             let mut events = [0; CostEvent::ALL.len()];
             events[CostEvent::L1i as usize] = misses;
-            let line = ModelledLine { share: Share::Kernel, symbol: "f".into(), instructions: 4000, events };
-            Modelled { operations: 10, lines: vec![line] }
+            let line = ModelledLine {
+                share: Share::Kernel,
+                symbol: "f".into(),
+                instructions: 4000,
+                events,
+            };
+            Modelled {
+                operations: 10,
+                lines: vec![line],
+            }
         };
         let seeds = |misses: u64| vec![seed(misses), seed(misses), seed(misses)];
         let model = model::CostModel::default();
         let difference = ModelDifference::new("pipe", &model, [&seeds(50), &seeds(90)]).unwrap();
         let mut explained = WorkloadExplained::new(&ledger(1, 1), None, false);
         explained.add_model(&difference, false);
-        let told: Vec<(&str, f64, f64)> =
-            explained.modelled.iter().map(|sides| (&*sides.name, sides.base, sides.new)).collect();
+        let told: Vec<(&str, f64, f64)> = explained
+            .modelled
+            .iter()
+            .map(|sides| (&*sides.name, sides.base, sides.new))
+            .collect();
         // 4 instructions per cycle, 10 cycles for a miss.
-        assert_eq!(told, [("L1I misses", 50.0, 90.0), ("estimated cycles", 150.0, 190.0)]);
+        assert_eq!(
+            told,
+            [
+                ("L1I misses", 50.0, 90.0),
+                ("estimated cycles", 150.0, 190.0)
+            ]
+        );
         explained.add_model(&difference, true);
-        let parts: f64 = explained.modelled.iter().rev().skip(1).map(|sides| sides.base).sum();
-        assert!((parts - 150.0).abs() < 1e-9, "the parts are the whole: {:?}", explained.modelled);
+        let parts: f64 = explained
+            .modelled
+            .iter()
+            .rev()
+            .skip(1)
+            .map(|sides| sides.base)
+            .sum();
+        assert!(
+            (parts - 150.0).abs() < 1e-9,
+            "the parts are the whole: {:?}",
+            explained.modelled
+        );
     }
 }

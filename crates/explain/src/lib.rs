@@ -1,6 +1,8 @@
-//! Why a program is slow: the budget of its time, a tree of rules that finds the cause, and the answer as a document.
+//! Why a program is slow: the budget of its time, a tree of rules that finds the cause, and the
+//! answer as a document.
 //!
-//! `kernels` does the same for workloads of ours, from exact counts. Pure: `observe` collects the facts of programs, `lab` counts.
+//! `kernels` does the same for workloads of ours, from exact counts. Pure: `observe` collects the
+//! facts of programs, `lab` counts.
 
 mod answer;
 pub mod budget;
@@ -18,7 +20,10 @@ mod verified;
 pub use answer::{Answer, answer};
 pub use finding::{Certainty, Evidence, Finding, Suspect, Switch, Variable};
 pub use json::{json, schema};
-pub use kernels::{KernelsExplained, Part, Sides, WorkloadExplained, kernels_document, kernels_json, kernels_schema};
+pub use kernels::{
+    KernelsExplained, Part, Sides, WorkloadExplained, kernels_document, kernels_json,
+    kernels_schema,
+};
 pub use render::{End, Explained, document};
 pub use rules::{Branch, RULES, Rule};
 pub use suspects::{Options, Setting, Touching, differing_settings};

@@ -47,11 +47,22 @@ pub struct End {
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn document(explained: &Explained) -> Result<Document, RenderError> {
-    let Explained { facts, answer, end, command } = explained;
-    let mut blocks = vec![Block::Heading("Where the time went".into()), Block::Table(budget(facts))];
+    let Explained {
+        facts,
+        answer,
+        end,
+        command,
+    } = explained;
+    let mut blocks = vec![
+        Block::Heading("Where the time went".into()),
+        Block::Table(budget(facts)),
+    ];
     let view = View::new(facts);
     blocks.extend(timeline(facts)?);
-    for (table, drawing) in [(functions(&view), running(facts)?), (places(&view), blocked(&view)?)] {
+    for (table, drawing) in [
+        (functions(&view), running(facts)?),
+        (places(&view), blocked(&view)?),
+    ] {
         if !table.rows.is_empty() {
             blocks.push(Block::Table(table));
             blocks.extend(drawing);
@@ -63,14 +74,23 @@ pub fn document(explained: &Explained) -> Result<Document, RenderError> {
         blocks.push(Block::Heading("What to try".into()));
         blocks.push(Block::List(finding.advice.clone()));
         if !finding.deeper.is_empty() {
-            blocks.push(Block::Facts(vec![Fact::new("Look deeper", finding.deeper.clone())]));
+            blocks.push(Block::Facts(vec![Fact::new(
+                "Look deeper",
+                finding.deeper.clone(),
+            )]));
         }
     }
     let others: Vec<&Finding> = answer.outside.iter().chain(&answer.others).collect();
     if !others.is_empty() {
         blocks.push(Block::Heading("Also".into()));
-        let also =
-            |finding: &Finding| format!("{}: {} ({})", finding.cause, percent(finding.share), finding.certainty.word());
+        let also = |finding: &Finding| {
+            format!(
+                "{}: {} ({})",
+                finding.cause,
+                percent(finding.share),
+                finding.certainty.word()
+            )
+        };
         blocks.push(Block::List(others.into_iter().map(also).collect()));
     }
     if !facts.gaps.is_empty() {
@@ -85,13 +105,24 @@ pub fn document(explained: &Explained) -> Result<Document, RenderError> {
     }
     blocks.push(Block::Facts(facts_about));
     blocks.push(Block::Command(command.clone()));
-    Ok(Document { title: answer.sentence(facts), blocks, ..Document::default() })
+    Ok(Document {
+        title: answer.sentence(facts),
+        blocks,
+        ..Document::default()
+    })
 }
 
 fn about(facts: &Facts) -> Vec<Fact> {
-    let during: Vec<_> = facts.costs.iter().filter(|(name, _)| *name != AFTERWARDS).collect();
+    let during: Vec<_> = facts
+        .costs
+        .iter()
+        .filter(|(name, _)| *name != AFTERWARDS)
+        .collect();
     let costs: f64 = during.iter().map(|(_, seconds)| seconds).sum();
-    let parts: Vec<String> = during.iter().map(|(name, seconds)| format!("{name} {seconds:.3} s")).collect();
+    let parts: Vec<String> = during
+        .iter()
+        .map(|(name, seconds)| format!("{name} {seconds:.3} s"))
+        .collect();
     vec![
         Fact::new("Subject", facts.subject.clone()),
         Fact::new("Observed", format!("{:.1} s", facts.seconds)),
@@ -106,7 +137,11 @@ fn about(facts: &Facts) -> Vec<Fact> {
         ),
         Fact::new(
             "Cost",
-            format!("{} of a processor: {}", tenths(costs / facts.seconds.max(f64::MIN_POSITIVE)), parts.join(", ")),
+            format!(
+                "{} of a processor: {}",
+                tenths(costs / facts.seconds.max(f64::MIN_POSITIVE)),
+                parts.join(", ")
+            ),
         ),
     ]
 }
@@ -114,7 +149,11 @@ fn about(facts: &Facts) -> Vec<Fact> {
 /// What was set, whether or not it is the cause.
 fn settings(facts: &Facts) -> Vec<Fact> {
     let Facts { host, settings, .. } = facts;
-    let environment: Vec<String> = settings.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let environment: Vec<String> = settings
+        .environment
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     let short = |text: &String| text.split([':', ';']).next().unwrap_or_default().to_owned();
     let mitigations: Vec<String> = host.mitigations.iter().map(short).collect();
     let pressure = host.pressure.map(|pressure| {
@@ -124,18 +163,31 @@ fn settings(facts: &Facts) -> Vec<Fact> {
             percent(pressure.io)
         )
     });
-    let library = settings.glibc.map(|(major, minor)| format!("glibc {major}.{minor}"));
+    let library = settings
+        .glibc
+        .map(|(major, minor)| format!("glibc {major}.{minor}"));
     let lost = facts.samples.as_ref().map_or(0, |samples| samples.lost);
     let named = [
         ("C library", library.unwrap_or_default()),
-        ("Lost samples", if lost > 0 { lost.to_string() } else { String::new() }),
+        (
+            "Lost samples",
+            if lost > 0 {
+                lost.to_string()
+            } else {
+                String::new()
+            },
+        ),
         ("Variables", environment.join(" ")),
         ("Kernel debugging", host.debugging.join(" ")),
         ("Governor", host.governor.clone()),
         ("Mitigations", mitigations.join(" ")),
         ("Pressure", pressure.unwrap_or_default()),
     ];
-    named.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| Fact::new(name, value)).collect()
+    named
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| Fact::new(name, value))
+        .collect()
 }
 
 fn tenths(share: f64) -> String {
@@ -153,12 +205,22 @@ fn budget(facts: &Facts) -> Table {
     let mut rows: Vec<Row> = shown
         .iter()
         .map(|thread| {
-            row(format!("{} {}", thread.id, thread.name), Budget::of([*thread]), thread.total_s, Weight::Normal)
+            row(
+                format!("{} {}", thread.id, thread.name),
+                Budget::of([*thread]),
+                thread.total_s,
+                Weight::Normal,
+            )
         })
         .collect();
     if !rest.is_empty() {
         let total = rest.iter().map(|thread| thread.total_s).sum();
-        rows.push(row(format!("{} others", rest.len()), Budget::of(rest.iter().copied()), total, Weight::Faint));
+        rows.push(row(
+            format!("{} others", rest.len()),
+            Budget::of(rest.iter().copied()),
+            total,
+            Weight::Faint,
+        ));
     }
     let name = format!("{} that take part", view.active.len());
     rows.push(row(name, view.budget, view.total_s, Weight::Total));
@@ -167,32 +229,57 @@ fn budget(facts: &Facts) -> Table {
          the program take no part."
             .into(),
     ];
-    Table { columns: columns.collect(), rows, notes, ..Table::default() }
+    Table {
+        columns: columns.collect(),
+        rows,
+        notes,
+        ..Table::default()
+    }
 }
 
 /// Tabulates the functions that ran most.
 fn functions(view: &View) -> Table {
-    let Some(samples) = &view.facts.samples else { return Table::default() };
+    let Some(samples) = &view.facts.samples else {
+        return Table::default();
+    };
     let mut by_function: BTreeMap<(String, String), u64> = BTreeMap::new();
     let mut all = 0;
     for stack in &samples.stacks {
-        let function = stack.kernel.first().or(stack.user.first()).cloned().unwrap_or_default();
-        let caller = if stack.kernel.is_empty() { stack.user.get(1) } else { stack.user.first() };
-        *by_function.entry((function, caller.cloned().unwrap_or_default())).or_default() += stack.samples;
+        let function = stack
+            .kernel
+            .first()
+            .or(stack.user.first())
+            .cloned()
+            .unwrap_or_default();
+        let caller = if stack.kernel.is_empty() {
+            stack.user.get(1)
+        } else {
+            stack.user.first()
+        };
+        *by_function
+            .entry((function, caller.cloned().unwrap_or_default()))
+            .or_default() += stack.samples;
         all += stack.samples;
     }
     let mut rows: Vec<_> = by_function.into_iter().collect();
     rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let rows = rows.into_iter().take(PLACES).map(|((function, caller), count)| {
-        let share = view.budget.running() * count as f64 / all as f64;
-        Row::new(Weight::Normal, [function, caller, tenths(share)])
-    });
+    let rows = rows
+        .into_iter()
+        .take(PLACES)
+        .map(|((function, caller), count)| {
+            let share = view.budget.running() * count as f64 / all as f64;
+            Row::new(Weight::Normal, [function, caller, tenths(share)])
+        });
     let columns = vec![
         Column::new("ran in", Kind::Name, Width::Fixed(36)),
         Column::new("called by", Kind::Name, Width::Fixed(30)),
         Column::new("time", Kind::Number, Width::Fixed(9)),
     ];
-    Table { columns, rows: rows.collect(), ..Table::default() }
+    Table {
+        columns,
+        rows: rows.collect(),
+        ..Table::default()
+    }
 }
 
 /// Tabulates where threads were blocked longest.
@@ -211,27 +298,62 @@ fn places(view: &View) -> Table {
             Object::Unknown | Object::Child => String::new(),
         };
         let share = view.budget.blocked * wait.seconds / all.max(f64::MIN_POSITIVE);
-        let caller = wait.stack.iter().find(|function| !is_library(function)).cloned().unwrap_or_default();
-        Row::new(Weight::Normal, [format!("{call}{object}"), caller, tenths(share)])
+        let caller = wait
+            .stack
+            .iter()
+            .find(|function| !is_library(function))
+            .cloned()
+            .unwrap_or_default();
+        Row::new(
+            Weight::Normal,
+            [format!("{call}{object}"), caller, tenths(share)],
+        )
     });
     let columns = vec![
         Column::new("blocked in", Kind::Name, Width::Fixed(36)),
         Column::new("called by", Kind::Name, Width::Fixed(30)),
         Column::new("time", Kind::Number, Width::Fixed(9)),
     ];
-    Table { columns, rows: rows.collect(), ..Table::default() }
+    Table {
+        columns,
+        rows: rows.collect(),
+        ..Table::default()
+    }
 }
 
 fn row(name: String, budget: Budget, seconds: f64, weight: Weight) -> Row {
     let shares = [budget.user, budget.system, budget.waiting, budget.blocked].map(tenths);
     let [user, system, waiting, blocked] = shares;
-    Row::new(weight, [name, user, system, waiting, blocked, format!("{seconds:.2}")])
+    Row::new(
+        weight,
+        [
+            name,
+            user,
+            system,
+            waiting,
+            blocked,
+            format!("{seconds:.2}"),
+        ],
+    )
 }
 
 /// Writes a quantity with what it means.
 fn evidence(evidence: &Evidence) -> String {
-    let Evidence { quantity, source, threshold, rules_out } = evidence;
-    let from = if threshold.is_empty() { String::new() } else { format!("; counts from: {threshold}") };
-    let out = if rules_out.is_empty() { String::new() } else { format!("; rules out: {rules_out}") };
+    let Evidence {
+        quantity,
+        source,
+        threshold,
+        rules_out,
+    } = evidence;
+    let from = if threshold.is_empty() {
+        String::new()
+    } else {
+        format!("; counts from: {threshold}")
+    };
+    let out = if rules_out.is_empty() {
+        String::new()
+    } else {
+        format!("; rules out: {rules_out}")
+    };
     format!("{quantity} ({source}{from}){out}")
 }

@@ -1,4 +1,5 @@
-//! What a difference between two kernels may come from: settings that differ, and commits that touch the same functions.
+//! What a difference between two kernels may come from: settings that differ, and commits that
+//! touch the same functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,13 +55,21 @@ impl Touching {
     /// Puts the commits that touch all functions first, if there are any.
     #[must_use]
     pub fn common_first(of_functions: Vec<Self>) -> Vec<Self> {
-        let Some((first, rest)) = of_functions.split_first() else { return Vec::new() };
+        let Some((first, rest)) = of_functions.split_first() else {
+            return Vec::new();
+        };
         let in_all = |commit: &&String| rest.iter().all(|other| other.commits.contains(commit));
         let shared: Vec<String> = first.commits.iter().filter(in_all).cloned().collect();
-        let functions = of_functions.iter().flat_map(|touching| touching.functions.clone()).collect();
+        let functions = of_functions
+            .iter()
+            .flat_map(|touching| touching.functions.clone())
+            .collect();
         let mut all = Vec::new();
         if !rest.is_empty() && !shared.is_empty() {
-            all.push(Self { functions, commits: shared });
+            all.push(Self {
+                functions,
+                commits: shared,
+            });
         }
         all.extend(of_functions);
         all
@@ -68,11 +77,20 @@ impl Touching {
 
     pub(crate) fn sentence(&self) -> String {
         let number = self.commits.len();
-        let commits = if number == 1 { "1 commit".to_owned() } else { format!("{number} commits") };
+        let commits = if number == 1 {
+            "1 commit".to_owned()
+        } else {
+            format!("{number} commits")
+        };
         match self.functions.as_slice() {
-            [one] => format!("{commits} between both kernels touch {one} (hypotheses for a bisection):"),
+            [one] => {
+                format!("{commits} between both kernels touch {one} (hypotheses for a bisection):")
+            }
             more => {
-                format!("{commits} between both kernels touch all of {} (hypotheses for a bisection):", more.join(", "))
+                format!(
+                    "{commits} between both kernels touch all of {} (hypotheses for a bisection):",
+                    more.join(", ")
+                )
             }
         }
     }
@@ -81,34 +99,56 @@ impl Touching {
 /// Options of a kernel config, and their values.
 pub type Options = BTreeMap<String, String>;
 
-/// Returns the settings in which two kernels differ, of their runs' environments and of their configs, and how many options
-/// of the config differ beside those that change speed. An option that is off and one that a kernel does not know are the same.
+/// Returns the settings in which two kernels differ, of their runs' environments and of their
+/// configs, and how many options of the config differ beside those that change speed. An option
+/// that is off and one that a kernel does not know are the same.
 #[must_use]
-pub fn differing_settings(environments: [&[(String, String)]; 2], options: [Options; 2]) -> (Vec<Setting>, usize) {
-    let environments =
-        environments.map(|pairs| pairs.iter().filter(|(name, _)| is_setting(name)).cloned().collect::<Options>());
+pub fn differing_settings(
+    environments: [&[(String, String)]; 2],
+    options: [Options; 2],
+) -> (Vec<Setting>, usize) {
+    let environments = environments.map(|pairs| {
+        pairs
+            .iter()
+            .filter(|(name, _)| is_setting(name))
+            .cloned()
+            .collect::<Options>()
+    });
     let options = options.map(|mut options| {
         options.retain(|_, value| value != "n");
         options
     });
     let mut settings = changed(&environments, |_| true).0;
-    let (of_config, other) = changed(&options, |name| OPTIONS.iter().any(|begin| name.starts_with(begin)));
+    let (of_config, other) = changed(&options, |name| {
+        OPTIONS.iter().any(|begin| name.starts_with(begin))
+    });
     settings.extend(of_config);
     (settings, other)
 }
 
-/// Whether a pair of an environment is a setting, and neither a name of the kernel nor how one run went.
+/// Whether a pair of an environment is a setting, and neither a name of the kernel nor how one run
+/// went.
 fn is_setting(name: &str) -> bool {
-    !model::is_of_one_run(name) && !["config sha256", "kernel release", "kernel version"].contains(&name)
+    !model::is_of_one_run(name)
+        && !["config sha256", "kernel release", "kernel version"].contains(&name)
 }
 
 /// Returns what differs between two maps, of the names that are wanted, and how many others do.
 fn changed([base, new]: &[Options; 2], is_wanted: impl Fn(&str) -> bool) -> (Vec<Setting>, usize) {
     let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
-    let different: Vec<&String> = names.into_iter().filter(|name| base.get(*name) != new.get(*name)).collect();
-    let value = |of: &Options, name: &String| of.get(name).cloned().unwrap_or_else(|| "(none)".into());
-    let (wanted, other): (Vec<&String>, Vec<&String>) = different.into_iter().partition(|name| is_wanted(name));
-    let setting = |name: &String| Setting { name: name.clone(), base: value(base, name), new: value(new, name) };
+    let different: Vec<&String> = names
+        .into_iter()
+        .filter(|name| base.get(*name) != new.get(*name))
+        .collect();
+    let value =
+        |of: &Options, name: &String| of.get(name).cloned().unwrap_or_else(|| "(none)".into());
+    let (wanted, other): (Vec<&String>, Vec<&String>) =
+        different.into_iter().partition(|name| is_wanted(name));
+    let setting = |name: &String| Setting {
+        name: name.clone(),
+        base: value(base, name),
+        new: value(new, name),
+    };
     (wanted.into_iter().map(setting).collect(), other.len())
 }
 
@@ -122,22 +162,48 @@ mod tests {
             functions: vec![name.into()],
             commits: commits.iter().map(|commit| (*commit).to_owned()).collect(),
         };
-        let all = Touching::common_first(vec![touching("f", &["1 a", "2 b"]), touching("g", &["2 b", "3 c"])]);
-        assert_eq!(all[0], Touching { functions: vec!["f".into(), "g".into()], commits: vec!["2 b".into()] });
+        let all = Touching::common_first(vec![
+            touching("f", &["1 a", "2 b"]),
+            touching("g", &["2 b", "3 c"]),
+        ]);
+        assert_eq!(
+            all[0],
+            Touching {
+                functions: vec!["f".into(), "g".into()],
+                commits: vec!["2 b".into()]
+            }
+        );
         assert_eq!(all.len(), 3);
     }
 
     #[test]
     fn options_outside_the_list_are_counted() {
         let map = |pairs: &[(&str, &str)]| -> Options {
-            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+            pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect()
         };
-        let base = map(&[("CONFIG_HZ", "250"), ("CONFIG_A", "y"), ("CONFIG_PER_VMA_LOCK", "n"), ("CONFIG_C", "n")]);
-        let new = map(&[("CONFIG_HZ", "250"), ("CONFIG_B", "y"), ("CONFIG_PER_VMA_LOCK", "y")]);
-        let environment = [("kernel release".to_owned(), "6.1".to_owned()), ("thp".to_owned(), "madvise".to_owned())];
+        let base = map(&[
+            ("CONFIG_HZ", "250"),
+            ("CONFIG_A", "y"),
+            ("CONFIG_PER_VMA_LOCK", "n"),
+            ("CONFIG_C", "n"),
+        ]);
+        let new = map(&[
+            ("CONFIG_HZ", "250"),
+            ("CONFIG_B", "y"),
+            ("CONFIG_PER_VMA_LOCK", "y"),
+        ]);
+        let environment = [
+            ("kernel release".to_owned(), "6.1".to_owned()),
+            ("thp".to_owned(), "madvise".to_owned()),
+        ];
         let (settings, other) = differing_settings([&environment, &[]], [base, new]);
-        let told: Vec<String> =
-            settings.iter().map(|setting| format!("{} {} {}", setting.name, setting.base, setting.new)).collect();
+        let told: Vec<String> = settings
+            .iter()
+            .map(|setting| format!("{} {} {}", setting.name, setting.base, setting.new))
+            .collect();
         assert_eq!(told, ["thp madvise (none)", "CONFIG_PER_VMA_LOCK (none) y"]);
         assert_eq!(other, 2);
     }

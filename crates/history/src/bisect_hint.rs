@@ -33,14 +33,15 @@ struct TreeRevision {
     config: String,
 }
 
-/// Returns how to find the commit of an alert's worst regression; `None` if there is no regression. `debian` is the
-/// tree of Debian's sources in the data directory.
+/// Returns how to find the commit of an alert's worst regression; `None` if there is no regression.
+/// `debian` is the tree of Debian's sources in the data directory.
 #[must_use]
 pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<BisectHint> {
     let measured = |member: &&Member| !matches!(member.basis, Basis::NoBoot | Basis::Fails);
     alert.worse().next()?;
     let Some(worst) = alert.worse().find(measured) else {
-        let why = "what fails has no value to search by: its console, in its run, says where it ended";
+        let why =
+            "what fails has no value to search by: its console, in its run, says where it ended";
         return Some(BisectHint::Impossible(why.to_owned()));
     };
     if history.machines()[worst.key.machine].capabilities().foreign {
@@ -48,23 +49,30 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
         return Some(BisectHint::Impossible(why.to_owned()));
     }
     let Some(options) = options(worst) else {
-        let why = format!("{} is no workload of a suite, and only these are bisected", plain(&worst.key.workload));
+        let why = format!(
+            "{} is no workload of a suite, and only these are bisected",
+            plain(&worst.key.workload)
+        );
         return Some(BisectHint::Impossible(why));
     };
     let build = |kernel: usize| &history.kernel(kernel).build;
     let (good, bad) = (build(alert.after), build(alert.at));
-    Some(match (tree_revision(good, debian), tree_revision(bad, debian)) {
-        (Some(good), Some(bad)) if good.tree == bad.tree => BisectHint::Command(command(&good, &bad, &options)),
-        (Some(_), Some(_)) => {
-            BisectHint::Impossible("the two kernels were built from different trees: build both from one".to_owned())
-        }
-        _ => packages(good, bad, debian, &options),
-    })
+    Some(
+        match (tree_revision(good, debian), tree_revision(bad, debian)) {
+            (Some(good), Some(bad)) if good.tree == bad.tree => {
+                BisectHint::Command(command(&good, &bad, &options))
+            }
+            (Some(_), Some(_)) => BisectHint::Impossible(
+                "the two kernels were built from different trees: build both from one".to_owned(),
+            ),
+            _ => packages(good, bad, debian, &options),
+        },
+    )
 }
 
-/// Returns the command that repeats the worst regression of an alert in any data directory: with the kernel of the old
-/// level and the first one with the change, and with more seeds if there was one. `None` if other hosts lack the
-/// kernels or the workload.
+/// Returns the command that repeats the worst regression of an alert in any data directory: with
+/// the kernel of the old level and the first one with the change, and with more seeds if there was
+/// one. `None` if other hosts lack the kernels or the workload.
 pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     let worst = alert.worse().next()?;
     if history.machines()[worst.key.machine].capabilities().foreign {
@@ -74,49 +82,79 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     let (old, new) = worst.between;
     let [old, new] = [old, new].map(|kernel| &history.kernel(kernel).build);
     let (old_name, new_name) = (name_anywhere(old)?, name_anywhere(new)?);
-    let tree = if [&old_name, &new_name].iter().any(|name| name.starts_with("git:")) { " --tree TREE" } else { "" };
-    let config = [new, old].into_iter().find_map(|build| Some(tree_revision(build, "")?.config));
+    let tree = if [&old_name, &new_name]
+        .iter()
+        .any(|name| name.starts_with("git:"))
+    {
+        " --tree TREE"
+    } else {
+        ""
+    };
+    let config = [new, old]
+        .into_iter()
+        .find_map(|build| Some(tree_revision(build, "")?.config));
     let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
-    Some(plain(&format!("marvin compare {old_name} {new_name}{tree}{config} {options}")))
+    Some(plain(&format!(
+        "marvin compare {old_name} {new_name}{tree}{config} {options}"
+    )))
 }
 
-/// Returns the command that finds the commit in a clone of the public tree: between commits, or between the tags of
-/// releases. `None` if the kernels have neither, or no common ancestor among the releases.
+/// Returns the command that finds the commit in a clone of the public tree: between commits, or
+/// between the tags of releases. `None` if the kernels have neither, or no common ancestor among
+/// the releases.
 #[must_use]
 pub fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
-    let worst = alert.worse().find(|member| !matches!(member.basis, Basis::NoBoot | Basis::Fails))?;
+    let worst = alert
+        .worse()
+        .find(|member| !matches!(member.basis, Basis::NoBoot | Basis::Fails))?;
     if history.machines()[worst.key.machine].capabilities().foreign {
         return None;
     }
     let options = options_anywhere(worst)?;
     let [good, bad] = [alert.after, alert.at].map(|kernel| &history.kernel(kernel).build);
-    let commit = |build| tree_revision(build, "").map(|place| place.revision).filter(|revision| is_commit(revision));
-    let (old, new) = commit(good).zip(commit(bad)).or_else(|| tags(history, alert))?;
+    let commit = |build| {
+        tree_revision(build, "")
+            .map(|place| place.revision)
+            .filter(|revision| is_commit(revision))
+    };
+    let (old, new) = commit(good)
+        .zip(commit(bad))
+        .or_else(|| tags(history, alert))?;
     // A config file exists only on the sender's host.
-    let config =
-        tree_revision(bad, "").map(|place| if place.config.contains('/') { "CONFIG".into() } else { place.config });
+    let config = tree_revision(bad, "").map(|place| {
+        if place.config.contains('/') {
+            "CONFIG".into()
+        } else {
+            place.config
+        }
+    });
     let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
-    Some(plain(&format!("marvin bisect {old} {new} --tree linux{config} {options}")))
+    Some(plain(&format!(
+        "marvin bisect {old} {new} --tree linux{config} {options}"
+    )))
 }
 
 fn is_commit(revision: &str) -> bool {
     revision.len() >= 12 && revision.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns the range for regzbot if one version is an ancestor of the other: releases, or stable updates of one
-/// release.
+/// Returns the range for regzbot if one version is an ancestor of the other: releases, or stable
+/// updates of one release.
 pub(crate) fn introduced(history: &History, alert: &Alert) -> Option<String> {
     let (after, at) = releases(history, alert)?;
     is_line(&after, &at).then(|| format!("v{after}..v{at}"))
 }
 
-/// Returns the tags to search between. For two stable lines these are the releases that they branched off from, since
-/// stable updates of an older line are no ancestors of a newer one.
+/// Returns the tags to search between. For two stable lines these are the releases that they
+/// branched off from, since stable updates of an older line are no ancestors of a newer one.
 fn tags(history: &History, alert: &Alert) -> Option<(String, String)> {
     let (after, at) = releases(history, alert)?;
     Some(match is_line(&after, &at) {
         true => (format!("v{after}"), format!("v{at}")),
-        false => (format!("v{}", branch_point(&after)), format!("v{}", branch_point(&at))),
+        false => (
+            format!("v{}", branch_point(&after)),
+            format!("v{}", branch_point(&at)),
+        ),
     })
 }
 
@@ -124,9 +162,9 @@ fn tags(history: &History, alert: &Alert) -> Option<(String, String)> {
 fn releases(history: &History, alert: &Alert) -> Option<(String, String)> {
     let version = |kernel: usize| {
         let version = history.kernel(kernel).release.as_str();
-        let is_plain = version
-            .split('.')
-            .all(|part| !part.is_empty() && part.len() <= 5 && part.bytes().all(|b| b.is_ascii_digit()));
+        let is_plain = version.split('.').all(|part| {
+            !part.is_empty() && part.len() <= 5 && part.bytes().all(|b| b.is_ascii_digit())
+        });
         (is_plain && (2..=3).contains(&version.split('.').count())).then(|| version.to_owned())
     };
     Some((version(alert.after)?, version(alert.at)?))
@@ -137,13 +175,19 @@ fn branch_point(version: &str) -> String {
 }
 
 fn is_line(after: &str, at: &str) -> bool {
-    branch_point(after) == branch_point(at) || [after, at].iter().all(|version| version.split('.').count() == 2)
+    branch_point(after) == branch_point(at)
+        || [after, at]
+            .iter()
+            .all(|version| version.split('.').count() == 2)
 }
 
-/// Returns a name that selects this build on every host: a whole package, a commit, a source package.
+/// Returns a name that selects this build on every host: a whole package, a commit, a source
+/// package.
 fn name_anywhere(build: &Build) -> Option<String> {
     match (&build.name, &build.origin) {
-        (KernelName::Deb(_), Origin::Package { .. }) | (KernelName::DebSrc(_), _) => Some(build.exact_name()),
+        (KernelName::Deb(_), Origin::Package { .. }) | (KernelName::DebSrc(_), _) => {
+            Some(build.exact_name())
+        }
         (KernelName::Git(_), _) => Some(format!("git:{}", tree_revision(build, "")?.revision)),
         _ => None,
     }
@@ -151,9 +195,15 @@ fn name_anywhere(build: &Build) -> Option<String> {
 
 fn command(good: &TreeRevision, bad: &TreeRevision, options: &str) -> String {
     let TreeRevision { tree, config, .. } = bad;
-    let tree =
-        if tree.contains([' ', '\'', '"']) { format!("'{}'", tree.replace('\'', "'\\''")) } else { tree.clone() };
-    plain(&format!("marvin bisect {} {} --tree {tree} --config {config} {options}", good.revision, bad.revision))
+    let tree = if tree.contains([' ', '\'', '"']) {
+        format!("'{}'", tree.replace('\'', "'\\''"))
+    } else {
+        tree.clone()
+    };
+    plain(&format!(
+        "marvin bisect {} {} --tree {tree} --config {config} {options}",
+        good.revision, bad.revision
+    ))
 }
 
 /// Returns the same options for readers elsewhere: one seed is not enough for them.
@@ -162,14 +212,21 @@ fn options_anywhere(worst: &Member) -> Option<String> {
         Basis::EverySeed { seeds: 1 } => Basis::EverySeed { seeds: SEEDS_MAX },
         basis => basis,
     };
-    options(&Member { basis, ..worst.clone() })
+    options(&Member {
+        basis,
+        ..worst.clone()
+    })
 }
 
 /// Returns the options that select the measurement; `None` for undeclared workloads.
 fn options(worst: &Member) -> Option<String> {
     let name: &str = &worst.key.workload;
     let suite = model::suite_of(name)?;
-    let suite = if suite.name == model::MICRO.name { String::new() } else { format!(" --suite {}", suite.name) };
+    let suite = if suite.name == model::MICRO.name {
+        String::new()
+    } else {
+        format!(" --suite {}", suite.name)
+    };
     let seeds = match worst.basis {
         Basis::EverySeed { seeds } => format!(" --seeds {}", seeds.clamp(1, SEEDS_MAX)),
         Basis::Levels { .. } | Basis::Creep { .. } | Basis::NoBoot | Basis::Fails => String::new(),
@@ -179,14 +236,25 @@ fn options(worst: &Member) -> Option<String> {
 
 /// Returns a build's source; `None` if Marvin did not build it.
 fn tree_revision(build: &Build, debian: &str) -> Option<TreeRevision> {
-    let Origin::Built { source, configuration, .. } = &build.origin else { return None };
+    let Origin::Built {
+        source,
+        configuration,
+        ..
+    } = &build.origin
+    else {
+        return None;
+    };
     let (revision, tree) = match (&build.name, source) {
         // A patch on a commit is no commit.
         (KernelName::Git(_), SourceOrigin::Commit { commit, tree }) => (commit, tree.as_str()),
         (KernelName::DebSrc(_), SourceOrigin::DebianSource { tag }) => (tag, debian),
         _ => return None,
     };
-    Some(TreeRevision { tree: tree.to_owned(), revision: revision.clone(), config: configuration.clone() })
+    Some(TreeRevision {
+        tree: tree.to_owned(),
+        revision: revision.clone(),
+        config: configuration.clone(),
+    })
 }
 
 /// Returns the revision of a build in its source tree.
@@ -211,7 +279,10 @@ fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> BisectHin
         format!("marvin compare deb-src:{good} deb-src:{bad} {options}"),
         format!("marvin bisect TAG-OF-{good} TAG-OF-{bad} --tree {debian} {options}"),
     ];
-    BisectHint::First { why: why.to_owned(), commands }
+    BisectHint::First {
+        why: why.to_owned(),
+        commands,
+    }
 }
 
 #[cfg(test)]
@@ -225,7 +296,10 @@ mod tests {
 
     fn built(name: &str, version: &str, origin: &str) -> Build {
         let build = build(name, version);
-        Build { origin: Origin::of_line(origin, &build.name), ..build }
+        Build {
+            origin: Origin::of_line(origin, &build.name),
+            ..build
+        }
     }
 
     /// Two kernels, of which the newer is worse.
@@ -236,7 +310,10 @@ mod tests {
             subject.machine.kind = kind.parse().unwrap();
             history.know_build(&subject.build);
             history.know_machine(&subject.machine);
-            subject.runs.iter().for_each(|run| history.take(run).unwrap());
+            subject
+                .runs
+                .iter()
+                .for_each(|run| history.take(run).unwrap());
         }
         history.settle();
         history
@@ -251,18 +328,29 @@ mod tests {
     fn commits_of_one_tree_give_one_bisect_command() {
         let of = |version: &str, origin: &str| built("git:HEAD", version, origin);
         let pair = [
-            of("6.12.115-g111111111111", "commit 111111111111 of /src/linux, micro, gcc 12.2"),
-            of("6.12.117-g222222222222", "commit 222222222222 of /src/linux, micro, gcc 12.2"),
+            of(
+                "6.12.115-g111111111111",
+                "commit 111111111111 of /src/linux, micro, gcc 12.2",
+            ),
+            of(
+                "6.12.117-g222222222222",
+                "commit 222222222222 of /src/linux, micro, gcc 12.2",
+            ),
         ];
-        let command =
-            "marvin bisect 111111111111 222222222222 --tree /src/linux --config micro --workload fault-anon --seeds 2";
-        assert_eq!(exact(pair.clone(), "fault-anon"), Some(BisectHint::Command(command.to_owned())));
+        let command = "marvin bisect 111111111111 222222222222 --tree /src/linux --config micro --workload fault-anon --seeds 2";
+        assert_eq!(
+            exact(pair.clone(), "fault-anon"),
+            Some(BisectHint::Command(command.to_owned()))
+        );
         let Some(BisectHint::Impossible(why)) = exact(pair.clone(), "of-a-tool") else {
             panic!("a hint for an undeclared workload")
         };
         assert!(why.contains("of-a-tool is no workload of a suite"), "{why}");
         let [old, mut new] = pair;
-        let elsewhere = new.origin.to_string().replace("/src/linux", "/src/my linux");
+        let elsewhere = new
+            .origin
+            .to_string()
+            .replace("/src/linux", "/src/my linux");
         new.origin = Origin::of_line(&elsewhere, &new.name);
         assert!(
             matches!(exact([old, new], "fault-anon"), Some(BisectHint::Impossible(why)) if why.contains("different trees"))
@@ -271,8 +359,16 @@ mod tests {
 
     #[test]
     fn debian_releases_are_bisected_in_the_stored_tree() {
-        let of = |tag: &str| built("deb-src:6.12", tag, &format!("linux-source {tag}, small, gcc 12.2"));
-        let Some(BisectHint::Command(command)) = exact([of("6.12.115-1"), of("6.12.117-1_deb12")], "getppid") else {
+        let of = |tag: &str| {
+            built(
+                "deb-src:6.12",
+                tag,
+                &format!("linux-source {tag}, small, gcc 12.2"),
+            )
+        };
+        let Some(BisectHint::Command(command)) =
+            exact([of("6.12.115-1"), of("6.12.117-1_deb12")], "getppid")
+        else {
             panic!("no command")
         };
         let expected = "marvin bisect 6.12.115-1 6.12.117-1_deb12 --tree HOME/workshop/debian --config small --workload getppid --seeds 2";
@@ -281,16 +377,25 @@ mod tests {
 
     #[test]
     fn packages_are_built_from_their_sources_first() {
-        let Some(BisectHint::First { why, commands }) =
-            exact([build("deb:6.12", "6.12.115"), build("deb:6.12", "6.12.117")], "fault-anon")
-        else {
+        let Some(BisectHint::First { why, commands }) = exact(
+            [build("deb:6.12", "6.12.115"), build("deb:6.12", "6.12.117")],
+            "fault-anon",
+        ) else {
             panic!("no way")
         };
         assert!(why.contains("packages that Debian built"));
-        assert_eq!(commands[0], "marvin compare deb-src:6.12.115 deb-src:6.12.117 --workload fault-anon --seeds 2");
-        assert!(commands[1].contains("--tree HOME/workshop/debian --workload fault-anon --seeds 2"), "{commands:?}");
+        assert_eq!(
+            commands[0],
+            "marvin compare deb-src:6.12.115 deb-src:6.12.117 --workload fault-anon --seeds 2"
+        );
+        assert!(
+            commands[1].contains("--tree HOME/workshop/debian --workload fault-anon --seeds 2"),
+            "{commands:?}"
+        );
         let images = [build("path:/a", "6.12.115"), build("path:/a", "6.12.117")];
-        assert!(matches!(exact(images, "fault-anon"), Some(BisectHint::Impossible(why)) if why.contains("path:/a")));
+        assert!(
+            matches!(exact(images, "fault-anon"), Some(BisectHint::Impossible(why)) if why.contains("path:/a"))
+        );
     }
 
     #[test]
@@ -300,16 +405,29 @@ mod tests {
             super::bisection_anywhere(&history, &alerts(&history, Line::All)[0])
         };
         let of = |version: &str| build("deb:6.12", version);
-        let found = |range: &str| Some(format!("marvin bisect {range} --workload getppid --seeds 2"));
-        assert_eq!(command([of("6.12.115"), of("6.12.117")]), found("v6.12.115 v6.12.117 --tree linux"));
-        assert_eq!(command([of("6.1.192"), of("6.12.100")]), found("v6.1 v6.12 --tree linux"));
+        let found = |range: &str| {
+            Some(format!(
+                "marvin bisect {range} --workload getppid --seeds 2"
+            ))
+        };
+        assert_eq!(
+            command([of("6.12.115"), of("6.12.117")]),
+            found("v6.12.115 v6.12.117 --tree linux")
+        );
+        assert_eq!(
+            command([of("6.1.192"), of("6.12.100")]),
+            found("v6.1 v6.12 --tree linux")
+        );
         let [old, new] = ["111111111111", "222222222222"].map(|commit| {
             let origin = format!("commit {commit} of /home/ada/linux, micro, gcc 12.2");
             built("git:HEAD", &format!("6.12.115-g{commit}"), &origin)
         });
         let range = "111111111111 222222222222 --tree linux --config micro";
         assert_eq!(command([old, new]), found(range));
-        assert_eq!(command([build("path:/a", "6.12.1-x"), build("path:/b", "6.12.2-x")]), None);
+        assert_eq!(
+            command([build("path:/a", "6.12.1-x"), build("path:/b", "6.12.2-x")]),
+            None
+        );
     }
 
     #[test]
@@ -320,10 +438,15 @@ mod tests {
             let subject = Subject::new(build("deb:6.12", version), &[1], &[("getppid", ending)]);
             history.know_build(&subject.build);
             history.know_machine(&subject.machine);
-            subject.runs.iter().for_each(|run| history.take(run).unwrap());
+            subject
+                .runs
+                .iter()
+                .for_each(|run| history.take(run).unwrap());
         }
         history.settle();
         let found = bisect_hint(&history, &alerts(&history, Line::All)[0], DEBIAN);
-        assert!(matches!(found, Some(BisectHint::Impossible(why)) if why.contains("no value to search by")));
+        assert!(
+            matches!(found, Some(BisectHint::Impossible(why)) if why.contains("no value to search by"))
+        );
     }
 }

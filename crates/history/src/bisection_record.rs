@@ -1,5 +1,5 @@
-//! Stored results of bisections: the commits that made a workload better or worse between two others, and the alert
-//! that they answer.
+//! Stored results of bisections: the commits that made a workload better or worse between two
+//! others, and the alert that they answer.
 
 use model::plain;
 use report::render::number::signed_percent;
@@ -39,16 +39,26 @@ impl BisectionRecord {
     /// Formats it, line by line.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let Self { workload, good: [good, good_commit], bad: [bad, bad_commit], .. } = self;
+        let Self {
+            workload,
+            good: [good, good_commit],
+            bad: [bad, bad_commit],
+            ..
+        } = self;
         let mut lines = vec![
             HEAD.to_owned(),
             format!("workload {}", plain(workload)),
             format!("good {good_commit} {}", plain(good)),
             format!("bad {bad_commit} {}", plain(bad)),
         ];
-        lines.extend(
-            self.culprits.iter().map(|one| format!("culprit {} {} {}", one.commit, one.percent, plain(&one.subject))),
-        );
+        lines.extend(self.culprits.iter().map(|one| {
+            format!(
+                "culprit {} {} {}",
+                one.commit,
+                one.percent,
+                plain(&one.subject)
+            )
+        }));
         lines.join("\n") + "\n"
     }
 
@@ -64,7 +74,12 @@ impl BisectionRecord {
         };
         let (good, bad) = (end("good ")?, end("bad ")?);
         let culprits = lines.map(culprit).collect::<Option<Vec<_>>>()?;
-        Some(Self { workload, good, bad, culprits })
+        Some(Self {
+            workload,
+            good,
+            bad,
+            culprits,
+        })
     }
 
     /// Describes it in one sentence.
@@ -72,35 +87,61 @@ impl BisectionRecord {
     pub fn words(&self) -> String {
         let shown = |one: &RecordedCulprit| {
             let commit: String = one.commit.chars().take(12).collect();
-            format!("{commit} (\"{}\") made {}", plain(&one.subject), signed_percent(one.percent))
+            format!(
+                "{commit} (\"{}\") made {}",
+                plain(&one.subject),
+                signed_percent(one.percent)
+            )
         };
         let culprits: Vec<String> = self.culprits.iter().map(shown).collect();
-        let what = if culprits.is_empty() { "no single commit made it".to_owned() } else { culprits.join("; ") };
+        let what = if culprits.is_empty() {
+            "no single commit made it".to_owned()
+        } else {
+            culprits.join("; ")
+        };
         format!("a bisection of {} found: {what}", plain(&self.workload))
     }
 
     /// Returns whether it answers an alert: the same two commits, and one of its workloads.
     fn is_of(&self, history: &History, alert: &Alert) -> bool {
         let is_end = |names: &[String; 2], kernel: usize| {
-            revision(&history.kernel(kernel).build)
-                .is_some_and(|known| names[0] == known || (known.len() > 6 && names[1].starts_with(&known)))
+            revision(&history.kernel(kernel).build).is_some_and(|known| {
+                names[0] == known || (known.len() > 6 && names[1].starts_with(&known))
+            })
         };
-        alert.members.iter().any(|member| *member.key.workload == *self.workload)
+        alert
+            .members
+            .iter()
+            .any(|member| *member.key.workload == *self.workload)
             && is_end(&self.good, alert.after)
             && is_end(&self.bad, alert.at)
     }
 }
 
 /// Returns the results of bisections between an alert's kernels.
-pub fn records_of_alert<'a>(history: &History, alert: &Alert, all: &'a [BisectionRecord]) -> Vec<&'a BisectionRecord> {
-    all.iter().filter(|found| found.is_of(history, alert)).collect()
+pub fn records_of_alert<'a>(
+    history: &History,
+    alert: &Alert,
+    all: &'a [BisectionRecord],
+) -> Vec<&'a BisectionRecord> {
+    all.iter()
+        .filter(|found| found.is_of(history, alert))
+        .collect()
 }
 
 fn culprit(line: &str) -> Option<RecordedCulprit> {
     let mut words = line.strip_prefix("culprit ")?.splitn(3, ' ');
-    let (commit, percent, subject) = (words.next()?, words.next()?.parse::<f64>().ok()?, words.next()?);
+    let (commit, percent, subject) = (
+        words.next()?,
+        words.next()?.parse::<f64>().ok()?,
+        words.next()?,
+    );
     let is_sane = is_commit(commit) && percent.is_finite();
-    is_sane.then(|| RecordedCulprit { commit: commit.to_owned(), percent, subject: subject.to_owned() })
+    is_sane.then(|| RecordedCulprit {
+        commit: commit.to_owned(),
+        percent,
+        subject: subject.to_owned(),
+    })
 }
 
 fn is_commit(text: &str) -> bool {
@@ -133,10 +174,18 @@ mod tests {
     fn bisection_result_round_trips() {
         let one = found("fault-anon");
         assert_eq!(BisectionRecord::read(&one.to_text()), Some(one.clone()));
-        let none = BisectionRecord { culprits: Vec::new(), ..one };
+        let none = BisectionRecord {
+            culprits: Vec::new(),
+            ..one
+        };
         assert_eq!(BisectionRecord::read(&none.to_text()), Some(none.clone()));
         assert!(none.words().ends_with("found: no single commit made it"));
-        for damaged in ["", "marvin found 2\n", "marvin found 1\nworkload x\n", &none.to_text().replace("22", "zz")] {
+        for damaged in [
+            "",
+            "marvin found 2\n",
+            "marvin found 1\nworkload x\n",
+            &none.to_text().replace("22", "zz"),
+        ] {
             assert_eq!(BisectionRecord::read(damaged), None, "{damaged}");
         }
     }
@@ -147,17 +196,29 @@ mod tests {
         for (version, digit, cost) in [("6.12.115-g1", "1", 100.0), ("6.12.117-g2", "2", 130.0)] {
             let origin = format!("commit {} of /src/linux, micro, gcc 12.2", digit.repeat(12));
             let build = build("git:HEAD", version);
-            let build = Build { origin: Origin::of_line(&origin, &build.name), ..build };
+            let build = Build {
+                origin: Origin::of_line(&origin, &build.name),
+                ..build
+            };
             let subject = Subject::new(build, &[1], &[("fault-anon", Ending::Cost(cost, 0.0))]);
             history.know_build(&subject.build);
             history.know_machine(&subject.machine);
-            subject.runs.iter().for_each(|run| history.take(run).unwrap());
+            subject
+                .runs
+                .iter()
+                .for_each(|run| history.take(run).unwrap());
         }
         history.settle();
         let alert = &alerts(&history, Line::All)[0];
-        let other = BisectionRecord { bad: ["x".to_owned(), "4".repeat(40)], ..found("fault-anon") };
+        let other = BisectionRecord {
+            bad: ["x".to_owned(), "4".repeat(40)],
+            ..found("fault-anon")
+        };
         let all = [found("getppid"), other, found("fault-anon")];
-        let told: Vec<String> = records_of_alert(&history, alert, &all).iter().map(|found| found.words()).collect();
+        let told: Vec<String> = records_of_alert(&history, alert, &all)
+            .iter()
+            .map(|found| found.words())
+            .collect();
         let expected = "a bisection of fault-anon found: 333333333333 (\"mm: make faults dearer\") made -4.25%";
         assert_eq!(told, [expected]);
     }

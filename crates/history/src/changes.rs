@@ -1,5 +1,5 @@
-//! The changes of a series: between kernels if the seeds agree, between levels of a noisy series if not, and kernels
-//! that begin to fail.
+//! The changes of a series: between kernels if the seeds agree, between levels of a noisy series if
+//! not, and kernels that begin to fail.
 
 use model::{Direction, Verdict};
 use report::difference_percent;
@@ -11,7 +11,8 @@ use super::series::{Lack, Point, Series};
 /// The evidence of a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Basis {
-    /// For all seeds the kernel differs by more than the margin from the first kernel of the level before.
+    /// For all seeds the kernel differs by more than the margin from the first kernel of the level
+    /// before.
     EverySeed {
         /// The number of seeds.
         seeds: usize,
@@ -65,11 +66,21 @@ pub struct Change {
 
 /// Returns the changes of a series, in order.
 pub(super) fn find(series: &Series) -> Vec<Change> {
-    let seen: Vec<usize> = (0..series.points.len()).filter(|n| series.points[*n].value.is_some()).collect();
-    // With noisy runs, single comparisons of neighbours prove nothing, least of all when repeated many times.
-    let mut changes = if series.scatters { Vec::new() } else { steps(series, &seen) };
+    let seen: Vec<usize> = (0..series.points.len())
+        .filter(|n| series.points[*n].value.is_some())
+        .collect();
+    // With noisy runs, single comparisons of neighbours prove nothing, least of all when repeated
+    // many times.
+    let mut changes = if series.scatters {
+        Vec::new()
+    } else {
+        steps(series, &seen)
+    };
     let levels = levels(series, &seen);
-    let creep = series.scatters.then(|| creep(series, &seen, levels.last().map_or(0, |last| last.at))).flatten();
+    let creep = series
+        .scatters
+        .then(|| creep(series, &seen, levels.last().map_or(0, |last| last.at)))
+        .flatten();
     for change in levels {
         let is_known = |known: &Change| known.earliest <= change.at && change.earliest <= known.at;
         if !changes.iter().any(is_known) {
@@ -100,7 +111,11 @@ fn failures(series: &Series) -> Vec<Change> {
                     verdict: Verdict::Worse,
                     difference_percent: None,
                     levels: None,
-                    basis: if absent.lack == Lack::NotBooted { Basis::NoBoot } else { Basis::Fails },
+                    basis: if absent.lack == Lack::NotBooted {
+                        Basis::NoBoot
+                    } else {
+                        Basis::Fails
+                    },
                     went_away: None,
                 });
             }
@@ -116,21 +131,27 @@ fn failures(series: &Series) -> Vec<Change> {
     changes
 }
 
-/// Compares each kernel with the first one of the current level, so that a creeping change is found where it exceeds
-/// the margin.
+/// Compares each kernel with the first one of the current level, so that a creeping change is found
+/// where it exceeds the margin.
 fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
     let mut changes: Vec<Change> = Vec::new();
-    let Some(&first) = seen.first() else { return changes };
+    let Some(&first) = seen.first() else {
+        return changes;
+    };
     let (mut reference, mut same) = (first, first);
     let ruler = Ruler::of(series, &[]);
-    let against = |old: usize, new: usize| Pair::of(&ruler, Some(&series.points[old]), Some(&series.points[new]));
+    let against = |old: usize, new: usize| {
+        Pair::of(&ruler, Some(&series.points[old]), Some(&series.points[new]))
+    };
     for &now in &seen[1..] {
         let pair = against(reference, now);
         match pair.state {
             State::Same => same = now,
             State::Better | State::Worse => {
                 let back = seen.iter().copied().filter(|later| *later > now);
-                let went_away = back.into_iter().find(|later| against(reference, *later).state == State::Same);
+                let went_away = back
+                    .into_iter()
+                    .find(|later| against(reference, *later).state == State::Same);
                 let level = |n: usize| series.points[n].value.unwrap_or_default();
                 changes.push(Change {
                     earliest: after(seen, same),
@@ -139,7 +160,9 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
                     verdict: pair.compared.verdict,
                     difference_percent: pair.compared.difference_percent,
                     levels: Some((level(reference), level(now))),
-                    basis: Basis::EverySeed { seeds: pair.compared.differences.len() },
+                    basis: Basis::EverySeed {
+                        seeds: pair.compared.differences.len(),
+                    },
                     went_away,
                 });
                 (reference, same) = (now, now);
@@ -152,15 +175,21 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
 
 /// Returns the next point.
 fn after(seen: &[usize], point: usize) -> usize {
-    seen.iter().copied().find(|later| *later > point).unwrap_or(point)
+    seen.iter()
+        .copied()
+        .find(|later| *later > point)
+        .unwrap_or(point)
 }
 
 /// Finds the levels of the medians over the seeds.
 ///
-/// Where seeds can be paired, one kernel against the next is the better judge of a short level: only changes between
-/// levels of four kernels and more count there, and only if they exceed the floor.
+/// Where seeds can be paired, one kernel against the next is the better judge of a short level:
+/// only changes between levels of four kernels and more count there, and only if they exceed the
+/// floor.
 fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
-    let Some(logs) = logarithms(series, seen) else { return Vec::new() };
+    let Some(logs) = logarithms(series, seen) else {
+        return Vec::new();
+    };
     let criteria = criteria(series);
     let mut found = stats::changes(&logs, &criteria).unwrap_or_default();
     if !series.scatters {
@@ -171,8 +200,13 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
         found.retain(|change| is_long(change) && (change.after - change.before).abs() >= floor);
     }
     if series.scatters {
-        let chances: Vec<f64> = (0..found.len()).map(|place| chance(series, seen, &found, place)).collect();
-        found.iter_mut().zip(chances).for_each(|(change, p)| change.p = p);
+        let chances: Vec<f64> = (0..found.len())
+            .map(|place| chance(series, seen, &found, place))
+            .collect();
+        found
+            .iter_mut()
+            .zip(chances)
+            .for_each(|(change, p)| change.p = p);
         found.retain(|change| change.p <= criteria.p_max);
     }
     let change = |(place, change): (usize, &stats::Change)| {
@@ -183,11 +217,18 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
             earliest: seen[change.span.earliest.max(1)],
             at: seen[change.span.latest],
             reference: seen[change.span.earliest.max(1) - 1],
-            verdict: if difference_percent > 0.0 { Verdict::Better } else { Verdict::Worse },
+            verdict: if difference_percent > 0.0 {
+                Verdict::Better
+            } else {
+                Verdict::Worse
+            },
             difference_percent: Some(difference_percent),
             levels: Some(levels),
             basis: Basis::Levels { p: change.p },
-            went_away: found[place + 1..].iter().find(is_back).map(|later| seen[later.at]),
+            went_away: found[place + 1..]
+                .iter()
+                .find(is_back)
+                .map(|later| seen[later.at]),
         })
     };
     found.iter().enumerate().filter_map(change).collect()
@@ -204,7 +245,11 @@ fn creep(series: &Series, seen: &[usize], since: usize) -> Option<Change> {
         earliest: *level.get(1)?,
         at: *level.last()?,
         reference: *level.first()?,
-        verdict: if difference_percent > 0.0 { Verdict::Better } else { Verdict::Worse },
+        verdict: if difference_percent > 0.0 {
+            Verdict::Better
+        } else {
+            Verdict::Worse
+        },
         difference_percent: Some(difference_percent),
         levels: Some(levels),
         basis: Basis::Creep { p: found.p },
@@ -215,49 +260,82 @@ fn creep(series: &Series, seen: &[usize], since: usize) -> Option<Change> {
 fn criteria(series: &Series) -> Criteria {
     let magnitude_min = (series.metric.margin_percent / 100.0).ln_1p();
     // Where seeds can be paired, short levels are found kernel by kernel.
-    let visit_min = if series.scatters { Criteria::default().visit_min } else { 0 };
-    Criteria { magnitude_min, visit_min, ..Criteria::default() }
+    let visit_min = if series.scatters {
+        Criteria::default().visit_min
+    } else {
+        0
+    };
+    Criteria {
+        magnitude_min,
+        visit_min,
+        ..Criteria::default()
+    }
 }
 
-/// Returns the medians over the seeds on a logarithmic scale, as a margin is a ratio; `None` if one has no logarithm.
-/// Medians of noisy runs too: the search for levels expects points that no single run moves.
+/// Returns the medians over the seeds on a logarithmic scale, as a margin is a ratio; `None` if one
+/// has no logarithm. Medians of noisy runs too: the search for levels expects points that no single
+/// run moves.
 fn logarithms(series: &Series, seen: &[usize]) -> Option<Vec<f64>> {
-    let middle = |n: &usize| stats::median(&series.values(&series.points[*n])).filter(|value| *value > 0.0);
+    let middle =
+        |n: &usize| stats::median(&series.values(&series.points[*n])).filter(|value| *value > 0.0);
     seen.iter().map(|n| middle(n).map(f64::ln)).collect()
 }
 
 /// Points on each side of a change whose runs are compared.
 const NEAR: usize = 20;
 
-/// Returns the chance of a change of a noisy series: that of its medians, unless runs before and after overlap. Then it
-/// is at least that of the runs' ranks, since medians of runs with two modes or long tails jump without a change.
+/// Returns the chance of a change of a noisy series: that of its medians, unless runs before and
+/// after overlap. Then it is at least that of the runs' ranks, since medians of runs with two modes
+/// or long tails jump without a change.
 fn chance(series: &Series, seen: &[usize], found: &[stats::Change], place: usize) -> f64 {
     let change = &found[place];
-    let start = place.checked_sub(1).map_or(0, |last| found[last].at).max(change.at.saturating_sub(NEAR));
-    let end = found.get(place + 1).map_or(seen.len(), |next| next.at).min(change.at + NEAR);
-    let runs = |points: &[usize]| points.iter().flat_map(|n| series.values(&series.points[*n])).collect::<Vec<f64>>();
+    let start = place
+        .checked_sub(1)
+        .map_or(0, |last| found[last].at)
+        .max(change.at.saturating_sub(NEAR));
+    let end = found
+        .get(place + 1)
+        .map_or(seen.len(), |next| next.at)
+        .min(change.at + NEAR);
+    let runs = |points: &[usize]| {
+        points
+            .iter()
+            .flat_map(|n| series.values(&series.points[*n]))
+            .collect::<Vec<f64>>()
+    };
     let (before, after) = (runs(&seen[start..change.at]), runs(&seen[change.at..end]));
     let are_apart = stats::spread(&before)
         .zip(stats::spread(&after))
         .is_some_and(|(before, after)| before.max < after.min || after.max < before.min);
-    if are_apart { change.p } else { stats::rank_test(&before, &after).map_or(1.0, |ranks| ranks.p.max(change.p)) }
+    if are_apart {
+        change.p
+    } else {
+        stats::rank_test(&before, &after).map_or(1.0, |ranks| ranks.p.max(change.p))
+    }
 }
 
-/// The fewest kernels over which a change of a noisy series can be found if two levels are perfectly separated.
+/// The fewest kernels over which a change of a noisy series can be found if two levels are
+/// perfectly separated.
 const NOISY_MIN: usize = 6;
 
 impl Series {
     /// Returns how many kernels have a value, and how many a change needs to be found.
     #[must_use]
     pub fn kernels_to_tell(&self) -> (usize, usize) {
-        let seen = self.points.iter().filter(|point| point.value.is_some()).count();
+        let seen = self
+            .points
+            .iter()
+            .filter(|point| point.value.is_some())
+            .count();
         (seen, if self.scatters { NOISY_MIN } else { 2 })
     }
 
     /// Returns the point before a change: the last one that certainly lacks it.
     #[must_use]
     pub fn before(&self, change: &Change) -> &Point {
-        let last = self.points[..change.earliest].iter().rposition(|point| point.value.is_some());
+        let last = self.points[..change.earliest]
+            .iter()
+            .rposition(|point| point.value.is_some());
         &self.points[last.unwrap_or_default()]
     }
 
@@ -265,7 +343,10 @@ impl Series {
     #[must_use]
     pub fn is_back(&self, change: &Change) -> bool {
         let had_level = |other: &&Change| other.levels.is_some() && change.levels.is_some();
-        self.changes.iter().filter(had_level).any(|other| other.went_away == Some(change.at))
+        self.changes
+            .iter()
+            .filter(had_level)
+            .any(|other| other.went_away == Some(change.at))
     }
 
     /// Returns the good direction.
@@ -288,7 +369,8 @@ mod tests {
             let points: Vec<f64> = (0..kernels).map(point).collect();
             stats::changes(&points, &Criteria::default()).is_some_and(|found| !found.is_empty())
         };
-        let any_cut = |kernels| (1..kernels).any(|cut| (2..5).any(|period| is_found(kernels, cut, period)));
+        let any_cut =
+            |kernels| (1..kernels).any(|cut| (2..5).any(|period| is_found(kernels, cut, period)));
         assert_eq!((2..40).find(|kernels| any_cut(*kernels)), Some(NOISY_MIN));
     }
 }

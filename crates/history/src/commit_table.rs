@@ -1,5 +1,5 @@
-//! A series as text: a row for each commit, a column for each workload that a commit changed, as far as the line's
-//! width allows.
+//! A series as text: a row for each commit, a column for each workload that a commit changed, as
+//! far as the line's width allows.
 
 use std::fmt::Write;
 
@@ -32,7 +32,8 @@ pub struct Row {
 pub enum State {
     /// The baseline of the first commit.
     Base,
-    /// Its image equals the one before it: equal if all changed code is compiled, else not measured.
+    /// Its image equals the one before it: equal if all changed code is compiled, else not
+    /// measured.
     Equal,
     /// It does not build.
     Failed(String),
@@ -66,24 +67,41 @@ impl Cell {
 /// Returns the table; columns have the workloads of `names` that a commit changed.
 #[must_use]
 pub fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
-    let columns: Vec<usize> = (0..names.len()).filter(|column| rows.iter().any(|row| row.changed(*column))).collect();
+    let columns: Vec<usize> = (0..names.len())
+        .filter(|column| rows.iter().any(|row| row.changed(*column)))
+        .collect();
     let (shown, more) = columns.split_at(count_fitting(&columns, names));
     let mut text = format!("{title}\neach compared with its parent, positive is better\n\n");
     let mut head = format!("{:<COMMIT$}  {:<SUBJECT$}", "commit", "subject");
-    shown.iter().for_each(|column| add(&mut head, &format!("  {:>1$}", names[*column], width(names[*column]))));
+    shown.iter().for_each(|column| {
+        add(
+            &mut head,
+            &format!("  {:>1$}", names[*column], width(names[*column])),
+        )
+    });
     add(&mut text, &format!("{}\n", head.trim_end()));
     for row in rows {
-        let line =
-            format!("{:<COMMIT$}  {:<SUBJECT$}{}", row.commit, cut(&row.subject), row.describe_result(shown, names));
+        let line = format!(
+            "{:<COMMIT$}  {:<SUBJECT$}{}",
+            row.commit,
+            cut(&row.subject),
+            row.describe_result(shown, names)
+        );
         add(&mut text, &format!("{}\n", line.trim_end()));
         if let State::Failed(why) = &row.state {
             text.push_str(&wrap(why));
         }
         if !row.not_compiled.is_empty() {
-            text.push_str(&wrap(&format!("not compiled: {}", shorten(&row.not_compiled))));
+            text.push_str(&wrap(&format!(
+                "not compiled: {}",
+                shorten(&row.not_compiled)
+            )));
         }
     }
-    add(&mut text, &format!("\n{}\n", summary(rows, columns.len(), names.len())));
+    add(
+        &mut text,
+        &format!("\n{}\n", summary(rows, columns.len(), names.len())),
+    );
     for column in more {
         let of_row = |row: &Row| match &row.state {
             State::Compared(cells) if cells[*column] != Cell::Same => {
@@ -92,7 +110,10 @@ pub fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
             _ => None,
         };
         let all: Vec<String> = rows.iter().filter_map(of_row).collect();
-        add(&mut text, &format!("also {}:\n{}", names[*column], wrap(&all.join(", "))));
+        add(
+            &mut text,
+            &format!("also {}:\n{}", names[*column], wrap(&all.join(", "))),
+        );
     }
     text
 }
@@ -117,7 +138,9 @@ impl Row {
                 "  another image, no change".to_owned()
             }
             State::Compared(cells) => {
-                let cell = |column: &usize| format!("  {:>1$}", cells[*column].text(), width(names[*column]));
+                let cell = |column: &usize| {
+                    format!("  {:>1$}", cells[*column].text(), width(names[*column]))
+                };
                 shown.iter().map(cell).collect()
             }
         }
@@ -144,9 +167,17 @@ fn count_fitting(columns: &[usize], names: &[&str]) -> usize {
 /// Counts the workloads that changed, and the commits that nothing measures.
 fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
     let is_compared = |row: &&Row| matches!(row.state, State::Compared(_) | State::Equal);
-    let unseen = rows.iter().filter(|row| !row.not_compiled.is_empty()).count();
-    let verb = if unseen == 1 { "commit changes" } else { "commits change" };
-    let unseen_text = format!("not measured: {unseen} {verb} code that this config does not compile");
+    let unseen = rows
+        .iter()
+        .filter(|row| !row.not_compiled.is_empty())
+        .count();
+    let verb = if unseen == 1 {
+        "commit changes"
+    } else {
+        "commits change"
+    };
+    let unseen_text =
+        format!("not measured: {unseen} {verb} code that this config does not compile");
     let is_measured = |row: &Row| row.not_compiled.is_empty() || !matches!(row.state, State::Equal);
     let changes = if !rows.iter().any(|row| is_compared(&row)) {
         "no comparison: no two commits build".to_owned()
@@ -157,14 +188,22 @@ fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
     } else {
         return unseen_text;
     };
-    if unseen == 0 { changes } else { format!("{changes}; {unseen_text}") }
+    if unseen == 0 {
+        changes
+    } else {
+        format!("{changes}; {unseen_text}")
+    }
 }
 
 /// Names files; of many, only the first ones.
 fn shorten(files: &[String]) -> String {
     let shown = files[..files.len().min(FILES_SHOWN)].join(", ");
     let more = files.len().saturating_sub(FILES_SHOWN);
-    if more == 0 { shown } else { format!("{shown} and {more} more") }
+    if more == 0 {
+        shown
+    } else {
+        format!("{shown} and {more} more")
+    }
 }
 
 /// Wraps words into lines that begin below the subjects. A word longer than a line stays whole.
@@ -172,7 +211,8 @@ fn wrap(words: &str) -> String {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in words.split_whitespace() {
-        if !line.is_empty() && COMMIT + GAP + line.chars().count() + 1 + word.chars().count() > LINE {
+        if !line.is_empty() && COMMIT + GAP + line.chars().count() + 1 + word.chars().count() > LINE
+        {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
@@ -181,7 +221,10 @@ fn wrap(words: &str) -> String {
         line.push_str(word);
     }
     lines.push(line);
-    lines.iter().map(|line| format!("{:1$}{line}\n", "", COMMIT + GAP)).collect()
+    lines
+        .iter()
+        .map(|line| format!("{:1$}{line}\n", "", COMMIT + GAP))
+        .collect()
 }
 
 /// Appends to a text.
@@ -203,7 +246,12 @@ mod tests {
 
     fn row(digit: char, subject: &str, state: State) -> Row {
         let commit = digit.to_string().repeat(12);
-        Row { commit, subject: subject.to_owned(), state, not_compiled: Vec::new() }
+        Row {
+            commit,
+            subject: subject.to_owned(),
+            state,
+            not_compiled: Vec::new(),
+        }
     }
 
     #[test]
@@ -215,14 +263,32 @@ mod tests {
             row(
                 '2',
                 "mm: make faults faster for those who have many of them",
-                State::Compared(vec![Cell::Same, Cell::Better(12.5), Cell::Worse(-0.8), Cell::Same]),
+                State::Compared(vec![
+                    Cell::Same,
+                    Cell::Better(12.5),
+                    Cell::Worse(-0.8),
+                    Cell::Same,
+                ]),
             ),
-            row('3', "mm: break it", State::Failed("mm/memory.c:7:1: error: expected ';'".to_owned())),
+            row(
+                '3',
+                "mm: break it",
+                State::Failed("mm/memory.c:7:1: error: expected ';'".to_owned()),
+            ),
             row('4', "mm: mend it", State::Compared(vec![Cell::Same; 4])),
-            row('5', "fs: something", State::Compared(vec![Cell::Same, Cell::Same, Cell::Unclear, Cell::Same])),
+            row(
+                '5',
+                "fs: something",
+                State::Compared(vec![Cell::Same, Cell::Same, Cell::Unclear, Cell::Same]),
+            ),
         ];
-        insta::assert_snapshot!("table", table("000000000000..555555555555, 5 commits", &rows, &names));
-        assert!(table("a..b, 1 commit", &rows[..2], &names).ends_with("no change in 4 workloads\n"));
+        insta::assert_snapshot!(
+            "table",
+            table("000000000000..555555555555, 5 commits", &rows, &names)
+        );
+        assert!(
+            table("a..b, 1 commit", &rows[..2], &names).ends_with("no change in 4 workloads\n")
+        );
         let mut unseen = rows[..2].to_vec();
         unseen[1].not_compiled = vec!["mm/memcontrol.c (needs CONFIG_MEMCG)".to_owned()];
         insta::assert_snapshot!(table("a..b, 1 commit", &unseen, &names), @"
@@ -236,28 +302,46 @@ mod tests {
 
         not measured: 1 commit changes code that this config does not compile
         ");
-        let told = table("a..b, 1 commit", &[rows[0].clone(), rows[3].clone()], &names);
-        assert!(told.ends_with("no comparison: no two commits build\n"), "{told}");
+        let told = table(
+            "a..b, 1 commit",
+            &[rows[0].clone(), rows[3].clone()],
+            &names,
+        );
+        assert!(
+            told.ends_with("no comparison: no two commits build\n"),
+            "{told}"
+        );
     }
 
     #[test]
     fn lines_fit_a_terminal() {
         let names = ["fault-anon", "fault-file-private", "fork-exit", "fork-exec"];
         let all = State::Compared(vec![Cell::Worse(-104.5); 4]);
-        let why = "mm/memory.c:7:1: error: implicit declaration of function 'x'; did you mean 'xx'?".repeat(3);
+        let why =
+            "mm/memory.c:7:1: error: implicit declaration of function 'x'; did you mean 'xx'?"
+                .repeat(3);
         let subject = "mm: a subject that is longer than any table has room for";
-        let mut rows: Vec<Row> = "12345678".chars().map(|digit| row(digit, subject, all.clone())).collect();
+        let mut rows: Vec<Row> = "12345678"
+            .chars()
+            .map(|digit| row(digit, subject, all.clone()))
+            .collect();
         rows.insert(0, row('0', subject, State::Base));
         rows.push(row('9', subject, State::Failed(why)));
         let told = table("000000000000..999999999999, 9 commits", &rows, &names);
-        assert!(told.lines().all(|line| line.chars().count() <= 80), "{told}");
+        assert!(
+            told.lines().all(|line| line.chars().count() <= 80),
+            "{told}"
+        );
         assert_eq!(told.matches("also fork-e").count(), 2, "{told}");
     }
 
     #[test]
     fn columns_beyond_the_width_are_listed_below() {
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
-        let rows = [row('0', "base", State::Base), row('1', "all", State::Compared(vec![Cell::Worse(-1.5); 10]))];
+        let rows = [
+            row('0', "base", State::Base),
+            row('1', "all", State::Compared(vec![Cell::Worse(-1.5); 10])),
+        ];
         let told = table("x", &rows, &names);
         assert!(told.ends_with("also j:\n              111111111111 -1.50 %\n"));
     }

@@ -8,7 +8,13 @@ use super::tests::taken;
 use super::{History, alerts, overview, triage_alerts};
 
 /// Hashes whose texts are in the reverse order of the commits.
-const HASHES: [&str; 5] = ["ffffffffffff", "c2c1c2c1c2c1", "90909090aaaa", "3141592653ab", "0123456789ab"];
+const HASHES: [&str; 5] = [
+    "ffffffffffff",
+    "c2c1c2c1c2c1",
+    "90909090aaaa",
+    "3141592653ab",
+    "0123456789ab",
+];
 
 fn version(hash: &str) -> String {
     format!("6.12.0-g{hash}")
@@ -17,9 +23,14 @@ fn version(hash: &str) -> String {
 /// A commit, with its date if the store knows it.
 fn commit(hash: &str, committed_unix: Option<i64>) -> Build {
     let build = build("git:HEAD", &version(hash));
-    let date = committed_unix.map_or_else(String::new, |unix| format!(", committed {}", model::format_date(unix)));
+    let date = committed_unix.map_or_else(String::new, |unix| {
+        format!(", committed {}", model::format_date(unix))
+    });
     let origin = format!("commit {hash} of /src/linux, micro, gcc 12.2{date}");
-    Build { origin: Origin::of_line(&origin, &build.name), ..build }
+    Build {
+        origin: Origin::of_line(&origin, &build.name),
+        ..build
+    }
 }
 
 /// A commit that was measured on a day, slow or not.
@@ -37,13 +48,21 @@ fn branch(dated: bool) -> Vec<Subject> {
         .map(|n| {
             let date = dated.then_some(1_700_000_000 + n);
             let place = usize::try_from(n).unwrap();
-            measured(commit(HASHES[place], date), if dated { 9 - n } else { n }, if n == 4 { 130.0 } else { 100.0 })
+            measured(
+                commit(HASHES[place], date),
+                if dated { 9 - n } else { n },
+                if n == 4 { 130.0 } else { 100.0 },
+            )
         })
         .collect()
 }
 
 fn order(history: &History) -> Vec<String> {
-    history.order().iter().map(|n| history.kernel(*n).release.to_string()).collect()
+    history
+        .order()
+        .iter()
+        .map(|n| history.kernel(*n).release.to_string())
+        .collect()
 }
 
 #[test]
@@ -54,15 +73,31 @@ fn newest_commit_that_is_slow_stays_an_alert() {
         let history = taken(&subjects);
         assert_eq!(order(&history), HASHES.map(version), "dated: {dated}");
         let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
-        assert_eq!((all.len(), all[0].is_open(), all[0].alert.counts()), (1, true, (1, 0, 0)), "dated: {dated}");
-        assert_eq!(history.kernel(all[0].alert.at).release.as_str(), version(HASHES[4]));
+        assert_eq!(
+            (all.len(), all[0].is_open(), all[0].alert.counts()),
+            (1, true, (1, 0, 0)),
+            "dated: {dated}"
+        );
+        assert_eq!(
+            history.kernel(all[0].alert.at).release.as_str(),
+            version(HASHES[4])
+        );
         let (base, target) = history.usual_pair().unwrap();
-        assert_eq!(history.kernel(target).release.as_str(), version(HASHES[4]), "dated: {dated}");
-        assert_eq!(overview(&history, base, target, &all).counts.worse, 1, "dated: {dated}");
+        assert_eq!(
+            history.kernel(target).release.as_str(),
+            version(HASHES[4]),
+            "dated: {dated}"
+        );
+        assert_eq!(
+            overview(&history, base, target, &all).counts.worse,
+            1,
+            "dated: {dated}"
+        );
     }
 }
 
-/// Four commits of a store from before builds kept dates, and a new one whose date is older than their measurements.
+/// Four commits of a store from before builds kept dates, and a new one whose date is older than
+/// their measurements.
 #[test]
 fn commit_dates_and_measurements_do_not_mix() {
     let mut subjects = branch(false);
@@ -90,7 +125,9 @@ fn decision_covers_commits_between_its_ends() {
             worse: 1,
             decided_unix: WHEN,
         };
-        triage_alerts(&history, alerts(&history, Line::All), &[decision])[0].decided.is_some()
+        triage_alerts(&history, alerts(&history, Line::All), &[decision])[0]
+            .decided
+            .is_some()
     };
     assert!(decided(3, 4) && decided(0, 4));
     assert!(!decided(4, 4) && !decided(0, 3));
@@ -107,7 +144,11 @@ fn earlier_measurement_found_later_moves_the_kernel() {
     let after = taken(&[late, other, early]);
     assert_eq!(order(&after), [HASHES[0], HASHES[4]].map(version));
     let (_, series) = after.series().next().unwrap();
-    assert!(series.points.is_sorted_by_key(|point| after.rank(point.kernel)));
+    assert!(
+        series
+            .points
+            .is_sorted_by_key(|point| after.rank(point.kernel))
+    );
     assert_eq!(series.changes.len(), 1);
 }
 

@@ -1,6 +1,8 @@
-//! The noise floor of a machine: how much its boots of the same kernel scatter, and what that lets a comparison show.
+//! The noise floor of a machine: how much its boots of the same kernel scatter, and what that lets
+//! a comparison show.
 //!
-//! It is taken from every boot of every kernel that the store has: no kernel is measured for its sake alone.
+//! It is taken from every boot of every kernel that the store has: no kernel is measured for its
+//! sake alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +13,8 @@ use stats::{Floor, Scores, noise_profile};
 use super::gather::History;
 use super::series::{Point, Series};
 
-/// Numbers of boots whose least visible change is of interest: the default, and as many as a patient user takes.
+/// Numbers of boots whose least visible change is of interest: the default, and as many as a
+/// patient user takes.
 pub const BOOTS: [usize; 2] = [5, 20];
 
 /// The noise of one workload between boots.
@@ -23,11 +26,11 @@ pub struct NoiseFloor {
     pub boots: usize,
     /// Coefficient of variation between boots of one kernel (percent).
     pub variation_percent: f64,
-    /// Numbers of boots of each kernel, and the least change in percent that they show to exceed the workload's margin, four
-    /// times of five; `None` if no change can be shown.
+    /// Numbers of boots of each kernel, and the least change in percent that they show to exceed
+    /// the workload's margin, four times of five; `None` if no change can be shown.
     pub least_percent: [(usize, Option<f64>); BOOTS.len()],
-    /// What speaks against the machine: two modes, outliers, a drift or a memory from boot to boot. Fewer than six boots do
-    /// not tell.
+    /// What speaks against the machine: two modes, outliers, a drift or a memory from boot to
+    /// boot. Fewer than six boots do not tell.
     pub suspicion: Option<String>,
 }
 
@@ -41,12 +44,15 @@ struct Boots<'a> {
 }
 
 impl History {
-    /// Returns the noise floor of each workload of which these machines measured at least two boots of one kernel, by
-    /// name. Exact machines have none: their boots do not scatter.
+    /// Returns the noise floor of each workload of which these machines measured at least two boots
+    /// of one kernel, by name. Exact machines have none: their boots do not scatter.
     #[must_use]
     pub fn noise_floors(&self, machines: &[usize]) -> Vec<NoiseFloor> {
         let mut found: BTreeMap<&Arc<str>, Boots<'_>> = BTreeMap::new();
-        for (key, series) in self.series().filter(|(key, series)| series.scatters && machines.contains(&key.machine)) {
+        for (key, series) in self
+            .series()
+            .filter(|(key, series)| series.scatters && machines.contains(&key.machine))
+        {
             let boots = found.entry(&key.workload).or_insert_with(|| Boots {
                 margin_percent: series.metric.margin_percent,
                 of_kernels: Vec::new(),
@@ -54,7 +60,9 @@ impl History {
                 name: &key.workload,
             });
             for point in &series.points {
-                let Some(scores) = series.scores(point).filter(|scores| scores.count() > 1) else { continue };
+                let Some(scores) = series.scores(point).filter(|scores| scores.count() > 1) else {
+                    continue;
+                };
                 boots.apart.extend(self.apart(series, point));
                 boots.of_kernels.push(scores);
             }
@@ -62,12 +70,19 @@ impl History {
         found.into_values().filter_map(Boots::floor).collect()
     }
 
-    /// Returns each boot's value as a multiple of the mean of its kernel, with the time of the boot.
+    /// Returns each boot's value as a multiple of the mean of its kernel, with the time of the
+    /// boot.
     fn apart(&self, series: &Series, point: &Point) -> Vec<((i64, usize), f64)> {
-        let seen = point.seeds.iter().filter_map(|seen| Some((seen.run, series.value(seen)?)));
+        let seen = point
+            .seeds
+            .iter()
+            .filter_map(|seen| Some((seen.run, series.value(seen)?)));
         let values: Vec<(usize, f64)> = seen.collect();
         let mean = values.iter().map(|(_, value)| value).sum::<f64>() / values.len() as f64;
-        values.into_iter().map(|(run, value)| ((self.run(run).started_unix, run), value / mean)).collect()
+        values
+            .into_iter()
+            .map(|(run, value)| ((self.run(run).started_unix, run), value / mean))
+            .collect()
     }
 }
 
@@ -81,7 +96,14 @@ impl Boots<'_> {
             workload: Arc::clone(self.name),
             boots: apart.len(),
             variation_percent: floor.variation() * 100.0,
-            least_percent: BOOTS.map(|boots| (boots, floor.least_change(boots, margin).map(|change| change * 100.0))),
+            least_percent: BOOTS.map(|boots| {
+                (
+                    boots,
+                    floor
+                        .least_change(boots, margin)
+                        .map(|change| change * 100.0),
+                )
+            }),
             suspicion: noise_profile(&apart).as_ref().and_then(describe_noise),
         })
     }
@@ -109,10 +131,22 @@ mod tests {
 
     #[test]
     fn quiet_machine_shows_small_changes() {
-        let found = floors(&[&[100.0, 100.5, 99.5, 100.2], &[149.7, 150.1, 149.9, 150.0], &[70.0]]);
-        assert_eq!((found.len(), found[0].boots, &*found[0].workload), (1, 8, KERNBENCH));
-        let [(5, Some(five)), (20, Some(twenty))] = found[0].least_percent else { panic!("{found:?}") };
-        assert!((0.2..0.4).contains(&found[0].variation_percent), "{found:?}");
+        let found = floors(&[
+            &[100.0, 100.5, 99.5, 100.2],
+            &[149.7, 150.1, 149.9, 150.0],
+            &[70.0],
+        ]);
+        assert_eq!(
+            (found.len(), found[0].boots, &*found[0].workload),
+            (1, 8, KERNBENCH)
+        );
+        let [(5, Some(five)), (20, Some(twenty))] = found[0].least_percent else {
+            panic!("{found:?}")
+        };
+        assert!(
+            (0.2..0.4).contains(&found[0].variation_percent),
+            "{found:?}"
+        );
         assert!(five > twenty && five < 3.0, "{found:?}");
         assert_eq!(found[0].suspicion, None);
     }
@@ -121,13 +155,17 @@ mod tests {
     fn drifting_machine_is_suspicious() {
         let rising: Vec<f64> = (0..10).map(|boot| 100.0 + f64::from(boot)).collect();
         let suspicion = floors(&[&rising])[0].suspicion.clone().unwrap();
-        assert!(suspicion.contains("drifts up from run to run"), "{suspicion}");
+        assert!(
+            suspicion.contains("drifts up from run to run"),
+            "{suspicion}"
+        );
     }
 
     #[test]
     fn machine_with_two_modes_is_suspicious() {
-        let values: Vec<f64> =
-            (0..24).map(|boot| if boot * 7 % 5 < 2 { 100.0 } else { 120.0 } + f64::from(boot % 3)).collect();
+        let values: Vec<f64> = (0..24)
+            .map(|boot| if boot * 7 % 5 < 2 { 100.0 } else { 120.0 } + f64::from(boot % 3))
+            .collect();
         let suspicion = floors(&[&values])[0].suspicion.clone().unwrap();
         assert!(suspicion.contains("two modes"), "{suspicion}");
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use model::{
-    Build, BuildId, Capabilities, Clock, Declared, Line, Machine, MachineId, Metric, Run, RunId, WorkloadResult,
-    imported_metric,
+    Build, BuildId, Capabilities, Clock, Declared, Line, Machine, MachineId, Metric, Run, RunId,
+    WorkloadResult, imported_metric,
 };
 
 use super::kernels::{Kernel, Kernels};
@@ -17,7 +17,10 @@ pub(super) const SECONDS_OF_DAY: i64 = 86_400;
 
 /// The metrics of all declared workloads.
 static METRICS: LazyLock<HashMap<&'static str, Metric>> = LazyLock::new(|| {
-    model::workloads().into_iter().map(|workload| (&*workload.name, workload.metric.clone())).collect()
+    model::workloads()
+        .into_iter()
+        .map(|workload| (&*workload.name, workload.metric.clone()))
+        .collect()
 });
 
 /// All measurements.
@@ -85,7 +88,11 @@ impl History {
     /// Adds a machine, unless it is known.
     pub fn know_machine(&mut self, machine: &Machine) {
         if self.machine_number(&machine.id).is_none() {
-            let first = self.machines.iter().position(|known| known.is_kin(machine)).unwrap_or(self.machines.len());
+            let first = self
+                .machines
+                .iter()
+                .position(|known| known.is_kin(machine))
+                .unwrap_or(self.machines.len());
             self.first_kin.push(first);
             self.machines.push(machine.clone());
             self.repeats.push(BTreeMap::new());
@@ -109,13 +116,27 @@ impl History {
     /// # Errors
     /// If its build or machine is not known.
     pub fn take(&mut self, run: &Run) -> Result<(), NotKnown> {
-        let places = self.kernels.find(&run.build).zip(self.machine_number(&run.machine));
-        let (kernel, machine) = places.ok_or_else(|| NotKnown { run: run.id.clone() })?;
+        let places = self
+            .kernels
+            .find(&run.build)
+            .zip(self.machine_number(&run.machine));
+        let (kernel, machine) = places.ok_or_else(|| NotKnown {
+            run: run.id.clone(),
+        })?;
         if self.kernels.measured(kernel, run.started_unix) {
             self.reorder();
         }
-        self.runs.push(RunMark { id: run.id.clone(), started_unix: run.started_unix, machine });
-        let place = RunPosition { kernel, machine, run: self.runs.len() - 1, seed: run.seed };
+        self.runs.push(RunMark {
+            id: run.id.clone(),
+            started_unix: run.started_unix,
+            machine,
+        });
+        let place = RunPosition {
+            kernel,
+            machine,
+            run: self.runs.len() - 1,
+            seed: run.seed,
+        };
         let track: Arc<str> = self.name(&self.kernels.get(kernel).track.clone());
         let mut reasons: HashMap<String, Arc<str>> = HashMap::new();
         let can = self.machines[machine].capabilities();
@@ -126,21 +147,37 @@ impl History {
                 self.undirected.insert(name);
                 continue;
             }
-            let key = Key { workload: self.name(&result.workload), machine, track: Arc::clone(&track) };
+            let key = Key {
+                workload: self.name(&result.workload),
+                machine,
+                track: Arc::clone(&track),
+            };
             let value = Value::of(result, can).map_err(|(lack, why)| {
-                let why = reasons.entry(why).or_insert_with_key(|why| Arc::from(model::plain(why)));
-                Absent { lack, why: Arc::clone(why) }
+                let why = reasons
+                    .entry(why)
+                    .or_insert_with_key(|why| Arc::from(model::plain(why)));
+                Absent {
+                    lack,
+                    why: Arc::clone(why),
+                }
             });
             self.put(
                 key,
                 place,
-                Seen { seed: run.seed, run: place.run, operations: result.operations, declared, value },
+                Seen {
+                    seed: run.seed,
+                    run: place.run,
+                    operations: result.operations,
+                    declared,
+                    value,
+                },
             );
         }
         Ok(())
     }
 
-    /// Sorts the points of all series again, after a kernel was found to be older than its runs so far said.
+    /// Sorts the points of all series again, after a kernel was found to be older than its runs so
+    /// far said.
     fn reorder(&mut self) {
         let kernels = &self.kernels;
         for (key, series) in &mut self.series {
@@ -163,14 +200,37 @@ impl History {
     }
 
     fn put(&mut self, key: Key, place: RunPosition, seen: Seen) {
-        let RunPosition { kernel, machine, seed, .. } = place;
-        let new = || Arc::new(Series::new(seen.declared.clone(), self.machines[machine].capabilities()));
+        let RunPosition {
+            kernel,
+            machine,
+            seed,
+            ..
+        } = place;
+        let new = || {
+            Arc::new(Series::new(
+                seen.declared.clone(),
+                self.machines[machine].capabilities(),
+            ))
+        };
         let series = Arc::make_mut(self.series.entry(key.clone()).or_insert_with(new));
         self.touched.insert(key);
         let rank = |number: usize| self.kernels.rank(number);
-        let at = series.points.partition_point(|point| rank(point.kernel) < rank(kernel));
-        if series.points.get(at).is_none_or(|point| point.kernel != kernel) {
-            series.points.insert(at, Point { kernel, seeds: Vec::with_capacity(1), value: None });
+        let at = series
+            .points
+            .partition_point(|point| rank(point.kernel) < rank(kernel));
+        if series
+            .points
+            .get(at)
+            .is_none_or(|point| point.kernel != kernel)
+        {
+            series.points.insert(
+                at,
+                Point {
+                    kernel,
+                    seeds: Vec::with_capacity(1),
+                    value: None,
+                },
+            );
         }
         let seeds = &mut series.points[at].seeds;
         match seeds.binary_search_by_key(&seed, |seen| seen.seed) {
@@ -185,7 +245,8 @@ impl History {
                     let repeats = self.repeats[machine].entry(day).or_default();
                     repeats.again += 1;
                     repeats.agree += usize::from(one.mark == other.mark);
-                    let apart = stats::percent_change(one.value, other.value).map_or(f64::INFINITY, f64::abs);
+                    let apart = stats::percent_change(one.value, other.value)
+                        .map_or(f64::INFINITY, f64::abs);
                     repeats.apart += usize::from(apart > seen.declared.margin_percent);
                 }
                 if self.runs[seen.run].started_unix >= self.runs[seeds[at].run].started_unix {
@@ -204,7 +265,11 @@ impl History {
         for key in std::mem::take(&mut self.touched) {
             if let Some(series) = self.series.get_mut(&key) {
                 let metric = |declared: &Declared| metric_of(&key.workload, declared);
-                Arc::make_mut(series).settle(&key.workload, |run| (runs[run].started_unix, run), metric);
+                Arc::make_mut(series).settle(
+                    &key.workload,
+                    |run| (runs[run].started_unix, run),
+                    metric,
+                );
             }
         }
     }
@@ -266,10 +331,13 @@ impl History {
     /// Returns the machines that differ only by the guest config, this one among them.
     #[must_use]
     pub fn kin(&self, machine: usize) -> Vec<usize> {
-        (0..self.machines.len()).filter(|other| self.first_kin[*other] == self.first_kin[machine]).collect()
+        (0..self.machines.len())
+            .filter(|other| self.first_kin[*other] == self.first_kin[machine])
+            .collect()
     }
 
-    /// Returns the number of a machine's runs, and the start of the last one in seconds since 1970-01-01 UTC.
+    /// Returns the number of a machine's runs, and the start of the last one in seconds since
+    /// 1970-01-01 UTC.
     #[must_use]
     pub fn runs_on(&self, machine: usize) -> (usize, Option<i64>) {
         let of_it = || self.runs.iter().filter(|run| run.machine == machine);
@@ -279,10 +347,13 @@ impl History {
     /// Returns how often each machine repeated measurements, on all days.
     #[must_use]
     pub fn repeats(&self) -> Vec<Repeats> {
-        (0..self.machines.len()).map(|machine| self.repeats_since(machine, i64::MIN)).collect()
+        (0..self.machines.len())
+            .map(|machine| self.repeats_since(machine, i64::MIN))
+            .collect()
     }
 
-    /// Returns how often a machine repeated measurements since a day, counted in days since 1970-01-01 UTC.
+    /// Returns how often a machine repeated measurements since a day, counted in days since
+    /// 1970-01-01 UTC.
     #[must_use]
     pub fn repeats_since(&self, machine: usize, day: i64) -> Repeats {
         let mut sum = Repeats::default();
@@ -299,9 +370,10 @@ impl History {
         self.undirected.iter().map(AsRef::as_ref)
     }
 
-    /// Returns the default base and new kernel: the last release that a workload compares with an earlier one of its track,
-    /// on one machine, and its [`usual_base`](Self::usual_base). A kernel that nothing was compared with, such as the first
-    /// of another track, hides no other; if there is no pair at all, it is the last kernel and the one before.
+    /// Returns the default base and new kernel: the last release that a workload compares with an
+    /// earlier one of its track, on one machine, and its [`usual_base`](Self::usual_base). A
+    /// kernel that nothing was compared with, such as the first of another track, hides no
+    /// other; if there is no pair at all, it is the last kernel and the one before.
     #[must_use]
     pub fn usual_pair(&self) -> Option<(usize, usize)> {
         let with_base = |target: &usize| Some((self.comparable_base(*target)?, *target));
@@ -312,8 +384,9 @@ impl History {
         self.order().iter().rev().find_map(with_base).or_else(last)
     }
 
-    /// Returns the default base of a kernel: the last one before it on its track of another series (6.1.190 for 6.12.117), or
-    /// else the one before, of those that a workload compares it with. If there is none, the one before it, or itself.
+    /// Returns the default base of a kernel: the last one before it on its track of another series
+    /// (6.1.190 for 6.12.117), or else the one before, of those that a workload compares it
+    /// with. If there is none, the one before it, or itself.
     #[must_use]
     pub fn usual_base(&self, target: usize) -> usize {
         let before = |kernels: &[usize]| kernels.iter().rev().copied().find(|n| *n != target);
@@ -325,7 +398,10 @@ impl History {
 
     fn comparable_base(&self, target: usize) -> Option<usize> {
         let kernel = self.kernel(target);
-        let of_track = self.series.iter().filter(|(key, _)| *key.track == *kernel.track);
+        let of_track = self
+            .series
+            .iter()
+            .filter(|(key, _)| *key.track == *kernel.track);
         let with_it = of_track.filter(|(_, series)| series.point(target).is_some());
         let ranks: BTreeSet<usize> = with_it
             .flat_map(|(_, series)| series.points.iter().map(|point| self.rank(point.kernel)))
@@ -350,14 +426,20 @@ impl History {
 
     /// Returns all series, by workload, machine and track.
     pub fn series(&self) -> impl Iterator<Item = (&Key, &Series)> {
-        self.series.iter().map(|(key, series)| (key, series.as_ref()))
+        self.series
+            .iter()
+            .map(|(key, series)| (key, series.as_ref()))
     }
 
     /// Returns the series of a workload on a machine over the track of a kernel.
     #[must_use]
     pub fn series_of(&self, workload: &Arc<str>, machine: usize, kernel: usize) -> Option<&Series> {
         let track = self.names.get(self.kernel(kernel).track.as_str())?;
-        let key = Key { workload: Arc::clone(workload), machine, track: Arc::clone(track) };
+        let key = Key {
+            workload: Arc::clone(workload),
+            machine,
+            track: Arc::clone(track),
+        };
         self.series.get(&key).map(AsRef::as_ref)
     }
 
@@ -368,20 +450,29 @@ impl History {
     /// Returns the workloads, each once, by name.
     #[must_use]
     pub fn workloads(&self) -> Vec<Arc<str>> {
-        let mut names: Vec<Arc<str>> = self.series.keys().map(|key| Arc::clone(&key.workload)).collect();
+        let mut names: Vec<Arc<str>> = self
+            .series
+            .keys()
+            .map(|key| Arc::clone(&key.workload))
+            .collect();
         names.dedup();
         names
     }
 }
 
-/// Returns a result's declaration at the time of the measurement, completed by current declarations.
+/// Returns a result's declaration at the time of the measurement, completed by current
+/// declarations.
 fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str) -> Declared {
     let Capabilities { foreign, clock, .. } = machine;
     let known = || match metric_now(&result.workload) {
         _ if foreign => imported_metric(suite, &result.workload),
         Some(metric) => Declared::of(&metric, clock),
         // Only manifests declare the metrics of tools.
-        None if suite == TOOLS => Declared { unit: "".into(), direction: None, margin_percent: 0.0 },
+        None if suite == TOOLS => Declared {
+            unit: "".into(),
+            direction: None,
+            margin_percent: 0.0,
+        },
         // Results without a declaration were stored when all workloads had the same metric.
         None => Declared::of(&Metric::COST, clock),
     };
@@ -394,13 +485,21 @@ fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str)
 
 /// Returns the metric that a workload has now; `None` for undeclared ones.
 fn metric_now(workload: &str) -> Option<Metric> {
-    METRICS.get(workload).cloned().or_else(|| Some(model::SCALE.find(workload)?.metric.clone()))
+    METRICS
+        .get(workload)
+        .cloned()
+        .or_else(|| Some(model::SCALE.find(workload)?.metric.clone()))
 }
 
-/// Returns the metric of a declaration, with the current name and margin if the workload is still declared like that.
+/// Returns the metric of a declaration, with the current name and margin if the workload is still
+/// declared like that.
 fn metric_of(workload: &str, declared: &Declared) -> Metric {
     let counted = [Clock::Instructions, Clock::Transfers];
-    let is_same = |metric: &Metric| counted.iter().any(|clock| Declared::of(metric, *clock).agrees(declared));
+    let is_same = |metric: &Metric| {
+        counted
+            .iter()
+            .any(|clock| Declared::of(metric, *clock).agrees(declared))
+    };
     let now = metric_now(workload).filter(is_same);
     now.or_else(|| declared.metric()).unwrap_or(Metric::COST)
 }
@@ -417,7 +516,13 @@ mod tests {
         let declared = Declared::of(&workload.metric, Clock::Transfers);
         assert_eq!(metric_of("share-fault", &declared), workload.metric);
         // In seconds it is another metric, of the same margin.
-        let seconds = metric_of("share-fault", &Declared::of(&workload.metric, Clock::Seconds));
-        assert_eq!((&*seconds.name, seconds.margin_percent), ("value", workload.metric.margin_percent));
+        let seconds = metric_of(
+            "share-fault",
+            &Declared::of(&workload.metric, Clock::Seconds),
+        );
+        assert_eq!(
+            (&*seconds.name, seconds.margin_percent),
+            ("value", workload.metric.margin_percent)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The kernels of a history, in the one order that all pages, lists and alerts use: that of their releases, and of commits
-//! by ancestry and date, or else by their first measurement.
+//! The kernels of a history, in the one order that all pages, lists and alerts use: that of their
+//! releases, and of commits by ancestry and date, or else by their first measurement.
 
 use std::collections::BTreeSet;
 
@@ -52,15 +52,23 @@ impl Kernels {
         };
         let (release, track) = (Release::of(&build.version), track_of(&build.name));
         let number = self.all.len();
-        self.all.push(Kernel { build: build.clone(), release, track, title: String::new() });
-        self.dates.push(Dates { committed, measured: None });
+        self.all.push(Kernel {
+            build: build.clone(),
+            release,
+            track,
+            title: String::new(),
+        });
+        self.dates.push(Dates {
+            committed,
+            measured: None,
+        });
         let before = self.order.clone();
         self.sort();
         !self.order.iter().filter(|n| **n != number).eq(&before)
     }
 
-    /// Takes the start of a run of a kernel, in seconds since 1970-01-01 UTC. Returns whether a kernel that had runs before
-    /// has another place now.
+    /// Takes the start of a run of a kernel, in seconds since 1970-01-01 UTC. Returns whether a
+    /// kernel that had runs before has another place now.
     pub(super) fn measured(&mut self, number: usize, started_unix: i64) -> bool {
         let started = Run::known_start(started_unix).unwrap_or(i64::MAX);
         let first = self.dates[number].measured;
@@ -73,17 +81,25 @@ impl Kernels {
         first.is_some() && before != self.order
     }
 
-    /// Sorts by release. Dates of commits and of measurements do not compare: commits of one track and version have the first
-    /// only if all have, as those built before builds kept them have none.
+    /// Sorts by release. Dates of commits and of measurements do not compare: commits of one track
+    /// and version have the first only if all have, as those built before builds kept them have
+    /// none.
     fn sort(&mut self) {
         let group = |kernel: &Kernel| (kernel.track.clone(), kernel.release.stem().to_owned());
         let is_undated = |(kernel, dates): &(&Kernel, &Dates)| {
-            matches!(kernel.build.name, KernelName::Git(_)) && kernel.release.is_hashed() && dates.committed.is_none()
+            matches!(kernel.build.name, KernelName::Git(_))
+                && kernel.release.is_hashed()
+                && dates.committed.is_none()
         };
         let kernels = self.all.iter().zip(&self.dates);
-        let undated: BTreeSet<_> = kernels.filter(is_undated).map(|(kernel, _)| group(kernel)).collect();
+        let undated: BTreeSet<_> = kernels
+            .filter(is_undated)
+            .map(|(kernel, _)| group(kernel))
+            .collect();
         for (kernel, dates) in self.all.iter_mut().zip(&self.dates) {
-            let committed = dates.committed.filter(|_| !undated.contains(&group(kernel)));
+            let committed = dates
+                .committed
+                .filter(|_| !undated.contains(&group(kernel)));
             kernel.release = kernel.release.clone().dated(committed.or(dates.measured));
         }
         self.order = (0..self.all.len()).collect();
@@ -98,8 +114,15 @@ impl Kernels {
 
     /// Sets the titles; what distinguishes two of one version may be the machine.
     pub(super) fn name(&mut self, machine: &Machine) {
-        let pairs: Vec<_> = self.all.iter().map(|kernel| (&kernel.build, machine)).collect();
-        let titles: Vec<String> = labels(&pairs).into_iter().map(|label| label.title).collect();
+        let pairs: Vec<_> = self
+            .all
+            .iter()
+            .map(|kernel| (&kernel.build, machine))
+            .collect();
+        let titles: Vec<String> = labels(&pairs)
+            .into_iter()
+            .map(|label| label.title)
+            .collect();
         for (kernel, title) in self.all.iter_mut().zip(titles) {
             kernel.title = title;
         }
@@ -117,13 +140,18 @@ impl Kernels {
         &self.order
     }
 
-    /// Returns the first and the last position of the kernels of a track and version: of several builds, a decision names one.
+    /// Returns the first and the last position of the kernels of a track and version: of several
+    /// builds, a decision names one.
     pub(super) fn ranks_of(&self, track: &str, version: &str) -> Option<(usize, usize)> {
         let is_it = |number: &&usize| {
             let kernel = &self.all[**number];
             kernel.track == track && kernel.release.as_str() == version
         };
-        let mut found = self.order.iter().filter(is_it).map(|number| self.rank[*number]);
+        let mut found = self
+            .order
+            .iter()
+            .filter(is_it)
+            .map(|number| self.rank[*number]);
         let first = found.next()?;
         Some((first, found.next_back().unwrap_or(first)))
     }
@@ -140,18 +168,26 @@ impl Kernels {
 
     /// Returns the tracks, each once.
     pub(super) fn tracks(&self) -> Vec<&str> {
-        let mut tracks: Vec<&str> = self.all.iter().map(|kernel| kernel.track.as_str()).collect();
+        let mut tracks: Vec<&str> = self
+            .all
+            .iter()
+            .map(|kernel| kernel.track.as_str())
+            .collect();
         tracks.sort_unstable();
         tracks.dedup();
         tracks
     }
 
-    /// Returns the kernel with this title, beginning of its build's id, or version; of several of that version, the
-    /// last in order.
+    /// Returns the kernel with this title, beginning of its build's id, or version; of several of
+    /// that version, the last in order.
     pub(super) fn named(&self, text: &str) -> Option<usize> {
-        let last = |is: &dyn Fn(&Kernel) -> bool| self.order.iter().rev().copied().find(|n| is(&self.all[*n]));
+        let last = |is: &dyn Fn(&Kernel) -> bool| {
+            self.order.iter().rev().copied().find(|n| is(&self.all[*n]))
+        };
         last(&|kernel| kernel.title == text)
             .or_else(|| last(&|kernel| kernel.release.as_str() == text))
-            .or_else(|| last(&|kernel| text.len() > 6 && kernel.build.id.to_string().starts_with(text)))
+            .or_else(|| {
+                last(&|kernel| text.len() > 6 && kernel.build.id.to_string().starts_with(text))
+            })
     }
 }

@@ -1,15 +1,18 @@
-//! The history of many kernels: series over their releases, changes of level, alerts, and an overview of two kernels.
+//! The history of many kernels: series over their releases, changes of level, alerts, and an
+//! overview of two kernels.
 //!
-//! [`History::take`] adds runs one by one, and [`History::settle`] recomputes only the series that they touched. Of a
-//! build, machine, workload and seed the newest run counts.
+//! [`History::take`] adds runs one by one, and [`History::settle`] recomputes only the series that
+//! they touched. Of a build, machine, workload and seed the newest run counts.
 //!
-//! A change is a verdict. Values of the exact machine have no noise, so a kernel is compared with the first one of the
-//! current level, seed by seed, by [`verdict()`](report::verdict()); if all seeds agree, the level ends. If they do
-//! not, because the memory layout matters more than the kernel or because the machine is noisy, `stats::changes` finds
-//! the levels of the medians over the seeds. Both kinds of changes are in one list, each with its evidence. The `store`
+//! A change is a verdict. Values of the exact machine have no noise, so a kernel is compared with
+//! the first one of the current level, seed by seed, by [`verdict()`](report::verdict()); if all
+//! seeds agree, the level ends. If they do not, because the memory layout matters more than the
+//! kernel or because the machine is noisy, `stats::changes` finds the levels of the medians over
+//! the seeds. Both kinds of changes are in one list, each with its evidence. The `store`
 //! keeps triage decisions.
 //!
-//! Pure, like `report`: runs and dates come in as values, texts and documents go out. `web` renders pages.
+//! Pure, like `report`: runs and dates come in as values, texts and documents go out. `web` renders
+//! pages.
 
 mod alerts;
 mod bisect_hint;
@@ -48,10 +51,11 @@ pub use noise::{TRUST_DAYS, Trust};
 pub use overview::{Card, Cell, Column, Counts, Group, Mean, Overview, Row, overview};
 pub use pair::{Pair, State};
 pub use render::{
-    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument, KernelNameDocument, MemberDocument,
-    RunListDocument, SeriesDocument, TriageDocument, alert_document, alert_mail, alerts_document, alerts_text,
-    aside_words, basis_words, change_size, history_document, history_json, history_text, measured_by, mixed_words,
-    no_change, range, schemas, sparkline, why_none,
+    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument,
+    KernelNameDocument, MemberDocument, RunListDocument, SeriesDocument, TriageDocument,
+    alert_document, alert_mail, alerts_document, alerts_text, aside_words, basis_words,
+    change_size, history_document, history_json, history_text, measured_by, mixed_words, no_change,
+    range, schemas, sparkline, why_none,
 };
 pub use series::{Absent, Key, Lack, Point, Seen, Series, Value};
 pub use triaged::{Triaged, triage_alerts};
@@ -60,5 +64,6 @@ pub use triaged::{Triaged, triage_alerts};
 #[must_use]
 pub fn day(unix: i64) -> String {
     let date = report::render::number::date(unix);
-    date.split_once('T').map_or(date.clone(), |(day, _)| day.to_owned())
+    date.split_once('T')
+        .map_or(date.clone(), |(day, _)| day.to_owned())
 }

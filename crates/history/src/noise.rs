@@ -1,4 +1,5 @@
-//! How far a lab can be trusted: repeated measurements of its machines, and how many would have been false alarms.
+//! How far a lab can be trusted: repeated measurements of its machines, and how many would have
+//! been false alarms.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,8 @@ impl Trust {
         (self.compared > 0).then(|| self.alarms as f64 / self.compared as f64)
     }
 
-    /// Returns the interval that holds the true share with a chance of 95 % (Wilson); `None` if nothing was compared.
+    /// Returns the interval that holds the true share with a chance of 95 % (Wilson); `None` if
+    /// nothing was compared.
     #[must_use]
     pub fn interval(&self) -> Option<Spread> {
         stats::share_interval(self.alarms, self.compared, LEVEL)
@@ -39,8 +41,8 @@ impl Trust {
 }
 
 impl History {
-    /// Returns the day of the newest run, in days since 1970-01-01 UTC. Trust is counted back from there, as a history
-    /// does not know today's date.
+    /// Returns the day of the newest run, in days since 1970-01-01 UTC. Trust is counted back from
+    /// there, as a history does not know today's date.
     #[must_use]
     pub fn last_day(&self) -> Option<i64> {
         (0..self.machines().len())
@@ -51,9 +53,10 @@ impl History {
 
     /// Returns how often machines agreed with themselves in the last 90 days.
     ///
-    /// On exact machines each repeated result of a build, workload and seed is a comparison of the build with itself.
-    /// On noisy machines the runs of each build are dealt alternately to two sides, which are rated like two kernels;
-    /// the other builds of the series give the noise. Comparisons that cannot be rated are not counted.
+    /// On exact machines each repeated result of a build, workload and seed is a comparison of the
+    /// build with itself. On noisy machines the runs of each build are dealt alternately to two
+    /// sides, which are rated like two kernels; the other builds of the series give the noise.
+    /// Comparisons that cannot be rated are not counted.
     #[must_use]
     pub fn trust(&self, machines: &[usize]) -> Trust {
         let since = self.last_day().map_or(i64::MIN, |day| day - TRUST_DAYS + 1);
@@ -66,8 +69,15 @@ impl History {
                 trust.alarms += repeats.apart;
             }
         }
-        for (_, series) in self.series().filter(|(key, series)| series.scatters && machines.contains(&key.machine)) {
-            for point in series.points.iter().filter(|point| self.is_since(point, since)) {
+        for (_, series) in self
+            .series()
+            .filter(|(key, series)| series.scatters && machines.contains(&key.machine))
+        {
+            for point in series
+                .points
+                .iter()
+                .filter(|point| self.is_since(point, since))
+            {
                 if let Some(is_alarm) = is_false_alarm(series, point) {
                     trust.compared += 1;
                     trust.alarms += usize::from(is_alarm);
@@ -78,19 +88,36 @@ impl History {
     }
 
     fn is_since(&self, point: &Point, since: i64) -> bool {
-        point.seeds.iter().any(|seen| self.run(seen.run).started_unix.div_euclid(SECONDS_OF_DAY) >= since)
+        point
+            .seeds
+            .iter()
+            .any(|seen| self.run(seen.run).started_unix.div_euclid(SECONDS_OF_DAY) >= since)
     }
 
-    /// Returns for each workload the noise between runs of one kernel on some machines, over all kernels but some; it
-    /// rates single runs of these.
+    /// Returns for each workload the noise between runs of one kernel on some machines, over all
+    /// kernels but some; it rates single runs of these.
     #[must_use]
-    pub fn scatters(&self, machines: &[&MachineId], but: &[&BuildId]) -> BTreeMap<String, stats::History> {
+    pub fn scatters(
+        &self,
+        machines: &[&MachineId],
+        but: &[&BuildId],
+    ) -> BTreeMap<String, stats::History> {
         let mut found: BTreeMap<String, stats::History> = BTreeMap::new();
         let is_meant = |machine: usize| machines.contains(&&self.machines()[machine].id);
-        for (key, series) in self.series().filter(|(key, series)| series.scatters && is_meant(key.machine)) {
-            for point in series.points.iter().filter(|point| !but.contains(&&self.kernel(point.kernel).build.id)) {
+        for (key, series) in self
+            .series()
+            .filter(|(key, series)| series.scatters && is_meant(key.machine))
+        {
+            for point in series
+                .points
+                .iter()
+                .filter(|point| !but.contains(&&self.kernel(point.kernel).build.id))
+            {
                 if let Some(scores) = series.scores(point) {
-                    found.entry(key.workload.to_string()).or_default().add(&scores);
+                    found
+                        .entry(key.workload.to_string())
+                        .or_default()
+                        .add(&scores);
                 }
             }
         }
@@ -98,16 +125,35 @@ impl History {
     }
 }
 
-/// Returns whether the runs of one kernel, dealt to two sides, rate as different; `None` if they cannot be rated.
+/// Returns whether the runs of one kernel, dealt to two sides, rate as different; `None` if they
+/// cannot be rated.
 fn is_false_alarm(series: &Series, point: &Point) -> Option<bool> {
     let deal = |side: usize| {
-        let seeds = point.seeds.iter().filter(|seen| series.value(seen).is_some());
-        let seeds = seeds.enumerate().filter(|(place, _)| place % 2 == side).map(|(_, seen)| seen.clone());
-        series.scores(&Point { kernel: point.kernel, seeds: seeds.collect(), value: None })
+        let seeds = point
+            .seeds
+            .iter()
+            .filter(|seen| series.value(seen).is_some());
+        let seeds = seeds
+            .enumerate()
+            .filter(|(place, _)| place % 2 == side)
+            .map(|(_, seen)| seen.clone());
+        series.scores(&Point {
+            kernel: point.kernel,
+            seeds: seeds.collect(),
+            value: None,
+        })
     };
     let margin = series.metric.margin_percent / 100.0;
-    let rating = stats::rate(&deal(0)?, &deal(1)?, &series.scatter(&[point.kernel]), margin);
+    let rating = stats::rate(
+        &deal(0)?,
+        &deal(1)?,
+        &series.scatter(&[point.kernel]),
+        margin,
+    );
     rating.precision?;
     let verdict = rating.verdict(rating.p())?;
-    Some(matches!(verdict, stats::Verdict::Better | stats::Verdict::Worse))
+    Some(matches!(
+        verdict,
+        stats::Verdict::Better | stats::Verdict::Worse
+    ))
 }

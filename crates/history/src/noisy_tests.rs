@@ -1,11 +1,15 @@
 //! Histories of noisy runs, changed metrics, and repeated measurements.
 
-use model::{Clock, Declared, Direction, Line, MMTESTS, Machine, Uncertainty, Verdict, imported_metric};
+use model::{
+    Clock, Declared, Direction, Line, MMTESTS, Machine, Uncertainty, Verdict, imported_metric,
+};
 use report::fixtures::{Ending, Subject, build, machine};
 use report::render::Styles;
 
 use super::tests::taken;
-use super::{History, Overview, Pair, Series, State, Trust, alerts, history_text, mixed_words, overview};
+use super::{
+    History, Overview, Pair, Series, State, Trust, alerts, history_text, mixed_words, overview,
+};
 
 const KERNBENCH: &str = "kernbench/Elapsed-4";
 const STREAM: &str = "stream/copy";
@@ -13,7 +17,10 @@ const DURATION: &str = "kernbench/duration-elapsed";
 
 /// A machine of another suite.
 pub(super) fn host() -> Machine {
-    Machine { kind: "imported".parse().unwrap(), ..machine() }
+    Machine {
+        kind: "imported".parse().unwrap(),
+        ..machine()
+    }
 }
 
 /// A kernel of which MMTests measured a workload, a run for each list of values.
@@ -51,21 +58,35 @@ fn imported_metric_keeps_unit_direction_and_values() {
         imported("6.12", STREAM, &[&[12_000.0], &[12_100.0], &[11_900.0]]),
     ]);
     let series = only(&history);
-    assert_eq!((series.metric.direction, series.metric.margin_percent), (Direction::HigherIsBetter, 2.0));
+    assert_eq!(
+        (series.metric.direction, series.metric.margin_percent),
+        (Direction::HigherIsBetter, 2.0)
+    );
     assert_eq!(series.metric.unit(Clock::Seconds).name(), "MB/s");
     assert_eq!(pair(&history).compared.verdict, Verdict::Better);
     let text = history_text(&history, Line::All, |_| true, &Styles::plain());
-    assert!(text.contains("geometric means of runs; higher is better; margin 2%"), "{text}");
+    assert!(
+        text.contains("geometric means of runs; higher is better; margin 2%"),
+        "{text}"
+    );
 }
 
 #[test]
 fn single_runs_are_rated_only_with_history() {
-    let (old, new) = (imported("6.11", KERNBENCH, &[&[100.0]]), imported("6.12", KERNBENCH, &[&[150.0]]));
+    let (old, new) = (
+        imported("6.11", KERNBENCH, &[&[100.0]]),
+        imported("6.12", KERNBENCH, &[&[150.0]]),
+    );
     let alone = taken(&[old, new]);
     assert_eq!(pair(&alone).state, State::Unrated);
-    assert_eq!(pair(&alone).compared.verdict, Verdict::Unclear(Uncertainty::Noise { more_runs: None }));
+    assert_eq!(
+        pair(&alone).compared.verdict,
+        Verdict::Unclear(Uncertainty::Noise { more_runs: None })
+    );
     assert!(
-        pair(&alone).words().contains("1 against 1 run; unrated: bring two or more of each"),
+        pair(&alone)
+            .words()
+            .contains("1 against 1 run; unrated: bring two or more of each"),
         "{}",
         pair(&alone).words()
     );
@@ -73,47 +94,78 @@ fn single_runs_are_rated_only_with_history() {
     let mut subjects: Vec<Subject> = (1..8)
         .map(|n| {
             let level = 100.0 + f64::from(n);
-            imported(&format!("6.{n}"), KERNBENCH, &[&[level * 0.995], &[level], &[level * 1.005]])
+            imported(
+                &format!("6.{n}"),
+                KERNBENCH,
+                &[&[level * 0.995], &[level], &[level * 1.005]],
+            )
         })
         .collect();
     subjects.push(imported("6.11", KERNBENCH, &[&[100.0]]));
     subjects.push(imported("6.12", KERNBENCH, &[&[150.0]]));
     let known = taken(&subjects);
-    assert_eq!((pair(&known).state, seen(&known).counts.worse), (State::Worse, 1));
+    assert_eq!(
+        (pair(&known).state, seen(&known).counts.worse),
+        (State::Worse, 1)
+    );
     let scatters = known.scatters(&[&host().id], &[&subjects[0].build.id]);
-    assert_eq!(scatters[KERNBENCH].degrees(), 12, "two of each of six kernels");
+    assert_eq!(
+        scatters[KERNBENCH].degrees(),
+        12,
+        "two of each of six kernels"
+    );
 }
 
 #[test]
 fn noisy_runs_report_how_many_more_are_needed() {
-    let history =
-        taken(&[imported("6.1", KERNBENCH, &[&[100.0], &[102.5]]), imported("6.12", KERNBENCH, &[&[101.5], &[99.25]])]);
+    let history = taken(&[
+        imported("6.1", KERNBENCH, &[&[100.0], &[102.5]]),
+        imported("6.12", KERNBENCH, &[&[101.5], &[99.25]]),
+    ]);
     let pair = pair(&history);
     assert_eq!(pair.state, State::Unclear);
     assert!(
-        matches!(pair.compared.verdict, Verdict::Unclear(Uncertainty::Noise { more_runs: Some(1..) })),
+        matches!(
+            pair.compared.verdict,
+            Verdict::Unclear(Uncertainty::Noise {
+                more_runs: Some(1..)
+            })
+        ),
         "{:?}",
         pair.compared.verdict
     );
-    assert!(pair.words().contains("more of each needed"), "{}", pair.words());
+    assert!(
+        pair.words().contains("more of each needed"),
+        "{}",
+        pair.words()
+    );
 }
 
 #[test]
 fn many_tests_that_scatter_are_one_question() {
-    // Each of forty tests without a change differs by about twice its error: one in twenty of those alone proves
-    // nothing.
+    // Each of forty tests without a change differs by about twice its error: one in twenty of those
+    // alone proves nothing.
     let names: Vec<String> = (0..40).map(|n| format!("kernbench{n}/Elapsed-4")).collect();
     let side = |version: &str, shift: f64| -> Vec<Subject> {
         names
             .iter()
-            .map(|name| imported(version, name, &[&[100.0 + shift], &[102.0 + shift], &[104.0 + shift]]))
+            .map(|name| {
+                imported(
+                    version,
+                    name,
+                    &[&[100.0 + shift], &[102.0 + shift], &[104.0 + shift]],
+                )
+            })
             .collect()
     };
     let of = |old: Vec<Subject>, new: Vec<Subject>| {
         let all: Vec<Subject> = old.into_iter().chain(new).collect();
         seen(&taken(&all)).counts
     };
-    let alone = of(side("6.1", 0.0).drain(..1).collect(), side("6.12", 7.0).drain(..1).collect());
+    let alone = of(
+        side("6.1", 0.0).drain(..1).collect(),
+        side("6.12", 7.0).drain(..1).collect(),
+    );
     assert_eq!(alone.worse, 1);
     let mut new = side("6.12", 0.0);
     new[0] = side("6.12", 7.0).swap_remove(0);
@@ -123,26 +175,45 @@ fn many_tests_that_scatter_are_one_question() {
 
 #[test]
 fn metric_with_unknown_direction_is_not_judged() {
-    let history = taken(&[imported("6.1", DURATION, &[&[40.0]]), imported("6.12", DURATION, &[&[50.0]])]);
+    let history = taken(&[
+        imported("6.1", DURATION, &[&[40.0]]),
+        imported("6.12", DURATION, &[&[50.0]]),
+    ]);
     assert_eq!(history.series().count(), 0);
     assert_eq!(history.undirected().collect::<Vec<_>>(), [DURATION]);
     let mut later = imported("6.1", KERNBENCH, &[&[40.0]]);
-    later.runs[0].results[0].declared = Some(Declared { unit: "".into(), direction: None, margin_percent: 2.0 });
-    assert_eq!(taken(&[later]).series().count(), 1, "a later Marvin knows more of what was imported before");
+    later.runs[0].results[0].declared = Some(Declared {
+        unit: "".into(),
+        direction: None,
+        margin_percent: 2.0,
+    });
+    assert_eq!(
+        taken(&[later]).series().count(),
+        1,
+        "a later Marvin knows more of what was imported before"
+    );
 }
 
-/// Five kernels of a tool's throughput; the declarations are those of the first two and of the rest.
+/// Five kernels of a tool's throughput; the declarations are those of the first two and of the
+/// rest.
 fn tool(first: Declared, rest: Declared) -> History {
-    let kernels = ["6.1.1", "6.1.2", "6.1.3", "6.1.4", "6.1.5"].iter().enumerate().map(|(n, version)| {
-        let value = if n < 2 { 5.0 } else { 5000.0 };
-        let mut subject = Subject::new(build("deb:6.1", version), &[1, 2], &[("my-tool", Ending::Cost(value, 0.0))]);
-        let declared = if n < 2 { &first } else { &rest };
-        for run in &mut subject.runs {
-            run.started_unix += i64::try_from(n).unwrap() * 1000;
-            run.results[0].declared = Some(declared.clone());
-        }
-        subject
-    });
+    let kernels = ["6.1.1", "6.1.2", "6.1.3", "6.1.4", "6.1.5"]
+        .iter()
+        .enumerate()
+        .map(|(n, version)| {
+            let value = if n < 2 { 5.0 } else { 5000.0 };
+            let mut subject = Subject::new(
+                build("deb:6.1", version),
+                &[1, 2],
+                &[("my-tool", Ending::Cost(value, 0.0))],
+            );
+            let declared = if n < 2 { &first } else { &rest };
+            for run in &mut subject.runs {
+                run.started_unix += i64::try_from(n).unwrap() * 1000;
+                run.results[0].declared = Some(declared.clone());
+            }
+            subject
+        });
     taken(&kernels.collect::<Vec<_>>())
 }
 
@@ -150,44 +221,102 @@ fn tool(first: Declared, rest: Declared) -> History {
 fn metric_with_changed_unit_keeps_only_newest_series() {
     let direction = Some(Direction::HigherIsBetter);
     let (old, new) = (
-        Declared { unit: "GB/s".into(), direction, margin_percent: 5.0 },
-        Declared { unit: "MB/s".into(), direction, margin_percent: 5.0 },
+        Declared {
+            unit: "GB/s".into(),
+            direction,
+            margin_percent: 5.0,
+        },
+        Declared {
+            unit: "MB/s".into(),
+            direction,
+            margin_percent: 5.0,
+        },
     );
     let history = tool(old, new);
     let series = only(&history);
-    assert_eq!((series.changes.len(), series.aside().count()), (0, 4), "a thousand times more is no change");
-    assert_eq!(series.points.iter().filter(|point| point.value.is_some()).count(), 3);
+    assert_eq!(
+        (series.changes.len(), series.aside().count()),
+        (0, 4),
+        "a thousand times more is no change"
+    );
+    assert_eq!(
+        series
+            .points
+            .iter()
+            .filter(|point| point.value.is_some())
+            .count(),
+        3
+    );
     assert!(alerts(&history, Line::All).is_empty());
-    insta::assert_snapshot!("mixed", history_text(&history, Line::All, |_| true, &Styles::plain()));
+    insta::assert_snapshot!(
+        "mixed",
+        history_text(&history, Line::All, |_| true, &Styles::plain())
+    );
     insta::assert_snapshot!("mixed_alerts", mixed_words(&history).unwrap());
-    let (base, target) = (history.kernel_named("6.1.2").unwrap(), history.kernel_named("6.1.5").unwrap());
-    let cell = overview(&history, base, target, &[]).groups[0].rows[0].cells[0].pair.clone();
+    let (base, target) = (
+        history.kernel_named("6.1.2").unwrap(),
+        history.kernel_named("6.1.5").unwrap(),
+    );
+    let cell = overview(&history, base, target, &[]).groups[0].rows[0].cells[0]
+        .pair
+        .clone();
     assert_eq!((cell.state, cell.compared.ratio), (State::Unclear, None));
-    assert!(cell.words().contains("GB/s, higher is better on one side and MB/s"), "{}", cell.words());
+    assert!(
+        cell.words()
+            .contains("GB/s, higher is better on one side and MB/s"),
+        "{}",
+        cell.words()
+    );
 }
 
 #[test]
 fn metric_with_changed_direction_keeps_only_newest_series() {
-    let of = |direction, margin_percent| Declared { unit: "ops".into(), direction: Some(direction), margin_percent };
+    let of = |direction, margin_percent| Declared {
+        unit: "ops".into(),
+        direction: Some(direction),
+        margin_percent,
+    };
     let (lower, higher) = (Direction::LowerIsBetter, Direction::HigherIsBetter);
-    assert_eq!(only(&tool(of(lower, 1.0), of(higher, 1.0))).aside().count(), 4);
+    assert_eq!(
+        only(&tool(of(lower, 1.0), of(higher, 1.0))).aside().count(),
+        4
+    );
     let same = tool(of(higher, 1.0), of(higher, 9.0));
     assert_eq!((only(&same).aside().count(), mixed_words(&same)), (0, None));
     let change = &only(&same).changes[0];
-    assert_eq!(change.verdict, Verdict::Better, "more is better, as its manifest said");
+    assert_eq!(
+        change.verdict,
+        Verdict::Better,
+        "more is better, as its manifest said"
+    );
 }
 
 #[test]
 fn exact_lab_counts_repeated_measurements() {
-    let mut subject = Subject::new(build("deb:6.1", "6.1.9"), &[1, 2, 3], &[("getppid", Ending::Cost(100.0, 0.0))]);
+    let mut subject = Subject::new(
+        build("deb:6.1", "6.1.9"),
+        &[1, 2, 3],
+        &[("getppid", Ending::Cost(100.0, 0.0))],
+    );
     assert_eq!(taken(&[subject]).trust(&[0]), Trust::default());
-    subject = Subject::new(build("deb:6.1", "6.1.9"), &[1, 2, 3], &[("getppid", Ending::Cost(100.0, 0.0))]);
+    subject = Subject::new(
+        build("deb:6.1", "6.1.9"),
+        &[1, 2, 3],
+        &[("getppid", Ending::Cost(100.0, 0.0))],
+    );
     for (seed, cost) in [(1, 100.0), (2, 100.2), (3, 150.0)] {
         subject.add_run(seed, &[("getppid", Ending::Cost(cost, 0.0))]);
     }
     let history = taken(&[subject]);
     let trust = history.trust(&[0]);
-    assert_eq!(trust, Trust { compared: 3, equal: 1, alarms: 1 });
+    assert_eq!(
+        trust,
+        Trust {
+            compared: 3,
+            equal: 1,
+            alarms: 1
+        }
+    );
     let ends = trust.interval().unwrap();
     assert!(ends.min > 0.06 && ends.max < 0.80, "{ends:?}");
 }
@@ -195,12 +324,20 @@ fn exact_lab_counts_repeated_measurements() {
 #[test]
 fn old_repeated_measurements_do_not_count() {
     let day = 86_400;
-    let mut subject = Subject::new(build("deb:6.1", "6.1.9"), &[1, 1, 2], &[("getppid", Ending::Cost(100.0, 0.0))]);
+    let mut subject = Subject::new(
+        build("deb:6.1", "6.1.9"),
+        &[1, 1, 2],
+        &[("getppid", Ending::Cost(100.0, 0.0))],
+    );
     for (run, days) in subject.runs.iter_mut().zip([0, 0, 89]) {
         run.started_unix = 1_700_000_000 + days * day;
     }
     assert_eq!(taken(&[subject]).trust(&[0]).compared, 1);
-    let mut subject = Subject::new(build("deb:6.1", "6.1.9"), &[1, 1, 2], &[("getppid", Ending::Cost(100.0, 0.0))]);
+    let mut subject = Subject::new(
+        build("deb:6.1", "6.1.9"),
+        &[1, 1, 2],
+        &[("getppid", Ending::Cost(100.0, 0.0))],
+    );
     for (run, days) in subject.runs.iter_mut().zip([0, 0, 90]) {
         run.started_unix = 1_700_000_000 + days * day;
     }
@@ -209,13 +346,42 @@ fn old_repeated_measurements_do_not_count() {
 
 #[test]
 fn noisy_runs_split_in_two_count_false_alarms() {
-    let calm: Vec<Subject> =
-        (1..6).map(|n| imported(&format!("6.{n}"), KERNBENCH, &[&[100.0], &[100.4], &[99.8], &[100.1]])).collect();
-    assert_eq!(taken(&calm).trust(&[0]), Trust { compared: 5, equal: 0, alarms: 0 });
+    let calm: Vec<Subject> = (1..6)
+        .map(|n| {
+            imported(
+                &format!("6.{n}"),
+                KERNBENCH,
+                &[&[100.0], &[100.4], &[99.8], &[100.1]],
+            )
+        })
+        .collect();
+    assert_eq!(
+        taken(&calm).trust(&[0]),
+        Trust {
+            compared: 5,
+            equal: 0,
+            alarms: 0
+        }
+    );
     let mut wild = calm;
     // Every second run of one kernel is a third slower: a machine with two states.
-    wild.push(imported("6.6", KERNBENCH, &[&[100.0], &[133.0], &[100.2], &[133.1]]));
-    assert_eq!(taken(&wild).trust(&[0]), Trust { compared: 6, equal: 0, alarms: 1 });
+    wild.push(imported(
+        "6.6",
+        KERNBENCH,
+        &[&[100.0], &[133.0], &[100.2], &[133.1]],
+    ));
+    assert_eq!(
+        taken(&wild).trust(&[0]),
+        Trust {
+            compared: 6,
+            equal: 0,
+            alarms: 1
+        }
+    );
     let alone = taken(&[imported("6.1", KERNBENCH, &[&[100.0], &[101.0]])]);
-    assert_eq!(alone.trust(&[0]).compared, 0, "what cannot be rated is not counted");
+    assert_eq!(
+        alone.trust(&[0]).compared,
+        0,
+        "what cannot be rated is not counted"
+    );
 }

@@ -1,5 +1,5 @@
-//! All measurements of two kernels: counts, one mean, a list of places to look at first, and a table of workloads by
-//! machines.
+//! All measurements of two kernels: counts, one mean, a list of places to look at first, and a
+//! table of workloads by machines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -100,8 +100,8 @@ pub struct Group {
 pub enum Card {
     /// An alert, by its index.
     Alert(usize),
-    /// Regressions between the two kernels without a change point in any series: the machine by number, and workloads,
-    /// worst first.
+    /// Regressions between the two kernels without a change point in any series: the machine by
+    /// number, and workloads, worst first.
     Rest(Vec<(usize, Arc<str>, Pair)>),
 }
 
@@ -122,8 +122,8 @@ pub struct Overview {
     pub mean: Option<Mean>,
     /// Where to look first, the most important first.
     pub cards: Vec<Card>,
-    /// The open alerts of the same track since earlier kernels, by number, newest first: a regression stays news until it
-    /// is triaged, even if the last two kernels are the same.
+    /// The open alerts of the same track since earlier kernels, by number, newest first: a
+    /// regression stays news until it is triaged, even if the last two kernels are the same.
     pub earlier: Vec<usize>,
 }
 
@@ -134,39 +134,76 @@ pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged
     let mut groups: BTreeMap<String, Vec<Row>> = BTreeMap::new();
     let mut counts = Counts::default();
     for workload in history.workloads() {
-        let cells: Vec<Cell> = columns.iter().map(|column| cell(history, &workload, column, base, target)).collect();
+        let cells: Vec<Cell> = columns
+            .iter()
+            .map(|column| cell(history, &workload, column, base, target))
+            .collect();
         if cells.iter().all(|cell| cell.pair.state == State::Missing) {
             continue;
         }
         let subsystem = model::subsystem_of(&workload).to_owned();
-        groups.entry(subsystem).or_default().push(Row { workload, cells });
+        groups
+            .entry(subsystem)
+            .or_default()
+            .push(Row { workload, cells });
     }
-    let mut groups: Vec<Group> = groups.into_iter().map(|(name, rows)| Group { name, rows }).collect();
+    let mut groups: Vec<Group> = groups
+        .into_iter()
+        .map(|(name, rows)| Group { name, rows })
+        .collect();
     weigh(&mut groups);
     doubt(history, &mut groups, (base, target));
-    let pairs = || groups.iter().flat_map(|group| &group.rows).flat_map(|row| &row.cells).map(|cell| &cell.pair);
+    let pairs = || {
+        groups
+            .iter()
+            .flat_map(|group| &group.rows)
+            .flat_map(|row| &row.cells)
+            .map(|cell| &cell.pair)
+    };
     pairs().for_each(|pair| counts.add(pair.state));
     let mean = mean(pairs());
-    let mut overview = Overview { base, target, columns, groups, counts, mean, cards: Vec::new(), earlier: Vec::new() };
+    let mut overview = Overview {
+        base,
+        target,
+        columns,
+        groups,
+        counts,
+        mean,
+        cards: Vec::new(),
+        earlier: Vec::new(),
+    };
     overview.cards = cards(history, &overview, alerts);
     overview.earlier = earlier(history, &overview, alerts);
     overview
 }
 
-/// Decides the cells of noisy machines together: a test on a machine is a family, and all families are one question.
+/// Decides the cells of noisy machines together: a test on a machine is a family, and all families
+/// are one question.
 fn weigh(groups: &mut [Group]) {
     let mut families: BTreeMap<(String, usize), Vec<&mut Pair>> = BTreeMap::new();
     for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
         let test = test_of(&row.workload).to_owned();
         for cell in &mut row.cells {
-            if cell.pair.rating.is_some_and(|rating| rating.precision.is_some()) {
-                families.entry((test.clone(), cell.machine)).or_default().push(&mut cell.pair);
+            if cell
+                .pair
+                .rating
+                .is_some_and(|rating| rating.precision.is_some())
+            {
+                families
+                    .entry((test.clone(), cell.machine))
+                    .or_default()
+                    .push(&mut cell.pair);
             }
         }
     }
     let p = |pair: &Pair| pair.rating.map_or(1.0, |rating| rating.p());
-    let all: Vec<Vec<f64>> = families.values().map(|family| family.iter().map(|pair| p(pair)).collect()).collect();
-    let Some(weighed) = stats::families(&all, Q_MAX) else { return };
+    let all: Vec<Vec<f64>> = families
+        .values()
+        .map(|family| family.iter().map(|pair| p(pair)).collect())
+        .collect();
+    let Some(weighed) = stats::families(&all, Q_MAX) else {
+        return;
+    };
     for (family, found) in families.into_values().zip(weighed) {
         for (pair, q) in family.into_iter().zip(found.members) {
             pair.weigh(q);
@@ -178,48 +215,90 @@ fn weigh(groups: &mut [Group]) {
 fn doubt(history: &History, groups: &mut [Group], kernels: (usize, usize)) {
     let track: Arc<str> = history.kernel(kernels.1).track.as_str().into();
     for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
-        for cell in row.cells.iter_mut().filter(|cell| matches!(cell.pair.state, State::Better | State::Worse)) {
-            let key = Key { workload: Arc::clone(&row.workload), machine: cell.machine, track: Arc::clone(&track) };
-            let why = cell.pair.compared.ratio.and_then(|ratio| history.contradiction(&key, kernels, ratio));
+        for cell in row
+            .cells
+            .iter_mut()
+            .filter(|cell| matches!(cell.pair.state, State::Better | State::Worse))
+        {
+            let key = Key {
+                workload: Arc::clone(&row.workload),
+                machine: cell.machine,
+                track: Arc::clone(&track),
+            };
+            let why = cell
+                .pair
+                .compared
+                .ratio
+                .and_then(|ratio| history.contradiction(&key, kernels, ratio));
             why.into_iter().for_each(|why| cell.pair.doubt(why));
         }
     }
 }
 
-/// Returns the machines that measured one of the kernels, merged if they differ only by the guest config.
+/// Returns the machines that measured one of the kernels, merged if they differ only by the guest
+/// config.
 fn columns(history: &History, base: usize, target: usize) -> Vec<Column> {
     let mut series = vec![0_usize; history.machines().len()];
     let mut found = BTreeSet::new();
     for (key, one) in history.series() {
         series[key.machine] += 1;
-        if !found.contains(&key.machine) && one.points.iter().any(|p| p.kernel == base || p.kernel == target) {
+        if !found.contains(&key.machine)
+            && one
+                .points
+                .iter()
+                .any(|p| p.kernel == base || p.kernel == target)
+        {
             found.insert(key.machine);
         }
     }
     let mut columns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for machine in found {
-        columns.entry(history.first_kin(machine)).or_default().push(machine);
+        columns
+            .entry(history.first_kin(machine))
+            .or_default()
+            .push(machine);
     }
-    let most = |machines: &[usize]| machines.iter().copied().max_by_key(|n| (series[*n], std::cmp::Reverse(*n)));
-    let column = |machines: Vec<usize>| Column { main: most(&machines).unwrap_or_default(), machines };
+    let most = |machines: &[usize]| {
+        machines
+            .iter()
+            .copied()
+            .max_by_key(|n| (series[*n], std::cmp::Reverse(*n)))
+    };
+    let column = |machines: Vec<usize>| Column {
+        main: most(&machines).unwrap_or_default(),
+        machines,
+    };
     columns.into_values().map(column).collect()
 }
 
 /// Compares the kernels on the machine of a column that measured both, or else one of them.
-fn cell(history: &History, workload: &Arc<str>, column: &Column, base: usize, target: usize) -> Cell {
+fn cell(
+    history: &History,
+    workload: &Arc<str>,
+    column: &Column,
+    base: usize,
+    target: usize,
+) -> Cell {
     let is_one_series = history.kernel(base).track == history.kernel(target).track;
     let on = |machine: usize| {
         let of = |kernel: usize| history.series_of(workload, machine, kernel);
         let new = of(target);
         let old = if is_one_series { new } else { of(base) };
         let ruler = new.or(old).map(|series| Ruler::of(series, &[base, target]));
-        let (old, new) = (old.and_then(|series| series.point(base)), new.and_then(|series| series.point(target)));
+        let (old, new) = (
+            old.and_then(|series| series.point(base)),
+            new.and_then(|series| series.point(target)),
+        );
         let seen = usize::from(old.is_some()) + usize::from(new.is_some());
         let pair = ruler.map_or_else(Pair::missing, |ruler| Pair::of(&ruler, old, new));
         (seen, Cell { machine, pair })
     };
     let (mut most, mut cell) = on(column.main);
-    for machine in column.machines.iter().filter(|machine| **machine != column.main) {
+    for machine in column
+        .machines
+        .iter()
+        .filter(|machine| **machine != column.main)
+    {
         if most < 2
             && let (seen, other) = on(*machine)
             && seen > most
@@ -232,30 +311,60 @@ fn cell(history: &History, workload: &Arc<str>, column: &Column, base: usize, ta
 
 fn mean<'a>(cells: impl Iterator<Item = &'a Pair>) -> Option<Mean> {
     let cells: Vec<&Pair> = cells.filter(|cell| cell.compared.ratio.is_some()).collect();
-    let ratios: Vec<f64> = cells.iter().filter_map(|cell| cell.compared.ratio).collect();
+    let ratios: Vec<f64> = cells
+        .iter()
+        .filter_map(|cell| cell.compared.ratio)
+        .collect();
     let ratio = stats::geometric_mean(&ratios)?;
-    let mut common: Vec<u64> = cells[0].compared.differences.iter().map(|difference| difference.seed).collect();
+    let mut common: Vec<u64> = cells[0]
+        .compared
+        .differences
+        .iter()
+        .map(|difference| difference.seed)
+        .collect();
     for cell in &cells {
-        common.retain(|seed| cell.compared.differences.iter().any(|known| known.seed == *seed));
+        common.retain(|seed| {
+            cell.compared
+                .differences
+                .iter()
+                .any(|known| known.seed == *seed)
+        });
     }
     let of_seed = |seed: &u64| {
-        let of_cell = |cell: &&Pair| cell.compared.differences.iter().find(|known| known.seed == *seed)?.ratio;
+        let of_cell = |cell: &&Pair| {
+            cell.compared
+                .differences
+                .iter()
+                .find(|known| known.seed == *seed)?
+                .ratio
+        };
         stats::geometric_mean(&cells.iter().filter_map(of_cell).collect::<Vec<f64>>())
     };
     let means: Vec<f64> = common.iter().filter_map(of_seed).collect();
-    Some(Mean { ratio, cells: ratios.len(), seeds: stats::spread(&means).filter(|_| means.len() > 1) })
+    Some(Mean {
+        ratio,
+        cells: ratios.len(),
+        seeds: stats::spread(&means).filter(|_| means.len() > 1),
+    })
 }
 
 /// Chooses the places to look at first: alerts between the kernels, and regressions without one.
 fn earlier(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<usize> {
     let to = history.rank(overview.target);
-    let is_on_card = |number: usize| overview.cards.iter().any(|card| matches!(card, Card::Alert(n) if *n == number));
+    let is_on_card = |number: usize| {
+        overview
+            .cards
+            .iter()
+            .any(|card| matches!(card, Card::Alert(n) if *n == number))
+    };
     let is_earlier = |alert: &crate::Alert| {
         alert.track == history.kernel(overview.target).track
             && history.rank(alert.at) <= to
             && alert.worse().count() > 0
     };
-    let open = |number: &usize| alerts[*number].is_open() && is_earlier(&alerts[*number].alert) && !is_on_card(*number);
+    let open = |number: &usize| {
+        alerts[*number].is_open() && is_earlier(&alerts[*number].alert) && !is_on_card(*number)
+    };
     let mut found: Vec<usize> = (0..alerts.len()).filter(open).collect();
     found.sort_by_key(|number| std::cmp::Reverse(history.rank(alerts[*number].alert.at)));
     found
@@ -268,12 +377,25 @@ fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card
         let alert = &triaged.alert;
         alert.track == *track && history.rank(alert.at) <= to && history.rank(alert.after) >= from
     };
-    let mut chosen: Vec<usize> = (0..alerts.len()).filter(|n| alerts[*n].is_open() && between(&alerts[*n])).collect();
-    chosen.sort_by(|a, b| alerts[*b].alert.weight().total_cmp(&alerts[*a].alert.weight()));
+    let mut chosen: Vec<usize> = (0..alerts.len())
+        .filter(|n| alerts[*n].is_open() && between(&alerts[*n]))
+        .collect();
+    chosen.sort_by(|a, b| {
+        alerts[*b]
+            .alert
+            .weight()
+            .total_cmp(&alerts[*a].alert.weight())
+    });
     let known: BTreeSet<(usize, &str)> = alerts
         .iter()
         .filter(|triaged| between(triaged))
-        .flat_map(|triaged| triaged.alert.members.iter().map(|member| (member.key.machine, &*member.key.workload)))
+        .flat_map(|triaged| {
+            triaged
+                .alert
+                .members
+                .iter()
+                .map(|member| (member.key.machine, &*member.key.workload))
+        })
         .collect();
     let mut rest: Vec<(usize, Arc<str>, Pair)> = overview
         .groups
@@ -288,7 +410,11 @@ fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card
         let size = |pair: &Pair| pair.compared.difference_percent.unwrap_or_default();
         size(&a.2).total_cmp(&size(&b.2))
     });
-    let room = if rest.is_empty() { CARDS_MAX } else { CARDS_MAX - 1 };
+    let room = if rest.is_empty() {
+        CARDS_MAX
+    } else {
+        CARDS_MAX - 1
+    };
     let mut cards: Vec<Card> = chosen.into_iter().take(room).map(Card::Alert).collect();
     if !rest.is_empty() {
         cards.push(Card::Rest(rest));

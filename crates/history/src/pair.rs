@@ -75,19 +75,39 @@ pub(super) struct Ruler {
 impl Ruler {
     /// Returns the rule of a series for two of its kernels.
     pub(super) fn of(series: &Series, kernels: &[usize]) -> Self {
-        let Metric { direction, margin_percent, .. } = series.metric;
-        let rule = Rule { direction, margin_percent, floor_percent: series.floor_percent, seeds: Seeds::OnBoth };
-        Self { rule, scatter: series.scatters.then(|| series.scatter(kernels)) }
+        let Metric {
+            direction,
+            margin_percent,
+            ..
+        } = series.metric;
+        let rule = Rule {
+            direction,
+            margin_percent,
+            floor_percent: series.floor_percent,
+            seeds: Seeds::OnBoth,
+        };
+        Self {
+            rule,
+            scatter: series.scatters.then(|| series.scatter(kernels)),
+        }
     }
 }
 
 impl Pair {
     /// Compares a new kernel's point with the base's; each may be missing.
     pub(super) fn of(ruler: &Ruler, base: Option<&Point>, new: Option<&Point>) -> Self {
-        let (Some(base), Some(new)) = (base, new) else { return Self::missing() };
+        let (Some(base), Some(new)) = (base, new) else {
+            return Self::missing();
+        };
         let unlike = base.seeds.iter().find_map(|old| {
-            let other = new.seeds.iter().find(|seen| !seen.declared.agrees(&old.declared))?;
-            Some(format!("{} on one side and {} on the other", old.declared, other.declared))
+            let other = new
+                .seeds
+                .iter()
+                .find(|seen| !seen.declared.agrees(&old.declared))?;
+            Some(format!(
+                "{} on one side and {} on the other",
+                old.declared, other.declared
+            ))
         });
         if let Some(why) = unlike {
             return Self::without(State::Unclear, &why);
@@ -96,13 +116,26 @@ impl Pair {
             return Self::rate(&ruler.rule, scatter, base, new);
         }
         let replicates = |point: &Point, side: &str| -> Vec<Replicate> {
-            point.seeds.iter().map(|seen| seen.replicate(side)).collect()
+            point
+                .seeds
+                .iter()
+                .map(|seen| seen.replicate(side))
+                .collect()
         };
-        let compared = compare_sides(&replicates(base, "base"), &replicates(new, "new"), &ruler.rule);
+        let compared = compare_sides(
+            &replicates(base, "base"),
+            &replicates(new, "new"),
+            &ruler.rule,
+        );
         let is_on_both = |seen: &&Seen| !compared.left_out.contains(&seen.seed);
         let state = match &compared.verdict {
             Verdict::Unclear(_) => {
-                let mut seeds = base.seeds.iter().chain(&new.seeds).filter(is_on_both).peekable();
+                let mut seeds = base
+                    .seeds
+                    .iter()
+                    .chain(&new.seeds)
+                    .filter(is_on_both)
+                    .peekable();
                 if seeds.peek().is_none() {
                     State::Missing
                 } else if seeds.any(|seen| seen.value.is_err()) {
@@ -113,14 +146,21 @@ impl Pair {
             }
             verdict => State::of(verdict),
         };
-        Self { state, compared, rating: None }
+        Self {
+            state,
+            compared,
+            rating: None,
+        }
     }
 
     /// Rates runs against runs: the unit is the boot, and seeds pair nothing.
     fn rate(rule: &Rule, scatter: &stats::History, base: &Point, new: &Point) -> Self {
         let of = |point: &Point| {
-            let values: Vec<f64> =
-                point.seeds.iter().filter_map(|seen| Some(seen.value.as_ref().ok()?.value)).collect();
+            let values: Vec<f64> = point
+                .seeds
+                .iter()
+                .filter_map(|seen| Some(seen.value.as_ref().ok()?.value))
+                .collect();
             scores(&values, rule.direction)
         };
         let (old, new) = match (of(base), of(new)) {
@@ -129,10 +169,15 @@ impl Pair {
         };
         let rating = stats::rate(&old, &new, scatter, rule.margin_percent / 100.0);
         let compared = SideComparison::rated(&rating, rule.direction, rating.p());
-        Self { state: State::of(&compared.verdict), compared, rating: Some(rating) }
+        Self {
+            state: State::of(&compared.verdict),
+            compared,
+            rating: Some(rating),
+        }
     }
 
-    /// Decides a rating again, with its false discovery rate among the ratings of the same question.
+    /// Decides a rating again, with its false discovery rate among the ratings of the same
+    /// question.
     pub(super) fn weigh(&mut self, q: f64) {
         let Some(rating) = &self.rating else { return };
         self.compared.verdict = noisy_verdict(rating, q);
@@ -151,7 +196,11 @@ impl Pair {
     }
 
     fn without(state: State, why: &str) -> Self {
-        Self { state, compared: SideComparison::nothing(why), rating: None }
+        Self {
+            state,
+            compared: SideComparison::nothing(why),
+            rating: None,
+        }
     }
 
     /// Describes it: `-4.29% (-4.31..-4.27 over 5 seeds)`, or the reason why there is no verdict.
@@ -168,34 +217,55 @@ impl Pair {
             let ends = self
                 .compared
                 .spread_percent
-                .map_or_else(String::new, |ends| format!("95%: {}; ", number::interval(ends, 20)));
+                .map_or_else(String::new, |ends| {
+                    format!("95%: {}; ", number::interval(ends, 20))
+                });
             let runs = format!("{old} against {}", number::count(new, "run"));
             let more = match &self.compared.verdict {
-                Verdict::Unclear(Uncertainty::Noise { more_runs: Some(more) }) => {
+                Verdict::Unclear(Uncertainty::Noise {
+                    more_runs: Some(more),
+                }) => {
                     format!("; {more} more of each needed")
                 }
-                Verdict::Unclear(Uncertainty::TooNoisy) => "; more than 50 of each needed".to_owned(),
-                Verdict::Unclear(Uncertainty::TooCoarse) => "; values in steps as wide as the margin".to_owned(),
+                Verdict::Unclear(Uncertainty::TooNoisy) => {
+                    "; more than 50 of each needed".to_owned()
+                }
+                Verdict::Unclear(Uncertainty::TooCoarse) => {
+                    "; values in steps as wide as the margin".to_owned()
+                }
                 Verdict::Unclear(why @ Uncertainty::Contradicted { .. }) => format!("; {why}"),
                 Verdict::Unclear(_) => "; unrated: bring two or more of each".to_owned(),
                 Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
             };
-            return format!("{} ({ends}{runs}{more})", number::signed_percent(difference));
+            return format!(
+                "{} ({ends}{runs}{more})",
+                number::signed_percent(difference)
+            );
         }
         let seeds = number::count(self.compared.differences.len(), "seed");
-        let ends = self.compared.spread_percent.filter(|_| self.compared.differences.len() > 1);
-        let over = ends.map_or(seeds.clone(), |ends| format!("{} over {seeds}", number::interval(ends, 20)));
+        let ends = self
+            .compared
+            .spread_percent
+            .filter(|_| self.compared.differences.len() > 1);
+        let over = ends.map_or(seeds.clone(), |ends| {
+            format!("{} over {seeds}", number::interval(ends, 20))
+        });
         let without = match self.compared.left_out.as_slice() {
             [] => String::new(),
             seeds => format!("; {} not on both", number::seed_list(seeds)),
         };
         let why = match &self.compared.verdict {
             Verdict::Unclear(Uncertainty::Missing(why)) => format!("; {why}"),
-            Verdict::Unclear(why @ (Uncertainty::BelowFloor { .. } | Uncertainty::Contradicted { .. })) => {
+            Verdict::Unclear(
+                why @ (Uncertainty::BelowFloor { .. } | Uncertainty::Contradicted { .. }),
+            ) => {
                 format!("; {why}")
             }
             _ => String::new(),
         };
-        format!("{} ({over}{without}{why})", number::signed_percent(difference))
+        format!(
+            "{} ({over}{without}{why})",
+            number::signed_percent(difference)
+        )
     }
 }

@@ -54,23 +54,42 @@ pub struct Absent {
 
 impl Value {
     /// Computes it from a result, or returns the reason for its absence.
-    pub(super) fn of(result: &WorkloadResult, machine: Capabilities) -> Result<Self, (Lack, String)> {
-        let RunValue { value, scale, .. } = run_value(result, machine).map_err(|none| match none {
-            NoValue::Unsupported(_) => (Lack::Unsupported, none.to_string()),
-            NoValue::Failed(failure) => {
-                let is_early = matches!(failure.stage, Stage::Boot | Stage::Settle);
-                (if is_early { Lack::NotBooted } else { Lack::Failed }, format!("failed: {none}"))
-            }
-            _ => (Lack::NoValue, none.to_string()),
-        })?;
-        Ok(Self { value, scale, mark: mark(&result.samples) })
+    pub(super) fn of(
+        result: &WorkloadResult,
+        machine: Capabilities,
+    ) -> Result<Self, (Lack, String)> {
+        let RunValue { value, scale, .. } =
+            run_value(result, machine).map_err(|none| match none {
+                NoValue::Unsupported(_) => (Lack::Unsupported, none.to_string()),
+                NoValue::Failed(failure) => {
+                    let is_early = matches!(failure.stage, Stage::Boot | Stage::Settle);
+                    (
+                        if is_early {
+                            Lack::NotBooted
+                        } else {
+                            Lack::Failed
+                        },
+                        format!("failed: {none}"),
+                    )
+                }
+                _ => (Lack::NoValue, none.to_string()),
+            })?;
+        Ok(Self {
+            value,
+            scale,
+            mark: mark(&result.samples),
+        })
     }
 }
 
 /// Returns the FNV-1a hash of the samples' bits: equal lists have equal marks.
 fn mark(samples: &[f64]) -> u64 {
-    let bytes = samples.iter().flat_map(|sample| sample.to_bits().to_le_bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    let bytes = samples
+        .iter()
+        .flat_map(|sample| sample.to_bits().to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The result of one seed.
@@ -95,7 +114,8 @@ pub struct Point {
     pub kernel: usize,
     /// One for each seed, ascending.
     pub seeds: Vec<Seen>,
-    /// The median over the seeds that have a value, on the series' scale; of noisy runs the value that ratings compare.
+    /// The median over the seeds that have a value, on the series' scale; of noisy runs the value
+    /// that ratings compare.
     pub value: Option<f64>,
 }
 
@@ -103,12 +123,17 @@ impl Seen {
     /// Returns it as one side of a comparison with this name.
     pub(super) fn replicate(&self, side: &str) -> Replicate {
         let given = match &self.value {
-            Ok(Value { value, scale, .. }) => {
-                Given::Value { value: *value, scale: *scale, operations: self.operations }
-            }
+            Ok(Value { value, scale, .. }) => Given::Value {
+                value: *value,
+                scale: *scale,
+                operations: self.operations,
+            },
             Err(absent) => Given::Unusable(format!("{side}: {}", absent.why)),
         };
-        Replicate { seed: self.seed, given }
+        Replicate {
+            seed: self.seed,
+            given,
+        }
     }
 }
 
@@ -116,20 +141,28 @@ impl Point {
     /// Returns why there is no value despite results.
     #[must_use]
     pub fn absent(&self) -> Option<&str> {
-        self.seeds.iter().find_map(|seen| seen.value.as_ref().err()).map(|absent| absent.why.as_ref())
+        self.seeds
+            .iter()
+            .find_map(|seen| seen.value.as_ref().err())
+            .map(|absent| absent.why.as_ref())
     }
 
     /// Returns whether it has a value with another scale.
     #[must_use]
     pub fn is_off(&self, scale: Scale) -> bool {
-        self.seeds.iter().any(|seen| seen.value.as_ref().is_ok_and(|value| value.scale != scale))
+        self.seeds
+            .iter()
+            .any(|seen| seen.value.as_ref().is_ok_and(|value| value.scale != scale))
     }
 
     /// Returns how the kernel failed with a seed, if it did.
     #[must_use]
     pub fn failure(&self) -> Option<&Absent> {
         let failed = |absent: &&Absent| matches!(absent.lack, Lack::NotBooted | Lack::Failed);
-        self.seeds.iter().filter_map(|seen| seen.value.as_ref().err()).find(failed)
+        self.seeds
+            .iter()
+            .filter_map(|seen| seen.value.as_ref().err())
+            .find(failed)
     }
 }
 
@@ -142,7 +175,8 @@ pub struct Series {
     pub scale: Scale,
     /// The spread between seeds of one build, in percent, if known.
     pub floor_percent: Option<f64>,
-    /// The declaration of its values: that of the newest run. Results with another one are no part of it.
+    /// The declaration of its values: that of the newest run. Results with another one are no part
+    /// of it.
     pub declared: Declared,
     /// Whether boots are noisy, so that seeds pair nothing.
     pub scatters: bool,
@@ -150,7 +184,8 @@ pub struct Series {
     pub points: Vec<Point>,
     /// Its changes of level, in order.
     pub changes: Vec<Change>,
-    /// Operations per iteration: those of the newest run. Results with other numbers are another experiment.
+    /// Operations per iteration: those of the newest run. Results with other numbers are another
+    /// experiment.
     pub operations: u64,
 }
 
@@ -177,14 +212,22 @@ impl Series {
     /// Returns the value of a seed, on the series' scale.
     #[must_use]
     pub fn value(&self, seen: &Seen) -> Option<f64> {
-        let value = seen.value.as_ref().ok().filter(|value| self.is_of(seen) && value.scale == self.scale)?;
+        let value = seen
+            .value
+            .as_ref()
+            .ok()
+            .filter(|value| self.is_of(seen) && value.scale == self.scale)?;
         Some(value.value)
     }
 
     /// Returns the values of a kernel's seeds, on the series' scale.
     #[must_use]
     pub fn values(&self, point: &Point) -> Vec<f64> {
-        point.seeds.iter().filter_map(|seen| self.value(seen)).collect()
+        point
+            .seeds
+            .iter()
+            .filter_map(|seen| self.value(seen))
+            .collect()
     }
 
     /// Returns whether a result belongs to this series: same operations, unit and direction.
@@ -193,18 +236,26 @@ impl Series {
         seen.operations == self.operations && self.declared.agrees(&seen.declared)
     }
 
-    /// Returns the results of the same name with another unit or direction, kernel by kernel, which are kept but not
-    /// compared.
+    /// Returns the results of the same name with another unit or direction, kernel by kernel, which
+    /// are kept but not compared.
     pub fn aside(&self) -> impl Iterator<Item = (usize, &Seen)> {
-        let seen = self.points.iter().flat_map(|point| point.seeds.iter().map(move |seen| (point.kernel, seen)));
+        let seen = self
+            .points
+            .iter()
+            .flat_map(|point| point.seeds.iter().map(move |seen| (point.kernel, seen)));
         seen.filter(|(_, seen)| seen.value.is_ok() && !self.declared.agrees(&seen.declared))
     }
 
-    /// Returns the noise between runs of one kernel, over all kernels but some; it supports the rating of these.
+    /// Returns the noise between runs of one kernel, over all kernels but some; it supports the
+    /// rating of these.
     #[must_use]
     pub fn scatter(&self, but: &[usize]) -> stats::History {
         let mut history = stats::History::default();
-        for point in self.points.iter().filter(|point| !but.contains(&point.kernel)) {
+        for point in self
+            .points
+            .iter()
+            .filter(|point| !but.contains(&point.kernel))
+        {
             if let Some(scores) = self.scores(point) {
                 history.add(&scores);
             }
@@ -223,14 +274,16 @@ impl Series {
     pub fn of_line<'a>(&self, line: Line, release: impl Fn(usize) -> &'a Release) -> Self {
         let mut series = self.clone();
         if line != Line::All {
-            series.points.retain(|point| line.has(release(point.kernel)));
+            series
+                .points
+                .retain(|point| line.has(release(point.kernel)));
             series.changes = find(&series);
         }
         series
     }
 
-    /// Computes scale, values and changes; `started` returns the start and number of a run, `metric` the metric of a
-    /// declaration.
+    /// Computes scale, values and changes; `started` returns the start and number of a run,
+    /// `metric` the metric of a declaration.
     pub(super) fn settle(
         &mut self,
         workload: &str,
@@ -239,11 +292,15 @@ impl Series {
     ) {
         let all = || self.points.iter().flat_map(|point| &point.seeds);
         let newest = all().max_by_key(|seen| started(seen.run));
-        let (operations, declared) = newest.map_or((0, &self.declared), |seen| (seen.operations, &seen.declared));
+        let (operations, declared) = newest.map_or((0, &self.declared), |seen| {
+            (seen.operations, &seen.declared)
+        });
         self.metric = metric(declared);
         (self.operations, self.declared) = (operations, declared.clone());
         self.floor_percent = floor_percent(workload);
-        let of_it = all().filter(|seen| self.is_of(seen)).filter_map(|seen| seen.value.as_ref().ok());
+        let of_it = all()
+            .filter(|seen| self.is_of(seen))
+            .filter_map(|seen| seen.value.as_ref().ok());
         self.scale = Scale::of(of_it.map(|value| value.scale));
         for n in 0..self.points.len() {
             let values = self.values(&self.points[n]);

@@ -7,19 +7,24 @@ use report::fixtures::{Ending, Subject, build, other_machine, question};
 use report::render::Styles;
 
 use super::{
-    Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text, history_document,
-    history_json, history_text, overview, range, sparkline, triage_alerts,
+    Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text,
+    history_document, history_json, history_text, overview, range, sparkline, triage_alerts,
 };
 
 /// Versions of a Debian track, unordered.
-const VERSIONS: [&str; 6] = ["6.12.101", "6.1.9", "6.1.190", "6.1.100", "6.12.117", "6.12.9"];
+const VERSIONS: [&str; 6] = [
+    "6.12.101", "6.1.9", "6.1.190", "6.1.100", "6.12.117", "6.12.9",
+];
 
 pub(super) fn taken(subjects: &[Subject]) -> History {
     let mut history = History::default();
     for subject in subjects {
         history.know_build(&subject.build);
         history.know_machine(&subject.machine);
-        subject.runs.iter().for_each(|run| history.take(run).unwrap());
+        subject
+            .runs
+            .iter()
+            .for_each(|run| history.take(run).unwrap());
     }
     history.settle();
     history
@@ -29,12 +34,17 @@ fn kernel(version: &str, endings: &[(&'static str, Ending)]) -> Subject {
     Subject::new(build("deb:6.12", version), &[1, 2, 3], endings)
 }
 
-/// A lab: faults regress at 6.12.9, forks are slow in 6.1.190 only, pipes depend on the layout, switches fail at last.
+/// A lab: faults regress at 6.12.9, forks are slow in 6.1.190 only, pipes depend on the layout,
+/// switches fail at last.
 fn lab() -> Vec<Subject> {
     let of = |version: &str| {
         let is_new = version.starts_with("6.12");
         let fork = if version == "6.1.190" { 1300.0 } else { 1000.0 };
-        let pipe = Ending::Samples(if is_new { vec![9.0, 7.0, 7.0] } else { vec![9.0, 8.0, 8.0] });
+        let pipe = Ending::Samples(if is_new {
+            vec![9.0, 7.0, 7.0]
+        } else {
+            vec![9.0, 8.0, 8.0]
+        });
         let yielding = match version {
             "6.12.117" => Ending::Failed(Stage::Workload, FailureReason::Hung, ""),
             _ => Ending::Cost(50.0, 0.0),
@@ -42,7 +52,10 @@ fn lab() -> Vec<Subject> {
         kernel(
             version,
             &[
-                ("fault-anon", Ending::Cost(if is_new { 345.5 } else { 331.25 }, 0.1)),
+                (
+                    "fault-anon",
+                    Ending::Cost(if is_new { 345.5 } else { 331.25 }, 0.1),
+                ),
                 ("fork-exec", Ending::Cost(fork, 1.0)),
                 ("pipe-pingpong", pipe),
                 ("switch-yield", yielding),
@@ -53,14 +66,27 @@ fn lab() -> Vec<Subject> {
 }
 
 fn only<'a>(history: &'a History, workload: &str) -> &'a Series {
-    history.series().find(|(key, _)| &*key.workload == workload).unwrap().1
+    history
+        .series()
+        .find(|(key, _)| &*key.workload == workload)
+        .unwrap()
+        .1
 }
 
 fn titles(history: &History) -> Vec<&str> {
-    history.order().iter().map(|n| history.kernel(*n).title.as_str()).collect()
+    history
+        .order()
+        .iter()
+        .map(|n| history.kernel(*n).title.as_str())
+        .collect()
 }
 
-fn seen(history: &History, base: &str, target: &str, decisions: &[Decision]) -> (Overview, Vec<Triaged>) {
+fn seen(
+    history: &History,
+    base: &str,
+    target: &str,
+    decisions: &[Decision],
+) -> (Overview, Vec<Triaged>) {
     let all = triage_alerts(history, alerts(history, Line::All), decisions);
     let [base, target] = [base, target].map(|version| history.kernel_named(version).unwrap());
     (overview(history, base, target, &all), all)
@@ -69,7 +95,12 @@ fn seen(history: &History, base: &str, target: &str, decisions: &[Decision]) -> 
 #[test]
 fn kernels_are_ordered_by_release_not_by_date() {
     let history = taken(&lab());
-    assert_eq!(titles(&history), ["6.1.9", "6.1.100", "6.1.190", "6.12.9", "6.12.101", "6.12.117"]);
+    assert_eq!(
+        titles(&history),
+        [
+            "6.1.9", "6.1.100", "6.1.190", "6.12.9", "6.12.101", "6.12.117"
+        ]
+    );
     let stable = history.of_track("cloud-amd64", Line::Stable(6, 1));
     assert_eq!(stable.len(), 3);
 }
@@ -81,14 +112,21 @@ fn level_ends_where_all_seeds_agree() {
     assert_eq!(faults.changes.len(), 1);
     let change = &faults.changes[0];
     assert_eq!((change.earliest, change.at, change.went_away), (3, 3, None));
-    assert_eq!((&change.verdict, change.basis), (&Verdict::Worse, Basis::EverySeed { seeds: 3 }));
+    assert_eq!(
+        (&change.verdict, change.basis),
+        (&Verdict::Worse, Basis::EverySeed { seeds: 3 })
+    );
 }
 
 #[test]
 fn change_undone_at_next_kernel_is_closed() {
     let history = taken(&lab());
     let forks = only(&history, "fork-exec");
-    let found: Vec<_> = forks.changes.iter().map(|change| (change.at, change.went_away)).collect();
+    let found: Vec<_> = forks
+        .changes
+        .iter()
+        .map(|change| (change.at, change.went_away))
+        .collect();
     assert_eq!(found, [(2, Some(3)), (3, None)]);
 }
 
@@ -96,16 +134,31 @@ fn change_undone_at_next_kernel_is_closed() {
 fn creeping_change_is_found_where_it_passes_margin() {
     let costs = [100.0, 100.6, 101.1, 101.4, 101.5, 101.6];
     let ordered = ["6.1.1", "6.1.2", "6.1.3", "6.1.4", "6.1.5", "6.1.6"];
-    let kernels = ordered.iter().zip(costs).map(|(v, cost)| kernel(v, &[("getppid", Ending::Cost(cost, 0.0))]));
+    let kernels = ordered
+        .iter()
+        .zip(costs)
+        .map(|(v, cost)| kernel(v, &[("getppid", Ending::Cost(cost, 0.0))]));
     let history = taken(&kernels.collect::<Vec<_>>());
     let series = only(&history, "getppid");
-    assert_eq!(series.changes.iter().map(|c| (c.earliest, c.at)).collect::<Vec<_>>(), [(2, 2)]);
+    assert_eq!(
+        series
+            .changes
+            .iter()
+            .map(|c| (c.earliest, c.at))
+            .collect::<Vec<_>>(),
+        [(2, 2)]
+    );
 }
 
 #[test]
 fn kernel_with_disagreeing_seeds_widens_change_range() {
-    let kernels = [("6.1.1", 100.0, 0.0), ("6.1.2", 100.5, 1.0), ("6.1.3", 120.0, 0.0)];
-    let kernels = kernels.map(|(version, cost, step)| kernel(version, &[("getppid", Ending::Cost(cost, step))]));
+    let kernels = [
+        ("6.1.1", 100.0, 0.0),
+        ("6.1.2", 100.5, 1.0),
+        ("6.1.3", 120.0, 0.0),
+    ];
+    let kernels = kernels
+        .map(|(version, cost, step)| kernel(version, &[("getppid", Ending::Cost(cost, step))]));
     let history = taken(&kernels);
     let change = &only(&history, "getppid").changes[0];
     assert_eq!((change.earliest, change.at), (1, 2));
@@ -120,15 +173,30 @@ fn noisy_series_levels_are_found_by_ranks() {
         let level = if n < 30 { 100.0 } else { 103.0 };
         let mut subject = Subject::new(build("deb:6.1", &format!("6.1.{n}")), &[], &[]);
         for seed in 1..=3_usize {
-            subject.add_run(seed as u64, &[("getppid", Ending::Cost(level + chaos(n, seed), 0.0))]);
+            subject.add_run(
+                seed as u64,
+                &[("getppid", Ending::Cost(level + chaos(n, seed), 0.0))],
+            );
         }
         history.know_build(&subject.build);
         history.know_machine(&subject.machine);
-        subject.runs.iter().for_each(|run| history.take(run).unwrap());
+        subject
+            .runs
+            .iter()
+            .for_each(|run| history.take(run).unwrap());
     }
     history.settle();
-    let found: Vec<_> = only(&history, "getppid").changes.iter().map(|c| (c.at, c.verdict.clone())).collect();
-    assert!(found.iter().any(|(at, verdict)| (28..=33).contains(at) && *verdict == Verdict::Worse), "{found:?}");
+    let found: Vec<_> = only(&history, "getppid")
+        .changes
+        .iter()
+        .map(|c| (c.at, c.verdict.clone()))
+        .collect();
+    assert!(
+        found
+            .iter()
+            .any(|(at, verdict)| (28..=33).contains(at) && *verdict == Verdict::Worse),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -139,9 +207,16 @@ fn the_newest_run_counts_and_repeats_are_counted() {
     subject.runs.rotate_left(4);
     let history = taken(&[subject]);
     let point = &only(&history, "getppid").points[0];
-    let values: Vec<f64> = point.seeds.iter().map(|seen| seen.value.as_ref().unwrap().value).collect();
+    let values: Vec<f64> = point
+        .seeds
+        .iter()
+        .map(|seen| seen.value.as_ref().unwrap().value)
+        .collect();
     assert_eq!(values, [100.0, 90.0, 100.0]);
-    assert_eq!((history.repeats()[0].again, history.repeats()[0].agree), (2, 1));
+    assert_eq!(
+        (history.repeats()[0].again, history.repeats()[0].agree),
+        (2, 1)
+    );
 }
 
 #[test]
@@ -158,7 +233,12 @@ fn adding_runs_later_equals_adding_all_at_once() {
         }
     }
     assert_eq!(titles(&grown), titles(&whole));
-    let series = |history: &History| history.series().map(|(k, s)| (k.clone(), s.clone())).collect::<Vec<_>>();
+    let series = |history: &History| {
+        history
+            .series()
+            .map(|(k, s)| (k.clone(), s.clone()))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(series(&grown), series(&whole));
     assert_eq!(alerts(&grown, Line::All), alerts(&whole, Line::All));
 }
@@ -174,10 +254,17 @@ fn run_of_unknown_build_or_machine_is_refused() {
 fn changes_of_the_same_kernels_are_one_alert() {
     let history = taken(&lab());
     let found = alerts(&history, Line::All);
-    let told: Vec<_> = found.iter().map(|alert| (alert.name.as_str(), alert.counts())).collect();
-    // The pipes improve where the faults regress: perhaps one patch. The return of the forks makes no alert.
-    let expected =
-        [("cloud-amd64@6.12.117", (1, 0, 0)), ("cloud-amd64@6.12.9", (1, 1, 0)), ("cloud-amd64@6.1.190", (0, 0, 1))];
+    let told: Vec<_> = found
+        .iter()
+        .map(|alert| (alert.name.as_str(), alert.counts()))
+        .collect();
+    // The pipes improve where the faults regress: perhaps one patch. The return of the forks makes
+    // no alert.
+    let expected = [
+        ("cloud-amd64@6.12.117", (1, 0, 0)),
+        ("cloud-amd64@6.12.9", (1, 1, 0)),
+        ("cloud-amd64@6.1.190", (0, 0, 1)),
+    ];
     assert_eq!(told, expected);
     assert_eq!(history.kernel(found[1].after).title, "6.1.190");
     assert_eq!(alerts(&history, Line::Stable(6, 12)).len(), 1);
@@ -188,20 +275,31 @@ fn failing_workload_alerts_until_it_works_again() {
     let hung = || Ending::Failed(Stage::Workload, FailureReason::Hung, "");
     let fine = || Ending::Cost(100.0, 0.0);
     let of = |endings: &[fn() -> Ending]| {
-        let kernels =
-            endings.iter().enumerate().map(|(n, ending)| kernel(&format!("6.1.{n}"), &[("getppid", ending())]));
+        let kernels = endings
+            .iter()
+            .enumerate()
+            .map(|(n, ending)| kernel(&format!("6.1.{n}"), &[("getppid", ending())]));
         let history = taken(&kernels.collect::<Vec<_>>());
         let found = only(&history, "getppid").changes.clone();
-        found.iter().map(|change| (change.earliest, change.at, change.basis, change.went_away)).collect::<Vec<_>>()
+        found
+            .iter()
+            .map(|change| (change.earliest, change.at, change.basis, change.went_away))
+            .collect::<Vec<_>>()
     };
     assert_eq!(of(&[fine, hung, hung]), [(1, 1, Basis::Fails, None)]);
     assert_eq!(of(&[fine, hung, fine]), [(1, 1, Basis::Fails, Some(2))]);
-    assert_eq!(of(&[fine, || Ending::Unsupported("no such call"), hung]), [(1, 2, Basis::Fails, None)]);
+    assert_eq!(
+        of(&[fine, || Ending::Unsupported("no such call"), hung]),
+        [(1, 2, Basis::Fails, None)]
+    );
     assert_eq!(of(&[hung, hung]), [], "what never worked did not change");
     let dearer = || Ending::Cost(120.0, 0.0);
     assert_eq!(
         of(&[fine, hung, dearer]),
-        [(1, 1, Basis::Fails, Some(2)), (2, 2, Basis::EverySeed { seeds: 3 }, None)],
+        [
+            (1, 1, Basis::Fails, Some(2)),
+            (2, 2, Basis::EverySeed { seeds: 3 }, None)
+        ],
         "that it works again hides nothing"
     );
 }
@@ -209,15 +307,33 @@ fn failing_workload_alerts_until_it_works_again() {
 #[test]
 fn kernel_that_stops_booting_is_one_alert() {
     let dead = || Ending::Failed(Stage::Boot, FailureReason::Hung, "");
-    let all = |ending: fn() -> Ending| [("fault-anon", ending()), ("fork-exec", ending()), ("pipe-pingpong", ending())];
-    let history = taken(&[kernel("6.1.1", &all(|| Ending::Cost(100.0, 0.0))), kernel("6.1.2", &all(dead))]);
+    let all = |ending: fn() -> Ending| {
+        [
+            ("fault-anon", ending()),
+            ("fork-exec", ending()),
+            ("pipe-pingpong", ending()),
+        ]
+    };
+    let history = taken(&[
+        kernel("6.1.1", &all(|| Ending::Cost(100.0, 0.0))),
+        kernel("6.1.2", &all(dead)),
+    ]);
     let found = alerts(&history, Line::All);
     assert_eq!(found.len(), 1);
     assert!(found[0].is_boot());
     assert_eq!(found[0].counts(), (3, 0, 0));
     let all = triage_alerts(&history, found, &[]);
-    let text = alerts_text(&history, &all, "HOME/workshop/debian", &[], &Styles::plain());
-    assert!(text.contains("does not boot") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let text = alerts_text(
+        &history,
+        &all,
+        "HOME/workshop/debian",
+        &[],
+        &Styles::plain(),
+    );
+    assert!(
+        text.contains("does not boot") && text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
     let (base, target) = history.usual_pair().unwrap();
     let seen = overview(&history, base, target, &all);
     assert!(matches!(seen.cards[..], [Card::Alert(0)]) && seen.counts.failed == 3);
@@ -229,37 +345,67 @@ fn a_machine_with_several_equipments_is_one_column() {
     let mut equipped = Vec::new();
     for subject in lab() {
         let mut machine = subject.machine.clone();
-        machine.fingerprint.push(("equipment.modules".to_owned(), "zram".to_owned()));
+        machine
+            .fingerprint
+            .push(("equipment.modules".to_owned(), "zram".to_owned()));
         machine.id = other_machine().id;
         let mut subject = subject.on(machine);
-        subject.runs.iter_mut().for_each(|run| run.results.retain(|result| result.workload == "fork-exec"));
+        subject
+            .runs
+            .iter_mut()
+            .for_each(|run| run.results.retain(|result| result.workload == "fork-exec"));
         equipped.push(subject);
     }
     for subject in &mut plain {
-        subject.runs.iter_mut().for_each(|run| run.results.retain(|result| result.workload != "fork-exec"));
+        subject
+            .runs
+            .iter_mut()
+            .for_each(|run| run.results.retain(|result| result.workload != "fork-exec"));
     }
     plain.extend(equipped);
     let history = taken(&plain);
     let (seen, _) = self::seen(&history, "6.1.190", "6.12.117", &[]);
     assert_eq!((seen.columns.len(), seen.counts.missing), (1, 0));
-    let [column] = &seen.columns[..] else { panic!("one column") };
+    let [column] = &seen.columns[..] else {
+        panic!("one column")
+    };
     assert_eq!((column.machines.len(), column.main), (2, 0));
     let rows: Vec<_> = seen.groups.iter().flat_map(|group| &group.rows).collect();
-    let machine = |name: &str| rows.iter().find(|row| &*row.workload == name).unwrap().cells[0].machine;
+    let machine = |name: &str| {
+        rows.iter()
+            .find(|row| &*row.workload == name)
+            .unwrap()
+            .cells[0]
+            .machine
+    };
     assert_eq!((machine("fault-anon"), machine("fork-exec")), (0, 1));
 }
 
 #[test]
 fn change_within_margin_looks_level() {
     let up = Direction::HigherIsBetter;
-    let bars = |values: &[f64]| sparkline(&values.iter().map(|value| Some(*value)).collect::<Vec<_>>(), 1.0, up);
+    let bars = |values: &[f64]| {
+        sparkline(
+            &values.iter().map(|value| Some(*value)).collect::<Vec<_>>(),
+            1.0,
+            up,
+        )
+    };
     assert_eq!(bars(&[100.0, 100.001, 100.0]), "▅▅▅");
     assert_eq!(bars(&[100.0, 100.0]), "▅▅");
     assert_eq!(bars(&[100.0, 102.5]), "▁█");
-    assert_eq!(bars(&[100.0, 100.5]), "▃▆", "half a margin is a quarter of the height");
+    assert_eq!(
+        bars(&[100.0, 100.5]),
+        "▃▆",
+        "half a margin is a quarter of the height"
+    );
     assert_eq!(sparkline(&[None, Some(f64::NAN)], 1.0, up), "··");
     let costs = [Some(100.0), Some(102.5)];
-    assert_eq!(sparkline(&costs, 1.0, Direction::LowerIsBetter), "█▁", "what costs less is higher");
+    assert_eq!(
+        sparkline(&costs, 1.0, Direction::LowerIsBetter),
+        "█▁",
+        "what costs less is higher"
+    );
     assert_eq!(range([f64::MAX, -f64::MAX].into_iter(), 1.0), None);
 }
 
@@ -278,15 +424,30 @@ fn decided(after: &str, at: &str, triage: Triage) -> Decision {
 #[test]
 fn decision_holds_for_its_range_and_narrower_ones() {
     let history = taken(&lab());
-    let of = |decisions: &[Decision]| triage_alerts(&history, alerts(&history, Line::All), decisions)[1].clone();
+    let of = |decisions: &[Decision]| {
+        triage_alerts(&history, alerts(&history, Line::All), decisions)[1].clone()
+    };
     assert!(of(&[]).is_open());
     assert!(!of(&[decided("6.1.190", "6.12.9", Triage::Apparent)]).is_open());
     assert!(!of(&[decided("6.1.100", "6.12.101", Triage::TradeOff)]).is_open());
-    assert!(of(&[decided("6.12.9", "6.12.101", Triage::Apparent)]).decided.is_none());
-    let changed = [decided("6.1.190", "6.12.9", Triage::Ignored), decided("6.1.190", "6.12.9", Triage::Real)];
+    assert!(
+        of(&[decided("6.12.9", "6.12.101", Triage::Apparent)])
+            .decided
+            .is_none()
+    );
+    let changed = [
+        decided("6.1.190", "6.12.9", Triage::Ignored),
+        decided("6.1.190", "6.12.9", Triage::Real),
+    ];
     assert_eq!(of(&changed).decided.as_ref().unwrap().triage, Triage::Real);
-    assert!(!of(&changed).is_open() && of(&changed).needs_commit(), "who confirmed it has looked at it");
-    let less = Decision { worse: 0, ..decided("6.1.190", "6.12.9", Triage::Ignored) };
+    assert!(
+        !of(&changed).is_open() && of(&changed).needs_commit(),
+        "who confirmed it has looked at it"
+    );
+    let less = Decision {
+        worse: 0,
+        ..decided("6.1.190", "6.12.9", Triage::Ignored)
+    };
     assert!(of(std::slice::from_ref(&less)).is_open());
     assert_eq!(of(&[less]).more_since(), 1);
 }
@@ -299,9 +460,22 @@ fn overview_counts_rows_and_ranks_cards() {
     let (seen, _) = self::seen(&history, "6.1.190", "6.12.117", &[]);
     assert_eq!(seen.columns.len(), 2);
     let counts = seen.counts;
-    assert_eq!((counts.worse, counts.better, counts.same, counts.failed), (2, 4, 0, 2));
-    assert_eq!(seen.groups.iter().map(|group| group.name.as_str()).collect::<Vec<_>>(), ["mm", "process", "sched"]);
-    assert!(matches!(seen.cards[..], [Card::Alert(0), Card::Alert(1)]), "what fails weighs more: {:?}", seen.cards);
+    assert_eq!(
+        (counts.worse, counts.better, counts.same, counts.failed),
+        (2, 4, 0, 2)
+    );
+    assert_eq!(
+        seen.groups
+            .iter()
+            .map(|group| group.name.as_str())
+            .collect::<Vec<_>>(),
+        ["mm", "process", "sched"]
+    );
+    assert!(
+        matches!(seen.cards[..], [Card::Alert(0), Card::Alert(1)]),
+        "what fails weighs more: {:?}",
+        seen.cards
+    );
     let mean = seen.mean.unwrap();
     assert_eq!(mean.cells, 6);
     assert!(mean.seeds.unwrap().min <= mean.ratio && mean.ratio <= mean.seeds.unwrap().max);
@@ -309,29 +483,62 @@ fn overview_counts_rows_and_ranks_cards() {
 
 #[test]
 fn regression_without_change_point_is_a_separate_card() {
-    let one = Subject::new(build("deb:6.1+amd64", "6.1.9"), &[1], &[("getppid", Ending::Cost(100.0, 0.0))]);
-    let other = Subject::new(build("deb:6.1+rt-amd64", "6.1.9"), &[1], &[("getppid", Ending::Cost(130.0, 0.0))]);
+    let one = Subject::new(
+        build("deb:6.1+amd64", "6.1.9"),
+        &[1],
+        &[("getppid", Ending::Cost(100.0, 0.0))],
+    );
+    let other = Subject::new(
+        build("deb:6.1+rt-amd64", "6.1.9"),
+        &[1],
+        &[("getppid", Ending::Cost(130.0, 0.0))],
+    );
     let history = taken(&[one, other]);
     let (seen, _) = self::seen(&history, "6.1.9 (amd64)", "6.1.9 (rt-amd64)", &[]);
-    assert!(matches!(&seen.cards[..], [Card::Rest(rest)] if rest.len() == 1), "{:?}", seen.cards);
+    assert!(
+        matches!(&seen.cards[..], [Card::Rest(rest)] if rest.len() == 1),
+        "{:?}",
+        seen.cards
+    );
 }
 
 #[test]
 fn cells_agree_with_the_comparison() {
     let subjects = lab();
     let history = taken(&subjects);
-    let of = |version: &str| subjects.iter().find(|subject| subject.build.version == version).unwrap();
-    for (base, new) in [("6.1.9", "6.12.9"), ("6.1.100", "6.1.190"), ("6.12.101", "6.1.100")] {
-        let comparison = compare(&of(base).side(), &[of(new).side()], &question(&[1, 2, 3])).unwrap();
+    let of = |version: &str| {
+        subjects
+            .iter()
+            .find(|subject| subject.build.version == version)
+            .unwrap()
+    };
+    for (base, new) in [
+        ("6.1.9", "6.12.9"),
+        ("6.1.100", "6.1.190"),
+        ("6.12.101", "6.1.100"),
+    ] {
+        let comparison =
+            compare(&of(base).side(), &[of(new).side()], &question(&[1, 2, 3])).unwrap();
         let (seen, _) = self::seen(&history, base, new, &[]);
         for row in seen.groups.iter().flat_map(|group| &group.rows) {
-            let Some(other) = comparison.rows.iter().find(|other| other.workload.name == *row.workload) else {
+            let Some(other) = comparison
+                .rows
+                .iter()
+                .find(|other| other.workload.name == *row.workload)
+            else {
                 continue;
             };
             let cell = &other.cells[0];
             let own = &row.cells[0].pair;
-            assert_eq!(own.compared.verdict, cell.compared.verdict, "{}", row.workload);
-            assert_eq!(own.compared.difference_percent, cell.compared.difference_percent);
+            assert_eq!(
+                own.compared.verdict, cell.compared.verdict,
+                "{}",
+                row.workload
+            );
+            assert_eq!(
+                own.compared.difference_percent,
+                cell.compared.difference_percent
+            );
             assert_eq!(own.compared.ratio, cell.compared.ratio);
         }
     }
@@ -341,15 +548,23 @@ fn cells_agree_with_the_comparison() {
 fn a_history_as_text() {
     let history = taken(&lab());
     let text = history_text(&history, Line::All, |_| true, &Styles::plain());
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
     insta::assert_snapshot!(text);
 }
 
 #[test]
 fn history_of_too_few_kernels_has_no_change() {
-    let text = |subjects: &[Subject]| history_text(&taken(subjects), Line::All, |_| true, &Styles::plain());
+    let text = |subjects: &[Subject]| {
+        history_text(&taken(subjects), Line::All, |_| true, &Styles::plain())
+    };
     let of = |version: &str| kernel(version, &[("fault-anon", Ending::Cost(330.0, 0.1))]);
-    assert!(text(&[of("6.1.9")]).ends_with("Too few kernels to tell: 1 has a value, a change takes at least 2\n"));
+    assert!(
+        text(&[of("6.1.9")])
+            .ends_with("Too few kernels to tell: 1 has a value, a change takes at least 2\n")
+    );
     assert!(text(&[of("6.1.9"), of("6.1.10")]).ends_with("\nNo change beyond the margin\n"));
 }
 
@@ -358,7 +573,13 @@ fn alerts_as_text() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Apparent)];
     let all = triage_alerts(&history, alerts(&history, Line::All), &decisions);
-    insta::assert_snapshot!(alerts_text(&history, &all, "HOME/workshop/debian", &[], &Styles::plain()));
+    insta::assert_snapshot!(alerts_text(
+        &history,
+        &all,
+        "HOME/workshop/debian",
+        &[],
+        &Styles::plain()
+    ));
 }
 
 #[test]
@@ -366,8 +587,14 @@ fn an_alert_as_a_mail() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Real)];
     let all = triage_alerts(&history, alerts(&history, Line::All), &decisions);
-    let mails: Vec<String> = all.iter().filter_map(|one| alert_mail(&history, one, &[], &[])).collect();
-    let worse = all.iter().filter(|one| one.alert.worse().next().is_some()).count();
+    let mails: Vec<String> = all
+        .iter()
+        .filter_map(|one| alert_mail(&history, one, &[], &[]))
+        .collect();
+    let worse = all
+        .iter()
+        .filter(|one| one.alert.worse().next().is_some())
+        .count();
     assert_eq!(mails.len(), worse, "what became better needs no mail");
     let mails = mails.join("\n====\n\n");
     assert!(mails.lines().all(|line| line.chars().count() <= 80));
@@ -378,7 +605,11 @@ fn an_alert_as_a_mail() {
 fn creeping(seeds: &[u64]) -> History {
     let costs = [("6.1.170", 330.0), ("6.1.192", 332.0), ("6.12.100", 345.0)];
     let subjects = costs.map(|(version, cost)| {
-        Subject::new(self::build("deb:6.12", version), seeds, &[("fault-anon", Ending::Cost(cost, 0.0))])
+        Subject::new(
+            self::build("deb:6.12", version),
+            seeds,
+            &[("fault-anon", Ending::Cost(cost, 0.0))],
+        )
     });
     taken(&subjects)
 }
@@ -389,10 +620,24 @@ fn alert_mail_has_the_figures_of_the_alert() {
     let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
     let text = alerts_text(&history, &all, "", &[], &Styles::plain());
     let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
-    let difference = text.split_whitespace().find(|word| word.ends_with('%')).unwrap();
-    assert_eq!(mail.matches('%').count(), mail.matches(difference.trim_start_matches('-')).count(), "{mail}");
-    assert!(mail.starts_with("To: regressions@") && mail.contains("Subject: [REGRESSION] "), "{mail}");
-    assert!(!mail.contains("marvin alerts") && mail.contains("  marvin compare deb:linux-image-6.1.170"), "{mail}");
+    let difference = text
+        .split_whitespace()
+        .find(|word| word.ends_with('%'))
+        .unwrap();
+    assert_eq!(
+        mail.matches('%').count(),
+        mail.matches(difference.trim_start_matches('-')).count(),
+        "{mail}"
+    );
+    assert!(
+        mail.starts_with("To: regressions@") && mail.contains("Subject: [REGRESSION] "),
+        "{mail}"
+    );
+    assert!(
+        !mail.contains("marvin alerts")
+            && mail.contains("  marvin compare deb:linux-image-6.1.170"),
+        "{mail}"
+    );
 }
 
 #[test]
@@ -408,14 +653,22 @@ fn series_with_gap_keeps_its_range() {
     });
     let history = taken(&subjects);
     let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
-    let [one] = all.as_slice() else { panic!("{all:?}") };
+    let [one] = all.as_slice() else {
+        panic!("{all:?}")
+    };
     let text = alerts_text(&history, &all, "", &[], &Styles::plain());
     assert!(
-        text.contains("came between 6.6.12 and 6.6.13") && text.contains("\n    between 6.6.12 and 6.6.16\n"),
+        text.contains("came between 6.6.12 and 6.6.13")
+            && text.contains("\n    between 6.6.12 and 6.6.16\n"),
         "{text}"
     );
     let mail = alert_mail(&history, one, &[], &[]).unwrap();
-    let rows: Vec<&str> = mail.lines().skip_while(|line| !line.contains("before")).skip(1).take(3).collect();
+    let rows: Vec<&str> = mail
+        .lines()
+        .skip_while(|line| !line.contains("before"))
+        .skip(1)
+        .take(3)
+        .collect();
     insta::assert_snapshot!(rows.join("\n"), @r"
     switch-yield                               50.00             60.00     -20.00%
       between 6.6.12 and 6.6.16
@@ -423,9 +676,14 @@ fn series_with_gap_keeps_its_range() {
     ");
     // Without the series that was measured everywhere, the mail says no more than the gap lets it.
     let mut gap = one.clone();
-    gap.alert.members.retain(|member| &*member.key.workload == "switch-yield");
+    gap.alert
+        .members
+        .retain(|member| &*member.key.workload == "switch-yield");
     let mail = alert_mail(&history, &gap, &[], &[]).unwrap();
-    assert!(mail.contains("between 6.6.12 and 6.6.16") && !mail.contains("6.6.13"), "{mail}");
+    assert!(
+        mail.contains("between 6.6.12 and 6.6.16") && !mail.contains("6.6.13"),
+        "{mail}"
+    );
 }
 
 #[test]
@@ -436,14 +694,27 @@ fn alert_mail_of_one_seed_addresses_no_list() {
     for absent in ["To:", "lists.linux.dev", "[REGRESSION]", "#regzbot"] {
         assert!(!mail.contains(absent), "{absent}: {mail}");
     }
-    assert!(mail.contains("one seed only") && mail.contains("--seeds 5"), "{mail}");
+    assert!(
+        mail.contains("one seed only") && mail.contains("--seeds 5"),
+        "{mail}"
+    );
 }
 
 #[test]
 fn list_mail_leaves_out_rows_of_one_seed() {
     let subject = |version: &str, cost: f64| {
-        let mut subject = Subject::new(build("deb:6.12", version), &[1, 2], &[("getppid", Ending::Cost(cost, 0.0))]);
-        subject.add_run(3, &[("getppid", Ending::Cost(cost, 0.0)), ("fork-exec", Ending::Cost(cost, 0.0))]);
+        let mut subject = Subject::new(
+            build("deb:6.12", version),
+            &[1, 2],
+            &[("getppid", Ending::Cost(cost, 0.0))],
+        );
+        subject.add_run(
+            3,
+            &[
+                ("getppid", Ending::Cost(cost, 0.0)),
+                ("fork-exec", Ending::Cost(cost, 0.0)),
+            ],
+        );
         subject
     };
     let history = taken(&[subject("6.12.1", 100.0), subject("6.12.2", 130.0)]);
@@ -457,23 +728,38 @@ fn list_mail_leaves_out_rows_of_one_seed() {
         decided_unix: 0,
     };
     let all = triage_alerts(&history, alerts(&history, Line::All), &[decision]);
-    let left: Vec<&str> = all[0].alert.of_one_seed().map(|member| &*member.key.workload).collect();
+    let left: Vec<&str> = all[0]
+        .alert
+        .of_one_seed()
+        .map(|member| &*member.key.workload)
+        .collect();
     assert_eq!((all[0].alert.worse().count(), left), (2, vec!["fork-exec"]));
     let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
-    assert!(mail.contains("[REGRESSION] getppid: ") && !mail.contains("fork-exec"), "{mail}");
-    assert!(mail.contains("It was triaged as real") && !mail.contains("customer"), "{mail}");
+    assert!(
+        mail.contains("[REGRESSION] getppid: ") && !mail.contains("fork-exec"),
+        "{mail}"
+    );
+    assert!(
+        mail.contains("It was triaged as real") && !mail.contains("customer"),
+        "{mail}"
+    );
 }
 
 #[test]
 fn a_history_as_json() {
     let history = taken(&lab()[..2]);
-    let document = history_document(&history, Line::All, usize::MAX, |key| &*key.workload == "fault-anon");
+    let document = history_document(&history, Line::All, usize::MAX, |key| {
+        &*key.workload == "fault-anon"
+    });
     insta::assert_snapshot!(history_json(&document).unwrap());
 }
 
 #[test]
 fn terminal_control_characters_are_escaped() {
-    let mut subject = kernel("6.1\x1b[2J", &[("getppid", Ending::Unsupported("\x1b]0;x\x07"))]);
+    let mut subject = kernel(
+        "6.1\x1b[2J",
+        &[("getppid", Ending::Unsupported("\x1b]0;x\x07"))],
+    );
     subject.runs[0].results[0].workload = "\x1b[31mred".to_owned();
     let history = taken(&[subject]);
     let text = history_text(&history, Line::All, |_| true, &Styles::plain());

@@ -18,28 +18,41 @@ impl Triaged {
     /// Returns whether it is open: there is a regression, and no decision covers it.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        let grew = self.decided.as_ref().is_some_and(|decided| self.alert.worse().count() > decided.worse);
+        let grew = self
+            .decided
+            .as_ref()
+            .is_some_and(|decided| self.alert.worse().count() > decided.worse);
         self.alert.worse().next().is_some() && (self.decided.is_none() || grew)
     }
 
     /// Returns whether its commit must still be found: it is open, or a confirmed regression.
     #[must_use]
     pub fn needs_commit(&self) -> bool {
-        let is_real = self.decided.as_ref().is_some_and(|decided| decided.triage == Triage::Real);
+        let is_real = self
+            .decided
+            .as_ref()
+            .is_some_and(|decided| decided.triage == Triage::Real);
         self.is_open() || (is_real && self.alert.worse().next().is_some())
     }
 
     /// Returns how many series became worse since the decision.
     #[must_use]
     pub fn more_since(&self) -> usize {
-        self.decided.as_ref().map_or(0, |decided| self.alert.worse().count().saturating_sub(decided.worse))
+        self.decided.as_ref().map_or(0, |decided| {
+            self.alert.worse().count().saturating_sub(decided.worse)
+        })
     }
 }
 
-/// Finds the newest decision about each alert: about its range of kernels or a wider one, as kernels measured later
-/// make ranges narrower. A decision about a creeping level holds for all kernels that follow.
+/// Finds the newest decision about each alert: about its range of kernels or a wider one, as
+/// kernels measured later make ranges narrower. A decision about a creeping level holds for all
+/// kernels that follow.
 #[must_use]
-pub fn triage_alerts(history: &History, alerts: Vec<Alert>, decisions: &[Decision]) -> Vec<Triaged> {
+pub fn triage_alerts(
+    history: &History,
+    alerts: Vec<Alert>,
+    decisions: &[Decision],
+) -> Vec<Triaged> {
     let about = |alert: &Alert, decided: &&Decision| {
         let version = |kernel: usize| &history.kernel(kernel).release;
         let covers = if alert.is_creep() {
@@ -59,7 +72,11 @@ pub fn triage_alerts(history: &History, alerts: Vec<Alert>, decisions: &[Decisio
         decided.track == alert.decision_track() && covers
     };
     let with = |alert: Alert| {
-        let decided = decisions.iter().rev().find(|decided| about(&alert, decided)).cloned();
+        let decided = decisions
+            .iter()
+            .rev()
+            .find(|decided| about(&alert, decided))
+            .cloned();
         Triaged { alert, decided }
     };
     alerts.into_iter().map(with).collect()

@@ -1,5 +1,5 @@
-//! Differences that a twin contradicts: a workload of another suite that does the same operation, measured on the same kernels
-//! and machine.
+//! Differences that a twin contradicts: a workload of another suite that does the same operation,
+//! measured on the same kernels and machine.
 
 use std::sync::Arc;
 
@@ -12,38 +12,65 @@ use super::pair::{Pair, Ruler, State};
 use super::series::{Key, Series};
 
 impl History {
-    /// Returns why a difference of a series between two kernels is unclear: its twins were measured on both, and none of them
-    /// shows it. `ratio` is above one if the second kernel is better.
+    /// Returns why a difference of a series between two kernels is unclear: its twins were measured
+    /// on both, and none of them shows it. `ratio` is above one if the second kernel is better.
     #[must_use]
-    pub fn contradiction(&self, key: &Key, kernels: (usize, usize), ratio: f64) -> Option<Uncertainty> {
+    pub fn contradiction(
+        &self,
+        key: &Key,
+        kernels: (usize, usize),
+        ratio: f64,
+    ) -> Option<Uncertainty> {
         let series = self.series_by(key)?;
-        let own = Effect { ratio, margin_percent: series.metric.margin_percent };
-        let twins: Vec<_> = model::twins(&key.workload).filter_map(|twin| self.twin(twin, key, kernels)).collect();
+        let own = Effect {
+            ratio,
+            margin_percent: series.metric.margin_percent,
+        };
+        let twins: Vec<_> = model::twins(&key.workload)
+            .filter_map(|twin| self.twin(twin, key, kernels))
+            .collect();
         contradiction(own, &twins)
     }
 
-    fn twin(&self, twin: &str, of: &Key, (base, target): (usize, usize)) -> Option<(String, f64, Effect)> {
+    fn twin(
+        &self,
+        twin: &str,
+        of: &Key,
+        (base, target): (usize, usize),
+    ) -> Option<(String, f64, Effect)> {
         let workload: Arc<str> = Arc::from(twin);
         let on = |machine: usize| {
-            let key = Key { workload: Arc::clone(&workload), machine, track: Arc::clone(&of.track) };
+            let key = Key {
+                workload: Arc::clone(&workload),
+                machine,
+                track: Arc::clone(&of.track),
+            };
             let series = self.series_by(&key)?;
             let (old, new) = (series.point(base)?, series.point(target)?);
             let pair = Pair::of(&Ruler::of(series, &[base, target]), Some(old), Some(new));
-            let is_known = !series.scatters || matches!(pair.state, State::Better | State::Worse | State::Same);
-            let effect = Effect { ratio: pair.compared.ratio?, margin_percent: series.metric.margin_percent };
+            let is_known = !series.scatters
+                || matches!(pair.state, State::Better | State::Worse | State::Same);
+            let effect = Effect {
+                ratio: pair.compared.ratio?,
+                margin_percent: series.metric.margin_percent,
+            };
             is_known.then_some((twin.to_owned(), pair.compared.difference_percent?, effect))
         };
         self.kin(of.machine).into_iter().find_map(on)
     }
 
-    /// Returns the verdict of a change of a series: its own, or why it is unclear if a twin contradicts it.
+    /// Returns the verdict of a change of a series: its own, or why it is unclear if a twin
+    /// contradicts it.
     #[must_use]
     pub fn qualified(&self, key: &Key, series: &Series, change: &Change) -> Verdict {
-        self.contradicts(key, series, change).map_or_else(|| change.verdict.clone(), Verdict::Unclear)
+        self.contradicts(key, series, change)
+            .map_or_else(|| change.verdict.clone(), Verdict::Unclear)
     }
 
     fn contradicts(&self, key: &Key, series: &Series, change: &Change) -> Option<Uncertainty> {
-        let (before, after) = change.levels.filter(|(before, after)| *before > 0.0 && *after > 0.0)?;
+        let (before, after) = change
+            .levels
+            .filter(|(before, after)| *before > 0.0 && *after > 0.0)?;
         let ratio = match series.direction() {
             Direction::LowerIsBetter => before / after,
             Direction::HigherIsBetter => after / before,
@@ -66,7 +93,10 @@ mod tests {
     fn lab(ratios: &[(&'static str, f64)]) -> History {
         let kernel = |version: &str, is_new: bool| {
             let cost = |ratio: f64| Ending::Cost(if is_new { 1000.0 * ratio } else { 1000.0 }, 0.1);
-            let endings: Vec<(&str, Ending)> = ratios.iter().map(|(name, ratio)| (*name, cost(*ratio))).collect();
+            let endings: Vec<(&str, Ending)> = ratios
+                .iter()
+                .map(|(name, ratio)| (*name, cost(*ratio)))
+                .collect();
             Subject::new(build("deb:6.12", version), &[1, 2, 3], &endings)
         };
         taken(&[kernel("6.12.1", false), kernel("6.16.1", true)])
@@ -74,43 +104,88 @@ mod tests {
 
     #[test]
     fn row_that_its_twin_contradicts_is_unclear_everywhere() {
-        let history = lab(&[("mem-mmap", 1.8984), ("mmap-thr-1", 1.0175), ("getppid", 1.0)]);
+        let history = lab(&[
+            ("mem-mmap", 1.8984),
+            ("mmap-thr-1", 1.0175),
+            ("getppid", 1.0),
+        ]);
         let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
-        let worse: Vec<&str> =
-            all.iter().flat_map(|one| one.alert.worse()).map(|member| &*member.key.workload).collect();
+        let worse: Vec<&str> = all
+            .iter()
+            .flat_map(|one| one.alert.worse())
+            .map(|member| &*member.key.workload)
+            .collect();
         assert_eq!(worse, ["mmap-thr-1"], "what the other one shows, too");
         let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
-        assert!(mail.contains("mmap-thr-1") && !mail.contains("mem-mmap"), "{mail}");
+        assert!(
+            mail.contains("mmap-thr-1") && !mail.contains("mem-mmap"),
+            "{mail}"
+        );
         let (base, target) = history.usual_pair().unwrap();
         let screen = overview(&history, base, target, &all);
-        assert_eq!((screen.counts.worse, screen.counts.unclear, screen.counts.same), (1, 1, 1));
-        let cells =
-            screen.groups.iter().flat_map(|group| &group.rows).find(|row| &*row.workload == "mem-mmap").unwrap();
-        assert!(cells.cells[0].pair.words().contains("its twin mmap-thr-1"), "{}", cells.cells[0].pair.words());
-        let text = history_text(&history, Line::All, |key| &*key.workload == "mem-mmap", &Styles::plain());
+        assert_eq!(
+            (
+                screen.counts.worse,
+                screen.counts.unclear,
+                screen.counts.same
+            ),
+            (1, 1, 1)
+        );
+        let cells = screen
+            .groups
+            .iter()
+            .flat_map(|group| &group.rows)
+            .find(|row| &*row.workload == "mem-mmap")
+            .unwrap();
+        assert!(
+            cells.cells[0].pair.words().contains("its twin mmap-thr-1"),
+            "{}",
+            cells.cells[0].pair.words()
+        );
+        let text = history_text(
+            &history,
+            Line::All,
+            |key| &*key.workload == "mem-mmap",
+            &Styles::plain(),
+        );
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("? unclear, -89.8") && words.contains("its twin mmap-thr-1, which"), "{text}");
+        assert!(
+            words.contains("? unclear, -89.8") && words.contains("its twin mmap-thr-1, which"),
+            "{text}"
+        );
     }
 
     #[test]
     fn alert_of_contradicted_rows_only_is_not_open() {
         let history = lab(&[("mem-mmap", 1.8984), ("mmap-proc-1", 1.0)]);
         let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
-        assert!(all.iter().all(|one| !one.is_open()) && all.len() == 1, "{all:?}");
+        assert!(
+            all.iter().all(|one| !one.is_open()) && all.len() == 1,
+            "{all:?}"
+        );
         assert_eq!(alert_mail(&history, &all[0], &[], &[]), None);
     }
 
     #[test]
     fn regression_that_a_twin_shows_stays() {
-        let history = lab(&[("mem-mmap", 1.3), ("mmap-thr-1", 1.25), ("mmap-proc-1", 1.0)]);
+        let history = lab(&[
+            ("mem-mmap", 1.3),
+            ("mmap-thr-1", 1.25),
+            ("mmap-proc-1", 1.0),
+        ]);
         let (base, target) = history.usual_pair().unwrap();
         let screen = overview(&history, base, target, &[]);
         assert_eq!((screen.counts.worse, screen.counts.same), (2, 1));
         let alone = lab(&[("mem-mmap", 1.8984)]);
         let (base, target) = alone.usual_pair().unwrap();
-        let cell = overview(&alone, base, target, &[]).groups[0].rows[0].cells[0].pair.clone();
+        let cell = overview(&alone, base, target, &[]).groups[0].rows[0].cells[0]
+            .pair
+            .clone();
         assert_eq!(cell.state, State::Worse);
         let key = alone.series().next().unwrap().0;
-        assert_eq!(alone.contradiction(key, (base, target), 0.5), None::<Uncertainty>);
+        assert_eq!(
+            alone.contradiction(key, (base, target), 0.5),
+            None::<Uncertainty>
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Parses the guest's raw files about itself into named values.
 //!
-//! A file that a kernel lacks gives no value, so that the comparison shows its absence as a difference.
+//! A file that a kernel lacks gives no value, so that the comparison shows its absence as a
+//! difference.
 
 use std::collections::BTreeMap;
 
@@ -23,36 +24,82 @@ pub fn environment(stream: &Stream) -> Environment {
             files.entry(name).or_default().extend(bytes);
         }
     }
-    let text = |name: &str| files.get(name).map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
+    let text = |name: &str| {
+        files
+            .get(name)
+            .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned())
+    };
     let mut values = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            values.push((name.to_owned(), value.chars().filter(|c| !c.is_control()).take(VALUE_MAX).collect()));
+            values.push((
+                name.to_owned(),
+                value
+                    .chars()
+                    .filter(|c| !c.is_control())
+                    .take(VALUE_MAX)
+                    .collect(),
+            ));
         }
     };
     let version = text("/proc/version");
-    add("kernel release", version.as_ref().and_then(|line| line.split_whitespace().nth(2).map(str::to_owned)));
+    add(
+        "kernel release",
+        version
+            .as_ref()
+            .and_then(|line| line.split_whitespace().nth(2).map(str::to_owned)),
+    );
     add("kernel version", version);
     add("command line", text("/proc/cmdline"));
-    add("CPU model", text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "model name")));
+    add(
+        "CPU model",
+        text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "model name")),
+    );
     // Of one processor there is nothing to say: the exact machine has no more.
-    let processors =
-        text("/proc/cpuinfo").map(|cpus| cpus.lines().filter(|line| line.starts_with("processor")).count());
-    add("processors", processors.filter(|count| *count > 1).map(|count| count.to_string()));
-    add("memory", text("/proc/meminfo").and_then(|memory| field(&memory, "MemTotal")));
-    add("clocksource", text("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
-    add("transparent huge pages", text("/sys/kernel/mm/transparent_hugepage/enabled").map(|s| read_choice(&s)));
-    add("huge page defrag", text("/sys/kernel/mm/transparent_hugepage/defrag").map(|s| read_choice(&s)));
+    let processors = text("/proc/cpuinfo").map(|cpus| {
+        cpus.lines()
+            .filter(|line| line.starts_with("processor"))
+            .count()
+    });
+    add(
+        "processors",
+        processors
+            .filter(|count| *count > 1)
+            .map(|count| count.to_string()),
+    );
+    add(
+        "memory",
+        text("/proc/meminfo").and_then(|memory| field(&memory, "MemTotal")),
+    );
+    add(
+        "clocksource",
+        text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+    );
+    add(
+        "transparent huge pages",
+        text("/sys/kernel/mm/transparent_hugepage/enabled").map(|s| read_choice(&s)),
+    );
+    add(
+        "huge page defrag",
+        text("/sys/kernel/mm/transparent_hugepage/defrag").map(|s| read_choice(&s)),
+    );
     add("multi-gen LRU", text("/sys/kernel/mm/lru_gen/enabled"));
     add("security modules", text("/sys/kernel/security/lsm"));
     for name in files.keys() {
         if let Some(weakness) = name.strip_prefix(VULNERABILITIES) {
             add(&format!("mitigation {weakness}"), text(name));
         } else if let Some(path) = name.strip_prefix(SYSCTLS) {
-            add(&path.replace('/', "."), text(name).map(|value| value.replace('\t', " ")));
+            add(
+                &path.replace('/', "."),
+                text(name).map(|value| value.replace('\t', " ")),
+            );
         }
     }
-    for (name, value) in text(MACHINE).iter().flat_map(|lines| lines.lines()).filter_map(|line| line.split_once('=')) {
+    for (name, value) in text(MACHINE)
+        .iter()
+        .flat_map(|lines| lines.lines())
+        .filter_map(|line| line.split_once('='))
+    {
         add(name, Some(value.to_owned()));
     }
     values
@@ -68,7 +115,9 @@ fn field(text: &str, name: &str) -> Option<String> {
 
 /// The word in brackets of a sysfs choice such as `always [madvise] never`.
 fn read_choice(text: &str) -> String {
-    let word = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let word = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
     word.map_or(text, |(word, _)| word).to_owned()
 }
 
@@ -78,7 +127,10 @@ mod tests {
     use wire::{Frame, Stream};
 
     fn file(name: &str, text: &str) -> Frame {
-        Frame::File { name: name.into(), bytes: text.as_bytes().to_vec() }
+        Frame::File {
+            name: name.into(),
+            bytes: text.as_bytes().to_vec(),
+        }
     }
 
     #[test]
@@ -86,15 +138,33 @@ mod tests {
         let stream = Stream {
             frames: vec![
                 file("/proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
-                file("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
-                file("/proc/cpuinfo", "processor\t: 0\nmodel name\t: QEMU Virtual"),
+                file(
+                    "/sys/kernel/mm/transparent_hugepage/enabled",
+                    "always [madvise] never\n",
+                ),
+                file(
+                    "/proc/cpuinfo",
+                    "processor\t: 0\nmodel name\t: QEMU Virtual",
+                ),
                 file("/proc/cpuinfo", " CPU\n"),
-                file("/proc/version", "Linux version 6.12.117+deb12 (x@y) #1 SMP\n"),
-                file("/sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
-                file("marvin/machine", "knob governor=powersave -> performance\nhost.bios=1.2\nno pair\n"),
+                file(
+                    "/proc/version",
+                    "Linux version 6.12.117+deb12 (x@y) #1 SMP\n",
+                ),
+                file(
+                    "/sys/devices/system/cpu/vulnerabilities/meltdown",
+                    "Not affected\n",
+                ),
+                file(
+                    "marvin/machine",
+                    "knob governor=powersave -> performance\nhost.bios=1.2\nno pair\n",
+                ),
             ],
         };
-        let lines: Vec<String> = environment(&stream).iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let lines: Vec<String> = environment(&stream)
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
         insta::assert_snapshot!(lines.join("\n"), @r"
         kernel release = 6.12.117+deb12
         kernel version = Linux version 6.12.117+deb12 (x@y) #1 SMP

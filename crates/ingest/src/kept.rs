@@ -1,5 +1,6 @@
-//! Stored forms of results beside runs. Profiles: text, a line for each region and each function, fields separated by
-//! tabs. Copies of monitors: for each a line `PHASE BEGUN ENDED LENGTH PATH`, and the bytes as they were read.
+//! Stored forms of results beside runs. Profiles: text, a line for each region and each function,
+//! fields separated by tabs. Copies of monitors: for each a line `PHASE BEGUN ENDED LENGTH PATH`,
+//! and the bytes as they were read.
 
 use std::fmt::Write as _;
 
@@ -12,11 +13,29 @@ const HEAD: &str = "marvin-profile 1";
 pub fn profile_to_text(profile: &Profile) -> String {
     let mut text = format!("{HEAD}\noperations\t{}\n", profile.operations);
     let mut line = |words: std::fmt::Arguments<'_>| text.write_fmt(words).unwrap_or_default();
-    for Region { user, kernel, interrupt, other } in &profile.regions {
-        line(format_args!("region\t{user}\t{kernel}\t{interrupt}\t{other}\n"));
+    for Region {
+        user,
+        kernel,
+        interrupt,
+        other,
+    } in &profile.regions
+    {
+        line(format_args!(
+            "region\t{user}\t{kernel}\t{interrupt}\t{other}\n"
+        ));
     }
-    for ProfileLine { share, symbol, instructions, repeated, calls } in &profile.lines {
-        line(format_args!("{}\t{instructions}\t{repeated}\t{calls}\t{symbol}\n", share.word()));
+    for ProfileLine {
+        share,
+        symbol,
+        instructions,
+        repeated,
+        calls,
+    } in &profile.lines
+    {
+        line(format_args!(
+            "{}\t{instructions}\t{repeated}\t{calls}\t{symbol}\n",
+            share.word()
+        ));
     }
     text
 }
@@ -43,7 +62,13 @@ pub fn profile_from_text(text: &str) -> Option<Profile> {
                 let share = Share::ALL.into_iter().find(|share| share.word() == word)?;
                 let (instructions, repeated, calls) = (number()?, number()?, number()?);
                 let symbol = fields.next()?.to_owned();
-                profile.lines.push(ProfileLine { share, symbol, instructions, repeated, calls });
+                profile.lines.push(ProfileLine {
+                    share,
+                    symbol,
+                    instructions,
+                    repeated,
+                    calls,
+                });
             }
         }
     }
@@ -56,13 +81,22 @@ const MONITORS_HEAD: &[u8] = b"marvin-monitors 1\n";
 #[must_use]
 pub fn monitors_to_bytes(copies: &[MonitorCopy]) -> Vec<u8> {
     let mut bytes = MONITORS_HEAD.to_vec();
-    for MonitorCopy { path, begun_ns, ended_ns, phase, bytes: copied } in copies {
+    for MonitorCopy {
+        path,
+        begun_ns,
+        ended_ns,
+        phase,
+        bytes: copied,
+    } in copies
+    {
         let phase = match phase {
             Phase::Start => "start",
             Phase::Interval => "interval",
             Phase::End => "end",
         };
-        bytes.extend(format!("{phase} {begun_ns} {ended_ns} {} {path}\n", copied.len()).into_bytes());
+        bytes.extend(
+            format!("{phase} {begun_ns} {ended_ns} {} {path}\n", copied.len()).into_bytes(),
+        );
         bytes.extend(copied);
     }
     bytes
@@ -87,7 +121,13 @@ pub fn monitors_from_bytes(bytes: &[u8]) -> Option<Vec<MonitorCopy>> {
         let (begun_ns, ended_ns, length) = (number()?, number()?, usize::try_from(number()?).ok()?);
         let path = words.next()?.to_owned();
         let copied = rest.get(end + 1..)?.get(..length)?;
-        copies.push(MonitorCopy { path, begun_ns, ended_ns, phase, bytes: copied.to_vec() });
+        copies.push(MonitorCopy {
+            path,
+            begun_ns,
+            ended_ns,
+            phase,
+            bytes: copied.to_vec(),
+        });
         rest = &rest[end + 1 + length..];
     }
     Some(copies)
@@ -109,8 +149,16 @@ mod tests {
         };
         let profile = Profile {
             operations: 8,
-            regions: vec![Region { user: 522, kernel: 522, interrupt: 0, other: 0 }],
-            lines: vec![line(Share::User, "[user]"), line(Share::Kernel, "crypt some_module")],
+            regions: vec![Region {
+                user: 522,
+                kernel: 522,
+                interrupt: 0,
+                other: 0,
+            }],
+            lines: vec![
+                line(Share::User, "[user]"),
+                line(Share::Kernel, "crypt some_module"),
+            ],
         };
         assert_eq!(profile_from_text(&profile_to_text(&profile)), Some(profile));
         assert_eq!(profile_from_text("something else"), None);
@@ -125,12 +173,19 @@ mod tests {
             phase,
             bytes: bytes.to_vec(),
         };
-        let copies = [copy(Phase::Start, b"a 1\nb"), copy(Phase::Interval, b""), copy(Phase::End, b"\xff\n\n")];
+        let copies = [
+            copy(Phase::Start, b"a 1\nb"),
+            copy(Phase::Interval, b""),
+            copy(Phase::End, b"\xff\n\n"),
+        ];
         let bytes = monitors_to_bytes(&copies);
         assert_eq!(monitors_from_bytes(&bytes).as_deref(), Some(&copies[..]));
         assert_eq!(monitors_from_bytes(&bytes[..bytes.len() - 1]), None);
         assert_eq!(monitors_from_bytes(b"start 1 2 3 /x\nabc"), None);
-        assert_eq!(monitors_from_bytes(b"marvin-monitors 1\nend 1 2 18446744073709551615 /x\nabc"), None);
+        assert_eq!(
+            monitors_from_bytes(b"marvin-monitors 1\nend 1 2 18446744073709551615 /x\nabc"),
+            None
+        );
     }
 
     proptest::proptest! {

@@ -1,5 +1,5 @@
-//! Parses a guest's raw bytes into samples, environments and counts. Total functions: any bytes give a value or an
-//! error.
+//! Parses a guest's raw bytes into samples, environments and counts. Total functions: any bytes
+//! give a value or an error.
 //!
 //! This crate judges no value; `report` compares them.
 

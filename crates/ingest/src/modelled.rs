@@ -9,11 +9,13 @@ use crate::profile::{NAMELESS, USER};
 
 /// Returns the events in a line of the tracer's counts, if it has some.
 pub(crate) fn event(word: &str) -> Option<CostEvent> {
-    CostEvent::ALL.into_iter().find(|event| event.word() == word)
+    CostEvent::ALL
+        .into_iter()
+        .find(|event| event.word() == word)
 }
 
-/// Returns the cost model's results for a workload, from the same counts as its profile; `None` if a line of them is
-/// invalid.
+/// Returns the cost model's results for a workload, from the same counts as its profile; `None` if
+/// a line of them is invalid.
 #[must_use]
 pub fn modelled(counts: &[u8], symbols: &Symbols, profile: &Profile) -> Option<Modelled> {
     let text = String::from_utf8_lossy(counts);
@@ -27,9 +29,17 @@ pub fn modelled(counts: &[u8], symbols: &Symbols, profile: &Profile) -> Option<M
             0 => USER,
             address => symbols.at(address).map_or(NAMELESS, |(symbol, _)| symbol),
         };
-        let own = if address == 0 { Share::User } else { Share::Kernel };
+        let own = if address == 0 {
+            Share::User
+        } else {
+            Share::Kernel
+        };
         for share in [own, Share::Interrupt, Share::Other] {
-            let count = numbers.next()?.parse::<u64>().ok().filter(|count| *count < 1 << 48)?;
+            let count = numbers
+                .next()?
+                .parse::<u64>()
+                .ok()
+                .filter(|count| *count < 1 << 48)?;
             if count > 0 {
                 happened.entry((share, symbol.to_owned())).or_default()[event as usize] += count;
             }
@@ -39,14 +49,28 @@ pub fn modelled(counts: &[u8], symbols: &Symbols, profile: &Profile) -> Option<M
         share,
         symbol: symbol.to_owned(),
         instructions,
-        events: happened.remove(&(share, symbol.to_owned())).unwrap_or_default(),
+        events: happened
+            .remove(&(share, symbol.to_owned()))
+            .unwrap_or_default(),
     };
-    let mut lines: Vec<_> =
-        profile.lines.iter().map(|counted| line(counted.share, &counted.symbol, counted.total())).collect();
-    // An instruction was fetched before the region began and executed within it, or the other way round.
+    let mut lines: Vec<_> = profile
+        .lines
+        .iter()
+        .map(|counted| line(counted.share, &counted.symbol, counted.total()))
+        .collect();
+    // An instruction was fetched before the region began and executed within it, or the other way
+    // round.
     let rest = happened.into_iter();
-    lines.extend(rest.map(|((share, symbol), events)| ModelledLine { share, symbol, instructions: 0, events }));
-    Some(Modelled { operations: profile.operations, lines })
+    lines.extend(rest.map(|((share, symbol), events)| ModelledLine {
+        share,
+        symbol,
+        instructions: 0,
+        events,
+    }));
+    Some(Modelled {
+        operations: profile.operations,
+        lines,
+    })
 }
 
 #[cfg(test)]
@@ -69,7 +93,15 @@ mod tests {
             .unwrap()
             .lines
             .into_iter()
-            .map(|line| format!("{} {} {} {:?}", line.share.word(), line.symbol, line.instructions, line.events))
+            .map(|line| {
+                format!(
+                    "{} {} {} {:?}",
+                    line.share.word(),
+                    line.symbol,
+                    line.instructions,
+                    line.events
+                )
+            })
             .collect();
         assert_eq!(
             told,

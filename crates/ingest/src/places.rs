@@ -1,5 +1,6 @@
-//! Names words of memory that moved between processors, and their lines: by symbols, and by the fields of what the kernel allocated.
-//! What a word is comes from the tracer (`crates/tracer/src/smp/memory.rs`).
+//! Names words of memory that moved between processors, and their lines: by symbols, and by the
+//! fields of what the kernel allocated. What a word is comes from the tracer
+//! (`crates/tracer/src/smp/memory.rs`).
 
 use crate::Symbols;
 
@@ -61,8 +62,14 @@ const STRUCTURES: [(&str, &str); 26] = [
     ("tw_sock_TCP", "tcp_timewait_sock"),
 ];
 
-/// Returns the names of a word in physical memory, by its number. `None` if the tracer's text is something else.
-pub(crate) fn name(place: &str, number: u64, symbols: &Symbols, field: FieldAt<'_>) -> Option<Place> {
+/// Returns the names of a word in physical memory, by its number. `None` if the tracer's text is
+/// something else.
+pub(crate) fn name(
+    place: &str,
+    number: u64,
+    symbols: &Symbols,
+    field: FieldAt<'_>,
+) -> Option<Place> {
     let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     let within = number % (LINE / 8) * 8;
     let (kind, rest) = place.split_once(':').unwrap_or((place, ""));
@@ -74,9 +81,15 @@ pub(crate) fn name(place: &str, number: u64, symbols: &Symbols, field: FieldAt<'
             let variable = symbols.data_in(address, 1);
             let field = variable.and_then(|(names, offset)| {
                 let name = *names.first()?;
-                Some(format!("per-CPU {name}.{}", field(Object::PerCpu(name), offset)?))
+                Some(format!(
+                    "per-CPU {name}.{}",
+                    field(Object::PerCpu(name), offset)?
+                ))
             });
-            Place { word: field.unwrap_or(place.word), line: place.line }
+            Place {
+                word: field.unwrap_or(place.word),
+                line: place.line,
+            }
         }
         "node" => {
             let offset = hex(rest)?;
@@ -85,7 +98,10 @@ pub(crate) fn name(place: &str, number: u64, symbols: &Symbols, field: FieldAt<'
         "allocated" => {
             let offset = hex(rest)?;
             let name = |offset: u64| format!("per-CPU allocations+{offset:#x}");
-            Place { line: name(offset / LINE * LINE), word: name(offset) }
+            Place {
+                line: name(offset / LINE * LINE),
+                word: name(offset),
+            }
         }
         "user" => plain(format!("user {:#x}", hex(rest)? / LINE * LINE)),
         "page" => of_field(PAGE, "struct page", hex(rest)?, within, field),
@@ -104,16 +120,33 @@ pub(crate) fn name(place: &str, number: u64, symbols: &Symbols, field: FieldAt<'
 }
 
 fn plain(name: String) -> Place {
-    Place { word: name.clone(), line: name }
+    Place {
+        word: name.clone(),
+        line: name,
+    }
 }
 
 fn of_symbol(symbols: &Symbols, address: u64, before: &str) -> Place {
     let named = |address: u64, bytes: u64| {
         let (names, distance) = symbols.data_in(address, bytes)?;
         let first = *names.first()?;
-        let first = if distance == 0 { first.to_owned() } else { format!("{first}+{distance:#x}") };
-        let others = names.into_iter().skip(1).take(SYMBOLS - 1).map(str::to_owned);
-        Some(format!("{before}{}", std::iter::once(first).chain(others).collect::<Vec<_>>().join(", ")))
+        let first = if distance == 0 {
+            first.to_owned()
+        } else {
+            format!("{first}+{distance:#x}")
+        };
+        let others = names
+            .into_iter()
+            .skip(1)
+            .take(SYMBOLS - 1)
+            .map(str::to_owned);
+        Some(format!(
+            "{before}{}",
+            std::iter::once(first)
+                .chain(others)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ))
     };
     let unknown = |address: u64| format!("{before}{address:#x}");
     let start = address / LINE * LINE;
@@ -130,8 +163,12 @@ fn of_field(structure: &str, cache: &str, offset: u64, within: u64, field: Field
         // The object begins within the line, behind another one.
         None => format!("{cache}-{:#x}", within - offset),
     };
-    let word = field(Object::Structure(structure), offset).map(|field| format!("{structure}.{field}"));
-    Place { line, word: word.unwrap_or_else(|| format!("{cache}+{offset:#x}")) }
+    let word =
+        field(Object::Structure(structure), offset).map(|field| format!("{structure}.{field}"));
+    Place {
+        line,
+        word: word.unwrap_or_else(|| format!("{cache}+{offset:#x}")),
+    }
 }
 
 #[cfg(test)]
@@ -151,10 +188,13 @@ mod tests {
             (Object::PerCpu("runqueues"), 0x10, "nr_running"),
         ];
         let field = |of: Object<'_>, offset| {
-            known.into_iter().find_map(|(known, at, field)| ((known, at) == (of, offset)).then(|| field.to_owned()))
+            known.into_iter().find_map(|(known, at, field)| {
+                ((known, at) == (of, offset)).then(|| field.to_owned())
+            })
         };
-        name(place, number, &symbols, &field)
-            .map_or("none".to_owned(), |place| format!("{} | {}", place.line, place.word))
+        name(place, number, &symbols, &field).map_or("none".to_owned(), |place| {
+            format!("{} | {}", place.line, place.word)
+        })
     }
 
     #[test]

@@ -32,7 +32,9 @@ pub enum ProfileError {
     #[error("no region was measured")]
     Nothing,
     /// The functions do not add up to the regions.
-    #[error("the functions have {lines} instructions, the regions {regions}: they must be the same")]
+    #[error(
+        "the functions have {lines} instructions, the regions {regions}: they must be the same"
+    )]
     Sum {
         /// Sum of all functions.
         lines: u64,
@@ -49,8 +51,8 @@ pub fn profile(counts: &[u8], symbols: &Symbols, operations: u64) -> Result<Prof
     profile_by(counts, symbols, operations, &|_| None)
 }
 
-/// Returns the profile with code under the names that `function` gives instead of the symbols', such as that of the
-/// function into which it was inlined.
+/// Returns the profile with code under the names that `function` gives instead of the symbols',
+/// such as that of the function into which it was inlined.
 ///
 /// # Errors
 /// If the counts are cut, garbled, or do not add up.
@@ -70,14 +72,27 @@ pub fn profile_by(
         if modelled::event(word).is_some() {
             continue;
         }
-        let radix = if matches!(word, "at" | "repeated") { 16 } else { 10 };
+        let radix = if matches!(word, "at" | "repeated") {
+            16
+        } else {
+            10
+        };
         let (first, rest) = rest.split_once(' ').ok_or(malformed.clone())?;
         let first = u64::from_str_radix(first, radix).map_err(|_| malformed.clone())?;
-        let numbers = rest.split(' ').map(|n| n.parse::<u64>().ok().filter(|n| *n < 1 << 48));
-        let numbers = numbers.collect::<Option<Vec<_>>>().ok_or(malformed.clone())?;
+        let numbers = rest
+            .split(' ')
+            .map(|n| n.parse::<u64>().ok().filter(|n| *n < 1 << 48));
+        let numbers = numbers
+            .collect::<Option<Vec<_>>>()
+            .ok_or(malformed.clone())?;
         match (word, numbers.as_slice()) {
             ("region", &[user, kernel, interrupt, other]) => {
-                profile.regions.push(Region { user, kernel, interrupt, other });
+                profile.regions.push(Region {
+                    user,
+                    kernel,
+                    interrupt,
+                    other,
+                });
             }
             ("at" | "repeated", &[process, interrupt, other]) => {
                 let (symbol, is_first) = match first {
@@ -85,12 +100,28 @@ pub fn profile_by(
                     address => symbols.at(address).unwrap_or((NAMELESS, false)),
                 };
                 let inlined = if first == 0 { None } else { function(first) };
-                // A function that begins with inlined code would lose its calls to it, so inlined code has no calls.
+                // A function that begins with inlined code would lose its calls to it, so inlined
+                // code has no calls.
                 let is_first = is_first && inlined.is_none();
                 let symbol = inlined.as_deref().unwrap_or(symbol);
-                let own = if first == 0 { Share::User } else { Share::Kernel };
-                for (share, count) in [(own, process), (Share::Interrupt, interrupt), (Share::Other, other)] {
-                    add(&mut lines, share, symbol, count, word == "repeated", is_first);
+                let own = if first == 0 {
+                    Share::User
+                } else {
+                    Share::Kernel
+                };
+                for (share, count) in [
+                    (own, process),
+                    (Share::Interrupt, interrupt),
+                    (Share::Other, other),
+                ] {
+                    add(
+                        &mut lines,
+                        share,
+                        symbol,
+                        count,
+                        word == "repeated",
+                        is_first,
+                    );
                 }
             }
             ("end", &[unclosed]) => end = Some((first, unclosed)),
@@ -107,8 +138,18 @@ pub fn profile_by(
     }
     profile.operations = operations * profile.regions.len() as u64;
     profile.lines = lines.into_values().collect();
-    let (sum, regions) = (profile.total(), profile.regions.iter().map(Region::total).sum());
-    if sum == regions { Ok(profile) } else { Err(ProfileError::Sum { lines: sum, regions }) }
+    let (sum, regions) = (
+        profile.total(),
+        profile.regions.iter().map(Region::total).sum(),
+    );
+    if sum == regions {
+        Ok(profile)
+    } else {
+        Err(ProfileError::Sum {
+            lines: sum,
+            regions,
+        })
+    }
 }
 
 fn add(
@@ -122,14 +163,20 @@ fn add(
     if count == 0 {
         return;
     }
-    let line = lines.entry((share, symbol.to_owned())).or_insert_with(|| ProfileLine {
-        share,
-        symbol: symbol.to_owned(),
-        instructions: 0,
-        repeated: 0,
-        calls: 0,
-    });
-    *if repeated { &mut line.repeated } else { &mut line.instructions } += count;
+    let line = lines
+        .entry((share, symbol.to_owned()))
+        .or_insert_with(|| ProfileLine {
+            share,
+            symbol: symbol.to_owned(),
+            instructions: 0,
+            repeated: 0,
+            calls: 0,
+        });
+    *if repeated {
+        &mut line.repeated
+    } else {
+        &mut line.instructions
+    } += count;
     if is_first {
         line.calls += count;
     }
@@ -165,16 +212,32 @@ mod tests {
         let counts = b"region 0 0 10 0 0\nat 1100 4 0 0\nat 1104 6 0 0\nend 0 0\n";
         let inlined = |address| (address == 0x1104).then(|| "pte_offset".to_owned());
         let profile = profile_by(counts, &symbols(), 1, &inlined).unwrap();
-        let told: Vec<_> = profile.lines.iter().map(|l| (l.symbol.as_str(), l.instructions, l.calls)).collect();
+        let told: Vec<_> = profile
+            .lines
+            .iter()
+            .map(|l| (l.symbol.as_str(), l.instructions, l.calls))
+            .collect();
         assert_eq!(told, [("handle_mm_fault", 4, 4), ("pte_offset", 6, 0)]);
     }
 
     #[test]
     fn inconsistent_counts_are_refused() {
         let refused = |counts: &str| profile(counts.as_bytes(), &symbols(), 1).unwrap_err();
-        assert_eq!(refused("region 0 1 0 0 0\nat 0 2 0 0\nend 0 0\n"), ProfileError::Sum { lines: 2, regions: 1 });
+        assert_eq!(
+            refused("region 0 1 0 0 0\nat 0 2 0 0\nend 0 0\n"),
+            ProfileError::Sum {
+                lines: 2,
+                regions: 1
+            }
+        );
         assert_eq!(refused("region 0 1 0 0 0\nat 0 1 0 0\n"), ProfileError::Cut);
-        assert_eq!(refused("end 0 1\n"), ProfileError::Regions { unclosed: 1, left_out: 0 });
+        assert_eq!(
+            refused("end 0 1\n"),
+            ProfileError::Regions {
+                unclosed: 1,
+                left_out: 0
+            }
+        );
         assert_eq!(refused("end 0 0\n"), ProfileError::Nothing);
         assert_eq!(refused("region 0 1 2\n"), ProfileError::Malformed(1));
     }

@@ -1,5 +1,6 @@
-//! Sampled profiles: from the agent's stacks of addresses to stacks of functions, and their stored form: text with a head,
-//! then a line for each stack, `SHARE SAMPLES FUNCTION;FUNCTION;…`, fields separated by tabs.
+//! Sampled profiles: from the agent's stacks of addresses to stacks of functions, and their stored
+//! form: text with a head, then a line for each stack, `SHARE SAMPLES FUNCTION;FUNCTION;…`, fields
+//! separated by tabs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,7 +19,8 @@ const STACKS_MAX: usize = 100_000;
 const FRAMES_MAX: usize = 256;
 const SAMPLES_MAX: u64 = 1 << 48;
 
-/// Entries of interrupts: the code before them was interrupted, and is not the cause. The last ones are those before Linux 5.8.
+/// Entries of interrupts: the code before them was interrupted, and is not the cause. The last ones
+/// are those before Linux 5.8.
 const INTERRUPTS: [&str; 6] = [
     "asm_sysvec_",
     "asm_common_interrupt",
@@ -63,7 +65,11 @@ pub fn sent_file(stream: &Stream, wanted: &str) -> Option<String> {
 ///
 /// # Errors
 /// If the file is damaged, or nothing was hit.
-pub fn sampled(text: &str, symbols: &Symbols, operations: u64) -> Result<SampledProfile, SampledError> {
+pub fn sampled(
+    text: &str,
+    symbols: &Symbols,
+    operations: u64,
+) -> Result<SampledProfile, SampledError> {
     let mut lines = text.lines().enumerate();
     if lines.next().is_none_or(|(_, line)| line != FROM_AGENT) {
         return Err(SampledError::Missing);
@@ -78,7 +84,12 @@ pub fn sampled(text: &str, symbols: &Symbols, operations: u64) -> Result<Sampled
         match word {
             "at" if names.len() < FUNCTIONS_MAX => {
                 let address = u64::from_str_radix(rest, 16).map_err(|_| malformed)?;
-                names.push(symbols.at(address).map_or(NAMELESS, |(name, _)| name).replace(';', ","));
+                names.push(
+                    symbols
+                        .at(address)
+                        .map_or(NAMELESS, |(name, _)| name)
+                        .replace(';', ","),
+                );
             }
             "user" | "idle" | "process" | "any" if count < STACKS_MAX => {
                 count += 1;
@@ -86,7 +97,10 @@ pub fn sampled(text: &str, symbols: &Symbols, operations: u64) -> Result<Sampled
                 if before.iter().any(|place| names[*place] == SAMPLER) {
                     continue;
                 }
-                match key(word, before.iter().map(|place| names[*place].as_str()).collect()) {
+                match key(
+                    word,
+                    before.iter().map(|place| names[*place].as_str()).collect(),
+                ) {
                     Some(key) => *stacks.entry(key).or_default() += samples,
                     None => idle += samples,
                 }
@@ -95,19 +109,38 @@ pub fn sampled(text: &str, symbols: &Symbols, operations: u64) -> Result<Sampled
         }
     }
     let stacks = stacks.into_iter();
-    let stacks = stacks.map(|((share, functions), samples)| SampledStack { share, functions, samples }).collect();
-    let profile = head.profile(operations, idle, stacks).ok_or(SampledError::Malformed(1))?;
-    if profile.samples() == 0 { Err(SampledError::Nothing) } else { Ok(profile) }
+    let stacks = stacks
+        .map(|((share, functions), samples)| SampledStack {
+            share,
+            functions,
+            samples,
+        })
+        .collect();
+    let profile = head
+        .profile(operations, idle, stacks)
+        .ok_or(SampledError::Malformed(1))?;
+    if profile.samples() == 0 {
+        Err(SampledError::Nothing)
+    } else {
+        Ok(profile)
+    }
 }
 
 /// Reads `COUNT SHARED NUMBER…` into `before`, the stack of the line before; returns the count.
 fn stack(text: &str, names: &[String], before: &mut Vec<usize>) -> Option<u64> {
     let mut words = text.split(' ');
-    let count = words.next()?.parse().ok().filter(|count| *count < SAMPLES_MAX)?;
+    let count = words
+        .next()?
+        .parse()
+        .ok()
+        .filter(|count| *count < SAMPLES_MAX)?;
     let shared: usize = words.next()?.parse().ok()?;
     (shared <= before.len()).then(|| before.truncate(shared))?;
     for word in words {
-        let place = word.parse().ok().filter(|place| *place < names.len() && before.len() < FRAMES_MAX)?;
+        let place = word
+            .parse()
+            .ok()
+            .filter(|place| *place < names.len() && before.len() < FRAMES_MAX)?;
         before.push(place);
     }
     Some(count)
@@ -119,17 +152,26 @@ fn key(task: &str, stack: Vec<&str>) -> Option<(Share, Vec<String>)> {
         return Some((Share::User, vec![USER.to_owned()]));
     }
     let owned = |stack: &[&str]| stack.iter().map(|&name| name.to_owned()).collect();
-    if let Some(entry) = stack.iter().position(|name| INTERRUPTS.iter().any(|start| name.starts_with(start))) {
+    if let Some(entry) = stack
+        .iter()
+        .position(|name| INTERRUPTS.iter().any(|start| name.starts_with(start)))
+    {
         return Some((Share::Interrupt, owned(&stack[entry..])));
     }
     let is_idle = |name: &&str| IDLE.iter().any(|part| name.contains(part));
     match task {
-        "idle" => return (!stack.last().is_some_and(is_idle)).then(|| (Share::Other, owned(&stack))),
+        "idle" => {
+            return (!stack.last().is_some_and(is_idle)).then(|| (Share::Other, owned(&stack)));
+        }
         // A timer tick does not say whom it found (/proc/profile).
         "any" if stack.last().is_some_and(is_idle) => return None,
         _ => {}
     }
-    let share = if stack.iter().take(3).any(|name| *name == KERNEL_THREAD) { Share::Other } else { Share::Kernel };
+    let share = if stack.iter().take(3).any(|name| *name == KERNEL_THREAD) {
+        Share::Other
+    } else {
+        Share::Kernel
+    };
     Some((share, owned(&stack)))
 }
 
@@ -142,7 +184,15 @@ struct Head {
 }
 
 /// The numbers of a head.
-const NUMBERS: [&str; 7] = ["period", "processors", "operations", "idle", "lost", "throttled", "unkept"];
+const NUMBERS: [&str; 7] = [
+    "period",
+    "processors",
+    "operations",
+    "idle",
+    "lost",
+    "throttled",
+    "unkept",
+];
 
 impl Head {
     fn read(&mut self, word: &str, rest: &str) -> Option<()> {
@@ -158,10 +208,18 @@ impl Head {
         Some(())
     }
 
-    fn profile(self, operations: u64, idle: u64, stacks: Vec<SampledStack>) -> Option<SampledProfile> {
+    fn profile(
+        self,
+        operations: u64,
+        idle: u64,
+        stacks: Vec<SampledStack>,
+    ) -> Option<SampledProfile> {
         let number = |name: &str| self.numbers.get(name).copied();
-        let sampling =
-            Sampling { event: self.event?, scope: self.scope?, period: number("period").filter(|p| *p > 0)? };
+        let sampling = Sampling {
+            event: self.event?,
+            scope: self.scope?,
+            period: number("period").filter(|p| *p > 0)?,
+        };
         Some(SampledProfile {
             sampling,
             processors: number("processors")?,
@@ -178,13 +236,31 @@ impl Head {
 /// Returns a sampled profile in its stored form.
 #[must_use]
 pub fn sampled_to_text(profile: &SampledProfile) -> String {
-    let SampledProfile { sampling, processors, operations, idle, lost, throttled, unkept, stacks } = profile;
-    let (event, scope, period) = (sampling.event.word(), sampling.scope.word(), sampling.period);
+    let SampledProfile {
+        sampling,
+        processors,
+        operations,
+        idle,
+        lost,
+        throttled,
+        unkept,
+        stacks,
+    } = profile;
+    let (event, scope, period) = (
+        sampling.event.word(),
+        sampling.scope.word(),
+        sampling.period,
+    );
     let mut text = format!(
         "{STORED}\nevent\t{event}\nscope\t{scope}\nperiod\t{period}\nprocessors\t{processors}\noperations\t{operations}\n\
          idle\t{idle}\nlost\t{lost}\nthrottled\t{throttled}\nunkept\t{unkept}\n"
     );
-    for SampledStack { share, functions, samples } in stacks {
+    for SampledStack {
+        share,
+        functions,
+        samples,
+    } in stacks
+    {
         writeln!(text, "{}\t{samples}\t{}", share.word(), functions.join(";")).unwrap_or_default();
     }
     text
@@ -202,10 +278,21 @@ pub fn sampled_from_text(text: &str) -> Option<SampledProfile> {
         match Share::ALL.into_iter().find(|share| share.word() == word) {
             Some(share) => {
                 let (samples, functions) = rest.split_once('\t')?;
-                let samples = samples.parse().ok().filter(|samples| *samples < SAMPLES_MAX)?;
-                let functions: Vec<String> = functions.split(';').take(FRAMES_MAX).map(str::to_owned).collect();
+                let samples = samples
+                    .parse()
+                    .ok()
+                    .filter(|samples| *samples < SAMPLES_MAX)?;
+                let functions: Vec<String> = functions
+                    .split(';')
+                    .take(FRAMES_MAX)
+                    .map(str::to_owned)
+                    .collect();
                 (stacks.len() < STACKS_MAX).then_some(())?;
-                stacks.push(SampledStack { share, functions, samples });
+                stacks.push(SampledStack {
+                    share,
+                    functions,
+                    samples,
+                });
             }
             None => head.read(word, rest)?,
         }
@@ -224,8 +311,15 @@ mod tests {
                         unkept 0\n";
 
     fn symbols() -> Symbols {
-        let names =
-            ["entry_SYSCALL_64", "vfs_read", "asm_sysvec_x", "kthread", "default_idle", "do_idle;x", "perf_ioctl"];
+        let names = [
+            "entry_SYSCALL_64",
+            "vfs_read",
+            "asm_sysvec_x",
+            "kthread",
+            "default_idle",
+            "do_idle;x",
+            "perf_ioctl",
+        ];
         Symbols::parse(&names.map(|name| format!("T1000 {name}\n")).concat()).unwrap()
     }
 
@@ -268,9 +362,20 @@ mod tests {
         let refused = |text: &str| sampled(text, &symbols(), 1).unwrap_err();
         assert_eq!(refused(""), SampledError::Missing);
         assert_eq!(refused(HEAD), SampledError::Nothing);
-        assert_eq!(refused(&format!("{HEAD}process 1 0 0\n")), SampledError::Malformed(9), "no such function");
-        assert_eq!(refused(&format!("{HEAD}user 1 3\n")), SampledError::Malformed(9), "no such stack before");
-        assert_eq!(refused("marvin-samples 1\nperiod 5\nuser 1 0\n"), SampledError::Malformed(1));
+        assert_eq!(
+            refused(&format!("{HEAD}process 1 0 0\n")),
+            SampledError::Malformed(9),
+            "no such function"
+        );
+        assert_eq!(
+            refused(&format!("{HEAD}user 1 3\n")),
+            SampledError::Malformed(9),
+            "no such stack before"
+        );
+        assert_eq!(
+            refused("marvin-samples 1\nperiod 5\nuser 1 0\n"),
+            SampledError::Malformed(1)
+        );
         assert_eq!(sampled_from_text("marvin-profile 1\n"), None);
     }
 

@@ -28,19 +28,38 @@ pub enum IngestError {
 ///
 /// # Errors
 /// If the stream has no result, or another number of iterations than requested.
-pub fn outcome(stream: &Stream, operations: u64, iterations: u32) -> Result<(Outcome, Vec<f64>), IngestError> {
+pub fn outcome(
+    stream: &Stream,
+    operations: u64,
+    iterations: u32,
+) -> Result<(Outcome, Vec<f64>), IngestError> {
     let failed = |reason| {
-        let failure = SubjectFailure { stage: Stage::Workload, reason, console_tail: String::new() };
+        let failure = SubjectFailure {
+            stage: Stage::Workload,
+            reason,
+            console_tail: String::new(),
+        };
         Ok((Outcome::Failed(failure), Vec::new()))
     };
     for frame in &stream.frames {
         match frame {
             Frame::Samples(ticks) => {
-                let expected = usize::try_from(iterations).unwrap_or(SAMPLES_MAX).min(SAMPLES_MAX);
+                let expected = usize::try_from(iterations)
+                    .unwrap_or(SAMPLES_MAX)
+                    .min(SAMPLES_MAX);
                 if ticks.len() != expected {
-                    return Err(IngestError::Iterations { found: ticks.len(), expected });
+                    return Err(IngestError::Iterations {
+                        found: ticks.len(),
+                        expected,
+                    });
                 }
-                return Ok((Outcome::Completed, ticks.iter().map(|&t| t as f64 / operations.max(1) as f64).collect()));
+                return Ok((
+                    Outcome::Completed,
+                    ticks
+                        .iter()
+                        .map(|&t| t as f64 / operations.max(1) as f64)
+                        .collect(),
+                ));
             }
             Frame::Unsupported(why) => return Ok((Outcome::Unsupported(why.clone()), Vec::new())),
             Frame::Failed(what) => return failed(FailureReason::WorkloadFailed(what.clone())),
@@ -54,8 +73,8 @@ pub fn outcome(stream: &Stream, operations: u64, iterations: u32) -> Result<(Out
 /// The prefix of files with a row's numbers.
 const ROW: &str = "row ";
 
-/// Returns the additional measurements of a workload: a number for each iteration, by row name. Skips files that are no
-/// list of numbers.
+/// Returns the additional measurements of a workload: a number for each iteration, by row name.
+/// Skips files that are no list of numbers.
 #[must_use]
 pub fn rows(stream: &Stream) -> BTreeMap<String, Vec<u64>> {
     let mut texts: BTreeMap<String, Vec<u8>> = BTreeMap::new();
@@ -68,9 +87,14 @@ pub fn rows(stream: &Stream) -> BTreeMap<String, Vec<u64>> {
     }
     let numbers = |bytes: &[u8]| {
         let text = std::str::from_utf8(bytes).ok()?;
-        text.split(',').map(|number| number.parse().ok()).collect::<Option<Vec<u64>>>()
+        text.split(',')
+            .map(|number| number.parse().ok())
+            .collect::<Option<Vec<u64>>>()
     };
-    texts.into_iter().filter_map(|(name, bytes)| Some((name, numbers(&bytes)?))).collect()
+    texts
+        .into_iter()
+        .filter_map(|(name, bytes)| Some((name, numbers(&bytes)?)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -80,28 +104,54 @@ mod tests {
     use wire::{Frame, Stream};
 
     fn stream(frame: Frame) -> Stream {
-        Stream { frames: vec![Frame::Hello { agent: "0".into() }, frame] }
+        Stream {
+            frames: vec![Frame::Hello { agent: "0".into() }, frame],
+        }
     }
 
     #[test]
     fn ticks_become_costs_per_operation() {
-        let end = outcome(&stream(Frame::Samples(vec![6_540_000, 6_520_000])), 20_000, 2);
+        let end = outcome(
+            &stream(Frame::Samples(vec![6_540_000, 6_520_000])),
+            20_000,
+            2,
+        );
         assert_eq!(end, Ok((Outcome::Completed, vec![327.0, 326.0])));
     }
 
     #[test]
     fn wrong_count_or_missing_result_is_an_error() {
         let few = outcome(&stream(Frame::Samples(vec![1])), 1, 16);
-        assert_eq!(few, Err(IngestError::Iterations { found: 1, expected: 16 }));
-        assert_eq!(outcome(&Stream::default(), 1, 16), Err(IngestError::NoResult));
+        assert_eq!(
+            few,
+            Err(IngestError::Iterations {
+                found: 1,
+                expected: 16
+            })
+        );
+        assert_eq!(
+            outcome(&Stream::default(), 1, 16),
+            Err(IngestError::NoResult)
+        );
     }
 
     #[test]
     fn sample_rows_are_joined_and_nonsense_is_skipped() {
-        let file = |name: &str, text: &str| Frame::File { name: name.into(), bytes: text.into() };
-        let frames = vec![file("row swapin", "1,2"), file("row swapin", "3"), file("row odd", "x"), file("other", "4")];
+        let file = |name: &str, text: &str| Frame::File {
+            name: name.into(),
+            bytes: text.into(),
+        };
+        let frames = vec![
+            file("row swapin", "1,2"),
+            file("row swapin", "3"),
+            file("row odd", "x"),
+            file("other", "4"),
+        ];
         let found = rows(&Stream { frames });
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), [("swapin".to_owned(), vec![1, 23])]);
+        assert_eq!(
+            found.into_iter().collect::<Vec<_>>(),
+            [("swapin".to_owned(), vec![1, 23])]
+        );
     }
 
     #[test]
@@ -109,11 +159,19 @@ mod tests {
         let (unsupported, _) = outcome(&stream(Frame::Unsupported("no THP".into())), 1, 1).unwrap();
         assert_eq!(unsupported, Outcome::Unsupported("no THP".into()));
         for (frame, words) in [
-            (Frame::Failed("open: ENOENT".into()), "workload failed: open: ENOENT"),
-            (Frame::Died("killed by signal 11".into()), "agent died: killed by signal 11"),
+            (
+                Frame::Failed("open: ENOENT".into()),
+                "workload failed: open: ENOENT",
+            ),
+            (
+                Frame::Died("killed by signal 11".into()),
+                "agent died: killed by signal 11",
+            ),
         ] {
             let (outcome, samples) = outcome(&stream(frame), 1, 1).unwrap();
-            assert!(matches!(outcome, Outcome::Failed(failure) if failure.reason.to_string() == words));
+            assert!(
+                matches!(outcome, Outcome::Failed(failure) if failure.reason.to_string() == words)
+            );
             assert!(samples.is_empty());
         }
     }

@@ -1,4 +1,5 @@
-//! Shared lines: the tracer's text (`crates/tracer/src/smp/sharing.rs`), and the form in which results are stored.
+//! Shared lines: the tracer's text (`crates/tracer/src/smp/sharing.rs`), and the form in which
+//! results are stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,12 +33,18 @@ pub enum SharingError {
     },
 }
 
-/// Reads the tracer's text, names functions and lines, and checks that they add up to the iterations without the first, which
-/// comparisons leave out as well. An iteration has so many operations; `field` knows the fields of structures.
+/// Reads the tracer's text, names functions and lines, and checks that they add up to the
+/// iterations without the first, which comparisons leave out as well. An iteration has so many
+/// operations; `field` knows the fields of structures.
 ///
 /// # Errors
 /// If the text is damaged or not complete.
-pub fn sharing(text: &[u8], symbols: &Symbols, field: FieldAt<'_>, operations: u64) -> Result<Sharing, SharingError> {
+pub fn sharing(
+    text: &[u8],
+    symbols: &Symbols,
+    field: FieldAt<'_>,
+    operations: u64,
+) -> Result<Sharing, SharingError> {
     let text = String::from_utf8_lossy(text);
     let (mut iterations, mut regions, mut is_complete) = (0_u64, 0_u64, false);
     let mut moves: BTreeMap<(Movement, bool, String, Place), u64> = BTreeMap::new();
@@ -55,21 +62,38 @@ pub fn sharing(text: &[u8], symbols: &Symbols, field: FieldAt<'_>, operations: u
             }
             ["moved", word, is_false, site, number, place, transfers] => {
                 let parsed = || {
-                    let movement = Movement::ALL.into_iter().find(|movement| movement.word() == *word)?;
+                    let movement = Movement::ALL
+                        .into_iter()
+                        .find(|movement| movement.word() == *word)?;
                     let site = u64::from_str_radix(site, 16).ok()?;
-                    let place = places::name(place, u64::from_str_radix(number, 16).ok()?, symbols, field)?;
-                    let key = (movement, *is_false == "true", name_function(symbols, site), place);
+                    let place =
+                        places::name(place, u64::from_str_radix(number, 16).ok()?, symbols, field)?;
+                    let key = (
+                        movement,
+                        *is_false == "true",
+                        name_function(symbols, site),
+                        place,
+                    );
                     Some((key, transfers.parse::<u64>().ok()?))
                 };
                 // In the tracer's text the word says whether it is false sharing.
-                let ((movement, is_true, function, place), transfers) = parsed().ok_or(malformed)?;
-                *moves.entry((movement, !is_true, function, place)).or_default() += transfers;
+                let ((movement, is_true, function, place), transfers) =
+                    parsed().ok_or(malformed)?;
+                *moves
+                    .entry((movement, !is_true, function, place))
+                    .or_default() += transfers;
             }
             ["entered", address, times, instructions, ns] => {
                 let parsed = || {
                     let function = name_function(symbols, u64::from_str_radix(address, 16).ok()?);
-                    let [times, instructions, ns] = [times, instructions, ns].map(|number| number.parse().ok());
-                    Some(Entered { function, times: times?, instructions: instructions?, ns: ns? })
+                    let [times, instructions, ns] =
+                        [times, instructions, ns].map(|number| number.parse().ok());
+                    Some(Entered {
+                        function,
+                        times: times?,
+                        instructions: instructions?,
+                        ns: ns?,
+                    })
                 };
                 entered.push(parsed().ok_or(malformed)?);
             }
@@ -101,18 +125,40 @@ pub fn sharing(text: &[u8], symbols: &Symbols, field: FieldAt<'_>, operations: u
 
 fn name_function(symbols: &Symbols, address: u64) -> String {
     let found = (address != 0).then(|| symbols.at(address).map(|(name, _)| name.to_owned()));
-    found.map_or_else(|| USER.to_owned(), |name| name.unwrap_or_else(|| format!("{address:#x}")))
+    found.map_or_else(
+        || USER.to_owned(),
+        |name| name.unwrap_or_else(|| format!("{address:#x}")),
+    )
 }
 
 /// Returns the stored form.
 #[must_use]
 pub fn sharing_to_text(sharing: &Sharing) -> String {
     let mut text = format!("{HEAD}\noperations\t{}\n", sharing.operations);
-    for Move { movement, is_false, function, line, word, transfers } in &sharing.moves {
+    for Move {
+        movement,
+        is_false,
+        function,
+        line,
+        word,
+        transfers,
+    } in &sharing.moves
+    {
         let is_false = if *is_false { "false" } else { "true" };
-        writeln!(text, "{}\t{is_false}\t{function}\t{line}\t{word}\t{transfers}", movement.word()).unwrap_or_default();
+        writeln!(
+            text,
+            "{}\t{is_false}\t{function}\t{line}\t{word}\t{transfers}",
+            movement.word()
+        )
+        .unwrap_or_default();
     }
-    for Entered { function, times, instructions, ns } in &sharing.entered {
+    for Entered {
+        function,
+        times,
+        instructions,
+        ns,
+    } in &sharing.entered
+    {
         writeln!(text, "entered\t{function}\t{times}\t{instructions}\t{ns}").unwrap_or_default();
     }
     text
@@ -123,7 +169,10 @@ pub fn sharing_to_text(sharing: &Sharing) -> String {
 pub fn sharing_from_text(text: &str) -> Option<Sharing> {
     let mut lines = text.strip_prefix(HEAD)?.strip_prefix('\n')?.lines();
     let operations = lines.next()?.strip_prefix("operations\t")?.parse().ok()?;
-    let mut sharing = Sharing { operations, ..Sharing::default() };
+    let mut sharing = Sharing {
+        operations,
+        ..Sharing::default()
+    };
     for line in lines {
         let words: Vec<&str> = line.split('\t').collect();
         match words[..] {
@@ -133,8 +182,17 @@ pub fn sharing_from_text(text: &str) -> Option<Sharing> {
                 instructions: instructions.parse().ok()?,
                 ns: ns.parse().ok()?,
             }),
-            [movement, kind @ ("true" | "false"), function, line, word, transfers] => sharing.moves.push(Move {
-                movement: Movement::ALL.into_iter().find(|known| known.word() == movement)?,
+            [
+                movement,
+                kind @ ("true" | "false"),
+                function,
+                line,
+                word,
+                transfers,
+            ] => sharing.moves.push(Move {
+                movement: Movement::ALL
+                    .into_iter()
+                    .find(|known| known.word() == movement)?,
                 is_false: kind == "false",
                 function: function.to_owned(),
                 line: line.to_owned(),
@@ -182,12 +240,28 @@ mod tests {
 
     #[test]
     fn what_does_not_add_up_is_refused() {
-        let refused =
-            |from: &str, to: &str| sharing(TEXT.replace(from, to).as_bytes(), &symbols(), &|_, _| None, 1).unwrap_err();
-        assert_eq!(refused("mm_struct 4", "mm_struct 5"), SharingError::Differs { lines: 8, regions: 7 });
+        let refused = |from: &str, to: &str| {
+            sharing(
+                TEXT.replace(from, to).as_bytes(),
+                &symbols(),
+                &|_, _| None,
+                1,
+            )
+            .unwrap_err()
+        };
+        assert_eq!(
+            refused("mm_struct 4", "mm_struct 5"),
+            SharingError::Differs {
+                lines: 8,
+                regions: 7
+            }
+        );
         assert_eq!(refused("end 0 0\n", ""), SharingError::Incomplete);
         assert_eq!(refused("end 0 0", "end 3 0"), SharingError::Incomplete);
-        assert_eq!(refused("moved store", "moved stone"), SharingError::Malformed(6));
+        assert_eq!(
+            refused("moved store", "moved stone"),
+            SharingError::Malformed(6)
+        );
     }
 
     proptest! {

@@ -12,7 +12,8 @@ use process::{Program, ProgramError};
 use crate::catalogue::{DebFile, Offer, PREFIX};
 use crate::{KernelError, folder};
 
-/// Returns the records of all packages whose names begin like a kernel's, or like that of a kernel's part.
+/// Returns the records of all packages whose names begin like a kernel's, or like that of a
+/// kernel's part.
 pub(crate) fn records() -> Result<String, KernelError> {
     // `search --full` prints the output of `search` and `show`, in one run of half the time.
     let pattern = format!("^({PREFIX}|linux-(binary|base|modules)-[0-9])");
@@ -28,16 +29,29 @@ pub(crate) fn show(package: &str) -> Result<String, KernelError> {
 /// Downloads a package of an offer into an empty directory and verifies it by apt's lists.
 pub(crate) fn download(offer: &Offer, file: &DebFile, into: &Path) -> Result<PathBuf, KernelError> {
     let package = format!("{}={}", file.package, offer.version);
-    // As root, apt would drop its privileges and then could not write to `into`; other users have none to drop.
+    // As root, apt would drop its privileges and then could not write to `into`; other users have
+    // none to drop.
     let sandbox = "APT::Sandbox::User=root";
-    run("apt-get", &["-qq", "-o", sandbox, "download", &package], into).map_err(|error| match error {
-        KernelError::Program { said, .. } => KernelError::Download { package: package.clone(), said },
+    run(
+        "apt-get",
+        &["-qq", "-o", sandbox, "download", &package],
+        into,
+    )
+    .map_err(|error| match error {
+        KernelError::Program { said, .. } => KernelError::Download {
+            package: package.clone(),
+            said,
+        },
         other => other,
     })?;
     let deb = only_deb(into).map_err(KernelError::at(into))?;
     let got = folder::sha256_of_file(&deb)?;
     if got != file.sha256 {
-        return Err(KernelError::Checksum { package, expected: file.sha256.clone(), got });
+        return Err(KernelError::Checksum {
+            package,
+            expected: file.sha256.clone(),
+            got,
+        });
     }
     Ok(deb)
 }
@@ -50,7 +64,10 @@ fn only_deb(folder: &Path) -> io::Result<PathBuf> {
             return Ok(path);
         }
     }
-    Err(io::Error::new(io::ErrorKind::NotFound, "apt-get download left no package in it"))
+    Err(io::Error::new(
+        io::ErrorKind::NotFound,
+        "apt-get download left no package in it",
+    ))
 }
 
 /// Unpacks the files of a package, without dpkg's database.
@@ -78,18 +95,33 @@ pub(crate) struct Needed {
     pub(crate) hash: String,
 }
 
-/// Returns packages with all their dependencies, as if none were installed, in the order of their files.
+/// Returns packages with all their dependencies, as if none were installed, in the order of their
+/// files.
 pub(crate) fn closure(packages: &[String], scratch: &Path) -> Result<Vec<Needed>, KernelError> {
     let status = scratch.join("status");
     fs::write(&status, "").map_err(KernelError::at(&status))?;
     let nothing_installed = format!("Dir::State::status={}", status.display());
-    let mut args = vec!["-qq", "--print-uris", "--no-install-recommends", "-o", &nothing_installed];
-    args.extend(["-o", "Debug::NoLocking=1", "-o", "Acquire::ForceHash=SHA256", "install", "--"]);
+    let mut args = vec![
+        "-qq",
+        "--print-uris",
+        "--no-install-recommends",
+        "-o",
+        &nothing_installed,
+    ];
+    args.extend([
+        "-o",
+        "Debug::NoLocking=1",
+        "-o",
+        "Acquire::ForceHash=SHA256",
+        "install",
+        "--",
+    ]);
     args.extend(packages.iter().map(String::as_str));
     let said = run("apt-get", &args, scratch).map_err(|error| match error {
-        KernelError::Program { said, .. } if is_unknown(&said) => {
-            KernelError::NoPackage { packages: packages.join(", "), said }
-        }
+        KernelError::Program { said, .. } if is_unknown(&said) => KernelError::NoPackage {
+            packages: packages.join(", "),
+            said,
+        },
         other => other,
     })?;
     let mut needed: Vec<Needed> = said.lines().filter_map(needed).collect();
@@ -124,9 +156,13 @@ fn candidates(policy: &str) -> BTreeMap<String, String> {
 
 /// Returns whether apt reports an unknown package.
 fn is_unknown(said: &str) -> bool {
-    ["Unable to locate package", "has no installation candidate", "Couldn't find any package"]
-        .iter()
-        .any(|words| said.contains(words))
+    [
+        "Unable to locate package",
+        "has no installation candidate",
+        "Couldn't find any package",
+    ]
+    .iter()
+    .any(|words| said.contains(words))
 }
 
 /// Parses `'URI' NAME_VERSION_ARCHITECTURE.deb BYTES HASH`.
@@ -135,16 +171,28 @@ fn needed(line: &str) -> Option<Needed> {
     let (file, bytes, hash) = (words.next()?, words.next()?, words.next()?);
     let mut parts = file.strip_suffix(".deb")?.split('_');
     let (package, version) = (parts.next()?.to_owned(), parts.next()?.replace("%3a", ":"));
-    Some(Needed { package, version, file: file.to_owned(), bytes: bytes.parse().ok()?, hash: hash.to_owned() })
+    Some(Needed {
+        package,
+        version,
+        file: file.to_owned(),
+        bytes: bytes.parse().ok()?,
+        hash: hash.to_owned(),
+    })
 }
 
 /// Downloads packages into a new directory; apt verifies them.
 pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf>, KernelError> {
-    let words: Vec<String> = needed.iter().map(|n| format!("{}={}", n.package, n.version)).collect();
+    let words: Vec<String> = needed
+        .iter()
+        .map(|n| format!("{}={}", n.package, n.version))
+        .collect();
     let mut args = vec!["-qq", "-o", "APT::Sandbox::User=root", "download", "--"];
     args.extend(words.iter().map(String::as_str));
     run("apt-get", &args, into).map_err(|error| match error {
-        KernelError::Program { said, .. } => KernelError::Download { package: words.join(" "), said },
+        KernelError::Program { said, .. } => KernelError::Download {
+            package: words.join(" "),
+            said,
+        },
         other => other,
     })?;
     needed
@@ -156,29 +204,46 @@ pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf
                 return Ok(deb);
             }
             let (expected, got) = (format!("{} bytes", n.bytes), format!("{found} bytes"));
-            Err(KernelError::Checksum { package: format!("{} {}", n.package, n.version), expected, got })
+            Err(KernelError::Checksum {
+                package: format!("{} {}", n.package, n.version),
+                expected,
+                got,
+            })
         })
         .collect()
 }
 
 /// Runs a program of the distribution to its end and returns its output.
 fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelError> {
-    let run = Program::new(program).args(args).folder(folder).inherit(&process::NETWORK).inherit(&["APT_CONFIG"]);
+    let run = Program::new(program)
+        .args(args)
+        .folder(folder)
+        .inherit(&process::NETWORK)
+        .inherit(&["APT_CONFIG"]);
     let ended = run.run().map_err(|error| match error {
         ProgramError::Missing(program) => KernelError::NoApt(program),
-        ProgramError::Deadline { command, seconds } => {
-            KernelError::Program { command, said: format!("no end within {seconds} s") }
-        }
-        ProgramError::Io { source, .. } => KernelError::Io { path: program.into(), source },
+        ProgramError::Deadline { command, seconds } => KernelError::Program {
+            command,
+            said: format!("no end within {seconds} s"),
+        },
+        ProgramError::Io { source, .. } => KernelError::Io {
+            path: program.into(),
+            source,
+        },
     })?;
     if ended.code == Some(0) {
         return Ok(ended.text());
     }
     if ended.said.contains("No space left on device") {
-        return Err(KernelError::NoSpace { folder: folder.to_owned() });
+        return Err(KernelError::NoSpace {
+            folder: folder.to_owned(),
+        });
     }
     let said = reason(&ended.said).map_or_else(|| ended.reason(), str::to_owned);
-    Err(KernelError::Program { command: run.command(), said })
+    Err(KernelError::Program {
+        command: run.command(),
+        said,
+    })
 }
 
 /// Picks the important line: apt marks errors with `E: `, other programs end with them.
@@ -206,21 +271,32 @@ mod tests {
         insta::assert_snapshot!(error, @"`dpkg-deb -x none.deb x` failed: dpkg-deb: error: failed to read archive 'none.deb': No such file or directory");
         let error = run("false", &[], Path::new("/")).unwrap_err();
         insta::assert_snapshot!(error, @"`false` failed: exit status 1");
-        let full = run("sh", &["-c", "head -c 1 /dev/zero > /dev/full"], Path::new("/tmp")).unwrap_err();
+        let full = run(
+            "sh",
+            &["-c", "head -c 1 /dev/zero > /dev/full"],
+            Path::new("/tmp"),
+        )
+        .unwrap_err();
         insta::assert_snapshot!(full, @"no space left on the device of /tmp: free disk space there and try again");
     }
 
     #[test]
     fn candidates_are_parsed_from_policy() {
         let policy = "fio:\n  Installed: (none)\n  Candidate: 3.33-3\n  Version table:\n     3.33-3 500\nx:\n  Candidate: (none)\n";
-        assert_eq!(candidates(policy).into_iter().collect::<Vec<_>>(), [("fio".to_owned(), "3.33-3".to_owned())]);
+        assert_eq!(
+            candidates(policy).into_iter().collect::<Vec<_>>(),
+            [("fio".to_owned(), "3.33-3".to_owned())]
+        );
     }
 
     #[test]
     fn planned_downloads_of_apt_are_read() {
         let line = "'http://archive/x/zlib1g_1%3a1.2.13.dfsg-1_amd64.deb' zlib1g_1%3a1.2.13.dfsg-1_amd64.deb 86720 SHA256:d7dd";
         let found = needed(line).unwrap();
-        assert_eq!((&*found.package, &*found.version, found.bytes), ("zlib1g", "1:1.2.13.dfsg-1", 86_720));
+        assert_eq!(
+            (&*found.package, &*found.version, found.bytes),
+            ("zlib1g", "1:1.2.13.dfsg-1", 86_720)
+        );
         assert_eq!(found.hash, "SHA256:d7dd");
         for line in ["", "'", "' ", "'x' y 1 z", "'x' a_b_c.deb many z", "E: x"] {
             assert_eq!(needed(line), None, "{line}");
@@ -237,7 +313,8 @@ mod tests {
 
     #[test]
     fn warnings_are_not_the_reason() {
-        let said = "W: Download is performed unsandboxed as root\nE: Version '9' for 'x' was not found\n";
+        let said =
+            "W: Download is performed unsandboxed as root\nE: Version '9' for 'x' was not found\n";
         assert_eq!(reason(said), Some("Version '9' for 'x' was not found"));
         assert_eq!(reason("\n"), None);
     }

@@ -1,4 +1,5 @@
-//! Finds the files that belong to an image in the directories around it: kernel config, symbols, modules.
+//! Finds the files that belong to an image in the directories around it: kernel config, symbols,
+//! modules.
 //!
 //! None is needed to boot, so unreadable files count as absent.
 
@@ -49,27 +50,46 @@ pub(crate) fn find(image: &Path, release: Option<&str>) -> Beside {
             .find_map(|(folder, name)| read(folder, name, most).filter(|content| fits(content)))
     };
     Beside {
-        config: first(&[format!("config-{tag}"), ".config".into(), "config".into()], CONFIG_MOST, is_config),
-        symbols: first(&[format!("System.map-{tag}"), "System.map".into()], SYMBOLS_MOST, is_symbols),
+        config: first(
+            &[format!("config-{tag}"), ".config".into(), "config".into()],
+            CONFIG_MOST,
+            is_config,
+        ),
+        symbols: first(
+            &[format!("System.map-{tag}"), "System.map".into()],
+            SYMBOLS_MOST,
+            is_symbols,
+        ),
         modules: modules(folder, tag),
     }
 }
 
-/// Returns the content of a file in a directory; `None` if it is a link to a file that others may not read: the
-/// link's author could otherwise have the user copy a secret into a build, and from there into reports.
+/// Returns the content of a file in a directory; `None` if it is a link to a file that others may
+/// not read: the link's author could otherwise have the user copy a secret into a build, and from
+/// there into reports.
 fn read(folder: &Path, name: &str, most: u64) -> Option<Vec<u8>> {
     let path = folder.join(name);
     let link = fs::symlink_metadata(&path).ok()?;
     let opened = bounded::open(&path, most).ok()?;
     let file = opened.metadata().ok()?;
     let is_itself = (link.dev(), link.ino()) == (file.dev(), file.ino());
-    if is_itself || is_public(&path, folder, file.mode()) { opened.read().ok() } else { None }
+    if is_itself || is_public(&path, folder, file.mode()) {
+        opened.read().ok()
+    } else {
+        None
+    }
 }
 
-/// Returns whether everybody who may enter `folder` may read the file of this mode that a link in it leads to.
+/// Returns whether everybody who may enter `folder` may read the file of this mode that a link in
+/// it leads to.
 fn is_public(link: &Path, folder: &Path, mode: u32) -> bool {
-    let (Ok(target), Ok(folder)) = (fs::canonicalize(link), fs::canonicalize(folder)) else { return false };
-    let mut above = target.ancestors().skip(1).take_while(|above| !folder.starts_with(above));
+    let (Ok(target), Ok(folder)) = (fs::canonicalize(link), fs::canonicalize(folder)) else {
+        return false;
+    };
+    let mut above = target
+        .ancestors()
+        .skip(1)
+        .take_while(|above| !folder.starts_with(above));
     let others_may = |path: &Path| fs::metadata(path).is_ok_and(|found| found.mode() & 0o001 != 0);
     mode & 0o004 != 0 && above.all(others_may)
 }
@@ -77,7 +97,9 @@ fn is_public(link: &Path, folder: &Path, mode: u32) -> bool {
 /// Returns the release in the image's file name.
 fn tag_of(name: &str) -> Option<&str> {
     let (kind, tag) = name.split_once('-')?;
-    ["vmlinuz", "vmlinux", "bzImage"].contains(&kind).then_some(tag)
+    ["vmlinuz", "vmlinux", "bzImage"]
+        .contains(&kind)
+        .then_some(tag)
 }
 
 /// Returns whether a release, which comes from the image, is safe as part of a path.
@@ -102,7 +124,9 @@ fn modules(folder: &Path, tag: &str) -> Option<PathBuf> {
 }
 
 pub(crate) fn is_config(content: &[u8]) -> bool {
-    content.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"CONFIG_"))
+    content
+        .split(|byte| *byte == b'\n')
+        .any(|line| line.starts_with(b"CONFIG_"))
 }
 
 /// A line of a symbol table: address, type and name.
@@ -159,7 +183,10 @@ pub(crate) mod tests {
         assert_eq!(find(&root.join("vmlinuz"), Some("6.2")), expected);
         // Files of other releases are not taken.
         write(&root, "boot/vmlinuz-6.3", "");
-        assert_eq!(find(&root.join("boot/vmlinuz-6.3"), None), Beside::default());
+        assert_eq!(
+            find(&root.join("boot/vmlinuz-6.3"), None),
+            Beside::default()
+        );
     }
 
     #[test]
@@ -182,7 +209,10 @@ pub(crate) mod tests {
         write(home.path(), "image/vmlinuz", "");
         write(home.path(), "other/config", "CONFIG_A=y\n");
         write(home.path(), "other/map", &symbols());
-        for (file, link) in [("other/config", "image/config"), ("other/map", "image/System.map")] {
+        for (file, link) in [
+            ("other/config", "image/config"),
+            ("other/map", "image/System.map"),
+        ] {
             std::os::unix::fs::symlink(home.path().join(file), home.path().join(link)).unwrap();
         }
         let found = || {
@@ -207,8 +237,14 @@ pub(crate) mod tests {
         write(home.path(), "vmlinuz", "");
         write(home.path(), "config", "CONFIG_A=y\n");
         write(home.path(), "System.map", &symbols());
-        for (file, most) in [("config", super::CONFIG_MOST), ("System.map", super::SYMBOLS_MOST)] {
-            let file = fs::File::options().write(true).open(home.path().join(file)).unwrap();
+        for (file, most) in [
+            ("config", super::CONFIG_MOST),
+            ("System.map", super::SYMBOLS_MOST),
+        ] {
+            let file = fs::File::options()
+                .write(true)
+                .open(home.path().join(file))
+                .unwrap();
             // A sparse file, which takes no disk space.
             file.set_len(most + 1).unwrap();
         }
@@ -217,7 +253,9 @@ pub(crate) mod tests {
 
     #[test]
     fn stubs_and_namesakes_are_passed_over() {
-        assert!(!is_symbols(b"ffffffffffffffff B The real System.map is in the linux-image-<version>-dbg package\n"));
+        assert!(!is_symbols(
+            b"ffffffffffffffff B The real System.map is in the linux-image-<version>-dbg package\n"
+        ));
         assert!(!is_config(b"[core]\n\tbare = false\n"));
     }
 

@@ -37,7 +37,10 @@ pub(crate) fn open(path: &Path, most: u64) -> Result<Opened, ReadFault> {
     if found.len() > most {
         return Err(ReadFault::Large);
     }
-    Ok(Opened { file: File::open(path)?, most })
+    Ok(Opened {
+        file: File::open(path)?,
+        most,
+    })
 }
 
 impl Opened {
@@ -50,6 +53,10 @@ impl Opened {
     pub(crate) fn read(self) -> Result<Vec<u8>, ReadFault> {
         let mut bytes = Vec::new();
         self.file.take(self.most + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > self.most { Err(ReadFault::Large) } else { Ok(bytes) }
+        if bytes.len() as u64 > self.most {
+            Err(ReadFault::Large)
+        } else {
+            Ok(bytes)
+        }
     }
 }

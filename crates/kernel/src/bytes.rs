@@ -1,4 +1,5 @@
-//! Little-endian numbers and ranges out of a file held in memory; `None` if the file ends before them.
+//! Little-endian numbers and ranges out of a file held in memory; `None` if the file ends before
+//! them.
 
 /// Returns `length` bytes from `at`.
 pub(crate) fn range(bytes: &[u8], at: u64, length: u64) -> Option<&[u8]> {

@@ -55,9 +55,16 @@ fn header(bytes: &[u8]) -> Option<Result<BzImage<'_>, ImageFault>> {
     }
     let has_payload = protocol >= HAS_PAYLOAD && length > 0;
     let system = kernel + u64::from(u32_at(bytes, SYSSIZE)?) * 16;
-    let needed = if has_payload { system.max(kernel + place + length) } else { system };
+    let needed = if has_payload {
+        system.max(kernel + place + length)
+    } else {
+        system
+    };
     if (bytes.len() as u64) < needed {
-        return Some(Err(ImageFault::Truncated { has: bytes.len(), needed }));
+        return Some(Err(ImageFault::Truncated {
+            has: bytes.len(),
+            needed,
+        }));
     }
     Some(Ok(BzImage {
         release: release(bytes, kernel),
@@ -115,7 +122,13 @@ pub(crate) mod tests {
     fn missing_byte_is_an_error_but_signature_not() {
         let mut image = write(b"payload");
         let whole = image.len();
-        assert_eq!(read(&image[..whole - 1]), Err(ImageFault::Truncated { has: whole - 1, needed: whole as u64 }));
+        assert_eq!(
+            read(&image[..whole - 1]),
+            Err(ImageFault::Truncated {
+                has: whole - 1,
+                needed: whole as u64
+            })
+        );
         assert_eq!(read(&image[..0x210]), Err(ImageFault::Small(0x210)));
         assert_eq!(read(&image[..0x204]), Ok(None));
         image.extend([7; 100]);

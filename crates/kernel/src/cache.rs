@@ -1,8 +1,8 @@
 //! The build cache: resolves a kernel's name to a directory with its build.
 //!
-//! `home/builds/ID` is a build (`folder`), `home/builds/by-name/PACKAGE_VERSION` records the build of a package,
-//! `home/downloads` is for temporary files (`scratch`). Everything is made in scratch directories and renamed into
-//! place, so that an interruption only costs repeated work.
+//! `home/builds/ID` is a build (`folder`), `home/builds/by-name/PACKAGE_VERSION` records the build
+//! of a package, `home/downloads` is for temporary files (`scratch`). Everything is made in scratch
+//! directories and renamed into place, so that an interruption only costs repeated work.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -99,13 +99,22 @@ impl BuildCache {
     pub fn open(home: &Path) -> Result<Self, KernelError> {
         let (builds, downloads) = (home.join("builds"), home.join("downloads"));
         let (settings, catalogue) = (SourceSettings::default(), Arc::default());
-        let cache = Self { home: home.to_owned(), builds, downloads, settings, catalogue };
+        let cache = Self {
+            home: home.to_owned(),
+            builds,
+            downloads,
+            settings,
+            catalogue,
+        };
         fs::create_dir_all(cache.builds.join("by-name"))
             .and_then(|()| fs::create_dir_all(cache.builds.join("by-recipe")))
             .and_then(|()| fs::create_dir_all(&cache.downloads))
             .and_then(|()| fs::read_dir(&cache.builds).map(drop))
             .map_err(|source| match KernelError::at(home)(source) {
-                KernelError::Io { source, .. } => KernelError::Home { folder: home.to_owned(), source },
+                KernelError::Io { source, .. } => KernelError::Home {
+                    folder: home.to_owned(),
+                    source,
+                },
                 full => full,
             })?;
         Ok(cache)
@@ -128,16 +137,25 @@ impl BuildCache {
             KernelName::Running => running(Path::new("/")),
             KernelName::Path(file) => {
                 let origin = Origin::Described(file.display().to_string());
-                let found = LocatedImage { name, file, origin, version: None, ours: false };
+                let found = LocatedImage {
+                    name,
+                    file,
+                    origin,
+                    version: None,
+                    ours: false,
+                };
                 self.keep(found, notify)
             }
-            KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_) => {
-                self.built(name, notify)
-            }
+            KernelName::Git(_)
+            | KernelName::Patch { .. }
+            | KernelName::Tree(_)
+            | KernelName::DebSrc(_) => self.built(name, notify),
         }
         .map_err(|error| match error {
             // The scratch directory of this path is gone when the message is read.
-            KernelError::NoSpace { .. } => KernelError::NoSpace { folder: self.home.clone() },
+            KernelError::NoSpace { .. } => KernelError::NoSpace {
+                folder: self.home.clone(),
+            },
             other => other,
         })
     }
@@ -162,24 +180,42 @@ impl BuildCache {
                 Ok(_) => Ok(()),
                 Err(_) => image::load(file)
                     .map(drop)
-                    .map_err(|fault| KernelError::Image { what: file.display().to_string(), fault }),
+                    .map_err(|fault| KernelError::Image {
+                        what: file.display().to_string(),
+                        fault,
+                    }),
             },
-            KernelName::Git(revision) | KernelName::Patch { revision, .. } => self.check_revision(revision),
+            KernelName::Git(revision) | KernelName::Patch { revision, .. } => {
+                self.check_revision(revision)
+            }
             KernelName::Tree(_) | KernelName::DebSrc(_) | KernelName::Running => Ok(()),
             KernelName::Imported(_) => Err(KernelError::Imported(name.to_string())),
         }
     }
 
-    fn package(&self, name: &KernelName, query: &DebQuery, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
+    fn package(
+        &self,
+        name: &KernelName,
+        query: &DebQuery,
+        notify: &dyn Fn(Step),
+    ) -> Result<Build, KernelError> {
         let offer = self.offers(query)?.swap_remove(0);
         if let Some((id, folder)) = self.find_cached(&offer)? {
-            notify(Step::Cached { what: offer.origin().to_string() });
+            notify(Step::Cached {
+                what: offer.origin().to_string(),
+            });
             return build(id, name, offer.upstream.clone(), offer.origin(), &folder);
         }
         let scratch = Scratch::new(&self.downloads)?;
-        notify(Step::Downloading { package: offer.package.clone(), bytes: offer.bytes() });
+        notify(Step::Downloading {
+            package: offer.package.clone(),
+            bytes: offer.bytes(),
+        });
         if !offer.missing.is_empty() {
-            notify(Step::Incomplete { package: offer.package.clone(), missing: offer.missing.clone() });
+            notify(Step::Incomplete {
+                package: offer.package.clone(),
+                missing: offer.missing.clone(),
+            });
         }
         let mut debs = Vec::new();
         for file in &offer.files {
@@ -187,14 +223,17 @@ impl BuildCache {
             fs::create_dir(&folder).map_err(KernelError::at(&folder))?;
             debs.push(apt::download(&offer, file, &folder)?);
         }
-        notify(Step::Unpacking { what: offer.origin().to_string() });
+        notify(Step::Unpacking {
+            what: offer.origin().to_string(),
+        });
         let root = scratch.path().join("root");
         for deb in &debs {
             apt::unpack(deb, &root)?;
             // The download is not needed any more, but its disk space may be.
             fs::remove_file(deb).map_err(KernelError::at(deb))?;
         }
-        let file = vmlinuz(&root).ok_or_else(|| KernelError::NoImage(offer.origin().to_string()))?;
+        let file =
+            vmlinuz(&root).ok_or_else(|| KernelError::NoImage(offer.origin().to_string()))?;
         let found = LocatedImage {
             name,
             file: &file,
@@ -232,13 +271,23 @@ impl BuildCache {
 
     fn remember(&self, offer: &Offer, id: &BuildId) -> Result<(), KernelError> {
         let _writing = scratch::lock(&self.downloads)?;
-        let facts = BTreeMap::from([("build".to_owned(), id.hex().to_owned()), ("deb".to_owned(), offer.content())]);
+        let facts = BTreeMap::from([
+            ("build".to_owned(), id.hex().to_owned()),
+            ("deb".to_owned(), offer.content()),
+        ]);
         folder::write_facts(&self.by_name(offer), &facts)
     }
 
     /// Makes a build of an image, or completes the existing one.
-    pub(crate) fn keep(&self, found: LocatedImage<'_>, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
-        let refuse = |fault| KernelError::Image { what: found.origin.to_string(), fault };
+    pub(crate) fn keep(
+        &self,
+        found: LocatedImage<'_>,
+        notify: &dyn Fn(Step),
+    ) -> Result<Build, KernelError> {
+        let refuse = |fault| KernelError::Image {
+            what: found.origin.to_string(),
+            fault,
+        };
         let bytes = image::load(found.file).map_err(refuse)?;
         let image = Image::read(&bytes).map_err(refuse)?;
         let file_name = || found.file.file_name().unwrap_or_default().to_string_lossy();
@@ -290,7 +339,10 @@ impl BuildCache {
 
     /// Adds files beside the image that the build lacks: an equal image was built in the same way.
     fn add(&self, folder: Folder, beside: &Beside, ours: bool) -> Result<Folder, KernelError> {
-        let files = [("config", "config", &beside.config), ("symbols", "System.map", &beside.symbols)];
+        let files = [
+            ("config", "config", &beside.config),
+            ("symbols", "System.map", &beside.symbols),
+        ];
         let _writing = scratch::lock(&self.downloads)?;
         // Another process may have added files in the meantime.
         let mut folder = folder.reopen()?;
@@ -321,10 +373,22 @@ fn fill(folder: &mut Folder, image: &[u8], vmlinux: &Vmlinux) -> Result<(), Kern
 
 /// Finds the image in packages: below /boot or, if Debian splits kernels, beside the modules.
 fn vmlinuz(root: &Path) -> Option<PathBuf> {
-    let entries =
-        |folder: &str| fs::read_dir(root.join(folder)).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_image = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"));
-    let beside_modules = || entries("usr/lib/modules").map(|folder| folder.join("vmlinuz")).find(|path| path.is_file());
+    let entries = |folder: &str| {
+        fs::read_dir(root.join(folder))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+    };
+    let is_image = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
+    };
+    let beside_modules = || {
+        entries("usr/lib/modules")
+            .map(|folder| folder.join("vmlinuz"))
+            .find(|path| path.is_file())
+    };
     entries("boot").find(is_image).or_else(beside_modules)
 }
 
@@ -382,8 +446,14 @@ mod tests {
         let (first, steps) = resolve(home.path(), &file);
         let first = first.unwrap();
         let what = file.display().to_string();
-        assert_eq!(steps, [Step::Resolving, Step::Unpacking { what: what.clone() }]);
-        assert_eq!((&*first.version, first.origin.to_string()), ("6.9.1-test", what.clone()));
+        assert_eq!(
+            steps,
+            [Step::Resolving, Step::Unpacking { what: what.clone() }]
+        );
+        assert_eq!(
+            (&*first.version, first.origin.to_string()),
+            ("6.9.1-test", what.clone())
+        );
         assert_eq!(first.id.hex(), first.image.sha256);
         let vmlinux = first.vmlinux.clone().unwrap();
         assert_eq!(fs::read(vmlinux.path).unwrap(), elf::tests::write(18, ""));
@@ -399,7 +469,10 @@ mod tests {
         fs::write(&lone, bzimage()).unwrap();
         let (first, _) = resolve(home.path(), &lone);
         let first = first.unwrap();
-        assert_eq!((&first.config, &first.symbols, &first.modules), (&None, &None, &None));
+        assert_eq!(
+            (&first.config, &first.symbols, &first.modules),
+            (&None, &None, &None)
+        );
         let boot = home.path().join("boot");
         write(&boot, "config-6.9", "CONFIG_A=y\n");
         write(&boot, "System.map-6.9", &symbols());
@@ -411,8 +484,14 @@ mod tests {
         assert!(second.modules.unwrap().ends_with("boot/lib/modules/6.9"));
         let (again, _) = resolve(home.path(), &lone);
         let again = again.unwrap();
-        assert_eq!((&again.config, &again.symbols), (&second.config, &second.symbols));
-        assert_eq!(fs::read(again.config.unwrap().path).unwrap(), b"CONFIG_A=y\n");
+        assert_eq!(
+            (&again.config, &again.symbols),
+            (&second.config, &second.symbols)
+        );
+        assert_eq!(
+            fs::read(again.config.unwrap().path).unwrap(),
+            b"CONFIG_A=y\n"
+        );
         assert!(again.symbols.is_some());
     }
 
@@ -440,8 +519,10 @@ mod tests {
                 assert_eq!(fs::read(&whole.image.path).unwrap(), bzimage());
             }
         }
-        let left: Vec<_> =
-            fs::read_dir(home.path().join("home/downloads")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let left: Vec<_> = fs::read_dir(home.path().join("home/downloads"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
         assert_eq!(left, ["lock"]);
     }
 
@@ -452,7 +533,9 @@ mod tests {
         fs::write(&file, bzimage::tests::write(&pack("xz", b"x"))).unwrap();
         let error = resolve(home.path(), &file).0.unwrap_err();
         assert_eq!(error.guilt(), Guilt::User);
-        let error = error.to_string().replace(home.path().to_str().unwrap(), "HOME");
+        let error = error
+            .to_string()
+            .replace(home.path().to_str().unwrap(), "HOME");
         insta::assert_snapshot!(error, @"HOME/bzImage: the compressed kernel in it is damaged: it is not an ELF file; copy or build it again");
         let builds = fs::read_dir(home.path().join("home/builds")).unwrap();
         assert_eq!(builds.count(), 2, "by-name and by-recipe");

@@ -16,8 +16,9 @@ pub(crate) const PREFIX: &str = "linux-image-";
 /// The prefix of the package with the image, which Debian splits off from 6.19 on.
 const IMAGE_PART: &str = "linux-binary-";
 
-/// The prefixes of packages with parts of a kernel: the image; from 6.18 on kernel config and lists of modules; from 6.19 on
-/// the modules. Archives that keep the images of old versions, as backports do, lack their other parts.
+/// The prefixes of packages with parts of a kernel: the image; from 6.18 on kernel config and lists
+/// of modules; from 6.19 on the modules. Archives that keep the images of old versions, as
+/// backports do, lack their other parts.
 const PARTS: [&str; 3] = [IMAGE_PART, "linux-base-", "linux-modules-"];
 
 /// Longest chain of metapackages; more of them are a circle.
@@ -34,7 +35,8 @@ pub struct Offer {
     pub upstream: String,
     /// The flavour at the end of its name: `cloud-amd64`.
     pub flavour: String,
-    /// The packages to download: this one, unless another has the image, and those with the kernel's other parts.
+    /// The packages to download: this one, unless another has the image, and those with the
+    /// kernel's other parts.
     pub files: Vec<DebFile>,
     /// Parts that no list has: the kernel boots without its config, lists of modules or modules.
     pub missing: Vec<String>,
@@ -60,20 +62,32 @@ impl Offer {
 
     /// Returns a text that identifies its content among all offers.
     pub(crate) fn content(&self) -> String {
-        self.files.iter().map(|file| file.sha256.as_str()).collect::<Vec<_>>().join("+")
+        self.files
+            .iter()
+            .map(|file| file.sha256.as_str())
+            .collect::<Vec<_>>()
+            .join("+")
     }
 
     /// Returns package and version, which identify it.
     pub(crate) fn origin(&self) -> Origin {
-        Origin::Package { name: self.package.clone(), version: self.version.clone() }
+        Origin::Package {
+            name: self.package.clone(),
+            version: self.version.clone(),
+        }
     }
 
     /// The sort key for age: upstream version, Debian version, name.
     pub(crate) fn age(&self) -> (Key, [Key; 3], Key) {
-        (key(&self.upstream), debian(&self.version), key(&self.package))
+        (
+            key(&self.upstream),
+            debian(&self.version),
+            key(&self.package),
+        )
     }
 
-    /// Returns whether its upstream version begins with the numbers of `version`: 6.1 does not begin 6.12.
+    /// Returns whether its upstream version begins with the numbers of `version`: 6.1 does not
+    /// begin 6.12.
     pub(crate) fn is_version(&self, version: &str) -> bool {
         numbers(&self.upstream).starts_with(&numbers(version))
     }
@@ -124,12 +138,15 @@ pub fn all_offers() -> Result<Vec<Offer>, KernelError> {
 }
 
 impl Catalogue {
-    /// Parses records as `apt-cache` prints them; skips packages that are no bootable kernel for amd64.
+    /// Parses records as `apt-cache` prints them; skips packages that are no bootable kernel for
+    /// amd64.
     pub(crate) fn read(text: &str) -> Self {
         let mut catalogue = Self::default();
         let parts: HashMap<(&str, &str), DebFile> = text.split("\n\n").filter_map(part).collect();
         for record in text.split("\n\n") {
-            if field(record, "Package").is_none_or(|name| !name.starts_with(PREFIX) || is_side_product(name)) {
+            if field(record, "Package")
+                .is_none_or(|name| !name.starts_with(PREFIX) || is_side_product(name))
+            {
                 continue;
             }
             if let Some(meta) = meta(record) {
@@ -158,14 +175,22 @@ impl Catalogue {
                 .collect(),
             DebQuery::Package(package) => {
                 let package = self.follow_metapackages(package);
-                self.images.iter().filter(|offer| offer.package == package).cloned().collect()
+                self.images
+                    .iter()
+                    .filter(|offer| offer.package == package)
+                    .cloned()
+                    .collect()
             }
         };
         if self.images.is_empty() && self.without_image.is_empty() {
             return Err(KernelError::NoKernels);
         }
         if found.is_empty() {
-            if let Some(without) = self.without_image.iter().find(|without| without.is_asked_for(query)) {
+            if let Some(without) = self
+                .without_image
+                .iter()
+                .find(|without| without.is_asked_for(query))
+            {
                 return Err(KernelError::NoImagePart {
                     package: format!("{} {}", without.package, without.version),
                     missing: without.missing.clone(),
@@ -195,7 +220,8 @@ impl WithoutImage {
     fn is_asked_for(&self, query: &DebQuery) -> bool {
         match query {
             DebQuery::Version { version, flavour } => {
-                self.flavour == *flavour && numbers(upstream(&self.version)).starts_with(&numbers(version))
+                self.flavour == *flavour
+                    && numbers(upstream(&self.version)).starts_with(&numbers(version))
             }
             DebQuery::Package(package) => self.package == *package,
         }
@@ -204,12 +230,18 @@ impl WithoutImage {
 
 /// Returns the content of a one-line field.
 pub(crate) fn field<'a>(record: &'a str, name: &str) -> Option<&'a str> {
-    record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    record
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+        .map(str::trim)
 }
 
-/// Returns whether a package only accompanies a kernel's: its symbols, its unsigned twin, its unsigned template.
+/// Returns whether a package only accompanies a kernel's: its symbols, its unsigned twin, its
+/// unsigned template.
 fn is_side_product(package: &str) -> bool {
-    ["-dbg", "-unsigned", "-template"].iter().any(|tail| package.ends_with(tail))
+    ["-dbg", "-unsigned", "-template"]
+        .iter()
+        .any(|tail| package.ends_with(tail))
 }
 
 /// Parses the record of a metapackage.
@@ -227,7 +259,8 @@ fn meta(record: &str) -> Option<Meta> {
 
 /// Parses the record of a part of a kernel.
 fn part(record: &str) -> Option<((&str, &str), DebFile)> {
-    let package = field(record, "Package").filter(|package| PARTS.iter().any(|start| package.starts_with(start)))?;
+    let package = field(record, "Package")
+        .filter(|package| PARTS.iter().any(|start| package.starts_with(start)))?;
     Some(((package, field(record, "Version")?), file(record)?))
 }
 
@@ -237,16 +270,25 @@ fn file(record: &str) -> Option<DebFile> {
     let is_hash = sha256.len() == 64 && sha256.bytes().all(|b| b.is_ascii_hexdigit());
     let is_ours = is_hash && field(record, "Architecture")? == "amd64";
     let bytes = field(record, "Size")?.parse().ok()?;
-    is_ours.then(|| DebFile { package: field(record, "Package").unwrap_or_default().to_owned(), bytes, sha256 })
+    is_ours.then(|| DebFile {
+        package: field(record, "Package").unwrap_or_default().to_owned(),
+        bytes,
+        sha256,
+    })
 }
 
 /// Parses the record of a kernel; `None` if it is none that can be downloaded.
-fn offer(record: &str, parts: &HashMap<(&str, &str), DebFile>) -> Option<Result<Offer, WithoutImage>> {
+fn offer(
+    record: &str,
+    parts: &HashMap<(&str, &str), DebFile>,
+) -> Option<Result<Offer, WithoutImage>> {
     let package = field(record, "Package")?;
     let version = field(record, "Version")?;
     let flavour = flavour_of(package)?;
     let depends = field(record, "Depends").unwrap_or_default();
-    let names = depends.split(',').filter_map(|one| one.split_whitespace().next());
+    let names = depends
+        .split(',')
+        .filter_map(|one| one.split_whitespace().next());
     let of_kernel = names.filter(|name| PARTS.iter().any(|start| name.starts_with(start)));
     let of_kernel: Vec<&str> = of_kernel.filter(|name| name.ends_with(flavour)).collect();
     let mut files = Vec::new();
@@ -282,7 +324,11 @@ fn offer(record: &str, parts: &HashMap<(&str, &str), DebFile>) -> Option<Result<
 pub(crate) fn flavour_of(package: &str) -> Option<&str> {
     let rest = package.strip_prefix(PREFIX)?;
     let numbered = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
-    let skipped: usize = rest.split('-').take_while(numbered).map(|part| part.len() + 1).sum();
+    let skipped: usize = rest
+        .split('-')
+        .take_while(numbered)
+        .map(|part| part.len() + 1)
+        .sum();
     let flavour = rest.get(skipped..)?;
     (skipped > 0 && !flavour.is_empty()).then_some(flavour)
 }
@@ -295,7 +341,8 @@ mod tests {
     use super::{Catalogue, flavour_of};
     use crate::KernelError;
 
-    /// Some records that the real `apt-cache search --names-only --full ^linux-image-` of Debian 12 printed.
+    /// Some records that the real `apt-cache search --names-only --full ^linux-image-` of Debian 12
+    /// printed.
     const RECORDS: &str = include_str!("../testdata/apt-cache-search.txt");
 
     fn find(name: &str) -> Result<Vec<String>, KernelError> {
@@ -303,7 +350,10 @@ mod tests {
             panic!("{name}");
         };
         let offers = Catalogue::read(RECORDS).find(&query)?;
-        Ok(offers.iter().map(|offer| offer.origin().to_string()).collect())
+        Ok(offers
+            .iter()
+            .map(|offer| offer.origin().to_string())
+            .collect())
     }
 
     fn refusal(name: &str) -> String {
@@ -351,7 +401,10 @@ mod tests {
 
     #[test]
     fn kernel_in_parts_is_offered_whole() {
-        let query = DebQuery::Version { version: "7.2".to_owned(), flavour: "cloud-amd64".to_owned() };
+        let query = DebQuery::Version {
+            version: "7.2".to_owned(),
+            flavour: "cloud-amd64".to_owned(),
+        };
         let offer = Catalogue::read(SPLIT).find(&query).unwrap().swap_remove(0);
         let files: Vec<&str> = offer.files.iter().map(|file| &*file.package).collect();
         insta::assert_snapshot!(files.join("\n"), @"
@@ -360,7 +413,10 @@ mod tests {
         linux-modules-7.2.13+deb14-cloud-amd64
         ");
         assert!(offer.bytes() > 30_000_000, "{}", offer.bytes());
-        assert_eq!(offer.origin().to_string(), "linux-image-7.2.13+deb14-cloud-amd64 7.2.13-1");
+        assert_eq!(
+            offer.origin().to_string(),
+            "linux-image-7.2.13+deb14-cloud-amd64 7.2.13-1"
+        );
     }
 
     #[test]
@@ -382,9 +438,17 @@ mod tests {
     fn kernel_without_modules_is_offered() {
         let catalogue = Catalogue::read(BACKPORTS);
         let of = |version: &str| {
-            let query = DebQuery::Version { version: version.to_owned(), flavour: "cloud-amd64".to_owned() };
+            let query = DebQuery::Version {
+                version: version.to_owned(),
+                flavour: "cloud-amd64".to_owned(),
+            };
             let offer = catalogue.find(&query).unwrap().swap_remove(0);
-            let files = offer.files.iter().map(|file| file.package.clone()).collect::<Vec<_>>().join(" ");
+            let files = offer
+                .files
+                .iter()
+                .map(|file| file.package.clone())
+                .collect::<Vec<_>>()
+                .join(" ");
             format!("{files}, without {}", offer.missing.join(" "))
         };
         insta::assert_snapshot!(of("6.18.12"), @"linux-image-6.18.12+deb13-cloud-amd64, without linux-base-6.18.12+deb13-cloud-amd64");

@@ -1,4 +1,5 @@
-//! Which files that a change touches a build did not compile: no measurement of its kernel says anything about them.
+//! Which files that a change touches a build did not compile: no measurement of its kernel says
+//! anything about them.
 //!
 //! By files, not by lines: what a compiled file leaves out by `#ifdef` is not looked for.
 
@@ -48,14 +49,24 @@ impl fmt::Display for NotCompiled {
 }
 
 impl BuildCache {
-    /// Returns the code that differs between two built sources and that the build of neither compiled; empty for kernels that
-    /// Marvin did not build.
+    /// Returns the code that differs between two built sources and that the build of neither
+    /// compiled; empty for kernels that Marvin did not build.
     ///
     /// # Errors
     /// If git fails, or the cache cannot be read.
-    pub fn not_compiled(&self, base: &KernelName, new: &KernelName) -> Result<Vec<NotCompiled>, KernelError> {
+    pub fn not_compiled(
+        &self,
+        base: &KernelName,
+        new: &KernelName,
+    ) -> Result<Vec<NotCompiled>, KernelError> {
         let is_built = |name: &KernelName| {
-            matches!(name, KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_))
+            matches!(
+                name,
+                KernelName::Git(_)
+                    | KernelName::Patch { .. }
+                    | KernelName::Tree(_)
+                    | KernelName::DebSrc(_)
+            )
         };
         if !is_built(base) || !is_built(new) {
             return Ok(Vec::new());
@@ -72,8 +83,11 @@ impl BuildCache {
         new: &str,
         compiler: &str,
     ) -> Result<Vec<NotCompiled>, KernelError> {
-        let changed: Vec<String> =
-            workshop.changed_between(base, new)?.into_iter().filter(|f| Compiled::is_code(f)).collect();
+        let changed: Vec<String> = workshop
+            .changed_between(base, new)?
+            .into_iter()
+            .filter(|f| Compiled::is_code(f))
+            .collect();
         let mut compiled = Compiled::default();
         let mut is_recorded = true;
         for tree in [base, new] {
@@ -85,7 +99,10 @@ impl BuildCache {
             }
         }
         if !is_recorded {
-            let no_record = |file| NotCompiled { file, why: WhyNot::NoRecord };
+            let no_record = |file| NotCompiled {
+                file,
+                why: WhyNot::NoRecord,
+            };
             return Ok(changed.into_iter().map(no_record).collect());
         }
         let config = self.config_of(new, compiler)?;
@@ -94,7 +111,10 @@ impl BuildCache {
         let makefiles = RefCell::new(BTreeMap::new());
         let read = |path: &str| -> Option<String> {
             let mut known = makefiles.borrow_mut();
-            known.entry(path.to_owned()).or_insert_with(|| workshop.file(new, path)).clone()
+            known
+                .entry(path.to_owned())
+                .or_insert_with(|| workshop.file(new, path))
+                .clone()
         };
         let mut found = Vec::new();
         for file in changed.into_iter().filter(|file| !compiled.may_use(file)) {
@@ -112,7 +132,9 @@ impl BuildCache {
     /// Returns the kernel config of the build of a tree; empty if there is no such build.
     fn config_of(&self, tree: &str, compiler: &str) -> Result<String, KernelError> {
         let facts = folder::read_facts(&self.recipe(tree, compiler))?.unwrap_or_default();
-        let Some(build) = facts.get("build") else { return Ok(String::new()) };
+        let Some(build) = facts.get("build") else {
+            return Ok(String::new());
+        };
         Ok(fs::read_to_string(self.builds.join(build).join("config")).unwrap_or_default())
     }
 }
@@ -126,6 +148,7 @@ impl Sources {
         let workshop = Workshop::open(&self.cache().home)?;
         workshop.borrow(self.repository())?;
         let (base, new) = (workshop.tree_of(older)?, workshop.tree_of(newer)?);
-        self.cache().not_compiled_between(&workshop, &base, &new, self.compiler())
+        self.cache()
+            .not_compiled_between(&workshop, &base, &new, self.compiler())
     }
 }

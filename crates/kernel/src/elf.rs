@@ -1,7 +1,9 @@
-//! Checks an ELF file: whether it is for x86-64, complete, a Linux kernel, and bootable by its PVH entry.
+//! Checks an ELF file: whether it is for x86-64, complete, a Linux kernel, and bootable by its PVH
+//! entry.
 //!
-//! QEMU boots a vmlinux only through the note XEN_ELFNOTE_PHYS32_ENTRY, which gives the entry of the PVH protocol:
-//! `include/xen/interface/elfnote.h` and `arch/x86/platform/pvh/head.S` of the kernel.
+//! QEMU boots a vmlinux only through the note XEN_ELFNOTE_PHYS32_ENTRY, which gives the entry of
+//! the PVH protocol: `include/xen/interface/elfnote.h` and `arch/x86/platform/pvh/head.S` of the
+//! kernel.
 
 use crate::ImageFault;
 use crate::bytes::{range, u16_at, u32_at, u64_at};
@@ -36,8 +38,14 @@ pub(crate) fn has_pvh(bytes: &[u8]) -> Result<bool, ImageFault> {
     };
     let (mut pvh, mut of_notes) = (false, 0_u64);
     for number in 0..u64::from(count) {
-        let header = part(bytes, table.saturating_add(number * PROGRAM_HEADER), PROGRAM_HEADER)?;
-        let (Some(kind), Some(at), Some(length)) = (u32_at(header, 0), u64_at(header, 8), u64_at(header, 32)) else {
+        let header = part(
+            bytes,
+            table.saturating_add(number * PROGRAM_HEADER),
+            PROGRAM_HEADER,
+        )?;
+        let (Some(kind), Some(at), Some(length)) =
+            (u32_at(header, 0), u64_at(header, 8), u64_at(header, 32))
+        else {
             return Err(small);
         };
         let content = part(bytes, at, length)?;
@@ -54,12 +62,17 @@ pub(crate) fn has_pvh(bytes: &[u8]) -> Result<bool, ImageFault> {
 
 /// Returns a part of the file that a header refers to.
 fn part(bytes: &[u8], at: u64, length: u64) -> Result<&[u8], ImageFault> {
-    range(bytes, at, length).ok_or(ImageFault::Truncated { has: bytes.len(), needed: at.saturating_add(length) })
+    range(bytes, at, length).ok_or(ImageFault::Truncated {
+        has: bytes.len(),
+        needed: at.saturating_add(length),
+    })
 }
 
 /// Iterates over notes: sizes of name and description, type, then both, each padded to four bytes.
 fn notes_have_pvh(mut notes: &[u8]) -> bool {
-    while let (Some(name), Some(description), Some(kind)) = (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8)) {
+    while let (Some(name), Some(description), Some(kind)) =
+        (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8))
+    {
         if kind == XEN_ELFNOTE_PHYS32_ENTRY && range(notes, 12, u64::from(name)) == Some(b"Xen\0") {
             return true;
         }
@@ -73,7 +86,8 @@ fn notes_have_pvh(mut notes: &[u8]) -> bool {
     false
 }
 
-/// Returns the release in the kernel's banner; `None` if there is no banner, so that the file is no kernel.
+/// Returns the release in the kernel's banner; `None` if there is no banner, so that the file is no
+/// kernel.
 pub(crate) fn release(bytes: &[u8]) -> Option<&str> {
     let mut rest = bytes;
     loop {
@@ -81,7 +95,10 @@ pub(crate) fn release(bytes: &[u8]) -> Option<&str> {
         rest = &rest[at + BANNER.len()..];
         // Skip the format `Linux version %s`, which is there too.
         if rest.first().is_some_and(u8::is_ascii_digit) {
-            let end = rest.iter().take(RELEASE_MOST + 1).position(u8::is_ascii_whitespace)?;
+            let end = rest
+                .iter()
+                .take(RELEASE_MOST + 1)
+                .position(u8::is_ascii_whitespace)?;
             return std::str::from_utf8(&rest[..end]).ok();
         }
     }
@@ -133,7 +150,10 @@ pub(crate) mod tests {
         }
         assert_eq!(has_pvh(&elf[..40]), Err(ImageFault::Small(40)));
         for end in [64, 119, elf.len() - 1] {
-            assert!(matches!(has_pvh(&elf[..end]), Err(ImageFault::Truncated { .. })));
+            assert!(matches!(
+                has_pvh(&elf[..end]),
+                Err(ImageFault::Truncated { .. })
+            ));
         }
     }
 

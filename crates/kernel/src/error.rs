@@ -13,7 +13,9 @@ use crate::ImageFault;
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// A program of apt or dpkg is missing.
-    #[error("no `{0}` on this host: deb: names need a Debian host; for an image file, use path:FILE")]
+    #[error(
+        "no `{0}` on this host: deb: names need a Debian host; for an image file, use path:FILE"
+    )]
     NoApt(String),
     /// Apt has no lists.
     #[error("apt knows no kernel package: run `sudo apt-get update`")]
@@ -38,7 +40,9 @@ pub enum KernelError {
         instead: String,
     },
     /// A kernel that only another suite measured.
-    #[error("cannot boot {0}: it was imported and has results but no image; `marvin report` compares stored results")]
+    #[error(
+        "cannot boot {0}: it was imported and has results but no image; `marvin report` compares stored results"
+    )]
     Imported(String),
     /// No host has put the build where others find it.
     #[error(
@@ -79,7 +83,9 @@ pub enum KernelError {
         got: String,
     },
     /// apt does not have packages for a userland.
-    #[error("no userland of {packages}: apt says `{said}`; correct the manifest, or run `sudo apt-get update`")]
+    #[error(
+        "no userland of {packages}: apt says `{said}`; correct the manifest, or run `sudo apt-get update`"
+    )]
     NoPackage {
         /// The requested packages.
         packages: String,
@@ -180,10 +186,13 @@ impl KernelError {
     /// Makes I/O errors on `path`; a full disk is an error with another remedy.
     pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Self::NoSpace { folder: path.parent().unwrap_or(path).to_owned() }
-            }
-            _ => Self::Io { path: path.to_owned(), source },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace {
+                folder: path.parent().unwrap_or(path).to_owned(),
+            },
+            _ => Self::Io {
+                path: path.to_owned(),
+                source,
+            },
         }
     }
 }
@@ -198,7 +207,9 @@ mod tests {
     #[test]
     fn full_disk_is_its_own_error() {
         let full = Path::new("/dev/full");
-        let error = std::fs::write(full, "x").map_err(KernelError::at(full)).unwrap_err();
+        let error = std::fs::write(full, "x")
+            .map_err(KernelError::at(full))
+            .unwrap_err();
         insta::assert_snapshot!(error, @"no space left on the device of /dev: free disk space there and try again");
         assert_eq!(error.guilt(), Guilt::Infra);
     }
@@ -214,10 +225,20 @@ mod tests {
                 command: "apt-cache search".to_owned(),
                 said: "Malformed entry 1 in list file".to_owned(),
             },
-            KernelError::Download { package: package.clone(), said },
-            KernelError::Checksum { package: package.clone(), expected: "aa".to_owned(), got: "bb".to_owned() },
+            KernelError::Download {
+                package: package.clone(),
+                said,
+            },
+            KernelError::Checksum {
+                package: package.clone(),
+                expected: "aa".to_owned(),
+                got: "bb".to_owned(),
+            },
             KernelError::NoImage(package),
-            KernelError::Home { folder: "/home/me/marvin".into(), source: Error::from(ErrorKind::PermissionDenied) },
+            KernelError::Home {
+                folder: "/home/me/marvin".into(),
+                source: Error::from(ErrorKind::PermissionDenied),
+            },
             KernelError::at(Path::new("/home/builds/x"))(Error::from(ErrorKind::PermissionDenied)),
         ]
         .map(|error| format!("{:?}: {error}", error.guilt()))

@@ -1,7 +1,7 @@
 //! One directory of the build cache: the files of a build, and `origin`, which lists them.
 //!
-//! Each file is written under a temporary name and renamed, so that readers never see half of it. `cache` knows which
-//! build a directory belongs to and who may write to it.
+//! Each file is written under a temporary name and renamed, so that readers never see half of it.
+//! `cache` knows which build a directory belongs to and who may write to it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -32,7 +32,8 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 
 /// Returns the SHA-256 of a file, hexadecimal.
 pub(crate) fn sha256_of_file(file: &Path) -> Result<String, KernelError> {
-    let mut content = BufReader::with_capacity(1 << 20, File::open(file).map_err(KernelError::at(file))?);
+    let mut content =
+        BufReader::with_capacity(1 << 20, File::open(file).map_err(KernelError::at(file))?);
     let mut hash = Sha256::new();
     loop {
         let piece = content.fill_buf().map_err(KernelError::at(file))?;
@@ -73,8 +74,13 @@ pub(crate) fn facts(text: &str) -> BTreeMap<String, String> {
 }
 
 /// Writes lines of `key=value`. Values are escaped, as a file name may contain a newline.
-pub(crate) fn write_facts(file: &Path, facts: &BTreeMap<String, String>) -> Result<(), KernelError> {
-    let lines = facts.iter().map(|(key, value)| format!("{key}={}\n", value.escape_debug()));
+pub(crate) fn write_facts(
+    file: &Path,
+    facts: &BTreeMap<String, String>,
+) -> Result<(), KernelError> {
+    let lines = facts
+        .iter()
+        .map(|(key, value)| format!("{key}={}\n", value.escape_debug()));
     write(file, lines.collect::<String>().as_bytes())
 }
 
@@ -82,7 +88,10 @@ impl Folder {
     /// Makes an empty directory.
     pub(crate) fn create(path: PathBuf) -> Result<Self, KernelError> {
         fs::create_dir(&path).map_err(KernelError::at(&path))?;
-        Ok(Self { path, facts: BTreeMap::new() })
+        Ok(Self {
+            path,
+            facts: BTreeMap::new(),
+        })
     }
 
     /// Opens a directory; `None` if it is missing or incomplete.
@@ -91,7 +100,8 @@ impl Folder {
             return Ok(None);
         };
         let folder = Self { path, facts };
-        // Measurements depend on every byte of the booted files, and files may be short after a power failure.
+        // Measurements depend on every byte of the booted files, and files may be short after a
+        // power failure.
         let whole = |role: &&str| !folder.has(role) || folder.is_whole(role);
         let modules = folder.modules().is_none_or(|modules| modules.is_dir());
         let fine = folder.has("image") && ROLES.iter().all(whole) && modules;
@@ -99,7 +109,9 @@ impl Folder {
     }
 
     fn is_whole(&self, role: &str) -> bool {
-        let Some(file) = self.file(role).filter(|file| file.path.is_file()) else { return false };
+        let Some(file) = self.file(role).filter(|file| file.path.is_file()) else {
+            return false;
+        };
         // A file in two roles is read once.
         let is_image = role != "image" && self.file("image").as_ref() == Some(&file);
         is_image || sha256_of_file(&file.path).is_ok_and(|found| found == file.sha256)
@@ -118,13 +130,17 @@ impl Folder {
     /// Returns the image file.
     pub(crate) fn image(&self) -> Result<BuildFile, KernelError> {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
-        self.file("image").ok_or_else(|| KernelError::at(&self.path)(missing()))
+        self.file("image")
+            .ok_or_else(|| KernelError::at(&self.path)(missing()))
     }
 
     /// Returns the file in that role.
     pub(crate) fn file(&self, role: &str) -> Option<BuildFile> {
         let mut words = self.facts.get(role)?.split(' ');
-        Some(BuildFile { path: self.path.join(words.next()?), sha256: words.next()?.to_owned() })
+        Some(BuildFile {
+            path: self.path.join(words.next()?),
+            sha256: words.next()?.to_owned(),
+        })
     }
 
     /// Returns the module directory.
@@ -138,7 +154,12 @@ impl Folder {
     }
 
     /// Writes a file and records its role.
-    pub(crate) fn put(&mut self, role: &str, name: &str, content: &[u8]) -> Result<(), KernelError> {
+    pub(crate) fn put(
+        &mut self,
+        role: &str,
+        name: &str,
+        content: &[u8],
+    ) -> Result<(), KernelError> {
         write(&self.path.join(name), content)?;
         let hash = sha256(content);
         self.note(role, &format!("{name} {hash} {}", content.len()));

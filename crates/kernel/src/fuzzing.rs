@@ -31,14 +31,20 @@ pub fn payload(bytes: &[u8]) {
 pub fn tar(bytes: &[u8]) {
     let mut archive = Archive::new(bytes);
     while let Ok(Some(entry)) = archive.next() {
-        assert!(!entry.path.split('/').any(|part| part == ".."), "{}", entry.path);
+        assert!(
+            !entry.path.split('/').any(|part| part == ".."),
+            "{}",
+            entry.path
+        );
         assert!(entry.content.len() <= bytes.len());
     }
 }
 
 /// The compressed archive of a source package.
 pub fn source_package(bytes: &[u8]) {
-    let Ok(unpacked) = deb_src::unpacked(bytes) else { return };
+    let Ok(unpacked) = deb_src::unpacked(bytes) else {
+        return;
+    };
     let (mut archive, mut size) = (Archive::new(unpacked), 0);
     while let Ok(Some(entry)) = archive.next() {
         size += entry.content.len() + 512;
@@ -55,7 +61,9 @@ pub fn modules(bytes: &[u8]) {
 
 /// The debug information of a vmlinux, at an address that is in the first eight bytes.
 pub fn lines(bytes: &[u8], scratch: &Path) {
-    let Some((address, vmlinux)) = bytes.split_first_chunk() else { return };
+    let Some((address, vmlinux)) = bytes.split_first_chunk() else {
+        return;
+    };
     let address = u64::from_le_bytes(*address);
     drop(std::fs::remove_file(scratch));
     if std::fs::write(scratch, vmlinux).is_err() {
@@ -63,7 +71,11 @@ pub fn lines(bytes: &[u8], scratch: &Path) {
     }
     assert_eq!(source_places(scratch, &[address, 0]).len(), 2);
     if let Some(inlines) = Inlines::open(scratch, address) {
-        black_box((0..64).filter(|n| inlines.function(address.wrapping_add(*n)).is_some()).count());
+        black_box(
+            (0..64)
+                .filter(|n| inlines.function(address.wrapping_add(*n)).is_some())
+                .count(),
+        );
     }
 }
 
@@ -75,7 +87,11 @@ pub fn linked(bytes: &[u8]) {
 /// The records that apt prints.
 pub fn catalogue(bytes: &[u8]) {
     let found = Catalogue::read(&String::from_utf8_lossy(bytes));
-    let packages: HashSet<&str> = found.images.iter().map(|offer| offer.package.as_str()).collect();
+    let packages: HashSet<&str> = found
+        .images
+        .iter()
+        .map(|offer| offer.package.as_str())
+        .collect();
     assert!(packages.len() <= bytes.len());
 }
 

@@ -60,7 +60,9 @@ pub enum ImageFault {
     #[error("it has more than 1 MiB of notes, which no kernel has")]
     Notes,
     /// QEMU cannot boot it.
-    #[error("QEMU cannot boot this vmlinux, for it has no PVH entry: name the bzImage, or build with CONFIG_PVH=y")]
+    #[error(
+        "QEMU cannot boot this vmlinux, for it has no PVH entry: name the bzImage, or build with CONFIG_PVH=y"
+    )]
     NoPvh,
 }
 
@@ -111,7 +113,10 @@ impl<'a> Image<'a> {
     /// Checks the bytes of a file by their headers.
     pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, ImageFault> {
         if let Some(found) = bzimage::read(bytes)? {
-            return Ok(Self { release: found.release, kind: Kind::BzImage(found.payload) });
+            return Ok(Self {
+                release: found.release,
+                kind: Kind::BzImage(found.payload),
+            });
         }
         if !elf::is_elf(bytes) {
             return Err(ImageFault::NotKernel);
@@ -119,7 +124,10 @@ impl<'a> Image<'a> {
         let pvh = elf::has_pvh(bytes)?;
         let release = elf::release(bytes);
         match (pvh, release) {
-            (true, release) => Ok(Self { release, kind: Kind::Vmlinux }),
+            (true, release) => Ok(Self {
+                release,
+                kind: Kind::Vmlinux,
+            }),
             (false, Some(_)) => Err(ImageFault::NoPvh),
             (false, None) => Err(ImageFault::NotKernel),
         }
@@ -236,7 +244,10 @@ mod tests {
         std::fs::write(&empty, "").unwrap();
         let large = folder.path().join("large");
         // A sparse file, which takes no disk space.
-        std::fs::File::create(&large).unwrap().set_len(super::MOST + 5).unwrap();
+        std::fs::File::create(&large)
+            .unwrap()
+            .set_len(super::MOST + 5)
+            .unwrap();
         for (file, fault) in [
             (folder.path(), ImageFault::Folder),
             (Path::new("/dev/zero"), ImageFault::Special),

@@ -1,8 +1,9 @@
 //! Resolves kernel names to bootable builds: Debian packages, files, sources, the build cache.
 //!
-//! `deb:` names select from apt's current offers, `path:` names a file; `git:`, `tree:` and `deb-src:` name sources,
-//! which are built (`source/`). The result is a directory of the build cache, named by the hash of the image. `model`
-//! parses names, the callers show progress and choose the data directory, `machine` boots.
+//! `deb:` names select from apt's current offers, `path:` names a file; `git:`, `tree:` and
+//! `deb-src:` name sources, which are built (`source/`). The result is a directory of the build
+//! cache, named by the hash of the image. `model` parses names, the callers show progress and
+//! choose the data directory, `machine` boots.
 
 mod apt;
 mod beside;
@@ -41,12 +42,12 @@ pub use from_source::Sources;
 pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules, option};
 pub use patches::{
-    ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, Patch, PatchesError, Position, TouchedFunction,
-    read_patches,
+    ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, Patch, PatchesError, Position,
+    TouchedFunction, read_patches,
 };
 pub use source::{
-    Authorship, BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint, Picked, Repository,
-    SourceError, SourceSettings,
+    Authorship, BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint,
+    Picked, Repository, SourceError, SourceSettings,
 };
 pub use source::{commits_touching, config_options, remote_tags, revision_of, tree_with_tag};
 pub use sources::{Inlines, source_places};

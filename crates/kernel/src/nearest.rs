@@ -29,16 +29,27 @@ fn version_of(flavour: &str, version: &str, offers: &[Offer]) -> String {
         let all: Vec<&str> = flavours(offers.iter()).into_iter().collect();
         return format!("the flavours are {}", all.join(", "));
     }
-    format!("nearest: {}; newest of each series: {}", names(&neighbours(version, &same)), names(&series(&same)))
+    format!(
+        "nearest: {}; newest of each series: {}",
+        names(&neighbours(version, &same)),
+        names(&series(&same))
+    )
 }
 
 /// Formats a kernel name for an offer.
 fn name(version: &str, flavour: &str) -> String {
-    KernelName::Deb(DebQuery::Version { version: version.to_owned(), flavour: flavour.to_owned() }).to_string()
+    KernelName::Deb(DebQuery::Version {
+        version: version.to_owned(),
+        flavour: flavour.to_owned(),
+    })
+    .to_string()
 }
 
 fn names(offers: &[&Offer]) -> String {
-    let mut names: Vec<String> = offers.iter().map(|offer| name(&offer.upstream, &offer.flavour)).collect();
+    let mut names: Vec<String> = offers
+        .iter()
+        .map(|offer| name(&offer.upstream, &offer.flavour))
+        .collect();
     names.dedup();
     names.join(", ")
 }
@@ -72,11 +83,20 @@ fn packages(asked: &str, offers: &[Offer]) -> String {
     let image = asked.trim_end_matches("-dbg").trim_end_matches("-unsigned");
     let flavour = flavour_of(image);
     let alike = |offer: &Offer| {
-        let common = offer.package.bytes().zip(image.bytes()).take_while(|(a, b)| a == b).count();
+        let common = offer
+            .package
+            .bytes()
+            .zip(image.bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
         (flavour == Some(&offer.flavour), common)
     };
     let mut sorted: Vec<&Offer> = offers.iter().collect();
     sorted.sort_by_key(|offer| std::cmp::Reverse(alike(offer)));
-    let names: Vec<String> = sorted.iter().take(SHOWN).map(|offer| format!("deb:{}", offer.package)).collect();
+    let names: Vec<String> = sorted
+        .iter()
+        .take(SHOWN)
+        .map(|offer| format!("deb:{}", offer.package))
+        .collect();
     names.join(", ")
 }

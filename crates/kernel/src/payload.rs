@@ -1,7 +1,8 @@
 //! Unpacks the compressed kernel in a bzImage, for every supported compression and within limits.
 //!
-//! The formats are those of `scripts/extract-vmlinux` and `lib/decompress*.c` of the kernel, except bzip2 and lzo,
-//! which are rare and left to the kernel itself. `bzimage` finds the payload, `elf` checks the result.
+//! The formats are those of `scripts/extract-vmlinux` and `lib/decompress*.c` of the kernel, except
+//! bzip2 and lzo, which are rare and left to the kernel itself. `bzimage` finds the payload, `elf`
+//! checks the result.
 
 use std::io::{self, Read};
 
@@ -11,7 +12,8 @@ use crate::bytes::u32_at;
 /// Largest kernel: Debian's has 60 MB.
 const MOST: u32 = 256 << 20;
 
-/// Most memory of liblzma: a dictionary of 128 MiB, as `scripts/xz_wrap.sh` of the kernel chooses, and more.
+/// Most memory of liblzma: a dictionary of 128 MiB, as `scripts/xz_wrap.sh` of the kernel chooses,
+/// and more.
 pub(crate) const XZ_MEMORY: u64 = 192 << 20;
 
 /// Largest block of the kernel's build (`lz4 -l`).
@@ -43,7 +45,8 @@ pub(crate) fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>, ImageFault> {
     let Some(format) = format(payload) else {
         return Ok(None);
     };
-    // Gzip ends with the unpacked size; `scripts/Makefile.lib` appends it to all others (`size_append`).
+    // Gzip ends with the unpacked size; `scripts/Makefile.lib` appends it to all others
+    // (`size_append`).
     let (body, tail) = payload.split_at(payload.len().saturating_sub(4));
     let size = u32_at(tail, 0).unwrap_or(0);
     if size > MOST {
@@ -54,9 +57,8 @@ pub(crate) fn unpack(payload: &[u8]) -> Result<Option<Vec<u8>>, ImageFault> {
         Format::Gzip => read(flate2::bufread::GzDecoder::new(payload), room),
         Format::Xz => xz(body, room),
         Format::Lz4 => lz4(body, room),
-        Format::Zstd => {
-            zstd::stream::read::Decoder::with_buffer(body).and_then(|decoder| read(decoder.single_frame(), room))
-        }
+        Format::Zstd => zstd::stream::read::Decoder::with_buffer(body)
+            .and_then(|decoder| read(decoder.single_frame(), room)),
     }
     .map_err(|error| ImageFault::Payload(error.to_string()))?;
     if unpacked.len() as u64 != u64::from(size) {
@@ -74,9 +76,15 @@ pub(crate) fn unpack_file(file: &[u8]) -> io::Result<Option<Vec<u8>>> {
         Some(Format::Gzip) => read(flate2::bufread::GzDecoder::new(file), room),
         Some(Format::Xz) => xz(file, room),
         Some(Format::Lz4) => lz4(file, room),
-        Some(Format::Zstd) => zstd::stream::read::Decoder::with_buffer(file).and_then(|decoder| read(decoder, room)),
+        Some(Format::Zstd) => {
+            zstd::stream::read::Decoder::with_buffer(file).and_then(|decoder| read(decoder, room))
+        }
     }?;
-    if unpacked.len() as u64 == room { Err(io::Error::other("it is too large")) } else { Ok(Some(unpacked)) }
+    if unpacked.len() as u64 == room {
+        Err(io::Error::other("it is too large"))
+    } else {
+        Ok(Some(unpacked))
+    }
 }
 
 fn read(decoder: impl Read, room: u64) -> io::Result<Vec<u8>> {
@@ -99,7 +107,8 @@ fn lz4(body: &[u8], room: u64) -> io::Result<Vec<u8>> {
     while !rest.is_empty() && (unpacked.len() as u64) < room {
         let size = u32_at(rest, 0).ok_or_else(cut_short)? as usize;
         let (packed, after) = rest[4..].split_at_checked(size).ok_or_else(cut_short)?;
-        let length = lz4_flex::block::decompress_into(packed, &mut block).map_err(io::Error::other)?;
+        let length =
+            lz4_flex::block::decompress_into(packed, &mut block).map_err(io::Error::other)?;
         unpacked.extend_from_slice(&block[..length]);
         rest = after;
     }
@@ -168,7 +177,11 @@ pub(crate) mod tests {
     #[test]
     fn sizes_that_are_not_true_are_found_out() {
         for format in FORMATS {
-            for (size, said) in [(9, "it is damaged"), (11, "it is damaged"), (MOST + 1, "it is too large")] {
+            for (size, said) in [
+                (9, "it is damaged"),
+                (11, "it is damaged"),
+                (MOST + 1, "it is too large"),
+            ] {
                 let mut packed = pack(format, b"0123456789");
                 let at = packed.len() - 4;
                 packed[at..].copy_from_slice(&size.to_le_bytes());

@@ -1,4 +1,5 @@
-//! Cherry-picks on commits of a user's tree: results are commits that exist only in the workshop, or a branch of it.
+//! Cherry-picks on commits of a user's tree: results are commits that exist only in the workshop,
+//! or a branch of it.
 
 use std::path::{Path, PathBuf};
 
@@ -22,8 +23,8 @@ impl Sources {
         self.workshop()?.apply_diff(onto, diff)
     }
 
-    /// Returns a commit with the change of a diff, which can be cherry-picked three-way; `None` if the tree does not have
-    /// the versions of the files that the diff was made from.
+    /// Returns a commit with the change of a diff, which can be cherry-picked three-way; `None` if
+    /// the tree does not have the versions of the files that the diff was made from.
     ///
     /// # Errors
     /// If git fails.
@@ -39,8 +40,9 @@ impl Sources {
         self.workshop()?.tree_of(commit)
     }
 
-    /// Makes a branch of the workshop on `base`: one commit for each source, with its author and message. Its name begins
-    /// with `name` and ends with its last commit. Returns the repository to fetch it from, its name and that commit.
+    /// Makes a branch of the workshop on `base`: one commit for each source, with its author and
+    /// message. Its name begins with `name` and ends with its last commit. Returns the
+    /// repository to fetch it from, its name and that commit.
     ///
     /// # Errors
     /// If git fails.
@@ -59,16 +61,22 @@ impl Sources {
         Ok((workshop.set_branch(&name, &tip)?, name, tip))
     }
 
-    /// Writes the commits after `base` up to `tip` as mails into a directory, with numbers, as `git format-patch` does.
+    /// Writes the commits after `base` up to `tip` as mails into a directory, with numbers, as `git
+    /// format-patch` does.
     ///
     /// # Errors
     /// If git fails.
-    pub fn format_patches(&self, base: &str, tip: &str, folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
+    pub fn format_patches(
+        &self,
+        base: &str,
+        tip: &str,
+        folder: &Path,
+    ) -> Result<Vec<PathBuf>, KernelError> {
         self.workshop()?.format_patches(base, tip, folder)
     }
 
-    /// Returns commits after `base` that made the lines around the changes of a commit, as `git blame` shows; newest
-    /// first.
+    /// Returns commits after `base` that made the lines around the changes of a commit, as `git
+    /// blame` shows; newest first.
     ///
     /// # Errors
     /// If git fails.

@@ -1,4 +1,5 @@
-//! The kernel that this host runs, as a build: it has no image and cannot be booted, only measured where it runs.
+//! The kernel that this host runs, as a build: it has no image and cannot be booted, only measured
+//! where it runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::KernelError;
 
-/// What identifies a running kernel: its release with compiler and build time, and its notes, which have the linker's
-/// build id (fs/proc/version.c, kernel/ksysfs.c of the kernel).
+/// What identifies a running kernel: its release with compiler and build time, and its notes, which
+/// have the linker's build id (fs/proc/version.c, kernel/ksysfs.c of the kernel).
 const VERSION: &str = "proc/version";
 const NOTES: &str = "sys/kernel/notes";
 
@@ -20,16 +21,26 @@ pub(crate) fn running(root: &Path) -> Result<Build, KernelError> {
     // Without the file or without sysfs, the version alone distinguishes kernels.
     let notes = fs::read(root.join(NOTES)).unwrap_or_default();
     let parts = [&b"running\n"[..], &version, &notes].concat();
-    let digest: String = Sha256::digest(parts).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: String = Sha256::digest(parts)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let words = String::from_utf8_lossy(&version);
-    let release = words.split_whitespace().nth(2).unwrap_or("unknown").to_owned();
+    let release = words
+        .split_whitespace()
+        .nth(2)
+        .unwrap_or("unknown")
+        .to_owned();
     let id = BuildId::from_hex(&digest).map_err(|_| KernelError::Imported(release.clone()))?;
     Ok(Build {
         id,
         name: KernelName::Running,
         version: release,
         origin: Origin::Described(model::plain(words.trim())),
-        image: BuildFile { path: PathBuf::new(), sha256: String::new() },
+        image: BuildFile {
+            path: PathBuf::new(),
+            sha256: String::new(),
+        },
         vmlinux: None,
         config: None,
         symbols: None,
@@ -50,8 +61,14 @@ mod tests {
             std::fs::write(path, text).unwrap();
             running(root.path()).unwrap()
         };
-        let plain = write("proc/version", "Linux version 6.12.1-rc1+ (a@b) (gcc 12) #1 SMP \u{1b}[31m\n");
-        assert_eq!((plain.version.as_str(), plain.name.to_string().as_str()), ("6.12.1-rc1+", "running:"));
+        let plain = write(
+            "proc/version",
+            "Linux version 6.12.1-rc1+ (a@b) (gcc 12) #1 SMP \u{1b}[31m\n",
+        );
+        assert_eq!(
+            (plain.version.as_str(), plain.name.to_string().as_str()),
+            ("6.12.1-rc1+", "running:")
+        );
         assert!(!plain.origin.to_string().contains('\u{1b}'));
         let noted = write("sys/kernel/notes", "one build id");
         assert!(noted.id != plain.id && noted.id != write("sys/kernel/notes", "another").id);
@@ -60,6 +77,11 @@ mod tests {
     #[test]
     fn host_without_proc_is_an_error() {
         let root = tempfile::tempdir().unwrap();
-        assert!(running(root.path()).unwrap_err().to_string().contains("proc/version"));
+        assert!(
+            running(root.path())
+                .unwrap_err()
+                .to_string()
+                .contains("proc/version")
+        );
     }
 }

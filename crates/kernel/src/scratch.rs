@@ -1,4 +1,5 @@
-//! Scratch directories for interruptible work: locked while in use, deleted by a later process otherwise.
+//! Scratch directories for interruptible work: locked while in use, deleted by a later process
+//! otherwise.
 //!
 //! The locks are flock(2), which end with the process in any case.
 
@@ -20,13 +21,16 @@ pub(crate) struct Scratch {
 /// Waits for the exclusive lock of `within`.
 pub(crate) fn lock(within: &Path) -> Result<File, KernelError> {
     let path = within.join(LOCK);
-    process::lock_file(&path).and_then(|file| file.lock().map(|()| file)).map_err(KernelError::at(&path))
+    process::lock_file(&path)
+        .and_then(|file| file.lock().map(|()| file))
+        .map_err(KernelError::at(&path))
 }
 
 impl Scratch {
     /// Deletes unused directories and makes a new one.
     pub(crate) fn new(within: &Path) -> Result<Self, KernelError> {
-        // Held until the new directory is locked too, or another process could delete it in between.
+        // Held until the new directory is locked too, or another process could delete it in
+        // between.
         let _all = lock(within)?;
         sweep(within)?;
         let mut number = 0_u32;
@@ -38,7 +42,10 @@ impl Scratch {
                     return made
                         .and_then(|()| File::open(&path))
                         .and_then(|folder| folder.lock().map(|()| folder))
-                        .map(|folder| Self { path: path.clone(), _lock: folder })
+                        .map(|folder| Self {
+                            path: path.clone(),
+                            _lock: folder,
+                        })
                         .map_err(KernelError::at(&path));
                 }
             }
@@ -102,7 +109,10 @@ mod tests {
         std::fs::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, within.join(LOCK)).unwrap();
         let error = Scratch::new(&within).unwrap_err().to_string();
-        assert!(error.contains("lock could not be used: it is a link"), "{error}");
+        assert!(
+            error.contains("lock could not be used: it is a link"),
+            "{error}"
+        );
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
     }
 }

@@ -5,11 +5,13 @@ use std::path::Path;
 use addr2line::Loader;
 use model::SourceLocation;
 
-/// Returns the source location of each address, with file names relative to the source tree. Unknown ones are `None`:
-/// all, if the file is unreadable or has no debug information.
+/// Returns the source location of each address, with file names relative to the source tree.
+/// Unknown ones are `None`: all, if the file is unreadable or has no debug information.
 #[must_use]
 pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourceLocation>> {
-    let Ok(loader) = Loader::new(vmlinux) else { return vec![None; addresses.len()] };
+    let Ok(loader) = Loader::new(vmlinux) else {
+        return vec![None; addresses.len()];
+    };
     let place = |address: &u64| {
         // The function itself, not a function inlined at its beginning.
         let mut frames = loader.find_frames(*address).ok()?;
@@ -18,10 +20,17 @@ pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourceLoca
             location = frame.location;
         }
         let location = location?;
-        Some(SourceLocation { file: straight(location.file?), line: location.line.unwrap_or(0) })
+        Some(SourceLocation {
+            file: straight(location.file?),
+            line: location.line.unwrap_or(0),
+        })
     };
     let mut places: Vec<Option<SourceLocation>> = addresses.iter().map(place).collect();
-    let files: Vec<&str> = places.iter().flatten().map(|place| place.file.as_str()).collect();
+    let files: Vec<&str> = places
+        .iter()
+        .flatten()
+        .map(|place| place.file.as_str())
+        .collect();
     let top = common_folder(&files).len();
     for place in places.iter_mut().flatten() {
         place.file.drain(..top);
@@ -44,7 +53,9 @@ impl Inlines {
     /// Reads the debug information of a vmlinux. `None` if it has none for the code at an address.
     #[must_use]
     pub fn open(vmlinux: &Path, known: u64) -> Option<Self> {
-        let inlines = Self { loader: Loader::new(vmlinux).ok()? };
+        let inlines = Self {
+            loader: Loader::new(vmlinux).ok()?,
+        };
         inlines.function(known).is_some().then_some(inlines)
     }
 
@@ -62,7 +73,9 @@ fn straight(path: &str) -> String {
     for part in path.split('/') {
         match part {
             "." => {}
-            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | "..")) => drop(parts.pop()),
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | "..")) => {
+                drop(parts.pop())
+            }
             part => parts.push(part),
         }
     }
@@ -71,10 +84,19 @@ fn straight(path: &str) -> String {
 
 /// Returns the common directory of all files, with a trailing slash.
 fn common_folder<'a>(files: &[&'a str]) -> &'a str {
-    let Some((first, others)) = files.split_first() else { return "" };
+    let Some((first, others)) = files.split_first() else {
+        return "";
+    };
     let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
-    let length = others.iter().map(|other| shared(first, other)).min().unwrap_or(first.len());
-    first.get(..length).and_then(|start| start.rfind('/')).map_or("", |slash| &first[..=slash])
+    let length = others
+        .iter()
+        .map(|other| shared(first, other))
+        .min()
+        .unwrap_or(first.len());
+    first
+        .get(..length)
+        .and_then(|start| start.rfind('/'))
+        .map_or("", |slash| &first[..=slash])
 }
 
 #[cfg(test)]
@@ -84,15 +106,28 @@ mod tests {
 
     #[test]
     fn files_are_named_relative_to_the_source_tree() {
-        assert_eq!(straight("/build/linux/./mm/../mm/memory.c"), "/build/linux/mm/memory.c");
-        assert_eq!(common_folder(&["/b/linux/mm/memory.c", "/b/linux/mm/mmap.c", "/b/linux/fs/pipe.c"]), "/b/linux/");
+        assert_eq!(
+            straight("/build/linux/./mm/../mm/memory.c"),
+            "/build/linux/mm/memory.c"
+        );
+        assert_eq!(
+            common_folder(&[
+                "/b/linux/mm/memory.c",
+                "/b/linux/mm/mmap.c",
+                "/b/linux/fs/pipe.c"
+            ]),
+            "/b/linux/"
+        );
         assert_eq!(common_folder(&["mm/memory.c", "fs/pipe.c"]), "");
         assert_eq!(common_folder(&[]), "");
     }
 
     #[test]
     fn file_without_debug_information_has_no_locations() {
-        assert_eq!(source_places(Path::new("/nonexistent"), &[1, 2]), [None, None]);
+        assert_eq!(
+            source_places(Path::new("/nonexistent"), &[1, 2]),
+            [None, None]
+        );
         let plain = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(plain.path(), "no program").unwrap();
         assert_eq!(source_places(plain.path(), &[1]), [None]);
@@ -113,7 +148,10 @@ mod tests {
 
     fn loaded_at(program: &Path) -> u64 {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let line = maps.lines().find(|line| line.ends_with(program.to_str().unwrap())).unwrap();
+        let line = maps
+            .lines()
+            .find(|line| line.ends_with(program.to_str().unwrap()))
+            .unwrap();
         u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap()
     }
 }

@@ -1,6 +1,7 @@
 //! The order of Debian versions and their parts, as in deb-version(7), without running `dpkg`.
 
-/// A sort key in which numbers count as numbers: `6.9` is before `6.12`, and `6.12~rc1` before `6.12`.
+/// A sort key in which numbers count as numbers: `6.9` is before `6.12`, and `6.12~rc1` before
+/// `6.12`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(Vec<(Vec<u16>, usize, String)>);
 
@@ -51,8 +52,13 @@ pub(crate) fn upstream(version: &str) -> &str {
 
 /// Returns the first numbers of a version, without leading zeros: `6`, `12` of `6.12~rc1`.
 pub(crate) fn numbers(version: &str) -> Vec<&str> {
-    let end = version.find(|c| !digit(c) && c != '.').unwrap_or(version.len());
-    version[..end].split('.').map(|number| number.trim_start_matches('0')).collect()
+    let end = version
+        .find(|c| !digit(c) && c != '.')
+        .unwrap_or(version.len());
+    version[..end]
+        .split('.')
+        .map(|number| number.trim_start_matches('0'))
+        .collect()
 }
 
 #[cfg(test)]
@@ -81,7 +87,11 @@ mod tests {
         for (i, a) in versions.iter().enumerate() {
             for b in &versions[i + 1..] {
                 let said = |operator| {
-                    Command::new("dpkg").args(["--compare-versions", a, operator, b]).status().unwrap().success()
+                    Command::new("dpkg")
+                        .args(["--compare-versions", a, operator, b])
+                        .status()
+                        .unwrap()
+                        .success()
                 };
                 let order = match (said("lt"), said("eq")) {
                     (true, _) => Ordering::Less,

@@ -1,4 +1,5 @@
-//! Resolves and downloads real kernels with the real apt. Fails, rather than skips, if apt has no lists.
+//! Resolves and downloads real kernels with the real apt. Fails, rather than skips, if apt has no
+//! lists.
 
 #![expect(clippy::unwrap_used, reason = "a test: what fails here is to fail")]
 
@@ -20,10 +21,19 @@ fn resolve(home: &Path, name: &str) -> (Build, Vec<Step>) {
 }
 
 fn check(build: &Build, series: &str) {
-    assert!(build.version.starts_with(&format!("{series}.")), "{build:?}");
-    assert!(build.origin.to_string().starts_with("linux-image-"), "{build:?}");
+    assert!(
+        build.version.starts_with(&format!("{series}.")),
+        "{build:?}"
+    );
+    assert!(
+        build.origin.to_string().starts_with("linux-image-"),
+        "{build:?}"
+    );
     assert_eq!(build.id.hex(), build.image.sha256);
-    assert!(build.vmlinux.is_some(), "Debian's kernels have the PVH entry");
+    assert!(
+        build.vmlinux.is_some(),
+        "Debian's kernels have the PVH entry"
+    );
     assert!(build.config.is_some());
     assert!(build.symbols.is_none(), "Debian's System.map is a stub");
     let modules = build.modules.as_ref().unwrap();
@@ -37,7 +47,14 @@ fn newest_kernel_of_series_is_downloaded_once() {
         let name = format!("deb:{series}");
         let (first, steps) = resolve(home.path(), &name);
         check(&first, series);
-        assert!(matches!(steps[..], [Step::Resolving, Step::Downloading { .. }, Step::Unpacking { .. }]));
+        assert!(matches!(
+            steps[..],
+            [
+                Step::Resolving,
+                Step::Downloading { .. },
+                Step::Unpacking { .. }
+            ]
+        ));
         let (second, steps) = resolve(home.path(), &name);
         assert_eq!(first, second);
         assert!(matches!(steps[..], [Step::Resolving, Step::Cached { .. }]));
@@ -46,7 +63,11 @@ fn newest_kernel_of_series_is_downloaded_once() {
         let file = format!("path:{}", first.image.path.display());
         let (file, _) = resolve(home.path(), &file);
         assert_eq!((&file.id, &file.vmlinux), (&first.id, &first.vmlinux));
-        assert!(file.version.starts_with(&format!("{series}.")), "{}", file.version);
+        assert!(
+            file.version.starts_with(&format!("{series}.")),
+            "{}",
+            file.version
+        );
     }
     let left = std::fs::read_dir(home.path().join("downloads")).unwrap();
     assert_eq!(left.count(), 1, "nothing but the lock");
@@ -54,10 +75,17 @@ fn newest_kernel_of_series_is_downloaded_once() {
 
 #[test]
 fn offers_are_sorted_and_of_one_flavour() {
-    let query = |version: &str| DebQuery::Version { version: version.to_owned(), flavour: "amd64".to_owned() };
+    let query = |version: &str| DebQuery::Version {
+        version: version.to_owned(),
+        flavour: "amd64".to_owned(),
+    };
     let found = offers(&query("6")).unwrap();
     assert!(found.len() > 1);
-    assert!(found.iter().all(|offer| offer.flavour == "amd64" && offer.bytes() > 1_000_000));
+    assert!(
+        found
+            .iter()
+            .all(|offer| offer.flavour == "amd64" && offer.bytes() > 1_000_000)
+    );
     assert!(found[0].upstream.starts_with("6.12."), "{:?}", found[0]);
     assert_eq!(offers(&query("99")).unwrap_err().guilt(), Guilt::User);
 }
@@ -76,15 +104,23 @@ fn a_metapackage_is_followed() {
 fn a_userland_made_twice_is_the_same() {
     let wanted = Wanted {
         packages: vec!["dbench".to_owned()],
-        paths: ["/usr/bin/tbench", "/usr/share/dbench", "/usr/bin/nonesuch"].map(str::to_owned).to_vec(),
+        paths: ["/usr/bin/tbench", "/usr/share/dbench", "/usr/bin/nonesuch"]
+            .map(str::to_owned)
+            .to_vec(),
     };
     let home = tempfile::tempdir().unwrap();
     let cache = BuildCache::open(home.path()).unwrap();
     let downloads = Cell::new(0);
-    let notify = |step| downloads.set(downloads.get() + u32::from(matches!(step, Step::Downloading { .. })));
+    let notify =
+        |step| downloads.set(downloads.get() + u32::from(matches!(step, Step::Downloading { .. })));
     let make = || {
         let resolved = cache.resolve_userland(&wanted).unwrap();
-        assert!(resolved.version("dbench").unwrap().starts_with(|c: char| c.is_ascii_digit()));
+        assert!(
+            resolved
+                .version("dbench")
+                .unwrap()
+                .starts_with(|c: char| c.is_ascii_digit())
+        );
         (resolved.key(), cache.userland(&resolved, &notify).unwrap())
     };
     let (key, userland) = make();
@@ -93,7 +129,16 @@ fn a_userland_made_twice_is_the_same() {
     assert_eq!(downloads.get(), 1, "packages are kept");
     assert_eq!(userland.missing, ["/usr/bin/nonesuch"]);
     let has = |path: &str| userland.files.iter().any(|file| file.path == path);
-    assert!(has("/lib64/ld-linux-x86-64.so.2") && has("/usr/bin/tbench") && has("/usr/share/dbench/client.txt"));
-    assert!(userland.files.iter().any(|file| file.path.ends_with("/libc.so.6")));
+    assert!(
+        has("/lib64/ld-linux-x86-64.so.2")
+            && has("/usr/bin/tbench")
+            && has("/usr/share/dbench/client.txt")
+    );
+    assert!(
+        userland
+            .files
+            .iter()
+            .any(|file| file.path.ends_with("/libc.so.6"))
+    );
     assert!(!has("/usr/bin/dbench"), "only what is asked for");
 }

@@ -1,9 +1,10 @@
-//! Calibration of workloads on machines that measure time: how many rounds of its operations a workload needs so that an
-//! iteration takes long enough for clock and scheduler not to matter.
+//! Calibration of workloads on machines that measure time: how many rounds of its operations a
+//! workload needs so that an iteration takes long enough for clock and scheduler not to matter.
 //!
-//! A workload declares its operations for the exact machine, where an iteration may take a millisecond. Its working set
-//! belongs to them, so more operations at once would be another workload. Marvin repeats the same operations instead, and
-//! takes the mean of a group of iterations for one. The number of rounds is found once for machine and workload, by the
+//! A workload declares its operations for the exact machine, where an iteration may take a
+//! millisecond. Its working set belongs to them, so more operations at once would be another
+//! workload. Marvin repeats the same operations instead, and takes the mean of a group of
+//! iterations for one. The number of rounds is found once for machine and workload, by the
 //! first kernel that completes it, and never again: all kernels get the same job.
 
 use std::collections::BTreeMap;
@@ -13,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 use model::{MachineId, Workload};
 
-/// How long an iteration should take (ns): some ten ticks of a timer, and many slices of the scheduler.
+/// How long an iteration should take (ns): some ten ticks of a timer, and many slices of the
+/// scheduler.
 const TARGET_NS: f64 = 50e6;
 /// How long a job should take at most (s), with the work between its iterations.
 const JOB_S: f64 = 5.0;
@@ -35,7 +37,10 @@ impl Trial {
         let wanted = TARGET_NS / self.iteration_ns.max(1.0);
         let affordable = JOB_S / self.job_s.max(f64::MIN_POSITIVE);
         // Far below what a u32 holds, and not a number only if a sample is none.
-        wanted.min(affordable).round().clamp(1.0, f64::from(ROUNDS_MAX)) as u32
+        wanted
+            .min(affordable)
+            .round()
+            .clamp(1.0, f64::from(ROUNDS_MAX)) as u32
     }
 }
 
@@ -48,13 +53,19 @@ pub(crate) struct Calibration {
 
 impl Calibration {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, known: Mutex::default() }
+        Self {
+            folder,
+            known: Mutex::default(),
+        }
     }
 
-    /// Returns the rounds of a workload on a machine; `None` if it was not calibrated there, or with other operations.
+    /// Returns the rounds of a workload on a machine; `None` if it was not calibrated there, or
+    /// with other operations.
     pub(crate) fn rounds(&self, machine: &MachineId, workload: &Workload) -> Option<u32> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_machine = known.entry(machine.clone()).or_insert_with(|| self.read(machine));
+        let of_machine = known
+            .entry(machine.clone())
+            .or_insert_with(|| self.read(machine));
         let operations = of_machine.get(workload.job_name())?;
         let is_whole = operations.is_multiple_of(workload.operations.max(1));
         let rounds = u32::try_from(operations / workload.operations.max(1)).ok()?;
@@ -64,22 +75,34 @@ impl Calibration {
     /// Keeps the rounds of a workload on a machine.
     pub(crate) fn keep(&self, machine: &MachineId, workload: &Workload, rounds: u32) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_machine = known.entry(machine.clone()).or_insert_with(|| self.read(machine));
-        of_machine.insert(workload.job_name().to_owned(), workload.operations * u64::from(rounds));
-        let text: String = of_machine.iter().map(|(name, operations)| format!("{name} {operations}\n")).collect();
+        let of_machine = known
+            .entry(machine.clone())
+            .or_insert_with(|| self.read(machine));
+        of_machine.insert(
+            workload.job_name().to_owned(),
+            workload.operations * u64::from(rounds),
+        );
+        let text: String = of_machine
+            .iter()
+            .map(|(name, operations)| format!("{name} {operations}\n"))
+            .collect();
         let (file, new) = (self.file(machine), self.file(machine).with_extension("new"));
         let write = || {
             fs::create_dir_all(&self.folder)?;
             fs::write(&new, text)?;
             fs::rename(&new, &file)
         };
-        // If it cannot be kept, the next process calibrates again and measures what is stored with other operations.
+        // If it cannot be kept, the next process calibrates again and measures what is stored with
+        // other operations.
         drop(write());
     }
 
     fn read(&self, machine: &MachineId) -> BTreeMap<String, u64> {
         let text = fs::read_to_string(self.file(machine)).unwrap_or_default();
-        let pair = |line: &str| line.split_once(' ').and_then(|(name, n)| Some((name.to_owned(), n.parse().ok()?)));
+        let pair = |line: &str| {
+            line.split_once(' ')
+                .and_then(|(name, n)| Some((name.to_owned(), n.parse().ok()?)))
+        };
         text.lines().filter_map(pair).collect()
     }
 
@@ -91,14 +114,18 @@ impl Calibration {
 /// Returns the means of groups of so many values.
 pub(crate) fn fold(values: &[f64], rounds: u32) -> Vec<f64> {
     let mean = |group: &[f64]| group.iter().sum::<f64>() / group.len() as f64;
-    values.chunks_exact(rounds.max(1) as usize).map(mean).collect()
+    values
+        .chunks_exact(rounds.max(1) as usize)
+        .map(mean)
+        .collect()
 }
 
 /// Returns the rounded means of groups of so many numbers.
 pub(crate) fn fold_numbers(values: &[u64], rounds: u32) -> Vec<u64> {
     let rounds = u128::from(rounds.max(1));
     let sum = |group: &[u64]| group.iter().map(|&number| u128::from(number)).sum::<u128>();
-    let mean = |group: &[u64]| u64::try_from((sum(group) + rounds / 2) / rounds).unwrap_or(u64::MAX);
+    let mean =
+        |group: &[u64]| u64::try_from((sum(group) + rounds / 2) / rounds).unwrap_or(u64::MAX);
     values.chunks_exact(rounds as usize).map(mean).collect()
 }
 
@@ -111,12 +138,23 @@ mod tests {
     use super::{Calibration, Trial, fold, fold_numbers};
 
     fn getppid() -> Arc<Workload> {
-        Arc::clone(model::workloads().into_iter().find(|workload| workload.name == "getppid").unwrap())
+        Arc::clone(
+            model::workloads()
+                .into_iter()
+                .find(|workload| workload.name == "getppid")
+                .unwrap(),
+        )
     }
 
     #[test]
     fn short_iterations_get_many_rounds() {
-        let rounds = |iteration_ns, job_s| Trial { iteration_ns, job_s }.rounds();
+        let rounds = |iteration_ns, job_s| {
+            Trial {
+                iteration_ns,
+                job_s,
+            }
+            .rounds()
+        };
         assert_eq!(rounds(2e6, 0.04), 25);
         assert_eq!(rounds(40e6, 0.8), 1);
         assert_eq!(rounds(3e9, 60.0), 1);
@@ -129,28 +167,51 @@ mod tests {
     #[test]
     fn calibration_is_kept_for_machine_and_workload() {
         let folder = tempfile::tempdir().unwrap();
-        let [machine, other] = ["a", "b"].map(|digit| MachineId::from_hex(&digit.repeat(64)).unwrap());
+        let [machine, other] =
+            ["a", "b"].map(|digit| MachineId::from_hex(&digit.repeat(64)).unwrap());
         let workload = getppid();
         let calibration = Calibration::new(folder.path().join("calibration"));
         assert_eq!(calibration.rounds(&machine, &workload), None);
         calibration.keep(&machine, &workload, 25);
-        for calibration in [&calibration, &Calibration::new(folder.path().join("calibration"))] {
+        for calibration in [
+            &calibration,
+            &Calibration::new(folder.path().join("calibration")),
+        ] {
             assert_eq!(calibration.rounds(&machine, &workload), Some(25));
             assert_eq!(calibration.rounds(&other, &workload), None);
         }
-        let text = std::fs::read_to_string(folder.path().join("calibration").join("a".repeat(64))).unwrap();
+        let text = std::fs::read_to_string(folder.path().join("calibration").join("a".repeat(64)))
+            .unwrap();
         assert_eq!(text, "getppid 500000\n");
-        let changed = Workload { operations: 30_000, ..Workload::clone(&workload) };
-        assert_eq!(calibration.rounds(&machine, &changed), None, "Marvin's workloads change");
+        let changed = Workload {
+            operations: 30_000,
+            ..Workload::clone(&workload)
+        };
+        assert_eq!(
+            calibration.rounds(&machine, &changed),
+            None,
+            "Marvin's workloads change"
+        );
     }
 
     #[test]
     fn damaged_calibration_is_no_calibration() {
         let folder = tempfile::tempdir().unwrap();
         let machine = MachineId::from_hex(&"a".repeat(64)).unwrap();
-        for text in ["getppid", "getppid x\n", "getppid 0\n", "getppid 20001\n", "getppid 20000000000\n", "\u{0}"] {
+        for text in [
+            "getppid",
+            "getppid x\n",
+            "getppid 0\n",
+            "getppid 20001\n",
+            "getppid 20000000000\n",
+            "\u{0}",
+        ] {
             std::fs::write(folder.path().join(machine.hex()), text).unwrap();
-            assert_eq!(Calibration::new(folder.path().to_owned()).rounds(&machine, &getppid()), None, "{text}");
+            assert_eq!(
+                Calibration::new(folder.path().to_owned()).rounds(&machine, &getppid()),
+                None,
+                "{text}"
+            );
         }
     }
 
@@ -158,6 +219,9 @@ mod tests {
     fn groups_become_their_means() {
         assert_eq!(fold(&[1.0, 3.0, 5.0, 6.0], 2), [2.0, 5.5]);
         assert_eq!(fold(&[1.0, 3.0], 1), [1.0, 3.0]);
-        assert_eq!(fold_numbers(&[1, 2, 5, 5, u64::MAX, u64::MAX], 2), [2, 5, u64::MAX]);
+        assert_eq!(
+            fold_numbers(&[1, 2, 5, 5, u64::MAX, u64::MAX], 2),
+            [2, 5, u64::MAX]
+        );
     }
 }

@@ -22,7 +22,8 @@ pub enum OwnSystem<'a> {
 }
 
 impl<'a> OwnSystem<'a> {
-    /// Returns what a server is to run: an image, on its disk or in its memory, or without one what it starts by itself.
+    /// Returns what a server is to run: an image, on its disk or in its memory, or without one what
+    /// it starts by itself.
     #[must_use]
     pub const fn of(image: Option<&'a Image>, is_on_disk: bool) -> Self {
         match image {
@@ -33,17 +34,25 @@ impl<'a> OwnSystem<'a> {
     }
 }
 
-/// Has a server run this as its own system, and makes its record anew. Returns the release of the kernel that runs then. `home` is
-/// the lab's data directory.
+/// Has a server run this as its own system, and makes its record anew. Returns the release of the
+/// kernel that runs then. `home` is the lab's data directory.
 ///
 /// # Errors
 /// If another user has the server, it cannot be used, or it does not come up with that.
-pub fn deploy(at: Location, server: &ServerSettings, system: OwnSystem<'_>, home: &Path) -> Result<String, LabError> {
+pub fn deploy(
+    at: Location,
+    server: &ServerSettings,
+    system: OwnSystem<'_>,
+    home: &Path,
+) -> Result<String, LabError> {
     let _lock = HomeLock::acquire(home)?;
     let permit = Arc::new(Lease::take(at, &server.name)?);
     let settings = Settings {
         qemu: None,
-        programs: Programs { init: INIT.to_vec(), agent: AGENT.to_vec() },
+        programs: Programs {
+            init: INIT.to_vec(),
+            agent: AGENT.to_vec(),
+        },
         loader: Vec::new(),
         tracer: Vec::new(),
         conditions: Vec::new(),

@@ -1,4 +1,5 @@
-//! Jobs that other work on the host disturbed: Marvin repeats them, and a run says which were disturbed each time.
+//! Jobs that other work on the host disturbed: Marvin repeats them, and a run says which were
+//! disturbed each time.
 
 use machine::Disturbance;
 use model::Outcome;
@@ -7,7 +8,8 @@ use crate::job::Measured;
 use crate::own_cost::OwnCost;
 use crate::tool_job::Printed;
 
-/// How often a disturbed job is repeated: a host that is busy for three jobs in a row will be so for more.
+/// How often a disturbed job is repeated: a host that is busy for three jobs in a row will be so
+/// for more.
 pub(crate) const REPEATS: u32 = 2;
 /// Name of the artifact with each job's figures.
 pub(crate) const LOAD: &str = "load";
@@ -23,7 +25,8 @@ pub(crate) trait Disturbed {
 
 impl Disturbed for Measured {
     fn disturbance(&self) -> Option<Disturbance> {
-        self.disturbance.filter(|_| self.value.outcome == Outcome::Completed)
+        self.disturbance
+            .filter(|_| self.value.outcome == Outcome::Completed)
     }
 
     fn own_cost(&self) -> Option<OwnCost> {
@@ -33,7 +36,8 @@ impl Disturbed for Measured {
 
 impl Disturbed for Printed {
     fn disturbance(&self) -> Option<Disturbance> {
-        self.disturbance.filter(|_| self.outcome == Outcome::Completed)
+        self.disturbance
+            .filter(|_| self.outcome == Outcome::Completed)
     }
 
     fn own_cost(&self) -> Option<OwnCost> {
@@ -59,8 +63,15 @@ mod tests {
 
     #[test]
     fn disturbance_is_described() {
-        let disturbance = Disturbance { others: 0.234, steal: 0.05, limit: 0.1 };
+        let disturbance = Disturbance {
+            others: 0.234,
+            steal: 0.05,
+            limit: 0.1,
+        };
         insta::assert_snapshot!(super::describe(&disturbance), @"others took 23% of the host's processors, its hypervisor 5%");
-        assert_eq!(super::line("getppid", &disturbance), "getppid 0.2340 0.0500\n");
+        assert_eq!(
+            super::line("getppid", &disturbance),
+            "getppid 0.2340 0.0500\n"
+        );
     }
 }

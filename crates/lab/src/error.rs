@@ -1,4 +1,5 @@
-//! Errors of the lab, and whose fault each is. A kernel's failure is not among them: it is a result.
+//! Errors of the lab, and whose fault each is. A kernel's failure is not among them: it is a
+//! result.
 
 use kernel::KernelError;
 use machine::MachineError;
@@ -32,7 +33,9 @@ pub enum LabError {
         error: MachineError,
     },
     /// A stored profile cannot be read.
-    #[error("cannot read {name} of {run}: not a profile of this version\nhint: measure again with --force")]
+    #[error(
+        "cannot read {name} of {run}: not a profile of this version\nhint: measure again with --force"
+    )]
     BadProfile {
         /// The run.
         run: model::RunId,
@@ -50,7 +53,9 @@ pub enum LabError {
         name: String,
     },
     /// Stored copies of monitors cannot be read.
-    #[error("cannot read {name} of {run}: not monitor copies of this version\nhint: measure again with --force")]
+    #[error(
+        "cannot read {name} of {run}: not monitor copies of this version\nhint: measure again with --force"
+    )]
     BadMonitors {
         /// The run.
         run: model::RunId,
@@ -90,7 +95,9 @@ pub enum LabError {
         boots: bool,
     },
     /// The machine has fewer processors than a workload has tasks.
-    #[error("{machine} cannot run {workload}: it needs {tasks} processors, and {machine} has {processors}")]
+    #[error(
+        "{machine} cannot run {workload}: it needs {tasks} processors, and {machine} has {processors}"
+    )]
     TooFewProcessors {
         /// The machine's kind.
         machine: model::MachineKind,
@@ -125,7 +132,9 @@ impl From<ReservationRefusal> for LabError {
 fn remedy(why: &ReservationRefusal) -> String {
     match why {
         ReservationRefusal::Taken { machine, .. } => {
-            format!("\nhint: wait until it is free, or take it away: marvin release {machine} --force")
+            format!(
+                "\nhint: wait until it is free, or take it away: marvin release {machine} --force"
+            )
         }
         ReservationRefusal::Free(_) | ReservationRefusal::Over { .. } => String::new(),
     }

@@ -1,13 +1,13 @@
-//! Estimates the processor seconds of a plan, from earlier runs or from defaults. Pure: `forecast.rs` has the clock and
-//! measures; the lab stores the durations with each run.
+//! Estimates the processor seconds of a plan, from earlier runs or from defaults. Pure:
+//! `forecast.rs` has the clock and measures; the lab stores the durations with each run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::forecast::Took;
 
-/// The artifact with a run's durations: lines of name, wall seconds and processor seconds, separated by tabs. Older runs lack
-/// the last field.
+/// The artifact with a run's durations: lines of name, wall seconds and processor seconds,
+/// separated by tabs. Older runs lack the last field.
 pub(crate) const TIMES: &str = "times";
 /// Name of a boot in that artifact.
 pub(crate) const BOOT: &str = "boot";
@@ -59,13 +59,25 @@ impl Times {
     pub(crate) fn add(&mut self, text: &str) {
         for line in text.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
-            let seconds = |text: &str| text.parse::<f64>().ok().filter(|s| (0.0..LONGEST_S).contains(s));
+            let seconds = |text: &str| {
+                text.parse::<f64>()
+                    .ok()
+                    .filter(|s| (0.0..LONGEST_S).contains(s))
+            };
             match fields[..] {
                 [name, wall] => {
-                    self.0.entry(name.to_owned()).or_default().wall.extend(seconds(wall));
+                    self.0
+                        .entry(name.to_owned())
+                        .or_default()
+                        .wall
+                        .extend(seconds(wall));
                 }
                 [name, _, processor] => {
-                    self.0.entry(name.to_owned()).or_default().processor.extend(seconds(processor));
+                    self.0
+                        .entry(name.to_owned())
+                        .or_default()
+                        .processor
+                        .extend(seconds(processor));
                 }
                 _ => {}
             }
@@ -75,14 +87,22 @@ impl Times {
     /// Returns the median duration of a boot or job.
     fn of(&self, name: &str) -> Option<f64> {
         let Seconds { processor, wall } = self.0.get(name)?;
-        let mut seconds = if processor.is_empty() { wall.clone() } else { processor.clone() };
+        let mut seconds = if processor.is_empty() {
+            wall.clone()
+        } else {
+            processor.clone()
+        };
         seconds.sort_by(f64::total_cmp);
         seconds.get(seconds.len() / 2).copied()
     }
 
     /// Returns the expected processor seconds of a boot or job.
     pub(crate) fn expected_s(&self, name: &str) -> f64 {
-        self.of(name).unwrap_or(if name == BOOT { BOOT_DEFAULT_S } else { JOB_DEFAULT_S })
+        self.of(name).unwrap_or(if name == BOOT {
+            BOOT_DEFAULT_S
+        } else {
+            JOB_DEFAULT_S
+        })
     }
 
     /// Sums up these boots and jobs.
@@ -90,7 +110,11 @@ impl Times {
         let mut work = Work::default();
         for name in names {
             work.processor_s += self.expected_s(name);
-            *(if self.of(name).is_some() { &mut work.known } else { &mut work.guessed }) += 1;
+            *(if self.of(name).is_some() {
+                &mut work.known
+            } else {
+                &mut work.guessed
+            }) += 1;
         }
         work
     }
@@ -102,18 +126,27 @@ impl Work {
         most.clamp(1, (self.known + self.guessed).max(1))
     }
 
-    /// Estimates the duration if the host delivers `rate` processor seconds per second, which it does only while its load stays
-    /// as it is: progress does not print it.
+    /// Estimates the duration if the host delivers `rate` processor seconds per second, which it
+    /// does only while its load stays as it is: progress does not print it.
     pub(crate) fn at(&self, rate: f64) -> Estimate {
         let seconds = self.processor_s / rate.max(RATE_MIN);
-        Estimate { seconds, known: self.known, guessed: self.guessed }
+        Estimate {
+            seconds,
+            known: self.known,
+            guessed: self.guessed,
+        }
     }
 }
 
 /// Formats durations as they are stored.
 pub(crate) fn to_text(times: &[Took]) -> String {
     let mut text = String::new();
-    for Took { name, wall_s, processor_s } in times {
+    for Took {
+        name,
+        wall_s,
+        processor_s,
+    } in times
+    {
         // Writing into a string cannot fail.
         writeln!(text, "{name}\t{wall_s:.3}\t{processor_s:.3}").ok();
     }
@@ -126,15 +159,25 @@ mod tests {
     use crate::forecast::Took;
 
     fn took(name: &str, wall_s: f64, processor_s: f64) -> Took {
-        Took { name: name.to_owned(), wall_s, processor_s }
+        Took {
+            name: name.to_owned(),
+            wall_s,
+            processor_s,
+        }
     }
 
     #[test]
     fn times_come_back_from_their_text() {
         let mut times = Times::default();
-        times.add(&to_text(&[took(BOOT, 40.0, 4.0), took("getppid", 9.0, 0.5)]));
+        times.add(&to_text(&[
+            took(BOOT, 40.0, 4.0),
+            took("getppid", 9.0, 0.5),
+        ]));
         times.add("getppid\t7\t1.5\ngetppid\t7\t0.75\nfork\t-1\nfork\tNaN\nfork\t1\t1e300\nfork\nnonsense\n\t\t\t");
-        assert_eq!((times.of("getppid"), times.of(BOOT), times.of("fork")), (Some(0.75), Some(4.0), None));
+        assert_eq!(
+            (times.of("getppid"), times.of(BOOT), times.of("fork")),
+            (Some(0.75), Some(4.0), None)
+        );
     }
 
     #[test]
@@ -151,11 +194,39 @@ mod tests {
         let mut times = Times::default();
         let names = [BOOT, "getppid", "getppid"];
         let estimate = |times: &Times, rate| times.work(names).at(rate);
-        assert_eq!(estimate(&times, 1.0), Estimate { seconds: 16.0, known: 0, guessed: 3 });
+        assert_eq!(
+            estimate(&times, 1.0),
+            Estimate {
+                seconds: 16.0,
+                known: 0,
+                guessed: 3
+            }
+        );
         times.add("boot\t8\t4\ngetppid\t2\t1\n");
-        assert_eq!(estimate(&times, 1.0), Estimate { seconds: 6.0, known: 3, guessed: 0 });
-        assert_eq!(estimate(&times, 2.0), Estimate { seconds: 3.0, known: 3, guessed: 0 });
+        assert_eq!(
+            estimate(&times, 1.0),
+            Estimate {
+                seconds: 6.0,
+                known: 3,
+                guessed: 0
+            }
+        );
+        assert_eq!(
+            estimate(&times, 2.0),
+            Estimate {
+                seconds: 3.0,
+                known: 3,
+                guessed: 0
+            }
+        );
         assert_eq!(times.work(names).machines(64), 3);
-        assert_eq!(times.work([]).at(2.0), Estimate { seconds: 0.0, known: 0, guessed: 0 });
+        assert_eq!(
+            times.work([]).at(2.0),
+            Estimate {
+                seconds: 0.0,
+                known: 0,
+                guessed: 0
+            }
+        );
     }
 }

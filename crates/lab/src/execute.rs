@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use machine::{Backend, Boot, Booted, DeadMemory, MachineError};
 use model::{
-    Build, BuildId, Clock, Declared, ExtraFiles, KernelName, MachineId, Outcome, Run, Stage, Workload, WorkloadResult,
-    disturbed_pair,
+    Build, BuildId, Clock, Declared, ExtraFiles, KernelName, MachineId, Outcome, Run, Stage,
+    Workload, WorkloadResult, disturbed_pair,
 };
 use store::{Artefact, RunSummary, Store};
 
@@ -67,12 +67,25 @@ pub(crate) fn execute(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>
     let reused = runs.iter().flatten().map(|run| run.results.len()).sum();
     let runs_in_progress = missing(plan, &placements, &runs);
     let jobs: Vec<usize> = runs_in_progress.iter().map(RunInProgress::jobs).collect();
-    (bench.notify)(Event::Planned { jobs: jobs.iter().sum(), reused });
+    (bench.notify)(Event::Planned {
+        jobs: jobs.iter().sum(),
+        reused,
+    });
     let forecast = forecast(&runs_in_progress, bench, plan.machines)?;
-    let at_once = bench.machine_pool.plain().capabilities().boots_at_once.max(1);
+    let at_once = bench
+        .machine_pool
+        .plain()
+        .capabilities()
+        .boots_at_once
+        .max(1);
     let workers = plan.machines.clamp(1, at_once);
-    // A worker that moves to the next replicate may find the previous one's sides still booted by others.
-    let turns = if at_once >= plan.sides.len() + workers { Turns::Jobs } else { Turns::Boots };
+    // A worker that moves to the next replicate may find the previous one's sides still booted by
+    // others.
+    let turns = if at_once >= plan.sides.len() + workers {
+        Turns::Jobs
+    } else {
+        Turns::Boots
+    };
     let shared = Shared {
         bench,
         suite: plan.suite.name,
@@ -88,74 +101,125 @@ pub(crate) fn execute(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<Vec<Run>
     let is_over = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
         scope.spawn(|| shared.store_when_interrupted(&is_over));
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| shared.work())).collect();
-        let ends: Vec<_> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        let workers: Vec<_> = (0..workers)
+            .map(|_| scope.spawn(|| shared.work()))
+            .collect();
+        let ends: Vec<_> = workers
+            .into_iter()
+            .map(std::thread::ScopedJoinHandle::join)
+            .collect();
         is_over.store(true, Ordering::SeqCst);
         // A panic in a thread is a bug in Marvin: pass it on.
-        ends.into_iter().try_for_each(|end| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
+        ends.into_iter()
+            .try_for_each(|end| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
     });
     if worked.is_err() {
         // Store what was measured before the lab failed, so that the next attempt reuses it.
-        shared.runs_in_progress.iter().filter(|run| run.has_unstored_results()).try_for_each(|run| shared.keep(run))?;
+        shared
+            .runs_in_progress
+            .iter()
+            .filter(|run| run.has_unstored_results())
+            .try_for_each(|run| shared.keep(run))?;
     }
-    let released = shared.runs_in_progress.iter().try_for_each(RunInProgress::release);
+    let released = shared
+        .runs_in_progress
+        .iter()
+        .try_for_each(RunInProgress::release);
     worked?;
     released?;
-    for (side, run) in shared.made.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    for (side, run) in shared
+        .made
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+    {
         runs[side].push(run);
     }
     Ok(runs)
 }
 
 /// Returns sides and replicates of a plan that have no complete stored results.
-pub(crate) fn missing_of(plan: &Plan<'_>, bench: &Bench<'_>) -> Result<Vec<(usize, u64)>, LabError> {
+pub(crate) fn missing_of(
+    plan: &Plan<'_>,
+    bench: &Bench<'_>,
+) -> Result<Vec<(usize, u64)>, LabError> {
     check(plan, bench.machine_pool.plain())?;
     let placements = placements(plan, bench.machine_pool)?;
     let runs = load_runs(plan, &placements, bench)?;
     let missing = missing(plan, &placements, &runs);
-    let mut places: Vec<(usize, u64)> =
-        missing.iter().filter(|run| run.jobs() > 0).map(|run| (run.side, run.replicate)).collect();
+    let mut places: Vec<(usize, u64)> = missing
+        .iter()
+        .filter(|run| run.jobs() > 0)
+        .map(|run| (run.side, run.replicate))
+        .collect();
     places.dedup();
     Ok(places)
 }
 
-/// Checks that a machine can measure a kernel: it boots builds, or it measures the kernel that it runs.
+/// Checks that a machine can measure a kernel: it boots builds, or it measures the kernel that it
+/// runs.
 pub(crate) fn check_kernel(name: &KernelName, machine: &dyn Backend) -> Result<(), LabError> {
     let boots = machine.capabilities().boots;
     if boots == (*name == KernelName::Running) {
         let (machine, kernel) = (machine.identity().kind, name.to_string());
-        return Err(LabError::OtherKernel { machine, kernel, boots });
+        return Err(LabError::OtherKernel {
+            machine,
+            kernel,
+            boots,
+        });
     }
     Ok(())
 }
 
 fn check(plan: &Plan<'_>, machine: &dyn Backend) -> Result<(), LabError> {
-    plan.sides.iter().try_for_each(|side| check_kernel(&side.name, machine))?;
+    plan.sides
+        .iter()
+        .try_for_each(|side| check_kernel(&side.name, machine))?;
     let processors = machine.capabilities().processors;
-    if let Some((workload, tasks)) =
-        plan.workloads.iter().find_map(|w| Some((w, w.tasks.filter(|tasks| *tasks > processors)?)))
+    if let Some((workload, tasks)) = plan
+        .workloads
+        .iter()
+        .find_map(|w| Some((w, w.tasks.filter(|tasks| *tasks > processors)?)))
     {
         let (machine, workload) = (machine.identity().kind, workload.name.to_string());
-        return Err(LabError::TooFewProcessors { machine, workload, tasks, processors });
+        return Err(LabError::TooFewProcessors {
+            machine,
+            workload,
+            tasks,
+            processors,
+        });
     }
     let parts = [
         (plan.sides.is_empty(), "kernel"),
         (plan.replicates.is_empty(), "seed"),
         (plan.workloads.is_empty(), "workload"),
     ];
-    parts.into_iter().find(|(empty, _)| *empty).map_or(Ok(()), |(_, what)| Err(LabError::Empty(what)))
+    parts
+        .into_iter()
+        .find(|(empty, _)| *empty)
+        .map_or(Ok(()), |(_, what)| Err(LabError::Empty(what)))
 }
 
 /// Returns where each side runs the plan's workloads: a machine per guest config.
-fn placements(plan: &Plan<'_>, machine_pool: &MachinePool) -> Result<Vec<Vec<Placement>>, LabError> {
+fn placements(
+    plan: &Plan<'_>,
+    machine_pool: &MachinePool,
+) -> Result<Vec<Vec<Placement>>, LabError> {
     let guest_configs = guest_configs(&plan.workloads);
-    let of_side =
-        |build| guest_configs.iter().map(|guest_config| machine_pool.placement(build, guest_config)).collect();
+    let of_side = |build| {
+        guest_configs
+            .iter()
+            .map(|guest_config| machine_pool.placement(build, guest_config))
+            .collect()
+    };
     plan.sides.iter().map(|build| of_side(build)).collect()
 }
 
 /// Loads runs of earlier plans, reduced to what this plan asks for.
-fn load_runs(plan: &Plan<'_>, placements: &[Vec<Placement>], bench: &Bench<'_>) -> Result<Vec<Vec<Run>>, LabError> {
+fn load_runs(
+    plan: &Plan<'_>,
+    placements: &[Vec<Placement>],
+    bench: &Bench<'_>,
+) -> Result<Vec<Vec<Run>>, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
     let mut sides = Vec::new();
     for (build, placements) in plan.sides.iter().zip(placements) {
@@ -180,21 +244,39 @@ fn load_runs_on(
     store: &Store,
     bench: &Bench<'_>,
 ) -> Result<Vec<Run>, LabError> {
-    let (machine, clock) = (&placement.machine.identity().id, placement.machine.capabilities().clock);
-    let mut runs: Vec<Run> = store.runs_of(&build.id, machine, plan.suite.name)?.into_iter().rev().collect();
+    let (machine, clock) = (
+        &placement.machine.identity().id,
+        placement.machine.capabilities().clock,
+    );
+    let mut runs: Vec<Run> = store
+        .runs_of(&build.id, machine, plan.suite.name)?
+        .into_iter()
+        .rev()
+        .collect();
     let modules = placement.modules_hash();
     runs.retain(|run| plan.replicates.contains(&run.seed) && same_modules(run, modules.as_deref()));
     let wanted = |result: &WorkloadResult| {
         plan.workloads
             .iter()
             .filter(|workload| workload.guest_config == placement.guest_config)
-            .any(|workload| answers(result, workload, clock, rounds(bench, &*placement.machine, workload)))
+            .any(|workload| {
+                answers(
+                    result,
+                    workload,
+                    clock,
+                    rounds(bench, &*placement.machine, workload),
+                )
+            })
     };
     let samples = plan.sampled == Sampled::Yes && placement.machine.capabilities().sampling;
     let mut seen = BTreeSet::new();
     for run in &mut runs {
         let replicate = run.seed;
-        let kept = if plan.dumps == Dumps::Keep || samples { store.artefact_names(&run.id)? } else { Vec::new() };
+        let kept = if plan.dumps == Dumps::Keep || samples {
+            store.artefact_names(&run.id)?
+        } else {
+            Vec::new()
+        };
         let has_dump = |name: &str| [name, "boot"].iter().any(|of| kept.contains(&artefact(of)));
         let is_sampled = |name: &str| {
             let workload = plan.workloads.iter().find(|workload| workload.name == name);
@@ -202,8 +284,12 @@ fn load_runs_on(
         };
         run.results.retain(|result| {
             wanted(result)
-                && (plan.dumps == Dumps::Drop || !died(&result.outcome) || has_dump(&result.workload))
-                && (!samples || result.outcome != Outcome::Completed || is_sampled(&result.workload))
+                && (plan.dumps == Dumps::Drop
+                    || !died(&result.outcome)
+                    || has_dump(&result.workload))
+                && (!samples
+                    || result.outcome != Outcome::Completed
+                    || is_sampled(&result.workload))
                 && seen.insert((replicate, result.workload.clone()))
         });
     }
@@ -213,7 +299,11 @@ fn load_runs_on(
 
 /// Returns whether a run had these modules: the build's id does not cover them.
 fn same_modules(run: &Run, modules: Option<&str>) -> bool {
-    let recorded = run.environment.iter().find(|(name, _)| name == MODULES).map(|(_, hash)| hash.as_str());
+    let recorded = run
+        .environment
+        .iter()
+        .find(|(name, _)| name == MODULES)
+        .map(|(_, hash)| hash.as_str());
     recorded == modules
 }
 
@@ -224,14 +314,25 @@ fn rounds(bench: &Bench<'_>, machine: &dyn Backend, workload: &Workload) -> Opti
         // A tool decides by itself how long it runs.
         Clock::Seconds => bench.tools.workload(workload.job_name()).is_some(),
     };
-    if is_fixed { Some(1) } else { bench.calibration.rounds(&machine.identity().id, workload) }
+    if is_fixed {
+        Some(1)
+    } else {
+        bench.calibration.rounds(&machine.identity().id, workload)
+    }
 }
 
-/// Returns whether a stored result is what measuring the workload now would give, with so many rounds.
-fn answers(result: &WorkloadResult, workload: &Workload, clock: Clock, rounds: Option<u32>) -> bool {
+/// Returns whether a stored result is what measuring the workload now would give, with so many
+/// rounds.
+fn answers(
+    result: &WorkloadResult,
+    workload: &Workload,
+    clock: Clock,
+    rounds: Option<u32>,
+) -> bool {
     let is_completed = result.outcome == Outcome::Completed;
     let operations = rounds.map(|rounds| workload.operations * u64::from(rounds));
-    let is_asked = Some(result.operations) == operations || !is_completed && result.operations == workload.operations;
+    let is_asked = Some(result.operations) == operations
+        || !is_completed && result.operations == workload.operations;
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
     result.workload == workload.name
         && is_asked
@@ -242,49 +343,74 @@ fn answers(result: &WorkloadResult, workload: &Workload, clock: Clock, rounds: O
             || matches!(workload.guest_config.files, ExtraFiles::Image(_)))
 }
 
-/// Returns builds that failed to boot in earlier runs: the plan skips their other replicates, as the earlier plan did.
+/// Returns builds that failed to boot in earlier runs: the plan skips their other replicates, as
+/// the earlier plan did.
 fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
     let never_ran = |run: &&Run| {
         let early = |stage| matches!(stage, Stage::Boot | Stage::Settle);
-        run.results.iter().any(|r| matches!(&r.outcome, Outcome::Failed(failure) if early(failure.stage)))
+        run.results
+            .iter()
+            .any(|r| matches!(&r.outcome, Outcome::Failed(failure) if early(failure.stage)))
     };
-    runs.iter().flatten().filter(never_ran).map(|run| (run.build.clone(), run.machine.clone())).collect()
+    runs.iter()
+        .flatten()
+        .filter(never_ran)
+        .map(|run| (run.build.clone(), run.machine.clone()))
+        .collect()
 }
 
 /// Limit on runs read for their durations.
 const RUNS_ASKED: usize = 30;
 
 /// Estimates the duration from earlier runs on these machines and the load of the host.
-fn forecast(runs_in_progress: &[RunInProgress<'_>], bench: &Bench<'_>, machines: usize) -> Result<Forecast, LabError> {
+fn forecast(
+    runs_in_progress: &[RunInProgress<'_>],
+    bench: &Bench<'_>,
+    machines: usize,
+) -> Result<Forecast, LabError> {
     let store = bench.store.lock().unwrap_or_else(PoisonError::into_inner);
-    let here: BTreeSet<&MachineId> = runs_in_progress.iter().map(|run| &run.placement.machine.identity().id).collect();
+    let here: BTreeSet<&MachineId> = runs_in_progress
+        .iter()
+        .map(|run| &run.placement.machine.identity().id)
+        .collect();
     let times = times(&store, &|run| here.contains(&run.machine))?;
-    let measured: Vec<&RunInProgress<'_>> = runs_in_progress.iter().filter(|run| run.jobs() > 0).collect();
+    let measured: Vec<&RunInProgress<'_>> = runs_in_progress
+        .iter()
+        .filter(|run| run.jobs() > 0)
+        .collect();
     if measured.is_empty() {
         return Ok(Forecast::new(times, 0.0));
     }
     let work = times.work(measured.iter().flat_map(|run| parts(run)));
-    (bench.notify)(Event::Estimated(work.at(host::rate(work.machines(machines)))));
+    (bench.notify)(Event::Estimated(
+        work.at(host::rate(work.machines(machines))),
+    ));
     Ok(Forecast::new(times, work.processor_s))
 }
 
 /// The parts of a run that take time: the boot and the jobs.
 fn parts<'a>(run: &'a RunInProgress<'_>) -> impl Iterator<Item = &'a str> {
-    [BOOT].into_iter().chain((0..run.jobs()).map(|job| run.job_name(job)))
+    [BOOT]
+        .into_iter()
+        .chain((0..run.jobs()).map(|job| run.job_name(job)))
 }
 
 fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, LabError> {
     let mut times = Times::default();
     for run in store.runs(RUNS_ASKED)?.iter().filter(|run| counts(run)) {
-        if store.artefact_names(&run.id)?.iter().any(|name| name == TIMES) {
+        if store
+            .artefact_names(&run.id)?
+            .iter()
+            .any(|name| name == TIMES)
+        {
             times.add(&String::from_utf8_lossy(&store.artefact(&run.id, TIMES)?));
         }
     }
     Ok(times)
 }
 
-/// Estimates how long one kernel takes that boots for each replicate, from runs on any machine; without a store, from
-/// defaults.
+/// Estimates how long one kernel takes that boots for each replicate, from runs on any machine;
+/// without a store, from defaults.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -294,27 +420,47 @@ pub fn estimate_measurement(
     replicates: u64,
     machines: usize,
 ) -> Result<Estimate, LabError> {
-    let times = store.map(|store| times(store, &|_| true)).transpose()?.unwrap_or_default();
+    let times = store
+        .map(|store| times(store, &|_| true))
+        .transpose()?
+        .unwrap_or_default();
     let work = times.work((0..replicates).flat_map(|_| [BOOT, &*workload.name]));
     Ok(work.at(host::rate(work.machines(machines))))
 }
 
 /// Lists what is still to measure: one run per replicate, guest config and side, in this order.
-fn missing<'a>(plan: &Plan<'a>, placements: &[Vec<Placement>], runs: &[Vec<Run>]) -> Vec<RunInProgress<'a>> {
+fn missing<'a>(
+    plan: &Plan<'a>,
+    placements: &[Vec<Placement>],
+    runs: &[Vec<Run>],
+) -> Vec<RunInProgress<'a>> {
     let mut runs_in_progress = Vec::new();
     for &replicate in &plan.replicates {
         for guest_config in guest_configs(&plan.workloads) {
             for (side, build) in plan.sides.iter().enumerate() {
-                let Some(placement) = placements[side].iter().find(|placement| placement.guest_config == guest_config)
+                let Some(placement) = placements[side]
+                    .iter()
+                    .find(|placement| placement.guest_config == guest_config)
                 else {
                     continue;
                 };
                 let there = |name: &str| {
-                    runs[side].iter().any(|run| run.seed == replicate && run.results.iter().any(|r| r.workload == name))
+                    runs[side].iter().any(|run| {
+                        run.seed == replicate && run.results.iter().any(|r| r.workload == name)
+                    })
                 };
-                let here = plan.workloads.iter().filter(|w| w.guest_config == placement.guest_config);
+                let here = plan
+                    .workloads
+                    .iter()
+                    .filter(|w| w.guest_config == placement.guest_config);
                 let workloads = here.filter(|w| !there(&w.name)).cloned().collect();
-                runs_in_progress.push(RunInProgress::new(side, build, replicate, placement.clone(), workloads));
+                runs_in_progress.push(RunInProgress::new(
+                    side,
+                    build,
+                    replicate,
+                    placement.clone(),
+                    workloads,
+                ));
             }
         }
     }
@@ -324,11 +470,18 @@ fn missing<'a>(plan: &Plan<'a>, placements: &[Vec<Placement>], runs: &[Vec<Run>]
 impl Shared<'_> {
     fn work(&self) -> Result<(), LabError> {
         loop {
-            let item = self.queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let item = self
+                .queue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop_front();
             let Some(item) = item else { return Ok(()) };
             if let Err(error) = self.one(item) {
                 // The other threads finish their jobs and store complete runs.
-                self.queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                self.queue
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clear();
                 return Err(error);
             }
         }
@@ -337,7 +490,11 @@ impl Shared<'_> {
     fn one(&self, item: Item) -> Result<(), LabError> {
         let run = &self.runs_in_progress[item.run];
         let notify = self.bench.notify;
-        let unbootable = || self.unbootable.lock().unwrap_or_else(PoisonError::into_inner);
+        let unbootable = || {
+            self.unbootable
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
         let bootable = || !unbootable().contains(&run.booted_as());
         if !run.begin(bootable) {
             self.skip(run, item.job);
@@ -348,28 +505,41 @@ impl Shared<'_> {
         match &*boot {
             Ok(Boot::Ready(start)) => {
                 if item.job == 0 && !start.boot_console().is_empty() {
-                    run.progress().consoles.push((BOOT_CONSOLE.into(), start.boot_console().to_vec()));
+                    run.progress()
+                        .consoles
+                        .push((BOOT_CONSOLE.into(), start.boot_console().to_vec()));
                 }
                 let part = self.forecast.begin();
                 self.measure(run, item.job, &**start)?;
-                run.progress().times.push(self.forecast.end(run.job_name(item.job), &part));
+                run.progress()
+                    .times
+                    .push(self.forecast.end(run.job_name(item.job), &part));
             }
             Err(why) => {
                 self.skip(run, item.job);
-                let results = run.brought(item.job).map(|(n, workload)| (n, run.unsupported(workload, why)));
+                let results = run
+                    .brought(item.job)
+                    .map(|(n, workload)| (n, run.unsupported(workload, why)));
                 run.progress().results.extend(results);
             }
             Ok(Boot::Failed(failure, console)) => {
                 self.forecast.skip(run.job_name(item.job));
                 unbootable().insert(run.booted_as());
-                let dump = (item.job == 0 && is_death(&failure.reason))
-                    .then(|| self.dump(run, "boot", || run.placement.boot_to_death(run.build, run.replicate)));
+                let dump = (item.job == 0 && is_death(&failure.reason)).then(|| {
+                    self.dump(run, "boot", || {
+                        run.placement.boot_to_death(run.build, run.replicate)
+                    })
+                });
                 let mut progress = run.progress();
                 progress.consoles.extend(dump.flatten());
                 if item.job == 0 {
-                    progress.consoles.push((BOOT_CONSOLE.into(), console.clone()));
+                    progress
+                        .consoles
+                        .push((BOOT_CONSOLE.into(), console.clone()));
                 }
-                let results = run.brought(item.job).map(|(n, workload)| (n, run.not_booted(workload, failure)));
+                let results = run
+                    .brought(item.job)
+                    .map(|(n, workload)| (n, run.not_booted(workload, failure)));
                 progress.results.extend(results);
             }
         }
@@ -379,9 +549,21 @@ impl Shared<'_> {
             interrupt::wait_for_the_end();
         }
         let workload = run.job_name(item.job).to_owned();
-        let (build, version, value) = (run.build.id.clone(), run.build.version.clone(), run.value(item.job));
-        notify(Event::Left { seconds: self.forecast.left_s() });
-        notify(Event::Done { build, version, replicate: self.called(run), workload, value });
+        let (build, version, value) = (
+            run.build.id.clone(),
+            run.build.version.clone(),
+            run.value(item.job),
+        );
+        notify(Event::Left {
+            seconds: self.forecast.left_s(),
+        });
+        notify(Event::Done {
+            build,
+            version,
+            replicate: self.called(run),
+            workload,
+            value,
+        });
         if run.finish_one() {
             self.keep(run)?;
             run.release()?;
@@ -391,7 +573,10 @@ impl Shared<'_> {
 
     /// Returns a run's replicate for messages.
     fn called(&self, run: &RunInProgress<'_>) -> Replicate {
-        Replicate { noun: self.bench.machine_pool.plain().capabilities().replicate(), number: run.replicate }
+        Replicate {
+            noun: self.bench.machine_pool.plain().capabilities().replicate(),
+            number: run.replicate,
+        }
     }
 
     /// Removes a job from the forecast; the first job also removes the boot.
@@ -411,19 +596,37 @@ impl Shared<'_> {
             return Ok(Err(why));
         }
         let (version, replicate) = (run.build.version.clone(), self.called(run));
-        (self.bench.notify)(Event::Booting { version: version.clone(), replicate });
+        (self.bench.notify)(Event::Booting {
+            version: version.clone(),
+            replicate,
+        });
         let part = self.forecast.begin();
-        let boot = with_retries(&|error| self.retrying(error), || run.placement.boot(run.build, run.replicate))?;
+        let boot = with_retries(&|error| self.retrying(error), || {
+            run.placement.boot(run.build, run.replicate)
+        })?;
         run.progress().times.push(self.forecast.end(BOOT, &part));
         (self.bench.notify)(match &boot {
             Err(_) => return Ok(boot),
-            Ok(Boot::Failed(failure, _)) => Event::BootFailed { version, replicate, failure: failure.clone() },
-            Ok(Boot::Ready(booted)) => Event::Ready { version, replicate, remark: booted.remark().map(str::to_owned) },
+            Ok(Boot::Failed(failure, _)) => Event::BootFailed {
+                version,
+                replicate,
+                failure: failure.clone(),
+            },
+            Ok(Boot::Ready(booted)) => Event::Ready {
+                version,
+                replicate,
+                remark: booted.remark().map(str::to_owned),
+            },
         });
         Ok(boot)
     }
 
-    fn measure(&self, run: &RunInProgress<'_>, job: usize, booted: &dyn Booted) -> Result<(), LabError> {
+    fn measure(
+        &self,
+        run: &RunInProgress<'_>,
+        job: usize,
+        booted: &dyn Booted,
+    ) -> Result<(), LabError> {
         let on = run.placement.subject(run.build, run.replicate, booted);
         let notify = self.bench.notify;
         let declared = run.declared(job);
@@ -436,41 +639,69 @@ impl Shared<'_> {
                 let known = std::mem::replace(&mut progress.environment, fetched.value);
                 progress.environment.extend(known);
                 if let Some(config) = &run.build.config {
-                    progress.environment.push(("config sha256".into(), config.sha256.clone()));
+                    progress
+                        .environment
+                        .push(("config sha256".into(), config.sha256.clone()));
                 }
-                progress.consoles.push(("environment.console".into(), fetched.console));
+                progress
+                    .consoles
+                    .push(("environment.console".into(), fetched.console));
             }
             Some(declared) if let Some(tool) = self.bench.tools.workload(&declared.name) => {
                 let attempt = || with_retries(&retrying, || tool_job::run(on, tool.0, tool.1));
                 let printed = self.undisturbed(run, &declared.name, attempt)?;
-                let results: Vec<_> = run.brought(job).map(|(n, row)| (n, printed.result_of(row))).collect();
+                let results: Vec<_> = run
+                    .brought(job)
+                    .map(|(n, row)| (n, printed.result_of(row)))
+                    .collect();
                 let mut progress = run.progress();
                 progress.results.extend(results);
                 let is_new = |pair: &(String, String)| !progress.environment.contains(pair);
                 let programs: Vec<_> = printed.programs.into_iter().filter(is_new).collect();
                 progress.environment.extend(programs);
-                progress.consoles.push((format!("{}.console", declared.name), printed.console));
-                progress.consoles.push((format!("{}.output", declared.name), printed.output));
+                progress
+                    .consoles
+                    .push((format!("{}.console", declared.name), printed.console));
+                progress
+                    .consoles
+                    .push((format!("{}.output", declared.name), printed.output));
             }
             Some(declared) => {
                 let known = self.symbols(on)?;
                 let named = known.as_ref().as_ref().ok();
                 let attempt = || self.calibrated(on, &declared, named);
                 let fetched = self.undisturbed(run, &declared.name, attempt)?;
-                let dump = died(&fetched.value.outcome)
-                    .then(|| self.dump(run, &declared.name, || booted.run_to_death(&on.job_of(&declared))));
+                let dump = died(&fetched.value.outcome).then(|| {
+                    self.dump(run, &declared.name, || {
+                        booted.run_to_death(&on.job_of(&declared))
+                    })
+                });
                 let sampled = self.sample(on, &declared, &fetched.value)?;
                 let mut progress = run.progress();
-                progress.consoles.extend(dump.flatten().into_iter().chain(sampled));
-                progress.results.extend(run.brought(job).map(|(n, brought)| (n, fetched.result_of(brought))));
-                progress.consoles.push((format!("{}.console", declared.name), fetched.console));
+                progress
+                    .consoles
+                    .extend(dump.flatten().into_iter().chain(sampled));
+                progress.results.extend(
+                    run.brought(job)
+                        .map(|(n, brought)| (n, fetched.result_of(brought))),
+                );
+                progress
+                    .consoles
+                    .push((format!("{}.console", declared.name), fetched.console));
                 for (text, kind) in [(fetched.profile, "profile"), (fetched.sharing, SHARING)] {
                     let Some(text) = text else { continue };
                     match text {
-                        Ok(text) => progress.consoles.push((format!("{}.{kind}", declared.name), text.into_bytes())),
+                        Ok(text) => progress
+                            .consoles
+                            .push((format!("{}.{kind}", declared.name), text.into_bytes())),
                         Err(why) => {
-                            let (version, workload) = (run.build.version.clone(), declared.name.to_string());
-                            notify(Event::NoProfile { version, workload: Some(workload), why });
+                            let (version, workload) =
+                                (run.build.version.clone(), declared.name.to_string());
+                            notify(Event::NoProfile {
+                                version,
+                                workload: Some(workload),
+                                why,
+                            });
                         }
                     }
                 }
@@ -479,17 +710,33 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Runs a workload with as many rounds as its machine needs, and finds those out first if they are not known.
-    fn calibrated(&self, on: Subject<'_>, declared: &Workload, named: Option<&Named>) -> Result<Measured, LabError> {
+    /// Runs a workload with as many rounds as its machine needs, and finds those out first if they
+    /// are not known.
+    fn calibrated(
+        &self,
+        on: Subject<'_>,
+        declared: &Workload,
+        named: Option<&Named>,
+    ) -> Result<Measured, LabError> {
         let (bench, machine) = (self.bench, &on.machine.identity().id);
-        let measure = |rounds| with_retries(&|error| self.retrying(error), || workload(on, declared, rounds, named));
+        let measure = |rounds| {
+            with_retries(&|error| self.retrying(error), || {
+                workload(on, declared, rounds, named)
+            })
+        };
         let rounds = match rounds(bench, on.machine, declared) {
             Some(rounds) => rounds,
             None => {
                 let begun = Instant::now();
                 let once = measure(1)?;
-                let Some(iteration_ns) = once.iteration_ns() else { return Ok(once) };
-                let rounds = Trial { iteration_ns, job_s: begun.elapsed().as_secs_f64() }.rounds();
+                let Some(iteration_ns) = once.iteration_ns() else {
+                    return Ok(once);
+                };
+                let rounds = Trial {
+                    iteration_ns,
+                    job_s: begun.elapsed().as_secs_f64(),
+                }
+                .rounds();
                 bench.calibration.keep(machine, declared, rounds);
                 if rounds == 1 {
                     return Ok(once);
@@ -500,8 +747,8 @@ impl Shared<'_> {
         measure(rounds)
     }
 
-    /// Executes a job, and repeats it while other work on the host disturbs it; of a job that was disturbed each time, the
-    /// run keeps the last result and says so.
+    /// Executes a job, and repeats it while other work on the host disturbs it; of a job that was
+    /// disturbed each time, the run keeps the last result and says so.
     fn undisturbed<T: Disturbed>(
         &self,
         run: &RunInProgress<'_>,
@@ -511,7 +758,9 @@ impl Shared<'_> {
         for repeated in 0.. {
             let end = attempt()?;
             run.progress().own_cost += end.own_cost().unwrap_or_default();
-            let Some(disturbance) = end.disturbance() else { return Ok(end) };
+            let Some(disturbance) = end.disturbance() else {
+                return Ok(end);
+            };
             let text = disturbed::describe(&disturbance);
             let mut progress = run.progress();
             progress.load += &disturbed::line(job, &disturbance);
@@ -523,13 +772,20 @@ impl Shared<'_> {
                 return Ok(end);
             }
             drop(progress);
-            let (version, replicate, workload) = (run.build.version.clone(), self.called(run), job.to_owned());
-            (self.bench.notify)(Event::Disturbed { version, replicate, workload, text });
+            let (version, replicate, workload) =
+                (run.build.version.clone(), self.called(run), job.to_owned());
+            (self.bench.notify)(Event::Disturbed {
+                version,
+                replicate,
+                workload,
+                text,
+            });
         }
         unreachable!("the loop returns at the last repetition")
     }
 
-    /// Returns the sampled profile of a measured workload, as an artifact; without one there is a result all the same.
+    /// Returns the sampled profile of a measured workload, as an artifact; without one there is a
+    /// result all the same.
     fn sample(
         &self,
         on: Subject<'_>,
@@ -540,11 +796,21 @@ impl Shared<'_> {
         if !is_wanted || measured.outcome != Outcome::Completed {
             return Ok(None);
         }
-        match with_retries(&|error| self.retrying(error), || sample(on, workload, measured))? {
-            Ok(profile) => Ok(Some((sampled_artefact(&workload.name), ingest::sampled_to_text(&profile).into_bytes()))),
+        match with_retries(&|error| self.retrying(error), || {
+            sample(on, workload, measured)
+        })? {
+            Ok(profile) => Ok(Some((
+                sampled_artefact(&workload.name),
+                ingest::sampled_to_text(&profile).into_bytes(),
+            ))),
             Err(why) => {
-                let (version, workload) = (on.build.version.clone(), Some(workload.name.to_string()));
-                (self.bench.notify)(Event::NoProfile { version, workload, why });
+                let (version, workload) =
+                    (on.build.version.clone(), Some(workload.name.to_string()));
+                (self.bench.notify)(Event::NoProfile {
+                    version,
+                    workload,
+                    why,
+                });
                 Ok(None)
             }
         }
@@ -560,12 +826,24 @@ impl Shared<'_> {
         if self.dumps == Dumps::Drop {
             return None;
         }
-        let memory = with_retries(&|error| self.retrying(error), capture).map_err(|error| error.to_string());
+        let memory =
+            with_retries(&|error| self.retrying(error), capture).map_err(|error| error.to_string());
         let dumped = memory.and_then(|memory| dump(&memory.ok_or("it did not die when repeated")?));
         let version = run.build.version.clone();
-        let bytes = dumped.as_ref().map(|dumped| dumped.bytes.len()).map_err(Clone::clone);
-        let unfiltered = dumped.as_ref().ok().and_then(|dumped| dumped.unfiltered.clone());
-        (self.bench.notify)(Event::Dumped { version, of: of.to_owned(), bytes, unfiltered });
+        let bytes = dumped
+            .as_ref()
+            .map(|dumped| dumped.bytes.len())
+            .map_err(Clone::clone);
+        let unfiltered = dumped
+            .as_ref()
+            .ok()
+            .and_then(|dumped| dumped.unfiltered.clone());
+        (self.bench.notify)(Event::Dumped {
+            version,
+            of: of.to_owned(),
+            bytes,
+            unfiltered,
+        });
         dumped.ok().map(|dumped| (artefact(of), dumped.bytes))
     }
 
@@ -575,25 +853,44 @@ impl Shared<'_> {
         let ask = || bench.symbols.of(on);
         let (known, is_new) = with_retries(&|error| self.retrying(error), ask)?;
         // A kind of machine that never counts has nothing to report.
-        if let (Err(why), true, true) = (known.as_ref(), is_new, on.machine.identity().capabilities().counts) {
+        if let (Err(why), true, true) = (
+            known.as_ref(),
+            is_new,
+            on.machine.identity().capabilities().counts,
+        ) {
             let version = on.build.version.clone();
-            (bench.notify)(Event::NoProfile { version, workload: None, why: why.clone() });
+            (bench.notify)(Event::NoProfile {
+                version,
+                workload: None,
+                why: why.clone(),
+            });
         }
         Ok(known)
     }
 
     fn retrying(&self, error: &MachineError) {
-        (self.bench.notify)(Event::Retrying { error: error.to_string() });
+        (self.bench.notify)(Event::Retrying {
+            error: error.to_string(),
+        });
     }
 
-    /// Stores what was measured if the user ends Marvin, so that no result is lost that was printed.
+    /// Stores what was measured if the user ends Marvin, so that no result is lost that was
+    /// printed.
     fn store_when_interrupted(&self, is_over: &AtomicBool) {
         let unstored = Unstored::begin();
         while !is_over.load(Ordering::SeqCst) {
             if is_interrupted() {
-                let mut is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
-                for run in self.runs_in_progress.iter().filter(|run| run.has_unstored_results()) {
-                    // The process ends, and the next attempt measures again what could not be stored.
+                let mut is_closed = self
+                    .is_closed
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                for run in self
+                    .runs_in_progress
+                    .iter()
+                    .filter(|run| run.has_unstored_results())
+                {
+                    // The process ends, and the next attempt measures again what could not be
+                    // stored.
                     drop(self.store(run));
                 }
                 *is_closed = true;
@@ -606,8 +903,15 @@ impl Shared<'_> {
 
     /// Stores a run, unless the user ends Marvin.
     fn keep(&self, measured: &RunInProgress<'_>) -> Result<(), LabError> {
-        let is_closed = self.is_closed.lock().unwrap_or_else(PoisonError::into_inner);
-        if *is_closed { Ok(()) } else { self.store(measured) }
+        let is_closed = self
+            .is_closed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if *is_closed {
+            Ok(())
+        } else {
+            self.store(measured)
+        }
     }
 
     fn store(&self, measured: &RunInProgress<'_>) -> Result<(), LabError> {
@@ -615,15 +919,27 @@ impl Shared<'_> {
             let progress = measured.progress();
             (to_text(&progress.times), progress.load.clone())
         };
-        let Some((run, mut consoles)) = measured.run(self.suite) else { return Ok(()) };
+        let Some((run, mut consoles)) = measured.run(self.suite) else {
+            return Ok(());
+        };
         consoles.push((TIMES.to_owned(), times.into_bytes()));
         if !load.is_empty() {
             consoles.push((LOAD.to_owned(), load.into_bytes()));
         }
-        let artefacts: Vec<Artefact<'_>> = consoles.iter().map(|(name, bytes)| Artefact { name, bytes }).collect();
-        self.bench.store.lock().unwrap_or_else(PoisonError::into_inner).save_run(&run, &artefacts)?;
+        let artefacts: Vec<Artefact<'_>> = consoles
+            .iter()
+            .map(|(name, bytes)| Artefact { name, bytes })
+            .collect();
+        self.bench
+            .store
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .save_run(&run, &artefacts)?;
         (self.bench.notify)(Event::Stored(run.id.clone()));
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).push((measured.side, run));
+        self.made
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((measured.side, run));
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
-//! Forecasts the end of an execution from the parts that are done. A busy host delays the end, but it does not falsify the
-//! durations that Marvin stores.
+//! Forecasts the end of an execution from the parts that are done. A busy host delays the end, but
+//! it does not falsify the durations that Marvin stores.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -49,7 +49,16 @@ impl Forecast {
     pub(crate) fn new(times: Times, work_s: f64) -> Self {
         let remaining = Remaining::new(work_s);
         let used_s = host::used_s().unwrap_or_default();
-        Self { times, state: Mutex::new(State { remaining, at: Instant::now(), used_s, busy: 0, busy_s: 0.0 }) }
+        Self {
+            times,
+            state: Mutex::new(State {
+                remaining,
+                at: Instant::now(),
+                used_s,
+                busy: 0,
+                busy_s: 0.0,
+            }),
+        }
     }
 
     /// Begins a part.
@@ -57,7 +66,11 @@ impl Forecast {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.advance();
         state.busy += 1;
-        Part { begun: state.at, used_s: state.used_s, busy_s: state.busy_s }
+        Part {
+            begun: state.at,
+            used_s: state.used_s,
+            busy_s: state.busy_s,
+        }
     }
 
     /// Ends a part. Parts that ran at the same time share the processor time evenly.
@@ -67,19 +80,36 @@ impl Forecast {
         state.busy = state.busy.saturating_sub(1);
         let wall_s = state.at.duration_since(part.begun).as_secs_f64();
         let busy_s = state.busy_s - part.busy_s;
-        let processor_s = if busy_s > 0.0 { wall_s * (state.used_s - part.used_s) / busy_s } else { 0.0 };
+        let processor_s = if busy_s > 0.0 {
+            wall_s * (state.used_s - part.used_s) / busy_s
+        } else {
+            0.0
+        };
         state.remaining.finish(self.times.expected_s(name));
-        Took { name: name.to_owned(), wall_s, processor_s }
+        Took {
+            name: name.to_owned(),
+            wall_s,
+            processor_s,
+        }
     }
 
     /// Removes a part that will not run.
     pub(crate) fn skip(&self, name: &str) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).remaining.skip(self.times.expected_s(name));
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remaining
+            .skip(self.times.expected_s(name));
     }
 
-    /// Returns the remaining wall seconds; `None` while no estimate would be within a factor of two.
+    /// Returns the remaining wall seconds; `None` while no estimate would be within a factor of
+    /// two.
     pub(crate) fn left_s(&self) -> Option<f64> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).remaining.seconds()
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remaining
+            .seconds()
     }
 }
 
@@ -109,7 +139,10 @@ mod tests {
         let part = forecast.begin();
         assert_eq!(forecast.left_s(), None);
         let took = forecast.end("getppid", &part);
-        assert!(took.name == "getppid" && took.wall_s < 1.0 && took.processor_s >= 0.0, "{took:?}");
+        assert!(
+            took.name == "getppid" && took.wall_s < 1.0 && took.processor_s >= 0.0,
+            "{took:?}"
+        );
         forecast.skip("fork");
         assert_eq!(forecast.left_s(), None);
     }

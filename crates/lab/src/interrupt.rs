@@ -1,6 +1,7 @@
 //! Interruption by a signal: what was measured is stored before Marvin ends.
 //!
-//! Signals belong to the process, and so does this. The caller ends the process; machines die with it.
+//! Signals belong to the process, and so does this. The caller ends the process; machines die with
+//! it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,8 +13,8 @@ static UNSTORED: AtomicUsize = AtomicUsize::new(0);
 /// Interval of looking.
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 
-/// Has all plans that are being executed store what they have measured, and waits for that, at most so long. The caller then
-/// ends the process: the plans do not go on properly.
+/// Has all plans that are being executed store what they have measured, and waits for that, at most
+/// so long. The caller then ends the process: the plans do not go on properly.
 pub fn interrupt(patience: Duration) {
     IS_ASKED.store(true, Ordering::SeqCst);
     let begun = Instant::now();

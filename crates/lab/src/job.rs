@@ -1,11 +1,12 @@
-//! One job: from a workload's declaration to the agent's task, and from the agent's frames to a result.
+//! One job: from a workload's declaration to the agent's task, and from the agent's frames to a
+//! result.
 
 use std::collections::BTreeMap;
 
 use machine::{Backend, Booted, Disturbance, MachineError, Observe};
 use model::{
-    Build, CallTree, Clock, CostModel, Declared, Environment, FailureReason, Modelled, MonitorCopy, Outcome,
-    Processors, Profile, Quantity, Stage, SubjectFailure, Workload, WorkloadResult,
+    Build, CallTree, Clock, CostModel, Declared, Environment, FailureReason, Modelled, MonitorCopy,
+    Outcome, Processors, Profile, Quantity, Stage, SubjectFailure, Workload, WorkloadResult,
 };
 use wire::{Job, Perturbation, Task};
 
@@ -33,17 +34,37 @@ pub(crate) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Returns a job of this name. On a machine without noise of its own, the replicate perturbs the guest.
+    /// Returns a job of this name. On a machine without noise of its own, the replicate perturbs
+    /// the guest.
     pub(crate) fn job(&self, name: &str, task: Task) -> Job {
         let deterministic = self.machine.capabilities().deterministic;
-        let perturbation = if deterministic { perturbation(self.replicate) } else { Perturbation::default() };
-        let id = job_id(&self.build.id, &self.machine.identity().id, self.replicate, name);
-        Job { id, clock: self.wire_clock(), perturbation, task }
+        let perturbation = if deterministic {
+            perturbation(self.replicate)
+        } else {
+            Perturbation::default()
+        };
+        let id = job_id(
+            &self.build.id,
+            &self.machine.identity().id,
+            self.replicate,
+            name,
+        );
+        Job {
+            id,
+            clock: self.wire_clock(),
+            perturbation,
+            task,
+        }
     }
 
     /// Returns a job whose result does not depend on the replicate.
     pub(crate) fn plain_job(&self, task: Task) -> Job {
-        Job { id: 1, clock: self.wire_clock(), perturbation: Perturbation::default(), task }
+        Job {
+            id: 1,
+            clock: self.wire_clock(),
+            perturbation: Perturbation::default(),
+            task,
+        }
     }
 
     /// Returns the job of a workload.
@@ -94,7 +115,12 @@ pub(crate) fn with_retries<T>(
     for tried in 1.. {
         match action() {
             Err(error) if error.is_passing() && tried < TRIES => retrying(&error),
-            Err(error) if error.is_passing() => return Err(crate::LabError::GaveUp { tries: tried, error }),
+            Err(error) if error.is_passing() => {
+                return Err(crate::LabError::GaveUp {
+                    tries: tried,
+                    error,
+                });
+            }
             result => return Ok(result?),
         }
     }
@@ -103,13 +129,21 @@ pub(crate) fn with_retries<T>(
 
 /// Returns the guest's description of itself; empty if the guest fails to send it.
 pub(crate) fn environment(on: Subject<'_>) -> Result<Fetched<Environment>, MachineError> {
-    let end = on.booted.run(&on.job("environment", Task::Environment), Observe::Nothing)?;
-    let value = end.stream.map(|stream| ingest::environment(&stream)).unwrap_or_default();
-    Ok(Fetched { value, console: end.console })
+    let end = on
+        .booted
+        .run(&on.job("environment", Task::Environment), Observe::Nothing)?;
+    let value = end
+        .stream
+        .map(|stream| ingest::environment(&stream))
+        .unwrap_or_default();
+    Ok(Fetched {
+        value,
+        console: end.console,
+    })
 }
 
-/// Runs one workload, and counts the instructions of each function if the functions are known. So many rounds of its
-/// operations are one iteration.
+/// Runs one workload, and counts the instructions of each function if the functions are known. So
+/// many rounds of its operations are one iteration.
 pub(crate) fn workload(
     on: Subject<'_>,
     workload: &Workload,
@@ -118,8 +152,9 @@ pub(crate) fn workload(
 ) -> Result<Measured, MachineError> {
     let can = on.machine.capabilities();
     let counted = named.filter(|_| can.counts);
-    let followed =
-        named.filter(|_| can.sharing).map(|named| named.watched.clone() + &named.records().marks(&named.symbols));
+    let followed = named
+        .filter(|_| can.sharing)
+        .map(|named| named.watched.clone() + &named.records().marks(&named.symbols));
     let observe = match (counted, &followed) {
         (Some(named), _) => Observe::Counts(&named.marks),
         (None, Some(followed)) => Observe::Sharing(followed),
@@ -134,26 +169,43 @@ pub(crate) fn workload(
     };
     let (end, own_cost) = own_cost::run(on, &on.job_of(&repeated), observe)?;
     let rows = end.stream.as_ref().map(ingest::rows).unwrap_or_default();
-    let rows = rows.into_iter().map(|(name, numbers)| (name, fold_numbers(&numbers, rounds))).collect();
+    let rows = rows
+        .into_iter()
+        .map(|(name, numbers)| (name, fold_numbers(&numbers, rounds)))
+        .collect();
     let (outcome, samples) = match end.stream {
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
         Ok(stream) => ingest::outcome(&stream, repeated.operations, repeated.iterations)
             .unwrap_or_else(|error| (damaged(&error), Vec::new())),
     };
-    let (outcome, samples) = (explain_by_console(outcome, &end.console), fold(&samples, rounds));
-    let sharing = named.filter(|_| can.sharing && outcome == Outcome::Completed).map(|named| {
-        let shared = end.shared.unwrap_or_default();
-        let field = |of: ingest::Object<'_>, offset| named.records().field(of, offset);
-        let sharing = ingest::sharing(&shared, &named.symbols, &field, workload.operations);
-        sharing.map(|sharing| ingest::sharing_to_text(&sharing)).map_err(|error| error.to_string())
-    });
-    let profile = counted.filter(|_| outcome == Outcome::Completed).map(|named| {
-        let counts = end.counts.unwrap_or_default();
-        ingest::profile(&counts, &named.symbols, workload.operations).map_err(|error| error.to_string())
-    });
-    let regions = profile.as_ref().and_then(|profile| Some(profile.as_ref().ok()?.regions.clone()));
+    let (outcome, samples) = (
+        explain_by_console(outcome, &end.console),
+        fold(&samples, rounds),
+    );
+    let sharing = named
+        .filter(|_| can.sharing && outcome == Outcome::Completed)
+        .map(|named| {
+            let shared = end.shared.unwrap_or_default();
+            let field = |of: ingest::Object<'_>, offset| named.records().field(of, offset);
+            let sharing = ingest::sharing(&shared, &named.symbols, &field, workload.operations);
+            sharing
+                .map(|sharing| ingest::sharing_to_text(&sharing))
+                .map_err(|error| error.to_string())
+        });
+    let profile = counted
+        .filter(|_| outcome == Outcome::Completed)
+        .map(|named| {
+            let counts = end.counts.unwrap_or_default();
+            ingest::profile(&counts, &named.symbols, workload.operations)
+                .map_err(|error| error.to_string())
+        });
+    let regions = profile
+        .as_ref()
+        .and_then(|profile| Some(profile.as_ref().ok()?.regions.clone()));
     // The plugin records one region per iteration; another number means that they do not match.
-    let counted = regions.filter(|regions| regions.len() == samples.len()).unwrap_or_default();
+    let counted = regions
+        .filter(|regions| regions.len() == samples.len())
+        .unwrap_or_default();
     let value = WorkloadResult {
         workload: workload.name.to_string(),
         operations: workload.operations * u64::from(rounds),
@@ -164,67 +216,124 @@ pub(crate) fn workload(
     };
     let profile = profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile)));
     let disturbance = end.disturbance;
-    Ok(Measured { value, rows, console: end.console, clock: on.clock(), disturbance, own_cost, profile, sharing })
+    Ok(Measured {
+        value,
+        rows,
+        console: end.console,
+        clock: on.clock(),
+        disturbance,
+        own_cost,
+        profile,
+        sharing,
+    })
 }
 
 impl Measured {
-    /// Returns how long the fastest iteration took (ns), which says most on a busy host; `None` unless it completed.
+    /// Returns how long the fastest iteration took (ns), which says most on a busy host; `None`
+    /// unless it completed.
     pub(crate) fn iteration_ns(&self) -> Option<f64> {
-        let WorkloadResult { outcome, samples, operations, .. } = &self.value;
-        let operation_ns = samples.iter().copied().reduce(f64::min).filter(|_| *outcome == Outcome::Completed)?;
+        let WorkloadResult {
+            outcome,
+            samples,
+            operations,
+            ..
+        } = &self.value;
+        let operation_ns = samples
+            .iter()
+            .copied()
+            .reduce(f64::min)
+            .filter(|_| *outcome == Outcome::Completed)?;
         Some(operation_ns * *operations as f64)
     }
 
     /// Returns the result of the workload that ran, or of one of its rows.
     pub(crate) fn result_of(&self, workload: &Workload) -> WorkloadResult {
         let declared = Some(Declared::of(&workload.metric, self.clock));
-        let whole = WorkloadResult { workload: workload.name.to_string(), declared, ..self.value.clone() };
+        let whole = WorkloadResult {
+            workload: workload.name.to_string(),
+            declared,
+            ..self.value.clone()
+        };
         if whole.outcome != Outcome::Completed {
             return whole;
         }
         let quantity = &workload.metric.quantity;
         if workload.row_of.is_none() {
-            let samples = whole.samples.iter().map(|ticks| of_operation(quantity, *ticks)).collect();
+            let samples = whole
+                .samples
+                .iter()
+                .map(|ticks| of_operation(quantity, *ticks))
+                .collect();
             // Only costs are counted; other quantities use the clock.
-            let counted = if *quantity == Quantity::Cost { whole.counted } else { Vec::new() };
-            return WorkloadResult { samples, counted, ..whole };
+            let counted = if *quantity == Quantity::Cost {
+                whole.counted
+            } else {
+                Vec::new()
+            };
+            return WorkloadResult {
+                samples,
+                counted,
+                ..whole
+            };
         }
         let counted = Vec::new();
-        match self.rows.get(&*workload.name).filter(|row| row.len() == whole.samples.len()) {
+        match self
+            .rows
+            .get(&*workload.name)
+            .filter(|row| row.len() == whole.samples.len())
+        {
             Some(row) => {
                 let samples = row.iter().map(|number| of_row(quantity, *number)).collect();
-                WorkloadResult { samples, counted, ..whole }
+                WorkloadResult {
+                    samples,
+                    counted,
+                    ..whole
+                }
             }
             None => {
                 let reason = FailureReason::BadStream(format!("no row {}", workload.name));
-                let failure = SubjectFailure { stage: Stage::Results, reason, console_tail: String::new() };
-                WorkloadResult { outcome: Outcome::Failed(failure), samples: Vec::new(), counted, ..whole }
+                let failure = SubjectFailure {
+                    stage: Stage::Results,
+                    reason,
+                    console_tail: String::new(),
+                };
+                WorkloadResult {
+                    outcome: Outcome::Failed(failure),
+                    samples: Vec::new(),
+                    counted,
+                    ..whole
+                }
             }
         }
     }
 }
 
-/// Returns the metric's value of an operation that takes `ticks`: nanoseconds, and instructions too if the clock counts
-/// them.
+/// Returns the metric's value of an operation that takes `ticks`: nanoseconds, and instructions too
+/// if the clock counts them.
 fn of_operation(quantity: &Quantity, ticks: f64) -> f64 {
     match quantity {
         Quantity::Rate => NS_PER_S / ticks.max(f64::MIN_POSITIVE),
         Quantity::Duration => ticks / NS_PER_S,
-        Quantity::Cost | Quantity::Time | Quantity::Count | Quantity::Percent | Quantity::Of(_) => ticks,
+        Quantity::Cost | Quantity::Time | Quantity::Count | Quantity::Percent | Quantity::Of(_) => {
+            ticks
+        }
     }
 }
 
-/// Returns the metric's value for a number from the agent: nanoseconds, a count, or thousandths of a percent.
+/// Returns the metric's value for a number from the agent: nanoseconds, a count, or thousandths of
+/// a percent.
 fn of_row(quantity: &Quantity, number: u64) -> f64 {
     match quantity {
         Quantity::Duration => number as f64 / NS_PER_S,
         Quantity::Percent => number as f64 / 1000.0,
-        Quantity::Cost | Quantity::Time | Quantity::Rate | Quantity::Count | Quantity::Of(_) => number as f64,
+        Quantity::Cost | Quantity::Time | Quantity::Rate | Quantity::Count | Quantity::Of(_) => {
+            number as f64
+        }
     }
 }
 
-/// Runs one workload and copies the kernel's counters before and after it, and every `interval_ms` milliseconds if that
-/// is not 0.
+/// Runs one workload and copies the kernel's counters before and after it, and every `interval_ms`
+/// milliseconds if that is not 0.
 pub(crate) fn observe(
     on: Subject<'_>,
     workload: &Workload,
@@ -263,17 +372,27 @@ pub(crate) fn calls(
     workload: &Workload,
     named: &Named,
 ) -> Result<Result<Calls, String>, MachineError> {
-    let end = on.booted.run(&on.job_of(workload), Observe::Calls(&named.symbols.call_marks()))?;
+    let end = on.booted.run(
+        &on.job_of(workload),
+        Observe::Calls(&named.symbols.call_marks()),
+    )?;
     if let Err(failure) = end.stream {
         return Ok(Err(failure.reason.to_string()));
     }
     let counts = end.counts.unwrap_or_default();
     let profile = ingest::profile(&counts, &named.symbols, workload.operations);
-    Ok(profile.map_err(|error| error.to_string()).and_then(|profile| {
-        let tree = ingest::call_tree(&end.calls.unwrap_or_default(), &named.symbols, &profile);
-        let expanded = separate_inlined(&counts, on.build, named, workload.operations);
-        tree.map(|tree| Calls { profile, tree, expanded }).map_err(|error| error.to_string())
-    }))
+    Ok(profile
+        .map_err(|error| error.to_string())
+        .and_then(|profile| {
+            let tree = ingest::call_tree(&end.calls.unwrap_or_default(), &named.symbols, &profile);
+            let expanded = separate_inlined(&counts, on.build, named, workload.operations);
+            tree.map(|tree| Calls {
+                profile,
+                tree,
+                expanded,
+            })
+            .map_err(|error| error.to_string())
+        }))
 }
 
 /// The result of a simulated processor.
@@ -283,30 +402,45 @@ pub(crate) struct Simulated {
     pub(crate) modelled: Modelled,
 }
 
-/// Runs one workload on a simulated processor; the guest repeats what it did during the measurement.
+/// Runs one workload on a simulated processor; the guest repeats what it did during the
+/// measurement.
 pub(crate) fn simulate(
     on: Subject<'_>,
     workload: &Workload,
     named: &Named,
     model: &CostModel,
 ) -> Result<Result<Simulated, String>, MachineError> {
-    let end = on.booted.run(&on.job_of(workload), Observe::Model(&named.marks, model))?;
+    let end = on
+        .booted
+        .run(&on.job_of(workload), Observe::Model(&named.marks, model))?;
     if let Err(failure) = end.stream {
         return Ok(Err(failure.reason.to_string()));
     }
     let counts = end.counts.unwrap_or_default();
     let profile = ingest::profile(&counts, &named.symbols, workload.operations);
-    Ok(profile.map_err(|error| error.to_string()).and_then(|profile| {
-        let modelled = ingest::modelled(&counts, &named.symbols, &profile);
-        modelled.map(|modelled| Simulated { profile, modelled }).ok_or_else(|| "the model's output is invalid".into())
-    }))
+    Ok(profile
+        .map_err(|error| error.to_string())
+        .and_then(|profile| {
+            let modelled = ingest::modelled(&counts, &named.symbols, &profile);
+            modelled
+                .map(|modelled| Simulated { profile, modelled })
+                .ok_or_else(|| "the model's output is invalid".into())
+        }))
 }
 
 /// Separates inlined functions, if the booted file has debug information.
-fn separate_inlined(counts: &[u8], build: &Build, named: &Named, operations: u64) -> Option<Profile> {
+fn separate_inlined(
+    counts: &[u8],
+    build: &Build,
+    named: &Named,
+    operations: u64,
+) -> Option<Profile> {
     let known = named.symbols.address(KNOWN)?;
     let inlines = kernel::Inlines::open(&build.boot_file().path, known)?;
-    ingest::profile_by(counts, &named.symbols, operations, &|address| inlines.function(address)).ok()
+    ingest::profile_by(counts, &named.symbols, operations, &|address| {
+        inlines.function(address)
+    })
+    .ok()
 }
 
 fn task(workload: &Workload) -> Task {
@@ -331,7 +465,8 @@ fn damaged(error: &ingest::IngestError) -> Outcome {
     })
 }
 
-/// The agent only sees that its worker was killed; the console may have the reason, and takes precedence.
+/// The agent only sees that its worker was killed; the console may have the reason, and takes
+/// precedence.
 pub(crate) fn explain_by_console(outcome: Outcome, console: &[u8]) -> Outcome {
     match outcome {
         Outcome::Failed(mut failure) if failure.console_tail.is_empty() => {

@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use kernel::{BuildCache, NotCompiled, SourceSettings, Sources, Step};
-use machine::{Backend, Boot, Limits, MachineError, Observe, Permit, Programs, Settings, SnapshotUse, Wanted};
+use machine::{
+    Backend, Boot, Limits, MachineError, Observe, Permit, Programs, Settings, SnapshotUse, Wanted,
+};
 use model::{
-    Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy, Observation,
-    Profile, Run, RunId, Sharing, SourceLocation, Workload, WorkloadResult,
+    Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy,
+    Observation, Profile, Run, RunId, Sharing, SourceLocation, Workload, WorkloadResult,
 };
 use store::{Artefact, HomeLock, Location, Store};
 use wire::{Frame, Task};
@@ -60,7 +62,10 @@ impl Default for LabSettings {
             machine: None,
             wanted: Wanted::Exact,
             qemu: None,
-            programs: Programs { init: INIT.to_vec(), agent: AGENT.to_vec() },
+            programs: Programs {
+                init: INIT.to_vec(),
+                agent: AGENT.to_vec(),
+            },
             snapshots: SnapshotUse::Cached,
             limits: Limits::default(),
             tools: Tools::default(),
@@ -102,7 +107,8 @@ pub struct Followed {
     pub expanded: Option<Profile>,
 }
 
-/// Returns the name of the artifact with a workload's monitors, copied every `interval_ms`; 0 means start and end only.
+/// Returns the name of the artifact with a workload's monitors, copied every `interval_ms`; 0 means
+/// start and end only.
 fn monitors_artefact(workload: &str, interval_ms: u64) -> String {
     match interval_ms {
         0 => format!("{workload}{MONITORS}"),
@@ -124,13 +130,20 @@ pub fn kept_observation(bytes: &[u8]) -> Option<Observation> {
 
 /// Refuses a run that executed other instructions than the stored one.
 fn check_same(profile: &Profile, kept: &Profile) -> Result<(), String> {
-    if profile == kept { Ok(()) } else { Err("the repeated job executed other instructions".into()) }
+    if profile == kept {
+        Ok(())
+    } else {
+        Err("the repeated job executed other instructions".into())
+    }
 }
 
-/// Returns whether a profile has as many instructions per iteration as the run's result; true if the result has no
-/// count.
+/// Returns whether a profile has as many instructions per iteration as the run's result; true if
+/// the result has no count.
 fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
-    let result = run.results.iter().find(|result| result.workload == workload);
+    let result = run
+        .results
+        .iter()
+        .find(|result| result.workload == workload);
     result.is_none_or(|result| result.counted.is_empty() || result.counted == profile.regions)
 }
 
@@ -138,13 +151,18 @@ fn counts_agree(profile: &Profile, run: &Run, workload: &str) -> bool {
 fn programs_for(wanted: &Wanted, programs: Programs) -> Programs {
     match wanted {
         Wanted::Exact | Wanted::ExactSmp(_) | Wanted::Local | Wanted::Server(_) => programs,
-        Wanted::Vm(_) => Programs { init: SERVE.to_vec(), ..programs },
+        Wanted::Vm(_) => Programs {
+            init: SERVE.to_vec(),
+            ..programs
+        },
     }
 }
 
 /// Reserves a server; the other machines have one user.
 fn permit(wanted: &Wanted, store: Location) -> Result<Option<Arc<dyn Permit>>, LabError> {
-    let Wanted::Server(server) = wanted else { return Ok(None) };
+    let Wanted::Server(server) = wanted else {
+        return Ok(None);
+    };
     Ok(Some(Arc::new(Lease::take(store, &server.name)?)))
 }
 
@@ -152,19 +170,29 @@ fn permit(wanted: &Wanted, store: Location) -> Result<Option<Arc<dyn Permit>>, L
 ///
 /// # Errors
 /// If the profile is damaged, of another version, or contradicts the run's result.
-pub fn counted_profile(store: &Store, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
+pub fn counted_profile(
+    store: &Store,
+    run: &RunId,
+    workload: &str,
+) -> Result<Option<Profile>, LabError> {
     let name = format!("{workload}.profile");
     if !store.artefact_names(run)?.contains(&name) {
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
     let Some(profile) = ingest::profile_from_text(&text) else {
-        return Err(LabError::BadProfile { run: run.clone(), name });
+        return Err(LabError::BadProfile {
+            run: run.clone(),
+            name,
+        });
     };
     if counts_agree(&profile, &store.run(run)?, workload) {
         Ok(Some(profile))
     } else {
-        Err(LabError::OtherProfile { run: run.clone(), name })
+        Err(LabError::OtherProfile {
+            run: run.clone(),
+            name,
+        })
     }
 }
 
@@ -174,7 +202,17 @@ impl Lab {
     /// # Errors
     /// If the directory cannot be used, another process measures in it, or no machine is usable.
     pub fn open(home: &Path, settings: LabSettings) -> Result<Self, LabError> {
-        let LabSettings { store, machine, wanted, qemu, programs, snapshots, limits, tools, sources } = settings;
+        let LabSettings {
+            store,
+            machine,
+            wanted,
+            qemu,
+            programs,
+            snapshots,
+            limits,
+            tools,
+            sources,
+        } = settings;
         let lock = HomeLock::acquire(home)?;
         let location = store.unwrap_or_else(|| home.into());
         let store = Mutex::new(Store::open(location.clone())?);
@@ -185,7 +223,17 @@ impl Lab {
                 let programs = programs_for(&wanted, programs);
                 let conditions = conditions();
                 let permit = permit(&wanted, location)?;
-                let settings = Settings { qemu, programs, loader, tracer, conditions, home, snapshots, limits, permit };
+                let settings = Settings {
+                    qemu,
+                    programs,
+                    loader,
+                    tracer,
+                    conditions,
+                    home,
+                    snapshots,
+                    limits,
+                    permit,
+                };
                 machine::open(wanted, settings)?
             }
         };
@@ -205,17 +253,27 @@ impl Lab {
         })
     }
 
-    /// Makes the guest images of workloads, or finds them in the data directory; a machine with installed tools needs none.
-    /// Call it before using their machines; otherwise, or if an image cannot be made from its manifest, the workloads'
-    /// outcome says so.
+    /// Makes the guest images of workloads, or finds them in the data directory; a machine with
+    /// installed tools needs none. Call it before using their machines; otherwise, or if an
+    /// image cannot be made from its manifest, the workloads' outcome says so.
     ///
     /// # Errors
     /// If packages cannot be fetched or the data directory cannot be written.
-    pub fn prepare(&self, workloads: &[Arc<Workload>], notify: &dyn Fn(Step)) -> Result<(), LabError> {
+    pub fn prepare(
+        &self,
+        workloads: &[Arc<Workload>],
+        notify: &dyn Fn(Step),
+    ) -> Result<(), LabError> {
         if self.machine_pool.plain().capabilities().installed_tools {
             return Ok(());
         }
-        self.machine_pool.add_images(images(&self.tools, workloads, &self.home, &self.cache, notify)?);
+        self.machine_pool.add_images(images(
+            &self.tools,
+            workloads,
+            &self.home,
+            &self.cache,
+            notify,
+        )?);
         Ok(())
     }
 
@@ -230,7 +288,8 @@ impl Lab {
     /// # Errors
     /// If a machine cannot be prepared.
     pub fn machines(&self, workloads: &[Arc<Workload>]) -> Result<Vec<Machine>, LabError> {
-        let machine = |guest_config| Ok(self.machine_pool.machine(&guest_config)?.identity().clone());
+        let machine =
+            |guest_config| Ok(self.machine_pool.machine(&guest_config)?.identity().clone());
         guest_configs(workloads).into_iter().map(machine).collect()
     }
 
@@ -261,10 +320,17 @@ impl Lab {
     /// If there is none, or it cannot be fetched.
     pub fn build(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, LabError> {
         let build = self.cache.resolve(name, notify)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         store.save_build(&build)?;
-        store.remember_kernel(&name.to_string(), &build.id, i64::try_from(now).unwrap_or(i64::MAX))?;
+        store.remember_kernel(
+            &name.to_string(),
+            &build.id,
+            i64::try_from(now).unwrap_or(i64::MAX),
+        )?;
         Ok(build)
     }
 
@@ -272,7 +338,11 @@ impl Lab {
     ///
     /// # Errors
     /// If git fails, or the cache cannot be read.
-    pub fn not_compiled(&self, base: &KernelName, new: &KernelName) -> Result<Vec<NotCompiled>, LabError> {
+    pub fn not_compiled(
+        &self,
+        base: &KernelName,
+        new: &KernelName,
+    ) -> Result<Vec<NotCompiled>, LabError> {
         Ok(self.cache.not_compiled(base, new)?)
     }
 
@@ -288,7 +358,12 @@ impl Lab {
     ///
     /// # Errors
     /// If it is not there, or damaged.
-    pub fn fetch(&self, id: &BuildId, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, LabError> {
+    pub fn fetch(
+        &self,
+        id: &BuildId,
+        name: &KernelName,
+        notify: &dyn Fn(Step),
+    ) -> Result<Build, LabError> {
         Ok(self.cache.fetch(id, name, notify)?)
     }
 
@@ -304,7 +379,11 @@ impl Lab {
     ///
     /// # Errors
     /// If the lab fails; complete runs are stored, and the same plan continues from there.
-    pub fn execute(&self, plan: &Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> Result<Vec<Vec<Run>>, LabError> {
+    pub fn execute(
+        &self,
+        plan: &Plan<'_>,
+        notify: &(dyn Fn(Event) + Sync),
+    ) -> Result<Vec<Vec<Run>>, LabError> {
         execute(plan, &self.bench(notify))
     }
 
@@ -332,10 +411,15 @@ impl Lab {
     /// # Errors
     /// If the profile is damaged, of another version, or contradicts the run's result.
     pub fn profile(&self, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
-        counted_profile(&self.store.lock().unwrap_or_else(PoisonError::into_inner), run, workload)
+        counted_profile(
+            &self.store.lock().unwrap_or_else(PoisonError::into_inner),
+            run,
+            workload,
+        )
     }
 
-    /// Returns the lines that moved between processors for a workload in a run, if they were followed.
+    /// Returns the lines that moved between processors for a workload in a run, if they were
+    /// followed.
     ///
     /// # Errors
     /// If the artifact is damaged or of another version, or the store fails.
@@ -346,7 +430,10 @@ impl Lab {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
-        let bad = || LabError::BadProfile { run: run.clone(), name };
+        let bad = || LabError::BadProfile {
+            run: run.clone(),
+            name,
+        };
         ingest::sharing_from_text(&text).map(Some).ok_or_else(bad)
     }
 
@@ -356,7 +443,11 @@ impl Lab {
     /// If the store fails.
     pub fn dumps(&self, run: &RunId) -> Result<Vec<String>, LabError> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(store.artefact_names(run)?.into_iter().filter(|name| is_dump(name)).collect())
+        Ok(store
+            .artefact_names(run)?
+            .into_iter()
+            .filter(|name| is_dump(name))
+            .collect())
     }
 
     /// Returns an artifact of a run.
@@ -364,24 +455,42 @@ impl Lab {
     /// # Errors
     /// If there is none, or the store fails.
     pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, LabError> {
-        Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner).artefact(run, name)?)
+        Ok(self
+            .store
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .artefact(run, name)?)
     }
 
-    /// Runs a workload again and follows its calls; stores nothing. Refuses a profile that differs from the stored one:
-    /// the guest must repeat what it did during the measurement.
+    /// Runs a workload again and follows its calls; stores nothing. Refuses a profile that differs
+    /// from the stored one: the guest must repeat what it did during the measurement.
     ///
     /// # Errors
     /// If the lab fails. The inner error says why there is no call tree.
-    pub fn follow_calls(&self, of: Measurement<'_>, kept: &Profile) -> Result<Result<Followed, String>, LabError> {
-        let followed = self.again(of, |can| can.calls, |on, named| calls(on, of.workload, named))?;
-        Ok(followed.and_then(|Calls { profile, tree, expanded }| {
-            check_same(&profile, kept)?;
-            Ok(Followed { tree, expanded })
-        }))
+    pub fn follow_calls(
+        &self,
+        of: Measurement<'_>,
+        kept: &Profile,
+    ) -> Result<Result<Followed, String>, LabError> {
+        let followed = self.again(
+            of,
+            |can| can.calls,
+            |on, named| calls(on, of.workload, named),
+        )?;
+        Ok(followed.and_then(
+            |Calls {
+                 profile,
+                 tree,
+                 expanded,
+             }| {
+                check_same(&profile, kept)?;
+                Ok(Followed { tree, expanded })
+            },
+        ))
     }
 
-    /// Runs a workload again on a simulated processor; stores nothing. Refuses a profile that differs from the stored
-    /// one.
+    /// Runs a workload again on a simulated processor; stores nothing. Refuses a profile that
+    /// differs from the stored one.
     ///
     /// # Errors
     /// If the lab fails. The inner error says why there is no model.
@@ -391,24 +500,35 @@ impl Lab {
         kept: &Profile,
         model: &CostModel,
     ) -> Result<Result<Modelled, String>, LabError> {
-        let simulated = self.again(of, |can| can.cost_model, |on, named| simulate(on, of.workload, named, model))?;
+        let simulated = self.again(
+            of,
+            |can| can.cost_model,
+            |on, named| simulate(on, of.workload, named, model),
+        )?;
         Ok(simulated.and_then(|Simulated { profile, modelled }| {
             check_same(&profile, kept)?;
             Ok(modelled)
         }))
     }
 
-    /// Runs a workload and copies the kernel's counters before and after it, and every `interval_ms` milliseconds of
-    /// guest time if that is not 0. This is a run of its own, so that measurements have no monitors; it stores nothing.
+    /// Runs a workload and copies the kernel's counters before and after it, and every
+    /// `interval_ms` milliseconds of guest time if that is not 0. This is a run of its own, so
+    /// that measurements have no monitors; it stores nothing.
     ///
     /// # Errors
     /// If the lab fails. The inner error says why there are no copies.
-    pub fn observe(&self, of: Measurement<'_>, interval_ms: u64) -> Result<Result<Observation, String>, LabError> {
-        Ok(self.copies(of, interval_ms)?.map(|copies| ingest::observation(&copies)))
+    pub fn observe(
+        &self,
+        of: Measurement<'_>,
+        interval_ms: u64,
+    ) -> Result<Result<Observation, String>, LabError> {
+        Ok(self
+            .copies(of, interval_ms)?
+            .map(|copies| ingest::observation(&copies)))
     }
 
-    /// Does the same as [`Lab::observe`] for a workload of a stored run, and stores the copies with the run; stored
-    /// copies are reused.
+    /// Does the same as [`Lab::observe`] for a workload of a stored run, and stores the copies with
+    /// the run; stored copies are reused.
     ///
     /// # Errors
     /// If the lab fails, or the stored copies are damaged.
@@ -422,29 +542,46 @@ impl Lab {
         let store = || self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if store().artefact_names(run)?.contains(&name) {
             let kept = kept_observation(&self.artefact(run, &name)?);
-            return kept.map(Ok).ok_or_else(|| LabError::BadMonitors { run: run.clone(), name });
+            return kept.map(Ok).ok_or_else(|| LabError::BadMonitors {
+                run: run.clone(),
+                name,
+            });
         }
         let copies = match self.copies(of, interval_ms)? {
             Ok(copies) => copies,
             Err(why) => return Ok(Err(why)),
         };
-        store().add_artefact(run, Artefact { name: &name, bytes: &ingest::monitors_to_bytes(&copies) })?;
+        store().add_artefact(
+            run,
+            Artefact {
+                name: &name,
+                bytes: &ingest::monitors_to_bytes(&copies),
+            },
+        )?;
         Ok(Ok(ingest::observation(&copies)))
     }
 
-    fn copies(&self, of: Measurement<'_>, interval_ms: u64) -> Result<Result<Vec<MonitorCopy>, String>, LabError> {
+    fn copies(
+        &self,
+        of: Measurement<'_>,
+        interval_ms: u64,
+    ) -> Result<Result<Vec<MonitorCopy>, String>, LabError> {
         let workload = of.workload.job();
-        self.booted(of, |on| with_retries(&|_| {}, || observe(on, &workload, interval_ms)))
+        self.booted(of, |on| {
+            with_retries(&|_| {}, || observe(on, &workload, interval_ms))
+        })
     }
 
-    /// Boots a build on the machine of a workload, calls `act` there, and releases the machine; the inner error says
-    /// why it cannot run.
+    /// Boots a build on the machine of a workload, calls `act` there, and releases the machine; the
+    /// inner error says why it cannot run.
     fn booted<T>(
         &self,
         of: Measurement<'_>,
         action: impl FnOnce(Subject<'_>) -> Result<Result<T, String>, LabError>,
     ) -> Result<Result<T, String>, LabError> {
-        let placement = self.machine_pool.placement(of.build, &of.workload.guest_config)?;
+        let placement = self
+            .machine_pool
+            .placement(of.build, &of.workload.guest_config)?;
         let booted = match placement.boot(of.build, of.replicate)? {
             Ok(Boot::Ready(booted)) => booted,
             Ok(Boot::Failed(..)) => return Ok(Err("it does not boot".to_owned())),
@@ -476,31 +613,58 @@ impl Lab {
         })
     }
 
-    /// Returns where a build's source defines functions, by symbol; empty without debug information, and without
-    /// functions that share their name.
+    /// Returns where a build's source defines functions, by symbol; empty without debug
+    /// information, and without functions that share their name.
     #[must_use]
-    pub fn source_places(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeMap<String, SourceLocation> {
-        let Some(named) = self.symbols.kept(build) else { return BTreeMap::new() };
+    pub fn source_places(
+        &self,
+        build: &Build,
+        functions: &BTreeSet<&str>,
+    ) -> BTreeMap<String, SourceLocation> {
+        let Some(named) = self.symbols.kept(build) else {
+            return BTreeMap::new();
+        };
         let image = &build.boot_file().path;
-        let anchors: Vec<u64> = ANCHORS.iter().filter_map(|name| named.symbols.address(name)).collect();
-        if kernel::source_places(image, &anchors).iter().all(Option::is_none) {
+        let anchors: Vec<u64> = ANCHORS
+            .iter()
+            .filter_map(|name| named.symbols.address(name))
+            .collect();
+        if kernel::source_places(image, &anchors)
+            .iter()
+            .all(Option::is_none)
+        {
             return BTreeMap::new();
         }
-        let known = functions.iter().chain(&ANCHORS).filter_map(|name| Some((*name, named.symbols.address(name)?)));
+        let known = functions
+            .iter()
+            .chain(&ANCHORS)
+            .filter_map(|name| Some((*name, named.symbols.address(name)?)));
         let (names, addresses): (Vec<&str>, Vec<u64>) = known.unzip();
         let places = kernel::source_places(image, &addresses);
-        names.into_iter().zip(places).filter_map(|(name, place)| Some((name.to_owned(), place?))).collect()
+        names
+            .into_iter()
+            .zip(places)
+            .filter_map(|(name, place)| Some((name.to_owned(), place?)))
+            .collect()
     }
 
-    /// Returns those of these functions that have code of their own in a build: others are inlined, or not compiled.
+    /// Returns those of these functions that have code of their own in a build: others are inlined,
+    /// or not compiled.
     #[must_use]
     pub fn functions_of(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeSet<String> {
-        let Some(named) = self.symbols.kept(build) else { return BTreeSet::new() };
+        let Some(named) = self.symbols.kept(build) else {
+            return BTreeSet::new();
+        };
         let has_code = |name: &&&str| named.symbols.address(name).is_some();
-        functions.iter().filter(has_code).map(|name| (*name).to_owned()).collect()
+        functions
+            .iter()
+            .filter(has_code)
+            .map(|name| (*name).to_owned())
+            .collect()
     }
 
-    /// Measures a workload once as a run does, and stores nothing; the inner error says why there is no result.
+    /// Measures a workload once as a run does, and stores nothing; the inner error says why there
+    /// is no result.
     ///
     /// # Errors
     /// If the lab fails.
@@ -513,15 +677,21 @@ impl Lab {
         })
     }
 
-    /// Boots a build on the machine of a workload, has the agent execute a task, and returns what it sent; the inner
-    /// error says why it could not. Stores nothing.
+    /// Boots a build on the machine of a workload, has the agent execute a task, and returns what
+    /// it sent; the inner error says why it could not. Stores nothing.
     ///
     /// # Errors
     /// If the lab fails.
-    pub fn run_task(&self, of: Measurement<'_>, task: Task) -> Result<Result<Vec<Frame>, String>, LabError> {
+    pub fn run_task(
+        &self,
+        of: Measurement<'_>,
+        task: Task,
+    ) -> Result<Result<Vec<Frame>, String>, LabError> {
         self.booted(of, |on| {
             let stream = on.booted.run(&on.plain_job(task), Observe::Nothing)?.stream;
-            Ok(stream.map(|stream| stream.frames).map_err(|failure| failure.reason.to_string()))
+            Ok(stream
+                .map(|stream| stream.frames)
+                .map_err(|failure| failure.reason.to_string()))
         })
     }
 }
@@ -534,8 +704,16 @@ mod tests {
 
     #[test]
     fn profile_with_other_counts_is_refused() {
-        let counted = vec![Region { user: 1, kernel: 2, interrupt: 3, other: 4 }];
-        let profile = Profile { regions: counted.clone(), ..Profile::default() };
+        let counted = vec![Region {
+            user: 1,
+            kernel: 2,
+            interrupt: 3,
+            other: 4,
+        }];
+        let profile = Profile {
+            regions: counted.clone(),
+            ..Profile::default()
+        };
         let result = WorkloadResult {
             workload: "getppid".into(),
             operations: 1,
@@ -559,6 +737,9 @@ mod tests {
         run.results[0].counted[0].kernel += 1;
         assert!(!counts_agree(&profile, &run, "getppid"));
         run.results[0].counted.clear();
-        assert!(counts_agree(&profile, &run, "getppid"), "a result without counts says nothing against it");
+        assert!(
+            counts_agree(&profile, &run, "getppid"),
+            "a result without counts says nothing against it"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! The reservation under which a lab uses a server: its user's, or one of its own for as long as it measures; and the
-//! switching off of an idle server, which is done under a reservation that even its user's measurements respect.
+//! The reservation under which a lab uses a server: its user's, or one of its own for as long as it
+//! measures; and the switching off of an idle server, which is done under a reservation that even
+//! its user's measurements respect.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +12,13 @@ use store::{Location, ReservationError, Store};
 
 use crate::LabError;
 
-/// How long a lab's own reservation lasts before its first step (s): a killed lab keeps others away no longer.
+/// How long a lab's own reservation lasts before its first step (s): a killed lab keeps others away
+/// no longer.
 const FIRST_S: u64 = 900;
 /// What a lab's own reservation is for.
 const WHY: &str = "a measurement";
-/// What it is for that switches an idle server off, and what its holder's name begins with: as its user's it would be used by
-/// measurements that begin meanwhile.
+/// What it is for that switches an idle server off, and what its holder's name begins with: as its
+/// user's it would be used by measurements that begin meanwhile.
 const OFF: (&str, &str) = ("it is idle and switched off now", "idle_off of ");
 
 /// A server's reservation.
@@ -34,7 +36,8 @@ impl Lease {
     /// # Errors
     /// If another user has the server reserved, or the store cannot be used.
     pub(crate) fn take(at: Location, server: &str) -> Result<Self, LabError> {
-        // The lock of a data directory excludes its other labs: one that made a reservation there was killed.
+        // The lock of a data directory excludes its other labs: one that made a reservation there
+        // was killed.
         let is_alone = matches!(at, Location::Home(_));
         let store = Store::open(at)?;
         let holder = person();
@@ -43,11 +46,21 @@ impl Lease {
             Some(one) if one.holder == holder => (one.number, one.by_lab && is_alone),
             _ => {
                 let (machines, why) = (vec![server.to_owned()], WHY.to_owned());
-                let new = Reservation { machines, holder, why, by_lab: true, ..Reservation::default() };
+                let new = Reservation {
+                    machines,
+                    holder,
+                    why,
+                    by_lab: true,
+                    ..Reservation::default()
+                };
                 (store.reserve(&new, FIRST_S, now())?.number, true)
             }
         };
-        Ok(Self { store: Mutex::new(store), number, is_own })
+        Ok(Self {
+            store: Mutex::new(store),
+            number,
+            is_own,
+        })
     }
 
     /// Makes a reservation for switching a server off.
@@ -57,10 +70,19 @@ impl Lease {
     fn to_switch_off(at: Location, server: &str) -> Result<Self, LabError> {
         let store = Store::open(at)?;
         let (why, holder) = (OFF.0.to_owned(), format!("{}{}", OFF.1, person()));
-        let new =
-            Reservation { machines: vec![server.to_owned()], holder, why, by_lab: true, ..Reservation::default() };
+        let new = Reservation {
+            machines: vec![server.to_owned()],
+            holder,
+            why,
+            by_lab: true,
+            ..Reservation::default()
+        };
         let number = store.reserve(&new, FIRST_S, now())?.number;
-        Ok(Self { store: Mutex::new(store), number, is_own: true })
+        Ok(Self {
+            store: Mutex::new(store),
+            number,
+            is_own: true,
+        })
     }
 
     fn store<T>(&self, ask: impl FnOnce(&Store) -> T) -> T {
@@ -87,8 +109,8 @@ impl Drop for Lease {
     }
 }
 
-/// Shuts a server down and switches it off, if no user has it reserved and no other lab holds it. `home` is the lab's data
-/// directory.
+/// Shuts a server down and switches it off, if no user has it reserved and no other lab holds it.
+/// `home` is the lab's data directory.
 ///
 /// # Errors
 /// If one has it, it does not answer, or its power does not follow.
@@ -99,7 +121,9 @@ pub fn switch_off(at: Location, server: &ServerSettings, home: &Path) -> Result<
 
 /// Returns the time of this host, in seconds since 1970-01-01 UTC.
 fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
@@ -118,15 +142,26 @@ mod tests {
         let lease = Lease::take(at(), "testbox").unwrap();
         lease.renew(60).unwrap();
         let store = Store::open(at()).unwrap();
-        let other =
-            Reservation { machines: vec!["testbox".into()], holder: "ben@lab".into(), ..Reservation::default() };
+        let other = Reservation {
+            machines: vec!["testbox".into()],
+            holder: "ben@lab".into(),
+            ..Reservation::default()
+        };
         assert!(store.reserve(&other, 60, now()).is_err(), "it is measuring");
-        // Another host asks after the lease ran out, which this one does not notice: its clock stood still.
+        // Another host asks after the lease ran out, which this one does not notice: its clock
+        // stood still.
         store.reserve(&other, 7200, now() + 1000).unwrap();
         let lost = lease.renew(60).unwrap_err();
-        assert!(lost.starts_with("testbox is reserved: ben@lab has it for 2 h"), "{lost}");
+        assert!(
+            lost.starts_with("testbox is reserved: ben@lab has it for 2 h"),
+            "{lost}"
+        );
         drop(lease);
-        assert_eq!(store.reservations(now() + 1000).unwrap()[0].holder, "ben@lab", "not ended by who lost it");
+        assert_eq!(
+            store.reservations(now() + 1000).unwrap()[0].holder,
+            "ben@lab",
+            "not ended by who lost it"
+        );
     }
 
     #[test]
@@ -135,10 +170,16 @@ mod tests {
         let at = || Location::from(home.path());
         let lease = Lease::to_switch_off(at(), "testbox").unwrap();
         let refused = Lease::take(at(), "testbox").unwrap_err().to_string();
-        assert!(refused.starts_with("testbox is reserved: idle_off of "), "{refused}");
+        assert!(
+            refused.starts_with("testbox is reserved: idle_off of "),
+            "{refused}"
+        );
         drop(lease);
         let measures = Lease::take(at(), "testbox").unwrap();
-        assert!(Lease::to_switch_off(at(), "testbox").is_err(), "its user measures");
+        assert!(
+            Lease::to_switch_off(at(), "testbox").is_err(),
+            "its user measures"
+        );
         drop(measures);
     }
 
@@ -147,17 +188,29 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let at = || Location::from(home.path());
         let store = Store::open(at()).unwrap();
-        let mine = Reservation { machines: vec!["testbox".into()], holder: person(), ..Reservation::default() };
+        let mine = Reservation {
+            machines: vec!["testbox".into()],
+            holder: person(),
+            ..Reservation::default()
+        };
         let number = store.reserve(&mine, 60, now()).unwrap().number;
         let lease = Lease::take(at(), "testbox").unwrap();
         lease.renew(600).unwrap();
         drop(lease);
         let kept = store.reservations(now() + 500).unwrap();
-        assert_eq!(kept.iter().map(|one| one.number).collect::<Vec<_>>(), [number], "extended, and not ended");
+        assert_eq!(
+            kept.iter().map(|one| one.number).collect::<Vec<_>>(),
+            [number],
+            "extended, and not ended"
+        );
         let other = Lease::take(at(), "other").unwrap();
         std::mem::forget(Lease::take(at(), "other").unwrap());
         assert_eq!(store.reservations(now()).unwrap().len(), 2);
         drop(other);
-        assert_eq!(store.reservations(now()).unwrap().len(), 1, "its own one ended with it, also that of a killed lab");
+        assert_eq!(
+            store.reservations(now()).unwrap().len(),
+            1,
+            "its own one ended with it, also that of a killed lab"
+        );
     }
 }

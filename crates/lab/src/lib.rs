@@ -1,7 +1,8 @@
-//! Plans and executes runs: which build runs which workload with which seed, on how many machines in parallel, which
-//! results exist, and what to retry.
+//! Plans and executes runs: which build runs which workload with which seed, on how many machines
+//! in parallel, which results exist, and what to retry.
 //!
-//! This is the lowest layer that reads the clock. `report` interprets the results; `machine` knows how machines work.
+//! This is the lowest layer that reads the clock. `report` interprets the results; `machine` knows
+//! how machines work.
 
 mod bisect;
 mod calibration;
@@ -33,14 +34,14 @@ mod tools;
 mod twins;
 
 pub use self::stabilise::{
-    Branch, Candidate, CandidateSource, CheckedBefore, FoundSubject, Measuring, Spent, StabiliseEvent, Subject,
-    TreeWorld, find_subject,
+    Branch, Candidate, CandidateSource, CheckedBefore, FoundSubject, Measuring, Spent,
+    StabiliseEvent, Subject, TreeWorld, find_subject,
 };
 pub use bisect::describe as bisection;
 pub use bisect::{
-    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit, Elsewhere, Entry,
-    Findings, LabProber, Nodes, Noise, Pace, Probe, Prober, RebuildCost, Refused, Reverted, Rounds, Stands, bisect,
-    values_of,
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit,
+    Elsewhere, Entry, Findings, LabProber, Nodes, Noise, Pace, Probe, Prober, RebuildCost, Refused,
+    Reverted, Rounds, Stands, bisect, values_of,
 };
 pub use deployment::{OwnSystem, deploy};
 pub use dump::is_dump;
@@ -50,7 +51,9 @@ pub use event::{Event, Replicate};
 pub use execute::estimate_measurement;
 pub use ingest::seconds;
 pub use interrupt::interrupt;
-pub use lab::{Followed, Lab, LabSettings, Measurement, counted_profile, kept_observation, monitored_subject};
+pub use lab::{
+    Followed, Lab, LabSettings, Measurement, counted_profile, kept_observation, monitored_subject,
+};
 pub use lease::switch_off;
 pub use plan::{Dumps, Plan, Reuse, Sampled};
 pub use sampling::sampled_profile;

@@ -1,5 +1,5 @@
-//! The machine pool of a lab: one machine per guest config, opened when first needed, with the modules and files of its
-//! guests.
+//! The machine pool of a lab: one machine per guest config, opened when first needed, with the
+//! modules and files of its guests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{KernelError, is_built_in, modules, option};
-use machine::{Backend, Boot, Booted, DeadMemory, Driver, Guest, InitrdFile, MachineError, modules_hash};
+use machine::{
+    Backend, Boot, Booted, DeadMemory, Driver, Guest, InitrdFile, MachineError, modules_hash,
+};
 use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Workload};
 
 use crate::LabError;
@@ -37,23 +39,35 @@ pub(crate) struct Placement {
 
 impl MachinePool {
     pub(crate) fn new(plain: Arc<dyn Backend>) -> Self {
-        Self { plain, images: Mutex::default(), others: Mutex::default(), carried: Mutex::default() }
+        Self {
+            plain,
+            images: Mutex::default(),
+            others: Mutex::default(),
+            carried: Mutex::default(),
+        }
     }
 
     /// Adds images; must come before the first use of machines that carry them.
     pub(crate) fn add_images(&self, images: Images) {
-        self.images.lock().unwrap_or_else(PoisonError::into_inner).extend(images);
+        self.images
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(images);
     }
 
     /// Returns the archive of a guest config, if it has one; the error says why it is missing.
     fn image(&self, guest_config: &GuestConfig) -> Result<Option<PathBuf>, String> {
-        let ExtraFiles::Image(name) = &guest_config.files else { return Ok(None) };
+        let ExtraFiles::Image(name) = &guest_config.files else {
+            return Ok(None);
+        };
         if self.plain.capabilities().installed_tools {
             return Ok(None);
         }
         let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
-        let path =
-            images.get(&**name).cloned().unwrap_or_else(|| Err(format!("the lab has no guest image of {name}")))?;
+        let path = images
+            .get(&**name)
+            .cloned()
+            .unwrap_or_else(|| Err(format!("the lab has no guest image of {name}")))?;
         // The machine reports an archive that disappeared meanwhile.
         let bytes = fs::metadata(&path).map_or(0, |found| found.len());
         fits(bytes, guest_config.memory_mib).map(|()| Some(path))
@@ -74,18 +88,30 @@ impl MachinePool {
         }
         // `carry` refuses to boot a guest without its image.
         let files = self.image(guest_config).unwrap_or_default();
-        let machine = self.plain.with_guest_config(guest_config, files.as_deref())?;
-        Ok(Arc::clone(others.entry(guest_config.clone()).or_insert(machine)))
+        let machine = self
+            .plain
+            .with_guest_config(guest_config, files.as_deref())?;
+        Ok(Arc::clone(
+            others.entry(guest_config.clone()).or_insert(machine),
+        ))
     }
 
     /// Returns where a build runs the workloads of a guest config.
-    pub(crate) fn placement(&self, build: &Build, guest_config: &GuestConfig) -> Result<Placement, LabError> {
+    pub(crate) fn placement(
+        &self,
+        build: &Build,
+        guest_config: &GuestConfig,
+    ) -> Result<Placement, LabError> {
         let machine = self.machine(guest_config)?;
         let mut known = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (build.id.clone(), guest_config.clone());
         let carry = || Arc::new(self.carry(build, guest_config, &*machine));
         let carried = known.entry(key).or_insert_with(carry);
-        Ok(Placement { guest_config: guest_config.clone(), machine, carried: Arc::clone(carried) })
+        Ok(Placement {
+            guest_config: guest_config.clone(),
+            machine,
+            carried: Arc::clone(carried),
+        })
     }
 
     fn carry(
@@ -96,13 +122,19 @@ impl MachinePool {
     ) -> Result<Vec<InitrdFile>, String> {
         self.image(guest_config)?;
         if let Some(file_system) = guest_config.disk.filter(|_| !machine.capabilities().disks) {
-            return Err(format!("it needs a scratch disk with {file_system}: measure it on vm"));
+            return Err(format!(
+                "it needs a scratch disk with {file_system}: measure it on vm"
+            ));
         }
         let drivers = machine.drivers();
         if !drivers.is_empty() {
             return collect_drivers(build, drivers);
         }
-        if guest_config.modules.is_empty() { Ok(Vec::new()) } else { collect_modules(build, guest_config.modules) }
+        if guest_config.modules.is_empty() {
+            Ok(Vec::new())
+        } else {
+            collect_modules(build, guest_config.modules)
+        }
     }
 }
 
@@ -115,23 +147,48 @@ impl Placement {
 
     /// Returns a hash of the modules to load, if any: it is part of a result's environment.
     pub(crate) fn modules_hash(&self) -> Option<String> {
-        self.carried.as_ref().as_ref().ok().filter(|files| !files.is_empty()).map(|files| modules_hash(files))
+        self.carried
+            .as_ref()
+            .as_ref()
+            .ok()
+            .filter(|files| !files.is_empty())
+            .map(|files| modules_hash(files))
     }
 
     /// Boots a build with its modules; the inner error says which part it lacks.
-    pub(crate) fn boot(&self, build: &Build, replicate: u64) -> Result<Result<Boot, String>, MachineError> {
+    pub(crate) fn boot(
+        &self,
+        build: &Build,
+        replicate: u64,
+    ) -> Result<Result<Boot, String>, MachineError> {
         let boot = |guest: Guest<'_>| Arc::clone(&self.machine).boot(&guest, replicate).map(Ok);
         self.guest(build).map_or_else(|why| Ok(Err(why)), boot)
     }
 
     /// Boots a build again that failed to boot, to dump its kernel's memory.
-    pub(crate) fn boot_to_death(&self, build: &Build, replicate: u64) -> Result<Option<DeadMemory>, MachineError> {
-        self.guest(build).map_or(Ok(None), |guest| self.machine.boot_to_death(&guest, replicate))
+    pub(crate) fn boot_to_death(
+        &self,
+        build: &Build,
+        replicate: u64,
+    ) -> Result<Option<DeadMemory>, MachineError> {
+        self.guest(build).map_or(Ok(None), |guest| {
+            self.machine.boot_to_death(&guest, replicate)
+        })
     }
 
     /// Returns the booted build with what its jobs need.
-    pub(crate) fn subject<'a>(&'a self, build: &'a Build, replicate: u64, booted: &'a dyn Booted) -> Subject<'a> {
-        Subject { build, replicate, machine: &*self.machine, booted }
+    pub(crate) fn subject<'a>(
+        &'a self,
+        build: &'a Build,
+        replicate: u64,
+        booted: &'a dyn Booted,
+    ) -> Subject<'a> {
+        Subject {
+            build,
+            replicate,
+            machine: &*self.machine,
+            booted,
+        }
     }
 }
 
@@ -146,7 +203,8 @@ pub(crate) fn guest_configs(workloads: &[Arc<Workload>]) -> Vec<GuestConfig> {
     found
 }
 
-/// Returns a build's modules and the list from which `marvin-equip` loads them; the error names the missing module.
+/// Returns a build's modules and the list from which `marvin-equip` loads them; the error names the
+/// missing module.
 fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFile>, String> {
     let said = |error: KernelError| error.to_string();
     let names: Vec<&str> = wanted.iter().map(|module| module.name).collect();
@@ -163,24 +221,44 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
     let (mut files, mut list) = (Vec::new(), String::new());
     for (at, module) in found.into_iter().enumerate() {
         let asked = wanted.iter().find(|wanted| is_named(&module.name, wanted));
-        let need = if asked.is_some_and(|wanted| wanted.need == Need::Must) { "must" } else { "may" };
+        let need = if asked.is_some_and(|wanted| wanted.need == Need::Must) {
+            "must"
+        } else {
+            "may"
+        };
         let file = format!("{at:02}-{}.ko", module.name);
-        list.extend([&*file, " ", need, " ", asked.map_or("", |wanted| wanted.parameters), "\n"]);
-        files.push(InitrdFile { path: format!("equipment/{file}"), bytes: module.bytes });
+        list.extend([
+            &*file,
+            " ",
+            need,
+            " ",
+            asked.map_or("", |wanted| wanted.parameters),
+            "\n",
+        ]);
+        files.push(InitrdFile {
+            path: format!("equipment/{file}"),
+            bytes: module.bytes,
+        });
     }
-    files.push(InitrdFile { path: "equipment/load".to_owned(), bytes: list.into_bytes() });
+    files.push(InitrdFile {
+        path: "equipment/load".to_owned(),
+        bytes: list.into_bytes(),
+    });
     Ok(files)
 }
 
-/// Returns a build's modules for a machine's drivers, with those they need; the error names a driver without which the
-/// machine would not come back, or of which that is not known.
+/// Returns a build's modules for a machine's drivers, with those they need; the error names a
+/// driver without which the machine would not come back, or of which that is not known.
 fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>, String> {
     let said = |error: KernelError| error.to_string();
     let names: Vec<&str> = drivers.iter().map(|driver| driver.name.as_str()).collect();
     let found = modules(build, &names).map_err(said)?;
     for driver in drivers.iter().filter(|driver| !driver.needed_by.is_empty()) {
         let Driver { name, needed_by } = driver;
-        if found.iter().any(|module| module.name == name.replace('-', "_")) {
+        if found
+            .iter()
+            .any(|module| module.name == name.replace('-', "_"))
+        {
             continue;
         }
         let option = option(name);
@@ -198,7 +276,10 @@ fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>,
             }
         }
     }
-    let file = |module: kernel::Module| InitrdFile { path: format!("{}.ko", module.name), bytes: module.bytes };
+    let file = |module: kernel::Module| InitrdFile {
+        path: format!("{}.ko", module.name),
+        bytes: module.bytes,
+    };
     Ok(found.into_iter().map(file).collect())
 }
 
@@ -220,7 +301,10 @@ mod tests {
             name: KernelName::Path("vmlinuz".into()),
             version: "6.9".into(),
             origin: model::Origin::Described("vmlinuz".into()),
-            image: BuildFile { path: "vmlinuz".into(), sha256: hash },
+            image: BuildFile {
+                path: "vmlinuz".into(),
+                sha256: hash,
+            },
             vmlinux: None,
             config: None,
             symbols: None,
@@ -232,9 +316,20 @@ mod tests {
     fn build_without_the_root_disks_driver_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("kernel")).unwrap();
-        fs::write(folder.path().join("modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
-        fs::write(folder.path().join("kernel/virtio_ring.ko"), b"\x7fELF\0depends=\0").unwrap();
-        let driver = |name: &str, by: &str| Driver { name: name.into(), needed_by: by.into() };
+        fs::write(
+            folder.path().join("modules.builtin"),
+            "kernel/fs/ext4/ext4.ko\n",
+        )
+        .unwrap();
+        fs::write(
+            folder.path().join("kernel/virtio_ring.ko"),
+            b"\x7fELF\0depends=\0",
+        )
+        .unwrap();
+        let driver = |name: &str, by: &str| Driver {
+            name: name.into(),
+            needed_by: by.into(),
+        };
         let drivers = [
             driver("ext4", "the root file system"),
             driver("loop", ""),
@@ -247,7 +342,11 @@ mod tests {
             why,
             "the build has no driver virtio_blk, which the root disk of the machine needs: build it with CONFIG_VIRTIO_BLK"
         );
-        fs::write(folder.path().join("kernel/virtio_blk.ko"), b"\x7fELF\0depends=virtio_ring\0").unwrap();
+        fs::write(
+            folder.path().join("kernel/virtio_blk.ko"),
+            b"\x7fELF\0depends=virtio_ring\0",
+        )
+        .unwrap();
         let files = collect_drivers(&build, &drivers).unwrap();
         let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(names, ["virtio_ring.ko", "virtio_blk.ko"]);
@@ -257,14 +356,28 @@ mod tests {
     fn build_without_lists_proves_drivers_by_config() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("kernel")).unwrap();
-        let drivers = [Driver { name: "ext4".into(), needed_by: "the root file system".into() }];
+        let drivers = [Driver {
+            name: "ext4".into(),
+            needed_by: "the root file system".into(),
+        }];
         let why = |config: Option<&str>, modules: Option<&Path>| {
             let config = config.map(|text| {
                 let path = folder.path().join("config");
                 fs::write(&path, text).unwrap();
-                BuildFile { path, sha256: String::new() }
+                BuildFile {
+                    path,
+                    sha256: String::new(),
+                }
             });
-            collect_drivers(&Build { config, ..build(modules) }, &drivers).err().unwrap_or_default()
+            collect_drivers(
+                &Build {
+                    config,
+                    ..build(modules)
+                },
+                &drivers,
+            )
+            .err()
+            .unwrap_or_default()
         };
         let unknown = "the build may have no driver ext4, which the root file system of the machine needs: \
                        keep its module directory or its config, with CONFIG_EXT4_FS=y, beside the image";
@@ -284,22 +397,40 @@ mod tests {
         }
     }
 
-    const WANTED: &[GuestModule] =
-        &[GuestModule::may("lzo"), GuestModule::must("zram", "num_devices=1"), GuestModule::must("ext4", "")];
+    const WANTED: &[GuestModule] = &[
+        GuestModule::may("lzo"),
+        GuestModule::must("zram", "num_devices=1"),
+        GuestModule::must("ext4", ""),
+    ];
 
     #[test]
     fn modules_come_with_dependencies_and_load_order() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("kernel")).unwrap();
-        fs::write(folder.path().join("modules.builtin"), "kernel/fs/ext4/ext4.ko\n").unwrap();
+        fs::write(
+            folder.path().join("modules.builtin"),
+            "kernel/fs/ext4/ext4.ko\n",
+        )
+        .unwrap();
         let why = collect_modules(&build(Some(folder.path())), WANTED).unwrap_err();
         assert_eq!(why, "module zram not in the build");
-        fs::write(folder.path().join("kernel/zsmalloc.ko"), b"\x7fELF\0depends=\0").unwrap();
-        fs::write(folder.path().join("kernel/zram.ko"), b"\x7fELF\0depends=zsmalloc\0").unwrap();
+        fs::write(
+            folder.path().join("kernel/zsmalloc.ko"),
+            b"\x7fELF\0depends=\0",
+        )
+        .unwrap();
+        fs::write(
+            folder.path().join("kernel/zram.ko"),
+            b"\x7fELF\0depends=zsmalloc\0",
+        )
+        .unwrap();
         let files = collect_modules(&build(Some(folder.path())), WANTED).unwrap();
         let list = files.last().unwrap();
         assert_eq!(list.path, "equipment/load");
-        assert_eq!(String::from_utf8_lossy(&list.bytes), "00-zsmalloc.ko may \n01-zram.ko must num_devices=1\n");
+        assert_eq!(
+            String::from_utf8_lossy(&list.bytes),
+            "00-zsmalloc.ko may \n01-zram.ko must num_devices=1\n"
+        );
     }
 
     #[test]

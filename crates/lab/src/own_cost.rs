@@ -1,5 +1,5 @@
-//! What the lab itself takes of a processor while it measures: the agent beside the workload's processes, and the thread of
-//! Marvin that waits for it.
+//! What the lab itself takes of a processor while it measures: the agent beside the workload's
+//! processes, and the thread of Marvin that waits for it.
 
 use std::fs;
 use std::ops::AddAssign;
@@ -31,7 +31,10 @@ impl OwnCost {
     /// Reads what the agent says; `None` if it says nothing, as on the exact machine.
     fn of(said: &str) -> Option<Self> {
         let (own, jobs) = said.trim().split_once(' ')?;
-        Some(Self { own_ns: own.parse().ok()?, jobs_ns: jobs.parse().ok().filter(|&jobs_ns| jobs_ns > 0)? })
+        Some(Self {
+            own_ns: own.parse().ok()?,
+            jobs_ns: jobs.parse().ok().filter(|&jobs_ns| jobs_ns > 0)?,
+        })
     }
 
     /// Describes it for people; `None` without jobs.
@@ -40,16 +43,30 @@ impl OwnCost {
             return None;
         }
         let percent = self.own_ns as f64 / self.jobs_ns as f64 * 100.0;
-        Some(format!("{percent:.3}% of a processor in {:.1} s of jobs", self.jobs_ns as f64 / NS_PER_S))
+        Some(format!(
+            "{percent:.3}% of a processor in {:.1} s of jobs",
+            self.jobs_ns as f64 / NS_PER_S
+        ))
     }
 }
 
 /// Executes a job of a workload, and says what the lab took meanwhile, if the agent says its part.
-pub(crate) fn run(on: Subject<'_>, job: &Job, observe: Observe<'_>) -> Result<(JobEnd, Option<OwnCost>), MachineError> {
+pub(crate) fn run(
+    on: Subject<'_>,
+    job: &Job,
+    observe: Observe<'_>,
+) -> Result<(JobEnd, Option<OwnCost>), MachineError> {
     let before = thread_ns();
     let end = on.booted.run(job, observe)?;
-    let waiting = OwnCost { own_ns: thread_ns().saturating_sub(before), jobs_ns: 0 };
-    let said = end.stream.as_ref().ok().and_then(|stream| ingest::sent_file(stream, OWN_COST));
+    let waiting = OwnCost {
+        own_ns: thread_ns().saturating_sub(before),
+        jobs_ns: 0,
+    };
+    let said = end
+        .stream
+        .as_ref()
+        .ok()
+        .and_then(|stream| ingest::sent_file(stream, OWN_COST));
     let cost = said.and_then(|said| OwnCost::of(&said));
     let cost = cost.map(|mut cost| {
         cost += waiting;
@@ -58,10 +75,14 @@ pub(crate) fn run(on: Subject<'_>, job: &Job, observe: Observe<'_>) -> Result<(J
     Ok((end, cost))
 }
 
-/// Returns how long this thread has run (ns; Documentation/scheduler/sched-stats.rst); 0 on kernels that do not say.
+/// Returns how long this thread has run (ns; Documentation/scheduler/sched-stats.rst); 0 on kernels
+/// that do not say.
 fn thread_ns() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
+    text.split_whitespace()
+        .next()
+        .and_then(|ns| ns.parse().ok())
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

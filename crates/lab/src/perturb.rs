@@ -1,4 +1,5 @@
-//! Derives a perturbation of the guest from the seed alone: a seed perturbs every kernel in the same way.
+//! Derives a perturbation of the guest from the seed alone: a seed perturbs every kernel in the
+//! same way.
 
 use wire::Perturbation;
 
@@ -10,7 +11,8 @@ const CHILD_FORKS: (u64, u64) = (10, 50);
 
 /// Returns how a seed perturbs a guest after the snapshot; QEMU's `-seed` perturbs the boot.
 pub(crate) fn perturbation(seed: u64) -> Perturbation {
-    let between = |(low, high): (u64, u64), salt: u64| low + mix(seed ^ (salt << 56)) % (high - low);
+    let between =
+        |(low, high): (u64, u64), salt: u64| low + mix(seed ^ (salt << 56)) % (high - low);
     Perturbation {
         delay_us: between((0, DELAY_US_MAX), 1),
         spins: between(SPINS, 4),
@@ -19,14 +21,17 @@ pub(crate) fn perturbation(seed: u64) -> Perturbation {
     }
 }
 
-/// Returns every condition of a measurement that this crate decides. They are part of the machine's identity, so that
-/// results under other conditions are not compared silently.
+/// Returns every condition of a measurement that this crate decides. They are part of the machine's
+/// identity, so that results under other conditions are not compared silently.
 pub(crate) fn conditions() -> Vec<(String, String)> {
-    let warm_ups: std::collections::BTreeSet<u32> = model::workloads().iter().map(|w| w.warm_up).collect();
+    let warm_ups: std::collections::BTreeSet<u32> =
+        model::workloads().iter().map(|w| w.warm_up).collect();
     vec![
         (
             "seeds".into(),
-            format!("delay_us<{DELAY_US_MAX} spins={SPINS:?} child_pages={CHILD_PAGES:?} child_forks={CHILD_FORKS:?}"),
+            format!(
+                "delay_us<{DELAY_US_MAX} spins={SPINS:?} child_pages={CHILD_PAGES:?} child_forks={CHILD_FORKS:?}"
+            ),
         ),
         ("warm_up".into(), format!("{warm_ups:?}")),
     ]
@@ -41,7 +46,8 @@ pub(crate) fn shuffle<T>(items: &mut [T], replicate: u64) {
     }
 }
 
-/// SplitMix64's output function (Steele, Lea, Flood 2014): neighbouring seeds give unrelated numbers.
+/// SplitMix64's output function (Steele, Lea, Flood 2014): neighbouring seeds give unrelated
+/// numbers.
 fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -64,7 +70,9 @@ mod tests {
         // Each item is in each place in about a sixth of the replicates.
         for item in 0..6 {
             for place in 0..6 {
-                let there = (0..6000).filter(|replicate| order(*replicate)[place] == item).count();
+                let there = (0..6000)
+                    .filter(|replicate| order(*replicate)[place] == item)
+                    .count();
                 assert!((850..1150).contains(&there), "{item} in {place}: {there}");
             }
         }

@@ -1,6 +1,6 @@
-//! Where a kernel keeps its records of memory, for the tracer (`crates/tracer/src/smp/memory.rs`), and what the fields of its
-//! structures are called: from the types in its image (BTF), and its symbols. A kernel without types has no names for dynamic
-//! memory.
+//! Where a kernel keeps its records of memory, for the tracer (`crates/tracer/src/smp/memory.rs`),
+//! and what the fields of its structures are called: from the types in its image (BTF), and its
+//! symbols. A kernel without types has no names for dynamic memory.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use ingest::{Object, Symbols};
 use vmcore::{TypeId, Types, Vmlinux};
 
-/// Offsets of fields, by the name that the tracer knows; where a field moved, the places that it was at, the newest first.
+/// Offsets of fields, by the name that the tracer knows; where a field moved, the places that it
+/// was at, the newest first.
 const FIELDS: [(&str, &[&str]); 7] = [
     ("page.compound_head", &["page.compound_head"]),
     // `__folio_mapping`: Linux 6.16 (include/linux/mm_types.h).
@@ -33,9 +34,15 @@ const VARIABLES: [&str; 8] = [
     "pcpu_unit_size",
 ];
 
-/// Fields of locks and atomic numbers (include/linux/spinlock_types.h, include/asm-generic/qspinlock_types.h,
-/// include/linux/types.h).
-const WITHIN: [&str; 5] = [".counter", ".raw_lock.val", ".raw_lock.cnts", ".rlock", ".refs"];
+/// Fields of locks and atomic numbers (include/linux/spinlock_types.h,
+/// include/asm-generic/qspinlock_types.h, include/linux/types.h).
+const WITHIN: [&str; 5] = [
+    ".counter",
+    ".raw_lock.val",
+    ".raw_lock.cnts",
+    ".rlock",
+    ".refs",
+];
 
 /// The types of a kernel, if its image has them.
 #[derive(Debug)]
@@ -48,7 +55,12 @@ pub(crate) struct Records {
 impl Records {
     /// Reads a vmlinux; other images have no types.
     pub(crate) fn of(image: &Path) -> Self {
-        Self { types: Vmlinux::open(image).and_then(|vmlinux| vmlinux.types()).ok(), known: Mutex::default() }
+        Self {
+            types: Vmlinux::open(image)
+                .and_then(|vmlinux| vmlinux.types())
+                .ok(),
+            known: Mutex::default(),
+        }
     }
 
     /// Returns the tracer's marks: `place NAME NUMBER` for each that the kernel has.
@@ -64,10 +76,19 @@ impl Records {
         }
         if let Some(types) = &self.types {
             for structure in ["page", "pglist_data"] {
-                place(structure, types.named(structure).and_then(|id| types.size(id)));
+                place(
+                    structure,
+                    types.named(structure).and_then(|id| types.size(id)),
+                );
             }
             for (name, paths) in FIELDS {
-                place(name, paths.iter().find_map(|path| types.path(path)).map(|(offset, _)| offset));
+                place(
+                    name,
+                    paths
+                        .iter()
+                        .find_map(|path| types.path(path))
+                        .map(|(offset, _)| offset),
+                );
             }
         }
         marks

@@ -7,12 +7,19 @@ use wire::Task;
 use crate::job::with_retries;
 use crate::{Lab, LabError};
 
-/// Swap in memory. Kernels differ in the compression they need; without zram the kernel reclaims nothing, and the
-/// result says so.
-const MODULES: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::may("lzo-rle"), GuestModule::may("zram")];
+/// Swap in memory. Kernels differ in the compression they need; without zram the kernel reclaims
+/// nothing, and the result says so.
+const MODULES: &[GuestModule] = &[
+    GuestModule::may("lzo"),
+    GuestModule::may("lzo-rle"),
+    GuestModule::may("zram"),
+];
 
 fn guest_config(memory_mib: u32) -> GuestConfig {
-    GuestConfig { modules: MODULES, ..GuestConfig::with_memory(memory_mib) }
+    GuestConfig {
+        modules: MODULES,
+        ..GuestConfig::with_memory(memory_mib)
+    }
 }
 
 impl Lab {
@@ -21,23 +28,46 @@ impl Lab {
     /// # Errors
     /// If the machine cannot be prepared.
     pub fn rmap_machine(&self, memory_mib: u32) -> Result<Machine, LabError> {
-        Ok(self.machine_pool().machine(&guest_config(memory_mib))?.identity().clone())
+        Ok(self
+            .machine_pool()
+            .machine(&guest_config(memory_mib))?
+            .identity()
+            .clone())
     }
 
-    /// Measures one cell of the experiment on reverse mappings with a seed, in a guest of `memory_mib` MiB.
+    /// Measures one cell of the experiment on reverse mappings with a seed, in a guest of
+    /// `memory_mib` MiB.
     ///
     /// # Errors
     /// If the lab fails. A kernel's failure is a result.
-    pub fn rmap(&self, build: &Build, seed: u64, memory_mib: u32, cell: RmapCell) -> Result<RmapOutcome, LabError> {
-        let placement = self.machine_pool().placement(build, &guest_config(memory_mib))?;
+    pub fn rmap(
+        &self,
+        build: &Build,
+        seed: u64,
+        memory_mib: u32,
+        cell: RmapCell,
+    ) -> Result<RmapOutcome, LabError> {
+        let placement = self
+            .machine_pool()
+            .placement(build, &guest_config(memory_mib))?;
         let booted = match placement.boot(build, seed)? {
             Ok(Boot::Ready(booted)) => booted,
-            Ok(Boot::Failed(failure, _)) => return Ok(RmapOutcome::Failed(failure.reason.to_string())),
+            Ok(Boot::Failed(failure, _)) => {
+                return Ok(RmapOutcome::Failed(failure.reason.to_string()));
+            }
             Err(why) => return Ok(RmapOutcome::Unsupported(why)),
         };
-        let RmapCell { case, processes, mappings } = cell;
+        let RmapCell {
+            case,
+            processes,
+            mappings,
+        } = cell;
         let name = format!("rmap {case} {processes} {mappings}");
-        let task = Task::Rmap { case: case.word().to_owned(), processes, mappings };
+        let task = Task::Rmap {
+            case: case.word().to_owned(),
+            processes,
+            mappings,
+        };
         let job = placement.subject(build, seed, &*booted).job(&name, task);
         let end = with_retries(&|_| {}, || booted.run(&job, Observe::Nothing))?;
         let failed = |reason: FailureReason| RmapOutcome::Failed(reason.to_string());

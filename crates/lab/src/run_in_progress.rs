@@ -1,12 +1,13 @@
-//! A run in progress: the part of one run that is still to be measured, from its boot to the stored record.
+//! A run in progress: the part of one run that is still to be measured, from its boot to the stored
+//! record.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use machine::{Boot, MachineError};
 use model::{
-    Build, BuildId, Declared, Environment, LAB_COST, MachineId, Outcome, Run, RunId, SubjectFailure, Workload,
-    WorkloadResult,
+    Build, BuildId, Declared, Environment, LAB_COST, MachineId, Outcome, Run, RunId,
+    SubjectFailure, Workload, WorkloadResult,
 };
 use sha2::{Digest, Sha256};
 
@@ -28,21 +29,24 @@ pub(crate) struct RunInProgress<'a> {
     pub(crate) placement: Placement,
     /// The missing workloads.
     pub(crate) workloads: Vec<Arc<Workload>>,
-    /// Indices of the workloads that each job measures: a workload, and its requested rows. Job 0 is the environment,
-    /// job n + 1 is the n-th group.
+    /// Indices of the workloads that each job measures: a workload, and its requested rows. Job 0
+    /// is the environment, job n + 1 is the n-th group.
     groups: Vec<Vec<usize>>,
     boot: Mutex<Option<Arc<Result<Boot, String>>>>,
     progress: Mutex<Progress>,
 }
 
-/// The state of a run in progress; the variants say what holds and what ends them. One lock guards it.
+/// The state of a run in progress; the variants say what holds and what ends them. One lock guards
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// No job has started, nothing is booted. The thread that takes the first job changes the state.
+    /// No job has started, nothing is booted. The thread that takes the first job changes the
+    /// state.
     #[default]
     Waiting,
-    /// The build boots or is booted, since `since`, and `done` jobs are done. The last job changes the state; if the
-    /// lab fails it stays, and Marvin stores the results so far as an incomplete run.
+    /// The build boots or is booted, since `since`, and `done` jobs are done. The last job changes
+    /// the state; if the lab fails it stays, and Marvin stores the results so far as an
+    /// incomplete run.
     Measuring { since: SystemTime, done: usize },
     /// All jobs are done: the run is stored and the machine released. Final.
     Measured { since: SystemTime },
@@ -86,8 +90,8 @@ impl<'a> RunInProgress<'a> {
     ) -> Self {
         let mut groups = groups(&workloads);
         if !placement.machine.capabilities().deterministic {
-            // What comes before a workload is in its time; over the replicates each workload comes after all others.
-            // All sides of a replicate have the same order.
+            // What comes before a workload is in its time; over the replicates each workload comes
+            // after all others. All sides of a replicate have the same order.
             shuffle(&mut groups, replicate);
         }
         Self {
@@ -104,7 +108,11 @@ impl<'a> RunInProgress<'a> {
 
     /// Number of jobs: the environment and the workloads.
     pub(crate) fn jobs(&self) -> usize {
-        if self.workloads.is_empty() { 0 } else { self.groups.len() + 1 }
+        if self.workloads.is_empty() {
+            0
+        } else {
+            self.groups.len() + 1
+        }
     }
 
     /// Returns the workload that a job runs; `None` for the environment's job.
@@ -127,18 +135,28 @@ impl<'a> RunInProgress<'a> {
         let mut brought = self.brought(job);
         let (place, _) = brought.next().filter(|_| brought.next().is_none())?;
         let progress = self.progress();
-        let result = progress.results.iter().find(|(at, _)| *at == place).map(|(_, result)| result)?;
-        report::run_value(result, self.placement.machine.capabilities()).ok().map(|of| of.value)
+        let result = progress
+            .results
+            .iter()
+            .find(|(at, _)| *at == place)
+            .map(|(_, result)| result)?;
+        report::run_value(result, self.placement.machine.capabilities())
+            .ok()
+            .map(|of| of.value)
     }
 
     /// Returns the workloads that a job measures, with their indices.
     pub(crate) fn brought(&self, job: usize) -> impl Iterator<Item = (usize, &Workload)> {
-        let group = job.checked_sub(1).and_then(|n| self.groups.get(n)).into_iter().flatten();
+        let group = job
+            .checked_sub(1)
+            .and_then(|n| self.groups.get(n))
+            .into_iter()
+            .flatten();
         group.map(|&n| (n, &*self.workloads[n]))
     }
 
-    /// Returns the boot, and boots if needed; other threads wait meanwhile. The inner error says why the workloads
-    /// cannot run.
+    /// Returns the boot, and boots if needed; other threads wait meanwhile. The inner error says
+    /// why the workloads cannot run.
     pub(crate) fn boot<E>(
         &self,
         boot: impl FnOnce() -> Result<Result<Boot, String>, E>,
@@ -150,19 +168,30 @@ impl<'a> RunInProgress<'a> {
         Ok(Arc::clone(slot.insert(Arc::new(boot()?))))
     }
 
-    /// Begins the run unless it has begun or `is_worth_it` says no; returns whether it is being measured.
+    /// Begins the run unless it has begun or `is_worth_it` says no; returns whether it is being
+    /// measured.
     pub(crate) fn begin(&self, is_worth_it: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress();
         if progress.state == State::Waiting {
-            let measuring = || State::Measuring { since: SystemTime::now(), done: 0 };
-            progress.state = if is_worth_it() { measuring() } else { State::LeftOut };
+            let measuring = || State::Measuring {
+                since: SystemTime::now(),
+                done: 0,
+            };
+            progress.state = if is_worth_it() {
+                measuring()
+            } else {
+                State::LeftOut
+            };
         }
         matches!(progress.state, State::Measuring { .. })
     }
 
     /// Returns the build and machine of its boot.
     pub(crate) fn booted_as(&self) -> (BuildId, MachineId) {
-        (self.build.id.clone(), self.placement.machine.identity().id.clone())
+        (
+            self.build.id.clone(),
+            self.placement.machine.identity().id.clone(),
+        )
     }
 
     /// Returns whether something was measured since it was stored.
@@ -180,14 +209,22 @@ impl<'a> RunInProgress<'a> {
         if let State::Measuring { since, done } = progress.state {
             let done = done + 1;
             let is_last = done == self.jobs();
-            progress.state = if is_last { State::Measured { since } } else { State::Measuring { since, done } };
+            progress.state = if is_last {
+                State::Measured { since }
+            } else {
+                State::Measuring { since, done }
+            };
         }
         matches!(progress.state, State::Measured { .. })
     }
 
     /// Releases the machine after the last job, or when no job will run.
     pub(crate) fn release(&self) -> Result<(), MachineError> {
-        let boot = self.boot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let boot = self
+            .boot
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         match boot.and_then(Arc::into_inner) {
             Some(Ok(Boot::Ready(booted))) => booted.release(),
             _ => Ok(()),
@@ -197,17 +234,31 @@ impl<'a> RunInProgress<'a> {
     fn identity(&self) -> String {
         let machine = &self.placement.machine.identity().id;
         let since = self.progress().since_epoch().unwrap_or_default();
-        let names: Vec<&str> = self.workloads.iter().map(|workload| &*workload.name).collect();
+        let names: Vec<&str> = self
+            .workloads
+            .iter()
+            .map(|workload| &*workload.name)
+            .collect();
         let (build, replicate, side) = (&self.build.id, self.replicate, self.side);
-        format!("{build}\n{machine}\n{replicate}\n{side}\n{}\n{}", names.join(","), since.as_nanos())
+        format!(
+            "{build}\n{machine}\n{replicate}\n{side}\n{}\n{}",
+            names.join(","),
+            since.as_nanos()
+        )
     }
 
     /// Returns the run and its consoles.
     pub(crate) fn run(&self, suite: &str) -> Option<(Run, Consoles)> {
-        let digest: String = Sha256::digest(self.identity()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest: String = Sha256::digest(self.identity())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let mut progress = self.progress();
         let started = progress.since_epoch()?;
-        let own_cost = progress.own_cost.describe().map(|text| (LAB_COST.to_owned(), text));
+        let own_cost = progress
+            .own_cost
+            .describe()
+            .map(|text| (LAB_COST.to_owned(), text));
         progress.environment.extend(own_cost);
         let mut results = std::mem::take(&mut progress.results);
         results.sort_by_key(|(index, _)| *index);
@@ -230,7 +281,11 @@ impl<'a> RunInProgress<'a> {
     }
 
     /// Returns the result of a workload after a failed boot.
-    pub(crate) fn not_booted(&self, workload: &Workload, failure: &SubjectFailure) -> WorkloadResult {
+    pub(crate) fn not_booted(
+        &self,
+        workload: &Workload,
+        failure: &SubjectFailure,
+    ) -> WorkloadResult {
         self.without_samples(workload, Outcome::Failed(failure.clone()))
     }
 
@@ -260,12 +315,17 @@ fn groups(workloads: &[Arc<Workload>]) -> Vec<Vec<usize>> {
     groups.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Returns the id of a job, which binds the agent's stream to this build, machine, replicate and workload. It does not
-/// depend on the time, as the guest reads it: the same job must cost the same.
+/// Returns the id of a job, which binds the agent's stream to this build, machine, replicate and
+/// workload. It does not depend on the time, as the guest reads it: the same job must cost the
+/// same.
 pub(crate) fn job_id(build: &BuildId, machine: &MachineId, replicate: u64, job: &str) -> u64 {
     let digest = Sha256::digest(format!("{build}\n{machine}\n{replicate}\n{job}"));
     // Job 0 marks frames that the agent sends outside any job.
-    digest.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte)).max(1)
+    digest
+        .iter()
+        .take(8)
+        .fold(0, |id, byte| id << 8 | u64::from(*byte))
+        .max(1)
 }
 
 #[cfg(test)]
@@ -278,11 +338,16 @@ mod tests {
     fn rows_are_grouped_by_their_job() {
         let of = |names: &[&str]| {
             let all = model::workloads();
-            let chosen: Vec<_> =
-                names.iter().map(|name| Arc::clone(all.iter().find(|w| w.name == *name).unwrap())).collect();
+            let chosen: Vec<_> = names
+                .iter()
+                .map(|name| Arc::clone(all.iter().find(|w| w.name == *name).unwrap()))
+                .collect();
             groups(&chosen)
         };
         assert_eq!(of(&["getppid", "signal"]), [[0], [1]]);
-        assert_eq!(of(&["swapin-0", "swapin-50", "memcachetest-0"]), [vec![0, 2], vec![1]]);
+        assert_eq!(
+            of(&["swapin-0", "swapin-50", "memcachetest-0"]),
+            [vec![0, 2], vec![1]]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Sampled profiles: the job that repeats a workload after its measurement and samples it, and what is stored of it.
+//! Sampled profiles: the job that repeats a workload after its measurement and samples it, and what
+//! is stored of it.
 
 use std::sync::PoisonError;
 
@@ -11,7 +12,8 @@ use crate::job::Subject;
 use crate::symbols::Named;
 use crate::{Lab, LabError};
 
-/// Nanoseconds between two samples of a processor: 4 kHz, and a prime, so that nothing regular is always or never hit.
+/// Nanoseconds between two samples of a processor: 4 kHz, and a prime, so that nothing regular is
+/// always or never hit.
 const PERIOD_NS: u64 = 250_007;
 /// How long the sampled iterations shall take, as the measurement foretells.
 const SAMPLED_NS: f64 = 3e9;
@@ -31,19 +33,28 @@ pub(crate) fn sample(
 ) -> Result<Result<SampledProfile, String>, MachineError> {
     let mut job = on.job_of(workload);
     let repeats = iterations(workload, measured);
-    if let Task::Workload { sampling, iterations, .. } = &mut job.task {
+    if let Task::Workload {
+        sampling,
+        iterations,
+        ..
+    } = &mut job.task
+    {
         (*sampling, *iterations) = (Some(PERIOD_NS), repeats);
     }
     let stream = match on.booted.run(&job, Observe::Nothing)?.stream {
         Ok(stream) => stream,
         Err(failure) => return Ok(Err(failure.reason.to_string())),
     };
-    Ok(match ingest::outcome(&stream, workload.operations, repeats) {
-        Ok((Outcome::Completed, _)) => profile(&stream, on, workload.operations * u64::from(repeats)),
-        Ok((Outcome::Unsupported(why), _)) => Err(why),
-        Ok((Outcome::Failed(failure), _)) => Err(failure.reason.to_string()),
-        Err(error) => Err(error.to_string()),
-    })
+    Ok(
+        match ingest::outcome(&stream, workload.operations, repeats) {
+            Ok((Outcome::Completed, _)) => {
+                profile(&stream, on, workload.operations * u64::from(repeats))
+            }
+            Ok((Outcome::Unsupported(why), _)) => Err(why),
+            Ok((Outcome::Failed(failure), _)) => Err(failure.reason.to_string()),
+            Err(error) => Err(error.to_string()),
+        },
+    )
 }
 
 /// Returns how many iterations to sample: as many as declared, or more where they are short.
@@ -64,8 +75,16 @@ impl Lab {
     ///
     /// # Errors
     /// If the stored profile is damaged, or of another version.
-    pub fn sampled(&self, run: &RunId, workload: &Workload) -> Result<Option<SampledProfile>, LabError> {
-        sampled_profile(&self.store.lock().unwrap_or_else(PoisonError::into_inner), run, workload)
+    pub fn sampled(
+        &self,
+        run: &RunId,
+        workload: &Workload,
+    ) -> Result<Option<SampledProfile>, LabError> {
+        sampled_profile(
+            &self.store.lock().unwrap_or_else(PoisonError::into_inner),
+            run,
+            workload,
+        )
     }
 }
 
@@ -73,11 +92,20 @@ impl Lab {
 ///
 /// # Errors
 /// If the stored profile is damaged, or of another version.
-pub fn sampled_profile(store: &Store, run: &RunId, workload: &Workload) -> Result<Option<SampledProfile>, LabError> {
+pub fn sampled_profile(
+    store: &Store,
+    run: &RunId,
+    workload: &Workload,
+) -> Result<Option<SampledProfile>, LabError> {
     let name = sampled_artefact(workload.job_name());
     if !store.artefact_names(run)?.contains(&name) {
         return Ok(None);
     }
     let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
-    ingest::sampled_from_text(&text).map(Some).ok_or_else(|| LabError::BadProfile { run: run.clone(), name })
+    ingest::sampled_from_text(&text)
+        .map(Some)
+        .ok_or_else(|| LabError::BadProfile {
+            run: run.clone(),
+            name,
+        })
 }

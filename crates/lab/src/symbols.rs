@@ -1,4 +1,5 @@
-//! The kernels' symbols: copied from the guest once per build, stored in the data directory, read once per process.
+//! The kernels' symbols: copied from the guest once per build, stored in the data directory, read
+//! once per process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,8 +14,8 @@ use wire::Task;
 use crate::job::Subject;
 use crate::records::Records;
 
-/// Functions in different directories of every kernel: fs, mm and kernel/sched. Their file names reveal the top of the
-/// source tree.
+/// Functions in different directories of every kernel: fs, mm and kernel/sched. Their file names
+/// reveal the top of the source tree.
 pub(crate) const ANCHORS: [&str; 3] = ["vfs_read", "handle_mm_fault", "schedule"];
 
 /// The functions of a build.
@@ -53,7 +54,10 @@ pub(crate) struct SymbolCache {
 impl SymbolCache {
     /// Stores symbols in `folder`, created when needed.
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder, slots: Mutex::default() }
+        Self {
+            folder,
+            slots: Mutex::default(),
+        }
     }
 
     /// Returns a build's symbols, and whether this is their first use in this process.
@@ -79,14 +83,22 @@ impl SymbolCache {
         let build = on.build;
         let can = on.machine.capabilities();
         if !can.counts && !can.sharing {
-            let why = if on.machine.identity().capabilities().counts { NO_PLUGINS } else { NO_COUNTS };
+            let why = if on.machine.identity().capabilities().counts {
+                NO_PLUGINS
+            } else {
+                NO_COUNTS
+            };
             return Ok(Err(why.to_owned()));
         }
         if let Some(named) = self.kept(build) {
             return Ok(Ok(named));
         }
         let path = self.file(build);
-        let stream = match on.booted.run(&on.plain_job(Task::Symbols), Observe::Nothing)?.stream {
+        let stream = match on
+            .booted
+            .run(&on.plain_job(Task::Symbols), Observe::Nothing)?
+            .stream
+        {
             Ok(stream) => stream,
             Err(failure) => return Ok(Err(failure.reason.to_string())),
         };
@@ -115,15 +127,28 @@ impl SymbolCache {
 impl Named {
     pub(crate) fn of(text: &str, build: &Build) -> Result<Self, String> {
         let mut symbols = Symbols::parse(text).map_err(|error| error.to_string())?;
-        let anchors: Vec<u64> = ANCHORS.iter().filter_map(|name| symbols.address(name)).collect();
+        let anchors: Vec<u64> = ANCHORS
+            .iter()
+            .filter_map(|name| symbols.address(name))
+            .collect();
         symbols.tell_apart(|addresses| {
             let all: Vec<u64> = addresses.iter().chain(&anchors).copied().collect();
             let places = kernel::source_places(&build.boot_file().path, &all);
-            places.into_iter().take(addresses.len()).map(|place| place.map(|place| place.file)).collect()
+            places
+                .into_iter()
+                .take(addresses.len())
+                .map(|place| place.map(|place| place.file))
+                .collect()
         });
         let (marks, watched) = (symbols.marks(), symbols.watched());
         let boot_file = build.boot_file().path.clone();
-        Ok(Self { symbols, marks, watched, records: OnceLock::new(), boot_file })
+        Ok(Self {
+            symbols,
+            marks,
+            watched,
+            records: OnceLock::new(),
+            boot_file,
+        })
     }
 
     /// Returns what names the kernel's dynamic memory.

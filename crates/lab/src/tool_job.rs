@@ -1,12 +1,13 @@
-//! The job of an external tool: from its declaration to the agent's task, and from the tool's output to samples.
+//! The job of an external tool: from its declaration to the agent's task, and from the tool's
+//! output to samples.
 
 use std::collections::BTreeMap;
 
 use ingest::{ToolOutput, tool_samples};
 use machine::{Disturbance, MachineError, Observe};
 use model::{
-    Clock, Declared, Environment, FailureReason, Outcome, Source, Stage, SubjectFailure, Tool, ToolWorkload, Workload,
-    WorkloadResult, plain,
+    Clock, Declared, Environment, FailureReason, Outcome, Source, Stage, SubjectFailure, Tool,
+    ToolWorkload, Workload, WorkloadResult, plain,
 };
 use wire::{Frame, NOT_INSTALLED, OWN_COST, PROGRAMS, Stream, Task, ToolTask};
 
@@ -66,7 +67,10 @@ pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
     Task::Tool(ToolTask {
         environment: tool.environment.clone(),
         setup: workload.setup.clone(),
-        server: workload.server.as_ref().map(|server| (server.command.clone(), server.port)),
+        server: workload
+            .server
+            .as_ref()
+            .map(|server| (server.command.clone(), server.port)),
         prepare: workload.prepare.clone(),
         command: workload.command.clone(),
         runs: workload.runs,
@@ -76,7 +80,11 @@ pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
 }
 
 /// Runs a tool and parses its output.
-pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Result<Printed, MachineError> {
+pub(crate) fn run(
+    on: Subject<'_>,
+    tool: &Tool,
+    workload: &ToolWorkload,
+) -> Result<Printed, MachineError> {
     let job = on.job(&workload.name, task(tool, workload));
     let (end, own_cost) = own_cost::run(on, &job, Observe::Nothing)?;
     let mut files = Files::new();
@@ -93,15 +101,24 @@ pub(crate) fn run(on: Subject<'_>, tool: &Tool, workload: &ToolWorkload) -> Resu
     let (outcome, rows) = fail_if_killed(outcome, rows, &end.console);
     let outcome = name_packages(explain_by_console(outcome, &end.console), tool);
     let disturbance = end.disturbance;
-    Ok(Printed { outcome, rows, console: end.console, clock: on.clock(), disturbance, own_cost, output, programs })
+    Ok(Printed {
+        outcome,
+        rows,
+        console: end.console,
+        clock: on.clock(),
+        disturbance,
+        own_cost,
+        output,
+        programs,
+    })
 }
 
 /// Adds to the outcome of a tool that is not installed how to install it.
 fn name_packages(outcome: Outcome, tool: &Tool) -> Outcome {
     match outcome {
-        Outcome::Unsupported(why) if why.starts_with(NOT_INSTALLED) => {
-            Outcome::Unsupported(format!("{why}; apt-get install {}", tool.packages.join(" ")))
-        }
+        Outcome::Unsupported(why) if why.starts_with(NOT_INSTALLED) => Outcome::Unsupported(
+            format!("{why}; apt-get install {}", tool.packages.join(" ")),
+        ),
         outcome => outcome,
     }
 }
@@ -110,7 +127,10 @@ fn name_packages(outcome: Outcome, tool: &Tool) -> Outcome {
 fn describe_programs(bytes: &[u8]) -> Environment {
     let text = String::from_utf8_lossy(bytes);
     let pairs = text.lines().filter_map(|line| line.split_once('='));
-    pairs.take(PROGRAMS_MAX).map(|(name, about)| (format!("tool {}", plain(name)), plain(about))).collect()
+    pairs
+        .take(PROGRAMS_MAX)
+        .map(|(name, about)| (format!("tool {}", plain(name)), plain(about)))
+        .collect()
 }
 
 /// Returns the tool's outcome, and its samples by row.
@@ -126,10 +146,14 @@ fn read(workload: &ToolWorkload, stream: &Stream, files: &Files) -> (Outcome, Ro
     (outcome, BTreeMap::new())
 }
 
-/// Adds the error line of the failed program to a failure, unless the agent quoted it already as the last line.
+/// Adds the error line of the failed program to a failure, unless the agent quoted it already as
+/// the last line.
 fn with_cause(outcome: Outcome, frames: &[Frame]) -> Outcome {
     let mut outcome = outcome;
-    if let Outcome::Failed(SubjectFailure { reason: FailureReason::WorkloadFailed(said), .. }) = &mut outcome
+    if let Outcome::Failed(SubjectFailure {
+        reason: FailureReason::WorkloadFailed(said),
+        ..
+    }) = &mut outcome
         && let Some(cause) = cause(frames).filter(|cause| !said.contains(cause))
     {
         *said = format!("{said}; before that: {cause}");
@@ -144,14 +168,23 @@ fn cause(frames: &[Frame]) -> Option<String> {
         _ => None,
     });
     let (last, _) = errors.clone().next_back()?;
-    let bytes: Vec<u8> =
-        errors.filter(|(name, _)| *name == last).flat_map(|(_, bytes)| bytes.iter().copied()).collect();
+    let bytes: Vec<u8> = errors
+        .filter(|(name, _)| *name == last)
+        .flat_map(|(_, bytes)| bytes.iter().copied())
+        .collect();
     let text = String::from_utf8_lossy(&bytes);
-    let says_why = |line: &&str| ["error", "fatal"].iter().any(|word| line.to_ascii_lowercase().contains(word));
-    text.lines().find(says_why).map(|line| line.trim().chars().take(CAUSE_MAX).collect())
+    let says_why = |line: &&str| {
+        ["error", "fatal"]
+            .iter()
+            .any(|word| line.to_ascii_lowercase().contains(word))
+    };
+    text.lines()
+        .find(says_why)
+        .map(|line| line.trim().chars().take(CAUSE_MAX).collect())
 }
 
-/// Fails a tool that continued after the kernel killed a part of it for lack of memory: its output is then meaningless.
+/// Fails a tool that continued after the kernel killed a part of it for lack of memory: its output
+/// is then meaningless.
 fn fail_if_killed(outcome: Outcome, rows: Rows, console: &[u8]) -> (Outcome, Rows) {
     let killed = machine::reason_in(console).filter(|reason| *reason == FailureReason::OutOfMemory);
     match (outcome, killed) {
@@ -161,7 +194,11 @@ fn fail_if_killed(outcome: Outcome, rows: Rows, console: &[u8]) -> (Outcome, Row
 }
 
 fn failed(reason: FailureReason) -> Outcome {
-    Outcome::Failed(SubjectFailure { stage: Stage::Results, reason, console_tail: String::new() })
+    Outcome::Failed(SubjectFailure {
+        stage: Stage::Results,
+        reason,
+        console_tail: String::new(),
+    })
 }
 
 /// Files by name: pieces of the same name belong together.
@@ -187,21 +224,35 @@ fn list_files(files: &Files) -> Vec<u8> {
     listed
 }
 
-/// Returns the samples of each row, run after run; the error says in which run the output is wrong, and why.
+/// Returns the samples of each row, run after run; the error says in which run the output is wrong,
+/// and why.
 fn samples(workload: &ToolWorkload, files: &Files) -> Result<Rows, String> {
     let mut rows = Rows::new();
     for run in 0..workload.runs {
-        let part = |name: &str| files.get(&format!("{run}/{name}")).map_or(&[][..], Vec::as_slice);
+        let part = |name: &str| {
+            files
+                .get(&format!("{run}/{name}"))
+                .map_or(&[][..], Vec::as_slice)
+        };
         let prefix = run.to_string();
         let written: Vec<(String, Vec<u8>)> = files
             .iter()
-            .filter_map(|(name, bytes)| Some((name.strip_prefix(&prefix)?.to_owned(), bytes.clone())))
+            .filter_map(|(name, bytes)| {
+                Some((name.strip_prefix(&prefix)?.to_owned(), bytes.clone()))
+            })
             .filter(|(name, _)| name.starts_with('/'))
             .collect();
-        let output = ToolOutput { stdout: part("stdout"), stderr: part("stderr"), files: &written };
-        let read = tool_samples(workload, &output).map_err(|error| format!("run {}: {error}", run + 1))?;
+        let output = ToolOutput {
+            stdout: part("stdout"),
+            stderr: part("stderr"),
+            files: &written,
+        };
+        let read =
+            tool_samples(workload, &output).map_err(|error| format!("run {}: {error}", run + 1))?;
         for (at, samples) in read.into_iter().enumerate() {
-            rows.entry(row_name(workload, at)).or_default().extend(samples);
+            rows.entry(row_name(workload, at))
+                .or_default()
+                .extend(samples);
         }
     }
     Ok(rows)
@@ -216,7 +267,10 @@ mod tests {
     use crate::tools::Tools;
 
     fn files(parts: &[(&str, &str)]) -> Files {
-        parts.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect()
+        parts
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec()))
+            .collect()
     }
 
     #[test]
@@ -225,23 +279,37 @@ mod tests {
         let (tool, workload) = tools.workload("hackbench").unwrap();
         let text = |time: &str| format!("Running in process mode with 1 groups\nTime: {time}\n");
         let texts = ["0.4", "0.2", "0.1", "0.3"].map(text);
-        let mut printed: Vec<(String, &str)> =
-            texts.iter().enumerate().map(|(run, text)| (format!("{run}/stdout"), text.as_str())).collect();
+        let mut printed: Vec<(String, &str)> = texts
+            .iter()
+            .enumerate()
+            .map(|(run, text)| (format!("{run}/stdout"), text.as_str()))
+            .collect();
         printed.push(("0/stderr".to_owned(), ""));
-        let all: Vec<(&str, &str)> = printed.iter().map(|(name, text)| (name.as_str(), *text)).collect();
+        let all: Vec<(&str, &str)> = printed
+            .iter()
+            .map(|(name, text)| (name.as_str(), *text))
+            .collect();
         let rows = samples(workload, &files(&all)).unwrap();
         assert_eq!(rows["hackbench"], [0.4, 0.2, 0.1, 0.3]);
         assert!(list_files(&files(&all[..1])).starts_with(b"==> 0/stdout <==\nRunning"));
         let said = samples(workload, &files(&all[..1])).unwrap_err();
         insta::assert_snapshot!(said, @"run 2: unknown output: nothing was printed");
-        assert!(matches!(task(tool, workload), wire::Task::Tool(task) if task.runs == 4 && task.files.is_empty()));
+        assert!(
+            matches!(task(tool, workload), wire::Task::Tool(task) if task.runs == 4 && task.files.is_empty())
+        );
     }
 
     #[test]
     fn failure_names_cause_beside_last_line() {
-        let file = |name: &str, text: &str| Frame::File { name: name.to_owned(), bytes: text.as_bytes().to_vec() };
+        let file = |name: &str, text: &str| Frame::File {
+            name: name.to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
         let said = "/bin/bash: exit status 2: 2.2 2.0 0.1";
-        let of = |frames: &[Frame]| match with_cause(failed(FailureReason::WorkloadFailed(said.to_owned())), frames) {
+        let of = |frames: &[Frame]| match with_cause(
+            failed(FailureReason::WorkloadFailed(said.to_owned())),
+            frames,
+        ) {
             Outcome::Failed(failure) => failure.reason.to_string(),
             other => format!("{other:?}"),
         };
@@ -253,22 +321,38 @@ mod tests {
         ];
         insta::assert_snapshot!(of(&compiler), @"workload failed: /bin/bash: exit status 2: 2.2 2.0 0.1; before that: cc: Fatal error: no ld");
         assert_eq!(of(&compiler[..1]).matches("not it").count(), 1);
-        assert_eq!(of(&[file("0/stderr", "2.2 2.0 0.1 error")]).matches("before that").count(), 1);
+        assert_eq!(
+            of(&[file("0/stderr", "2.2 2.0 0.1 error")])
+                .matches("before that")
+                .count(),
+            1
+        );
         let plain = format!("workload failed: {said}");
         assert_eq!(of(&[]), plain);
         assert_eq!(of(&[file("0/stderr", "nothing wrong")]), plain);
-        assert_eq!(with_cause(Outcome::Completed, &compiler), Outcome::Completed);
+        assert_eq!(
+            with_cause(Outcome::Completed, &compiler),
+            Outcome::Completed
+        );
     }
 
     #[test]
     fn output_after_out_of_memory_is_dropped() {
         let rows = || Rows::from([("x".to_owned(), vec![1.0])]);
-        let (outcome, kept) =
-            fail_if_killed(Outcome::Completed, rows(), b"Out of memory: Killed process 9 (stress-ng)\n");
-        assert!(matches!(outcome, Outcome::Failed(failure) if failure.reason == FailureReason::OutOfMemory));
+        let (outcome, kept) = fail_if_killed(
+            Outcome::Completed,
+            rows(),
+            b"Out of memory: Killed process 9 (stress-ng)\n",
+        );
+        assert!(
+            matches!(outcome, Outcome::Failed(failure) if failure.reason == FailureReason::OutOfMemory)
+        );
         assert!(kept.is_empty());
         let completed = (Outcome::Completed, rows());
-        assert_eq!(fail_if_killed(Outcome::Completed, rows(), b"all is well\n"), completed);
+        assert_eq!(
+            fail_if_killed(Outcome::Completed, rows(), b"all is well\n"),
+            completed
+        );
     }
 
     #[test]
@@ -282,7 +366,12 @@ mod tests {
                     perturbation: wire::Perturbation::default(),
                     task: task(tool, workload),
                 };
-                assert_eq!(wire::Job::decode(&job.encode().unwrap()).unwrap(), job, "{}", workload.name);
+                assert_eq!(
+                    wire::Job::decode(&job.encode().unwrap()).unwrap(),
+                    job,
+                    "{}",
+                    workload.name
+                );
             }
         }
     }

@@ -10,7 +10,8 @@ use ingest::{ManifestError, SHIPPED};
 use kernel::{BuildCache, KernelError, Step, Wanted};
 use machine::InitrdFile;
 use model::{
-    ExtraFiles, GuestConfig, Guilt, Metric, Processors, Quantity, Suite, Tool, ToolRows, ToolWorkload, Workload,
+    ExtraFiles, GuestConfig, Guilt, Metric, Processors, Quantity, Suite, Tool, ToolRows,
+    ToolWorkload, Workload,
 };
 use sha2::{Digest, Sha256};
 
@@ -61,38 +62,63 @@ struct Declared {
 /// No tools.
 impl Default for Tools {
     fn default() -> Self {
-        Self { all: Vec::new(), suite: ToolRows::default().suite }
+        Self {
+            all: Vec::new(),
+            suite: ToolRows::default().suite,
+        }
     }
 }
 
 impl Tools {
-    /// Reads Marvin's manifests and others, given as file names and contents. A tool with the name of one of Marvin's
-    /// replaces it.
+    /// Reads Marvin's manifests and others, given as file names and contents. A tool with the name
+    /// of one of Marvin's replaces it.
     ///
     /// # Errors
     /// If a manifest is invalid, or a name is taken.
     pub fn read(manifests: &[(String, String)]) -> Result<Self, ToolsError> {
-        let shipped = SHIPPED.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        let shipped = SHIPPED
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let mut tools: Vec<(String, Tool)> = Vec::new();
         for (file, text) in shipped.chain(manifests.iter().cloned()) {
-            let tool = ingest::tool(&text).map_err(|error| ToolsError::Manifest { file: file.clone(), error })?;
+            let tool = ingest::tool(&text).map_err(|error| ToolsError::Manifest {
+                file: file.clone(),
+                error,
+            })?;
             tools.retain(|(_, known)| known.name != tool.name);
             tools.push((file, tool));
         }
-        let mut taken: BTreeSet<String> = model::workloads().iter().map(|workload| workload.name.to_string()).collect();
+        let mut taken: BTreeSet<String> = model::workloads()
+            .iter()
+            .map(|workload| workload.name.to_string())
+            .collect();
         let mut all = Vec::new();
         for (file, tool) in tools {
             let declared = declared(tool);
             for (_, row) in &declared.rows {
                 if !taken.insert(row.name.to_string()) {
-                    return Err(ToolsError::Taken { file, name: row.name.to_string() });
+                    return Err(ToolsError::Taken {
+                        file,
+                        name: row.name.to_string(),
+                    });
                 }
             }
             all.push(declared);
         }
-        let workloads = all.iter().flat_map(|declared| &declared.rows).map(|(_, row)| Arc::clone(row)).collect();
+        let workloads = all
+            .iter()
+            .flat_map(|declared| &declared.rows)
+            .map(|(_, row)| Arc::clone(row))
+            .collect();
         let Suite { name, purpose, .. } = *ToolRows::default().suite;
-        Ok(Self { all, suite: Arc::new(Suite { name, purpose, workloads }) })
+        Ok(Self {
+            all,
+            suite: Arc::new(Suite {
+                name,
+                purpose,
+                workloads,
+            }),
+        })
     }
 
     /// Returns all tools.
@@ -106,16 +132,27 @@ impl Tools {
         &self.suite
     }
 
-    /// Returns the rows of a word: a tool, a workload of one, or one metric of a workload. `None` for an unknown word.
+    /// Returns the rows of a word: a tool, a workload of one, or one metric of a workload. `None`
+    /// for an unknown word.
     #[must_use]
     pub fn select(&self, word: &str) -> Vec<Arc<Workload>> {
-        let rows = self.all.iter().flat_map(|declared| declared.rows.iter().map(|(_, row)| (&declared.tool, row)));
-        let is_meant =
-            |tool: &Tool, row: &Workload| tool.name == word || row.name == word || row.row_of.as_deref() == Some(word);
+        let rows = self
+            .all
+            .iter()
+            .flat_map(|declared| declared.rows.iter().map(|(_, row)| (&declared.tool, row)));
+        let is_meant = |tool: &Tool, row: &Workload| {
+            tool.name == word || row.name == word || row.row_of.as_deref() == Some(word)
+        };
         // A tool may share its name with one of its workloads: the workload takes precedence.
-        let exact: Vec<_> =
-            rows.clone().filter(|(_, row)| row.name == word || row.row_of.as_deref() == Some(word)).collect();
-        let meant = if exact.is_empty() { rows.filter(|(tool, row)| is_meant(tool, row)).collect() } else { exact };
+        let exact: Vec<_> = rows
+            .clone()
+            .filter(|(_, row)| row.name == word || row.row_of.as_deref() == Some(word))
+            .collect();
+        let meant = if exact.is_empty() {
+            rows.filter(|(tool, row)| is_meant(tool, row)).collect()
+        } else {
+            exact
+        };
         meant.into_iter().map(|(_, row)| Arc::clone(row)).collect()
     }
 
@@ -123,15 +160,27 @@ impl Tools {
     #[must_use]
     pub fn rows(&self) -> ToolRows {
         let rows = self.suite.workloads.iter().map(|row| &*row.name);
-        let words = rows.chain(self.words()).map(|word| (word.to_owned(), self.select(word))).collect();
-        ToolRows { suite: Arc::clone(&self.suite), words }
+        let words = rows
+            .chain(self.words())
+            .map(|word| (word.to_owned(), self.select(word)))
+            .collect();
+        ToolRows {
+            suite: Arc::clone(&self.suite),
+            words,
+        }
     }
 
     /// Returns the words that [`Tools::select`] knows, without metrics.
     #[must_use]
     pub fn words(&self) -> Vec<&str> {
-        let workloads = self.all().flat_map(|tool| &tool.workloads).map(|workload| workload.name.as_str());
-        self.all().map(|tool| tool.name.as_str()).chain(workloads).collect()
+        let workloads = self
+            .all()
+            .flat_map(|tool| &tool.workloads)
+            .map(|workload| workload.name.as_str());
+        self.all()
+            .map(|tool| tool.name.as_str())
+            .chain(workloads)
+            .collect()
     }
 
     /// Returns the tool and workload of a row, if it is one of a tool.
@@ -153,7 +202,10 @@ impl Tools {
 pub(crate) fn row_name(workload: &ToolWorkload, metric: usize) -> String {
     match workload.metrics.get(metric) {
         Some(metric) if workload.metrics[0].name != metric.name => {
-            format!("{}.{}", workload.name, metric.name).chars().take(ROW_MAX).collect()
+            format!("{}.{}", workload.name, metric.name)
+                .chars()
+                .take(ROW_MAX)
+                .collect()
         }
         _ => workload.name.clone(),
     }
@@ -162,7 +214,11 @@ pub(crate) fn row_name(workload: &ToolWorkload, metric: usize) -> String {
 fn declared(tool: Tool) -> Declared {
     // Any part of a tool's manifest may change what it measures or how Marvin parses it.
     let digest = Sha256::digest(format!("{tool:?}"));
-    let short: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let short: String = digest
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let image = format!("{} {short}", tool.name);
     let mut rows = Vec::new();
     for (place, workload) in tool.workloads.iter().enumerate() {
@@ -213,11 +269,15 @@ pub(crate) fn images(
 ) -> Result<Images, LabError> {
     let mut images = Images::new();
     for workload in workloads {
-        let ExtraFiles::Image(name) = &workload.guest_config.files else { continue };
+        let ExtraFiles::Image(name) = &workload.guest_config.files else {
+            continue;
+        };
         if images.contains_key(&**name) {
             continue;
         }
-        let Some(tool) = tools.of_image(name) else { continue };
+        let Some(tool) = tools.of_image(name) else {
+            continue;
+        };
         let made = match image(tool, home, cache, notify) {
             Ok(path) => Ok(path),
             Err(LabError::Kernel(error)) if error.guilt() == Guilt::User => Err(error.to_string()),
@@ -228,25 +288,39 @@ pub(crate) fn images(
     Ok(images)
 }
 
-/// Returns a tool's image: `images/KEY.cpio` in the data directory, where KEY is the hash of its contents' description.
-fn image(tool: &Tool, home: &Path, cache: &BuildCache, notify: &dyn Fn(Step)) -> Result<PathBuf, LabError> {
+/// Returns a tool's image: `images/KEY.cpio` in the data directory, where KEY is the hash of its
+/// contents' description.
+fn image(
+    tool: &Tool,
+    home: &Path,
+    cache: &BuildCache,
+    notify: &dyn Fn(Step),
+) -> Result<PathBuf, LabError> {
     let mut paths: Vec<String> = tool.workloads.iter().flat_map(programs).cloned().collect();
     paths.extend(tool.files.iter().cloned());
     paths.sort();
     paths.dedup();
-    let wanted = Wanted { packages: tool.packages.clone(), paths };
+    let wanted = Wanted {
+        packages: tool.packages.clone(),
+        paths,
+    };
     let resolved = cache.resolve_userland(&wanted)?;
     let folder = home.join("images");
     let path = folder.join(format!("{}.cpio", resolved.key()));
     if path.is_file() {
-        notify(Step::Cached { what: format!("image of {}", tool.name) });
+        notify(Step::Cached {
+            what: format!("image of {}", tool.name),
+        });
         return Ok(path);
     }
     let userland = cache.userland(&resolved, notify)?;
     let files: Vec<InitrdFile> = userland
         .files
         .into_iter()
-        .map(|file| InitrdFile { path: file.path.trim_start_matches('/').to_owned(), bytes: file.bytes })
+        .map(|file| InitrdFile {
+            path: file.path.trim_start_matches('/').to_owned(),
+            bytes: file.bytes,
+        })
         .collect();
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -265,8 +339,8 @@ fn image(tool: &Tool, home: &Path, cache: &BuildCache, notify: &dyn Fn(Step)) ->
 /// # Errors
 /// If it cannot; the text says how much it needs.
 pub(crate) fn fits(bytes: u64, memory_mib: u32) -> Result<(), String> {
-    // While the kernel unpacks the archive it holds both copies. The root filesystem takes at most half of the memory:
-    // shmem_default_max_blocks() of mm/shmem.c.
+    // While the kernel unpacks the archive it holds both copies. The root filesystem takes at most
+    // half of the memory: shmem_default_max_blocks() of mm/shmem.c.
     let files_mib = bytes.div_ceil(1 << 20);
     let needed_mib = 2 * files_mib + BESIDE_FILES_MIB;
     if needed_mib <= u64::from(memory_mib) {
@@ -281,7 +355,12 @@ pub(crate) fn fits(bytes: u64, memory_mib: u32) -> Result<(), String> {
 /// The programs of a workload.
 fn programs(workload: &ToolWorkload) -> impl Iterator<Item = &String> {
     let server = workload.server.iter().map(|server| &server.command);
-    let all = workload.setup.iter().chain(server).chain(&workload.prepare).chain([&workload.command]);
+    let all = workload
+        .setup
+        .iter()
+        .chain(server)
+        .chain(&workload.prepare)
+        .chain([&workload.command]);
     all.filter_map(|command| command.first())
 }
 
@@ -303,20 +382,35 @@ mod tests {
         [[workload.metric]]\nname = 'b'\nunit = 's'\nbetter = 'lower'\nkey = 'b'\n";
 
     fn read(manifest: &str) -> Result<Tools, String> {
-        Tools::read(&[("mine.toml".to_owned(), manifest.to_owned())]).map_err(|error| error.to_string())
+        Tools::read(&[("mine.toml".to_owned(), manifest.to_owned())])
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn words_stand_for_tools_workloads_and_metrics() {
         let tools = read(&MINE.replace("NAME", "mine-fast")).unwrap();
-        let names = |word: &str| tools.select(word).iter().map(|row| row.name.to_string()).collect::<Vec<_>>();
+        let names = |word: &str| {
+            tools
+                .select(word)
+                .iter()
+                .map(|row| row.name.to_string())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(names("mine"), ["mine-fast", "mine-fast.b"]);
         assert_eq!(names("mine-fast"), ["mine-fast", "mine-fast.b"]);
         assert_eq!(names("mine-fast.b"), ["mine-fast.b"]);
         assert!(names("nothing").is_empty());
         assert!(names("sysbench").len() > names("sysbench-cpu").len());
         assert!(tools.words().contains(&"fio") && tools.words().contains(&"mine-fast"));
-        assert_eq!(tools.suite().workloads.iter().filter(|row| row.name.starts_with("mine")).count(), 2);
+        assert_eq!(
+            tools
+                .suite()
+                .workloads
+                .iter()
+                .filter(|row| row.name.starts_with("mine"))
+                .count(),
+            2
+        );
     }
 
     #[test]
@@ -324,7 +418,10 @@ mod tests {
         let guest_config = |text: &str| read(text).unwrap().select("mine")[0].guest_config.clone();
         let one = MINE.replace("NAME", "mine");
         assert_eq!(guest_config(&one), guest_config(&one));
-        assert_ne!(guest_config(&one), guest_config(&one.replace("/bin/mine", "/bin/other")));
+        assert_ne!(
+            guest_config(&one),
+            guest_config(&one.replace("/bin/mine", "/bin/other"))
+        );
     }
 
     #[test]
@@ -335,6 +432,9 @@ mod tests {
         insta::assert_snapshot!(said(&MINE.replace("stresses", "streses")), @"mine.toml: line 6, column 1: unknown key `streses` in workload (did you mean `stresses`?)");
         let own = MINE.replace("'mine'", "'sysbench'").replace("NAME", "mine");
         let tools = read(&own).unwrap();
-        assert!(tools.select("sysbench-cpu").is_empty(), "a tool of the same name takes the place of Marvin's");
+        assert!(
+            tools.select("sysbench-cpu").is_empty(),
+            "a tool of the same name takes the place of Marvin's"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Looks up what twins of a comparison's rows say: workloads of other suites that do the same operation, if the store has them
-//! of the same kernels and machine.
+//! Looks up what twins of a comparison's rows say: workloads of other suites that do the same
+//! operation, if the store has them of the same kernels and machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,10 @@ use store::{Location, Store, StoreError};
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn doubt_by_twins(location: impl Into<Location>, comparison: &mut Comparison) -> Result<(), StoreError> {
+pub fn doubt_by_twins(
+    location: impl Into<Location>,
+    comparison: &mut Comparison,
+) -> Result<(), StoreError> {
     let mut suites: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
     for twin in comparison.twins_wanted() {
         if let Some(suite) = model::suite_of(twin).filter(|suite| suite.name != comparison.suite) {
@@ -49,9 +52,17 @@ fn compare(
     }
     let sides: Vec<Side<'_>> = kernels
         .iter()
-        .map(|(build, machine, runs)| Side { build, machine, also: Vec::new(), runs: runs.iter().collect() })
+        .map(|(build, machine, runs)| Side {
+            build,
+            machine,
+            also: Vec::new(),
+            runs: runs.iter().collect(),
+        })
         .collect();
-    let workloads: Vec<Arc<Workload>> = twins.iter().filter_map(|twin| model::find_workload(twin)).collect();
+    let workloads: Vec<Arc<Workload>> = twins
+        .iter()
+        .filter_map(|twin| model::find_workload(twin))
+        .collect();
     let question = Question {
         suite: suite.to_owned(),
         workloads,
@@ -79,7 +90,10 @@ mod tests {
             name: "deb:6.12".parse().unwrap(),
             version: format!("6.1{digit}"),
             origin: Origin::Described(String::new()),
-            image: BuildFile { path: "/vmlinuz".into(), sha256: "00".into() },
+            image: BuildFile {
+                path: "/vmlinuz".into(),
+                sha256: "00".into(),
+            },
             vmlinux: None,
             config: None,
             symbols: None,
@@ -110,7 +124,12 @@ mod tests {
 
     fn machine() -> Machine {
         let id = MachineId::from_hex(&"a".repeat(64)).unwrap();
-        Machine { id, kind: "exact".parse().unwrap(), summary: String::new(), fingerprint: Vec::new() }
+        Machine {
+            id,
+            kind: "exact".parse().unwrap(),
+            summary: String::new(),
+            fingerprint: Vec::new(),
+        }
     }
 
     #[test]
@@ -119,10 +138,23 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let (old, new, on) = (build('1'), build('2'), machine());
         store.save_machine(&on).unwrap();
-        [&old, &new].iter().for_each(|build| store.save_build(build).unwrap());
-        let micro = [run(1, &old, "micro", ("mem-mmap", 100.0)), run(2, &new, "micro", ("mem-mmap", 189.84))];
-        let scale = [run(3, &old, "scale", ("mmap-thr-1", 100.0)), run(4, &new, "scale", ("mmap-thr-1", 101.75))];
-        let side = |build, run| Side { build, machine: &on, also: Vec::new(), runs: vec![run] };
+        [&old, &new]
+            .iter()
+            .for_each(|build| store.save_build(build).unwrap());
+        let micro = [
+            run(1, &old, "micro", ("mem-mmap", 100.0)),
+            run(2, &new, "micro", ("mem-mmap", 189.84)),
+        ];
+        let scale = [
+            run(3, &old, "scale", ("mmap-thr-1", 100.0)),
+            run(4, &new, "scale", ("mmap-thr-1", 101.75)),
+        ];
+        let side = |build, run| Side {
+            build,
+            machine: &on,
+            also: Vec::new(),
+            runs: vec![run],
+        };
         let question = Question {
             suite: "micro".to_owned(),
             workloads: vec![model::find_workload("mem-mmap").unwrap()],
@@ -134,13 +166,24 @@ mod tests {
             command: String::new(),
             created_unix: None,
         };
-        let mut comparison = report::compare(&side(&old, &micro[0]), &[side(&new, &micro[1])], &question).unwrap();
-        micro.iter().for_each(|run| store.save_run(run, &[]).unwrap());
+        let mut comparison =
+            report::compare(&side(&old, &micro[0]), &[side(&new, &micro[1])], &question).unwrap();
+        micro
+            .iter()
+            .for_each(|run| store.save_run(run, &[]).unwrap());
         doubt_by_twins(home.path(), &mut comparison).unwrap();
-        assert_eq!(comparison.rows[0].cells[0].compared.verdict, Verdict::Worse, "no twin is there");
-        scale.iter().for_each(|run| store.save_run(run, &[]).unwrap());
+        assert_eq!(
+            comparison.rows[0].cells[0].compared.verdict,
+            Verdict::Worse,
+            "no twin is there"
+        );
+        scale
+            .iter()
+            .for_each(|run| store.save_run(run, &[]).unwrap());
         doubt_by_twins(home.path(), &mut comparison).unwrap();
-        let Verdict::Unclear(why) = &comparison.rows[0].cells[0].compared.verdict else { panic!("{comparison:?}") };
+        let Verdict::Unclear(why) = &comparison.rows[0].cells[0].compared.verdict else {
+            panic!("{comparison:?}")
+        };
         assert!(why.to_string().starts_with("its twin mmap-thr-1"), "{why}");
     }
 }

@@ -1,4 +1,5 @@
-//! Bisections over real git histories with a fake builder: the value of a commit follows from its files.
+//! Bisections over real git histories with a fake builder: the value of a commit follows from its
+//! files.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::cell::RefCell;
@@ -10,8 +11,8 @@ use std::process::Command;
 
 use kernel::{CommitGraph, Compiled, Repository};
 use lab::{
-    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Findings, LabError, Noise, Probe, Prober,
-    RebuildCost, Refused, Reuse, Reverted, Stands, bisect, values_of,
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Findings, LabError, Noise,
+    Probe, Prober, RebuildCost, Refused, Reuse, Reverted, Stands, bisect, values_of,
 };
 use model::{BuildId, MachineId, MachineKind, Metric, Outcome, Region, Run, RunId, WorkloadResult};
 use report::Scale;
@@ -26,7 +27,13 @@ const QUESTION: BisectionQuestion = BisectionQuestion {
     confirm: Confirm::Nothing,
 };
 /// Each seed is a run.
-const NOISY: BisectionQuestion = BisectionQuestion { noise: Noise::Runs { bias: 0.0, runs_max: 2000 }, ..QUESTION };
+const NOISY: BisectionQuestion = BisectionQuestion {
+    noise: Noise::Runs {
+        bias: 0.0,
+        runs_max: 2000,
+    },
+    ..QUESTION
+};
 /// A file whose cost applies to the first seed only.
 const FIRST_SEED: &str = "costs/of-first-seed";
 /// Standard deviation of a run with noise.
@@ -39,7 +46,9 @@ struct Tree {
 
 impl Tree {
     fn new() -> Self {
-        let tree = Self { folder: tempfile::tempdir().unwrap() };
+        let tree = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
         tree.git(&["init", "-q", "-b", "main"]);
         tree.commit("costs/base", "1000");
         tree.git(&["tag", "good"]);
@@ -48,7 +57,14 @@ impl Tree {
 
     fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git")
-            .args(["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"])
+            .args([
+                "-c",
+                "user.name=t",
+                "-c",
+                "user.email=t@example.com",
+                "-c",
+                "commit.gpgsign=false",
+            ])
             .args(arguments)
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_AUTHOR_DATE", "1577836800 +0000")
@@ -56,7 +72,11 @@ impl Tree {
             .current_dir(self.folder.path())
             .output()
             .unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "git {arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
@@ -82,7 +102,14 @@ impl Tree {
     }
 
     fn bisect(&self, question: &BisectionQuestion, prober: &mut FakeProber<'_>) -> Bisected {
-        bisect(&self.history(), question, prober, &mut BisectionLog::nowhere(), &|_| {}).unwrap()
+        bisect(
+            &self.history(),
+            question,
+            prober,
+            &mut BisectionLog::nowhere(),
+            &|_| {},
+        )
+        .unwrap()
     }
 }
 
@@ -116,7 +143,9 @@ impl<'a> FakeProber<'a> {
 /// Returns a normally distributed number that depends only on commit and seed.
 fn normal(commit: &str, seed: u64) -> f64 {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    commit.bytes().for_each(|byte| state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    commit
+        .bytes()
+        .for_each(|byte| state = (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let mut uniform = || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = state;
@@ -141,7 +170,9 @@ impl FakeProber<'_> {
             .output()
             .unwrap();
         let tree = String::from_utf8(git.stdout).unwrap();
-        git.status.success().then(|| tree.lines().next().unwrap().to_owned())
+        git.status
+            .success()
+            .then(|| tree.lines().next().unwrap().to_owned())
     }
 }
 
@@ -152,8 +183,16 @@ impl Prober for FakeProber<'_> {
         }
         self.probed.push(commit.to_owned());
         let (mut cost, mut of_first_seed) = (0.0, 0.0);
-        for file in self.tree.git(&["ls-tree", "--name-only", commit, "costs/"]).lines() {
-            match self.tree.git(&["show", &format!("{commit}:{file}")]).parse::<f64>() {
+        for file in self
+            .tree
+            .git(&["ls-tree", "--name-only", commit, "costs/"])
+            .lines()
+        {
+            match self
+                .tree
+                .git(&["show", &format!("{commit}:{file}")])
+                .parse::<f64>()
+            {
                 Ok(more) if file.ends_with(FIRST_SEED) => of_first_seed += more,
                 Ok(more) => cost += more,
                 Err(_) => return Ok(Probe::Failed("does not build: error: no number".to_owned())),
@@ -166,26 +205,59 @@ impl Prober for FakeProber<'_> {
             None => cost + 3.0 * (seed - 1) as f64,
             Some(deviation) => cost + deviation * normal(commit, seed),
         };
-        let scale = if self.timed.contains(commit) { Scale::Reported } else { Scale::Counted };
-        Ok(Probe::Measured { build: format!("build_{cost}"), values: seeds.map(value).collect(), scale })
+        let scale = if self.timed.contains(commit) {
+            Scale::Reported
+        } else {
+            Scale::Counted
+        };
+        Ok(Probe::Measured {
+            build: format!("build_{cost}"),
+            values: seeds.map(value).collect(),
+            scale,
+        })
     }
 
     fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError> {
         let tree = self.merged(ours, theirs);
-        Ok(tree.map(|tree| self.tree.git(&["commit-tree", &tree, "-p", ours, "-p", theirs, "-m", "between"])))
+        Ok(tree.map(|tree| {
+            self.tree.git(&[
+                "commit-tree",
+                &tree,
+                "-p",
+                ours,
+                "-p",
+                theirs,
+                "-m",
+                "between",
+            ])
+        }))
     }
 
     fn revert(&mut self, tip: &str, commit: &str) -> Result<Option<String>, LabError> {
-        let undone = self.tree.git(&["commit-tree", &format!("{commit}^1^{{tree}}"), "-p", commit, "-m", "as before"]);
+        let undone = self.tree.git(&[
+            "commit-tree",
+            &format!("{commit}^1^{{tree}}"),
+            "-p",
+            commit,
+            "-m",
+            "as before",
+        ]);
         let tree = self.merged(tip, &undone);
-        Ok(tree.map(|tree| self.tree.git(&["commit-tree", &tree, "-p", tip, "-m", "taken back"])))
+        Ok(tree.map(|tree| {
+            self.tree
+                .git(&["commit-tree", &tree, "-p", tip, "-m", "taken back"])
+        }))
     }
 
     fn rebuild_cost(&mut self, history: &CommitGraph) -> Result<RebuildCost, LabError> {
         if self.compiled.count() == 0 {
             return Ok(RebuildCost::everything(history.count()));
         }
-        Ok(RebuildCost::of(history, &self.tree.repository().changed_files(history)?, &self.compiled))
+        Ok(RebuildCost::of(
+            history,
+            &self.tree.repository().changed_files(history)?,
+            &self.compiled,
+        ))
     }
 }
 
@@ -197,7 +269,11 @@ fn found(bisected: Bisected) -> Findings {
 }
 
 fn culprits(findings: &Findings) -> Vec<&str> {
-    findings.culprits.iter().map(|culprit| &*culprit.commit).collect()
+    findings
+        .culprits
+        .iter()
+        .map(|culprit| &*culprit.commit)
+        .collect()
 }
 
 #[test]
@@ -210,10 +286,17 @@ fn commit_is_found_in_logarithmic_builds() {
     let findings = found(tree.bisect(&QUESTION, &mut prober));
     assert_eq!(culprits(&findings), [guilty]);
     assert!(prober.builds() <= 6 + 2, "{}", prober.builds());
-    assert_eq!(prober.runs as usize, prober.builds() + 2 + 2, "both seeds of the ends, the culprit and its parent");
+    assert_eq!(
+        prober.runs as usize,
+        prober.builds() + 2 + 2,
+        "both seeds of the ends, the culprit and its parent"
+    );
     let change = &findings.culprits[0].change;
     assert_eq!((change.before, change.after), (1001.5, 1101.5));
-    assert!((change.percent().unwrap() + 9.985).abs() < 0.01, "{change:?}");
+    assert!(
+        (change.percent().unwrap() + 9.985).abs() < 0.01,
+        "{change:?}"
+    );
     assert!((findings.explained_percent() - 100.0).abs() < 1e-9);
     assert_eq!((findings.commits, findings.commits_kept), (63, 63));
 }
@@ -226,7 +309,15 @@ fn counts_are_searched_if_guest_time_disagrees() {
         declared: None,
         outcome: Outcome::Completed,
         samples: vec![samples; 3],
-        counted: vec![Region { kernel, user: 0, interrupt: 7, other: 9 }; 3],
+        counted: vec![
+            Region {
+                kernel,
+                user: 0,
+                interrupt: 7,
+                other: 9
+            };
+            3
+        ],
     };
     let run = |seed: u64, result: WorkloadResult| Run {
         id: RunId::from_hex("01").unwrap(),
@@ -240,14 +331,35 @@ fn counts_are_searched_if_guest_time_disagrees() {
     };
     let exact = "exact".parse::<MachineKind>().unwrap().capabilities();
     let values = |results: [WorkloadResult; 2]| {
-        values_of(&[1, 2].map(|seed| run(seed, results[seed as usize - 1].clone())), 1..=2, "getppid", exact)
+        values_of(
+            &[1, 2].map(|seed| run(seed, results[seed as usize - 1].clone())),
+            1..=2,
+            "getppid",
+            exact,
+        )
     };
     // Guest time falls from 100 to 90, and the counts rise from 100 to 110.
-    let (before, after) = ((result(100.0, 1000), result(100.0, 1000)), (result(90.0, 1100), result(90.0, 1100)));
-    assert_eq!(values(before.into()), Ok((vec![100.0, 100.0], Scale::Counted)));
-    assert_eq!(values(after.into()), Ok((vec![110.0, 110.0], Scale::Counted)));
-    let timed = WorkloadResult { counted: Vec::new(), ..result(90.0, 0) };
-    assert!(values([result(90.0, 1100), timed]).unwrap_err().contains("not counted"));
+    let (before, after) = (
+        (result(100.0, 1000), result(100.0, 1000)),
+        (result(90.0, 1100), result(90.0, 1100)),
+    );
+    assert_eq!(
+        values(before.into()),
+        Ok((vec![100.0, 100.0], Scale::Counted))
+    );
+    assert_eq!(
+        values(after.into()),
+        Ok((vec![110.0, 110.0], Scale::Counted))
+    );
+    let timed = WorkloadResult {
+        counted: Vec::new(),
+        ..result(90.0, 0)
+    };
+    assert!(
+        values([result(90.0, 1100), timed])
+            .unwrap_err()
+            .contains("not counted")
+    );
 }
 
 #[test]
@@ -260,10 +372,18 @@ fn timed_commits_are_never_compared_with_counts() {
     tree.noise(3, "b");
     let mut prober = FakeProber::new(&tree);
     prober.timed.insert(timed.clone());
-    assert_eq!(culprits(&found(tree.bisect(&QUESTION, &mut prober))), [guilty]);
+    assert_eq!(
+        culprits(&found(tree.bisect(&QUESTION, &mut prober))),
+        [guilty]
+    );
     prober.timed.insert(tree.git(&["rev-parse", "HEAD"]));
-    let Bisected::Refused(Refused::End { why, .. }) = tree.bisect(&QUESTION, &mut prober) else { panic!("an answer") };
-    assert!(why.contains("has counted instructions and other commits have none"), "{why}");
+    let Bisected::Refused(Refused::End { why, .. }) = tree.bisect(&QUESTION, &mut prober) else {
+        panic!("an answer")
+    };
+    assert!(
+        why.contains("has counted instructions and other commits have none"),
+        "{why}"
+    );
 }
 
 #[test]
@@ -272,15 +392,26 @@ fn ends_below_the_floor_need_five_seeds() {
     tree.noise(3, "a");
     let guilty = tree.commit("costs/slow", "2");
     tree.noise(3, "b");
-    let question = BisectionQuestion { floor_percent: Some(0.5), ..QUESTION };
-    let Bisected::Refused(Refused::NoDifference { reason: Some(reason), .. }) =
-        tree.bisect(&question, &mut FakeProber::new(&tree))
+    let question = BisectionQuestion {
+        floor_percent: Some(0.5),
+        ..QUESTION
+    };
+    let Bisected::Refused(Refused::NoDifference {
+        reason: Some(reason),
+        ..
+    }) = tree.bisect(&question, &mut FakeProber::new(&tree))
     else {
         panic!("an answer")
     };
     assert!(reason.starts_with("below the floor"), "{reason}");
-    let question = BisectionQuestion { noise: Noise::Seeds(5), ..question };
-    assert_eq!(culprits(&found(tree.bisect(&question, &mut FakeProber::new(&tree)))), [guilty]);
+    let question = BisectionQuestion {
+        noise: Noise::Seeds(5),
+        ..question
+    };
+    assert_eq!(
+        culprits(&found(tree.bisect(&question, &mut FakeProber::new(&tree)))),
+        [guilty]
+    );
 }
 
 #[test]
@@ -305,7 +436,10 @@ fn several_steps_are_found_with_the_remainder() {
         guilty.push(tree.commit(&format!("costs/step{n}"), cost));
     }
     tree.commit("costs/little", "5");
-    let margin = BisectionQuestion { margin_percent: Some(1.0), ..QUESTION };
+    let margin = BisectionQuestion {
+        margin_percent: Some(1.0),
+        ..QUESTION
+    };
     let findings = found(tree.bisect(&margin, &mut FakeProber::new(&tree)));
     assert_eq!(culprits(&findings), guilty);
     assert!((findings.explained_percent() - 100.0 * 420.0 / 425.0).abs() < 1e-9);
@@ -319,7 +453,13 @@ fn canceling_steps_are_found_with_more_intervals() {
         tree.noise(15, &format!("n{n}-"));
         guilty.push(tree.commit(&format!("costs/step{n}"), cost));
     }
-    let findings = found(tree.bisect(&BisectionQuestion { intervals: 4, ..QUESTION }, &mut FakeProber::new(&tree)));
+    let findings = found(tree.bisect(
+        &BisectionQuestion {
+            intervals: 4,
+            ..QUESTION
+        },
+        &mut FakeProber::new(&tree),
+    ));
     assert_eq!(culprits(&findings), guilty);
 }
 
@@ -338,7 +478,11 @@ fn guilty_merge_is_searched_on_the_trunk() {
     let merge = tree.git(&["rev-parse", "HEAD"]);
     tree.noise(5, "b");
     let findings = found(tree.bisect(&QUESTION, &mut FakeProber::new(&tree)));
-    let slow = findings.culprits.iter().find(|culprit| culprit.commit == guilty).unwrap();
+    let slow = findings
+        .culprits
+        .iter()
+        .find(|culprit| culprit.commit == guilty)
+        .unwrap();
     assert_eq!(slow.merge, Some(merge));
     assert_eq!((slow.change.before, slow.change.after), (601.5, 701.5));
     assert_eq!(findings.culprits.len(), 2, "{:?}", culprits(&findings));
@@ -364,7 +508,11 @@ fn compiled<'a>(objects: impl IntoIterator<Item = &'a [String]>) -> Compiled {
     let home = tempfile::tempdir().unwrap();
     for (number, files) in objects.into_iter().enumerate() {
         let words: Vec<String> = files.iter().map(|file| format!("/src/{file}")).collect();
-        fs::write(home.path().join(format!(".{number}.o.cmd")), words.join(" ")).unwrap();
+        fs::write(
+            home.path().join(format!(".{number}.o.cmd")),
+            words.join(" "),
+        )
+        .unwrap();
     }
     Compiled::of_build(home.path(), Path::new("/src")).unwrap()
 }
@@ -383,9 +531,16 @@ fn widely_used_header_is_rebuilt_rarely() {
         let mut prober = FakeProber::new(&tree);
         let file = ["costs/header".to_owned()];
         prober.compiled = compiled(std::iter::repeat_n(&file[..], objects));
-        assert_eq!(culprits(&found(tree.bisect(&QUESTION, &mut prober))), [&*guilty]);
+        assert_eq!(
+            culprits(&found(tree.bisect(&QUESTION, &mut prober))),
+            [&*guilty]
+        );
         assert!(prober.builds() <= 6 + 2, "{}", prober.builds());
-        let after: Vec<bool> = prober.probed.iter().map(|commit| number(commit) >= number(&header)).collect();
+        let after: Vec<bool> = prober
+            .probed
+            .iter()
+            .map(|commit| number(commit) >= number(&header))
+            .collect();
         after.windows(2).filter(|pair| pair[0] != pair[1]).count()
     };
     assert_eq!((crossed(1), crossed(100)), (3, 1));
@@ -411,7 +566,11 @@ fn uncompiled_commits_are_skipped_unless_guilty() {
     let findings = found(tree.bisect(&QUESTION, &mut prober));
     assert_eq!(culprits(&findings), [&*guilty]);
     assert_eq!((findings.commits, findings.commits_kept), (64, 8));
-    assert!(prober.builds() <= 3 + 2 + 1, "ends, three steps among eight, the culprit's parent: {}", prober.builds());
+    assert!(
+        prober.builds() <= 3 + 2 + 1,
+        "ends, three steps among eight, the culprit's parent: {}",
+        prober.builds()
+    );
 
     // The file list lacks the culprit: its neighbour must not be blamed.
     let mut prober = FakeProber::new(&tree);
@@ -423,7 +582,14 @@ fn uncompiled_commits_are_skipped_unless_guilty() {
             *unpruned.borrow_mut() += 1;
         }
     };
-    let bisected = bisect(&tree.history(), &QUESTION, &mut prober, &mut BisectionLog::nowhere(), &count).unwrap();
+    let bisected = bisect(
+        &tree.history(),
+        &QUESTION,
+        &mut prober,
+        &mut BisectionLog::nowhere(),
+        &count,
+    )
+    .unwrap();
     assert_eq!(culprits(&found(bisected)), [&*guilty]);
     assert_eq!(unpruned.into_inner(), 1);
 }
@@ -448,7 +614,13 @@ fn equal_or_unbuildable_ends_are_refused() {
     tree.commit("costs/little", "1");
     let mut prober = FakeProber::new(&tree);
     assert!(matches!(
-        tree.bisect(&BisectionQuestion { margin_percent: Some(1.0), ..QUESTION }, &mut prober),
+        tree.bisect(
+            &BisectionQuestion {
+                margin_percent: Some(1.0),
+                ..QUESTION
+            },
+            &mut prober
+        ),
         Bisected::Refused(Refused::NoDifference { .. })
     ));
     assert_eq!(prober.probed.len(), 2);
@@ -469,7 +641,10 @@ fn interrupted_bisection_continues() {
     tree.bisect(&QUESTION, &mut whole);
     let mut all = 0;
     for turn in 0.. {
-        let mut prober = FakeProber { fails_after: 2, ..FakeProber::new(&tree) };
+        let mut prober = FakeProber {
+            fails_after: 2,
+            ..FakeProber::new(&tree)
+        };
         let mut log = open();
         assert!(log.resumed_count() <= 2 * turn && (turn == 0 || log.resumed_count() > 0));
         let end = bisect(&tree.history(), &QUESTION, &mut prober, &mut log, &|_| {});
@@ -481,7 +656,11 @@ fn interrupted_bisection_continues() {
             break;
         }
     }
-    assert!(all <= whole.probed.len() + 1, "{all} {}", whole.probed.len());
+    assert!(
+        all <= whole.probed.len() + 1,
+        "{all} {}",
+        whole.probed.len()
+    );
 }
 
 #[test]
@@ -494,22 +673,47 @@ fn invalid_ranges_are_refused_with_a_hint() {
     tree.commit("costs/base", "7");
     let repository = tree.repository();
     let short = |text: String| text.replace(&repository.folder().display().to_string(), "TREE");
-    let error = |good: &str, bad: &str| short(repository.history(good, bad).unwrap_err().to_string());
-    let mut said: Vec<String> =
-        [("main", "good"), ("main", "side"), ("good", "alone"), ("good", "v9.9"), ("good", "--all"), ("good", "good")]
-            .map(|(good, bad)| error(good, bad))
-            .to_vec();
+    let error =
+        |good: &str, bad: &str| short(repository.history(good, bad).unwrap_err().to_string());
+    let mut said: Vec<String> = [
+        ("main", "good"),
+        ("main", "side"),
+        ("good", "alone"),
+        ("good", "v9.9"),
+        ("good", "--all"),
+        ("good", "good"),
+    ]
+    .map(|(good, bad)| error(good, bad))
+    .to_vec();
     let clone = tempfile::tempdir().unwrap();
     let from = format!("file://{}", tree.folder.path().display());
-    let depth = ["clone", "-q", "--depth", "2", "--branch", "main", &from, clone.path().to_str().unwrap()];
+    let depth = [
+        "clone",
+        "-q",
+        "--depth",
+        "2",
+        "--branch",
+        "main",
+        &from,
+        clone.path().to_str().unwrap(),
+    ];
     tree.git(&depth);
     let shallow = Repository::open(clone.path()).unwrap();
-    assert_eq!(shallow.history("HEAD~1", "HEAD").unwrap().count(), 1, "what is there can be searched");
-    let error = shallow.history("HEAD", &shallow.commit("HEAD").unwrap()).unwrap_err();
+    assert_eq!(
+        shallow.history("HEAD~1", "HEAD").unwrap().count(),
+        1,
+        "what is there can be searched"
+    );
+    let error = shallow
+        .history("HEAD", &shallow.commit("HEAD").unwrap())
+        .unwrap_err();
     assert!(error.to_string().contains("are the same commit"), "{error}");
     let nowhere = tempfile::tempdir().unwrap();
     let error = Repository::open(nowhere.path()).unwrap_err().to_string();
-    said.push(error.replace(&nowhere.path().canonicalize().unwrap().display().to_string(), "FOLDER"));
+    said.push(error.replace(
+        &nowhere.path().canonicalize().unwrap().display().to_string(),
+        "FOLDER",
+    ));
     insta::assert_snapshot!(said.join("\n"));
 }
 
@@ -519,15 +723,30 @@ fn culprit_is_reverted_on_top_of_bad() {
     tree.noise(10, "a");
     let slow = tree.commit("costs/slow", "100");
     tree.noise(5, "b");
-    let question = BisectionQuestion { confirm: Confirm::Revert, ..QUESTION };
+    let question = BisectionQuestion {
+        confirm: Confirm::Revert,
+        ..QUESTION
+    };
     let reverted = |tree: &Tree| {
         let mut log = BisectionLog::nowhere();
-        let ended = bisect(&tree.history(), &question, &mut FakeProber::new(tree), &mut log, &|_| {}).unwrap();
+        let ended = bisect(
+            &tree.history(),
+            &question,
+            &mut FakeProber::new(tree),
+            &mut log,
+            &|_| {},
+        )
+        .unwrap();
         let mut findings = found(ended);
-        (findings.culprits.remove(0).reverted.unwrap(), log.entries().last().unwrap().clone())
+        (
+            findings.culprits.remove(0).reverted.unwrap(),
+            log.entries().last().unwrap().clone(),
+        )
     };
     let (undone, last) = reverted(&tree);
-    let Reverted::Undone(change) = undone else { panic!("{undone:?}") };
+    let Reverted::Undone(change) = undone else {
+        panic!("{undone:?}")
+    };
     assert_eq!((change.before, change.after), (1101.5, 1001.5));
     assert_eq!((last.of, last.stands), (slow, Stands::Without));
     // A later commit builds on it.
@@ -542,12 +761,19 @@ fn ambiguous_culprits_are_not_reverted() {
     tree.commit("costs/slow", "100");
     tree.commit("costs/needs-slow", "x");
     let guilty = tree.commit("costs/needs-slow", "300");
-    let question = BisectionQuestion { confirm: Confirm::Revert, margin_percent: Some(1.0), ..QUESTION };
+    let question = BisectionQuestion {
+        confirm: Confirm::Revert,
+        margin_percent: Some(1.0),
+        ..QUESTION
+    };
     let findings = found(tree.bisect(&question, &mut FakeProber::new(&tree)));
     let last = findings.culprits.last().unwrap();
     assert_eq!(last.candidates.last(), Some(&guilty));
     assert_eq!(last.reverted, None, "the culprit is ambiguous");
-    assert!(matches!(findings.culprits[0].reverted, Some(Reverted::Undone(_))));
+    assert!(matches!(
+        findings.culprits[0].reverted,
+        Some(Reverted::Undone(_))
+    ));
 }
 
 #[test]
@@ -559,16 +785,34 @@ fn noisy_steps_are_found_with_probabilities() {
         guilty.push(tree.commit(&format!("costs/step{n}"), cost));
     }
     tree.noise(12, "z");
-    let mut prober = FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
-    let question = BisectionQuestion { confirm: Confirm::Revert, intervals: 4, margin_percent: Some(8.0), ..NOISY };
+    let mut prober = FakeProber {
+        deviation: Some(DEVIATION),
+        ..FakeProber::new(&tree)
+    };
+    let question = BisectionQuestion {
+        confirm: Confirm::Revert,
+        intervals: 4,
+        margin_percent: Some(8.0),
+        ..NOISY
+    };
     let mut log = BisectionLog::nowhere();
-    let findings = found(bisect(&tree.history(), &question, &mut prober, &mut log, &|_| {}).unwrap());
+    let findings =
+        found(bisect(&tree.history(), &question, &mut prober, &mut log, &|_| {}).unwrap());
     assert_eq!(culprits(&findings), guilty);
     for (culprit, height) in findings.culprits.iter().zip([240.0, -150.0, 200.0]) {
         let certainty = culprit.certainty.unwrap();
-        assert!(certainty.chance > 0.97 && certainty.error_percent > 0.0, "{culprit:?}");
-        assert!((culprit.change.after - culprit.change.before - height).abs() < 3.0 * DEVIATION, "{culprit:?}");
-        assert!(matches!(culprit.reverted, Some(Reverted::Undone(_))), "{culprit:?}");
+        assert!(
+            certainty.chance > 0.97 && certainty.error_percent > 0.0,
+            "{culprit:?}"
+        );
+        assert!(
+            (culprit.change.after - culprit.change.before - height).abs() < 3.0 * DEVIATION,
+            "{culprit:?}"
+        );
+        assert!(
+            matches!(culprit.reverted, Some(Reverted::Undone(_))),
+            "{culprit:?}"
+        );
     }
     let explained = findings.explained_percent();
     assert!((70.0..130.0).contains(&explained), "{explained}");
@@ -579,8 +823,16 @@ fn noisy_steps_are_found_with_probabilities() {
 fn noisy_equal_ends_are_refused() {
     let tree = Tree::new();
     tree.noise(10, "a");
-    let mut prober = FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
-    let Bisected::Refused(Refused::NotSeen { runs, error_percent, .. }) = tree.bisect(&NOISY, &mut prober) else {
+    let mut prober = FakeProber {
+        deviation: Some(DEVIATION),
+        ..FakeProber::new(&tree)
+    };
+    let Bisected::Refused(Refused::NotSeen {
+        runs,
+        error_percent,
+        ..
+    }) = tree.bisect(&NOISY, &mut prober)
+    else {
         panic!("noise is no difference")
     };
     assert!(runs as u64 == prober.runs && error_percent > 0.0, "{runs}");
@@ -592,13 +844,22 @@ fn interrupted_noisy_bisection_continues() {
     tree.noise(20, "a");
     let guilty = tree.commit("costs/slow", "90");
     tree.noise(20, "b");
-    let noisy = || FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
+    let noisy = || FakeProber {
+        deviation: Some(DEVIATION),
+        ..FakeProber::new(&tree)
+    };
     let mut whole = noisy();
-    assert_eq!(culprits(&found(tree.bisect(&NOISY, &mut whole))), [&*guilty]);
+    assert_eq!(
+        culprits(&found(tree.bisect(&NOISY, &mut whole))),
+        [&*guilty]
+    );
     let home = tempfile::tempdir().unwrap();
     let mut runs = 0;
     for _ in 0..whole.probed.len() {
-        let mut prober = FakeProber { fails_after: 2, ..noisy() };
+        let mut prober = FakeProber {
+            fails_after: 2,
+            ..noisy()
+        };
         let mut log = BisectionLog::open(home.path(), "good..HEAD", Reuse::Stored).unwrap();
         let end = bisect(&tree.history(), &NOISY, &mut prober, &mut log, &|_| {});
         runs += prober.runs;
@@ -621,7 +882,10 @@ fn noisy_guilty_merge_is_searched() {
     tree.git(&["checkout", "-q", "main"]);
     tree.git(&["merge", "-q", "--no-ff", "-m", "merge the side", "side"]);
     tree.noise(5, "b");
-    let mut prober = FakeProber { deviation: Some(DEVIATION), ..FakeProber::new(&tree) };
+    let mut prober = FakeProber {
+        deviation: Some(DEVIATION),
+        ..FakeProber::new(&tree)
+    };
     let findings = found(tree.bisect(&NOISY, &mut prober));
     assert_eq!(culprits(&findings), [&*guilty]);
     assert!(findings.culprits[0].merge.is_some());
@@ -639,6 +903,10 @@ fn range_without_builds_gives_one_answer() {
         let findings = found(tree.bisect(&question, &mut FakeProber::new(&tree)));
         assert_eq!(findings.culprits.len(), 1);
         assert_eq!(findings.culprits[0].candidates, all);
-        assert!((findings.explained_percent() - 100.0).abs() < 5.0, "{}", findings.explained_percent());
+        assert!(
+            (findings.explained_percent() - 100.0).abs() < 5.0,
+            "{}",
+            findings.explained_percent()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Bisections with make-believe hosts: in each round this host and the others measure one commit each.
+//! Bisections with make-believe hosts: in each round this host and the others measure one commit
+//! each.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::BTreeMap;
@@ -6,8 +7,8 @@ use std::ops::RangeInclusive;
 
 use kernel::{Commit, CommitGraph};
 use lab::{
-    Bisected, BisectionLog, BisectionQuestion, Confirm, Entry, LabError, Noise, Probe, Prober, RebuildCost, Rounds,
-    bisect,
+    Bisected, BisectionLog, BisectionQuestion, Confirm, Entry, LabError, Noise, Probe, Prober,
+    RebuildCost, Rounds, bisect,
 };
 use model::Metric;
 use report::Scale;
@@ -28,7 +29,10 @@ fn name(commit: usize) -> String {
 }
 
 fn history() -> CommitGraph {
-    let commit = |number: usize| Commit { id: name(number), parents: vec![name(number - 1)] };
+    let commit = |number: usize| Commit {
+        id: name(number),
+        parents: vec![name(number - 1)],
+    };
     CommitGraph::new(&name(0), (1..=COMMITS).map(commit).collect()).unwrap()
 }
 
@@ -48,26 +52,61 @@ struct Site {
 }
 
 impl Site {
-    fn find(guilty: usize, broken: usize, hosts: usize, log: &mut BisectionLog) -> (Self, Vec<String>) {
-        let mut site = Self { guilty, broken, hosts, ..Self::default() };
-        let Bisected::Found(found) = bisect(&history(), &QUESTION, &mut site, log, &|_| {}).unwrap() else { panic!() };
-        assert!(site.begun.values().all(|begun| *begun < site.round), "no host measures what is not wanted");
-        (site, found.culprits.into_iter().map(|culprit| culprit.commit).collect())
+    fn find(
+        guilty: usize,
+        broken: usize,
+        hosts: usize,
+        log: &mut BisectionLog,
+    ) -> (Self, Vec<String>) {
+        let mut site = Self {
+            guilty,
+            broken,
+            hosts,
+            ..Self::default()
+        };
+        let Bisected::Found(found) =
+            bisect(&history(), &QUESTION, &mut site, log, &|_| {}).unwrap()
+        else {
+            panic!()
+        };
+        assert!(
+            site.begun.values().all(|begun| *begun < site.round),
+            "no host measures what is not wanted"
+        );
+        (
+            site,
+            found
+                .culprits
+                .into_iter()
+                .map(|culprit| culprit.commit)
+                .collect(),
+        )
     }
 }
 
 impl Prober for Site {
     fn probe(&mut self, commit: &str, seeds: RangeInclusive<u64>) -> Result<Probe, LabError> {
         // A commit takes one round, here and elsewhere.
-        let ready = self.begun.get(commit).map_or(self.round + 1, |begun| begun + 1);
+        let ready = self
+            .begun
+            .get(commit)
+            .map_or(self.round + 1, |begun| begun + 1);
         self.round = self.round.max(ready);
         let number = usize::from_str_radix(commit, 16).unwrap();
         if number == self.broken {
             return Ok(Probe::Failed("does not build".to_owned()));
         }
-        let value = if number >= self.guilty { 1100.0 } else { 1000.0 };
+        let value = if number >= self.guilty {
+            1100.0
+        } else {
+            1000.0
+        };
         let values = seeds.map(|seed| value + seed as f64).collect();
-        Ok(Probe::Measured { build: format!("build_{value}"), values, scale: Scale::Counted })
+        Ok(Probe::Measured {
+            build: format!("build_{value}"),
+            values,
+            scale: Scale::Counted,
+        })
     }
 
     fn merge(&mut self, _: &str, _: &str) -> Result<Option<String>, LabError> {
@@ -89,7 +128,8 @@ impl Prober for Site {
     fn foresee(&mut self, commits: &[String]) {
         let round = self.round;
         let before = self.begun.len();
-        self.begun.retain(|commit, begun| *begun < round || commits.contains(commit));
+        self.begun
+            .retain(|commit, begun| *begun < round || commits.contains(commit));
         self.left += before - self.begun.len();
         for commit in commits.iter().skip(1) {
             let busy = self.begun.values().filter(|begun| **begun == round).count();
@@ -114,7 +154,11 @@ fn more_hosts_need_fewer_rounds() {
                 let (site, culprits) = Site::find(guilty, 0x7fff, hosts, &mut log);
                 assert_eq!(culprits, [name(guilty)]);
                 Site::find(guilty, 0x7fff, 0, &mut of_one);
-                assert_eq!(entries(&log), entries(&of_one), "steps and answers are those of one host");
+                assert_eq!(
+                    entries(&log),
+                    entries(&of_one),
+                    "steps and answers are those of one host"
+                );
                 site.round
             })
             .sum();
@@ -125,9 +169,15 @@ fn more_hosts_need_fewer_rounds() {
     for (mean, hosts) in rounds.into_iter().zip([0, 1, 2, 6]) {
         let ends = if hosts == 0 { 2 } else { 1 };
         let expected = (ends + Rounds::of(COMMITS, hosts).together) as f64;
-        assert!((mean - expected).abs() <= 1.0, "{hosts} hosts: {mean} rounds, {expected} expected");
+        assert!(
+            (mean - expected).abs() <= 1.0,
+            "{hosts} hosts: {mean} rounds, {expected} expected"
+        );
     }
-    assert!(rounds.windows(2).all(|pair| pair[1] < pair[0]), "{rounds:?}");
+    assert!(
+        rounds.windows(2).all(|pair| pair[1] < pair[0]),
+        "{rounds:?}"
+    );
 }
 
 #[test]
@@ -148,5 +198,8 @@ fn known_commits_are_sent_nowhere() {
     let (site, _) = Site::find(40, 0x7fff, 3, &mut log);
     assert!(site.round > 0 && site.measured > 0);
     let (again, culprits) = Site::find(40, 0x7fff, 3, &mut log);
-    assert_eq!((again.round, again.measured, culprits), (0, 0, vec![name(40)]));
+    assert_eq!(
+        (again.round, again.measured, culprits),
+        (0, 0, vec![name(40)])
+    );
 }

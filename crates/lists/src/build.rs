@@ -42,7 +42,10 @@ impl BuildDocument {
             version: build.version.clone(),
             origin: build.origin.to_string(),
             image: build.boot_file().path.display().to_string(),
-            config: build.config.as_ref().map(|file| file.path.display().to_string()),
+            config: build
+                .config
+                .as_ref()
+                .map(|file| file.path.display().to_string()),
             short: build.id.short(),
         }
     }
@@ -50,8 +53,19 @@ impl BuildDocument {
 
 impl Listing for BuildDocument {
     fn text(&self, _: &Styles) -> String {
-        let Self { version, origin, image, config, short, .. } = self;
-        let config = config.as_ref().map_or_else(String::new, |file| format!("config   {file}\n"));
-        format!("build    {short}\nversion  {version}\norigin   {origin}\nimage    {image}\n{config}")
+        let Self {
+            version,
+            origin,
+            image,
+            config,
+            short,
+            ..
+        } = self;
+        let config = config
+            .as_ref()
+            .map_or_else(String::new, |file| format!("config   {file}\n"));
+        format!(
+            "build    {short}\nversion  {version}\norigin   {origin}\nimage    {image}\n{config}"
+        )
     }
 }

@@ -39,7 +39,8 @@ struct Noise {
     variation_percent: f64,
     /// Smallest changes that comparisons show.
     shows: Vec<Shows>,
-    /// What the order of the boots' values says against the machine; null if nothing, or if there are too few boots.
+    /// What the order of the boots' values says against the machine; null if nothing, or if there
+    /// are too few boots.
     suspicion: Option<String>,
 }
 
@@ -76,8 +77,16 @@ impl Check {
     /// Returns a check with its result.
     pub fn new(what: &'static str, result: Result<String, Problem>) -> Self {
         match result {
-            Ok(found) => Self { what, found: Some(found), problem: None },
-            Err(problem) => Self { what, found: None, problem: Some(problem) },
+            Ok(found) => Self {
+                what,
+                found: Some(found),
+                problem: None,
+            },
+            Err(problem) => Self {
+                what,
+                found: None,
+                problem: Some(problem),
+            },
         }
     }
 }
@@ -87,7 +96,14 @@ impl DoctorDocument {
     pub fn new(subject: &str, checks: Vec<Check>) -> Self {
         let subject = subject.to_owned();
         let fit = checks.iter().all(|check| check.problem.is_none());
-        Self { schema_version: SCHEMA_VERSION, kind: "doctor", subject, fit, checks, noise: None }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            kind: "doctor",
+            subject,
+            fit,
+            checks,
+            noise: None,
+        }
     }
 
     /// Adds how much the boots of the machine scatter.
@@ -96,10 +112,16 @@ impl DoctorDocument {
             workload: floor.workload.to_string(),
             boots: floor.boots,
             variation_percent: floor.variation_percent,
-            shows: floor.least_percent.map(|(boots, percent)| Shows { boots, percent }).to_vec(),
+            shows: floor
+                .least_percent
+                .map(|(boots, percent)| Shows { boots, percent })
+                .to_vec(),
             suspicion: floor.suspicion.clone(),
         });
-        Self { noise: Some(noise.collect()), ..self }
+        Self {
+            noise: Some(noise.collect()),
+            ..self
+        }
     }
 
     /// Tells whether all checks passed.
@@ -111,36 +133,73 @@ impl DoctorDocument {
 impl Listing for DoctorDocument {
     fn text(&self, _: &Styles) -> String {
         let line = |check: &Check| match &check.problem {
-            None => format!("ok    {:<11} {}\n", check.what, check.found.as_deref().unwrap_or_default()),
+            None => format!(
+                "ok    {:<11} {}\n",
+                check.what,
+                check.found.as_deref().unwrap_or_default()
+            ),
             Some(Problem { wrong, fix }) => {
-                format!("WRONG {:<11} {wrong}\n      {:<11} fix: {fix}\n", check.what, "")
+                format!(
+                    "WRONG {:<11} {wrong}\n      {:<11} fix: {fix}\n",
+                    check.what, ""
+                )
             }
         };
         let end = if self.fit { "is fit" } else { "is not fit yet" };
         let noise = self.noise.as_deref().map_or_else(String::new, noise);
-        self.checks.iter().map(line).chain([format!("{} {end}\n", self.subject), noise]).collect()
+        self.checks
+            .iter()
+            .map(line)
+            .chain([format!("{} {end}\n", self.subject), noise])
+            .collect()
     }
 }
 
 /// Returns the table of workloads, then what is suspicious.
 fn noise(of: &[Noise]) -> String {
-    let Some(first) = of.first() else { return String::new() };
-    let width = of.iter().map(|row| row.workload.chars().count()).max().unwrap_or(0).clamp(8, NAME);
+    let Some(first) = of.first() else {
+        return String::new();
+    };
+    let width = of
+        .iter()
+        .map(|row| row.workload.chars().count())
+        .max()
+        .unwrap_or(0)
+        .clamp(8, NAME);
     let line = |name: &str, boots: &str, variation: &str, shows: &str| {
         format!("{name:width$}  {boots:>5}  {variation:>9}{shows}\n")
     };
-    let heads: String = first.shows.iter().map(|shows| format!("{:>10}", format!("{} BOOTS", shows.boots))).collect();
+    let heads: String = first
+        .shows
+        .iter()
+        .map(|shows| format!("{:>10}", format!("{} BOOTS", shows.boots)))
+        .collect();
     let row = |row: &Noise| {
-        let shows =
-            row.shows.iter().map(|shows| shows.percent.map_or("-".to_owned(), |percent| format!("{percent:.1}%")));
+        let shows = row.shows.iter().map(|shows| {
+            shows
+                .percent
+                .map_or("-".to_owned(), |percent| format!("{percent:.1}%"))
+        });
         let shows: String = shows.map(|text| format!("{text:>10}")).collect();
         let variation = format!("{:.1}%", row.variation_percent);
-        line(&cut_middle(&row.workload, width), &row.boots.to_string(), &variation, &shows)
+        line(
+            &cut_middle(&row.workload, width),
+            &row.boots.to_string(),
+            &variation,
+            &shows,
+        )
     };
     let suspicion = |row: &Noise| Some(format!("{}: {}\n", row.workload, row.suspicion.as_ref()?));
-    let above = format!("\n{}", line("", "", "", &format!("{:>20}", "change shown by")));
+    let above = format!(
+        "\n{}",
+        line("", "", "", &format!("{:>20}", "change shown by"))
+    );
     let heads = line("WORKLOAD", "BOOTS", "VARIATION", &heads);
-    [above, heads].into_iter().chain(of.iter().map(row)).chain(of.iter().filter_map(suspicion)).collect()
+    [above, heads]
+        .into_iter()
+        .chain(of.iter().map(row))
+        .chain(of.iter().filter_map(suspicion))
+        .collect()
 }
 
 #[cfg(test)]
@@ -151,8 +210,14 @@ mod tests {
 
     #[test]
     fn failed_checks_have_their_fix() {
-        let problem = Problem { wrong: "not found".to_owned(), fix: "sudo apt-get install dpkg".to_owned() };
-        let checks = vec![Check::new("disk", Ok("9000 MB free".to_owned())), Check::new("dpkg-deb", Err(problem))];
+        let problem = Problem {
+            wrong: "not found".to_owned(),
+            fix: "sudo apt-get install dpkg".to_owned(),
+        };
+        let checks = vec![
+            Check::new("disk", Ok("9000 MB free".to_owned())),
+            Check::new("dpkg-deb", Err(problem)),
+        ];
         let document = DoctorDocument::new("this host", checks);
         assert!(!document.is_fit());
         insta::assert_snapshot!(document.text(&Styles::plain()));
@@ -167,13 +232,23 @@ mod tests {
             least_percent: [(5, Some(4.449)), (20, (boots > 2).then_some(1.2))],
             suspicion: suspicion.map(str::to_owned),
         };
-        let document = DoctorDocument::new("vm", vec![Check::new("machine", Ok("QEMU 7.2.22, TCG".to_owned()))]);
+        let document = DoctorDocument::new(
+            "vm",
+            vec![Check::new("machine", Ok("QEMU 7.2.22, TCG".to_owned()))],
+        );
         let noisy = [
             floor("fault-anon", 2, None),
-            floor("a-workload-of-another-suite-with-a-long-name", 12, Some("two modes, 6.1 deviations apart")),
+            floor(
+                "a-workload-of-another-suite-with-a-long-name",
+                12,
+                Some("two modes, 6.1 deviations apart"),
+            ),
         ];
         let text = document.with_noise(&noisy).text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!(text, @"
         ok    machine     QEMU 7.2.22, TCG
         vm is fit

@@ -41,7 +41,12 @@ pub struct Sizes {
 
 impl GarbageDocument {
     /// Returns the document of superseded runs and of runs that lose their artifacts.
-    pub fn new(superseded: &[RunId], artifacts_of: &[RunId], artifact_bytes: u64, referenced_runs: usize) -> Self {
+    pub fn new(
+        superseded: &[RunId],
+        artifacts_of: &[RunId],
+        artifact_bytes: u64,
+        referenced_runs: usize,
+    ) -> Self {
         let ids = |runs: &[RunId]| runs.iter().map(ToString::to_string).collect();
         Self {
             schema_version: SCHEMA_VERSION,
@@ -57,12 +62,18 @@ impl GarbageDocument {
 
     /// Adds unused images.
     pub fn with_images(self, sizes: &BTreeMap<String, u64>) -> Self {
-        Self { images: sizes.clone(), ..self }
+        Self {
+            images: sizes.clone(),
+            ..self
+        }
     }
 
     /// Adds the sizes of the store after the deletion.
     pub fn deleted(self, sizes: Sizes) -> Self {
-        Self { store: Some(sizes), ..self }
+        Self {
+            store: Some(sizes),
+            ..self
+        }
     }
 }
 
@@ -70,11 +81,19 @@ impl Listing for GarbageDocument {
     fn text(&self, _: &Styles) -> String {
         let end = match self.store {
             None => "nothing deleted (dry run)".to_owned(),
-            Some(Sizes { bytes_before, bytes_after }) => {
-                format!("the store took {} and takes {}", mib(bytes_before), mib(bytes_after))
+            Some(Sizes {
+                bytes_before,
+                bytes_after,
+            }) => {
+                format!(
+                    "the store took {} and takes {}",
+                    mib(bytes_before),
+                    mib(bytes_after)
+                )
             }
         };
-        let image = |(name, bytes): (&String, &u64)| format!("unused image {name}: {}\n", mib(*bytes));
+        let image =
+            |(name, bytes): (&String, &u64)| format!("unused image {name}: {}\n", mib(*bytes));
         let images: String = self.images.iter().map(image).collect();
         format!(
             "superseded runs: {}\nolder runs with artifacts to delete: {}\nartifacts of both: {}\nkept because they are \
@@ -102,10 +121,22 @@ mod tests {
     #[test]
     fn garbage_is_counted() {
         let run = RunId::from_hex("7f3a").unwrap();
-        let images = [("52b2f0261c00063f".to_owned(), 180 << 20), ("making-x1".to_owned(), 0)].into();
-        let document = GarbageDocument::new(&[run.clone(), run], &[], 3 << 20, 4).with_images(&images);
+        let images = [
+            ("52b2f0261c00063f".to_owned(), 180 << 20),
+            ("making-x1".to_owned(), 0),
+        ]
+        .into();
+        let document =
+            GarbageDocument::new(&[run.clone(), run], &[], 3 << 20, 4).with_images(&images);
         insta::assert_snapshot!(document.text(&Styles::plain()));
-        let deleted = document.deleted(Sizes { bytes_before: 9 << 20, bytes_after: 6 << 20 });
-        assert!(deleted.text(&Styles::plain()).ends_with("the store took 9.0 MiB and takes 6.0 MiB\n"));
+        let deleted = document.deleted(Sizes {
+            bytes_before: 9 << 20,
+            bytes_after: 6 << 20,
+        });
+        assert!(
+            deleted
+                .text(&Styles::plain())
+                .ends_with("the store took 9.0 MiB and takes 6.0 MiB\n")
+        );
     }
 }

@@ -33,15 +33,27 @@ pub struct ListedKernel {
 impl KernelsDocument {
     /// Returns the document of kernels, in the order given.
     pub fn new(kernels: Vec<ListedKernel>) -> Self {
-        Self { schema_version: SCHEMA_VERSION, kind: "kernels", kernels }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            kind: "kernels",
+            kernels,
+        }
     }
 }
 
 impl Listing for KernelsDocument {
     fn text(&self, _: &Styles) -> String {
         let line = |kernel: &ListedKernel| {
-            let ListedKernel { name, version, flavour, bytes } = kernel;
-            format!("{version:<12} {flavour:<12} {:>6.1} MB  {name}\n", *bytes as f64 / 1e6)
+            let ListedKernel {
+                name,
+                version,
+                flavour,
+                bytes,
+            } = kernel;
+            format!(
+                "{version:<12} {flavour:<12} {:>6.1} MB  {name}\n",
+                *bytes as f64 / 1e6
+            )
         };
         self.kernels.iter().map(line).collect()
     }

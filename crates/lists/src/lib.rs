@@ -1,5 +1,5 @@
-//! The lists that commands print: one struct per list, from which its JSON, its schema and its text come. What is in them, the
-//! commands of `marvin` find out.
+//! The lists that commands print: one struct per list, from which its JSON, its schema and its text
+//! come. What is in them, the commands of `marvin` find out.
 
 mod build;
 mod doctor;
@@ -60,6 +60,9 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         ("run", schema_of::<RunDocument>("marvin show")),
         ("runs", schema_of::<RunsDocument>("marvin runs")),
         ("tools", schema_of::<ToolsDocument>("marvin tools")),
-        ("workloads", schema_of::<WorkloadsDocument>("marvin workloads")),
+        (
+            "workloads",
+            schema_of::<WorkloadsDocument>("marvin workloads"),
+        ),
     ]
 }

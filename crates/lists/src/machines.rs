@@ -35,9 +35,11 @@ pub struct ListedMachine {
     pub kind: &'static str,
     /// State.
     pub state: MachineState,
-    /// Release of the kernel that runs; null if the machine boots a build when it is asked to, or does not answer.
+    /// Release of the kernel that runs; null if the machine boots a build when it is asked to, or
+    /// does not answer.
     pub kernel: Option<String>,
-    /// Minutes until the hold or the reservation ends, unless it is renewed; absent if no user has it.
+    /// Minutes until the hold or the reservation ends, unless it is renewed; absent if no user has
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_minutes: Option<u64>,
     /// Jobs of the queue that wait for it.
@@ -56,7 +58,8 @@ pub enum MachineState {
     Held,
     /// A user has it reserved.
     Reserved,
-    /// It runs a kernel under test, and no lab uses it: a Marvin was killed. The next contact brings it back.
+    /// It runs a kernel under test, and no lab uses it: a Marvin was killed. The next contact
+    /// brings it back.
     Away,
     /// It answers, but cannot be measured on.
     Unfit,
@@ -66,8 +69,9 @@ pub enum MachineState {
     Silent,
     /// It did not come back from a boot, and has not answered since.
     Lost,
-    /// It is another machine than its record says, until that is accepted or undone; or the lab failed on it several times
-    /// in a row, and the queue gives it no jobs until one that it tries ends well.
+    /// It is another machine than its record says, until that is accepted or undone; or the lab
+    /// failed on it several times in a row, and the queue gives it no jobs until one that it
+    /// tries ends well.
     Quarantined,
 }
 
@@ -90,14 +94,21 @@ impl MachineState {
 impl MachinesDocument {
     /// Returns the document of machines.
     pub fn new(machines: Vec<ListedMachine>) -> Self {
-        Self { schema_version: SCHEMA_VERSION, kind: "machines", machines }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            kind: "machines",
+            machines,
+        }
     }
 }
 
 impl Listing for MachinesDocument {
     fn text(&self, _: &Styles) -> String {
         let row = |cells: [&str; 5]| {
-            let padded = cells.iter().zip(WIDTHS).map(|(cell, width)| format!("{cell:<width$} "));
+            let padded = cells
+                .iter()
+                .zip(WIDTHS)
+                .map(|(cell, width)| format!("{cell:<width$} "));
             let line: String = padded.collect();
             let about = cells[4];
             if line.chars().count() + about.chars().count() <= COLUMNS {
@@ -113,7 +124,13 @@ impl Listing for MachinesDocument {
                 0 => machine.about.clone(),
                 waiting => format!("{}; {} in the queue", machine.about, count(waiting, "job")),
             };
-            row([&machine.name, machine.kind, machine.state.word(), kernel, &about])
+            row([
+                &machine.name,
+                machine.kind,
+                machine.state.word(),
+                kernel,
+                &about,
+            ])
         });
         std::iter::once(heads).chain(rows).collect()
     }
@@ -138,7 +155,13 @@ mod tests {
         };
         let document = MachinesDocument::new(vec![
             machine("exact", "exact", MachineState::Ready, None, "QEMU 7.2.22"),
-            machine("testbox", "ssh", MachineState::Held, Some("6.1.0-44-amd64"), "by anna@laptop, 87 min more"),
+            machine(
+                "testbox",
+                "ssh",
+                MachineState::Held,
+                Some("6.1.0-44-amd64"),
+                "by anna@laptop, 87 min more",
+            ),
             machine(
                 "client",
                 "ssh",
@@ -146,7 +169,13 @@ mod tests {
                 Some("6.1.0-44-amd64"),
                 "anna@laptop has it for 2 h (tuning)",
             ),
-            machine("bigbox", "ssh", MachineState::Silent, None, "Connection timed out"),
+            machine(
+                "bigbox",
+                "ssh",
+                MachineState::Silent,
+                None,
+                "Connection timed out",
+            ),
             machine(
                 "sleeper",
                 "ssh",
@@ -154,11 +183,26 @@ mod tests {
                 None,
                 "a measurement switches it on, or: marvin power sleeper on",
             ),
-            machine("oldbox", "ssh", MachineState::Quarantined, Some("6.1.0-44-amd64"), "host.memory 1 MiB -> 2 MiB"),
-            machine("farbox", "ssh", MachineState::Lost, None, "after the boot it did not answer for 600 s"),
+            machine(
+                "oldbox",
+                "ssh",
+                MachineState::Quarantined,
+                Some("6.1.0-44-amd64"),
+                "host.memory 1 MiB -> 2 MiB",
+            ),
+            machine(
+                "farbox",
+                "ssh",
+                MachineState::Lost,
+                None,
+                "after the boot it did not answer for 600 s",
+            ),
         ]);
         let text = document.text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!(text);
     }
 }

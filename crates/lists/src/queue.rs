@@ -1,4 +1,5 @@
-//! The queue: one line per job with notes below it, and a single job in full with the reason of its state.
+//! The queue: one line per job with notes below it, and a single job in full with the reason of its
+//! state.
 
 use std::collections::HashMap;
 
@@ -73,7 +74,8 @@ pub struct JobDocument {
 struct ListedJob {
     /// Job number.
     number: u64,
-    /// `waiting`, `running`, `stopped` (its worker died), `done`, `failed`, `cancelled` or `replaced`.
+    /// `waiting`, `running`, `stopped` (its worker died), `done`, `failed`, `cancelled` or
+    /// `replaced`.
     state: &'static str,
     /// Kernel name.
     kernel: String,
@@ -124,9 +126,20 @@ struct ListedJob {
 impl QueueDocument {
     /// Returns the document of jobs, in the order given.
     pub fn new(view: QueueView<'_>) -> Self {
-        let QueueView { jobs, now_unix, has_worker, .. } = view;
+        let QueueView {
+            jobs,
+            now_unix,
+            has_worker,
+            ..
+        } = view;
         let jobs = jobs.iter().map(|job| listed(job, view)).collect();
-        Self { schema_version: SCHEMA_VERSION, kind: "queue", now_unix, has_worker, jobs }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            kind: "queue",
+            now_unix,
+            has_worker,
+            jobs,
+        }
     }
 }
 
@@ -135,7 +148,14 @@ impl JobDocument {
     pub fn new(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> Self {
         let why = because(job, why, view);
         let (now_unix, job) = (view.now_unix, listed(job, view));
-        Self { schema_version: SCHEMA_VERSION, kind: "job", now_unix, why, batch: None, job }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            kind: "job",
+            now_unix,
+            why,
+            batch: None,
+            job,
+        }
     }
 
     /// Adds what the batch system does with the job.
@@ -152,10 +172,19 @@ fn listed(job: &QueuedJob, view: QueueView<'_>) -> ListedJob {
     };
     let is_stopped = worker.is_some() && (!view.has_worker || job.is_stale(view.now_unix));
     let is_expected = !is_stopped && !job.state.is_over();
-    let forecast = view.forecast.get(&job.number).filter(|_| is_expected).copied().unwrap_or_default();
+    let forecast = view
+        .forecast
+        .get(&job.number)
+        .filter(|_| is_expected)
+        .copied()
+        .unwrap_or_default();
     ListedJob {
         number: job.number,
-        state: if is_stopped { STOPPED } else { job.state.word() },
+        state: if is_stopped {
+            STOPPED
+        } else {
+            job.state.word()
+        },
         kernel: work.kernel.to_string(),
         tree: work.tree.clone(),
         config: work.config.clone(),
@@ -171,7 +200,11 @@ fn listed(job: &QueuedJob, view: QueueView<'_>) -> ListedJob {
         deadline_s: new.deadline_s,
         worker,
         lease_until_unix,
-        not_before_unix: if let JobState::Waiting { from_unix } = job.state { Some(from_unix) } else { None },
+        not_before_unix: if let JobState::Waiting { from_unix } = job.state {
+            Some(from_unix)
+        } else {
+            None
+        },
         queued_unix: job.queued_unix,
         started_unix: job.started_unix,
         ended_unix: job.ended_unix,
@@ -194,17 +227,37 @@ impl Listing for QueueDocument {
         }
         let head = ["job", "state", "prio", "kernel", "what", "begins", "ends"].map(str::to_owned);
         let row = |job| row(job, self.now_unix);
-        let rows: Vec<[String; 7]> = std::iter::once(head).chain(self.jobs.iter().map(row)).collect();
-        let widths: [usize; 7] =
-            std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+        let rows: Vec<[String; 7]> = std::iter::once(head)
+            .chain(self.jobs.iter().map(row))
+            .collect();
+        let widths: [usize; 7] = std::array::from_fn(|column| {
+            rows.iter()
+                .map(|row| row[column].chars().count())
+                .max()
+                .unwrap_or(0)
+        });
         let mut lines = Vec::new();
-        for (row, job) in rows.iter().zip(std::iter::once(None).chain(self.jobs.iter().map(Some))) {
-            let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-                if RIGHT.contains(&column) { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
-            });
+        for (row, job) in rows
+            .iter()
+            .zip(std::iter::once(None).chain(self.jobs.iter().map(Some)))
+        {
+            let cells = row
+                .iter()
+                .zip(widths)
+                .enumerate()
+                .map(|(column, (cell, width))| {
+                    if RIGHT.contains(&column) {
+                        format!("{cell:>width$}")
+                    } else {
+                        format!("{cell:<width$}")
+                    }
+                });
             lines.push(cells.collect::<Vec<_>>().join("  ").trim_end().to_owned());
             let indent = " ".repeat(widths[0] + 2);
-            lines.extend(job.and_then(more).map(|more| cut(&format!("{indent}{more}"), WIDTH)));
+            lines.extend(
+                job.and_then(more)
+                    .map(|more| cut(&format!("{indent}{more}"), WIDTH)),
+            );
         }
         if self.jobs.iter().any(ListedJob::is_open) {
             lines.push("begins, ends: from now, estimated from equal jobs".to_owned());
@@ -217,11 +270,28 @@ impl Listing for QueueDocument {
 }
 
 fn row(job: &ListedJob, now_unix: i64) -> [String; 7] {
-    let of = if job.tree.is_empty() { String::new() } else { format!(" of {}", job.tree) };
-    let on = if job.machine == USUAL_MACHINE { String::new() } else { format!(" on {}", job.machine) };
+    let of = if job.tree.is_empty() {
+        String::new()
+    } else {
+        format!(" of {}", job.tree)
+    };
+    let on = if job.machine == USUAL_MACHINE {
+        String::new()
+    } else {
+        format!(" on {}", job.machine)
+    };
     let [begins, ends] = if ["waiting", "running"].contains(&job.state) {
-        let of = |time: Option<i64>| time.map_or_else(|| "unknown".to_owned(), |time| until(time, now_unix));
-        [if job.state == "running" { "-".to_owned() } else { of(job.begins_unix) }, of(job.ends_unix)]
+        let of = |time: Option<i64>| {
+            time.map_or_else(|| "unknown".to_owned(), |time| until(time, now_unix))
+        };
+        [
+            if job.state == "running" {
+                "-".to_owned()
+            } else {
+                of(job.begins_unix)
+            },
+            of(job.ends_unix),
+        ]
     } else {
         ["-".to_owned(), "-".to_owned()]
     };
@@ -230,7 +300,15 @@ fn row(job: &ListedJob, now_unix: i64) -> [String; 7] {
         job.state.to_owned(),
         job.priority.to_string(),
         cut(&plain(&format!("{}{of}", job.kernel)), KERNEL_MAX),
-        cut(&plain(&format!("{} {}x{}{on}", job.suite, job.workloads.len(), job.seeds)), KERNEL_MAX),
+        cut(
+            &plain(&format!(
+                "{} {}x{}{on}",
+                job.suite,
+                job.workloads.len(),
+                job.seeds
+            )),
+            KERNEL_MAX,
+        ),
         begins,
         ends,
     ]
@@ -238,15 +316,29 @@ fn row(job: &ListedJob, now_unix: i64) -> [String; 7] {
 
 /// Returns the notes on a job: since when it runs and where, or how it ended.
 fn more(job: &ListedJob) -> Option<String> {
-    let why = if job.reason.is_empty() { String::new() } else { format!(": {}", plain(&job.reason)) };
+    let why = if job.reason.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", plain(&job.reason))
+    };
     let worker = plain(job.worker.as_deref().unwrap_or_default());
     match job.state {
         "waiting" => {
             let again = date(job.not_before_unix.unwrap_or_default());
-            (!why.is_empty()).then(|| format!("attempt {} of {}, next at {again}{why}", job.attempts, job.attempts_max))
+            (!why.is_empty()).then(|| {
+                format!(
+                    "attempt {} of {}, next at {again}{why}",
+                    job.attempts, job.attempts_max
+                )
+            })
         }
-        STOPPED => Some(format!("the worker on {worker} died; the next one requeues the job")),
-        "running" => Some(format!("on {worker} since {}", date(job.started_unix.unwrap_or_default()))),
+        STOPPED => Some(format!(
+            "the worker on {worker} died; the next one requeues the job"
+        )),
+        "running" => Some(format!(
+            "on {worker} since {}",
+            date(job.started_unix.unwrap_or_default())
+        )),
         _ => Some(format!("{}{why}", date(job.ended_unix.unwrap_or_default()))),
     }
 }
@@ -269,27 +361,58 @@ fn cut(text: &str, width: usize) -> String {
 impl Listing for JobDocument {
     fn text(&self, _: &Styles) -> String {
         let job = &self.job;
-        let mut lines =
-            vec![format!("job        {}, {}", job.number, job.state), format!("kernel     {}", plain(&job.kernel))];
+        let mut lines = vec![
+            format!("job        {}, {}", job.number, job.state),
+            format!("kernel     {}", plain(&job.kernel)),
+        ];
         if !job.tree.is_empty() {
-            lines.push(format!("tree       {}, kernel config {}", plain(&job.tree), plain(&job.config)));
+            lines.push(format!(
+                "tree       {}, kernel config {}",
+                plain(&job.tree),
+                plain(&job.config)
+            ));
         }
-        lines.push(format!("suite      {}: {}", job.suite, plain(&job.workloads.join(", "))));
-        let runs = if job.machine == USUAL_MACHINE { "seeds" } else { "boots" };
+        lines.push(format!(
+            "suite      {}: {}",
+            job.suite,
+            plain(&job.workloads.join(", "))
+        ));
+        let runs = if job.machine == USUAL_MACHINE {
+            "seeds"
+        } else {
+            "boots"
+        };
         lines.push(format!("machine    {}", plain(&job.machine)));
         lines.push(format!("{runs}      {}", job.seeds));
-        let asked =
-            if job.plan.is_empty() { "by hand".to_owned() } else { format!("by the plan {}", plain(&job.plan)) };
+        let asked = if job.plan.is_empty() {
+            "by hand".to_owned()
+        } else {
+            format!("by the plan {}", plain(&job.plan))
+        };
         lines.push(format!("queued     {}, {asked}", date(job.queued_unix)));
         lines.push(format!("priority   {}, rank {}", job.priority, job.rank));
-        lines.push(format!("attempts   {} of {}, each at most {} s", job.attempts, job.attempts_max, job.deadline_s));
-        let times = [("begun     ", job.started_unix), ("ended     ", job.ended_unix)];
-        lines.extend(times.into_iter().filter_map(|(word, time)| Some(format!("{word} {}", date(time?)))));
+        lines.push(format!(
+            "attempts   {} of {}, each at most {} s",
+            job.attempts, job.attempts_max, job.deadline_s
+        ));
+        let times = [
+            ("begun     ", job.started_unix),
+            ("ended     ", job.ended_unix),
+        ];
+        lines.extend(
+            times
+                .into_iter()
+                .filter_map(|(word, time)| Some(format!("{word} {}", date(time?)))),
+        );
         if !job.reason.is_empty() {
             lines.push(format!("reason     {}", plain(&job.reason)));
         }
         lines.push(format!("why        {}", self.why));
-        lines.extend(self.batch.iter().map(|batch| format!("batch      {}", plain(batch))));
+        lines.extend(
+            self.batch
+                .iter()
+                .map(|batch| format!("batch      {}", plain(batch))),
+        );
         if ["waiting", "running"].contains(&job.state) {
             lines.push(format!("ends       {}", when(job, self.now_unix)));
         }
@@ -305,37 +428,78 @@ fn when(job: &ListedJob, now_unix: i64) -> String {
     match (job.begins_unix, job.ends_unix) {
         (None, Some(ends)) => told(ends),
         (Some(begins), Some(ends)) => format!("{}; begins {}", told(ends), told(begins)),
-        (Some(begins), None) => format!("unknown until an equal job has run; begins {}", told(begins)),
+        (Some(begins), None) => format!(
+            "unknown until an equal job has run; begins {}",
+            told(begins)
+        ),
         (None, None) if job.state == "running" => "unknown until an equal job has run".to_owned(),
         (None, None) => "unknown until jobs equal to those before it have run".to_owned(),
     }
 }
 
 fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
-    let started = if view.has_worker { "" } else { "; no worker runs: start `marvin work`" };
+    let started = if view.has_worker {
+        ""
+    } else {
+        "; no worker runs: start `marvin work`"
+    };
     match (why, &job.state) {
-        (Why::Running, JobState::Running { worker, .. }) if !view.has_worker || job.is_stale(view.now_unix) => {
-            format!("its worker on {} died{started}; it continues", plain(worker))
+        (Why::Running, JobState::Running { worker, .. })
+            if !view.has_worker || job.is_stale(view.now_unix) =>
+        {
+            format!(
+                "its worker on {} died{started}; it continues",
+                plain(worker)
+            )
         }
         (Why::Running, JobState::Running { worker, until_unix }) => {
-            format!("{} executes it; others may take it after {}", plain(worker), date(*until_unix))
+            format!(
+                "{} executes it; others may take it after {}",
+                plain(worker),
+                date(*until_unix)
+            )
         }
         (Why::Later { from_unix }, _) => {
-            let last = if job.kills > 0 { &job.reason } else { "the last attempt failed" };
-            format!("{}; the next is not before {}{started}", plain(last), date(*from_unix))
+            let last = if job.kills > 0 {
+                &job.reason
+            } else {
+                "the last attempt failed"
+            };
+            format!(
+                "{}; the next is not before {}{started}",
+                plain(last),
+                date(*from_unix)
+            )
         }
         (Why::Behind { .. }, _) if let Some(ill) = quarantine(job, view) => ill,
-        (Why::Behind { waiting: 0, running }, _) => {
-            format!("{} running; it is next{started}", jobs(*running, "is", "are"))
+        (
+            Why::Behind {
+                waiting: 0,
+                running,
+            },
+            _,
+        ) => {
+            format!(
+                "{} running; it is next{started}",
+                jobs(*running, "is", "are")
+            )
         }
         (Why::Behind { waiting, running }, _) => {
-            let running =
-                if *running == 0 { String::new() } else { format!(", and {} running", jobs(*running, "is", "are")) };
-            format!("{} first{running}{started}", jobs(*waiting, "comes", "come"))
+            let running = if *running == 0 {
+                String::new()
+            } else {
+                format!(", and {} running", jobs(*running, "is", "are"))
+            };
+            format!(
+                "{} first{running}{started}",
+                jobs(*waiting, "comes", "come")
+            )
         }
         (Why::Next, _) if let Some(ill) = quarantine(job, view) => ill,
         (Why::Next, _) => format!("it is next{started}"),
-        (Why::Over | Why::Running, _) => "it has ended; `marvin queue add` queues it again".to_owned(),
+        (Why::Over | Why::Running, _) => {
+            "it has ended; `marvin queue add` queues it again".to_owned()
+        }
     }
 }
 
@@ -344,11 +508,18 @@ fn quarantine(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
     let name = &job.new.work.machine;
     let ill = quarantine_of(name, view.health)?;
     let (name, reason) = (plain(name), plain(&ill.reason));
-    Some(format!("{name} is quarantined: {reason}; it tries a job again after {}", date(ill.next_unix)))
+    Some(format!(
+        "{name} is quarantined: {reason}; it tries a job again after {}",
+        date(ill.next_unix)
+    ))
 }
 
 fn jobs(number: usize, one: &str, several: &str) -> String {
-    format!("{} {}", count(number, "job"), if number == 1 { one } else { several })
+    format!(
+        "{} {}",
+        count(number, "job"),
+        if number == 1 { one } else { several }
+    )
 }
 
 #[cfg(test)]
@@ -370,14 +541,25 @@ mod tests {
     fn job(number: u64, kernel: &str, plan: &str) -> QueuedJob {
         let work = Work {
             kernel: kernel.parse().unwrap(),
-            tree: if kernel.starts_with("git:") { "stable".into() } else { String::new() },
+            tree: if kernel.starts_with("git:") {
+                "stable".into()
+            } else {
+                String::new()
+            },
             config: "micro".into(),
             suite: "micro".into(),
             workloads: vec!["getppid".into(), "fork".into()],
             seeds: 5,
             machine: model::USUAL_MACHINE.to_owned(),
         };
-        let new = NewJob { work, plan: plan.into(), priority: 100, rank: 0, attempts_max: 3, deadline_s: 60 };
+        let new = NewJob {
+            work,
+            plan: plan.into(),
+            priority: 100,
+            rank: 0,
+            attempts_max: 3,
+            deadline_s: 60,
+        };
         QueuedJob::queued(number, new, NOW - 10_000)
     }
 
@@ -386,7 +568,11 @@ mod tests {
     fn jobs() -> Vec<QueuedJob> {
         let mut jobs = vec![
             job(1, "git:v6.12.3", "quick"),
-            job(2, "deb:linux-image-6.12.117+deb12-with-a-very-long-flavour-amd64", "whole"),
+            job(
+                2,
+                "deb:linux-image-6.12.117+deb12-with-a-very-long-flavour-amd64",
+                "whole",
+            ),
             job(3, "git:v6.1\u{1b}[2J", ""),
             job(1004, "git:v6.13", "quick"),
             job(5, "deb:6.1", ""),
@@ -399,7 +585,9 @@ mod tests {
         jobs[1].end(1, Ending::Infra(why.into()), NOW).unwrap();
         jobs[4].cancel(NOW).unwrap();
         jobs[5].claim("farm", NOW - 9_000).unwrap();
-        jobs[5].end(1, Ending::Done(String::new()), NOW - 1_000).unwrap();
+        jobs[5]
+            .end(1, Ending::Done(String::new()), NOW - 1_000)
+            .unwrap();
         jobs
     }
 
@@ -407,18 +595,46 @@ mod tests {
     fn the_queue_is_listed_in_eighty_columns() {
         let jobs = jobs();
         let all = forecast(&jobs, NOW);
-        let listed = queue(QueueView { jobs: &jobs, forecast: &all, now_unix: NOW, has_worker: true, health: &[] });
-        assert!(listed.lines().all(|line| line.chars().count() <= 80) && !listed.contains('\u{1b}'), "{listed}");
+        let listed = queue(QueueView {
+            jobs: &jobs,
+            forecast: &all,
+            now_unix: NOW,
+            has_worker: true,
+            health: &[],
+        });
+        assert!(
+            listed.lines().all(|line| line.chars().count() <= 80) && !listed.contains('\u{1b}'),
+            "{listed}"
+        );
         insta::assert_snapshot!(listed);
-        let stopped =
-            queue(QueueView { jobs: &jobs[..1], forecast: &all, now_unix: NOW, has_worker: false, health: &[] });
+        let stopped = queue(QueueView {
+            jobs: &jobs[..1],
+            forecast: &all,
+            now_unix: NOW,
+            has_worker: false,
+            health: &[],
+        });
         assert!(!stopped.contains("running"), "{stopped}");
         insta::assert_snapshot!("the_queue_of_a_dead_worker", stopped);
-        let waiting =
-            queue(QueueView { jobs: &jobs[3..5], forecast: &all, now_unix: NOW, has_worker: false, health: &[] });
-        assert!(waiting.ends_with("no worker runs: start `marvin work`\n"), "{waiting}");
+        let waiting = queue(QueueView {
+            jobs: &jobs[3..5],
+            forecast: &all,
+            now_unix: NOW,
+            has_worker: false,
+            health: &[],
+        });
+        assert!(
+            waiting.ends_with("no worker runs: start `marvin work`\n"),
+            "{waiting}"
+        );
         assert_eq!(
-            queue(QueueView { jobs: &[], forecast: &all, now_unix: NOW, has_worker: true, health: &[] }),
+            queue(QueueView {
+                jobs: &[],
+                forecast: &all,
+                now_unix: NOW,
+                has_worker: true,
+                health: &[]
+            }),
             "the queue is empty\n"
         );
     }
@@ -427,25 +643,48 @@ mod tests {
     fn each_job_is_explained() {
         let jobs = jobs();
         let all = forecast(&jobs, NOW);
-        let view = QueueView { jobs: &jobs, forecast: &all, now_unix: NOW, has_worker: true, health: &[] };
-        let told: Vec<String> = jobs.iter().map(|job| queued_job(job, &why(job, &jobs, NOW), view)).collect();
+        let view = QueueView {
+            jobs: &jobs,
+            forecast: &all,
+            now_unix: NOW,
+            has_worker: true,
+            health: &[],
+        };
+        let told: Vec<String> = jobs
+            .iter()
+            .map(|job| queued_job(job, &why(job, &jobs, NOW), view))
+            .collect();
         insta::assert_snapshot!(told.join("\n"));
-        let alone = QueueView { has_worker: false, ..view };
-        let told: Vec<String> = jobs.iter().map(|job| super::because(job, &why(job, &jobs, NOW), alone)).collect();
+        let alone = QueueView {
+            has_worker: false,
+            ..view
+        };
+        let told: Vec<String> = jobs
+            .iter()
+            .map(|job| super::because(job, &why(job, &jobs, NOW), alone))
+            .collect();
         insta::assert_snapshot!(told.join("\n"));
         let nothing = forecast(&jobs[..3], NOW);
-        let view = QueueView { forecast: &nothing, ..view };
+        let view = QueueView {
+            forecast: &nothing,
+            ..view
+        };
         let told = [0, 2].map(|at| queued_job(&jobs[at], &why(&jobs[at], &jobs, NOW), view));
-        for (told, end) in
-            told.iter().zip(["until an equal job has run\n", "until jobs equal to those before it have run\n"])
-        {
+        for (told, end) in told.iter().zip([
+            "until an equal job has run\n",
+            "until jobs equal to those before it have run\n",
+        ]) {
             assert!(told.ends_with(end), "{told}");
         }
     }
 
     #[test]
     fn times_to_come_are_short() {
-        let told = [-5, 0, 59, 60, 3_599, 3_600, 86_399, 90_000, i64::MAX].map(|seconds| until(seconds, 0));
-        assert_eq!(told[..8], ["now", "now", "59s", "1m", "59m", "1h00m", "23h59m", "1d01h"]);
+        let told = [-5, 0, 59, 60, 3_599, 3_600, 86_399, 90_000, i64::MAX]
+            .map(|seconds| until(seconds, 0));
+        assert_eq!(
+            told[..8],
+            ["now", "now", "59s", "1m", "59m", "1h00m", "23h59m", "1d01h"]
+        );
     }
 }

@@ -89,8 +89,17 @@ struct ListedResult {
 impl RunDocument {
     /// Returns the document of a run.
     pub fn new(shown: &Shown<'_>) -> Self {
-        let Shown { run, build, machine, dumps, .. } = shown;
-        let pair = |(name, value): &(String, String)| Pair { name: name.clone(), value: value.clone() };
+        let Shown {
+            run,
+            build,
+            machine,
+            dumps,
+            ..
+        } = shown;
+        let pair = |(name, value): &(String, String)| Pair {
+            name: name.clone(),
+            value: value.clone(),
+        };
         Self {
             schema_version: SCHEMA_VERSION,
             kind: "run",
@@ -108,7 +117,11 @@ impl RunDocument {
             seed: run.seed,
             started_unix: Run::known_start(run.started_unix),
             environment: run.environment.iter().map(pair).collect(),
-            results: run.results.iter().map(|result| listed(shown, result)).collect(),
+            results: run
+                .results
+                .iter()
+                .map(|result| listed(shown, result))
+                .collect(),
             dumps: dumps.to_vec(),
         }
     }
@@ -116,7 +129,9 @@ impl RunDocument {
 
 fn listed(shown: &Shown<'_>, result: &WorkloadResult) -> ListedResult {
     let value = run_value(result, shown.machine.capabilities());
-    let scale = value.as_ref().map_or(report::Scale::Reported, |value| value.scale);
+    let scale = value
+        .as_ref()
+        .map_or(report::Scale::Reported, |value| value.scale);
     let (outcome, failure) = match &result.outcome {
         Outcome::Completed => ("completed", None),
         Outcome::Unsupported(_) => ("unsupported", None),

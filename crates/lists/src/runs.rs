@@ -60,7 +60,11 @@ pub struct ListedRun {
 impl RunsDocument {
     /// Returns the document of runs, in the order given.
     pub fn new(runs: Vec<ListedRun>) -> Self {
-        Self { schema_version: SCHEMA_VERSION, kind: "runs", runs }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            kind: "runs",
+            runs,
+        }
     }
 }
 
@@ -72,16 +76,26 @@ impl Listing for RunsDocument {
             return page.finish();
         }
         let columns = Columns::new(&self.runs);
-        page.line(styles.strong(&columns.line(["run", "started (UTC)", "kernel", "suite", "seed", "completed"])));
+        page.line(styles.strong(&columns.line([
+            "run",
+            "started (UTC)",
+            "kernel",
+            "suite",
+            "seed",
+            "completed",
+        ])));
         for run in &self.runs {
-            page.line(columns.line([
-                &run.id.short(),
-                &run.started_unix.map_or_else(|| "not known".to_owned(), minute),
-                &plain(&run.version),
-                &plain(&run.suite),
-                &run.seed.to_string(),
-                &completed(run, styles),
-            ]));
+            page.line(
+                columns.line([
+                    &run.id.short(),
+                    &run.started_unix
+                        .map_or_else(|| "not known".to_owned(), minute),
+                    &plain(&run.version),
+                    &plain(&run.suite),
+                    &run.seed.to_string(),
+                    &completed(run, styles),
+                ]),
+            );
         }
         page.finish()
     }
@@ -96,17 +110,27 @@ struct Columns {
 
 impl Columns {
     fn new(list: &[ListedRun]) -> Self {
-        let widest = |of: &dyn Fn(&ListedRun) -> usize, least: usize| list.iter().map(of).fold(least, usize::max);
+        let widest = |of: &dyn Fn(&ListedRun) -> usize, least: usize| {
+            list.iter().map(of).fold(least, usize::max)
+        };
         let suite = widest(&|run| run.suite.chars().count(), 5).min(8);
         let seed = widest(&|run| run.seed.to_string().len(), 4).min(12);
         // The rest of 80 columns after id, date, result and gaps.
         let room = 80_usize.saturating_sub(16 + 16 + 14 + 6 + suite + seed);
-        Self { version: widest(&|run| run.version.chars().count(), 6).min(room), suite, seed }
+        Self {
+            version: widest(&|run| run.version.chars().count(), 6).min(room),
+            suite,
+            seed,
+        }
     }
 
     fn line(&self, cells: [&str; 6]) -> String {
         let [run, started, version, suite, seed, completed] = cells;
-        let Self { version: v, suite: s, seed: n } = *self;
+        let Self {
+            version: v,
+            suite: s,
+            seed: n,
+        } = *self;
         format!(
             "{run:<16} {started:<16} {:<v$} {:<s$} {:>n$} {completed}",
             cut_middle(version, v),
@@ -117,8 +141,16 @@ impl Columns {
 }
 
 fn completed(run: &ListedRun, styles: &Styles) -> String {
-    let counts = format!("{}/{}", run.completed, run.completed + run.unsupported + run.failed);
-    if run.failed > 0 { format!("{counts} {}", styles.alarm("failed")) } else { counts }
+    let counts = format!(
+        "{}/{}",
+        run.completed,
+        run.completed + run.unsupported + run.failed
+    );
+    if run.failed > 0 {
+        format!("{counts} {}", styles.alarm("failed"))
+    } else {
+        counts
+    }
 }
 
 #[cfg(test)]
@@ -129,7 +161,12 @@ mod tests {
     use super::{ListedRun, RunsDocument};
     use crate::Listing as _;
 
-    fn run(id: &str, version: &str, seed: u64, [completed, unsupported, failed]: [usize; 3]) -> ListedRun {
+    fn run(
+        id: &str,
+        version: &str,
+        seed: u64,
+        [completed, unsupported, failed]: [usize; 3],
+    ) -> ListedRun {
         ListedRun {
             id: RunId::from_hex(id).unwrap(),
             kernel: "deb:6.12".parse().unwrap(),
@@ -147,7 +184,10 @@ mod tests {
 
     fn listed(runs: Vec<ListedRun>) -> String {
         let text = RunsDocument::new(runs).text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         text
     }
 
@@ -158,16 +198,29 @@ mod tests {
             run("b61b35c89dc0", "6.1.192", 2, [11, 1, 0]),
             run("118a7d3182cb", "6.12.117", 1, [10, 0, 1]),
             run("1187163182c8", "6.12.117", 2, [10, 0, 1]),
-            run("f6c26af64453", "6.18.3-00042-g0123456789ab-dirty", 1, [0, 0, 12]),
+            run(
+                "f6c26af64453",
+                "6.18.3-00042-g0123456789ab-dirty",
+                1,
+                [0, 0, 12]
+            ),
         ]));
     }
 
     #[test]
     fn nasty_lengths_fit() {
-        let mut nasty = run("f6c26af64453", "6.18.3-00042-g0123456789ab-dirty", u64::MAX, [0, 0, 12]);
+        let mut nasty = run(
+            "f6c26af64453",
+            "6.18.3-00042-g0123456789ab-dirty",
+            u64::MAX,
+            [0, 0, 12],
+        );
         nasty.suite = "a-suite-with-a-very-long-name".to_owned();
         nasty.started_unix = Some(i64::MIN);
-        insta::assert_snapshot!(listed(vec![nasty, run("b61ebcc89dc3", "6.1.192", 1, [11, 1, 0])]));
+        insta::assert_snapshot!(listed(vec![
+            nasty,
+            run("b61ebcc89dc3", "6.1.192", 1, [11, 1, 0])
+        ]));
     }
 
     #[test]

@@ -81,7 +81,11 @@ impl ToolsDocument {
             version: version.map(str::to_owned),
             workloads: tool.workloads.iter().map(workload).collect(),
         });
-        Self { schema_version: SCHEMA_VERSION, kind: "tools", tools: tools.collect() }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            kind: "tools",
+            tools: tools.collect(),
+        }
     }
 }
 
@@ -108,13 +112,23 @@ impl Listing for ToolsDocument {
         let mut texts = Vec::new();
         for tool in &self.tools {
             let mut page = Page::default();
-            let version = tool.version.as_deref().map_or_else(|| "not offered by apt here".to_owned(), plain);
-            page.hanging("", &format!("{}: {} ({version})", tool.name, plain(&tool.about)));
+            let version = tool
+                .version
+                .as_deref()
+                .map_or_else(|| "not offered by apt here".to_owned(), plain);
+            page.hanging(
+                "",
+                &format!("{}: {} ({version})", tool.name, plain(&tool.about)),
+            );
             page.blank();
             for workload in &tool.workloads {
                 let text = of_workload(workload);
                 // Coloured after wrapping, because colours have no width.
-                page.line(text.trim_end().replacen(&workload.name, &styles.strong(&workload.name), 1));
+                page.line(text.trim_end().replacen(
+                    &workload.name,
+                    &styles.strong(&workload.name),
+                    1,
+                ));
             }
             texts.push(page.finish());
         }
@@ -124,18 +138,29 @@ impl Listing for ToolsDocument {
 
 fn of_workload(workload: &ListedToolWorkload) -> String {
     let mut lines = Page::default();
-    lines.hanging(&format!("{:<INDENT$}", workload.name), &plain(&workload.stresses));
+    lines.hanging(
+        &format!("{:<INDENT$}", workload.name),
+        &plain(&workload.stresses),
+    );
     let runs = count(workload.runs as usize, "run");
     let chaotic = if workload.chaotic { ", chaotic" } else { "" };
     lines.words(
         INDENT,
-        &format!("{runs} in {} MiB{chaotic}: {}", workload.memory_mib, plain(&workload.command.join(" "))),
+        &format!(
+            "{runs} in {} MiB{chaotic}: {}",
+            workload.memory_mib,
+            plain(&workload.command.join(" "))
+        ),
     );
     for metric in &workload.metrics {
         let (unit, direction) = (plain(&metric.unit), &metric.direction);
         lines.words(
             INDENT,
-            &format!("{} in {unit}, {direction}; margin {}", metric.name, margin(metric.margin_percent)),
+            &format!(
+                "{} in {unit}, {direction}; margin {}",
+                metric.name,
+                margin(metric.margin_percent)
+            ),
         );
     }
     lines.finish()
@@ -143,7 +168,9 @@ fn of_workload(workload: &ListedToolWorkload) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Direction, Find, Pick, Reader, Source, Steadiness, Tool, ToolMetric, ToolWorkload};
+    use model::{
+        Direction, Find, Pick, Reader, Source, Steadiness, Tool, ToolMetric, ToolWorkload,
+    };
 
     use super::ToolsDocument;
     use crate::Listing as _;
@@ -166,7 +193,8 @@ mod tests {
         let command = "/usr/bin/sysbench cpu --time=0 --events=200 --cpu-max-prime=2000 run";
         Tool {
             name: "sysbench".to_owned(),
-            about: "small benchmarks of processor, memory and threads, written around LuaJIT".to_owned(),
+            about: "small benchmarks of processor, memory and threads, written around LuaJIT"
+                .to_owned(),
             packages: vec!["sysbench".to_owned()],
             files: vec![],
             environment: vec![],
@@ -196,7 +224,10 @@ mod tests {
         let tool = tool();
         let listed = [(&tool, Some("1.0.20+ds-5")), (&tool, None)];
         let text = ToolsDocument::new(listed).text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!(text);
     }
 }

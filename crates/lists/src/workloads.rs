@@ -62,7 +62,8 @@ struct ListedWorkload {
     direction: String,
     /// Threshold (percent): smaller differences count as same.
     margin_percent: f64,
-    /// Distance between five seeds of one build (percent); smaller differences need five seeds that agree.
+    /// Distance between five seeds of one build (percent); smaller differences need five seeds
+    /// that agree.
     floor_percent: Option<f64>,
     /// Standard deviation between seeds (percent), if the workload is chaotic.
     spread_percent: Option<u16>,
@@ -76,9 +77,17 @@ impl WorkloadsDocument {
         let suite = |suite: &Arc<Suite>| ListedSuite {
             name: suite.name,
             purpose: suite.purpose,
-            workloads: suite.workloads.iter().map(|workload| listed(workload)).collect(),
+            workloads: suite
+                .workloads
+                .iter()
+                .map(|workload| listed(workload))
+                .collect(),
         };
-        Self { schema_version: SCHEMA_VERSION, kind: "workloads", suites: suites.iter().map(suite).collect() }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            kind: "workloads",
+            suites: suites.iter().map(suite).collect(),
+        }
     }
 }
 
@@ -103,13 +112,18 @@ fn listed(workload: &Workload) -> ListedWorkload {
 }
 
 impl Listing for WorkloadsDocument {
-    /// Renders what each workload stresses, what one operation is, which test it is modelled on, and what it reports. A suite
-    /// whose workloads are all in earlier suites has only their names.
+    /// Renders what each workload stresses, what one operation is, which test it is modelled on,
+    /// and what it reports. A suite whose workloads are all in earlier suites has only their
+    /// names.
     fn text(&self, styles: &Styles) -> String {
         let mut shown = BTreeSet::new();
         let mut texts = Vec::new();
         for suite in &self.suites {
-            let names: Vec<&str> = suite.workloads.iter().map(|workload| &*workload.name).collect();
+            let names: Vec<&str> = suite
+                .workloads
+                .iter()
+                .map(|workload| &*workload.name)
+                .collect();
             texts.push(if names.iter().all(|name| shown.contains(name)) {
                 let mut page = Page::default();
                 page.hanging("", &format!("{}: {}", suite.name, suite.purpose));
@@ -137,19 +151,28 @@ fn of_suite(suite: &ListedSuite, styles: &Styles) -> String {
         lines.words(INDENT, &operation(workload));
         match (workload.spread_percent, workload.floor_percent) {
             (Some(percent), _) => {
-                lines.words(INDENT, &format!("chaotic: standard deviation of {percent} % between seeds"));
+                lines.words(
+                    INDENT,
+                    &format!("chaotic: standard deviation of {percent} % between seeds"),
+                );
             }
             (None, Some(floor)) => lines.words(INDENT, &format!("floor: {floor} % between seeds")),
             (None, None) => {}
         }
         if !workload.source.is_empty() {
             let same = workload.source == source;
-            lines.words(INDENT, &format!("after {}", if same { "the same" } else { &workload.source }));
+            lines.words(
+                INDENT,
+                &format!("after {}", if same { "the same" } else { &workload.source }),
+            );
         }
         source = &workload.source;
         let text = lines.finish();
         // Coloured after wrapping, because colours have no width.
-        page.line(text.trim_end().replacen(&workload.name, &styles.strong(&workload.name), 1));
+        page.line(
+            text.trim_end()
+                .replacen(&workload.name, &styles.strong(&workload.name), 1),
+        );
     }
     page.blank();
     for metric in metrics(suite) {
@@ -206,7 +229,10 @@ mod tests {
             workloads: WORKLOADS.clone(),
         })];
         let text = WorkloadsDocument::new(&suites).text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!(text);
         let coloured = WorkloadsDocument::new(&suites).text(&Styles::ansi());
         assert_eq!(coloured.replace("\x1b[1m", "").replace("\x1b[0m", ""), text);
@@ -215,10 +241,15 @@ mod tests {
     #[test]
     fn suites_fit_a_mail_with_each_workload_once() {
         let text = WorkloadsDocument::new(&*model::SUITES).text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         for workload in model::workloads() {
-            let heads =
-                text.lines().filter(|line| line.strip_prefix(&*workload.name).is_some_and(|l| l.starts_with("  ")));
+            let heads = text.lines().filter(|line| {
+                line.strip_prefix(&*workload.name)
+                    .is_some_and(|l| l.starts_with("  "))
+            });
             assert_eq!(heads.count(), 1, "{}", workload.name);
         }
     }

@@ -1,5 +1,5 @@
-//! The interface between plans and machines. Only the module of a machine knows what is behind it: a snapshot, an
-//! emulator, a server.
+//! The interface between plans and machines. Only the module of a machine knows what is behind it:
+//! a snapshot, an emulator, a server.
 
 use std::any::Any;
 use std::fmt;
@@ -11,8 +11,9 @@ use wire::{Job, Stream};
 
 use crate::{Disturbance, InitrdFile, MachineError};
 
-/// A machine that boots builds; several threads may use it at the same time. It sets its own deadlines per stage, as
-/// stages take longer on some machines. A kernel's failure is a value; an error is the lab's failure.
+/// A machine that boots builds; several threads may use it at the same time. It sets its own
+/// deadlines per stage, as stages take longer on some machines. A kernel's failure is a value; an
+/// error is the lab's failure.
 pub trait Backend: fmt::Debug + Send + Sync {
     /// Returns the machine's identity, under which results are stored.
     fn identity(&self) -> &Machine;
@@ -20,12 +21,14 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Returns what this machine can do.
     fn capabilities(&self) -> Capabilities;
 
-    /// Returns the drivers that a build should have there. The lab carries their modules with the guest.
+    /// Returns the drivers that a build should have there. The lab carries their modules with the
+    /// guest.
     fn drivers(&self) -> &[Driver] {
         &[]
     }
 
-    /// Returns this machine with another guest config and, if given, an archive of files: another machine.
+    /// Returns this machine with another guest config and, if given, an archive of files: another
+    /// machine.
     ///
     /// # Errors
     /// If it cannot be prepared.
@@ -35,18 +38,23 @@ pub trait Backend: fmt::Debug + Send + Sync {
         files: Option<&Path>,
     ) -> Result<Arc<dyn Backend>, MachineError>;
 
-    /// Boots a build up to the point where jobs start. A replicate is one boot; on a deterministic machine, equal
-    /// replicates are equal boots.
+    /// Boots a build up to the point where jobs start. A replicate is one boot; on a deterministic
+    /// machine, equal replicates are equal boots.
     ///
     /// # Errors
     /// If the lab fails.
     fn boot(self: Arc<Self>, guest: &Guest<'_>, replicate: u64) -> Result<Boot, MachineError>;
 
-    /// Boots a build again that failed to boot, to dump its kernel's memory; `None` if it does not die this time.
+    /// Boots a build again that failed to boot, to dump its kernel's memory; `None` if it does not
+    /// die this time.
     ///
     /// # Errors
     /// If the lab fails.
-    fn boot_to_death(&self, _: &Guest<'_>, _replicate: u64) -> Result<Option<DeadMemory>, MachineError> {
+    fn boot_to_death(
+        &self,
+        _: &Guest<'_>,
+        _replicate: u64,
+    ) -> Result<Option<DeadMemory>, MachineError> {
         Ok(None)
     }
 
@@ -75,7 +83,8 @@ pub trait Booted: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Returns what it printed until jobs could start; empty if that is part of the first job's console, or not known.
+    /// Returns what it printed until jobs could start; empty if that is part of the first job's
+    /// console, or not known.
     fn boot_console(&self) -> &[u8] {
         &[]
     }
@@ -86,7 +95,8 @@ pub trait Booted: fmt::Debug + Send + Sync {
     /// If the lab fails.
     fn run(&self, job: &Job, observe: Observe<'_>) -> Result<JobEnd, MachineError>;
 
-    /// Executes a job again during which the kernel died, to dump its memory; `None` if it does not die this time.
+    /// Executes a job again during which the kernel died, to dump its memory; `None` if it does not
+    /// die this time.
     ///
     /// # Errors
     /// If the lab fails.
@@ -108,7 +118,8 @@ pub trait Booted: fmt::Debug + Send + Sync {
 pub struct Guest<'a> {
     /// The build.
     pub build: &'a Build,
-    /// Its modules and their list, in the loader's format; empty for a guest config without modules.
+    /// Its modules and their list, in the loader's format; empty for a guest config without
+    /// modules.
     pub modules: &'a [InitrdFile],
 }
 
@@ -121,8 +132,8 @@ pub enum Boot {
     Failed(SubjectFailure, Vec<u8>),
 }
 
-/// What to observe during a job. It does not change what the guest does; [`Capabilities`] say what a machine can
-/// observe.
+/// What to observe during a job. It does not change what the guest does; [`Capabilities`] say what
+/// a machine can observe.
 #[derive(Debug, Clone, Copy)]
 pub enum Observe<'a> {
     /// Only the agent's frames.
@@ -148,16 +159,25 @@ pub struct JobEnd {
     pub counts: Option<Vec<u8>>,
     /// The call tree, under the same conditions.
     pub calls: Option<Vec<u8>>,
-    /// The lines of memory that moved between processors, on a machine that follows them, under the same conditions.
+    /// The lines of memory that moved between processors, on a machine that follows them, under
+    /// the same conditions.
     pub shared: Option<Vec<u8>>,
-    /// What disturbed it on the host, if the machine measures time and the job took long enough to tell.
+    /// What disturbed it on the host, if the machine measures time and the job took long enough to
+    /// tell.
     pub disturbance: Option<Disturbance>,
 }
 
 impl JobEnd {
     /// Returns the end of a job that was not observed, and of which no disturbance is known.
     pub(crate) const fn of(stream: Result<Stream, SubjectFailure>, console: Vec<u8>) -> Self {
-        Self { stream, console, counts: None, calls: None, shared: None, disturbance: None }
+        Self {
+            stream,
+            console,
+            counts: None,
+            calls: None,
+            shared: None,
+            disturbance: None,
+        }
     }
 }
 
@@ -175,14 +195,27 @@ impl<T: Any + fmt::Debug + Send> Keep for T {}
 
 impl DeadMemory {
     pub(crate) fn new(file: PathBuf, folder: impl Any + fmt::Debug + Send) -> Self {
-        Self { file, _folder: Box::new(folder) }
+        Self {
+            file,
+            _folder: Box::new(folder),
+        }
     }
 }
 
 /// Returns a hash of a build's modules that guests carry.
 #[must_use]
 pub fn modules_hash(modules: &[InitrdFile]) -> String {
-    let lengths: Vec<String> = modules.iter().map(|file| format!("{} {}\n", file.path, file.bytes.len())).collect();
-    let parts = lengths.iter().map(String::as_bytes).zip(modules.iter().map(|file| &*file.bytes));
-    crate::hash(&parts.flat_map(|(name, bytes)| [name, bytes]).collect::<Vec<_>>())
+    let lengths: Vec<String> = modules
+        .iter()
+        .map(|file| format!("{} {}\n", file.path, file.bytes.len()))
+        .collect();
+    let parts = lengths
+        .iter()
+        .map(String::as_bytes)
+        .zip(modules.iter().map(|file| &*file.bytes));
+    crate::hash(
+        &parts
+            .flat_map(|(name, bytes)| [name, bytes])
+            .collect::<Vec<_>>(),
+    )
 }

@@ -1,6 +1,7 @@
 //! Reads a console: finds out why the kernel stopped.
 //!
-//! The phrases are the kernel's own: kernel/panic.c, kernel/exit.c, init/main.c, init/do_mounts.c, mm/oom_kill.c.
+//! The phrases are the kernel's own: kernel/panic.c, kernel/exit.c, init/main.c, init/do_mounts.c,
+//! mm/oom_kill.c.
 
 use model::{FailureReason, plain};
 
@@ -25,10 +26,17 @@ pub fn reason_in(console: &[u8]) -> Option<FailureReason> {
     let text = String::from_utf8_lossy(&console[console.len().saturating_sub(SEARCHED)..]);
     let has = |phrase: &str| text.contains(phrase);
     if has("Unable to mount root fs") {
-        return Some(FailureReason::Lacks("support for an initramfs (CONFIG_BLK_DEV_INITRD)".into()));
+        return Some(FailureReason::Lacks(
+            "support for an initramfs (CONFIG_BLK_DEV_INITRD)".into(),
+        ));
     }
-    if has("No working init found") || has("Requested init /init failed") || has("Failed to execute /init") {
-        return Some(FailureReason::Lacks("support for static ELF programs (CONFIG_BINFMT_ELF, x86-64)".into()));
+    if has("No working init found")
+        || has("Requested init /init failed")
+        || has("Failed to execute /init")
+    {
+        return Some(FailureReason::Lacks(
+            "support for static ELF programs (CONFIG_BINFMT_ELF, x86-64)".into(),
+        ));
     }
     if has("Out of memory") || has("deadlocked on memory") {
         return Some(FailureReason::OutOfMemory);
@@ -37,7 +45,11 @@ pub fn reason_in(console: &[u8]) -> Option<FailureReason> {
         return Some(FailureReason::AgentDied("PID 1 ended".into()));
     }
     // An oops also panics (oops=panic), so check for the oops first.
-    if has("Oops: ") || has("kernel BUG at ") || has("BUG: unable to handle") || has("general protection fault") {
+    if has("Oops: ")
+        || has("kernel BUG at ")
+        || has("BUG: unable to handle")
+        || has("general protection fault")
+    {
         return Some(FailureReason::Oopsed);
     }
     has("Kernel panic - not syncing").then_some(FailureReason::Panicked)
@@ -45,35 +57,58 @@ pub fn reason_in(console: &[u8]) -> Option<FailureReason> {
 
 /// Returns a console without the kernel that started after one had died.
 pub(crate) fn until_next_kernel(console: &[u8]) -> &[u8] {
-    let find = |words: &[u8], from: usize| console[from..].windows(words.len()).position(|at| at == words);
-    let death = HEADLINES.iter().filter_map(|words| find(words.as_bytes(), 0)).min();
+    let find = |words: &[u8], from: usize| {
+        console[from..]
+            .windows(words.len())
+            .position(|at| at == words)
+    };
+    let death = HEADLINES
+        .iter()
+        .filter_map(|words| find(words.as_bytes(), 0))
+        .min();
     let next = death.and_then(|death| Some(death + find(STARTS, death)?));
     &console[..next.unwrap_or(console.len())]
 }
 
-/// Fails the lab, not the kernel, if an emulator has executed a breakpoint that the kernel had set for an instant while it
-/// patched itself: QEMU's TCG with several threads does so once in some twenty boots on a loaded host (QEMU 7.2; the kernel
-/// has no other way to an int3, see `smp_text_poke_int3_handler` in arch/x86/kernel/alternative.c).
+/// Fails the lab, not the kernel, if an emulator has executed a breakpoint that the kernel had set
+/// for an instant while it patched itself: QEMU's TCG with several threads does so once in some
+/// twenty boots on a loaded host (QEMU 7.2; the kernel has no other way to an int3, see
+/// `smp_text_poke_int3_handler` in arch/x86/kernel/alternative.c).
 pub(crate) fn check_emulator(is_emulated: bool, console: &[u8]) -> Result<(), MachineError> {
-    let is_hit = || console.windows(BREAKPOINT.len()).any(|words| words == BREAKPOINT);
-    if is_emulated && is_hit() { Err(MachineError::Breakpoint) } else { Ok(()) }
+    let is_hit = || {
+        console
+            .windows(BREAKPOINT.len())
+            .any(|words| words == BREAKPOINT)
+    };
+    if is_emulated && is_hit() {
+        Err(MachineError::Breakpoint)
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns the last lines in printable form, for people.
 #[must_use]
 pub fn readable_tail(console: &[u8]) -> String {
     let text = String::from_utf8_lossy(&console[console.len().saturating_sub(SEARCHED)..]);
-    let lines: Vec<&str> =
-        text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with(wire::MARK)).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty() && !line.starts_with(wire::MARK))
+        .collect();
     let tail = lines.len().saturating_sub(TAIL_LINES);
     // A long trace must not hide its headline.
-    let headline = lines[..tail].iter().rposition(|line| HEADLINES.iter().any(|words| line.contains(words)));
+    let headline = lines[..tail]
+        .iter()
+        .rposition(|line| HEADLINES.iter().any(|words| line.contains(words)));
     let is_there = lines[tail..].iter().any(|line| line.contains(HEADLINES[0]));
     let headline = headline.filter(|_| !is_there).map(|at| lines[at]);
     let rest = tail + usize::from(headline.is_some());
     let kept = headline.into_iter().chain(lines[rest..].iter().copied());
     let cut = |line: &str| line.chars().take(LINE_CHARACTERS).collect::<String>();
-    kept.map(|line| plain(&cut(line))).collect::<Vec<_>>().join("\n")
+    kept.map(|line| plain(&cut(line)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]
@@ -88,16 +123,30 @@ mod tests {
                 "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
                 "lacks support for an initramfs (CONFIG_BLK_DEV_INITRD)",
             ),
-            ("Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b", "agent died: PID 1 ended"),
+            (
+                "Kernel panic - not syncing: Attempted to kill init! exitcode=0x0000000b",
+                "agent died: PID 1 ended",
+            ),
             (
                 "BUG: unable to handle page fault for address: 00\nOops: 0002 [#1]\nKernel panic - not syncing: Fatal exception",
                 "oopsed",
             ),
-            ("Kernel panic - not syncing: sysrq triggered crash", "panicked"),
-            ("Out of memory: Killed process 77 (init) total-vm:1kB", "ran out of memory"),
+            (
+                "Kernel panic - not syncing: sysrq triggered crash",
+                "panicked",
+            ),
+            (
+                "Out of memory: Killed process 77 (init) total-vm:1kB",
+                "ran out of memory",
+            ),
         ];
         for (console, reason) in cases {
-            assert_eq!(reason_in(console.as_bytes()).map(|r| r.to_string()).as_deref(), Some(reason));
+            assert_eq!(
+                reason_in(console.as_bytes())
+                    .map(|r| r.to_string())
+                    .as_deref(),
+                Some(reason)
+            );
         }
         assert_eq!(reason_in(b"[    0.07] all is well"), None::<FailureReason>);
     }

@@ -100,7 +100,11 @@ pub enum MachineError {
 }
 
 fn format_stderr(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!(": {stderr}") }
+    if stderr.is_empty() {
+        String::new()
+    } else {
+        format!(": {stderr}")
+    }
 }
 
 impl MachineError {
@@ -117,14 +121,24 @@ impl MachineError {
     #[must_use]
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Server(problem) if problem.is_passing())
-            || matches!(self, Self::QemuDied { .. } | Self::Overloaded { .. } | Self::Breakpoint)
+            || matches!(
+                self,
+                Self::QemuDied { .. } | Self::Overloaded { .. } | Self::Breakpoint
+            )
     }
 
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace { folder: path, needed_mib: 1 },
-            _ => Self::Io { action, path, source },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace {
+                folder: path,
+                needed_mib: 1,
+            },
+            _ => Self::Io {
+                action,
+                path,
+                source,
+            },
         }
     }
 }
@@ -136,11 +150,20 @@ mod tests {
 
     #[test]
     fn messages_say_what_where_and_what_to_do() {
-        let space = MachineError::NoSpace { folder: PathBuf::from("/home/me/.local/share/marvin"), needed_mib: 320 };
+        let space = MachineError::NoSpace {
+            folder: PathBuf::from("/home/me/.local/share/marvin"),
+            needed_mib: 320,
+        };
         insta::assert_snapshot!(space, @"no space left in /home/me/.local/share/marvin: 320 MiB needed; free disk space, or name another directory with --home");
-        let died = MachineError::QemuDied { how: "signal 9".into(), stderr: String::new() };
+        let died = MachineError::QemuDied {
+            how: "signal 9".into(),
+            stderr: String::new(),
+        };
         insta::assert_snapshot!(died, @"QEMU exited unexpectedly (signal 9)");
-        let busy = MachineError::Overloaded { cpu_s: 4, wall_s: 900 };
+        let busy = MachineError::Overloaded {
+            cpu_s: 4,
+            wall_s: 900,
+        };
         insta::assert_snapshot!(busy, @"the host was too busy: QEMU had 4 s of processor time in 900 s; try again with --jobs 1 or when the host is idle");
     }
 }

@@ -1,19 +1,23 @@
-//! A scripted machine for tests of planning: it boots, fails at each stage, breaks, adds noise, and keeps a log. Behind
-//! the feature `fake`; no program uses it.
+//! A scripted machine for tests of planning: it boots, fails at each stage, breaks, adds noise, and
+//! keeps a log. Behind the feature `fake`; no program uses it.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineId, MachineKind, Stage, SubjectFailure};
+use model::{
+    Capabilities, FailureReason, GuestConfig, Machine, MachineId, MachineKind, Stage,
+    SubjectFailure,
+};
 use wire::{Frame, Job, Stream, Task};
 
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::{Disturbance, MachineError, hash};
 
 /// The functions of every kernel that it boots, as a guest lists them.
-const SYMBOLS: &str = "Tffffffff81000000 vfs_read\nT1000 handle_mm_fault\nT1000 schedule\nT1000 _etext\n";
+const SYMBOLS: &str =
+    "Tffffffff81000000 vfs_read\nT1000 handle_mm_fault\nT1000 schedule\nT1000 _etext\n";
 /// The address of the first function.
 const FUNCTION: &str = "ffffffff81000000";
 
@@ -72,7 +76,9 @@ pub struct Fake {
 
 impl fmt::Debug for Fake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fake").field("identity", &self.identity).finish_non_exhaustive()
+        f.debug_struct("Fake")
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,9 +94,18 @@ impl Fake {
     /// Returns a machine with all capabilities of the exact one.
     pub fn new(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Self {
         let (asked, log, booted) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let state = Arc::new(State { script: Box::new(script), asked, log, booted });
+        let state = Arc::new(State {
+            script: Box::new(script),
+            asked,
+            log,
+            booted,
+        });
         let guest_config = GuestConfig::PLAIN;
-        Self { identity: identity(&guest_config), capabilities: MachineKind::Exact.capabilities(), state }
+        Self {
+            identity: identity(&guest_config),
+            capabilities: MachineKind::Exact.capabilities(),
+            state,
+        }
     }
 
     /// Changes its capabilities.
@@ -125,7 +140,13 @@ impl Fake {
             *times += 1;
             *times - 1
         };
-        (self.state.script)(&Asked { version, replicate, job, whole, times })
+        (self.state.script)(&Asked {
+            version,
+            replicate,
+            job,
+            whole,
+            times,
+        })
     }
 }
 
@@ -137,12 +158,21 @@ fn identity(guest_config: &GuestConfig) -> Machine {
     let fingerprint = vec![("equipment".to_owned(), guest_config.to_string())];
     let id = hash(&[b"fake\n", guest_config.to_string().as_bytes()]);
     let id = MachineId::from_hex(&id).unwrap_or_else(|_| unreachable!("a hash is one"));
-    Machine { id, kind: MachineKind::Exact, summary: "a fake machine".to_owned(), fingerprint }
+    Machine {
+        id,
+        kind: MachineKind::Exact,
+        summary: "a fake machine".to_owned(),
+        fingerprint,
+    }
 }
 
 fn failure(stage: Stage, reason: FailureReason) -> SubjectFailure {
     let console_tail = reason.to_string();
-    SubjectFailure { stage, reason, console_tail }
+    SubjectFailure {
+        stage,
+        reason,
+        console_tail,
+    }
 }
 
 impl Backend for Fake {
@@ -159,20 +189,33 @@ impl Backend for Fake {
         guest_config: &GuestConfig,
         _: Option<&Path>,
     ) -> Result<Arc<dyn Backend>, MachineError> {
-        Ok(Arc::new(Self { identity: identity(guest_config), ..self.clone() }))
+        Ok(Arc::new(Self {
+            identity: identity(guest_config),
+            ..self.clone()
+        }))
     }
 
     fn boot(self: Arc<Self>, guest: &Guest<'_>, replicate: u64) -> Result<Boot, MachineError> {
         let version = guest.build.version.clone();
         match self.ask(&version, replicate, None) {
             Does::Breaks(error) => Err(error),
-            Does::Fails(stage, reason) => Ok(Boot::Failed(failure(stage, reason), b"the console\n".to_vec())),
-            Does::Hangs(stage) => Ok(Boot::Failed(failure(stage, FailureReason::Hung), Vec::new())),
+            Does::Fails(stage, reason) => Ok(Boot::Failed(
+                failure(stage, reason),
+                b"the console\n".to_vec(),
+            )),
+            Does::Hangs(stage) => Ok(Boot::Failed(
+                failure(stage, FailureReason::Hung),
+                Vec::new(),
+            )),
             Does::Takes(_) | Does::Around(..) | Does::Disturbed(..) | Does::Says(_) => {
                 let mut booted = lock(&self.state.booted);
                 *booted = (booted.0 + 1, booted.1.max(booted.0 + 1));
                 drop(booted);
-                Ok(Boot::Ready(Box::new(FakeBooted { machine: self, version, replicate })))
+                Ok(Boot::Ready(Box::new(FakeBooted {
+                    machine: self,
+                    version,
+                    replicate,
+                })))
             }
         }
     }
@@ -186,14 +229,32 @@ impl Booted for FakeBooted {
             Task::Environment => ("environment", 1, 0),
             Task::Symbols => ("symbols", 1, 0),
             Task::Rmap { case, .. } => (case.as_str(), 1, 0),
-            Task::Workload { name, operations, iterations, .. } => (name.as_str(), *operations, *iterations),
-            Task::Tool(tool) => (tool.command.first().map_or("tool", String::as_str), 1, tool.runs),
+            Task::Workload {
+                name,
+                operations,
+                iterations,
+                ..
+            } => (name.as_str(), *operations, *iterations),
+            Task::Tool(tool) => (
+                tool.command.first().map_or("tool", String::as_str),
+                1,
+                tool.runs,
+            ),
         };
-        let file = |name: &str, text: &str| Frame::File { name: name.to_owned(), bytes: text.as_bytes().to_vec() };
+        let file = |name: &str, text: &str| Frame::File {
+            name: name.to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
         let mut samples = Vec::new();
-        let does = self.machine.ask(&self.version, self.replicate, Some((name, job)));
+        let does = self
+            .machine
+            .ask(&self.version, self.replicate, Some((name, job)));
         let disturbance = match does {
-            Does::Disturbed(_, others) => Some(Disturbance { others, steal: 0.0, limit: 0.1 }),
+            Does::Disturbed(_, others) => Some(Disturbance {
+                others,
+                steal: 0.0,
+                limit: 0.1,
+            }),
             _ => None,
         };
         let stream = match does {
@@ -201,10 +262,14 @@ impl Booted for FakeBooted {
             Does::Fails(stage, reason) => Err(failure(stage, reason)),
             Does::Hangs(stage) => Err(failure(stage, FailureReason::Hung)),
             Does::Says(frames) => Ok(frames),
-            Does::Takes(_) | Does::Around(..) | Does::Disturbed(..) if job.task == Task::Symbols => {
+            Does::Takes(_) | Does::Around(..) | Does::Disturbed(..)
+                if job.task == Task::Symbols =>
+            {
                 Ok(vec![file("symbols", SYMBOLS)])
             }
-            Does::Takes(_) | Does::Around(..) | Does::Disturbed(..) if job.task == Task::Environment => {
+            Does::Takes(_) | Does::Around(..) | Does::Disturbed(..)
+                if job.task == Task::Environment =>
+            {
                 Ok(vec![file("/proc/cmdline", "quiet")])
             }
             Does::Takes(ticks) | Does::Disturbed(ticks, _) => {
@@ -214,7 +279,10 @@ impl Booted for FakeBooted {
             Does::Around(ticks, percent) => {
                 let asked = lock(&self.machine.state.log).len();
                 let scattered = |n| {
-                    let share = draw(&format!("{} {} {name} {asked} {n}", self.version, self.replicate));
+                    let share = draw(&format!(
+                        "{} {} {name} {asked} {n}",
+                        self.version, self.replicate
+                    ));
                     let ticks = ticks as f64 * (1.0 + percent / 100.0 * (2.0 * share - 1.0));
                     (ticks * operations as f64) as u64
                 };
@@ -225,7 +293,14 @@ impl Booted for FakeBooted {
         let stream = stream.map(|frames| Stream { frames });
         let is_counted = !matches!(observe, Observe::Nothing) && self.machine.capabilities.counts;
         let counts = (is_counted && !samples.is_empty()).then(|| counts(&samples));
-        Ok(JobEnd { stream, console: b"the console\n".to_vec(), counts, calls: None, shared: None, disturbance })
+        Ok(JobEnd {
+            stream,
+            console: b"the console\n".to_vec(),
+            counts,
+            calls: None,
+            shared: None,
+            disturbance,
+        })
     }
 
     fn release(self: Box<Self>) -> Result<(), MachineError> {
@@ -243,24 +318,44 @@ impl Drop for FakeBooted {
 /// Returns the frames of a workload, with samples of one function if the job asks for some.
 fn frames_of(samples: &[u64], job: &Job) -> Vec<Frame> {
     let mut frames = vec![Frame::Samples(samples.to_vec())];
-    if let Task::Workload { sampling: Some(period), .. } = &job.task {
-        let file = |name: &str, text: String| Frame::File { name: name.to_owned(), bytes: text.into_bytes() };
-        let head = format!("marvin-samples 1\nevent cpu-clock\nscope system\nperiod {period}\nprocessors 1\n");
+    if let Task::Workload {
+        sampling: Some(period),
+        ..
+    } = &job.task
+    {
+        let file = |name: &str, text: String| Frame::File {
+            name: name.to_owned(),
+            bytes: text.into_bytes(),
+        };
+        let head = format!(
+            "marvin-samples 1\nevent cpu-clock\nscope system\nperiod {period}\nprocessors 1\n"
+        );
         let count = samples.iter().sum::<u64>() / period + 1;
         let stacks = format!("lost 0\nthrottled 0\nunkept 0\nat {FUNCTION}\nprocess {count} 0 0\n");
-        frames.extend([file("samples", head + &stacks), file("symbols", SYMBOLS.to_owned())]);
+        frames.extend([
+            file("samples", head + &stacks),
+            file("symbols", SYMBOLS.to_owned()),
+        ]);
     }
     frames
 }
 
 /// Counts of regions that belong to one function, as the tracer writes them.
 fn counts(samples: &[u64]) -> Vec<u8> {
-    let regions: String = samples.iter().map(|ticks| format!("region 1 0 {ticks} 0 0\n")).collect();
-    format!("{regions}at {FUNCTION} {} 0 0\nend 0 0\n", samples.iter().sum::<u64>()).into_bytes()
+    let regions: String = samples
+        .iter()
+        .map(|ticks| format!("region 1 0 {ticks} 0 0\n"))
+        .collect();
+    format!(
+        "{regions}at {FUNCTION} {} 0 0\nend 0 0\n",
+        samples.iter().sum::<u64>()
+    )
+    .into_bytes()
 }
 
 /// Returns a pseudo-random number from 0 to 1.
 fn draw(text: &str) -> f64 {
     let digits = hash(&[text.as_bytes()]);
-    u32::from_str_radix(&digits[..8], 16).map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
+    u32::from_str_radix(&digits[..8], 16)
+        .map_or(0.5, |number| f64::from(number) / f64::from(u32::MAX))
 }

@@ -9,7 +9,10 @@ use crate::hash;
 /// Returns the host processors that Marvin may use.
 pub(crate) fn allowed_processors() -> Vec<usize> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
+    let list = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .unwrap_or("0");
     processors(list)
 }
 
@@ -21,17 +24,25 @@ pub(crate) fn processor_count() -> u32 {
 /// Returns the name of the host's processors.
 pub(crate) fn processor_name() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    name.map_or_else(|| "an unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
+    let name = text
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    name.map_or_else(
+        || "an unknown processor".to_owned(),
+        |(_, name)| name.trim().to_owned(),
+    )
 }
 
 /// Returns who uses this host, for people who see what is held: `anna@build`.
 #[must_use]
 pub fn person() -> String {
-    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| {
-        // Services have no variable.
-        fs::metadata("/proc/self").map_or_else(|_| "unknown".into(), |own| format!("uid-{}", own.uid()))
-    });
+    let user = std::env::var("USER")
+        .or_else(|_| std::env::var("LOGNAME"))
+        .unwrap_or_else(|_| {
+            // Services have no variable.
+            fs::metadata("/proc/self")
+                .map_or_else(|_| "unknown".into(), |own| format!("uid-{}", own.uid()))
+        });
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     model::plain(&format!("{user}@{}", host.trim()))
 }
@@ -39,31 +50,52 @@ pub fn person() -> String {
 /// Digits of a host's mark.
 const MARK_DIGITS: usize = 8;
 
-/// Returns what tells this host from others of its name: digits of a hash of its machine id, which is confidential, or
-/// of its boot where it has none.
+/// Returns what tells this host from others of its name: digits of a hash of its machine id, which
+/// is confidential, or of its boot where it has none.
 #[must_use]
 pub fn host_mark() -> String {
-    mark_of(["/etc/machine-id", "/var/lib/dbus/machine-id", "/proc/sys/kernel/random/boot_id"].map(Path::new))
+    mark_of(
+        [
+            "/etc/machine-id",
+            "/var/lib/dbus/machine-id",
+            "/proc/sys/kernel/random/boot_id",
+        ]
+        .map(Path::new),
+    )
 }
 
 fn mark_of<'a>(files: impl IntoIterator<Item = &'a Path>) -> String {
-    // An image for many hosts has an empty file, or the word that systemd replaces at the first boot.
+    // An image for many hosts has an empty file, or the word that systemd replaces at the first
+    // boot.
     let is_id = |id: &String| !id.is_empty() && id != "uninitialized";
-    let ids = files.into_iter().map(|file| fs::read_to_string(file).unwrap_or_default().trim().to_owned());
-    let mark = hash(&[b"marvin", ids.into_iter().find(is_id).unwrap_or_default().as_bytes()]);
+    let ids = files.into_iter().map(|file| {
+        fs::read_to_string(file)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    });
+    let mark = hash(&[
+        b"marvin",
+        ids.into_iter().find(is_id).unwrap_or_default().as_bytes(),
+    ]);
     mark.chars().take(MARK_DIGITS).collect()
 }
 
 /// Returns how many processors a list has; without a list, one.
 pub(crate) fn count(list: Option<&str>) -> u32 {
-    list.map_or(1, |list| u32::try_from(processors(list).len().max(1)).unwrap_or(u32::MAX))
+    list.map_or(1, |list| {
+        u32::try_from(processors(list).len().max(1)).unwrap_or(u32::MAX)
+    })
 }
 
 /// Parses a list such as `0-1,4`.
 pub(crate) fn processors(list: &str) -> Vec<usize> {
     list.split(',')
         .filter_map(|part| {
-            let (first, last) = part.trim().split_once('-').unwrap_or((part.trim(), part.trim()));
+            let (first, last) = part
+                .trim()
+                .split_once('-')
+                .unwrap_or((part.trim(), part.trim()));
             Some(first.parse::<usize>().ok()?..=last.parse::<usize>().ok()?.min(4096))
         })
         .flatten()
@@ -91,8 +123,14 @@ mod tests {
         };
         std::fs::write(&boot, "a\n").unwrap();
         let first = mark("0123456789abcdef0123456789abcdef\n");
-        assert_eq!((first.len(), &first), (8, &mark("0123456789abcdef0123456789abcdef\n")));
-        assert!(!"0123456789abcdef".contains(&first), "the id is confidential");
+        assert_eq!(
+            (first.len(), &first),
+            (8, &mark("0123456789abcdef0123456789abcdef\n"))
+        );
+        assert!(
+            !"0123456789abcdef".contains(&first),
+            "the id is confidential"
+        );
         assert_ne!(first, mark("1123456789abcdef0123456789abcdef\n"));
         // Without an id, the boot tells them apart.
         let boots = ["", "uninitialized\n"].map(&mark);

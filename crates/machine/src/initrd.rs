@@ -13,8 +13,8 @@ pub struct Programs {
     pub agent: Vec<u8>,
 }
 
-/// The agent's file is padded to this size. The guest's memory layout then does not depend on the agent's size, and a
-/// new workload does not change the numbers of others.
+/// The agent's file is padded to this size. The guest's memory layout then does not depend on the
+/// agent's size, and a new workload does not change the numbers of others.
 const AGENT_SIZE: usize = 3 << 20;
 
 enum Kind<'a> {
@@ -37,13 +37,24 @@ pub(crate) fn initrd(programs: &Programs) -> Vec<u8> {
     archive.bytes
 }
 
-/// Returns the archive of a guest that loads modules before it settles: PID 1 is the loader, which then executes
-/// `first`.
-pub(crate) fn initrd_with_modules(programs: &Programs, loader: &[u8], files: &[InitrdFile]) -> Vec<u8> {
+/// Returns the archive of a guest that loads modules before it settles: PID 1 is the loader, which
+/// then executes `first`.
+pub(crate) fn initrd_with_modules(
+    programs: &Programs,
+    loader: &[u8],
+    files: &[InitrdFile],
+) -> Vec<u8> {
     let mut agent = programs.agent.clone();
     agent.resize(agent.len().next_multiple_of(AGENT_SIZE), 0);
-    let own = [("init", loader.to_vec()), ("first", programs.init.clone()), ("agent", agent)];
-    let own = own.into_iter().map(|(path, bytes)| InitrdFile { path: path.to_owned(), bytes });
+    let own = [
+        ("init", loader.to_vec()),
+        ("first", programs.init.clone()),
+        ("agent", agent),
+    ];
+    let own = own.into_iter().map(|(path, bytes)| InitrdFile {
+        path: path.to_owned(),
+        bytes,
+    });
     initrd_of(&own.chain(files.iter().cloned()).collect::<Vec<_>>())
 }
 
@@ -65,12 +76,20 @@ pub fn initrd_of(files: &[InitrdFile]) -> Vec<u8> {
 
 /// Returns an archive with these files, and nothing that a guest would need.
 pub(crate) fn archive_of(files: &[InitrdFile]) -> Vec<u8> {
-    Archive { bytes: Vec::new(), inode: 0 }.with_files(files)
+    Archive {
+        bytes: Vec::new(),
+        inode: 0,
+    }
+    .with_files(files)
 }
 
-/// Returns an archive with these files, of which only root can read the secret ones. Their directories are there.
+/// Returns an archive with these files, of which only root can read the secret ones. Their
+/// directories are there.
 pub(crate) fn archive_of_settings(public: &[InitrdFile], secret: &[InitrdFile]) -> Vec<u8> {
-    let mut archive = Archive { bytes: Vec::new(), inode: 0 };
+    let mut archive = Archive {
+        bytes: Vec::new(),
+        inode: 0,
+    };
     for (files, mode) in [(public, 0o644), (secret, 0o600)] {
         for file in files {
             archive.add(&file.path, Kind::File(&file.bytes, mode));
@@ -105,7 +124,10 @@ struct Archive {
 impl Archive {
     /// Starts an archive with what every guest needs.
     fn with_capacity(bytes: usize) -> Self {
-        let mut archive = Self { bytes: Vec::with_capacity(bytes), inode: 0 };
+        let mut archive = Self {
+            bytes: Vec::with_capacity(bytes),
+            inode: 0,
+        };
         for name in ["dev", "proc", "sys", "tmp"] {
             archive.add(name, Kind::Folder);
         }
@@ -159,7 +181,10 @@ mod tests {
     use super::{AGENT_SIZE, InitrdFile, Programs, initrd, initrd_of};
 
     fn with_agent(agent: &[u8]) -> Vec<u8> {
-        initrd(&Programs { init: b"first".to_vec(), agent: agent.to_vec() })
+        initrd(&Programs {
+            init: b"first".to_vec(),
+            agent: agent.to_vec(),
+        })
     }
 
     #[test]
@@ -184,13 +209,22 @@ mod tests {
 
     #[test]
     fn cpio_reads_our_archives() {
-        assert_eq!(listed(&with_agent(b"hello")), "dev\nproc\nsys\ntmp\ndev/console\ninit\nagent\n");
+        assert_eq!(
+            listed(&with_agent(b"hello")),
+            "dev\nproc\nsys\ntmp\ndev/console\ninit\nagent\n"
+        );
     }
 
     #[test]
     fn directories_precede_their_files_once() {
-        let file = |path: &str| InitrdFile { path: path.to_owned(), bytes: b"x".to_vec() };
+        let file = |path: &str| InitrdFile {
+            path: path.to_owned(),
+            bytes: b"x".to_vec(),
+        };
         let archive = initrd_of(&[file("init"), file("a/b/c"), file("a/b/d")]);
-        assert_eq!(listed(&archive), "dev\nproc\nsys\ntmp\ndev/console\ninit\na\na/b\na/b/c\na/b/d\n");
+        assert_eq!(
+            listed(&archive),
+            "dev\nproc\nsys\ntmp\ndev/console\ninit\na\na/b\na/b/c\na/b/d\n"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The initrds of one machine: what a guest config adds to the programs, and where the archives lie until the lab closes.
+//! The initrds of one machine: what a guest config adds to the programs, and where the archives lie
+//! until the lab closes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,10 +27,22 @@ pub(crate) struct Initrds {
 
 impl Initrds {
     /// Makes the initrd of guests without anything of their own, in a folder for temporary files.
-    pub(crate) fn new(folder: &Path, programs: Programs, loader: Vec<u8>) -> Result<Self, MachineError> {
+    pub(crate) fn new(
+        folder: &Path,
+        programs: Programs,
+        loader: Vec<u8>,
+    ) -> Result<Self, MachineError> {
         let (folder, plain) = (folder.to_owned(), PathBuf::new());
         let (guest_config, fingerprint) = (GuestConfig::PLAIN, Vec::new());
-        let none = Self { folder, programs, loader, guest_config, files: None, plain, fingerprint };
+        let none = Self {
+            folder,
+            programs,
+            loader,
+            guest_config,
+            files: None,
+            plain,
+            fingerprint,
+        };
         none.with_guest_config(&GuestConfig::PLAIN, None)
     }
 
@@ -46,7 +59,12 @@ impl Initrds {
         ];
         let mut archive = read_files(files)?;
         if !guest_config.modules.is_empty() {
-            let modules = guest_config.modules.iter().map(describe_module).collect::<Vec<_>>().join(", ");
+            let modules = guest_config
+                .modules
+                .iter()
+                .map(describe_module)
+                .collect::<Vec<_>>()
+                .join(", ");
             fingerprint.push(("equipment.loader.sha256".to_owned(), hash(&[&self.loader])));
             fingerprint.push(("equipment.modules".to_owned(), modules));
         }
@@ -60,7 +78,13 @@ impl Initrds {
         }
         archive.extend(own);
         let (guest_config, files) = (guest_config.clone(), files.map(Path::to_owned));
-        Ok(Self { plain: self.keep(&archive)?, guest_config, files, fingerprint, ..self.clone() })
+        Ok(Self {
+            plain: self.keep(&archive)?,
+            guest_config,
+            files,
+            fingerprint,
+            ..self.clone()
+        })
     }
 
     /// Returns the guest config.
@@ -79,7 +103,11 @@ impl Initrds {
             return Ok(self.plain.clone());
         }
         let mut archive = read_files(self.files.as_deref())?;
-        archive.extend(initrd_with_modules(&self.programs, &self.loader, guest.modules));
+        archive.extend(initrd_with_modules(
+            &self.programs,
+            &self.loader,
+            guest.modules,
+        ));
         self.keep(&archive)
     }
 
@@ -97,10 +125,14 @@ impl Initrds {
 
 /// Reads an archive of files, if there is one.
 fn read_files(path: Option<&Path>) -> Result<Vec<u8>, MachineError> {
-    path.map_or(Ok(Vec::new()), |path| fs::read(path).map_err(MachineError::io("read", path)))
+    path.map_or(Ok(Vec::new()), |path| {
+        fs::read(path).map_err(MachineError::io("read", path))
+    })
 }
 
 fn describe_module(module: &GuestModule) -> String {
     let maybe = if module.need == Need::May { "?" } else { "" };
-    format!("{}{maybe} {}", module.name, module.parameters).trim_end().to_owned()
+    format!("{}{maybe} {}", module.name, module.parameters)
+        .trim_end()
+        .to_owned()
 }

@@ -1,9 +1,10 @@
 //! Machines: they boot a build and execute its jobs.
 //!
-//! `backend.rs` is the interface of every machine. The first machine is the exact one (`exact/`), QEMU with instruction
-//! counting and no outside input; `vm` is QEMU with several processors and real time, `local` this host, `server` one that ssh
-//! reaches, and `fake` follows a script, for tests. `qemu/` controls QEMU itself. `ingest`
-//! and `report` interpret results; `lab` decides which jobs run in which order.
+//! `backend.rs` is the interface of every machine. The first machine is the exact one (`exact/`),
+//! QEMU with instruction counting and no outside input; `vm` is QEMU with several processors and
+//! real time, `local` this host, `server` one that ssh reaches, and `fake` follows a script, for
+//! tests. `qemu/` controls QEMU itself. `ingest` and `report` interpret results; `lab` decides
+//! which jobs run in which order.
 
 mod agent_process;
 mod backend;
@@ -30,7 +31,9 @@ use model::{Machine, MachineId, MachineKind, ServerSettings};
 use sha2::{Digest, Sha256};
 
 pub use ::deploy::Image;
-pub use backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
+pub use backend::{
+    Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash,
+};
 pub use console::{readable_tail, reason_in};
 pub use error::MachineError;
 pub use exact::{Costs, Smp, hash_memory};
@@ -41,8 +44,8 @@ pub use initrd::{InitrdFile, Programs, initrd_of};
 pub use load::Disturbance;
 pub use local::this_boot;
 pub use server::{
-    Permit, ServerLook, ServerProblem, ServerState, accept, deploy, images_in_use, install, look, server_state,
-    switch_off, undeploy,
+    Permit, ServerLook, ServerProblem, ServerState, accept, deploy, images_in_use, install, look,
+    server_state, switch_off, undeploy,
 };
 pub use settings::{Limits, Settings, SnapshotUse, free_mib};
 pub use switched::{SwitchError, SwitchLock, Switched, Switching};
@@ -64,7 +67,8 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// Returns how many processors a job may use there, as the capabilities of the opened machine say.
+    /// Returns how many processors a job may use there, as the capabilities of the opened machine
+    /// say.
     #[must_use]
     pub fn processors(&self) -> u32 {
         match self {
@@ -98,16 +102,30 @@ fn identify(
     mut fingerprint: Vec<(String, String)>,
 ) -> Result<Machine, MachineError> {
     fingerprint.sort();
-    let text: String = fingerprint.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let text: String = fingerprint
+        .iter()
+        .map(|(name, value)| format!("{name}={value}\n"))
+        .collect();
     let digest = hash(&[format!("{kind}\n").as_bytes(), text.as_bytes()]);
-    let id = MachineId::from_hex(&digest)
-        .map_err(|error| MachineError::Refused { command: "sha256".into(), answer: error.to_string() })?;
-    Ok(Machine { id, kind, summary, fingerprint })
+    let id = MachineId::from_hex(&digest).map_err(|error| MachineError::Refused {
+        command: "sha256".into(),
+        answer: error.to_string(),
+    })?;
+    Ok(Machine {
+        id,
+        kind,
+        summary,
+        fingerprint,
+    })
 }
 
 /// Returns the SHA-256 of the concatenated parts as hexadecimal digits.
 fn hash(parts: &[&[u8]]) -> String {
     let mut hasher = Sha256::new();
     parts.iter().for_each(|part| hasher.update(part));
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

@@ -1,8 +1,10 @@
-//! How much a host's other work disturbed a job: what others took of the processors that the job may use, and what the
-//! host of a virtual host took away, from the kernel's accounts before and after.
+//! How much a host's other work disturbed a job: what others took of the processors that the job
+//! may use, and what the host of a virtual host took away, from the kernel's accounts before and
+//! after.
 //!
-//! Only time as processes count: what interrupts took may be the job's own doing. All figures are in the ticks of
-//! /proc/stat and /proc/PID/stat, of which there are a hundred per second and processor, so no clock is needed.
+//! Only time as processes count: what interrupts took may be the job's own doing. All figures are
+//! in the ticks of /proc/stat and /proc/PID/stat, of which there are a hundred per second and
+//! processor, so no clock is needed.
 
 use std::fs;
 
@@ -19,7 +21,8 @@ const BUSY: [usize; 3] = [0, 1, 2];
 const STEAL: usize = 7;
 /// Fields after those, which are in the first two again: guest and `guest_nice`.
 const FIELDS: usize = 8;
-/// Fields of /proc/PID/stat after the name: a process's own time, and that of children which it waited for.
+/// Fields of /proc/PID/stat after the name: a process's own time, and that of children which it
+/// waited for.
 const OWN: std::ops::RangeInclusive<usize> = 11..=14;
 
 /// What disturbed a job.
@@ -54,31 +57,57 @@ impl Accounts {
     /// Reads the accounts of these processors, and of a process that runs there.
     pub(crate) fn of_process(id: u32, used: &[usize]) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Self::read(&read("/proc/stat"), &read(&format!("/proc/{id}/stat")), used)
+        Self::read(
+            &read("/proc/stat"),
+            &read(&format!("/proc/{id}/stat")),
+            used,
+        )
     }
 
     fn read(stat: &str, own: &str, used: &[usize]) -> Self {
-        let mut accounts = Self { own: own_ticks(own), ..Self::default() };
+        let mut accounts = Self {
+            own: own_ticks(own),
+            ..Self::default()
+        };
         for line in stat.lines() {
-            let Some((name, fields)) = line.split_once(' ') else { continue };
-            let number = name.strip_prefix("cpu").and_then(|number| number.parse().ok());
+            let Some((name, fields)) = line.split_once(' ') else {
+                continue;
+            };
+            let number = name
+                .strip_prefix("cpu")
+                .and_then(|number| number.parse().ok());
             if !number.is_some_and(|number| used.contains(&number)) {
                 continue;
             }
-            let ticks: Vec<u64> =
-                fields.split_whitespace().take(FIELDS).map(|field| field.parse().unwrap_or(0)).collect();
+            let ticks: Vec<u64> = fields
+                .split_whitespace()
+                .take(FIELDS)
+                .map(|field| field.parse().unwrap_or(0))
+                .collect();
             let tick = |field: usize| ticks.get(field).copied().unwrap_or(0);
-            accounts.busy = BUSY.into_iter().map(tick).fold(accounts.busy, u64::saturating_add);
+            accounts.busy = BUSY
+                .into_iter()
+                .map(tick)
+                .fold(accounts.busy, u64::saturating_add);
             accounts.steal = accounts.steal.saturating_add(tick(STEAL));
-            accounts.total = ticks.iter().copied().fold(accounts.total, u64::saturating_add);
+            accounts.total = ticks
+                .iter()
+                .copied()
+                .fold(accounts.total, u64::saturating_add);
         }
         accounts
     }
 
     /// Reads the agent's copy.
     fn from_copy(copy: &str) -> Self {
-        let used = copy.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
-        let own = copy.lines().find_map(|line| line.strip_prefix("own ")).unwrap_or_default();
+        let used = copy
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+            .unwrap_or_default();
+        let own = copy
+            .lines()
+            .find_map(|line| line.strip_prefix("own "))
+            .unwrap_or_default();
         Self::read(copy, own, &processors(used))
     }
 
@@ -91,7 +120,11 @@ impl Accounts {
         }
         let others = ticks(|accounts| accounts.busy).saturating_sub(ticks(|accounts| accounts.own));
         let share = |ticks: u64| ticks as f64 / total as f64;
-        Some(Disturbance { others: share(others), steal: share(ticks(|accounts| accounts.steal)), limit })
+        Some(Disturbance {
+            others: share(others),
+            steal: share(ticks(|accounts| accounts.steal)),
+            limit,
+        })
     }
 }
 
@@ -99,7 +132,9 @@ impl Accounts {
 pub(crate) fn take(stream: &mut Stream, limit: f64) -> Option<Disturbance> {
     let mut copies = [const { Vec::new() }; 2];
     stream.frames.retain(|frame| match frame {
-        Frame::File { name, bytes } if let Some(place) = COPIES.iter().position(|copy| copy == name) => {
+        Frame::File { name, bytes }
+            if let Some(place) = COPIES.iter().position(|copy| copy == name) =>
+        {
             copies[place].extend_from_slice(bytes);
             false
         }
@@ -111,8 +146,11 @@ pub(crate) fn take(stream: &mut Stream, limit: f64) -> Option<Disturbance> {
 
 fn own_ticks(stat: &str) -> u64 {
     // The name in the second field may hold anything.
-    let fields: Vec<&str> = stat.rsplit_once(')').map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
-    OWN.filter_map(|field| fields.get(field)?.parse::<u64>().ok()).fold(0, u64::saturating_add)
+    let fields: Vec<&str> = stat
+        .rsplit_once(')')
+        .map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
+    OWN.filter_map(|field| fields.get(field)?.parse::<u64>().ok())
+        .fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]
@@ -130,7 +168,10 @@ mod tests {
     }
 
     fn stream(before: &str, after: &str) -> Stream {
-        let file = |name: &str, text: &str| Frame::File { name: name.into(), bytes: text.into() };
+        let file = |name: &str, text: &str| Frame::File {
+            name: name.into(),
+            bytes: text.into(),
+        };
         let half = after.len() / 2;
         let (first, second) = after.split_at(half);
         let frames = vec![
@@ -146,9 +187,20 @@ mod tests {
     fn other_processes_and_steal_are_told_apart() {
         let mut stream = stream(&copy(100, 1000, 5, 40), &copy(170, 1020, 15, 90));
         let disturbance = take(&mut stream, 0.25).unwrap();
-        assert_eq!(disturbance, Disturbance { others: 0.2, steal: 0.1, limit: 0.25 });
+        assert_eq!(
+            disturbance,
+            Disturbance {
+                others: 0.2,
+                steal: 0.1,
+                limit: 0.25
+            }
+        );
         assert!(disturbance.is_beyond());
-        assert_eq!(stream.frames, [Frame::Samples(vec![1])], "the copies are for the machine only");
+        assert_eq!(
+            stream.frames,
+            [Frame::Samples(vec![1])],
+            "the copies are for the machine only"
+        );
     }
 
     #[test]
@@ -161,9 +213,18 @@ mod tests {
 
     #[test]
     fn short_or_missing_accounts_say_nothing() {
-        assert_eq!(take(&mut stream(&copy(100, 0, 0, 0), &copy(119, 0, 0, 0)), 0.1), None);
+        assert_eq!(
+            take(&mut stream(&copy(100, 0, 0, 0), &copy(119, 0, 0, 0)), 0.1),
+            None
+        );
         assert_eq!(take(&mut Stream::default(), 0.1), None);
-        assert_eq!(take(&mut stream("cpu1", "own x\ncpu1 18446744073709551615\ncpu1 1"), 0.1), None);
+        assert_eq!(
+            take(
+                &mut stream("cpu1", "own x\ncpu1 18446744073709551615\ncpu1 1"),
+                0.1
+            ),
+            None
+        );
     }
 
     #[test]

@@ -1,15 +1,19 @@
-//! This host, with the kernel that it runs. Boots nothing: a replicate is the boot that the host is in, so all that is
-//! measured until the next reboot belongs to one replicate.
+//! This host, with the kernel that it runs. Boots nothing: a replicate is the boot that the host is
+//! in, so all that is measured until the next reboot belongs to one replicate.
 //!
-//! The agent runs as an ordinary process of the caller. It keeps to the last processor, or to as many of the last as its job
-//! has tasks; workloads of several processes, and tools, use all. What it may not do without privileges, the workloads say. From the first boot until the last is released, the host is set for measuring (`prepared`).
+//! The agent runs as an ordinary process of the caller. It keeps to the last processor, or to as
+//! many of the last as its job has tasks; workloads of several processes, and tools, use all. What
+//! it may not do without privileges, the workloads say. From the first boot until the last is
+//! released, the host is set for measuring (`prepared`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
+use model::{
+    Capabilities, FailureReason, GuestConfig, Machine, MachineKind, Stage, SubjectFailure,
+};
 use process::{Program, ProgramError};
 use wire::{Job, Task};
 
@@ -22,7 +26,8 @@ use crate::{MachineError, hash, identify, load};
 
 /// The id of the present boot (drivers/char/random.c of the kernel).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// Digits of its hash that number the boot: few enough to read, enough to tell boots of one host apart.
+/// Digits of its hash that number the boot: few enough to read, enough to tell boots of one host
+/// apart.
 const DIGITS: usize = 6;
 
 /// This host.
@@ -44,7 +49,8 @@ struct Here {
     prepared: Prepared,
 }
 
-/// Returns a number of the boot that this host is in: the replicate of everything measured until the next one.
+/// Returns a number of the boot that this host is in: the replicate of everything measured until
+/// the next one.
 #[must_use]
 pub fn this_boot() -> u64 {
     let id = fs::read(BOOT_ID).unwrap_or_default();
@@ -60,9 +66,25 @@ impl Local {
             .map_err(MachineError::io("write", &agent))?;
         let processor = allowed_processors().into_iter().last().unwrap_or(0);
         let machine = identity(&settings.programs.agent, processor)?;
-        let Limits { job_s, disturbed_share, .. } = settings.limits;
-        let preparation = Arc::new(Preparation::open(agent.clone(), &undo_folder(&settings.home), Path::new(LOCK))?);
-        Ok(Self { machine, agent, processor, job_s, disturbed_share, guest_config: GuestConfig::PLAIN, preparation })
+        let Limits {
+            job_s,
+            disturbed_share,
+            ..
+        } = settings.limits;
+        let preparation = Arc::new(Preparation::open(
+            agent.clone(),
+            &undo_folder(&settings.home),
+            Path::new(LOCK),
+        )?);
+        Ok(Self {
+            machine,
+            agent,
+            processor,
+            job_s,
+            disturbed_share,
+            guest_config: GuestConfig::PLAIN,
+            preparation,
+        })
     }
 }
 
@@ -70,7 +92,11 @@ impl Local {
     /// Returns lines about the processors of jobs, for the environment of a run.
     fn describe_processors(&self) -> String {
         let all: Vec<String> = allowed_processors().iter().map(usize::to_string).collect();
-        format!("agent.processor={}\nagent.processors={}\n", self.processor, all.join(", "))
+        format!(
+            "agent.processor={}\nagent.processors={}\n",
+            self.processor,
+            all.join(", ")
+        )
     }
 }
 
@@ -80,7 +106,10 @@ impl Backend for Local {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { processors: processor_count(), ..MachineKind::Local.capabilities() }
+        Capabilities {
+            processors: processor_count(),
+            ..MachineKind::Local.capabilities()
+        }
     }
 
     fn with_guest_config(
@@ -101,7 +130,10 @@ impl Backend for Local {
 
     fn boot(self: Arc<Self>, _: &Guest<'_>, _: u64) -> Result<Boot, MachineError> {
         let prepared = Arc::clone(&self.preparation).prepare()?;
-        Ok(Boot::Ready(Box::new(Here { local: self, prepared })))
+        Ok(Boot::Ready(Box::new(Here {
+            local: self,
+            prepared,
+        })))
     }
 }
 
@@ -115,7 +147,10 @@ impl Booted for Here {
         if let Some(refused) = refuse(&self.local.guest_config) {
             return Ok(refused);
         }
-        let program = Program::new(&self.local.agent).args(["job"]).without_variables().deadline_s(self.local.job_s);
+        let program = Program::new(&self.local.agent)
+            .args(["job"])
+            .without_variables()
+            .deadline_s(self.local.job_s);
         let mut disturbance = None;
         let (stream, console) = match program.fed(|input| input.write_all(&bytes)) {
             Ok((ended, _)) => {
@@ -124,22 +159,36 @@ impl Booted for Here {
                     disturbance = load::take(stream, self.local.disturbed_share);
                     if job.task == Task::Environment {
                         stream.frames.push(self.prepared.report());
-                        stream.frames.push(report(&self.local.describe_processors()));
+                        stream
+                            .frames
+                            .push(report(&self.local.describe_processors()));
                     }
                 }
                 (stream, console)
             }
             Err(ProgramError::Deadline { .. }) => {
                 let (stage, reason) = (Stage::Workload, FailureReason::Hung);
-                (Err(SubjectFailure { stage, reason, console_tail: String::new() }), Vec::new())
+                (
+                    Err(SubjectFailure {
+                        stage,
+                        reason,
+                        console_tail: String::new(),
+                    }),
+                    Vec::new(),
+                )
             }
-            Err(ProgramError::Io { source, .. }) => return Err(MachineError::io("run", &self.local.agent)(source)),
+            Err(ProgramError::Io { source, .. }) => {
+                return Err(MachineError::io("run", &self.local.agent)(source));
+            }
             Err(ProgramError::Missing(_)) => {
                 let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
                 return Err(MachineError::io("run", &self.local.agent)(missing));
             }
         };
-        Ok(JobEnd { disturbance, ..JobEnd::of(stream, console) })
+        Ok(JobEnd {
+            disturbance,
+            ..JobEnd::of(stream, console)
+        })
     }
 
     fn release(self: Box<Self>) -> Result<(), MachineError> {
@@ -148,10 +197,19 @@ impl Booted for Here {
 }
 
 fn identity(agent: &[u8], processor: usize) -> Result<Machine, MachineError> {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let read = |path: &str| {
+        fs::read_to_string(path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    };
     let memory = format!("{} GiB", memory_gib(&read("/proc/meminfo")));
     let (name, count) = (processor_name(), allowed_processors().len());
-    let product = format!("{} {}", read("/sys/class/dmi/id/sys_vendor"), read("/sys/class/dmi/id/product_name"));
+    let product = format!(
+        "{} {}",
+        read("/sys/class/dmi/id/sys_vendor"),
+        read("/sys/class/dmi/id/product_name")
+    );
     let fingerprint = [
         ("agent.processor", processor.to_string()),
         ("agent.sha256", hash(&[agent])),
@@ -161,14 +219,26 @@ fn identity(agent: &[u8], processor: usize) -> Result<Machine, MachineError> {
         ("host.processors", count.to_string()),
         ("host.product", product.trim().to_owned()),
     ];
-    let fingerprint = fingerprint.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    identify(MachineKind::Local, format!("this host, {name}, agent on processor {processor}"), fingerprint)
+    let fingerprint = fingerprint
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec();
+    identify(
+        MachineKind::Local,
+        format!("this host, {name}, agent on processor {processor}"),
+        fingerprint,
+    )
 }
 
-/// Returns the memory in GiB, rounded up: what a kernel reserves of it differs between kernels, and is less.
+/// Returns the memory in GiB, rounded up: what a kernel reserves of it differs between kernels, and
+/// is less.
 fn memory_gib(meminfo: &str) -> u64 {
-    let total =
-        meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
+    let total = meminfo.lines().find_map(|line| {
+        line.strip_prefix("MemTotal:")?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
+    });
     total.map_or(0, |kib: u64| kib.div_ceil(1 << 20))
 }
 
@@ -178,7 +248,10 @@ mod tests {
 
     #[test]
     fn memory_is_that_of_the_modules() {
-        let kernels = ["MemTotal:       16283944 kB\nMemFree: 1 kB\n", "MemTotal:       16011004 kB\n"];
+        let kernels = [
+            "MemTotal:       16283944 kB\nMemFree: 1 kB\n",
+            "MemTotal:       16011004 kB\n",
+        ];
         assert_eq!(kernels.map(memory_gib), [16, 16]);
         assert_eq!(memory_gib(""), 0);
     }

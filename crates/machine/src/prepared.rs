@@ -1,8 +1,10 @@
-//! This host set for measuring: by the agent before the first job of a boot, and set back after the last.
+//! This host set for measuring: by the agent before the first job of a boot, and set back after the
+//! last.
 //!
-//! The undo file of root is in one place for the whole host, so that after a kill the next Marvin sets back what is left,
-//! whichever data directory it has. It would set the host back under a Marvin that measures: a lock, which ends with its
-//! process, lets only one of them measure at a time. What the agent reports becomes part of a run's environment.
+//! The undo file of root is in one place for the whole host, so that after a kill the next Marvin
+//! sets back what is left, whichever data directory it has. It would set the host back under a
+//! Marvin that measures: a lock, which ends with its process, lets only one of them measure at a
+//! time. What the agent reports becomes part of a run's environment.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, TryLockError};
@@ -75,21 +77,36 @@ pub(crate) struct Prepared {
     is_over: bool,
 }
 
-/// Returns the directory of the undo file: one for the host, or one of the data directory for users who may not write there,
-/// and who may set no knobs either.
+/// Returns the directory of the undo file: one for the host, or one of the data directory for users
+/// who may not write there, and who may set no knobs either.
 pub(crate) fn undo_folder(home: &Path) -> PathBuf {
     let of_host = Path::new(OF_HOST);
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-    let is_ours = is_root && DirBuilder::new().recursive(true).mode(0o700).create(of_host).is_ok();
-    if is_ours { of_host.to_owned() } else { home.join("host") }
+    let is_ours = is_root
+        && DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(of_host)
+            .is_ok();
+    if is_ours {
+        of_host.to_owned()
+    } else {
+        home.join("host")
+    }
 }
 
 impl Preparation {
-    /// Sets back what a killed Marvin left. If another one measures, the undo file is its own, and it sets back.
+    /// Sets back what a killed Marvin left. If another one measures, the undo file is its own, and
+    /// it sets back.
     pub(crate) fn open(agent: PathBuf, folder: &Path, lock: &Path) -> Result<Self, MachineError> {
         fs::create_dir_all(folder).map_err(MachineError::io("create", folder))?;
         let undo = folder.join("undo");
-        let preparation = Self { agent, undo, lock: lock.to_owned(), held: Mutex::default() };
+        let preparation = Self {
+            agent,
+            undo,
+            lock: lock.to_owned(),
+            held: Mutex::default(),
+        };
         if preparation.undo.exists()
             && let Lock::Ours(_alone) = preparation.try_lock()?
         {
@@ -129,16 +146,30 @@ impl Preparation {
         let mut has_waited = false;
         if held.boots == 0 {
             let (lock, waited) = self.wait_for_others()?;
-            held.report = format!("{}{}", self.turn("prepare")?, self.agent(&["describe".as_ref()])?);
+            held.report = format!(
+                "{}{}",
+                self.turn("prepare")?,
+                self.agent(&["describe".as_ref()])?
+            );
             (held.lock, has_waited) = (lock, waited);
         }
         held.boots += 1;
-        let waited = has_waited.then(|| "waited for another Marvin that measured on this host".to_owned());
-        let refused = remark(&held.report).filter(|_| !std::mem::replace(&mut held.has_remarked, true));
-        let remark = waited.into_iter().chain(refused).reduce(|waited, refused| format!("{waited}; {refused}"));
+        let waited =
+            has_waited.then(|| "waited for another Marvin that measured on this host".to_owned());
+        let refused =
+            remark(&held.report).filter(|_| !std::mem::replace(&mut held.has_remarked, true));
+        let remark = waited
+            .into_iter()
+            .chain(refused)
+            .reduce(|waited, refused| format!("{waited}; {refused}"));
         let report = held.report.clone();
         drop(held);
-        Ok(Prepared { preparation: self, report, remark, is_over: false })
+        Ok(Prepared {
+            preparation: self,
+            report,
+            remark,
+            is_over: false,
+        })
     }
 
     fn release(&self) -> Result<(), MachineError> {
@@ -161,14 +192,25 @@ impl Preparation {
     }
 
     fn agent(&self, words: &[&OsStr]) -> Result<String, MachineError> {
-        let ended = Program::new(&self.agent).args(words).without_variables().deadline_s(DEADLINE_S).run();
+        let ended = Program::new(&self.agent)
+            .args(words)
+            .without_variables()
+            .deadline_s(DEADLINE_S)
+            .run();
         let why = match ended {
             Ok(ended) if ended.code == Some(0) => return Ok(ended.text()),
-            Ok(ended) => ended.text().lines().next().map_or_else(|| ended.reason(), str::to_owned),
+            Ok(ended) => ended
+                .text()
+                .lines()
+                .next()
+                .map_or_else(|| ended.reason(), str::to_owned),
             Err(error) => error.to_string(),
         };
         let why = why.strip_prefix("agent: ").unwrap_or(&why).to_owned();
-        Err(MachineError::NotPrepared { why: model::plain(&why), undo: self.undo.clone() })
+        Err(MachineError::NotPrepared {
+            why: model::plain(&why),
+            undo: self.undo.clone(),
+        })
     }
 }
 
@@ -201,7 +243,10 @@ impl Drop for Prepared {
 
 /// Returns what the agent said about a machine, for the environment of a run.
 pub(crate) fn report(text: &str) -> Frame {
-    Frame::File { name: REPORT.to_owned(), bytes: readable(text).into_bytes() }
+    Frame::File {
+        name: REPORT.to_owned(),
+        bytes: readable(text).into_bytes(),
+    }
 }
 
 /// Splits a line `knob NAME BEFORE AFTER`.
@@ -213,9 +258,17 @@ fn knob(line: &str) -> Option<(&str, &str, &str)> {
 
 /// Returns a sentence about knobs that were refused.
 fn remark(report: &str) -> Option<String> {
-    let refused = report.lines().filter_map(knob).filter(|(_, _, after)| after.starts_with("refused"));
+    let refused = report
+        .lines()
+        .filter_map(knob)
+        .filter(|(_, _, after)| after.starts_with("refused"));
     let names: Vec<&str> = refused.map(|(name, _, _)| name).collect();
-    (!names.is_empty()).then(|| format!("this host stays as it is for want of privileges: {}", names.join(", ")))
+    (!names.is_empty()).then(|| {
+        format!(
+            "this host stays as it is for want of privileges: {}",
+            names.join(", ")
+        )
+    })
 }
 
 /// Returns lines `name=value` that people can read.
@@ -228,7 +281,9 @@ fn readable(report: &str) -> String {
         Some((name, before, after)) => Some(format!("knob {name}={before} -> {after}\n")),
         None => {
             let (name, _) = line.split_once('=')?;
-            let is_known = KNOWN.iter().any(|known| name == *known || known.ends_with('.') && name.starts_with(known));
+            let is_known = KNOWN
+                .iter()
+                .any(|known| name == *known || known.ends_with('.') && name.starts_with(known));
             (!is_known).then(|| format!("{line}\n"))
         }
     };
@@ -284,7 +339,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = || fs::read_to_string(folder.path().join("log")).unwrap_or_default();
         let without_knobs = folder.path().join("none");
-        let host = Preparation::open(agent(folder.path()), &folder.path().join("host"), &without_knobs);
+        let host = Preparation::open(
+            agent(folder.path()),
+            &folder.path().join("host"),
+            &without_knobs,
+        );
         let host = Arc::new(host.unwrap());
         assert_eq!(log(), "");
         let first = Arc::clone(&host).prepare().unwrap();
@@ -312,10 +371,16 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(100));
         first.release().unwrap();
         let second = second.join().unwrap();
-        assert_eq!(second.remark(), Some("waited for another Marvin that measured on this host"));
+        assert_eq!(
+            second.remark(),
+            Some("waited for another Marvin that measured on this host")
+        );
         second.release().unwrap();
         let log = fs::read_to_string(folder.path().join("log")).unwrap();
-        assert_eq!(log.replace('\n', " "), "prepare describe restore prepare describe restore ");
+        assert_eq!(
+            log.replace('\n', " "),
+            "prepare describe restore prepare describe restore "
+        );
     }
 
     #[test]
@@ -327,10 +392,16 @@ mod tests {
         let measuring = fs::File::open(folder.path()).unwrap();
         measuring.lock().unwrap();
         Preparation::open(agent(folder.path()), &host, folder.path()).unwrap();
-        assert!(host.join("undo").exists(), "a Marvin that measures keeps its undo file");
+        assert!(
+            host.join("undo").exists(),
+            "a Marvin that measures keeps its undo file"
+        );
         drop(measuring);
         Preparation::open(agent(folder.path()), &host, folder.path()).unwrap();
-        assert_eq!(fs::read_to_string(folder.path().join("log")).unwrap(), "restore\n");
+        assert_eq!(
+            fs::read_to_string(folder.path().join("log")).unwrap(),
+            "restore\n"
+        );
         assert!(!host.join("undo").exists());
     }
 
@@ -338,9 +409,17 @@ mod tests {
     fn failing_agent_is_quoted() {
         let folder = tempfile::tempdir().unwrap();
         let agent = agent(folder.path());
-        fs::write(&agent, "#!/bin/sh\necho agent: undo: the undo file is damaged; exit 1\n").unwrap();
+        fs::write(
+            &agent,
+            "#!/bin/sh\necho agent: undo: the undo file is damaged; exit 1\n",
+        )
+        .unwrap();
         let host = Arc::new(Preparation::open(agent, folder.path(), folder.path()).unwrap());
-        let error = host.prepare().unwrap_err().to_string().replace(&folder.path().display().to_string(), "HOME");
+        let error = host
+            .prepare()
+            .unwrap_err()
+            .to_string()
+            .replace(&folder.path().display().to_string(), "HOME");
         insta::assert_snapshot!(error, @"cannot set this host for measuring, or back: undo: the undo file is damaged; what it was is in HOME/undo");
     }
 }

@@ -7,23 +7,25 @@ use std::sync::Arc;
 use crate::initrd::Programs;
 use crate::{MachineError, Permit};
 
-/// Limits of one machine. Where it counts the guest's instructions they do, too, so that a kernel hangs on all hosts or on
-/// none.
+/// Limits of one machine. Where it counts the guest's instructions they do, too, so that a kernel
+/// hangs on all hosts or on none.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Instructions for boot and settling.
     pub boot_instructions: u64,
     /// Instructions for a job.
     pub job_instructions: u64,
-    /// Seconds for the boot of a machine that counts no instructions; long enough for a busy host without KVM.
+    /// Seconds for the boot of a machine that counts no instructions; long enough for a busy host
+    /// without KVM.
     pub boot_s: u64,
     /// Seconds for a job there.
     pub job_s: u64,
     /// Bytes that a guest may print.
     pub console_bytes: u64,
-    /// Share of the processors' time beyond which others have disturbed a job on a machine that measures time. An idle
-    /// host's daemons take less than a hundredth, and counting in ticks errs by less than a twentieth; a process that
-    /// competes for one of four processors takes an eighth.
+    /// Share of the processors' time beyond which others have disturbed a job on a machine that
+    /// measures time. An idle host's daemons take less than a hundredth, and counting in ticks
+    /// errs by less than a twentieth; a process that competes for one of four processors takes
+    /// an eighth.
     pub disturbed_share: f64,
     /// Bytes that all snapshots may take on disk.
     pub snapshot_bytes: u64,
@@ -34,7 +36,15 @@ impl Default for Limits {
         let (boot_instructions, job_instructions) = (40_000_000_000, 40_000_000_000);
         let (boot_s, job_s) = (300, 900);
         let (disturbed_share, console_bytes, snapshot_bytes) = (0.1, 16 << 20, 4 << 30);
-        Self { boot_instructions, job_instructions, boot_s, job_s, disturbed_share, console_bytes, snapshot_bytes }
+        Self {
+            boot_instructions,
+            job_instructions,
+            boot_s,
+            job_s,
+            disturbed_share,
+            console_bytes,
+            snapshot_bytes,
+        }
     }
 }
 

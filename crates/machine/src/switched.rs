@@ -1,9 +1,10 @@
 //! A setting of this host or of a cgroup with another value, as long as a program runs without it.
 //!
-//! Marvin may die meanwhile: a guard of `process::AtEnd` sets back, whatever ends Marvin. If the guard dies, too, a record is left, and
-//! the next Marvin sets back. The record names a file and a value that root would write: it is believed only if its owner is this user
-//! and no other user may write it or its directory, and it may name only the settings that Marvin switches. The lock of `prepared`
-//! lets one Marvin at a time change or measure this host; the guard has it, too.
+//! Marvin may die meanwhile: a guard of `process::AtEnd` sets back, whatever ends Marvin. If the
+//! guard dies, too, a record is left, and the next Marvin sets back. The record names a file and a
+//! value that root would write: it is believed only if its owner is this user and no other user may
+//! write it or its directory, and it may name only the settings that Marvin switches. The lock of
+//! `prepared` lets one Marvin at a time change or measure this host; the guard has it, too.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -30,7 +31,13 @@ const PROC: i64 = 0x9fa0;
 const SYSFS: i64 = 0x6265_6572;
 const CGROUPS: [i64; 2] = [0x0027_e0eb, 0x6367_7270];
 /// Files of cgroups that have a limit.
-const OF_CGROUP: [&str; 5] = ["cpu.max", "cpu.cfs_quota_us", "memory.high", "memory.max", "memory.limit_in_bytes"];
+const OF_CGROUP: [&str; 5] = [
+    "cpu.max",
+    "cpu.cfs_quota_us",
+    "memory.high",
+    "memory.max",
+    "memory.limit_in_bytes",
+];
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const DIRTY: &str = "/proc/sys/vm/dirty_bytes";
 
@@ -45,7 +52,11 @@ pub struct SwitchError {
 
 impl SwitchError {
     fn at<E: ToString>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
-        move |why| Self { what, path: path.to_owned(), why: why.to_string() }
+        move |why| Self {
+            what,
+            path: path.to_owned(),
+            why: why.to_string(),
+        }
     }
 }
 
@@ -74,10 +85,14 @@ pub struct Switched {
 }
 
 impl Switching {
-    /// Returns those of this host; the data directory has the record of users who may not write to `/run`.
+    /// Returns those of this host; the data directory has the record of users who may not write to
+    /// `/run`.
     #[must_use]
     pub fn of_host(home: &Path) -> Self {
-        Self { folder: undo_folder(home), lock: LOCK.into() }
+        Self {
+            folder: undo_folder(home),
+            lock: LOCK.into(),
+        }
     }
 
     /// Takes the right to switch; `None` if another Marvin has it or measures this host.
@@ -89,18 +104,25 @@ impl Switching {
         let file = match File::open(&self.lock) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Some(SwitchLock { switching: self.clone(), file: None }));
+                return Ok(Some(SwitchLock {
+                    switching: self.clone(),
+                    file: None,
+                }));
             }
             Err(error) => return Err(failed(error)),
         };
         match file.try_lock() {
-            Ok(()) => Ok(Some(SwitchLock { switching: self.clone(), file: Some(file) })),
+            Ok(()) => Ok(Some(SwitchLock {
+                switching: self.clone(),
+                file: Some(file),
+            })),
             Err(fs::TryLockError::WouldBlock) => Ok(None),
             Err(fs::TryLockError::Error(error)) => Err(failed(error)),
         }
     }
 
-    /// Sets back what a killed Marvin and its guard left; returns a sentence about it. Leaves it to the one that has the lock.
+    /// Sets back what a killed Marvin and its guard left; returns a sentence about it. Leaves it to
+    /// the one that has the lock.
     ///
     /// # Errors
     /// If what was left cannot be set back, or there is no trusting the record.
@@ -133,7 +155,10 @@ impl SwitchLock {
             let path = Path::new(path);
             check_value(path, before).map_err(failed)?;
             write(path, before).map_err(SwitchError::at("set back", path))?;
-            said = Some(format!("{} is {before} again: a Marvin that was killed had changed it", path.display()));
+            said = Some(format!(
+                "{} is {before} again: a Marvin that was killed had changed it",
+                path.display()
+            ));
         }
         fs::remove_file(&record).map_err(SwitchError::at("remove", &record))?;
         Ok(said)
@@ -147,21 +172,34 @@ impl SwitchLock {
         self.set_back_left()?;
         check_value(path, value).map_err(SwitchError::at("change", path))?;
         let failed = |error: io::Error| SwitchError::at("change", path)(error);
-        let text = read(open(path, OpenOptions::new().read(true)).map_err(failed)?).map_err(failed)?;
+        let text =
+            read(open(path, OpenOptions::new().read(true)).map_err(failed)?).map_err(failed)?;
         let before = chosen(&text).to_owned();
         check_value(path, &before).map_err(SwitchError::at("change", path))?;
         let folder = &self.switching.folder;
         let record = folder.join(RECORD);
         let unrecorded = |error: io::Error| SwitchError::at("record the change in", &record)(error);
         make_own(folder).map_err(unrecorded)?;
-        // The guard's own file: a second write to the same one would be ignored (kernel.sysctl_writes_strict).
+        // The guard's own file: a second write to the same one would be ignored
+        // (kernel.sysctl_writes_strict).
         let of_guard = open(path, OpenOptions::new().write(true)).map_err(failed)?;
         let mut options = OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o600).open(&record).map_err(unrecorded)?;
-        let mut switched =
-            Switched { path: path.to_owned(), before: before.clone(), record: record.clone(), guard: None };
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&record)
+            .map_err(unrecorded)?;
+        let mut switched = Switched {
+            path: path.to_owned(),
+            before: before.clone(),
+            record: record.clone(),
+            guard: None,
+        };
         let text = format!("{}\n{}\n{before}\n", boot_id(), path.display());
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(unrecorded)?;
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(unrecorded)?;
         switched.guard = Some(self.arm(&switched, of_guard).map_err(failed)?);
         write(path, value).map_err(failed)?;
         Ok(switched)
@@ -169,7 +207,11 @@ impl SwitchLock {
 
     /// Starts the guard with the lock in its hands.
     fn arm(&self, switched: &Switched, setting: File) -> io::Result<AtEnd> {
-        let inherit = |flags| self.file.as_ref().map_or(Ok(()), |file| fcntl_setfd(file, flags));
+        let inherit = |flags| {
+            self.file
+                .as_ref()
+                .map_or(Ok(()), |file| fcntl_setfd(file, flags))
+        };
         inherit(FdFlags::empty())?;
         let record = switched.record.to_string_lossy().into_owned();
         let guard = AtEnd::arm(SET_BACK, &[&switched.before, &record], Stdio::from(setting));
@@ -188,7 +230,10 @@ impl Switched {
     }
 
     fn end(&mut self) -> Result<(), SwitchError> {
-        let is_done = self.guard.take().is_some_and(|guard| guard.execute().is_ok_and(|status| status.success()));
+        let is_done = self
+            .guard
+            .take()
+            .is_some_and(|guard| guard.execute().is_ok_and(|status| status.success()));
         if is_done {
             return Ok(());
         }
@@ -216,23 +261,33 @@ impl Drop for Switched {
 
 /// Returns what a setting says now: of several words, the one in brackets.
 fn chosen(text: &str) -> &str {
-    let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let bracketed = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(text.trim(), |(word, _)| word)
 }
 
 /// Checks that a file is a setting that Marvin switches, and that a text can be its value.
 fn check_value(path: &Path, value: &str) -> Result<(), String> {
-    let is_number = |text: &str| !text.is_empty() && text.len() < 20 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_number = |text: &str| {
+        !text.is_empty() && text.len() < 20 && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
     let words: Vec<&str> = value.split(' ').collect();
     let is_fine = match (kind(path), &words[..]) {
         (None, _) => return Err("it is no setting that Marvin switches".into()),
         (Some(Kind::HugePages), [word]) => ["always", "madvise", "never"].contains(word),
         (Some(Kind::Dirty | Kind::Strict), [word]) => is_number(word),
         (Some(Kind::Cgroup), [word]) => is_number(word) || ["max", "-1"].contains(word),
-        (Some(Kind::Cgroup), [quota, period]) => (is_number(quota) || *quota == "max") && is_number(period),
+        (Some(Kind::Cgroup), [quota, period]) => {
+            (is_number(quota) || *quota == "max") && is_number(period)
+        }
         _ => false,
     };
-    if is_fine { Ok(()) } else { Err(format!("`{value}` is no value of it")) }
+    if is_fine {
+        Ok(())
+    } else {
+        Err(format!("`{value}` is no value of it"))
+    }
 }
 
 /// What Marvin switches.
@@ -246,24 +301,40 @@ enum Kind {
 }
 
 fn kind(path: &Path) -> Option<Kind> {
-    let is_plain = path.is_absolute() && path.components().skip(1).all(|part| matches!(part, Component::Normal(_)));
+    let is_plain = path.is_absolute()
+        && path
+            .components()
+            .skip(1)
+            .all(|part| matches!(part, Component::Normal(_)));
     let text = path.to_str().filter(|_| is_plain)?;
     let is_line = !text.contains('\n') && !text.contains("//") && !text.contains("/./");
-    let device = text.strip_prefix("/sys/class/bdi/").and_then(|rest| rest.strip_suffix("/strict_limit"));
-    let is_device = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+    let device = text
+        .strip_prefix("/sys/class/bdi/")
+        .and_then(|rest| rest.strip_suffix("/strict_limit"));
+    let is_device = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b':')
+    };
     match text {
         _ if !is_line => None,
         HUGE_PAGES => Some(Kind::HugePages),
         DIRTY => Some(Kind::Dirty),
         _ if device.is_some_and(is_device) => Some(Kind::Strict),
-        _ if OF_CGROUP.iter().any(|name| path.file_name().is_some_and(|last| last == *name)) => Some(Kind::Cgroup),
+        _ if OF_CGROUP
+            .iter()
+            .any(|name| path.file_name().is_some_and(|last| last == *name)) =>
+        {
+            Some(Kind::Cgroup)
+        }
         _ => None,
     }
 }
 
 /// Opens a setting: a regular file of the file system where the kernel has it, and never a link.
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let file = options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()).open(path)?;
+    let file = options
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+        .open(path)?;
     let system = fstatfs(&file)?.f_type;
     let is_there = match kind(path) {
         Some(Kind::HugePages | Kind::Strict) => system == SYSFS,
@@ -272,7 +343,11 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         None => false,
     };
     let is_setting = is_there && file.metadata()?.is_file();
-    if is_setting { Ok(file) } else { Err(io::Error::other("the kernel's setting is not there")) }
+    if is_setting {
+        Ok(file)
+    } else {
+        Err(io::Error::other("the kernel's setting is not there"))
+    }
 }
 
 fn read(file: File) -> io::Result<String> {
@@ -288,7 +363,10 @@ fn write(path: &Path, value: &str) -> io::Result<()> {
 
 /// Makes a directory of this user's that no other user may write.
 fn make_own(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     check_own(&fs::symlink_metadata(folder)?).map_err(io::Error::other)
 }
 
@@ -301,7 +379,11 @@ fn check_own(found: &fs::Metadata) -> Result<(), String> {
     if found.is_symlink() {
         return Err("it is a link".into());
     }
-    if found.mode() & 0o022 == 0 { Ok(()) } else { Err("other users may write it".into()) }
+    if found.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err("other users may write it".into())
+    }
 }
 
 /// Reads a file that only this user can have made.
@@ -310,7 +392,11 @@ fn read_own(folder: &Path, path: &Path) -> Result<String, String> {
     check_own(&fs::symlink_metadata(folder).map_err(failed)?)?;
     check_own(&fs::symlink_metadata(path).map_err(failed)?)?;
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).map_err(failed)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+        .map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     check_own(&found)?;
     if !found.is_file() || found.nlink() > 1 || found.len() > BYTES_MAX {
@@ -320,7 +406,10 @@ fn read_own(folder: &Path, path: &Path) -> Result<String, String> {
 }
 
 fn boot_id() -> String {
-    fs::read_to_string(BOOT_ID).unwrap_or_default().trim().to_owned()
+    fs::read_to_string(BOOT_ID)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 #[cfg(test)]

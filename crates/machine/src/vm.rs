@@ -1,8 +1,8 @@
-//! The virtual machine: QEMU with several processors and the guest's clock, by KVM where it works, else by TCG without
-//! counting. Noisy: what it says about a kernel is statistics over boots.
+//! The virtual machine: QEMU with several processors and the guest's clock, by KVM where it works,
+//! else by TCG without counting. Noisy: what it says about a kernel is statistics over boots.
 //!
-//! A build boots once per replicate, and does its jobs one after the other: `marvin-serve` in the guest reads them from
-//! the second serial line. A guest that dies boots again for the next job.
+//! A build boots once per replicate, and does its jobs one after the other: `marvin-serve` in the
+//! guest reads them from the second serial line. A guest that dies boots again for the next job.
 
 mod accelerator;
 mod disk;
@@ -97,23 +97,45 @@ impl Vm {
         let accelerator = Accelerator::find(&qemu, &scratch)?;
         let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
         let machine = identity(&qemu, (accelerator, shape), &initrds, None)?;
-        Ok(Self { qemu, accelerator, shape, machine, initrds, disk: None, scratch, settings })
+        Ok(Self {
+            qemu,
+            accelerator,
+            shape,
+            machine,
+            initrds,
+            disk: None,
+            scratch,
+            settings,
+        })
     }
 
     /// Boots a guest until it waits for jobs.
-    fn start(&self, kernel: &Path, initrd: &Path) -> Result<Result<Running, DeadBoot>, MachineError> {
+    fn start(
+        &self,
+        kernel: &Path,
+        initrd: &Path,
+    ) -> Result<Result<Running, DeadBoot>, MachineError> {
         let scratch = Scratch::new(&self.scratch)?;
         scratch.link("kernel", kernel)?;
         scratch.link("initrd", initrd)?;
-        let mut arguments = arguments(self.accelerator, self.shape, memory_mib(self.shape, &self.initrds));
+        let mut arguments = arguments(
+            self.accelerator,
+            self.shape,
+            memory_mib(self.shape, &self.initrds),
+        );
         if let Some(disk) = &self.disk {
             disk.make(&scratch)?;
             arguments.extend(ScratchDisk::arguments().split(' ').map(str::to_owned));
         }
         let mut process = Process::start_on(Seat::anywhere(), &self.qemu, &arguments, &scratch)?;
-        let pinned = Pinned::pin(process.id(), &process.processor_threads(), allowed_processors());
+        let pinned = Pinned::pin(
+            process.id(),
+            &process.processor_threads(),
+            allowed_processors(),
+        );
         let jobs = scratch.at_socket(JOBS, UnixStream::connect)?;
-        jobs.set_read_timeout(Some(SLICE)).map_err(MachineError::io("set up", &scratch.path(JOBS)))?;
+        jobs.set_read_timeout(Some(SLICE))
+            .map_err(MachineError::io("set up", &scratch.path(JOBS)))?;
         let console_bytes = self.settings.limits.console_bytes;
         for _ in 0..self.settings.limits.boot_s * LOOKS_PER_S {
             let ended = process.poll(console_bytes)?;
@@ -125,7 +147,13 @@ impl Vm {
             }
             if wire::find_hello(&console).is_some() {
                 let console_read = console.len();
-                return Ok(Ok(Running { process, jobs, scratch, pinned, console_read }));
+                return Ok(Ok(Running {
+                    process,
+                    jobs,
+                    scratch,
+                    pinned,
+                    console_read,
+                }));
             }
             if wire::find_last_words(&console).is_some() {
                 return Ok(Err((Ended::PoweredOff, console)));
@@ -148,7 +176,10 @@ impl Backend for Vm {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { processors: self.shape.cpus, ..MachineKind::Vm.capabilities() }
+        Capabilities {
+            processors: self.shape.cpus,
+            ..MachineKind::Vm.capabilities()
+        }
     }
 
     fn with_guest_config(
@@ -162,7 +193,12 @@ impl Backend for Vm {
             qemu: self.qemu.clone(),
             accelerator: self.accelerator,
             shape: self.shape,
-            machine: identity(&self.qemu, (self.accelerator, self.shape), &initrds, disk.as_ref())?,
+            machine: identity(
+                &self.qemu,
+                (self.accelerator, self.shape),
+                &initrds,
+                disk.as_ref(),
+            )?,
             initrds,
             disk,
             scratch: self.scratch.clone(),
@@ -171,14 +207,25 @@ impl Backend for Vm {
     }
 
     fn boot(self: Arc<Self>, guest: &Guest<'_>, _replicate: u64) -> Result<Boot, MachineError> {
-        let (kernel, initrd) = (guest.build.boot_file().path.clone(), self.initrds.of(guest)?);
+        let (kernel, initrd) = (
+            guest.build.boot_file().path.clone(),
+            self.initrds.of(guest)?,
+        );
         match self.start(&kernel, &initrd)? {
             Ok(running) => {
                 let console = running.scratch.console();
                 let running = Mutex::new(Some(running));
-                Ok(Boot::Ready(Box::new(Start { vm: self, kernel, initrd, console, running })))
+                Ok(Boot::Ready(Box::new(Start {
+                    vm: self,
+                    kernel,
+                    initrd,
+                    console,
+                    running,
+                })))
             }
-            Err((ended, console)) => Ok(Boot::Failed(failure(Stage::Boot, ended, &console), console)),
+            Err((ended, console)) => {
+                Ok(Boot::Failed(failure(Stage::Boot, ended, &console), console))
+            }
         }
     }
 }
@@ -207,9 +254,13 @@ impl Booted for Start {
         let failed = |failure: SubjectFailure, console| JobEnd::of(Err(failure), console);
         let mut guest = match self.guest()? {
             Ok(guest) => guest,
-            Err((ended, console)) => return Ok(failed(failure(Stage::Boot, ended, &console), console)),
+            Err((ended, console)) => {
+                return Ok(failed(failure(Stage::Boot, ended, &console), console));
+            }
         };
-        let Some(running) = guest.as_mut() else { unreachable!("`guest` has one running") };
+        let Some(running) = guest.as_mut() else {
+            unreachable!("`guest` has one running")
+        };
         let limits = &self.vm.settings.limits;
         let before = running.accounts();
         let (sent, ended) = running.exchange(&bytes, limits)?;
@@ -226,18 +277,31 @@ impl Booted for Start {
                 // The next job gets a guest that nothing has happened to.
                 *guest = None;
                 self.vm.check_emulator(&console)?;
-                Err(stream_failure(ended.unwrap_or(Ended::PoweredOff), decoded.err(), &console))
+                Err(stream_failure(
+                    ended.unwrap_or(Ended::PoweredOff),
+                    decoded.err(),
+                    &console,
+                ))
             }
         };
-        Ok(JobEnd { disturbance, ..JobEnd::of(stream, console) })
+        Ok(JobEnd {
+            disturbance,
+            ..JobEnd::of(stream, console)
+        })
     }
 }
 
 impl Running {
     /// Sends a job and returns what came back until its end, or until the guest ended.
-    fn exchange(&mut self, job: &[u8], limits: &Limits) -> Result<(Vec<u8>, Option<Ended>), MachineError> {
+    fn exchange(
+        &mut self,
+        job: &[u8],
+        limits: &Limits,
+    ) -> Result<(Vec<u8>, Option<Ended>), MachineError> {
         let line = self.scratch.path(JOBS);
-        self.jobs.write_all(job).map_err(MachineError::io("write", &line))?;
+        self.jobs
+            .write_all(job)
+            .map_err(MachineError::io("write", &line))?;
         let (mut sent, mut part) = (Vec::new(), vec![0; 1 << 16]);
         // Only waits count: the line brings some bytes at a time. QEMU itself ends after a day.
         let mut waits = 0;
@@ -254,7 +318,8 @@ impl Running {
                     continue;
                 }
                 Ok(0) => {}
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
                 Err(error) => return Err(MachineError::io("read", &line)(error)),
             }
@@ -273,7 +338,10 @@ impl Running {
     /// Returns what the guest has printed since the last job.
     fn new_console(&mut self) -> Vec<u8> {
         let console = self.scratch.console();
-        let new = console.get(self.console_read..).unwrap_or_default().to_vec();
+        let new = console
+            .get(self.console_read..)
+            .unwrap_or_default()
+            .to_vec();
         self.console_read = console.len();
         new
     }
@@ -293,7 +361,9 @@ fn arguments(accelerator: Accelerator, shape: VmShape, memory_mib: u32) -> Vec<S
     ]
     .join(" ");
     let words = words.split(' ').map(str::to_owned);
-    words.chain(["-append".to_owned(), COMMAND_LINE.to_owned()]).collect()
+    words
+        .chain(["-append".to_owned(), COMMAND_LINE.to_owned()])
+        .collect()
 }
 
 fn identity(
@@ -307,14 +377,19 @@ fn identity(
     let mut fingerprint = initrds.fingerprint();
     fingerprint.retain(|(name, _)| name != "memory_mib");
     fingerprint.extend([
-        ("arguments".to_owned(), arguments(accelerator, shape, memory_mib).join(" ")),
+        (
+            "arguments".to_owned(),
+            arguments(accelerator, shape, memory_mib).join(" "),
+        ),
         ("host.processor".to_owned(), processor.clone()),
         ("memory_mib".to_owned(), memory_mib.to_string()),
     ]);
     fingerprint.extend(qemu.fingerprint());
     fingerprint.extend(disk.map(ScratchDisk::fingerprint));
     let cpus = shape.cpus;
-    let summary =
-        format!("QEMU {}, q35, {accelerator}, {cpus} processors, {memory_mib} MiB, on {processor}", qemu.version);
+    let summary = format!(
+        "QEMU {}, q35, {accelerator}, {cpus} processors, {memory_mib} MiB, on {processor}",
+        qemu.version
+    );
     identify(MachineKind::Vm, summary, fingerprint)
 }

@@ -1,4 +1,5 @@
-//! The command line: Marvin's own long options, and makedumpfile's options that scripts use, with the same meaning.
+//! The command line: Marvin's own long options, and makedumpfile's options that scripts use, with
+//! the same meaning.
 
 use std::path::PathBuf;
 
@@ -20,8 +21,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Filter and compress the memory dump of a crashed kernel
 ///
-/// Reads /proc/vmcore, ELF vmcores (also QEMU's) and kdump-compressed files, flattened or not; excludes pages by --level; writes
-/// a file that crash, drgn and makedumpfile read.
+/// Reads /proc/vmcore, ELF vmcores (also QEMU's) and kdump-compressed files, flattened or not;
+/// excludes pages by --level; writes a file that crash, drgn and makedumpfile read.
 #[derive(Debug, Parser)]
 #[command(
     name = "marvin-dump", version, disable_version_flag = true, max_term_width = 100,
@@ -64,7 +65,11 @@ pub struct Look {
     #[arg(required_unless_present = "ram", value_name = "VMCORE")]
     pub files: Vec<PathBuf>,
     /// Read a file with guest memory instead of a dump, mapped at ADDRESS in the guest
-    #[arg(long, value_name = "FILE[@ADDRESS[+SIZE][:OFFSET]]", conflicts_with = "files")]
+    #[arg(
+        long,
+        value_name = "FILE[@ADDRESS[+SIZE][:OFFSET]]",
+        conflicts_with = "files"
+    )]
     pub ram: Vec<Part>,
     /// Print JSON
     #[arg(long)]
@@ -103,27 +108,34 @@ pub enum Access {
 /// What to write, and how.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Writing a dump")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch on the command line"
+)]
 pub struct Save {
-    /// Dump, or files of a split set, followed by the file to write unless the result goes to standard output
+    /// Dump, or files of a split set, followed by the file to write unless the result goes to
+    /// standard output
     #[arg(value_name = "VMCORE… OUT")]
     pub files: Vec<PathBuf>,
 
     /// Read a file with guest memory instead of a dump, mapped at ADDRESS in the guest
     #[arg(long, value_name = "FILE[@ADDRESS[+SIZE][:OFFSET]]", conflicts_with_all = ["rearrange", "reassemble"])]
     pub ram: Vec<Part>,
-    /// QMP socket of a running guest: it is paused while marvin-dump scans its memory, and runs during the copy
+    /// QMP socket of a running guest: it is paused while marvin-dump scans its memory, and runs
+    /// during the copy
     #[arg(long, value_name = "SOCKET", requires = "ram", conflicts_with_all = ["verify", "dump_dmesg", "generate", "mem_usage"])]
     pub qmp: Option<PathBuf>,
 
-    /// Pages to exclude, a sum: 1 zero pages, 2 page cache, 4 page cache with private data, 8 user data, 16 free pages; with
-    /// several levels, marvin-dump tries the next one when the disk is full
+    /// Pages to exclude, a sum: 1 zero pages, 2 page cache, 4 page cache with private data, 8 user
+    /// data, 16 free pages; with several levels, marvin-dump tries the next one when the disk
+    /// is full
     #[arg(
         short = 'd', long, value_name = "LEVELS", value_delimiter = ',', default_value = "0", value_parser = level
     )]
     pub level: Vec<Level>,
 
-    /// Shrink the parts of vmemmap that describe only excluded pages; readers still find records there
+    /// Shrink the parts of vmemmap that describe only excluded pages; readers still find records
+    /// there
     #[arg(short = 'e', long, conflicts_with = "elf")]
     pub exclude_vmemmap: bool,
     /// Whether pages are stored as they are unless a compression is named: as makedumpfile does
@@ -244,7 +256,10 @@ pub struct Save {
 }
 
 pub(crate) fn level(text: &str) -> Result<Level, String> {
-    text.parse().ok().and_then(Level::new).ok_or_else(|| "levels are 0 to 31".to_owned())
+    text.parse()
+        .ok()
+        .and_then(Level::new)
+        .ok_or_else(|| "levels are 0 to 31".to_owned())
 }
 
 /// Parses a number of bytes: `64M`.
@@ -274,9 +289,13 @@ mod tests {
 
     #[test]
     fn examples_are_understood() {
-        for line in super::EXAMPLES.lines().filter_map(|line| line.trim().strip_prefix("marvin-dump ")) {
+        for line in super::EXAMPLES
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("marvin-dump "))
+        {
             let words = line.split(" | ").next().unwrap_or_default();
-            let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(words.split(' ')));
+            let parsed =
+                Arguments::try_parse_from(std::iter::once("marvin-dump").chain(words.split(' ')));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
         }
     }
@@ -302,7 +321,8 @@ mod tests {
             "--check-params -l -d 31 --message-level 1 /proc/vmcore vmcore",
             "--split --splitblock-size 1024 -b 4 -d 31 in a b",
         ] {
-            let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
+            let parsed =
+                Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
         }
     }
@@ -319,15 +339,26 @@ mod tests {
             "--split --reassemble a b c",
             "--mem-usage --qmp s --ram r",
         ] {
-            let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
-            assert!(parsed.unwrap_err().to_string().contains("cannot be used with"), "{line}");
+            let parsed =
+                Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
+            assert!(
+                parsed
+                    .unwrap_err()
+                    .to_string()
+                    .contains("cannot be used with"),
+                "{line}"
+            );
         }
     }
 
     #[test]
     fn wrong_numbers_fail_clearly() {
-        for (line, told) in [("-d 32 in out", "levels are 0 to 31"), ("--memory 1T in out", "a size is a number")] {
-            let parsed = Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
+        for (line, told) in [
+            ("-d 32 in out", "levels are 0 to 31"),
+            ("--memory 1T in out", "a size is a number"),
+        ] {
+            let parsed =
+                Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
             assert!(parsed.unwrap_err().to_string().contains(told), "{line}");
         }
     }

@@ -32,7 +32,12 @@ pub(crate) struct Checked {
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = Work { threads, io: Io::Read, memory: u64::MAX, folder: None };
+    let work = Work {
+        threads,
+        io: Io::Read,
+        memory: u64::MAX,
+        folder: None,
+    };
     let damage = check(&dump, &work)?;
     let checked = Checked {
         schema_version: SCHEMA_VERSION,
@@ -54,7 +59,10 @@ impl Checked {
     fn text(&self) -> String {
         let mut text = match (&self.why, self.first_damaged) {
             (Some(why), Some(first)) => {
-                format!("{} of {} pages are damaged, the first is {first:#x}: {why}\n", self.damaged_pages, self.pages)
+                format!(
+                    "{} of {} pages are damaged, the first is {first:#x}: {why}\n",
+                    self.damaged_pages, self.pages
+                )
             }
             _ => format!("all {} pages can be read\n", self.pages),
         };

@@ -12,13 +12,18 @@ const NOTE_MAX: u64 = 1 << 20;
 /// The path of standard input.
 const STANDARD_INPUT: &str = "/dev/stdin";
 
-/// Refuses outputs that are an input under any name, equal to another output, or a disk; and inputs without offsets.
+/// Refuses outputs that are an input under any name, equal to another output, or a disk; and inputs
+/// without offsets.
 ///
 /// # Errors
 /// If there is one; names it.
 pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpError> {
-    let read: Vec<(&Path, Metadata)> = inputs.iter().filter_map(|path| Some((*path, path.metadata().ok()?))).collect();
-    let stream = |(_, data): &&(&Path, Metadata)| data.file_type().is_fifo() || data.file_type().is_socket();
+    let read: Vec<(&Path, Metadata)> = inputs
+        .iter()
+        .filter_map(|path| Some((*path, path.metadata().ok()?)))
+        .collect();
+    let stream =
+        |(_, data): &&(&Path, Metadata)| data.file_type().is_fifo() || data.file_type().is_socket();
     if let Some((path, _)) = read.iter().find(stream) {
         return usage(format!(
             "cannot read {}: it is a pipe, and dumps need random access; write it to a file first",
@@ -43,15 +48,29 @@ pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpErr
         }
         if let Some((input, _)) = read.iter().find(|(_, other)| is_same(other, &data)) {
             let (path, input) = (path.display(), input.display());
-            return usage(format!("cannot write {path}: it is the input {input}; name another file"));
+            return usage(format!(
+                "cannot write {path}: it is the input {input}; name another file"
+            ));
         }
         if let Some((other, _)) = written.iter().find(|(_, other)| is_same(other, &data)) {
-            return usage(format!("{} and {} are the same file", other.display(), path.display()));
+            return usage(format!(
+                "{} and {} are the same file",
+                other.display(),
+                path.display()
+            ));
         }
         written.push((path, data));
     }
-    let twice = outputs.iter().enumerate().find(|(n, path)| outputs[..*n].contains(path));
-    twice.map_or(Ok(()), |(_, path)| usage(format!("{} is named twice as a file to write", path.display())))
+    let twice = outputs
+        .iter()
+        .enumerate()
+        .find(|(n, path)| outputs[..*n].contains(path));
+    twice.map_or(Ok(()), |(_, path)| {
+        usage(format!(
+            "{} is named twice as a file to write",
+            path.display()
+        ))
+    })
 }
 
 /// Refuses an output that is also standard input.
@@ -72,7 +91,9 @@ pub(super) fn check_stream(output: &Path) -> Result<(), DumpError> {
 pub(super) fn note(path: &Path) -> Result<Vec<u8>, DumpError> {
     let mut text = Vec::new();
     let file = File::open(path).map_err(DumpError::reading(path, 0))?;
-    file.take(NOTE_MAX + 1).read_to_end(&mut text).map_err(DumpError::reading(path, 0))?;
+    file.take(NOTE_MAX + 1)
+        .read_to_end(&mut text)
+        .map_err(DumpError::reading(path, 0))?;
     if text.len() as u64 > NOTE_MAX {
         return usage(format!("{} is too large for VMCOREINFO", path.display()));
     }
@@ -86,9 +107,14 @@ pub(super) fn note(path: &Path) -> Result<Vec<u8>, DumpError> {
 pub(super) fn text(path: &Path) -> Result<String, DumpError> {
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(DumpError::reading(path, 0))?;
-    file.take(NOTE_MAX + 1).read_to_end(&mut bytes).map_err(DumpError::reading(path, 0))?;
+    file.take(NOTE_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(DumpError::reading(path, 0))?;
     if bytes.len() as u64 > NOTE_MAX {
-        return usage(format!("{} is too large for a list of data to erase", path.display()));
+        return usage(format!(
+            "{} is too large for a list of data to erase",
+            path.display()
+        ));
     }
     String::from_utf8(bytes).or_else(|_| usage(format!("{} is not UTF-8", path.display())))
 }
@@ -114,14 +140,24 @@ mod tests {
         std::fs::write(path("in"), "dump").unwrap();
         std::fs::hard_link(path("in"), path("link")).unwrap();
         std::os::unix::fs::symlink(path("in"), path("symbolic")).unwrap();
-        let told = |output: &str| check(&[&path("in")], &[path(output)]).map_err(|error| error.to_string());
+        let told = |output: &str| {
+            check(&[&path("in")], &[path(output)]).map_err(|error| error.to_string())
+        };
         for same in ["in", "link", "symbolic"] {
-            assert!(told(same).unwrap_err().contains("it is the input"), "{same}");
+            assert!(
+                told(same).unwrap_err().contains("it is the input"),
+                "{same}"
+            );
         }
         assert_eq!(told("out"), Ok(()));
         assert!(check(&[], &[path("a"), path("b"), path("a")]).is_err());
         let null = PathBuf::from("/dev/null");
         assert!(check(&[&null], std::slice::from_ref(&null)).is_ok());
-        assert!(note(Path::new("/dev/zero")).unwrap_err().to_string().contains("too large for VMCOREINFO"));
+        assert!(
+            note(Path::new("/dev/zero"))
+                .unwrap_err()
+                .to_string()
+                .contains("too large for VMCOREINFO")
+        );
     }
 }

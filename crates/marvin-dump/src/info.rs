@@ -64,7 +64,12 @@ pub(crate) fn dmesg(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError>
 impl Answer {
     fn new(dump: &Dump) -> Result<Self, DumpError> {
         let mut reader = Reader::new(dump, Io::Read);
-        let work = Work { threads: 1, io: Io::Read, memory: u64::MAX, folder: None };
+        let work = Work {
+            threads: 1,
+            io: Io::Read,
+            memory: u64::MAX,
+            folder: None,
+        };
         let plan = Plan::make(dump, None, &work)?;
         let [_, node, release, version, ..] = names(&mut reader);
         Ok(Self {
@@ -76,35 +81,71 @@ impl Answer {
             release,
             version,
             node,
-            crash_time: dump.info().text("CRASHTIME").and_then(|time| time.parse().ok()),
+            crash_time: dump
+                .info()
+                .text("CRASHTIME")
+                .and_then(|time| time.parse().ok()),
             processors: dump.processors(),
             page_bytes: dump.page_size(),
             memory_pages: plan.memory(),
             stored_pages: plan.kept(),
             level: dump.level(),
             live: live::is_live(dump),
-            not_filterable: MemoryMap::find(&mut reader).err().map(|error| error.to_string()),
+            not_filterable: MemoryMap::find(&mut reader)
+                .err()
+                .map(|error| error.to_string()),
         })
     }
 
     fn text(&self) -> String {
         let pages = |count: u64| format!("{count} pages, {}", size(count * self.page_bytes));
-        let format = format!("{}{}", self.format, if self.flattened { ", flattened" } else { "" });
-        let complete = if self.complete { "yes" } else { "NO: the file is truncated, or its writer did not finish" };
+        let format = format!(
+            "{}{}",
+            self.format,
+            if self.flattened { ", flattened" } else { "" }
+        );
+        let complete = if self.complete {
+            "yes"
+        } else {
+            "NO: the file is truncated, or its writer did not finish"
+        };
         let mut rows = vec![
             ("format", format),
             ("complete", complete.to_owned()),
-            ("kernel", format!("{} {} {}", self.release, self.machine, self.version)),
+            (
+                "kernel",
+                format!("{} {} {}", self.release, self.machine, self.version),
+            ),
             ("node", self.node.clone()),
             ("processors", self.processors.to_string()),
             ("memory", pages(self.memory_pages)),
-            ("in the file", format!("{}{}", if self.complete { "" } else { "at most " }, pages(self.stored_pages))),
+            (
+                "in the file",
+                format!(
+                    "{}{}",
+                    if self.complete { "" } else { "at most " },
+                    pages(self.stored_pages)
+                ),
+            ),
         ];
-        rows.extend(self.crash_time.map(|time| ("crashed", format!("{time} s after 1970"))));
+        rows.extend(
+            self.crash_time
+                .map(|time| ("crashed", format!("{time} s after 1970"))),
+        );
         rows.extend(self.level.map(|level| ("level", level.to_string())));
-        rows.extend(self.live.then(|| ("live", "yes: its pages were copied while the guest ran".to_owned())));
-        let filter = self.not_filterable.as_ref().map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"));
+        rows.extend(self.live.then(|| {
+            (
+                "live",
+                "yes: its pages were copied while the guest ran".to_owned(),
+            )
+        }));
+        let filter = self
+            .not_filterable
+            .as_ref()
+            .map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"));
         rows.push(("can be filtered", filter));
-        rows.into_iter().map(|(name, value)| format!("{name:<16} {value}\n")).collect()
+        rows.into_iter()
+            .map(|(name, value)| format!("{name:<16} {value}\n"))
+            .collect()
     }
 }

@@ -1,7 +1,11 @@
-//! The commands of `marvin-dump`: their arguments, actions and messages. Other programs can execute them too: they
-//! provide the streams and the clock, and get the exit code. The library `vmcore` handles the dumps.
+//! The commands of `marvin-dump`: their arguments, actions and messages. Other programs can execute
+//! them too: they provide the streams and the clock, and get the exit code. The library `vmcore`
+//! handles the dumps.
 
-#![expect(unsafe_code, reason = "signals, and what the process used; each use says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "signals, and what the process used; each use says why it is sound"
+)]
 
 mod arguments;
 mod check;
@@ -92,36 +96,62 @@ impl Host<'_> {
     }
 
     /// Prints an answer: the document if `json`, else the text.
-    fn answer_as(&mut self, json: bool, document: &impl Serialize, text: &str) -> Result<(), DumpError> {
+    fn answer_as(
+        &mut self,
+        json: bool,
+        document: &impl Serialize,
+        text: &str,
+    ) -> Result<(), DumpError> {
         if !json {
             return self.answer(text);
         }
         // Documents consist of numbers, strings and lists of them: serialising cannot fail.
-        let text = serde_json::to_string_pretty(document).map(|text| text + "\n").unwrap_or_default();
+        let text = serde_json::to_string_pretty(document)
+            .map(|text| text + "\n")
+            .unwrap_or_default();
         self.answer(&escape_json(&text))
     }
 
     /// Prints an answer.
     fn answer(&mut self, text: &str) -> Result<(), DumpError> {
-        let written = self.answers.write_all(printable(text).as_bytes()).and_then(|()| self.answers.flush());
-        written.map_err(DumpError::writing(std::path::Path::new("standard output"), 0))
+        let written = self
+            .answers
+            .write_all(printable(text).as_bytes())
+            .and_then(|()| self.answers.flush());
+        written.map_err(DumpError::writing(
+            std::path::Path::new("standard output"),
+            0,
+        ))
     }
 }
 
-/// Returns the JSON schemas of the documents, by name; those of experiments are not stable and have none.
+/// Returns the JSON schemas of the documents, by name; those of experiments are not stable and have
+/// none.
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("dump", schema_of::<report::Report>("marvin-dump")),
-        ("dump-estimate", schema_of::<size::Answer>("marvin-dump estimate")),
-        ("dump-check", schema_of::<check::Checked>("marvin-dump check")),
+        (
+            "dump-estimate",
+            schema_of::<size::Answer>("marvin-dump estimate"),
+        ),
+        (
+            "dump-check",
+            schema_of::<check::Checked>("marvin-dump check"),
+        ),
         ("dump-info", schema_of::<info::Answer>("marvin-dump info")),
-        ("dump-usage", schema_of::<usage::Answer>("marvin-dump usage")),
+        (
+            "dump-usage",
+            schema_of::<usage::Answer>("marvin-dump usage"),
+        ),
     ]
 }
 
 fn schema_of<T: JsonSchema>(title: &str) -> Schema {
-    let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
+    let mut schema = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .into_generator()
+        .into_root_schema_for::<T>();
     schema.insert("title".to_owned(), title.into());
     schema
 }
@@ -131,10 +161,20 @@ fn schema_of<T: JsonSchema>(title: &str) -> Schema {
 pub fn run_here(arguments: &Arguments) -> Exit {
     guard::tell_of_bus_errors();
     let start = Instant::now();
-    let (mut input, mut answers, mut messages) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
-    let screen = if messages.is_terminal() { Screen::Terminal } else { Screen::Plain };
+    let (mut input, mut answers, mut messages) =
+        (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let screen = if messages.is_terminal() {
+        Screen::Terminal
+    } else {
+        Screen::Plain
+    };
     let clock = || start.elapsed();
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
+    let mut host = Host {
+        input: &mut input,
+        answers: &mut answers,
+        messages: &mut messages,
+        clock: &clock,
+    };
     run(arguments, screen, &mut host)
 }
 

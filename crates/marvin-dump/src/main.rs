@@ -1,4 +1,5 @@
-//! `marvin-dump`: executes its commands, and reports panics. Called as `makedumpfile`, it behaves as scripts expect of that.
+//! `marvin-dump`: executes its commands, and reports panics. Called as `makedumpfile`, it behaves
+//! as scripts expect of that.
 
 use std::io::Write;
 use std::path::Path;
@@ -15,14 +16,20 @@ const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
     let called = std::env::args_os().next().unwrap_or_default();
-    let is_makedumpfile = Path::new(&called).file_name().is_some_and(|name| name == MAKEDUMPFILE);
+    let is_makedumpfile = Path::new(&called)
+        .file_name()
+        .is_some_and(|name| name == MAKEDUMPFILE);
     let mut arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
             // If the stream is closed, the exit code remains.
             drop(error.print());
             let code = u8::try_from(error.exit_code()).unwrap_or(FAILED);
-            return ExitCode::from(if is_makedumpfile { code.min(FAILED) } else { code });
+            return ExitCode::from(if is_makedumpfile {
+                code.min(FAILED)
+            } else {
+                code
+            });
         }
     };
     arguments.save.is_raw = is_makedumpfile;
@@ -31,7 +38,10 @@ fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit.code()),
         Err(_) => {
             // If standard error is closed, the exit code remains.
-            drop(writeln!(std::io::stderr(), "marvin-dump: this is a bug, please report it with the lines above"));
+            drop(writeln!(
+                std::io::stderr(),
+                "marvin-dump: this is a bug, please report it with the lines above"
+            ));
             ExitCode::from(BUG)
         }
     }

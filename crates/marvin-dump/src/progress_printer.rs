@@ -32,8 +32,14 @@ pub(crate) struct ProgressPrinter<'w> {
 }
 
 impl ProgressPrinter<'_> {
-    /// Executes work in another thread, and prints progress meanwhile; clears a terminal's line afterwards.
-    pub(crate) fn during<T: Send>(&mut self, phase: &str, progress: &Progress, work: impl FnOnce() -> T + Send) -> T {
+    /// Executes work in another thread, and prints progress meanwhile; clears a terminal's line
+    /// afterwards.
+    pub(crate) fn during<T: Send>(
+        &mut self,
+        phase: &str,
+        progress: &Progress,
+        work: impl FnOnce() -> T + Send,
+    ) -> T {
         if self.screen == Screen::Off {
             return work();
         }
@@ -54,10 +60,16 @@ impl ProgressPrinter<'_> {
             while wait.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 let now = (self.clock)();
                 if self.screen == Screen::Terminal {
-                    self.say(&format!("\r{}\x1b[K", line(progress, phase, now.saturating_sub(start))));
+                    self.say(&format!(
+                        "\r{}\x1b[K",
+                        line(progress, phase, now.saturating_sub(start))
+                    ));
                     shown = true;
                 } else if now.saturating_sub(last) >= SPARSE {
-                    self.say(&format!("{}\n", line(progress, phase, now.saturating_sub(start))));
+                    self.say(&format!(
+                        "{}\n",
+                        line(progress, phase, now.saturating_sub(start))
+                    ));
                     last = now;
                 }
             }
@@ -71,7 +83,11 @@ impl ProgressPrinter<'_> {
 
     /// A failure to print progress is no reason to stop.
     fn say(&mut self, text: &str) {
-        drop(self.messages.write_all(text.as_bytes()).and_then(|()| self.messages.flush()));
+        drop(
+            self.messages
+                .write_all(text.as_bytes())
+                .and_then(|()| self.messages.flush()),
+        );
     }
 }
 
@@ -106,7 +122,10 @@ mod tests {
     #[test]
     fn line_shows_share_speed_and_remaining_time() {
         let progress = Progress::default();
-        assert_eq!(line(&progress, "filtering", Duration::ZERO), "filtering   0 %, 0 MB/s");
+        assert_eq!(
+            line(&progress, "filtering", Duration::ZERO),
+            "filtering   0 %, 0 MB/s"
+        );
         progress.expect(8_000_000_000);
         progress.add(2_000_000_000);
         insta::assert_snapshot!(line(&progress, "filtering", Duration::from_secs(2)), @"filtering  25 %, 1000 MB/s, 6 s remain");
@@ -114,7 +133,8 @@ mod tests {
         insta::assert_snapshot!(line(&progress, "writing", Duration::from_secs(4)), @"writing 100 %, 2750 MB/s, 0 s remain");
     }
 
-    /// Runs work that ends when the clock has been read five times: once at the start, and for four lines.
+    /// Runs work that ends when the clock has been read five times: once at the start, and for four
+    /// lines.
     fn seen(screen: Screen, step: Duration) -> String {
         let (sender, receiver) = channel();
         let asked = Cell::new(0_u32);
@@ -129,7 +149,11 @@ mod tests {
         let progress = Progress::default();
         progress.expect(100);
         progress.add(50);
-        let mut watch = ProgressPrinter { screen, messages: &mut messages, clock: &clock };
+        let mut watch = ProgressPrinter {
+            screen,
+            messages: &mut messages,
+            clock: &clock,
+        };
         let answer = watch.during("writing", &progress, move || {
             receiver.recv_timeout(Duration::from_secs(60)).unwrap();
             7
@@ -141,14 +165,23 @@ mod tests {
     #[test]
     fn terminal_line_is_rewritten() {
         let text = seen(Screen::Terminal, Duration::from_secs(1));
-        assert!(text.starts_with("\rwriting  50 %, 0 MB/s, 1 s remain\x1b[K\rwriting"), "{text:?}");
-        assert!(text.ends_with("\x1b[K\r\x1b[K") && !text.contains('\n'), "{text:?}");
+        assert!(
+            text.starts_with("\rwriting  50 %, 0 MB/s, 1 s remain\x1b[K\rwriting"),
+            "{text:?}"
+        );
+        assert!(
+            text.ends_with("\x1b[K\r\x1b[K") && !text.contains('\n'),
+            "{text:?}"
+        );
     }
 
     #[test]
     fn plain_output_gets_sparse_lines() {
         let text = seen(Screen::Plain, Duration::from_secs(5));
-        assert_eq!(text.lines().collect::<Vec<_>>()[0], "writing  50 %, 0 MB/s, 10 s remain");
+        assert_eq!(
+            text.lines().collect::<Vec<_>>()[0],
+            "writing  50 %, 0 MB/s, 10 s remain"
+        );
         assert!(text.lines().count() <= 3, "{text}");
         assert_eq!(seen(Screen::Plain, Duration::from_secs(1)), "");
     }
@@ -157,7 +190,13 @@ mod tests {
     #[should_panic(expected = "as it is")]
     fn panic_of_the_work_is_passed_on() {
         let clock = || Duration::ZERO;
-        let mut watch = ProgressPrinter { screen: Screen::Plain, messages: &mut Vec::new(), clock: &clock };
-        watch.during("filtering", &Progress::default(), || std::panic::panic_any("as it is".to_owned()));
+        let mut watch = ProgressPrinter {
+            screen: Screen::Plain,
+            messages: &mut Vec::new(),
+            clock: &clock,
+        };
+        watch.during("filtering", &Progress::default(), || {
+            std::panic::panic_any("as it is".to_owned())
+        });
     }
 }

@@ -101,8 +101,13 @@ impl Report {
             },
             output_bytes: written.bytes,
             complete: facts.complete,
-            seconds: Seconds { filter: facts.filter.as_secs_f64(), write: facts.write.as_secs_f64() },
-            stood_still_ms: facts.stood_still.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            seconds: Seconds {
+                filter: facts.filter.as_secs_f64(),
+                write: facts.write.as_secs_f64(),
+            },
+            stood_still_ms: facts
+                .stood_still
+                .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             warnings: facts.warnings,
         }
     }
@@ -110,7 +115,9 @@ impl Report {
     /// Returns the JSON document.
     pub(crate) fn json(&self) -> String {
         // Numbers and strings only: serialising cannot fail.
-        serde_json::to_string_pretty(self).map(|text| text + "\n").unwrap_or_default()
+        serde_json::to_string_pretty(self)
+            .map(|text| text + "\n")
+            .unwrap_or_default()
     }
 
     /// Returns a one-line summary.
@@ -128,12 +135,18 @@ impl Report {
             if into.is_empty() { "would be " } else { "" },
             size(pages.memory * self.page_bytes),
             self.stood_still(),
-            if self.complete { "" } else { "; the file says that it is INCOMPLETE" },
+            if self.complete {
+                ""
+            } else {
+                "; the file says that it is INCOMPLETE"
+            },
         )
     }
 
     fn stood_still(&self) -> String {
-        self.stood_still_ms.map(|time| format!("; the guest was paused for {time} ms")).unwrap_or_default()
+        self.stood_still_ms
+            .map(|time| format!("; the guest was paused for {time} ms"))
+            .unwrap_or_default()
     }
 
     /// Returns a table of written and excluded pages.
@@ -156,7 +169,10 @@ impl Report {
         ];
         let mut text = String::new();
         for (name, count) in rows {
-            text.extend([format!("{name:<32} {count:>14} pages {:>12}\n", size(count * self.page_bytes))]);
+            text.extend([format!(
+                "{name:<32} {count:>14} pages {:>12}\n",
+                size(count * self.page_bytes)
+            )]);
         }
         text + &format!(
             "level {}, compression {}; filter {:.3} s, write {:.3} s{}\n",
@@ -178,5 +194,9 @@ pub(crate) fn size(bytes: u64) -> String {
         rest /= 1024.0;
         unit += 1;
     }
-    if unit == 0 { format!("{bytes} bytes") } else { format!("{rest:.1} {}", UNITS[unit]) }
+    if unit == 0 {
+        format!("{bytes} bytes")
+    } else {
+        format!("{rest:.1} {}", UNITS[unit])
+    }
 }

@@ -8,8 +8,9 @@ use std::time::Duration;
 use vmcore::live::{self, Guest, PATIENCE, Stopped};
 use vmcore::ram::{self, Part};
 use vmcore::{
-    Codec, Compressor, Dump, DumpError, Erasure, FileSink, Filter, Flattened, Io, Level, LogPart, Overwrite, Plan,
-    Progress, Reader, Sink, Style, Vmlinux, Watched, Work, Written, log, names, vmcoreinfo, write_elf, write_kdump,
+    Codec, Compressor, Dump, DumpError, Erasure, FileSink, Filter, Flattened, Io, Level, LogPart,
+    Overwrite, Plan, Progress, Reader, Sink, Style, Vmlinux, Watched, Work, Written, log, names,
+    vmcoreinfo, write_elf, write_kdump,
 };
 
 use crate::arguments::{Access, Compression, Look, Save};
@@ -34,7 +35,9 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
     }
     if wish.mem_usage {
         if wish.files.is_empty() && wish.ram.is_empty() {
-            return Err(DumpError::Usage("--mem-usage needs a dump, or /proc/kcore".to_owned()));
+            return Err(DumpError::Usage(
+                "--mem-usage needs a dump, or /proc/kcore".to_owned(),
+            ));
         }
         let look = Look {
             files: wish.files.clone(),
@@ -42,11 +45,22 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
             json: wish.json,
             vmcoreinfo: wish.vmcoreinfo.clone(),
         };
-        return usage::run(&look, if wish.message_level & 1 == 0 { Screen::Off } else { screen }, host);
+        return usage::run(
+            &look,
+            if wish.message_level & 1 == 0 {
+                Screen::Off
+            } else {
+                screen
+            },
+            host,
+        );
     }
     let task = Task::new(wish, screen)?;
     let (guest, dump) = open_input(&task, host)?;
-    let task = Task { guest: Mutex::new(guest), ..task };
+    let task = Task {
+        guest: Mutex::new(guest),
+        ..task
+    };
     if let (true, Some(pages)) = (wish.reassemble, dump.missing()) {
         return Err(DumpError::Usage(format!(
             "pages {:#x} to {:#x} are in none of these files: name all files of the set, or omit --reassemble to write the rest",
@@ -59,7 +73,9 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
             Err(DumpError::NoSpace { path, offset }) if levels.peek().is_some() => {
                 let path = path.display();
                 task.make_room()?;
-                host.say(&format!("no space left for {path} at offset {offset:#x}: trying the next level"));
+                host.say(&format!(
+                    "no space left for {path} at offset {offset:#x}: trying the next level"
+                ));
             }
             done => return done,
         }
@@ -70,7 +86,11 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
 /// Opens the input, and connects to the guest if its memory is the input.
 fn open_input(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Dump), DumpError> {
     let wish = task.wish;
-    let mut guest = wish.qmp.as_deref().map(|socket| Guest::connect(socket, PATIENCE, host.clock)).transpose()?;
+    let mut guest = wish
+        .qmp
+        .as_deref()
+        .map(|socket| Guest::connect(socket, PATIENCE, host.clock))
+        .transpose()?;
     let mut dump = open(&task.input, &wish.ram, wish.vmcoreinfo.as_deref())?;
     if let Some(guest) = &mut guest {
         guest.check_memory(host.clock)?;
@@ -99,10 +119,13 @@ fn open_input(task: &Task<'_>, host: &mut Host<'_>) -> Result<(Option<Guest>, Du
 /// Turns a flattened stream into a file.
 fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let [path] = wish.files.as_slice() else {
-        return Err(DumpError::Usage("--rearrange reads standard input: name only the file to write".to_owned()));
+        return Err(DumpError::Usage(
+            "--rearrange reads standard input: name only the file to write".to_owned(),
+        ));
     };
     files::check_stream(path)?;
-    // Half a stream may look like a whole dump: on failure remove it, and keep the file that was there before.
+    // Half a stream may look like a whole dump: on failure remove it, and keep the file that was
+    // there before.
     let sink = FileSink::replacing(path, overwrite(wish))?;
     let size = vmcore::rearrange(host.input, &sink)?;
     if wish.message_level & 2 != 0 {
@@ -115,9 +138,16 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
 fn erasure(path: &Path, dump: &Dump, wish: &Save) -> Result<Erasure, DumpError> {
     let text = files::text(path)?;
     let Some(vmlinux) = &wish.vmlinux else {
-        return Err(DumpError::Usage("--erase needs the kernel's vmlinux: name it with -x".to_owned()));
+        return Err(DumpError::Usage(
+            "--erase needs the kernel's vmlinux: name it with -x".to_owned(),
+        ));
     };
-    Erasure::find(path, &text, &Vmlinux::open(vmlinux)?, &mut Reader::new(dump, Io::Read))
+    Erasure::find(
+        path,
+        &text,
+        &Vmlinux::open(vmlinux)?,
+        &mut Reader::new(dump, Io::Read),
+    )
 }
 
 /// Writes a VMCOREINFO text to a file.
@@ -134,7 +164,8 @@ fn generate(wish: &Save, path: &Path) -> Result<Exit, DumpError> {
         }
         _ => {
             return Err(DumpError::Usage(
-                "--generate FILE needs either -x VMLINUX or a dump to take the text from".to_owned(),
+                "--generate FILE needs either -x VMLINUX or a dump to take the text from"
+                    .to_owned(),
             ));
         }
     };
@@ -149,11 +180,19 @@ fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
     let (input, path) = match wish.files.as_slice() {
         [input, path] if wish.ram.is_empty() => (std::slice::from_ref(input), path),
         [path] if !wish.ram.is_empty() => (&[][..], path),
-        _ => return Err(DumpError::Usage("--dump-dmesg needs a dump and the file to write".to_owned())),
+        _ => {
+            return Err(DumpError::Usage(
+                "--dump-dmesg needs a dump and the file to write".to_owned(),
+            ));
+        }
     };
     files::check(&inputs(input, wish), std::slice::from_ref(path))?;
     let dump = open(input, &wish.ram, wish.vmcoreinfo.as_deref())?;
-    let part = if wish.partial_dmesg { LogPart::SinceClear } else { LogPart::All };
+    let part = if wish.partial_dmesg {
+        LogPart::SinceClear
+    } else {
+        LogPart::All
+    };
     let text = log(&mut Reader::new(&dump, Io::Read), part)?;
     let sink = FileSink::create(path, overwrite(wish))?;
     sink.write(0, text.as_bytes())?;
@@ -162,18 +201,33 @@ fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
 }
 
 fn overwrite(wish: &Save) -> Overwrite {
-    if wish.force { Overwrite::Yes } else { Overwrite::No }
+    if wish.force {
+        Overwrite::Yes
+    } else {
+        Overwrite::No
+    }
 }
 
 /// Returns all input files.
 fn inputs<'w>(dump: &'w [PathBuf], wish: &'w Save) -> Vec<&'w Path> {
     let ram = wish.ram.iter().map(|part| part.path.as_path());
-    let others = [&wish.vmcoreinfo, &wish.vmlinux, &wish.erase].into_iter().flatten();
-    dump.iter().chain(others).map(PathBuf::as_path).chain(ram).collect()
+    let others = [&wish.vmcoreinfo, &wish.vmlinux, &wish.erase]
+        .into_iter()
+        .flatten();
+    dump.iter()
+        .chain(others)
+        .map(PathBuf::as_path)
+        .chain(ram)
+        .collect()
 }
 
-/// Opens a dump or a guest's memory, with the given note, or with one found in memory if it has none.
-pub(crate) fn open(files: &[PathBuf], ram: &[Part], note: Option<&Path>) -> Result<Dump, DumpError> {
+/// Opens a dump or a guest's memory, with the given note, or with one found in memory if it has
+/// none.
+pub(crate) fn open(
+    files: &[PathBuf],
+    ram: &[Part],
+    note: Option<&Path>,
+) -> Result<Dump, DumpError> {
     if !ram.is_empty() {
         let note = note.map(files::note).transpose()?;
         return ram::open(ram, note.as_deref());
@@ -213,13 +267,21 @@ impl<'w> Task<'w> {
         let usage = |text: &str| Err(DumpError::Usage(text.to_owned()));
         let (input, output) = match (wish.files.len(), wish.flattened, wish.dry_run) {
             _ if !wish.ram.is_empty() => (Vec::new(), Self::outputs(wish)?),
-            (0, ..) => return usage("name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT"),
+            (0, ..) => {
+                return usage(
+                    "name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT",
+                );
+            }
             (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
             (1, ..) => {
-                return usage("name the file to write after the dump, or use --flattened to write to standard output");
+                return usage(
+                    "name the file to write after the dump, or use --flattened to write to standard output",
+                );
             }
             (2.., ..) if wish.split => (wish.files[..1].to_vec(), wish.files[1..].to_vec()),
-            (2.., true, _) => return usage("--flattened writes to standard output: name the dump only"),
+            (2.., true, _) => {
+                return usage("--flattened writes to standard output: name the dump only");
+            }
             (count, ..) => {
                 let (input, output) = wish.files.split_at(count - 1);
                 (input.to_vec(), output.to_vec())
@@ -237,15 +299,47 @@ impl<'w> Task<'w> {
             Some(threads) if threads > 0 => usize::from(threads),
             _ => std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let memory = wish.cyclic_buffer.map_or(wish.memory, |kib| kib.saturating_mul(1024).max(wish.memory));
+        let memory = wish
+            .cyclic_buffer
+            .map_or(wish.memory, |kib| kib.saturating_mul(1024).max(wish.memory));
         let read = wish.non_mmap || wish.io == Access::Read;
-        let io = if read { Io::Read } else { Io::within(memory, threads) };
-        // Data that exceeds the memory limit goes beside the output, which needs more space than that.
-        let beside = output.first().and_then(|path| path.parent()).map(|folder| folder.join(""));
-        let folder = wish.work_dir.clone().or(beside).or_else(|| wish.dry_run.then(std::env::temp_dir));
-        let work = Work { threads, io, memory, folder };
-        let screen = if wish.message_level & 1 == 0 { Screen::Off } else { screen };
-        Ok(Self { wish, input, output, codec, work, screen, made: Mutex::default(), guest: Mutex::default() })
+        let io = if read {
+            Io::Read
+        } else {
+            Io::within(memory, threads)
+        };
+        // Data that exceeds the memory limit goes beside the output, which needs more space than
+        // that.
+        let beside = output
+            .first()
+            .and_then(|path| path.parent())
+            .map(|folder| folder.join(""));
+        let folder = wish
+            .work_dir
+            .clone()
+            .or(beside)
+            .or_else(|| wish.dry_run.then(std::env::temp_dir));
+        let work = Work {
+            threads,
+            io,
+            memory,
+            folder,
+        };
+        let screen = if wish.message_level & 1 == 0 {
+            Screen::Off
+        } else {
+            screen
+        };
+        Ok(Self {
+            wish,
+            input,
+            output,
+            codec,
+            work,
+            screen,
+            made: Mutex::default(),
+            guest: Mutex::default(),
+        })
     }
 
     /// Returns the output files if there is no input file.
@@ -253,7 +347,9 @@ impl<'w> Task<'w> {
         let stream = wish.flattened || wish.dry_run;
         let told = match wish.files.len() {
             0 if !stream => "name the file to write: marvin-dump --ram FILE -d 31 OUT",
-            1.. if wish.flattened => "--flattened writes to standard output: name no file beside that of --ram",
+            1.. if wish.flattened => {
+                "--flattened writes to standard output: name no file beside that of --ram"
+            }
             2.. if !wish.split => "--ram is the only input: name only the file to write",
             _ => return Ok(wish.files.clone()),
         };
@@ -280,7 +376,9 @@ impl<'w> Task<'w> {
         let progress = Progress::default();
         progress.expect(plan.kept() * dump.page_size());
         let write = || self.write(&plan, &style, host.answers, &progress);
-        let written = self.progress_printer(host.messages, host.clock).during("writing", &progress, write)?;
+        let written = self
+            .progress_printer(host.messages, host.clock)
+            .during("writing", &progress, write)?;
         let warnings = warnings(dump, filter.as_ref(), &plan, &written);
         for warning in &warnings {
             host.say(&format!("warning: {warning}"));
@@ -314,14 +412,21 @@ impl<'w> Task<'w> {
                 return Ok(verified);
             }
         }
-        Ok(if complete { Exit::Fine } else { Exit::Incomplete })
+        Ok(if complete {
+            Exit::Fine
+        } else {
+            Exit::Incomplete
+        })
     }
 
-    /// Returns the compression: that of the input's files if they are only joined, and the user names none.
+    /// Returns the compression: that of the input's files if they are only joined, and the user
+    /// names none.
     fn codec_for(&self, dump: &Dump) -> Codec {
         let wish = self.wish;
         let is_named = wish.compress.is_some() || wish.zlib || wish.lzo || wish.snappy || wish.zstd;
-        let kept = (wish.reassemble && !is_named).then(|| dump.codec()).flatten();
+        let kept = (wish.reassemble && !is_named)
+            .then(|| dump.codec())
+            .flatten();
         kept.unwrap_or(self.codec)
     }
 
@@ -341,16 +446,27 @@ impl<'w> Task<'w> {
         Ok((scan?, stood_still))
     }
 
-    fn filter<'d>(&self, reader: &mut Reader<'d>, level: Level, host: &mut Host<'_>) -> Result<Scan<'d>, DumpError> {
+    fn filter<'d>(
+        &self,
+        reader: &mut Reader<'d>,
+        level: Level,
+        host: &mut Host<'_>,
+    ) -> Result<Scan<'d>, DumpError> {
         let dump = reader.dump();
         let filter = Filter::for_level(reader, level)?;
         let mut work = self.work.clone();
-        if let (Access::Auto, false, true, Some(filter)) = (self.wish.io, self.wish.non_mmap, reader.maps(), &filter) {
+        if let (Access::Auto, false, true, Some(filter)) =
+            (self.wish.io, self.wish.non_mmap, reader.maps(), &filter)
+        {
             work.io = Plan::faster(dump, work.io, filter, host.clock)?;
         }
         let progress = Progress::default();
         let plan = || Plan::make_watched(dump, filter.as_ref(), &work, &progress);
-        let plan = self.progress_printer(host.messages, host.clock).during("filtering", &progress, plan)?;
+        let plan = self.progress_printer(host.messages, host.clock).during(
+            "filtering",
+            &progress,
+            plan,
+        )?;
         let plan = match (&filter, self.wish.exclude_vmemmap) {
             (Some(filter), true) => plan.with_thin_map(reader, filter)?,
             _ => plan,
@@ -364,7 +480,11 @@ impl<'w> Task<'w> {
         messages: &'h mut (dyn Write + Send),
         clock: &'h dyn Fn() -> Duration,
     ) -> ProgressPrinter<'h> {
-        ProgressPrinter { screen: self.screen, messages, clock }
+        ProgressPrinter {
+            screen: self.screen,
+            messages,
+            clock,
+        }
     }
 
     fn write(
@@ -375,7 +495,10 @@ impl<'w> Task<'w> {
         progress: &Progress,
     ) -> Result<Written, DumpError> {
         if self.wish.dry_run {
-            return Ok(Written { pages: plan.kept(), ..Written::default() });
+            return Ok(Written {
+                pages: plan.kept(),
+                ..Written::default()
+            });
         }
         if self.wish.split {
             return self.split(plan, style, progress);
@@ -393,7 +516,9 @@ impl<'w> Task<'w> {
 
     /// Empties the files of the earlier level: the bitmaps of the next one may need the same disk.
     fn make_room(&self) -> Result<(), DumpError> {
-        locked(&self.made).iter().try_for_each(|path| FileSink::create(path, Overwrite::Yes).map(drop))
+        locked(&self.made)
+            .iter()
+            .try_for_each(|path| FileSink::create(path, Overwrite::Yes).map(drop))
     }
 
     /// Creates an output file; may overwrite those of an earlier level that ran out of space.
@@ -408,13 +533,25 @@ impl<'w> Task<'w> {
     }
 
     /// Writes several files with about the same number of pages each.
-    fn split(&self, plan: &Plan<'_>, style: &Style, progress: &Progress) -> Result<Written, DumpError> {
+    fn split(
+        &self,
+        plan: &Plan<'_>,
+        style: &Style,
+        progress: &Progress,
+    ) -> Result<Written, DumpError> {
         let count = self.output.len() as u64;
         let mut all = Written::default();
         let mut start = 0;
         for (n, path) in (1..).zip(&self.output) {
-            let end = if n == count { plan.dump().pages() } else { plan.page_at(plan.kept() * n / count)? };
-            let style = Style { part: Some(start..end), ..style.clone() };
+            let end = if n == count {
+                plan.dump().pages()
+            } else {
+                plan.page_at(plan.kept() * n / count)?
+            };
+            let style = Style {
+                part: Some(start..end),
+                ..style.clone()
+            };
             let sink = self.create(path)?;
             let written = write_kdump(plan, &style, &self.work, &Watched { sink, progress })?;
             all.add(written);
@@ -434,7 +571,9 @@ impl<'w> Task<'w> {
             }
             Some(first) => {
                 let count = differences.pages;
-                host.say(&format!("error: {count} pages differ from the input, first page {first:#x}"));
+                host.say(&format!(
+                    "error: {count} pages differ from the input, first page {first:#x}"
+                ));
                 Ok(Exit::Differs)
             }
         }
@@ -456,13 +595,21 @@ fn codec(wish: &Save) -> Codec {
 }
 
 /// Collects warnings about a written dump.
-fn warnings(dump: &Dump, filter: Option<&Filter>, plan: &Plan<'_>, written: &Written) -> Vec<String> {
+fn warnings(
+    dump: &Dump,
+    filter: Option<&Filter>,
+    plan: &Plan<'_>,
+    written: &Written,
+) -> Vec<String> {
     let mut all = Vec::new();
     if dump.incomplete() {
         all.push("the input is incomplete, and so is the result".to_owned());
     }
     if live::is_live(dump) {
-        all.push("the guest ran during the copy: pages are not of one moment, and the dump is marked so".to_owned());
+        all.push(
+            "the guest ran during the copy: pages are not of one moment, and the dump is marked so"
+                .to_owned(),
+        );
     }
     if filter.is_none() {
         all.push("broken and offline pages are unknown: none are excluded".to_owned());
@@ -473,13 +620,21 @@ fn warnings(dump: &Dump, filter: Option<&Filter>, plan: &Plan<'_>, written: &Wri
         );
     }
     if let Some(why) = filter.and_then(Filter::why_without_lists) {
-        all.push(format!("free pages on per-CPU lists are not recognised, and kept: {why}"));
+        all.push(format!(
+            "free pages on per-CPU lists are not recognised, and kept: {why}"
+        ));
     }
     if let Some(why) = &plan.counts().why {
-        all.push(format!("{} pages are kept because their records cannot be read: {why}", plan.counts().unknown));
+        all.push(format!(
+            "{} pages are kept because their records cannot be read: {why}",
+            plan.counts().unknown
+        ));
     }
     if let Some(why) = &written.why {
-        all.push(format!("{} pages cannot be read and are missing: {why}", written.unreadable));
+        all.push(format!(
+            "{} pages cannot be read and are missing: {why}",
+            written.unreadable
+        ));
     }
     if written.full {
         all.push("size limit reached: the last pages are missing".to_owned());

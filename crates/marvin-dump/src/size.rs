@@ -42,8 +42,15 @@ struct Row {
 /// Executes `estimate`.
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
-    let rows = LEVELS.into_iter().map(|level| row(&dump, level)).collect::<Result<_, _>>()?;
-    let answer = Answer { schema_version: SCHEMA_VERSION, sampled_pages: SAMPLE, rows };
+    let rows = LEVELS
+        .into_iter()
+        .map(|level| row(&dump, level))
+        .collect::<Result<_, _>>()?;
+    let answer = Answer {
+        schema_version: SCHEMA_VERSION,
+        sampled_pages: SAMPLE,
+        rows,
+    };
     host.answer_as(wish.json, &answer, &answer.text())?;
     Ok(Exit::Fine)
 }
@@ -52,11 +59,20 @@ fn row(dump: &Dump, number: u8) -> Result<Row, DumpError> {
     let level = Level::new(number).unwrap_or(Level::MAX);
     let mut reader = Reader::new(dump, Io::Map);
     let filter = Filter::for_level(&mut reader, level)?;
-    let work = Work { threads: 1, io: Io::Map, memory: MEMORY, folder: Some(std::env::temp_dir()) };
+    let work = Work {
+        threads: 1,
+        io: Io::Map,
+        memory: MEMORY,
+        folder: Some(std::env::temp_dir()),
+    };
     let plan = Plan::make(dump, filter.as_ref(), &work)?;
     let count = plan.kept().min(SAMPLE);
     // The middle page of each of `SAMPLE` parts.
-    let rank = |n: u64| plan.page_at((u128::from(2 * n + 1) * u128::from(plan.kept()) / u128::from(2 * count)) as u64);
+    let rank = |n: u64| {
+        plan.page_at(
+            (u128::from(2 * n + 1) * u128::from(plan.kept()) / u128::from(2 * count)) as u64,
+        )
+    };
     let sample = (0..count).map(rank).collect::<Result<Vec<u64>, _>>()?;
     let page = dump.page_size();
     let length = usize::try_from(page).unwrap_or_default();
@@ -65,24 +81,43 @@ fn row(dump: &Dump, number: u8) -> Result<Row, DumpError> {
         let mut compressor = Compressor::new(codec, None, length)?;
         for number in &sample {
             // A page that cannot be read takes no space.
-            let Ok(content) = reader.bytes(number * page, length) else { continue };
+            let Ok(content) = reader.bytes(number * page, length) else {
+                continue;
+            };
             if !content.iter().all(|byte| *byte == 0) {
-                *sum += compressor.compress(content).map_or(page, |(packed, _)| packed.len() as u64);
+                *sum += compressor
+                    .compress(content)
+                    .map_or(page, |(packed, _)| packed.len() as u64);
             }
         }
         *sum = (u128::from(*sum) * u128::from(plan.kept()) / sample.len().max(1) as u128) as u64;
         *sum += plan.kept() * DESCRIPTOR + dump.pages() / 4;
     }
     let [zstd_bytes, zlib_bytes, snappy_bytes, none_bytes] = bytes;
-    Ok(Row { level: number, pages: plan.kept(), zstd_bytes, zlib_bytes, snappy_bytes, none_bytes })
+    Ok(Row {
+        level: number,
+        pages: plan.kept(),
+        zstd_bytes,
+        zlib_bytes,
+        snappy_bytes,
+        none_bytes,
+    })
 }
 
 impl Answer {
     fn text(&self) -> String {
-        let mut text =
-            format!("{:>5} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "level", "pages", "zstd", "zlib", "snappy", "none");
+        let mut text = format!(
+            "{:>5} {:>12} {:>12} {:>12} {:>12} {:>12}\n",
+            "level", "pages", "zstd", "zlib", "snappy", "none"
+        );
         for row in &self.rows {
-            let sizes = [row.zstd_bytes, row.zlib_bytes, row.snappy_bytes, row.none_bytes].map(size);
+            let sizes = [
+                row.zstd_bytes,
+                row.zlib_bytes,
+                row.snappy_bytes,
+                row.none_bytes,
+            ]
+            .map(size);
             let [zstd, zlib, snappy, none] = sizes;
             text.extend([format!(
                 "{:>5} {:>12} {zstd:>12} {zlib:>12} {snappy:>12} {none:>12}\n",

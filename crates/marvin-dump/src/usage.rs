@@ -46,16 +46,28 @@ struct Pages {
 
 /// Executes `usage`.
 pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
-    let dump =
-        open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref()).map_err(|error| explain_kcore(&wish.files, error))?;
+    let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())
+        .map_err(|error| explain_kcore(&wish.files, error))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = Work { threads, io: Io::Map, memory: u64::MAX, folder: None };
+    let work = Work {
+        threads,
+        io: Io::Map,
+        memory: u64::MAX,
+        folder: None,
+    };
     let progress = Progress::default();
     let count = || Usage::of(&dump, &work, &progress);
-    let mut progress_printer = ProgressPrinter { screen, messages: host.messages, clock: host.clock };
+    let mut progress_printer = ProgressPrinter {
+        screen,
+        messages: host.messages,
+        clock: host.clock,
+    };
     let usage = progress_printer.during("counting", &progress, count)?;
     if let Some(why) = &usage.why {
-        host.say(&format!("warning: {} pages cannot be read: {why}", usage.unreadable));
+        host.say(&format!(
+            "warning: {} pages cannot be read: {why}",
+            usage.unreadable
+        ));
     }
     if let Some(why) = &usage.counts.why {
         let count = usage.counts.unknown;
@@ -69,11 +81,15 @@ pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Ex
 /// Adds a hint for the running kernel's file, which most hosts lack or protect.
 fn explain_kcore(files: &[impl AsRef<Path>], error: DumpError) -> DumpError {
     let live = files.iter().any(|path| path.as_ref() == Path::new(LIVE));
-    let DumpError::Io { source, .. } = &error else { return error };
+    let DumpError::Io { source, .. } = &error else {
+        return error;
+    };
     let why = match source.kind() {
         _ if !live => return error,
         ErrorKind::NotFound => "the kernel lacks CONFIG_PROC_KCORE, or a container hides the file",
-        ErrorKind::PermissionDenied => "it needs root (CAP_SYS_RAWIO) and a kernel without lockdown",
+        ErrorKind::PermissionDenied => {
+            "it needs root (CAP_SYS_RAWIO) and a kernel without lockdown"
+        }
         _ => return error,
     };
     DumpError::Usage(format!("cannot read {LIVE}: {why}; name a dump instead"))
@@ -95,7 +111,11 @@ impl Answer {
             unreadable: usage.unreadable,
             missing: usage.missing,
         };
-        Self { schema_version: SCHEMA_VERSION, page_bytes, pages }
+        Self {
+            schema_version: SCHEMA_VERSION,
+            page_bytes,
+            pages,
+        }
     }
 
     fn text(&self) -> String {
@@ -113,9 +133,15 @@ impl Answer {
             ("missing in this dump", "", pages.missing),
             ("in all", "", pages.memory),
         ];
-        let mut text = format!("{:<26} {:>14} {:>12}  excluded by level\n", "kind", "pages", "size");
+        let mut text = format!(
+            "{:<26} {:>14} {:>12}  excluded by level\n",
+            "kind", "pages", "size"
+        );
         for (name, level, count) in rows {
-            let line = format!("{name:<26} {count:>14} {:>12}  {level}", size(count * self.page_bytes));
+            let line = format!(
+                "{name:<26} {count:>14} {:>12}  {level}",
+                size(count * self.page_bytes)
+            );
             text.extend([line.trim_end(), "\n"]);
         }
         text
@@ -136,7 +162,16 @@ mod tests {
         let told = |name: &str, kind: ErrorKind| {
             let path = PathBuf::from(name);
             let source = Error::from(kind);
-            explain_kcore(&[name], DumpError::Io { path, action: "read", offset: 0, source }).to_string()
+            explain_kcore(
+                &[name],
+                DumpError::Io {
+                    path,
+                    action: "read",
+                    offset: 0,
+                    source,
+                },
+            )
+            .to_string()
         };
         insta::assert_snapshot!(told(LIVE, ErrorKind::NotFound), @"cannot read /proc/kcore: the kernel lacks CONFIG_PROC_KCORE, or a container hides the file; name a dump instead");
         insta::assert_snapshot!(told(LIVE, ErrorKind::PermissionDenied), @"cannot read /proc/kcore: it needs root (CAP_SYS_RAWIO) and a kernel without lockdown; name a dump instead");

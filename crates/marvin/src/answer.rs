@@ -13,7 +13,8 @@ use crate::cli::{Arguments, Colour, ListFormat, Output};
 use crate::exit::WrongInput;
 use lists::Listing;
 
-/// The destination of an answer. Marvin checks it before it measures, so that a bad path fails early.
+/// The destination of an answer. Marvin checks it before it measures, so that a bad path fails
+/// early.
 #[derive(Debug)]
 pub(crate) struct Answer {
     target: Target,
@@ -34,11 +35,17 @@ enum Target {
 impl Answer {
     /// Prepares standard output, or the file of `--output`.
     pub(crate) fn open(path: Option<&Path>) -> anyhow::Result<Self> {
-        path.map_or_else(|| Ok(Self::to(Target::Output)), |path| Self::file("--output", path))
+        path.map_or_else(
+            || Ok(Self::to(Target::Output)),
+            |path| Self::file("--output", path),
+        )
     }
 
     fn to(target: Target) -> Self {
-        Self { target, is_coloured: Cell::new(false) }
+        Self {
+            target,
+            is_coloured: Cell::new(false),
+        }
     }
 
     /// Checks the file of an option.
@@ -69,11 +76,20 @@ impl Answer {
             Colour::Never => false,
         };
         self.is_coloured.set(is_coloured);
-        if is_coloured { Styles::ansi() } else { Styles::plain() }
+        if is_coloured {
+            Styles::ansi()
+        } else {
+            Styles::plain()
+        }
     }
 
     /// Writes a list in the format of the command.
-    pub(crate) fn list(self, list: &impl Listing, output: Output, arguments: &Arguments) -> anyhow::Result<()> {
+    pub(crate) fn list(
+        self,
+        list: &impl Listing,
+        output: Output,
+        arguments: &Arguments,
+    ) -> anyhow::Result<()> {
         let text = match output.format {
             ListFormat::Text => list.text(&self.styles(arguments.color)),
             ListFormat::Json => list.json()?,
@@ -83,15 +99,23 @@ impl Answer {
 
     /// Writes text. Names from outside cannot control a terminal, wherever the text comes from.
     pub(crate) fn write(self, text: impl AsRef<str>) -> anyhow::Result<()> {
-        let colours = if self.is_coloured.get() { Styles::ansi().sequences() } else { Styles::plain().sequences() };
+        let colours = if self.is_coloured.get() {
+            Styles::ansi().sequences()
+        } else {
+            Styles::plain().sequences()
+        };
         let safe = printable_but(text.as_ref(), &colours);
         self.write_bytes(safe.as_bytes())
     }
 
-    /// Writes bytes as they are: a format that is not text, or an artifact that the user wants as it is.
+    /// Writes bytes as they are: a format that is not text, or an artifact that the user wants as
+    /// it is.
     pub(crate) fn write_bytes(self, bytes: &[u8]) -> anyhow::Result<()> {
         match self.target {
-            Target::Output => match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
+            Target::Output => match io::stdout()
+                .write_all(bytes)
+                .and_then(|()| io::stdout().flush())
+            {
                 // A reader that closes early, such as head, is no error.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 result => result.context("cannot write to standard output"),

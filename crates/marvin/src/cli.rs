@@ -1,4 +1,5 @@
-//! The command line's definition, the source of help, completions, man pages and the reference in `docs/cli.md`.
+//! The command line's definition, the source of help, completions, man pages and the reference in
+//! `docs/cli.md`.
 
 mod answers;
 mod explain;
@@ -25,7 +26,8 @@ pub(crate) use explain::{Explain, SECONDS, seeds_for};
 pub(crate) use holding::{Console, Deploy, Extend, Power, Release, Reserve, Turn};
 pub(crate) use keeping::{Export, ExportFormat, ExportRows, Gc, Stored};
 pub(crate) use lists::{
-    Doctor, Kernels, ListFormat, Machines, MachinesCheck, MachinesCommand, Output, Runs, Tools, Workloads,
+    Doctor, Kernels, ListFormat, Machines, MachinesCheck, MachinesCommand, Output, Runs, Tools,
+    Workloads,
 };
 pub(crate) use machines::{EXACT_SMP, Noisy, OWN, On, Tasks, Threads, own};
 pub(crate) use sources::{Bisect, Build, Part, Series, SourceWords, Spread};
@@ -56,8 +58,9 @@ const COMPARE_EXAMPLES: &str = "Examples:
 
 /// Continuous performance lab for the Linux kernel
 ///
-/// Boots kernels in QEMU, runs workloads in the guest and reports regressions and improvements. QEMU counts instructions and
-/// takes no input from outside, so the same kernel gives the same numbers to the last instruction.
+/// Boots kernels in QEMU, runs workloads in the guest and reports regressions and improvements.
+/// QEMU counts instructions and takes no input from outside, so the same kernel gives the same
+/// numbers to the last instruction.
 #[derive(Debug, Parser)]
 #[command(name = "marvin", version, max_term_width = 100, after_help = format!("{KERNELS}{EXIT_CODES}"))]
 pub(crate) struct Arguments {
@@ -65,21 +68,43 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
 
-    /// Data directory: kernels, snapshots and results [default: $XDG_DATA_HOME/marvin or ~/.local/share/marvin]
-    #[arg(long, global = true, value_name = "FOLDER", env = "MARVIN_HOME", hide_env_values = true)]
+    /// Data directory: kernels, snapshots and results [default: $XDG_DATA_HOME/marvin or
+    /// ~/.local/share/marvin]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FOLDER",
+        env = "MARVIN_HOME",
+        hide_env_values = true
+    )]
     pub(crate) home: Option<PathBuf>,
-    /// Configuration file: git trees, plans, notifications [default: marvin.toml in the data directory]
-    #[arg(long, global = true, value_name = "FILE", env = "MARVIN_CONFIG", hide_env_values = true)]
+    /// Configuration file: git trees, plans, notifications [default: marvin.toml in the data
+    /// directory]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "MARVIN_CONFIG",
+        hide_env_values = true
+    )]
     pub(crate) config_file: Option<PathBuf>,
-    /// Store results in PostgreSQL instead of the data directory: postgres://USER@HOST/DATABASE, password in PGPASSWORD
-    #[arg(long, global = true, value_name = "ADDRESS", env = "MARVIN_STORE", hide_env_values = true)]
+    /// Store results in PostgreSQL instead of the data directory: postgres://USER@HOST/DATABASE,
+    /// password in PGPASSWORD
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS",
+        env = "MARVIN_STORE",
+        hide_env_values = true
+    )]
     pub(crate) store: Option<String>,
 
     /// Colour the text
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
     pub(crate) color: Colour,
 
-    /// Run QEMU and the Makefiles of kernels without walls: as you, with your files and your network
+    /// Run QEMU and the Makefiles of kernels without walls: as you, with your files and your
+    /// network
     #[arg(long, global = true)]
     pub(crate) no_sandbox: bool,
 
@@ -91,12 +116,17 @@ pub(crate) struct Arguments {
 /// Environment variables of options that all commands have, by option.
 const VARIABLES: [&str; 3] = ["home", "config_file", "store"];
 
-/// Returns a usage error without variables: clap prints an option that a variable sets as if it were required.
+/// Returns a usage error without variables: clap prints an option that a variable sets as if it
+/// were required.
 pub(crate) fn without_variables(error: clap::Error) -> clap::Error {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
         return error;
     }
-    let unset = |command: clap::Command, name| command.mut_arg(name, |argument| argument.env(None::<&str>));
+    let unset =
+        |command: clap::Command, name| command.mut_arg(name, |argument| argument.env(None::<&str>));
     let command = VARIABLES.into_iter().fold(Arguments::command(), unset);
     command.try_get_matches().err().unwrap_or(error)
 }
@@ -105,7 +135,8 @@ pub(crate) fn without_variables(error: clap::Error) -> clap::Error {
 pub(crate) enum Command {
     /// Compare kernels with a baseline: regressions and improvements
     Compare(Compare),
-    /// Attribute a difference to kernel functions: instruction by instruction, or by samples with --on vm
+    /// Attribute a difference to kernel functions: instruction by instruction, or by samples with
+    /// --on vm
     Profile(Box<Profile>),
     /// Compare kernel counters (/proc) during a workload: reclaim, faults, disks, slabs, stalls
     Monitors(Box<Monitors>),
@@ -163,7 +194,11 @@ pub(crate) enum Command {
     #[command(disable_help_flag = true)]
     Dump {
         /// Options and files of marvin-dump; --help lists them
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENTS"
+        )]
         words: Vec<std::ffi::OsString>,
     },
     /// List the kernels that match a name, newest first
@@ -198,7 +233,8 @@ pub(crate) enum Command {
         /// Directory to write to
         folder: PathBuf,
     },
-    /// Write a generated page of the documentation as markdown, or the schemas of all JSON documents into a directory
+    /// Write a generated page of the documentation as markdown, or the schemas of all JSON
+    /// documents into a directory
     #[command(hide = true)]
     Reference {
         /// Page
@@ -225,16 +261,18 @@ pub(crate) enum Page {
 /// Options for a measurement.
 #[derive(Debug, Args)]
 pub(crate) struct Measure {
-    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, scale, smoke, seeds; `marvin workloads` lists their workloads
+    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, scale, smoke, seeds; `marvin
+    /// workloads` lists their workloads
     #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
     pub(crate) suite: String,
 
-    /// Run only these workloads or groups, separated by commas: fault,fork,syscall; external tools and their workloads are
-    /// tool:sysbench, tool:sysbench-cpu
+    /// Run only these workloads or groups, separated by commas: fault,fork,syscall; external tools
+    /// and their workloads are tool:sysbench, tool:sysbench-cpu
     #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
     pub(crate) workload: Vec<String>,
 
-    /// Add the external tool of this manifest (docs/tools.md) to those in manifests/ of the data directory
+    /// Add the external tool of this manifest (docs/tools.md) to those in manifests/ of the data
+    /// directory
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Vec<PathBuf>,
 
@@ -246,7 +284,8 @@ pub(crate) struct Measure {
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
     pub(crate) jobs: Option<u16>,
 
-    /// Store a memory dump when the guest's kernel panics, filtered if it has VMCOREINFO, at most 64 MiB: WORKLOAD.vmcore
+    /// Store a memory dump when the guest's kernel panics, filtered if it has VMCOREINFO, at most
+    /// 64 MiB: WORKLOAD.vmcore
     #[arg(long)]
     pub(crate) keep_dump: bool,
 
@@ -273,7 +312,8 @@ pub(crate) struct Write {
     #[arg(long, conflicts_with_all = ["format", "style"])]
     pub(crate) mail: bool,
 
-    /// Add the kernel counters below the table: time, reclaim, disks, slabs, stalls, as marvin monitors does
+    /// Add the kernel counters below the table: time, reclaim, disks, slabs, stalls, as marvin
+    /// monitors does
     #[arg(long)]
     pub(crate) monitors: bool,
 
@@ -293,7 +333,8 @@ pub(crate) struct Write {
     #[arg(long, value_name = "VERDICT")]
     pub(crate) only: Option<Only>,
 
-    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for suite micro]
+    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for
+    /// suite micro]
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 }
@@ -301,7 +342,12 @@ pub(crate) struct Write {
 impl Write {
     /// Returns which rows to show, and how.
     pub(crate) fn view(&self) -> View {
-        View { style: self.style, verbose: self.verbose, sort: self.sort, only: self.only }
+        View {
+            style: self.style,
+            verbose: self.verbose,
+            sort: self.sort,
+            only: self.only,
+        }
     }
 }
 
@@ -315,12 +361,19 @@ fn margin(text: &str) -> Result<f64, String> {
 /// Returns what reads a whole number between two limits, both included.
 fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
-        let number = text.parse::<u64>().ok().filter(|number| (least..=most).contains(number));
+        let number = text
+            .parse::<u64>()
+            .ok()
+            .filter(|number| (least..=most).contains(number));
         let expected = || match most {
-            most if most >= u64::from(u32::MAX) => format!("expected a whole number of at least {least}"),
+            most if most >= u64::from(u32::MAX) => {
+                format!("expected a whole number of at least {least}")
+            }
             _ => format!("expected a whole number from {least} to {most}"),
         };
-        number.and_then(|number| T::try_from(number).ok()).ok_or_else(expected)
+        number
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(expected)
     }
 }
 
@@ -348,7 +401,8 @@ pub(crate) struct Compare {
     #[command(flatten)]
     pub(crate) spread: Spread,
 
-    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what depends on them
+    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what
+    /// depends on them
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
 
@@ -356,7 +410,8 @@ pub(crate) struct Compare {
     #[arg(long, conflicts_with = "seeds")]
     pub(crate) quick: bool,
 
-    /// Boot on until no row is unclear, at most --boots times; looking after each boot raises no more false alarms
+    /// Boot on until no row is unclear, at most --boots times; looking after each boot raises no
+    /// more false alarms
     #[arg(long)]
     pub(crate) until_clear: bool,
 
@@ -364,11 +419,13 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "TIME", value_parser = machines::time, requires = "until_clear")]
     pub(crate) budget: Option<Duration>,
 
-    /// List below the table the functions that each difference comes from; `marvin profile` shows more
+    /// List below the table the functions that each difference comes from; `marvin profile` shows
+    /// more
     #[arg(long)]
     pub(crate) profile: bool,
 
-    /// With --monitors, also sample the counters every MS milliseconds of guest time, for plots; 0: never
+    /// With --monitors, also sample the counters every MS milliseconds of guest time, for plots;
+    /// 0: never
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0, 3_600_000),
           requires = "monitors")]
     pub(crate) interval: u64,
@@ -405,8 +462,8 @@ pub(crate) struct Profile {
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: Option<u64>,
 
-    /// Also simulate a processor's caches, TLBs and branch predictor: modelled, not measured. MODEL is a name with changed
-    /// parameters: skylake-sp,l2=512K/8
+    /// Also simulate a processor's caches, TLBs and branch predictor: modelled, not measured.
+    /// MODEL is a name with changed parameters: skylake-sp,l2=512K/8
     #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = CostModel::NAME,
           value_parser = CostModel::parse)]
     pub(crate) model: Option<CostModel>,
@@ -419,7 +476,8 @@ pub(crate) struct Profile {
     #[arg(long, conflicts_with_all = ["folded", "pprof"])]
     pub(crate) no_calls: bool,
 
-    /// Also write folded stacks for flamegraph.pl, `workload;function;… BASE NEW`, as difffolded.pl writes them
+    /// Also write folded stacks for flamegraph.pl, `workload;function;… BASE NEW`, as
+    /// difffolded.pl writes them
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
 
@@ -466,7 +524,8 @@ pub(crate) struct Monitors {
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0, 3_600_000))]
     pub(crate) interval: u64,
 
-    /// Row names and layout: marvin; mmtests as in MMTests today; 2013 as in Mel Gorman's mails of 2013
+    /// Row names and layout: marvin; mmtests as in MMTests today; 2013 as in Mel Gorman's mails of
+    /// 2013
     #[arg(long, value_name = "STYLE", default_value = "marvin")]
     pub(crate) style: Style,
 
@@ -486,7 +545,8 @@ pub(crate) struct Monitors {
 /// `marvin experiment`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Experiment {
-    /// Measure time and memory of reverse mappings: n processes with m mappings each of the same memory
+    /// Measure time and memory of reverse mappings: n processes with m mappings each of the same
+    /// memory
     Rmap(RmapArguments),
 }
 
@@ -515,7 +575,8 @@ pub(crate) struct RmapArguments {
     #[arg(long, value_name = "CASES", value_delimiter = ',')]
     pub(crate) case: Vec<RmapCase>,
 
-    /// Numbers of processes and mappings, in all combinations; at most six, each 1 to 10000; 1000 takes long
+    /// Numbers of processes and mappings, in all combinations; at most six, each 1 to 10000; 1000
+    /// takes long
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [1, 10, 100],
           value_parser = whole::<u32>(1, 10_000))]
     pub(crate) grid: Vec<u32>,
@@ -573,7 +634,8 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) part: Part,
 
-    /// Also sample each workload after its measurement, on machines that measure time, for marvin profile
+    /// Also sample each workload after its measurement, on machines that measure time, for marvin
+    /// profile
     #[arg(long)]
     pub(crate) sample: bool,
 }
@@ -607,7 +669,8 @@ const REPORT_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = REPORT_EXAMPLES)]
 pub(crate) struct Report {
-    /// Measured kernels by name or version, the baseline first: deb:6.1, 6.12.117; or run ids, or their first characters
+    /// Measured kernels by name or version, the baseline first: deb:6.1, 6.12.117; or run ids, or
+    /// their first characters
     #[arg(required = true, value_name = "KERNEL|RUN", add = completion::measured())]
     pub(crate) runs: Vec<String>,
 
@@ -696,7 +759,8 @@ pub(crate) struct Alerts {
     #[command(flatten)]
     pub(crate) output: Output,
 
-    /// Write a mail to the kernel's lists about the regressions of one alert, given by its name or the end of it
+    /// Write a mail to the kernel's lists about the regressions of one alert, given by its name or
+    /// the end of it
     #[arg(long, value_name = "ALERT", conflicts_with_all = ["format", "open"], add = completion::alert())]
     pub(crate) mail: Option<String>,
 }
@@ -731,7 +795,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<std::net::SocketAddr>,
 
-    /// Also answer requests for this host name, such as a proxy's; localhost, addresses and this machine's name need none
+    /// Also answer requests for this host name, such as a proxy's; localhost, addresses and this
+    /// machine's name need none
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
 }

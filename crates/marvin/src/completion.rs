@@ -1,5 +1,6 @@
-//! Completes words for shells: kernels, workloads, suites, runs, alerts and jobs. The shell calls `marvin` with the variable
-//! COMPLETE (protocol of clap_complete). An unusable store or a slow one gives no candidates, never an error.
+//! Completes words for shells: kernels, workloads, suites, runs, alerts and jobs. The shell calls
+//! `marvin` with the variable COMPLETE (protocol of clap_complete). An unusable store or a slow one
+//! gives no candidates, never an error.
 
 mod bash;
 
@@ -26,8 +27,10 @@ const VARIABLE: &str = "COMPLETE";
 const DEADLINE: Duration = Duration::from_millis(80);
 /// Limit on runs.
 const RUNS_MAX: usize = 50;
-/// The end of the script for zsh: if zsh loads it from a directory of its functions, it expects candidates at once.
-const AUTOLOADED: &str = "[[ ${funcstack[1]} == _marvin ]] && _clap_dynamic_completer_marvin \"$@\"\n";
+/// The end of the script for zsh: if zsh loads it from a directory of its functions, it expects
+/// candidates at once.
+const AUTOLOADED: &str =
+    "[[ ${funcstack[1]} == _marvin ]] && _clap_dynamic_completer_marvin \"$@\"\n";
 /// What kernel names begin with.
 const SOURCES: [&str; 6] = ["deb:", "path:", "git:", "patch:", "tree:", "deb-src:"];
 
@@ -45,14 +48,19 @@ pub(crate) fn answer() {
     if std::env::var_os(VARIABLE).is_some_and(|shell| !shell.is_empty()) {
         // A shell prints all complaints into the user's line.
         std::panic::set_hook(Box::new(|_| {}));
-        CompleteEnv::with_factory(Arguments::command).var(VARIABLE).shells(Shells(SHELLS)).complete();
+        CompleteEnv::with_factory(Arguments::command)
+            .var(VARIABLE)
+            .shells(Shells(SHELLS))
+            .complete();
     }
 }
 
 /// Returns the script that makes a shell ask Marvin for completions.
 pub(crate) fn script(shell: Shell) -> anyhow::Result<Vec<u8>> {
     let name = shell.to_string();
-    let adapter = Shells(SHELLS).completer(&name).with_context(|| format!("cannot complete for {name}"))?;
+    let adapter = Shells(SHELLS)
+        .completer(&name)
+        .with_context(|| format!("cannot complete for {name}"))?;
     let mut text = Vec::new();
     adapter.write_registration(VARIABLE, "marvin", "marvin", "marvin", &mut text)?;
     if shell == Shell::Zsh {
@@ -65,14 +73,25 @@ pub(crate) fn script(shell: Shell) -> anyhow::Result<Vec<u8>> {
 pub(crate) fn kernel() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| {
         let text = word.to_string_lossy();
-        let file = ["path:", "tree:"].into_iter().find_map(|source| Some((source, text.strip_prefix(source)?)));
+        let file = ["path:", "tree:"]
+            .into_iter()
+            .find_map(|source| Some((source, text.strip_prefix(source)?)));
         if let Some((source, path)) = file {
-            let completer = if source == "tree:" { PathCompleter::dir() } else { PathCompleter::file() };
+            let completer = if source == "tree:" {
+                PathCompleter::dir()
+            } else {
+                PathCompleter::file()
+            };
             let found = completer.complete(OsStr::new(path)).into_iter();
-            return found.map(|candidate| candidate.add_prefix(source)).collect();
+            return found
+                .map(|candidate| candidate.add_prefix(source))
+                .collect();
         }
         // A source that is typed in full is not suggested.
-        let sources = SOURCES.into_iter().filter(|source| *source != text).map(CompletionCandidate::new);
+        let sources = SOURCES
+            .into_iter()
+            .filter(|source| *source != text)
+            .map(CompletionCandidate::new);
         beginning(word, from_store(kernels).into_iter().chain(sources))
     })
 }
@@ -101,7 +120,10 @@ pub(crate) fn job() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         from_store(|store| {
             let jobs = store.queued_jobs(Listed::Open)?;
-            Ok(jobs.iter().map(|job| candidate(&job.number.to_string(), &job.new.work.to_string())).collect())
+            Ok(jobs
+                .iter()
+                .map(|job| candidate(&job.number.to_string(), &job.new.work.to_string()))
+                .collect())
         })
     })
 }
@@ -112,7 +134,11 @@ pub(crate) fn alert() -> ArgValueCandidates {
         let found = within(|arguments| {
             let snapshot = crate::commands::read_history(arguments)?;
             let about = |one: &Triaged| format!("{} worse", one.alert.worse().count());
-            Ok(snapshot.alerts.iter().map(|one| candidate(&one.alert.name, &about(one))).collect::<Vec<_>>())
+            Ok(snapshot
+                .alerts
+                .iter()
+                .map(|one| candidate(&one.alert.name, &about(one)))
+                .collect::<Vec<_>>())
         });
         distinct(found.unwrap_or_default())
     })
@@ -120,20 +146,31 @@ pub(crate) fn alert() -> ArgValueCandidates {
 
 /// Completes a suite.
 pub(crate) fn suite() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| SUITES.iter().map(|suite| candidate(suite.name, suite.purpose)).collect())
+    ArgValueCandidates::new(|| {
+        SUITES
+            .iter()
+            .map(|suite| candidate(suite.name, suite.purpose))
+            .collect()
+    })
 }
 
-/// Completes a workload or a group: of the suite that the user typed, otherwise of all; and external tools.
+/// Completes a workload or a group: of the suite that the user typed, otherwise of all; and
+/// external tools.
 pub(crate) fn workload() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let typed = typed("--suite");
         let is_meant = |name: &str| typed.as_ref().is_none_or(|typed| typed == name);
         let mut found = Vec::new();
-        for workload in SUITES.iter().filter(|suite| is_meant(suite.name)).flat_map(|suite| &suite.workloads) {
+        for workload in SUITES
+            .iter()
+            .filter(|suite| is_meant(suite.name))
+            .flat_map(|suite| &suite.workloads)
+        {
             found.push(candidate(workload.series(), &workload.stresses));
             found.push(candidate(model::group_of(workload), "group"));
         }
-        let tools = within(|arguments| crate::commands::known_tools(arguments, &[])).unwrap_or_default();
+        let tools =
+            within(|arguments| crate::commands::known_tools(arguments, &[])).unwrap_or_default();
         let tool = |word: &str| candidate(&format!("{}{word}", model::TOOL), "external tool");
         found.extend(tools.words().into_iter().map(tool));
         distinct(found)
@@ -147,8 +184,13 @@ fn kernels(store: &Store) -> anyhow::Result<Vec<CompletionCandidate>> {
 }
 
 fn run_ids(store: &Store) -> anyhow::Result<Vec<CompletionCandidate>> {
-    let about = |run: &store::RunSummary| format!("{} {} seed {}", run.version, run.suite, run.seed);
-    Ok(store.runs(RUNS_MAX)?.iter().map(|run| candidate(&run.id.short(), &about(run))).collect())
+    let about =
+        |run: &store::RunSummary| format!("{} {} seed {}", run.version, run.suite, run.seed);
+    Ok(store
+        .runs(RUNS_MAX)?
+        .iter()
+        .map(|run| candidate(&run.id.short(), &about(run)))
+        .collect())
 }
 
 fn candidate(word: &str, about: &str) -> CompletionCandidate {
@@ -158,12 +200,19 @@ fn candidate(word: &str, about: &str) -> CompletionCandidate {
 /// Keeps the first of candidates with the same word.
 fn distinct(candidates: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let mut seen = std::collections::HashSet::new();
-    candidates.into_iter().filter(|candidate| seen.insert(candidate.get_value().to_owned())).collect()
+    candidates
+        .into_iter()
+        .filter(|candidate| seen.insert(candidate.get_value().to_owned()))
+        .collect()
 }
 
-fn beginning(word: &OsStr, all: impl Iterator<Item = CompletionCandidate>) -> Vec<CompletionCandidate> {
+fn beginning(
+    word: &OsStr,
+    all: impl Iterator<Item = CompletionCandidate>,
+) -> Vec<CompletionCandidate> {
     let word = word.as_encoded_bytes();
-    all.filter(|candidate| candidate.get_value().as_encoded_bytes().starts_with(word)).collect()
+    all.filter(|candidate| candidate.get_value().as_encoded_bytes().starts_with(word))
+        .collect()
 }
 
 /// Returns candidates from the store; none if it is unusable or slow.
@@ -174,11 +223,18 @@ fn from_store(
     distinct(found.unwrap_or_default())
 }
 
-/// Calls a function with the options that the user typed; returns None if it fails or misses the deadline.
-fn within<T: Send + 'static>(call: impl FnOnce(&Arguments) -> anyhow::Result<T> + Send + 'static) -> Option<T> {
+/// Calls a function with the options that the user typed; returns None if it fails or misses the
+/// deadline.
+fn within<T: Send + 'static>(
+    call: impl FnOnce(&Arguments) -> anyhow::Result<T> + Send + 'static,
+) -> Option<T> {
     let mut words: Vec<OsString> = vec!["marvin".into()];
     for option in ["--home", "--store", "--config-file"] {
-        words.extend(typed(option).into_iter().flat_map(|value| [option.into(), value]));
+        words.extend(
+            typed(option)
+                .into_iter()
+                .flat_map(|value| [option.into(), value]),
+        );
     }
     words.push("runs".into());
     let arguments = Arguments::try_parse_from(words).ok()?;
@@ -192,9 +248,13 @@ fn within<T: Send + 'static>(call: impl FnOnce(&Arguments) -> anyhow::Result<T> 
 fn typed(option: &str) -> Option<OsString> {
     let words: Vec<OsString> = std::env::args_os().collect();
     let place = words.iter().rposition(|word| word == option);
-    let apart = place.and_then(|place| words.get(place + 1)).filter(|value| !value.is_empty());
+    let apart = place
+        .and_then(|place| words.get(place + 1))
+        .filter(|value| !value.is_empty());
     let joined = || {
-        let value = words.iter().find_map(|word| word.to_str()?.strip_prefix(option)?.strip_prefix('='))?;
+        let value = words
+            .iter()
+            .find_map(|word| word.to_str()?.strip_prefix(option)?.strip_prefix('='))?;
         Some(value.into())
     };
     apart.cloned().or_else(joined)

@@ -89,12 +89,17 @@ pub(crate) fn explain(error: &anyhow::Error) -> Exit {
 
 /// Returns whether the cause is a kernel that does not build: its own fault.
 fn does_not_build(cause: &(dyn std::error::Error + 'static)) -> bool {
-    let of_lab = cause.downcast_ref::<LabError>().and_then(|error| match error {
-        LabError::Kernel(error) => Some(error),
-        _ => None,
-    });
+    let of_lab = cause
+        .downcast_ref::<LabError>()
+        .and_then(|error| match error {
+            LabError::Kernel(error) => Some(error),
+            _ => None,
+        });
     let error = of_lab.or_else(|| cause.downcast_ref::<KernelError>());
-    matches!(error, Some(KernelError::Source(SourceError::DoesNotBuild { .. })))
+    matches!(
+        error,
+        Some(KernelError::Source(SourceError::DoesNotBuild { .. }))
+    )
 }
 
 /// Returns whether an error is the fault of a kernel that does not build.
@@ -107,8 +112,14 @@ fn guilt(error: &anyhow::Error) -> Exit {
         if does_not_build(cause) {
             return Exit::Subject;
         }
-        let Some(guilt) = guilt_of(cause) else { continue };
-        return if guilt == Guilt::User { Exit::Usage } else { Exit::Lab };
+        let Some(guilt) = guilt_of(cause) else {
+            continue;
+        };
+        return if guilt == Guilt::User {
+            Exit::Usage
+        } else {
+            Exit::Lab
+        };
     }
     Exit::Lab
 }

@@ -1,5 +1,5 @@
-//! `marvin`: the command line. Answers go to standard output, progress and hints to standard error, and the exit code
-//! sums up the result. The libraries measure and judge.
+//! `marvin`: the command line. Answers go to standard output, progress and hints to standard error,
+//! and the exit code sums up the result. The libraries measure and judge.
 
 mod answer;
 mod cli;
@@ -19,7 +19,8 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     completion::answer();
-    let arguments = cli::Arguments::try_parse().unwrap_or_else(|error| cli::without_variables(error).exit());
+    let arguments =
+        cli::Arguments::try_parse().unwrap_or_else(|error| cli::without_variables(error).exit());
     // A panic is always a bug in Marvin and has its own exit code.
     let end = std::panic::catch_unwind(|| commands::run(&arguments));
     let exit = match end {

@@ -45,13 +45,19 @@ const PERIOD: Duration = Duration::from_secs(10);
 impl Default for Share {
     fn default() -> Self {
         let now = Instant::now();
-        Self { jobs: 0, done: 0, begun: now, said: now, left_s: None }
+        Self {
+            jobs: 0,
+            done: 0,
+            begun: now,
+            said: now,
+            left_s: None,
+        }
     }
 }
 
 impl Share {
-    /// Counts one more job; returns a line if the last one is older than the interval. It says how long the jobs took, and how
-    /// long the rest takes only if the lab knows.
+    /// Counts one more job; returns a line if the last one is older than the interval. It says how
+    /// long the jobs took, and how long the rest takes only if the lab knows.
     fn count(&mut self, now: Instant) -> Option<String> {
         self.done += 1;
         if now.duration_since(self.said) < PERIOD || self.jobs == 0 {
@@ -62,7 +68,10 @@ impl Share {
         let left = self.left_s.filter(|_| done < jobs);
         let left = left.map_or_else(String::new, |left| format!(", about {} left", span(left)));
         let elapsed = span(now.duration_since(self.begun).as_secs_f64());
-        Some(format!("{} % ({done} of {jobs} jobs) after {elapsed}{left}", 100 * done / jobs))
+        Some(format!(
+            "{} % ({done} of {jobs} jobs) after {elapsed}{left}",
+            100 * done / jobs
+        ))
     }
 }
 
@@ -113,32 +122,78 @@ impl Progress {
         match event {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
             Event::Left { seconds } => self.left(*seconds),
-            Event::Booting { version, replicate } => self.line(&format!("booting {version}, {replicate}")),
+            Event::Booting { version, replicate } => {
+                self.line(&format!("booting {version}, {replicate}"))
+            }
             // An estimate before the first job is a guess: no word of it.
             Event::Estimated(_) | Event::Ready { remark: None, .. } | Event::Stored(_) => {}
-            Event::Ready { version, replicate, remark: Some(remark) } => {
+            Event::Ready {
+                version,
+                replicate,
+                remark: Some(remark),
+            } => {
                 self.line(&format!("{version}, {replicate}: {remark}"));
             }
-            Event::BootFailed { version, replicate, failure } => {
-                self.line(&format!("{version}, {replicate}: {} ({} stage)", failure.reason, failure.stage));
+            Event::BootFailed {
+                version,
+                replicate,
+                failure,
+            } => {
+                self.line(&format!(
+                    "{version}, {replicate}: {} ({} stage)",
+                    failure.reason, failure.stage
+                ));
             }
-            Event::Done { version, replicate, workload, .. } => {
+            Event::Done {
+                version,
+                replicate,
+                workload,
+                ..
+            } => {
                 self.done(&format!("{version} {replicate} {workload}"));
             }
-            Event::NoProfile { version, workload, why } => {
-                let what = workload.as_ref().map_or_else(String::new, |workload| format!(" {workload}"));
+            Event::NoProfile {
+                version,
+                workload,
+                why,
+            } => {
+                let what = workload
+                    .as_ref()
+                    .map_or_else(String::new, |workload| format!(" {workload}"));
                 self.line(&format!("{version}{what}: no profile: {why}"));
             }
-            Event::Dumped { version, of, bytes: Ok(bytes), unfiltered } => {
-                let why = unfiltered.as_ref().map_or_else(String::new, |why| format!(", not filtered: {why}"));
-                self.line(&format!("{version} {of}: stored a memory dump, {:.1} MB{why}", *bytes as f64 / 1e6));
+            Event::Dumped {
+                version,
+                of,
+                bytes: Ok(bytes),
+                unfiltered,
+            } => {
+                let why = unfiltered
+                    .as_ref()
+                    .map_or_else(String::new, |why| format!(", not filtered: {why}"));
+                self.line(&format!(
+                    "{version} {of}: stored a memory dump, {:.1} MB{why}",
+                    *bytes as f64 / 1e6
+                ));
             }
-            Event::Dumped { version, of, bytes: Err(why), .. } => {
+            Event::Dumped {
+                version,
+                of,
+                bytes: Err(why),
+                ..
+            } => {
                 self.line(&format!("{version} {of}: no memory dump: {why}"));
             }
             Event::LeftOut => self.done("left out"),
-            Event::Disturbed { version, replicate, workload, text } => {
-                self.line(&format!("{version} {replicate} {workload}: {text}; measuring it again"));
+            Event::Disturbed {
+                version,
+                replicate,
+                workload,
+                text,
+            } => {
+                self.line(&format!(
+                    "{version} {replicate} {workload}: {text}; measuring it again"
+                ));
             }
             Event::Retrying { error } => self.line(&format!("trying again: {error}")),
         }
@@ -164,7 +219,10 @@ impl Progress {
     /// Counts other jobs from now on.
     fn count_from_zero(&self, jobs: usize) {
         if let Self::Lines(share) = self {
-            *share.lock().unwrap_or_else(PoisonError::into_inner) = Share { jobs, ..Share::default() };
+            *share.lock().unwrap_or_else(PoisonError::into_inner) = Share {
+                jobs,
+                ..Share::default()
+            };
         }
     }
 
@@ -187,7 +245,8 @@ impl Progress {
             (jobs, reused) => self.message(&format!("{jobs} jobs; {reused} results exist already")),
         }
         if let Self::Bar(bar) = self {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {prefix}{wide_msg}");
+            let style =
+                ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {prefix}{wide_msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_length(jobs as u64);
         }
@@ -198,16 +257,24 @@ impl Progress {
     fn left(&self, seconds: Option<f64>) {
         match self {
             Self::Bar(bar) => {
-                bar.set_prefix(seconds.map_or_else(String::new, |left| format!("(about {} left) ", span(left))));
+                bar.set_prefix(
+                    seconds
+                        .map_or_else(String::new, |left| format!("(about {} left) ", span(left))),
+                );
             }
-            Self::Lines(share) => share.lock().unwrap_or_else(PoisonError::into_inner).left_s = seconds,
+            Self::Lines(share) => {
+                share.lock().unwrap_or_else(PoisonError::into_inner).left_s = seconds
+            }
             Self::Quiet => {}
         }
     }
 
     fn done(&self, what: &str) {
         if let Self::Lines(share) = self
-            && let Some(line) = share.lock().unwrap_or_else(PoisonError::into_inner).count(Instant::now())
+            && let Some(line) = share
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .count(Instant::now())
         {
             say(&line);
         }
@@ -236,17 +303,21 @@ impl Progress {
     }
 }
 
-/// On Ctrl-C, SIGTERM or the end of the terminal, has the lab store what was measured, prints what to do next and ends. Child
-/// processes die with Marvin.
+/// On Ctrl-C, SIGTERM or the end of the terminal, has the lab store what was measured, prints what
+/// to do next and ends. Child processes die with Marvin.
 fn say_when_interrupted() {
     let mut ends = vec![SIGINT, SIGTERM];
     if !ignores_hangup() {
         ends.push(SIGHUP);
     }
     // Without a handler, Ctrl-C ends the program silently.
-    let Ok(mut signals) = Signals::new(ends) else { return };
+    let Ok(mut signals) = Signals::new(ends) else {
+        return;
+    };
     std::thread::spawn(move || {
-        let Some(signal) = signals.forever().next() else { return };
+        let Some(signal) = signals.forever().next() else {
+            return;
+        };
         lab::interrupt(PATIENCE);
         say("\ninterrupted; repeat the command to continue");
         if signal != SIGINT {
@@ -257,11 +328,13 @@ fn say_when_interrupted() {
     });
 }
 
-/// Returns whether Marvin was started by nohup(1) or the like: SIGHUP is the lowest bit of proc(5)'s SigIgn.
+/// Returns whether Marvin was started by nohup(1) or the like: SIGHUP is the lowest bit of
+/// proc(5)'s SigIgn.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 == 1)
 }
 
 /// Formats a duration: `40 s`, `3 min`, `2 h 5 min`.
@@ -284,7 +357,13 @@ mod tests {
     #[test]
     fn log_prints_progress_every_ten_seconds() {
         let start = Instant::now();
-        let mut share = Share { jobs: 40, done: 0, begun: start, said: start, left_s: None };
+        let mut share = Share {
+            jobs: 40,
+            done: 0,
+            begun: start,
+            said: start,
+            left_s: None,
+        };
         let mut said = |seconds, left_s| {
             share.left_s = left_s;
             share.count(start + Duration::from_secs(seconds))
@@ -297,6 +376,9 @@ mod tests {
 
     #[test]
     fn durations_are_formatted_for_people() {
-        assert_eq!([0.0, 40.4, 100.0, 3599.0, 7500.0].map(span), ["1 s", "40 s", "2 min", "60 min", "2 h 5 min"]);
+        assert_eq!(
+            [0.0, 40.4, 100.0, 3599.0, 7500.0].map(span),
+            ["1 s", "40 s", "2 min", "60 min", "2 h 5 min"]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Rows of a comparison during the measurement: the differences of one seed, before the table has all.
+//! Rows of a comparison during the measurement: the differences of one seed, before the table has
+//! all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,21 +24,35 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn new(builds: &[Build], workloads: &[Arc<Workload>], seed: u64) -> Self {
-        let direction = |workload: &Arc<Workload>| (workload.name.to_string(), workload.metric.direction);
+        let direction =
+            |workload: &Arc<Workload>| (workload.name.to_string(), workload.metric.direction);
         Self {
-            builds: builds.iter().map(|build| (build.id.clone(), build.version.clone())).collect(),
+            builds: builds
+                .iter()
+                .map(|build| (build.id.clone(), build.version.clone()))
+                .collect(),
             directions: workloads.iter().map(direction).collect(),
             seed,
             values: Mutex::default(),
         }
     }
 
-    /// Returns the rows that a value completes: one of a new kernel, or all if the baseline's comes last.
+    /// Returns the rows that a value completes: one of a new kernel, or all if the baseline's comes
+    /// last.
     pub(crate) fn whole(&self, event: &Event) -> Vec<String> {
-        let Event::Done { build, replicate, workload, value: Some(value), .. } = event else {
+        let Event::Done {
+            build,
+            replicate,
+            workload,
+            value: Some(value),
+            ..
+        } = event
+        else {
             return Vec::new();
         };
-        let (Some(direction), Some((base, news))) = (self.directions.get(workload), self.builds.split_first()) else {
+        let (Some(direction), Some((base, news))) =
+            (self.directions.get(workload), self.builds.split_first())
+        else {
             return Vec::new();
         };
         if replicate.number != self.seed {
@@ -49,10 +64,19 @@ impl Rows {
         let Some(old) = of(&base.0) else {
             return Vec::new();
         };
-        let told = news.iter().filter(|(id, _)| *build == base.0 || id == build);
+        let told = news
+            .iter()
+            .filter(|(id, _)| *build == base.0 || id == build);
         let row = |(id, version): &(BuildId, String)| {
-            let of_build = if self.builds.len() > 2 { format!("  {version}") } else { String::new() };
-            Some(format!("{}  {replicate}{of_build}", row(workload, *direction, old, of(id)?)))
+            let of_build = if self.builds.len() > 2 {
+                format!("  {version}")
+            } else {
+                String::new()
+            };
+            Some(format!(
+                "{}  {replicate}{of_build}",
+                row(workload, *direction, old, of(id)?)
+            ))
         };
         told.filter_map(row).collect()
     }
@@ -60,7 +84,8 @@ impl Rows {
 
 fn row(workload: &str, direction: Direction, old: f64, new: f64) -> String {
     let (base, new_text) = (value(old, VALUE), value(new, VALUE));
-    let difference = difference_percent(direction, old, new).map_or_else(String::new, signed_percent);
+    let difference =
+        difference_percent(direction, old, new).map_or_else(String::new, signed_percent);
     format!("{workload:<NAME$} {base:>VALUE$} {new_text:>VALUE$} {difference:>9}")
 }
 
@@ -72,25 +97,55 @@ mod tests {
     use super::Rows;
 
     fn done(build: &BuildId, replicate: u64, workload: &str, value: Option<f64>) -> Event {
-        let replicate = Replicate { noun: "seed", number: replicate };
-        Event::Done { build: build.clone(), version: String::new(), replicate, workload: workload.to_owned(), value }
+        let replicate = Replicate {
+            noun: "seed",
+            number: replicate,
+        };
+        Event::Done {
+            build: build.clone(),
+            version: String::new(),
+            replicate,
+            workload: workload.to_owned(),
+            value,
+        }
     }
 
     #[test]
     fn row_appears_once_both_sides_are_measured() {
         let ids = ["a", "b", "c"].map(|digit| BuildId::from_hex(&digit.repeat(64)).unwrap());
         let rows = Rows {
-            builds: ids.iter().map(|id| (id.clone(), "6.12".to_owned())).collect(),
+            builds: ids
+                .iter()
+                .map(|id| (id.clone(), "6.12".to_owned()))
+                .collect(),
             directions: [("getppid".to_owned(), model::Direction::LowerIsBetter)].into(),
             seed: 1,
             values: std::sync::Mutex::default(),
         };
-        assert!(rows.whole(&done(&ids[1], 1, "getppid", Some(110.0))).is_empty(), "no base yet");
+        assert!(
+            rows.whole(&done(&ids[1], 1, "getppid", Some(110.0)))
+                .is_empty(),
+            "no base yet"
+        );
         let line = rows.whole(&done(&ids[0], 1, "getppid", Some(100.0)));
         insta::assert_snapshot!(line.join("\n"), @"getppid                  100.00       110.00   -10.00%  seed 1  6.12");
-        assert_eq!(rows.whole(&done(&ids[2], 1, "getppid", Some(100.0))).len(), 1);
-        assert!(rows.whole(&done(&ids[2], 2, "getppid", Some(100.0))).is_empty(), "another seed");
-        assert!(rows.whole(&done(&ids[2], 1, "getppid", None)).is_empty(), "no value");
-        assert!(rows.whole(&done(&ids[2], 1, "environment", Some(1.0))).is_empty(), "no row");
+        assert_eq!(
+            rows.whole(&done(&ids[2], 1, "getppid", Some(100.0))).len(),
+            1
+        );
+        assert!(
+            rows.whole(&done(&ids[2], 2, "getppid", Some(100.0)))
+                .is_empty(),
+            "another seed"
+        );
+        assert!(
+            rows.whole(&done(&ids[2], 1, "getppid", None)).is_empty(),
+            "no value"
+        );
+        assert!(
+            rows.whole(&done(&ids[2], 1, "environment", Some(1.0)))
+                .is_empty(),
+            "no row"
+        );
     }
 }

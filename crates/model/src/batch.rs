@@ -1,5 +1,5 @@
-//! The batch system of a site, which gives jobs a host: Slurm, or another one by a program. `ingest` parses its settings
-//! from `marvin.toml`; `site` speaks to it.
+//! The batch system of a site, which gives jobs a host: Slurm, or another one by a program.
+//! `ingest` parses its settings from `marvin.toml`; `site` speaks to it.
 
 /// How jobs go to the batch system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,7 +8,8 @@ pub struct BatchSettings {
     pub system: BatchKind,
     /// The most jobs that wait or run there at once.
     pub jobs_max: usize,
-    /// The data directory on its hosts; `%N` means the host's name there. `None` for the directory of who sends the job.
+    /// The data directory on its hosts; `%N` means the host's name there. `None` for the directory
+    /// of who sends the job.
     pub home: Option<String>,
     /// Marvin on its hosts; `None` for the program that sends the job.
     pub program: Option<String>,

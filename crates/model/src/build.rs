@@ -26,7 +26,8 @@ pub struct Build {
     pub origin: Origin,
     /// The image that the user gave: bzImage or vmlinux.
     pub image: BuildFile,
-    /// The ELF file to boot, unpacked from the bzImage if necessary; absent if Marvin can only boot the bzImage.
+    /// The ELF file to boot, unpacked from the bzImage if necessary; absent if Marvin can only
+    /// boot the bzImage.
     pub vmlinux: Option<BuildFile>,
     /// The kernel config, if one lies beside the image.
     pub config: Option<BuildFile>,
@@ -37,7 +38,8 @@ pub struct Build {
 }
 
 impl Build {
-    /// Returns the name that selects exactly this build again: for a package, the whole package name.
+    /// Returns the name that selects exactly this build again: for a package, the whole package
+    /// name.
     #[must_use]
     pub fn exact_name(&self) -> String {
         match &self.origin {

@@ -1,4 +1,5 @@
-//! Call trees: instructions executed within the measured iterations of a workload, by chain of calls.
+//! Call trees: instructions executed within the measured iterations of a workload, by chain of
+//! calls.
 
 use crate::Share;
 
@@ -9,7 +10,8 @@ pub struct CallPath {
     pub share: Share,
     /// Symbols, outermost first; `[user]` alone for user code.
     pub functions: Vec<String>,
-    /// Instructions of the last function itself, iterations of repeated string instructions included.
+    /// Instructions of the last function itself, iterations of repeated string instructions
+    /// included.
     pub instructions: u64,
     /// Calls of the last function in this chain.
     pub calls: u64,

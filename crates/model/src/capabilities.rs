@@ -1,5 +1,5 @@
-//! Capabilities of a machine. Planning and reports ask for capabilities; only texts for people name the kind of a
-//! machine.
+//! Capabilities of a machine. Planning and reports ask for capabilities; only texts for people name
+//! the kind of a machine.
 
 use crate::{Machine, MachineKind};
 
@@ -17,8 +17,8 @@ pub enum Clock {
 /// What a machine can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whether the same build and replicate give bit-identical samples each time. Replicates of two builds are pairs
-    /// then; otherwise each is one more noisy sample.
+    /// Whether the same build and replicate give bit-identical samples each time. Replicates of
+    /// two builds are pairs then; otherwise each is one more noisy sample.
     pub deterministic: bool,
     /// The clock.
     pub clock: Clock,
@@ -28,11 +28,13 @@ pub struct Capabilities {
     pub foreign: bool,
     /// How many builds can be booted at the same time.
     pub boots_at_once: usize,
-    /// How many processors a job may use. A kind says the fewest; a machine that was opened knows its own.
+    /// How many processors a job may use. A kind says the fewest; a machine that was opened knows
+    /// its own.
     pub processors: u32,
     /// Whether guests can have a scratch disk.
     pub disks: bool,
-    /// Whether external tools are those that are installed there: its agent is one process of many. Guests get images.
+    /// Whether external tools are those that are installed there: its agent is one process of
+    /// many. Guests get images.
     pub installed_tools: bool,
     /// Whether it counts the instructions of each function.
     pub counts: bool,
@@ -49,8 +51,8 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Returns what a replicate is called: the exact machine varies seeds, another suite repeats runs, and other machines boot
-    /// again.
+    /// Returns what a replicate is called: the exact machine varies seeds, another suite repeats
+    /// runs, and other machines boot again.
     #[must_use]
     pub const fn replicate(self) -> &'static str {
         match (self.deterministic, self.foreign) {
@@ -80,9 +82,9 @@ const NOISY: Capabilities = Capabilities {
 };
 
 impl MachineKind {
-    /// Returns the capabilities of machines of this kind. Stored runs keep only kind and fingerprint of their machine,
-    /// so this is the only place where a kind decides anything. A machine that boots builds may lack some of these and
-    /// is asked itself.
+    /// Returns the capabilities of machines of this kind. Stored runs keep only kind and
+    /// fingerprint of their machine, so this is the only place where a kind decides anything. A
+    /// machine that boots builds may lack some of these and is asked itself.
     #[must_use]
     pub const fn capabilities(self) -> Capabilities {
         match self {
@@ -112,12 +114,30 @@ impl MachineKind {
                 dead_memory: true,
                 ..NOISY
             },
-            Self::Vm => Capabilities { boots: true, boots_at_once: 1, disks: true, sampling: true, ..NOISY },
-            Self::Server => {
-                Capabilities { boots: true, boots_at_once: 1, installed_tools: true, sampling: true, ..NOISY }
-            }
-            Self::Local => Capabilities { boots_at_once: 1, installed_tools: true, sampling: true, ..NOISY },
-            Self::Imported => Capabilities { foreign: true, ..NOISY },
+            Self::Vm => Capabilities {
+                boots: true,
+                boots_at_once: 1,
+                disks: true,
+                sampling: true,
+                ..NOISY
+            },
+            Self::Server => Capabilities {
+                boots: true,
+                boots_at_once: 1,
+                installed_tools: true,
+                sampling: true,
+                ..NOISY
+            },
+            Self::Local => Capabilities {
+                boots_at_once: 1,
+                installed_tools: true,
+                sampling: true,
+                ..NOISY
+            },
+            Self::Imported => Capabilities {
+                foreign: true,
+                ..NOISY
+            },
         }
     }
 }

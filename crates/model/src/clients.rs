@@ -1,4 +1,5 @@
-//! How many connections each client of a server may have at once. Pure: the servers accept and close them.
+//! How many connections each client of a server may have at once. Pure: the servers accept and
+//! close them.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -25,18 +26,31 @@ impl ClientCounts {
     /// Counts from zero.
     #[must_use]
     pub fn new(limits: ClientLimits) -> Self {
-        Self { limits, counts: HashMap::new() }
+        Self {
+            limits,
+            counts: HashMap::new(),
+        }
     }
 
-    /// Counts a connection of a client; returns false, and does not count it, if it would be one too many.
+    /// Counts a connection of a client; returns false, and does not count it, if it would be one
+    /// too many.
     pub fn admit(&mut self, address: IpAddr) -> bool {
         let client = client_of(address);
         let all: usize = self.counts.values().sum();
-        let others: usize =
-            self.counts.iter().filter(|(client, _)| !client.is_loopback()).map(|(_, count)| count).sum();
+        let others: usize = self
+            .counts
+            .iter()
+            .filter(|(client, _)| !client.is_loopback())
+            .map(|(_, count)| count)
+            .sum();
         let own = self.counts.get(&client).copied().unwrap_or_default();
-        let ClientLimits { all: all_max, of_one, of_others } = self.limits;
-        let is_admitted = all < all_max && own < of_one && (client.is_loopback() || others < of_others);
+        let ClientLimits {
+            all: all_max,
+            of_one,
+            of_others,
+        } = self.limits;
+        let is_admitted =
+            all < all_max && own < of_one && (client.is_loopback() || others < of_others);
         if is_admitted {
             self.counts.insert(client, own + 1);
         }
@@ -53,12 +67,13 @@ impl ClientCounts {
     }
 }
 
-/// Returns what stands for a client: its address; of IPv6 the network, in which a host has as many addresses as it likes.
+/// Returns what stands for a client: its address; of IPv6 the network, in which a host has as many
+/// addresses as it likes.
 fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) if !address.is_loopback() => {
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)))
-        }
+        IpAddr::V6(address) if !address.is_loopback() => IpAddr::V6(Ipv6Addr::from_bits(
+            address.to_bits() & !u128::from(u64::MAX),
+        )),
         other => other,
     }
 }
@@ -75,11 +90,25 @@ mod tests {
 
     #[test]
     fn one_client_leaves_room_for_others() {
-        let mut counts = ClientCounts::new(ClientLimits { all: 6, of_one: 2, of_others: 5 });
+        let mut counts = ClientCounts::new(ClientLimits {
+            all: 6,
+            of_one: 2,
+            of_others: 5,
+        });
         let mut admit = |text: &str| counts.admit(address(text));
-        assert_eq!([admit("10.0.0.1"), admit("::ffff:10.0.0.1"), admit("10.0.0.1")], [true, true, false]);
+        assert_eq!(
+            [
+                admit("10.0.0.1"),
+                admit("::ffff:10.0.0.1"),
+                admit("10.0.0.1")
+            ],
+            [true, true, false]
+        );
         // All addresses of a network are one client.
-        assert_eq!([admit("fd00::1"), admit("fd00::2"), admit("fd00::3")], [true, true, false]);
+        assert_eq!(
+            [admit("fd00::1"), admit("fd00::2"), admit("fd00::3")],
+            [true, true, false]
+        );
         assert!(admit("10.0.0.2"));
         assert!(!admit("10.0.0.3"), "the rest is for this host");
         assert_eq!([admit("127.0.0.1"), admit("::1")], [true, false]);
@@ -87,7 +116,11 @@ mod tests {
 
     #[test]
     fn ended_connections_make_room() {
-        let mut counts = ClientCounts::new(ClientLimits { all: 2, of_one: 1, of_others: 2 });
+        let mut counts = ClientCounts::new(ClientLimits {
+            all: 2,
+            of_one: 1,
+            of_others: 2,
+        });
         assert!(counts.admit(address("10.0.0.1")) && !counts.admit(address("10.0.0.1")));
         counts.release(address("10.0.0.1"));
         assert!(counts.admit(address("10.0.0.1")));

@@ -1,14 +1,15 @@
-//! The counter dictionary: the names of each concept in different kernels, and whether two kernels count the same
-//! thing.
+//! The counter dictionary: the names of each concept in different kernels, and whether two kernels
+//! count the same thing.
 //!
-//! One line for each concept of /proc/vmstat, with the source of each renaming. The keys that are there decide, never a
-//! version: vendors backport counters. `docs/counters.md` is generated from this table.
+//! One line for each concept of /proc/vmstat, with the source of each renaming. The keys that are
+//! there decide, never a version: vendors backport counters. `docs/counters.md` is generated from
+//! this table.
 
 use crate::Counters;
 use Term::{IfThere, Key, Less, Zones};
 
-/// Zones with counters of their own (`zone_names` in mm/page_alloc.c, in lower case as mm/vmstat.c prints them).
-/// `pgscan_direct_throttle` is no zone; a prefix match would include it.
+/// Zones with counters of their own (`zone_names` in mm/page_alloc.c, in lower case as mm/vmstat.c
+/// prints them). `pgscan_direct_throttle` is no zone; a prefix match would include it.
 pub const ZONES: [&str; 6] = ["dma", "dma32", "normal", "high", "movable", "device"];
 
 /// A part of a sum.
@@ -24,7 +25,8 @@ pub enum Term {
     Less(&'static str),
 }
 
-/// One form in which kernels export a concept: its class (forms of one class count the same) and the terms of the sum.
+/// One form in which kernels export a concept: its class (forms of one class count the same) and
+/// the terms of the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form(pub &'static str, pub &'static [Term]);
 
@@ -65,7 +67,9 @@ impl Concept {
     /// Returns the value, and the class of the form that gave it.
     #[must_use]
     pub fn read(&self, counters: &Counters) -> Option<(u64, &'static str)> {
-        self.forms.iter().find_map(|Form(class, terms)| Some((sum(terms, counters)?, *class)))
+        self.forms
+            .iter()
+            .find_map(|Form(class, terms)| Some((sum(terms, counters)?, *class)))
     }
 
     /// Returns the value; `None` if the kernel does not count it.
@@ -82,8 +86,14 @@ impl Concept {
         };
         let differs = |key: &&&str| base.get(key).is_some() != new.get(key).is_some();
         match self.apart.iter().find(differs) {
-            Some(key) => Comparability::Differs { apart: Some(key), instead: self.coarser },
-            None if class != other => Comparability::Differs { apart: None, instead: self.coarser },
+            Some(key) => Comparability::Differs {
+                apart: Some(key),
+                instead: self.coarser,
+            },
+            None if class != other => Comparability::Differs {
+                apart: None,
+                instead: self.coarser,
+            },
             None => Comparability::Same,
         }
     }
@@ -106,11 +116,28 @@ fn sum(terms: &[Term], counters: &Counters) -> Option<u64> {
 
 fn zones(prefix: &str, counters: &Counters) -> Option<u64> {
     let of = |zone: &&str| counters.get(&format!("{prefix}_{zone}"));
-    ZONES.iter().filter_map(of).fold(None, |sum: Option<u64>, value| Some(sum.unwrap_or(0).saturating_add(value)))
+    ZONES
+        .iter()
+        .filter_map(of)
+        .fold(None, |sum: Option<u64>, value| {
+            Some(sum.unwrap_or(0).saturating_add(value))
+        })
 }
 
-const fn line(name: &'static str, unit: &'static str, forms: &'static [Form], source: &'static str) -> Concept {
-    Concept { name, unit, forms, apart: &[], coarser: None, source }
+const fn line(
+    name: &'static str,
+    unit: &'static str,
+    forms: &'static [Form],
+    source: &'static str,
+) -> Concept {
+    Concept {
+        name,
+        unit,
+        forms,
+        apart: &[],
+        coarser: None,
+        source,
+    }
 }
 
 /// Like `line`, for concepts that newer kernels split.
@@ -122,7 +149,14 @@ const fn split(
     coarser: &'static str,
     source: &'static str,
 ) -> Concept {
-    Concept { name, unit, forms, apart, coarser: Some(coarser), source }
+    Concept {
+        name,
+        unit,
+        forms,
+        apart,
+        coarser: Some(coarser),
+        source,
+    }
 }
 
 /// The forms of a scan or a reclaim: per zone up to 4.7, per node since.
@@ -132,16 +166,15 @@ const SPLIT: &str = "khugepaged apart since 57e9cc50f4dd (\"mm: vmscan: split kh
                      proactive since e452872b40e3 (\"mm: vmscan: split proactive reclaim statistics from direct reclaim statistics\")";
 const STEAL: &str = "\"mm: fix up the vmscan stat in vmstat\" (Ying Han, 2012) split pgsteal_ZONE by who reclaims; \
                      kswapd_steal before; per node since 599d0c954f91";
-const STALLS: &str =
-    "per zone since \"mm: vmstat: account per-zone stalls and pages skipped during reclaim\" (Mel Gorman, 2016)";
-const MIGRATE: &str =
-    "5647bc293ab1 (\"mm: compaction: Move migration fail/success stats to migrate.c\"); before, compaction's only";
-const COMPACT: &str = "397487db696c (\"mm: compaction: Add scanned and isolated counters for compaction\")";
+const STALLS: &str = "per zone since \"mm: vmstat: account per-zone stalls and pages skipped during reclaim\" (Mel Gorman, 2016)";
+const MIGRATE: &str = "5647bc293ab1 (\"mm: compaction: Move migration fail/success stats to migrate.c\"); before, compaction's only";
+const COMPACT: &str =
+    "397487db696c (\"mm: compaction: Add scanned and isolated counters for compaction\")";
 const WORKING: &str = "170b04b7ae49 (\"mm/workingset: prepare the workingset detection infrastructure for anon LRU\"): \
                        files only before, both apart since";
-const TYPES: &str = "497a6c1b0990 (\"mm: keep separate anon and file statistics on page reclaim activity\")";
-const THP_SPLIT: &str =
-    "\"mm, vmstats: new THP splitting event\" (Kirill Shutemov, 2015): before, splitting a page split its mappings too";
+const TYPES: &str =
+    "497a6c1b0990 (\"mm: keep separate anon and file statistics on page reclaim activity\")";
+const THP_SPLIT: &str = "\"mm, vmstats: new THP splitting event\" (Kirill Shutemov, 2015): before, splitting a page split its mappings too";
 const ZERO: &str = "mm/page_io.c: swap_writepage() counts pages of zeros in swpout_zero and compressed ones in zswpout, \
                     where the kernel has these, not in pswpout; nr_vmscan_write counts all";
 const GONE: &str = "in no kernel of today; include/linux/vm_event_item.h or vmstat.h of its time";
@@ -149,16 +182,53 @@ const STATES: &str = "include/linux/mmzone.h; mm/vmstat.c";
 
 /// All concepts, in the order of reports.
 pub const CONCEPTS: &[Concept] = &[
-    line("Minor Faults", "faults", &[Form("", &[Key("pgfault"), Less("pgmajfault")])], EVENT),
-    line("Major Faults", "faults", &[Form("", &[Key("pgmajfault")])], EVENT),
-    split("Swap Ins", "pages", &[Form("", &[Key("pswpin")])], &["swpin_zero"], "Swap ins with zero pages", ZERO),
-    split("Swap Outs", "pages", &[Form("", &[Key("pswpout")])], &["swpout_zero"], "Swap outs with zero pages", ZERO),
-    line("Swap ins with zero pages", "pages", &[Form("", &[Key("pswpin"), IfThere("swpin_zero")])], ZERO),
-    line("Swap outs with zero pages", "pages", &[Form("", &[Key("pswpout"), IfThere("swpout_zero")])], ZERO),
+    line(
+        "Minor Faults",
+        "faults",
+        &[Form("", &[Key("pgfault"), Less("pgmajfault")])],
+        EVENT,
+    ),
+    line(
+        "Major Faults",
+        "faults",
+        &[Form("", &[Key("pgmajfault")])],
+        EVENT,
+    ),
+    split(
+        "Swap Ins",
+        "pages",
+        &[Form("", &[Key("pswpin")])],
+        &["swpin_zero"],
+        "Swap ins with zero pages",
+        ZERO,
+    ),
+    split(
+        "Swap Outs",
+        "pages",
+        &[Form("", &[Key("pswpout")])],
+        &["swpout_zero"],
+        "Swap outs with zero pages",
+        ZERO,
+    ),
+    line(
+        "Swap ins with zero pages",
+        "pages",
+        &[Form("", &[Key("pswpin"), IfThere("swpin_zero")])],
+        ZERO,
+    ),
+    line(
+        "Swap outs with zero pages",
+        "pages",
+        &[Form("", &[Key("pswpout"), IfThere("swpout_zero")])],
+        ZERO,
+    ),
     split(
         "Direct pages scanned",
         "pages",
-        &[Form("", &[Key("pgscan_direct")]), Form("", &[Zones("pgscan_direct")])],
+        &[
+            Form("", &[Key("pgscan_direct")]),
+            Form("", &[Zones("pgscan_direct")]),
+        ],
         &["pgscan_khugepaged", "pgscan_proactive"],
         "Pages scanned outside kswapd",
         SPLIT,
@@ -166,13 +236,20 @@ pub const CONCEPTS: &[Concept] = &[
     line(
         "Kswapd pages scanned",
         "pages",
-        &[Form("", &[Key("pgscan_kswapd")]), Form("", &[Zones("pgscan_kswapd")])],
+        &[
+            Form("", &[Key("pgscan_kswapd")]),
+            Form("", &[Zones("pgscan_kswapd")]),
+        ],
         NODE,
     ),
     line(
         "Kswapd pages reclaimed",
         "pages",
-        &[Form("", &[Key("pgsteal_kswapd")]), Form("", &[Zones("pgsteal_kswapd")]), Form("", &[Key("kswapd_steal")])],
+        &[
+            Form("", &[Key("pgsteal_kswapd")]),
+            Form("", &[Zones("pgsteal_kswapd")]),
+            Form("", &[Key("kswapd_steal")]),
+        ],
         STEAL,
     ),
     split(
@@ -192,7 +269,14 @@ pub const CONCEPTS: &[Concept] = &[
         "Pages scanned outside kswapd",
         "pages",
         &[
-            Form("", &[Key("pgscan_direct"), IfThere("pgscan_khugepaged"), IfThere("pgscan_proactive")]),
+            Form(
+                "",
+                &[
+                    Key("pgscan_direct"),
+                    IfThere("pgscan_khugepaged"),
+                    IfThere("pgscan_proactive"),
+                ],
+            ),
             Form("", &[Zones("pgscan_direct")]),
         ],
         SPLIT,
@@ -201,24 +285,89 @@ pub const CONCEPTS: &[Concept] = &[
         "Pages reclaimed outside kswapd",
         "pages",
         &[
-            Form("", &[Key("pgsteal_direct"), IfThere("pgsteal_khugepaged"), IfThere("pgsteal_proactive")]),
+            Form(
+                "",
+                &[
+                    Key("pgsteal_direct"),
+                    IfThere("pgsteal_khugepaged"),
+                    IfThere("pgsteal_proactive"),
+                ],
+            ),
             Form("", &[Zones("pgsteal_direct")]),
             Form("", &[Zones("pgsteal"), Less("kswapd_steal")]),
             Form("", &[Key("pgsteal"), Less("kswapd_steal")]),
         ],
         SPLIT,
     ),
-    line("Khugepaged pages scanned", "pages", &[Form("", &[Key("pgscan_khugepaged")])], SPLIT),
-    line("Khugepaged pages reclaimed", "pages", &[Form("", &[Key("pgsteal_khugepaged")])], SPLIT),
-    line("Proactive pages scanned", "pages", &[Form("", &[Key("pgscan_proactive")])], SPLIT),
-    line("Proactive pages reclaimed", "pages", &[Form("", &[Key("pgsteal_proactive")])], SPLIT),
-    line("Anon pages scanned", "pages", &[Form("", &[Key("pgscan_anon")])], TYPES),
-    line("File pages scanned", "pages", &[Form("", &[Key("pgscan_file")])], TYPES),
-    line("Anon pages reclaimed", "pages", &[Form("", &[Key("pgsteal_anon")])], TYPES),
-    line("File pages reclaimed", "pages", &[Form("", &[Key("pgsteal_file")])], TYPES),
-    line("Page writes by reclaim", "pages", &[Form("", &[Key("nr_vmscan_write")])], STATES),
-    line("Page writes anon", "pages", &[Form("", &[Key("pswpout"), IfThere("swpout_zero"), IfThere("zswpout")])], ZERO),
-    line("Page reclaim immediate", "pages", &[Form("", &[Key("nr_vmscan_immediate_reclaim")])], STATES),
+    line(
+        "Khugepaged pages scanned",
+        "pages",
+        &[Form("", &[Key("pgscan_khugepaged")])],
+        SPLIT,
+    ),
+    line(
+        "Khugepaged pages reclaimed",
+        "pages",
+        &[Form("", &[Key("pgsteal_khugepaged")])],
+        SPLIT,
+    ),
+    line(
+        "Proactive pages scanned",
+        "pages",
+        &[Form("", &[Key("pgscan_proactive")])],
+        SPLIT,
+    ),
+    line(
+        "Proactive pages reclaimed",
+        "pages",
+        &[Form("", &[Key("pgsteal_proactive")])],
+        SPLIT,
+    ),
+    line(
+        "Anon pages scanned",
+        "pages",
+        &[Form("", &[Key("pgscan_anon")])],
+        TYPES,
+    ),
+    line(
+        "File pages scanned",
+        "pages",
+        &[Form("", &[Key("pgscan_file")])],
+        TYPES,
+    ),
+    line(
+        "Anon pages reclaimed",
+        "pages",
+        &[Form("", &[Key("pgsteal_anon")])],
+        TYPES,
+    ),
+    line(
+        "File pages reclaimed",
+        "pages",
+        &[Form("", &[Key("pgsteal_file")])],
+        TYPES,
+    ),
+    line(
+        "Page writes by reclaim",
+        "pages",
+        &[Form("", &[Key("nr_vmscan_write")])],
+        STATES,
+    ),
+    line(
+        "Page writes anon",
+        "pages",
+        &[Form(
+            "",
+            &[Key("pswpout"), IfThere("swpout_zero"), IfThere("zswpout")],
+        )],
+        ZERO,
+    ),
+    line(
+        "Page reclaim immediate",
+        "pages",
+        &[Form("", &[Key("nr_vmscan_immediate_reclaim")])],
+        STATES,
+    ),
     line(
         "Sector Reads",
         "KiB",
@@ -231,76 +380,267 @@ pub const CONCEPTS: &[Concept] = &[
         &[Form("", &[Key("pgpgout")])],
         "KiB whatever MMTests calls it: mm/vmstat.c halves sectors",
     ),
-    line("Page rescued immediate", "pages", &[Form("", &[Key("pgrescued")])], GONE),
-    line("Slabs scanned", "objects", &[Form("", &[Key("slabs_scanned")])], EVENT),
-    line("Direct inode steals", "pages", &[Form("", &[Key("pginodesteal")])], "fs/inode.c"),
-    line("Kswapd inode steals", "pages", &[Form("", &[Key("kswapd_inodesteal")])], "fs/inode.c"),
-    line("Kswapd skipped wait", "waits", &[Form("", &[Key("kswapd_skip_congestion_wait")])], GONE),
-    line("Allocation stalls", "stalls", &[Form("", &[Zones("allocstall")]), Form("", &[Key("allocstall")])], STALLS),
-    line("Direct reclaim throttled", "waits", &[Form("", &[Key("pgscan_direct_throttle")])], EVENT),
-    line("Pages skipped", "pages", &[Form("", &[Zones("pgskip")])], STALLS),
-    line("Pages deactivated by scan", "pages", &[Form("", &[Key("pgrefill")]), Form("", &[Zones("pgrefill")])], NODE),
+    line(
+        "Page rescued immediate",
+        "pages",
+        &[Form("", &[Key("pgrescued")])],
+        GONE,
+    ),
+    line(
+        "Slabs scanned",
+        "objects",
+        &[Form("", &[Key("slabs_scanned")])],
+        EVENT,
+    ),
+    line(
+        "Direct inode steals",
+        "pages",
+        &[Form("", &[Key("pginodesteal")])],
+        "fs/inode.c",
+    ),
+    line(
+        "Kswapd inode steals",
+        "pages",
+        &[Form("", &[Key("kswapd_inodesteal")])],
+        "fs/inode.c",
+    ),
+    line(
+        "Kswapd skipped wait",
+        "waits",
+        &[Form("", &[Key("kswapd_skip_congestion_wait")])],
+        GONE,
+    ),
+    line(
+        "Allocation stalls",
+        "stalls",
+        &[
+            Form("", &[Zones("allocstall")]),
+            Form("", &[Key("allocstall")]),
+        ],
+        STALLS,
+    ),
+    line(
+        "Direct reclaim throttled",
+        "waits",
+        &[Form("", &[Key("pgscan_direct_throttle")])],
+        EVENT,
+    ),
+    line(
+        "Pages skipped",
+        "pages",
+        &[Form("", &[Zones("pgskip")])],
+        STALLS,
+    ),
+    line(
+        "Pages deactivated by scan",
+        "pages",
+        &[Form("", &[Key("pgrefill")]), Form("", &[Zones("pgrefill")])],
+        NODE,
+    ),
     line(
         "File refaults",
         "pages",
-        &[Form("", &[Key("workingset_refault_file")]), Form("", &[Key("workingset_refault")])],
+        &[
+            Form("", &[Key("workingset_refault_file")]),
+            Form("", &[Key("workingset_refault")]),
+        ],
         WORKING,
     ),
-    line("Anon refaults", "pages", &[Form("", &[Key("workingset_refault_anon")])], WORKING),
+    line(
+        "Anon refaults",
+        "pages",
+        &[Form("", &[Key("workingset_refault_anon")])],
+        WORKING,
+    ),
     line(
         "File activations by refault",
         "pages",
-        &[Form("", &[Key("workingset_activate_file")]), Form("", &[Key("workingset_activate")])],
+        &[
+            Form("", &[Key("workingset_activate_file")]),
+            Form("", &[Key("workingset_activate")]),
+        ],
         WORKING,
     ),
     line(
         "File refaults of the working set",
         "pages",
-        &[Form("", &[Key("workingset_restore_file")]), Form("", &[Key("workingset_restore")])],
+        &[
+            Form("", &[Key("workingset_restore_file")]),
+            Form("", &[Key("workingset_restore")]),
+        ],
         WORKING,
     ),
-    line("Shadow nodes reclaimed", "nodes", &[Form("", &[Key("workingset_nodereclaim")])], STATES),
-    line("THP fault alloc", "pages", &[Form("", &[Key("thp_fault_alloc")])], EVENT),
-    line("THP fault fallback", "pages", &[Form("", &[Key("thp_fault_fallback")])], EVENT),
-    line("THP collapse alloc", "pages", &[Form("", &[Key("thp_collapse_alloc")])], EVENT),
-    line("THP collapse fail", "pages", &[Form("", &[Key("thp_collapse_alloc_failed")])], EVENT),
+    line(
+        "Shadow nodes reclaimed",
+        "nodes",
+        &[Form("", &[Key("workingset_nodereclaim")])],
+        STATES,
+    ),
+    line(
+        "THP fault alloc",
+        "pages",
+        &[Form("", &[Key("thp_fault_alloc")])],
+        EVENT,
+    ),
+    line(
+        "THP fault fallback",
+        "pages",
+        &[Form("", &[Key("thp_fault_fallback")])],
+        EVENT,
+    ),
+    line(
+        "THP collapse alloc",
+        "pages",
+        &[Form("", &[Key("thp_collapse_alloc")])],
+        EVENT,
+    ),
+    line(
+        "THP collapse fail",
+        "pages",
+        &[Form("", &[Key("thp_collapse_alloc_failed")])],
+        EVENT,
+    ),
     line(
         "THP split",
         "pages",
-        &[Form("pages", &[Key("thp_split_page")]), Form("pages with their mappings", &[Key("thp_split")])],
+        &[
+            Form("pages", &[Key("thp_split_page")]),
+            Form("pages with their mappings", &[Key("thp_split")]),
+        ],
         THP_SPLIT,
     ),
-    line("THP split failed", "pages", &[Form("", &[Key("thp_split_page_failed")])], THP_SPLIT),
-    line("Compaction stalls", "stalls", &[Form("", &[Key("compact_stall")])], EVENT),
-    line("Compaction success", "stalls", &[Form("", &[Key("compact_success")])], EVENT),
-    line("Compaction failures", "stalls", &[Form("", &[Key("compact_fail")])], EVENT),
+    line(
+        "THP split failed",
+        "pages",
+        &[Form("", &[Key("thp_split_page_failed")])],
+        THP_SPLIT,
+    ),
+    line(
+        "Compaction stalls",
+        "stalls",
+        &[Form("", &[Key("compact_stall")])],
+        EVENT,
+    ),
+    line(
+        "Compaction success",
+        "stalls",
+        &[Form("", &[Key("compact_success")])],
+        EVENT,
+    ),
+    line(
+        "Compaction failures",
+        "stalls",
+        &[Form("", &[Key("compact_fail")])],
+        EVENT,
+    ),
     line(
         "Page migrate success",
         "pages",
-        &[Form("all", &[Key("pgmigrate_success")]), Form("compaction's", &[Key("compact_pages_moved")])],
+        &[
+            Form("all", &[Key("pgmigrate_success")]),
+            Form("compaction's", &[Key("compact_pages_moved")]),
+        ],
         MIGRATE,
     ),
     line(
         "Page migrate failure",
         "pages",
-        &[Form("all", &[Key("pgmigrate_fail")]), Form("compaction's", &[Key("compact_pagemigrate_failed")])],
+        &[
+            Form("all", &[Key("pgmigrate_fail")]),
+            Form("compaction's", &[Key("compact_pagemigrate_failed")]),
+        ],
         MIGRATE,
     ),
-    line("Compaction pages isolated", "pages", &[Form("", &[Key("compact_isolated")])], COMPACT),
-    line("Compaction migrate scanned", "pages", &[Form("", &[Key("compact_migrate_scanned")])], COMPACT),
-    line("Compaction free scanned", "pages", &[Form("", &[Key("compact_free_scanned")])], COMPACT),
-    line("Kcompactd wake", "times", &[Form("", &[Key("compact_daemon_wake")])], EVENT),
-    line("Kcompactd migrate scanned", "pages", &[Form("", &[Key("compact_daemon_migrate_scanned")])], EVENT),
-    line("Kcompactd free scanned", "pages", &[Form("", &[Key("compact_daemon_free_scanned")])], EVENT),
-    line("NUMA alloc hit", "pages", &[Form("", &[Key("numa_hit")])], STATES),
-    line("NUMA alloc miss", "pages", &[Form("", &[Key("numa_miss")])], STATES),
-    line("NUMA alloc local", "pages", &[Form("", &[Key("numa_local")])], STATES),
-    line("NUMA base-page range updates", "PTEs", &[Form("", &[Key("numa_pte_updates")])], EVENT),
-    line("NUMA PMD updates", "PMDs", &[Form("", &[Key("numa_huge_pte_updates")])], EVENT),
-    line("NUMA hint faults", "faults", &[Form("", &[Key("numa_hint_faults")])], EVENT),
-    line("NUMA hint local faults", "faults", &[Form("", &[Key("numa_hint_faults_local")])], EVENT),
-    line("NUMA pages migrated", "pages", &[Form("", &[Key("numa_pages_migrated")])], EVENT),
-    line("OOM kills", "processes", &[Form("", &[Key("oom_kill")])], EVENT),
+    line(
+        "Compaction pages isolated",
+        "pages",
+        &[Form("", &[Key("compact_isolated")])],
+        COMPACT,
+    ),
+    line(
+        "Compaction migrate scanned",
+        "pages",
+        &[Form("", &[Key("compact_migrate_scanned")])],
+        COMPACT,
+    ),
+    line(
+        "Compaction free scanned",
+        "pages",
+        &[Form("", &[Key("compact_free_scanned")])],
+        COMPACT,
+    ),
+    line(
+        "Kcompactd wake",
+        "times",
+        &[Form("", &[Key("compact_daemon_wake")])],
+        EVENT,
+    ),
+    line(
+        "Kcompactd migrate scanned",
+        "pages",
+        &[Form("", &[Key("compact_daemon_migrate_scanned")])],
+        EVENT,
+    ),
+    line(
+        "Kcompactd free scanned",
+        "pages",
+        &[Form("", &[Key("compact_daemon_free_scanned")])],
+        EVENT,
+    ),
+    line(
+        "NUMA alloc hit",
+        "pages",
+        &[Form("", &[Key("numa_hit")])],
+        STATES,
+    ),
+    line(
+        "NUMA alloc miss",
+        "pages",
+        &[Form("", &[Key("numa_miss")])],
+        STATES,
+    ),
+    line(
+        "NUMA alloc local",
+        "pages",
+        &[Form("", &[Key("numa_local")])],
+        STATES,
+    ),
+    line(
+        "NUMA base-page range updates",
+        "PTEs",
+        &[Form("", &[Key("numa_pte_updates")])],
+        EVENT,
+    ),
+    line(
+        "NUMA PMD updates",
+        "PMDs",
+        &[Form("", &[Key("numa_huge_pte_updates")])],
+        EVENT,
+    ),
+    line(
+        "NUMA hint faults",
+        "faults",
+        &[Form("", &[Key("numa_hint_faults")])],
+        EVENT,
+    ),
+    line(
+        "NUMA hint local faults",
+        "faults",
+        &[Form("", &[Key("numa_hint_faults_local")])],
+        EVENT,
+    ),
+    line(
+        "NUMA pages migrated",
+        "pages",
+        &[Form("", &[Key("numa_pages_migrated")])],
+        EVENT,
+    ),
+    line(
+        "OOM kills",
+        "processes",
+        &[Form("", &[Key("oom_kill")])],
+        EVENT,
+    ),
 ];
 
 #[cfg(test)]
@@ -311,7 +651,9 @@ mod tests {
     use crate::Counters;
 
     fn counters(of: &[(&str, u64)]) -> Counters {
-        of.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect()
+        of.iter()
+            .map(|(key, value)| ((*key).to_owned(), *value))
+            .collect()
     }
 
     fn value(name: &str, of: &[(&str, u64)]) -> Option<u64> {
@@ -321,65 +663,114 @@ mod tests {
     /// MMTests 638401e0 lets the last zone win and reports 7.
     #[test]
     fn stalls_are_summed_over_zones() {
-        let zones = [("allocstall_dma32", 0), ("allocstall_normal", 5000), ("allocstall_movable", 7)];
+        let zones = [
+            ("allocstall_dma32", 0),
+            ("allocstall_normal", 5000),
+            ("allocstall_movable", 7),
+        ];
         assert_eq!(value("Allocation stalls", &zones), Some(5007));
-        assert_eq!(value("Allocation stalls", &[("allocstall", 4830)]), Some(4830));
+        assert_eq!(
+            value("Allocation stalls", &[("allocstall", 4830)]),
+            Some(4830)
+        );
         assert_eq!(value("Allocation stalls", &[("pgfault", 1)]), None);
     }
 
-    /// Of the zones, MMTests looks for `highmem` only, and sysstat mistakes the throttling for a zone (its pull request
-    /// 424).
+    /// Of the zones, MMTests looks for `highmem` only, and sysstat mistakes the throttling for a
+    /// zone (its pull request 424).
     #[test]
     fn scans_are_summed_over_zones_without_throttle() {
-        let keys = [("pgscan_direct_high", 3), ("pgscan_direct_normal", 4), ("pgscan_direct_throttle", 100)];
+        let keys = [
+            ("pgscan_direct_high", 3),
+            ("pgscan_direct_normal", 4),
+            ("pgscan_direct_throttle", 100),
+        ];
         assert_eq!(value("Direct pages scanned", &keys), Some(7));
     }
 
     #[test]
     fn reclaim_counters_are_read_from_oldest_kernels() {
-        let old = [("pgsteal_normal", 1_043_923), ("pgsteal_dma", 424_170), ("kswapd_steal", 1_298_184)];
+        let old = [
+            ("pgsteal_normal", 1_043_923),
+            ("pgsteal_dma", 424_170),
+            ("kswapd_steal", 1_298_184),
+        ];
         assert_eq!(value("Kswapd pages reclaimed", &old), Some(1_298_184));
-        assert_eq!(value("Direct pages reclaimed", &old), Some(1_043_923 + 424_170 - 1_298_184));
+        assert_eq!(
+            value("Direct pages reclaimed", &old),
+            Some(1_043_923 + 424_170 - 1_298_184)
+        );
         let oldest = [("pgsteal", 146_188_093), ("kswapd_steal", 105_403_604)];
         assert_eq!(value("Direct pages reclaimed", &oldest), Some(40_784_489));
         let torn = [("pgsteal", 5), ("kswapd_steal", 6)];
         assert_eq!(value("Direct pages reclaimed", &torn), None);
     }
 
-    /// MMTests ignores the new keys and does not see 500 more pages: direct scans may fall from 6.1 to 6.12 only
-    /// because a counter was renamed.
+    /// MMTests ignores the new keys and does not see 500 more pages: direct scans may fall from 6.1
+    /// to 6.12 only because a counter was renamed.
     #[test]
     fn newly_split_counters_are_shown_but_not_compared() {
         let old = counters(&[("pgscan_direct", 1500)]);
         let new = counters(&[("pgscan_direct", 1000), ("pgscan_khugepaged", 500)]);
-        let newest = counters(&[("pgscan_direct", 900), ("pgscan_khugepaged", 500), ("pgscan_proactive", 100)]);
+        let newest = counters(&[
+            ("pgscan_direct", 900),
+            ("pgscan_khugepaged", 500),
+            ("pgscan_proactive", 100),
+        ]);
         let direct = concept("Direct pages scanned").unwrap();
         let coarser = concept("Pages scanned outside kswapd").unwrap();
-        for (base, other, key) in [(&old, &new, "pgscan_khugepaged"), (&new, &newest, "pgscan_proactive")] {
-            let differs = Comparability::Differs { apart: Some(key), instead: Some(coarser.name) };
+        for (base, other, key) in [
+            (&old, &new, "pgscan_khugepaged"),
+            (&new, &newest, "pgscan_proactive"),
+        ] {
+            let differs = Comparability::Differs {
+                apart: Some(key),
+                instead: Some(coarser.name),
+            };
             assert_eq!(direct.comparability(base, other), differs);
             assert_eq!(direct.comparability(other, base), differs);
             assert_eq!(coarser.comparability(base, other), Comparability::Same);
-            assert_eq!((coarser.value(base), coarser.value(other)), (Some(1500), Some(1500)));
+            assert_eq!(
+                (coarser.value(base), coarser.value(other)),
+                (Some(1500), Some(1500))
+            );
         }
         assert_eq!(direct.comparability(&new, &new), Comparability::Same);
         let zones = counters(&[("pgscan_direct_normal", 1)]);
         assert_eq!(direct.comparability(&zones, &old), Comparability::Same);
-        assert_eq!(direct.comparability(&zones, &counters(&[])), Comparability::Lacking);
+        assert_eq!(
+            direct.comparability(&zones, &counters(&[])),
+            Comparability::Lacking
+        );
     }
 
     /// MMTests looks for `pgmigrate_failure` and `pgmigrate_failed`.
     #[test]
     fn failed_migrations_keep_the_kernel_counter_name() {
-        assert_eq!(value("Page migrate failure", &[("pgmigrate_fail", 507_313)]), Some(507_313));
+        assert_eq!(
+            value("Page migrate failure", &[("pgmigrate_fail", 507_313)]),
+            Some(507_313)
+        );
         let failures = concept("Page migrate failure").unwrap();
-        let (new, old) = (counters(&[("pgmigrate_fail", 1)]), counters(&[("compact_pagemigrate_failed", 1)]));
-        assert_eq!(failures.comparability(&old, &new), Comparability::Differs { apart: None, instead: None });
+        let (new, old) = (
+            counters(&[("pgmigrate_fail", 1)]),
+            counters(&[("compact_pagemigrate_failed", 1)]),
+        );
+        assert_eq!(
+            failures.comparability(&old, &new),
+            Comparability::Differs {
+                apart: None,
+                instead: None
+            }
+        );
     }
 
     #[test]
     fn faults_of_two_kinds_are_kept_apart() {
-        assert_eq!(value("Minor Faults", &[("pgfault", 10), ("pgmajfault", 3)]), Some(7));
+        assert_eq!(
+            value("Minor Faults", &[("pgfault", 10), ("pgmajfault", 3)]),
+            Some(7)
+        );
         assert_eq!(value("Minor Faults", &[("pgfault", 10)]), None);
     }
 
@@ -388,11 +779,21 @@ mod tests {
         let names: BTreeSet<&str> = CONCEPTS.iter().map(|c| c.name).collect();
         assert_eq!(names.len(), CONCEPTS.len());
         for concept in CONCEPTS {
-            assert!(!concept.forms.is_empty() && !concept.source.is_empty() && !concept.unit.is_empty());
-            assert!(concept.coarser.is_none_or(|name| names.contains(name)), "{}", concept.name);
+            assert!(
+                !concept.forms.is_empty() && !concept.source.is_empty() && !concept.unit.is_empty()
+            );
+            assert!(
+                concept.coarser.is_none_or(|name| names.contains(name)),
+                "{}",
+                concept.name
+            );
             assert_eq!(concept.coarser.is_some(), !concept.apart.is_empty());
             for Form(_, terms) in concept.forms {
-                assert!(matches!(terms.first(), Some(Term::Key(_) | Term::Zones(_))), "{}", concept.name);
+                assert!(
+                    matches!(terms.first(), Some(Term::Key(_) | Term::Zones(_))),
+                    "{}",
+                    concept.name
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Where the serial console of a server is. `ingest` parses it from a `[machine.console]` of `marvin.toml`, `control` records it.
+//! Where the serial console of a server is. `ingest` parses it from a `[machine.console]` of
+//! `marvin.toml`, `control` records it.
 
 /// Where the console of a server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,7 +8,8 @@ pub enum ConsoleSettings {
     Command {
         /// The program that prints the console until it is killed, with its arguments.
         words: Vec<String>,
-        /// The program that sends a break, with its arguments; the key that follows the break is added. Empty without one.
+        /// The program that sends a break, with its arguments; the key that follows the break is
+        /// added. Empty without one.
         sends_break: Vec<String>,
     },
     /// An address that sends it, as ser2net, a terminal server or QEMU does.
@@ -38,12 +40,16 @@ impl ConsoleSettings {
     /// If it has no break: what to set, and why.
     pub fn check_break(&self) -> Result<(), (&'static str, &'static str)> {
         match self {
-            Self::Command { sends_break, .. } if sends_break.is_empty() => {
-                Err(("set break = [\"PROGRAM\"] in its [machine.console]", "no program sends a break to it"))
-            }
-            Self::Tcp { is_telnet: false, .. } => {
-                Err(("set telnet = true in its [machine.console] if the address speaks telnet", "raw TCP has no break"))
-            }
+            Self::Command { sends_break, .. } if sends_break.is_empty() => Err((
+                "set break = [\"PROGRAM\"] in its [machine.console]",
+                "no program sends a break to it",
+            )),
+            Self::Tcp {
+                is_telnet: false, ..
+            } => Err((
+                "set telnet = true in its [machine.console] if the address speaks telnet",
+                "raw TCP has no break",
+            )),
             Self::Command { .. } | Self::Tcp { .. } | Self::Ipmi => Ok(()),
         }
     }

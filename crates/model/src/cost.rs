@@ -1,5 +1,5 @@
-//! The cost model: simulated caches, translation buffers and branch predictor of a processor, with their sizes, the
-//! cost of each miss, and the results for a workload.
+//! The cost model: simulated caches, translation buffers and branch predictor of a processor, with
+//! their sizes, the cost of each miss, and the results for a workload.
 
 use std::fmt;
 
@@ -28,8 +28,16 @@ pub enum CostEvent {
 
 impl CostEvent {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 8] =
-        [Self::L1i, Self::L1d, Self::L2, Self::Last, Self::Itlb, Self::Dtlb, Self::Walk, Self::Branch];
+    pub const ALL: [Self; 8] = [
+        Self::L1i,
+        Self::L1d,
+        Self::L2,
+        Self::Last,
+        Self::Itlb,
+        Self::Dtlb,
+        Self::Walk,
+        Self::Branch,
+    ];
 
     /// Returns its name in the tracer's output.
     #[must_use]
@@ -73,8 +81,15 @@ struct Memory {
 }
 
 /// Parameter names of caches and TLBs, with the bytes or entries of one line.
-const MEMORIES: [(&str, u64); 7] =
-    [("l1i", 64), ("l1d", 64), ("l2", 64), ("last", 64), ("itlb", 1), ("dtlb", 1), ("stlb", 1)];
+const MEMORIES: [(&str, u64); 7] = [
+    ("l1i", 64),
+    ("l1d", 64),
+    ("l2", 64),
+    ("last", 64),
+    ("itlb", 1),
+    ("dtlb", 1),
+    ("stlb", 1),
+];
 /// Parameter names of the cycles of each event, in the order of [`CostEvent::ALL`].
 const CYCLES: [&str; 8] = [
     "l1i-cycles",
@@ -105,9 +120,10 @@ pub struct CostModel {
 }
 
 impl Default for CostModel {
-    /// Returns the model of an Intel Xeon of the Skylake server generation with 16 cores: sizes and latencies of the Intel
-    /// 64 and IA-32 Architectures Optimization Reference Manual, Skylake Server Microarchitecture (L1 4, L2 14 cycles), the
-    /// costs beyond them rounded. Its branch predictor is not public: it is a textbook's gshare.
+    /// Returns the model of an Intel Xeon of the Skylake server generation with 16 cores: sizes and
+    /// latencies of the Intel 64 and IA-32 Architectures Optimization Reference Manual, Skylake
+    /// Server Microarchitecture (L1 4, L2 14 cycles), the costs beyond them rounded. Its branch
+    /// predictor is not public: it is a textbook's gshare.
     fn default() -> Self {
         let memory = |size, ways| Memory { size, ways };
         Self {
@@ -158,7 +174,9 @@ impl CostModel {
         }
         let mut model = Self::default();
         for part in parts {
-            let (word, value) = part.split_once('=').ok_or_else(|| CostModelError::Parameter(part.to_owned()))?;
+            let (word, value) = part
+                .split_once('=')
+                .ok_or_else(|| CostModelError::Parameter(part.to_owned()))?;
             model.set(word, value)?;
         }
         text.clone_into(&mut model.name);
@@ -166,22 +184,39 @@ impl CostModel {
     }
 
     fn words() -> Vec<&'static str> {
-        MEMORIES.map(|(word, _)| word).into_iter().chain(["predictor", "issue"]).chain(CYCLES).collect()
+        MEMORIES
+            .map(|(word, _)| word)
+            .into_iter()
+            .chain(["predictor", "issue"])
+            .chain(CYCLES)
+            .collect()
     }
 
     fn set(&mut self, word: &str, value: &str) -> Result<(), CostModelError> {
         let number = |range: std::ops::RangeInclusive<u64>, what: &str| {
-            value.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
-                let (least, most) = (range.start(), range.end());
-                CostModelError::Value(format!("{word}={value}: expected {what} from {least} to {most}"))
-            })
+            value
+                .parse()
+                .ok()
+                .filter(|number| range.contains(number))
+                .ok_or_else(|| {
+                    let (least, most) = (range.start(), range.end());
+                    CostModelError::Value(format!(
+                        "{word}={value}: expected {what} from {least} to {most}"
+                    ))
+                })
         };
         if let Some(place) = MEMORIES.iter().position(|(known, _)| *known == word) {
             let memory = parse_memory(value, MEMORIES[place].1);
             self.memories[place] = memory.ok_or_else(|| {
-                let example = if MEMORIES[place].1 == 1 { "64/4 (entries/ways)" } else { "32K/8 (bytes/ways)" };
+                let example = if MEMORIES[place].1 == 1 {
+                    "64/4 (entries/ways)"
+                } else {
+                    "32K/8 (bytes/ways)"
+                };
                 let sets = "with a power of two of sets";
-                CostModelError::Value(format!("{word}={value}: expected a size and ways, {sets}, such as {example}"))
+                CostModelError::Value(format!(
+                    "{word}={value}: expected a size and ways, {sets}, such as {example}"
+                ))
             })?;
         } else if let Some(place) = CYCLES.iter().position(|known| *known == word) {
             self.cycles[place] = number(0..=CYCLES_MAX, "cycles")?;
@@ -205,16 +240,25 @@ impl CostModel {
     #[must_use]
     pub fn simulated(&self) -> Vec<(&'static str, String)> {
         let memory = |((word, line), memory): (&(&'static str, u64), &Memory)| {
-            (*word, format!("{}/{}", memory.size / line / memory.ways, memory.ways))
+            (
+                *word,
+                format!("{}/{}", memory.size / line / memory.ways, memory.ways),
+            )
         };
         let memories = MEMORIES.iter().zip(&self.memories).map(memory);
-        memories.chain([("predictor", self.predictor.to_string())]).collect()
+        memories
+            .chain([("predictor", self.predictor.to_string())])
+            .collect()
     }
 
     /// Returns the estimated cycles: instructions at the best rate, then each event's share.
     #[must_use]
     pub fn cycles(&self, instructions: u64, events: &CostEvents) -> f64 {
-        let added: f64 = events.iter().zip(self.cycles).map(|(count, cycles)| *count as f64 * cycles as f64).sum();
+        let added: f64 = events
+            .iter()
+            .zip(self.cycles)
+            .map(|(count, cycles)| *count as f64 * cycles as f64)
+            .sum();
         instructions as f64 / self.issue as f64 + added
     }
 }
@@ -225,13 +269,21 @@ impl fmt::Display for CostModel {
         write!(f, "{}: ", self.name)?;
         for ((word, line), Memory { size, ways }) in MEMORIES.iter().zip(&self.memories) {
             match size {
-                size if *line > 1 && size % (1 << 10) != 0 => write!(f, "{word} {size} bytes/{ways}, ")?,
-                size if *line > 1 && size % (1 << 20) == 0 => write!(f, "{word} {} MiB/{ways}, ", size >> 20)?,
+                size if *line > 1 && size % (1 << 10) != 0 => {
+                    write!(f, "{word} {size} bytes/{ways}, ")?
+                }
+                size if *line > 1 && size % (1 << 20) == 0 => {
+                    write!(f, "{word} {} MiB/{ways}, ", size >> 20)?
+                }
                 size if *line > 1 => write!(f, "{word} {} KiB/{ways}, ", size >> 10)?,
                 size => write!(f, "{word} {size}/{ways}, ")?,
             }
         }
-        write!(f, "gshare of 2^{} entries; cycles = instructions/{}", self.predictor, self.issue)?;
+        write!(
+            f,
+            "gshare of 2^{} entries; cycles = instructions/{}",
+            self.predictor, self.issue
+        )?;
         for (event, cycles) in CostEvent::ALL.iter().zip(self.cycles) {
             write!(f, " + {cycles} {}", event.word())?;
         }
@@ -246,7 +298,10 @@ fn parse_memory(text: &str, line: u64) -> Option<Memory> {
         Some(_) => return None,
         None => (size, 0),
     };
-    let ways = ways.parse::<u64>().ok().filter(|ways| (1..=WAYS_MAX).contains(ways))?;
+    let ways = ways
+        .parse::<u64>()
+        .ok()
+        .filter(|ways| (1..=WAYS_MAX).contains(ways))?;
     let size = digits.parse::<u64>().ok().filter(|size| *size < 1 << 32)? << shift;
     let sets = size / line / ways;
     let is_whole = sets * line * ways == size && sets.is_power_of_two() && sets <= SETS_MAX;
@@ -300,7 +355,10 @@ mod tests {
         let mut events = [0; CostEvent::ALL.len()];
         events[CostEvent::L1i as usize] = 2;
         events[CostEvent::Branch as usize] = 1;
-        assert_eq!(CostModel::default().cycles(400, &events).to_bits(), (100.0_f64 + 20.0 + 16.0).to_bits());
+        assert_eq!(
+            CostModel::default().cycles(400, &events).to_bits(),
+            (100.0_f64 + 20.0 + 16.0).to_bits()
+        );
     }
 
     #[test]
@@ -310,15 +368,23 @@ mod tests {
             told("zen"),
             "there is no model `zen`; there is skylake-sp, whose parameters can be changed: skylake-sp,l2=512K/8"
         );
-        assert!(told("skylake-sp,l4=1M/8").starts_with("`l4` is no parameter; there are l1i, l1d, l2,"));
+        assert!(
+            told("skylake-sp,l4=1M/8").starts_with("`l4` is no parameter; there are l1i, l1d, l2,")
+        );
         assert!(told("skylake-sp,l2").starts_with("`l2` is no parameter"));
         for wrong in ["33K/8", "32K/0", "32K", "x/8", "32G/8", "4294967295M/1"] {
             assert!(
-                matches!(CostModel::parse(&format!("skylake-sp,l1i={wrong}")), Err(CostModelError::Value(_))),
+                matches!(
+                    CostModel::parse(&format!("skylake-sp,l1i={wrong}")),
+                    Err(CostModelError::Value(_))
+                ),
                 "{wrong}"
             );
         }
-        assert_eq!(told("skylake-sp,issue=0"), "issue=0: expected instructions in a cycle from 1 to 16");
+        assert_eq!(
+            told("skylake-sp,issue=0"),
+            "issue=0: expected instructions in a cycle from 1 to 16"
+        );
         assert_eq!(
             told("skylake-sp,dtlb=64K/4"),
             "dtlb=64K/4: expected a size and ways, with a power of two of sets, such as 64/4 (entries/ways)"

@@ -6,12 +6,14 @@ const SECONDS_OF_DAY: u64 = 86_400;
 /// Days from 0000-03-01 to 1970-01-01. Years begin in March here, so that the leap day is the last.
 const DAYS_TO_1970: u64 = 719_468;
 
-/// Formats seconds since 1970-01-01 UTC: `2026-11-26T14:05:22Z`; beyond the range of RFC 3339, the bare number.
+/// Formats seconds since 1970-01-01 UTC: `2026-11-26T14:05:22Z`; beyond the range of RFC 3339, the
+/// bare number.
 #[must_use]
 pub fn format_date(unix: i64) -> String {
     match u64::try_from(unix) {
         Ok(seconds) if seconds <= LAST_SECOND => {
-            let ([year, month, day], second) = (day_of(seconds / SECONDS_OF_DAY), seconds % SECONDS_OF_DAY);
+            let ([year, month, day], second) =
+                (day_of(seconds / SECONDS_OF_DAY), seconds % SECONDS_OF_DAY);
             let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
             format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
         }
@@ -23,15 +25,23 @@ pub fn format_date(unix: i64) -> String {
 #[must_use]
 pub fn parse_date(text: &str) -> Option<i64> {
     let part = |from: usize, to: usize| -> Option<u64> {
-        let digits = text.get(from..to).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?;
+        let digits = text
+            .get(from..to)
+            .filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?;
         digits.parse().ok()
     };
     let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
     let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
     // The months from March on have 31, 30, 31, 30, 31 days, twice and a half.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year.checked_sub(1)?, month + 9)
+    };
     let of_year = (153 * month + 2) / 5 + day.checked_sub(1)?;
-    let days = (365 * year + year / 4 + year / 400 + of_year).checked_sub(year / 100)?.checked_sub(DAYS_TO_1970)?;
+    let days = (365 * year + year / 4 + year / 400 + of_year)
+        .checked_sub(year / 100)?
+        .checked_sub(DAYS_TO_1970)?;
     let unix = i64::try_from(days * SECONDS_OF_DAY + hour * 3600 + minute * 60 + second).ok()?;
     (format_date(unix) == text).then_some(unix)
 }
@@ -45,7 +55,11 @@ fn day_of(days: u64) -> [u64; 3] {
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
     let is_next_year = month >= 10;
-    [era * 400 + year_of_era + u64::from(is_next_year), if is_next_year { month - 9 } else { month + 3 }, day]
+    [
+        era * 400 + year_of_era + u64::from(is_next_year),
+        if is_next_year { month - 9 } else { month + 3 },
+        day,
+    ]
 }
 
 #[cfg(test)]
@@ -56,7 +70,14 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_dates() {
-        for text in ["", "2026-11-26", "2026-02-30T00:00:00Z", "2026-11-26T14:05:22+", "1969-12-31T23:59:59Z", "é"] {
+        for text in [
+            "",
+            "2026-11-26",
+            "2026-02-30T00:00:00Z",
+            "2026-11-26T14:05:22+",
+            "1969-12-31T23:59:59Z",
+            "é",
+        ] {
             assert_eq!(parse_date(text), None, "{text}");
         }
         assert_eq!(parse_date("2026-11-26T14:05:22Z"), Some(1_795_701_922));

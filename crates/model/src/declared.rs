@@ -1,5 +1,6 @@
-//! The declared unit and direction of a metric. Each result keeps its declaration, so that Marvin never puts values of
-//! different units or directions into one series, whatever later versions declare.
+//! The declared unit and direction of a metric. Each result keeps its declaration, so that Marvin
+//! never puts values of different units or directions into one series, whatever later versions
+//! declare.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -25,10 +26,15 @@ impl Declared {
     #[must_use]
     pub fn of(metric: &Metric, clock: Clock) -> Self {
         let (direction, margin_percent) = (Some(metric.direction), metric.margin_percent);
-        Self { unit: metric.unit(clock).name(), direction, margin_percent }
+        Self {
+            unit: metric.unit(clock).name(),
+            direction,
+            margin_percent,
+        }
     }
 
-    /// Returns whether values of both are comparable: an unknown field agrees with any value. Margins may differ.
+    /// Returns whether values of both are comparable: an unknown field agrees with any value.
+    /// Margins may differ.
     #[must_use]
     pub fn agrees(&self, other: &Self) -> bool {
         let units = self.unit == other.unit || self.unit.is_empty() || other.unit.is_empty();
@@ -42,22 +48,43 @@ impl Declared {
     /// Fills unknown fields from another declaration.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        let unit = if self.unit.is_empty() { other.unit } else { self.unit };
-        Self { unit, direction: self.direction.or(other.direction), ..self }
+        let unit = if self.unit.is_empty() {
+            other.unit
+        } else {
+            self.unit
+        };
+        Self {
+            unit,
+            direction: self.direction.or(other.direction),
+            ..self
+        }
     }
 
     /// Returns it as a metric; `None` if the direction is unknown.
     #[must_use]
     pub fn metric(&self) -> Option<Metric> {
-        let unit = if self.unit.is_empty() { Cow::Borrowed("(unit not known)") } else { self.unit.clone() };
+        let unit = if self.unit.is_empty() {
+            Cow::Borrowed("(unit not known)")
+        } else {
+            self.unit.clone()
+        };
         let (quantity, margin_percent) = (Quantity::Of(unit), self.margin_percent);
-        self.direction.map(|direction| Metric { name: Cow::Borrowed("value"), quantity, direction, margin_percent })
+        self.direction.map(|direction| Metric {
+            name: Cow::Borrowed("value"),
+            quantity,
+            direction,
+            margin_percent,
+        })
     }
 }
 
 impl fmt::Display for Declared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = if self.unit.is_empty() { "an unknown unit" } else { &*self.unit };
+        let unit = if self.unit.is_empty() {
+            "an unknown unit"
+        } else {
+            &*self.unit
+        };
         match self.direction {
             Some(direction) => write!(f, "{unit}, {direction}"),
             None => write!(f, "{unit}, good in an unknown way"),
@@ -69,7 +96,11 @@ impl fmt::Display for Declared {
 #[must_use]
 pub fn unit_named(text: &str) -> Cow<'static, str> {
     let is_name = text.len() <= UNIT_LENGTH_MAX && !text.chars().any(char::is_control);
-    if is_name { Cow::Owned(text.to_owned()) } else { Cow::Borrowed("") }
+    if is_name {
+        Cow::Owned(text.to_owned())
+    } else {
+        Cow::Borrowed("")
+    }
 }
 
 #[cfg(test)]
@@ -79,7 +110,11 @@ mod tests {
     use crate::{Clock, Metric};
 
     fn declared(unit: &str, direction: Option<crate::Direction>) -> Declared {
-        Declared { unit: unit_named(unit), direction, margin_percent: 2.0 }
+        Declared {
+            unit: unit_named(unit),
+            direction,
+            margin_percent: 2.0,
+        }
     }
 
     #[test]
@@ -92,7 +127,11 @@ mod tests {
             (declared("ms", Some(LowerIsBetter)), false),
             (declared("s", Some(HigherIsBetter)), false),
         ] {
-            assert_eq!((seconds.agrees(&other), other.agrees(&seconds)), (agrees, agrees), "{other}");
+            assert_eq!(
+                (seconds.agrees(&other), other.agrees(&seconds)),
+                (agrees, agrees),
+                "{other}"
+            );
         }
         assert_eq!(declared("", None).or(seconds.clone()), seconds);
         assert!(declared("s", None).metric().is_none());
@@ -104,12 +143,22 @@ mod tests {
         assert_eq!(cost.to_string(), "instructions/op, lower is better");
         let metric = cost.metric().unwrap();
         assert_eq!(Declared::of(&metric, Clock::Instructions), cost);
-        assert_eq!(declared("", None).to_string(), "an unknown unit, good in an unknown way");
+        assert_eq!(
+            declared("", None).to_string(),
+            "an unknown unit, good in an unknown way"
+        );
     }
 
     #[test]
     fn invalid_unit_name_is_dropped() {
         assert_eq!(unit_named("faults/s"), "faults/s");
-        assert_eq!([unit_named(""), unit_named("a\x1b[2J"), unit_named(&"x".repeat(65))], [""; 3]);
+        assert_eq!(
+            [
+                unit_named(""),
+                unit_named("a\x1b[2J"),
+                unit_named(&"x".repeat(65))
+            ],
+            [""; 3]
+        );
     }
 }

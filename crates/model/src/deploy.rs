@@ -7,7 +7,8 @@ use std::str::FromStr;
 
 use crate::Release;
 
-/// The command line of images, unless a site has another one: both usual consoles; a dead kernel restarts the server.
+/// The command line of images, unless a site has another one: both usual consoles; a dead kernel
+/// restarts the server.
 const COMMAND_LINE: &str = "console=tty0 console=ttyS0,115200 panic=10";
 
 /// Packages of Debian that make an image bootable from a disk, by BIOS or by EFI.
@@ -34,7 +35,8 @@ pub struct ImageSettings {
 }
 
 impl ImageSettings {
-    /// Returns the image that can be installed on a disk: with boot loaders, an initramfs and tools for disks besides.
+    /// Returns the image that can be installed on a disk: with boot loaders, an initramfs and tools
+    /// for disks besides.
     #[must_use]
     pub fn for_disk(&self) -> Self {
         let mut image = self.clone();
@@ -78,8 +80,13 @@ impl KernelRange {
     #[must_use]
     pub fn contains(&self, release: &str) -> bool {
         let series = Release::of(release).series();
-        self.first.as_ref().is_none_or(|first| first.series() <= series)
-            && self.last.as_ref().is_none_or(|last| series <= last.series())
+        self.first
+            .as_ref()
+            .is_none_or(|first| first.series() <= series)
+            && self
+                .last
+                .as_ref()
+                .is_none_or(|last| series <= last.series())
     }
 }
 
@@ -87,23 +94,33 @@ impl FromStr for KernelRange {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || format!("expected kernels such as 3.0..3.12, ..3.12 or 4.0.., not `{}`", text.escape_debug());
+        let wrong = || {
+            format!(
+                "expected kernels such as 3.0..3.12, ..3.12 or 4.0.., not `{}`",
+                text.escape_debug()
+            )
+        };
         let (first, last) = text.split_once("..").ok_or_else(wrong)?;
         let is_version = |text: &str| {
             text.split('.').count() == 2
-                && text.split('.').all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+                && text
+                    .split('.')
+                    .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
         };
         let end = |text: &str| match text {
             "" => Ok(None),
             _ if is_version(text) => Ok(Some(Release::of(text))),
             _ => Err(wrong()),
         };
-        let range = Self { first: end(first)?, last: end(last)? };
+        let range = Self {
+            first: end(first)?,
+            last: end(last)?,
+        };
         match (&range.first, &range.last) {
             (None, None) => Err(wrong()),
-            (Some(first), Some(last)) if first.series() > last.series() => {
-                Err(format!("no kernel is from {first} to {last}: the older one comes first"))
-            }
+            (Some(first), Some(last)) if first.series() > last.series() => Err(format!(
+                "no kernel is from {first} to {last}: the older one comes first"
+            )),
             _ => Ok(range),
         }
     }
@@ -111,7 +128,8 @@ impl FromStr for KernelRange {
 
 impl fmt::Display for KernelRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |end: &Option<Release>| end.as_ref().map_or_else(String::new, ToString::to_string);
+        let text =
+            |end: &Option<Release>| end.as_ref().map_or_else(String::new, ToString::to_string);
         write!(f, "{}..{}", text(&self.first), text(&self.last))
     }
 }
@@ -125,13 +143,19 @@ pub struct DeploySettings {
     pub key: Option<PathBuf>,
     /// The kernel's command line.
     pub command_line: String,
-    /// The disk on which images may be installed, by its path on the server; it loses all that it has.
+    /// The disk on which images may be installed, by its path on the server; it loses all that it
+    /// has.
     pub disk: Option<String>,
 }
 
 impl Default for DeploySettings {
     fn default() -> Self {
-        Self { by: DeployWay::Kexec, key: None, command_line: COMMAND_LINE.to_owned(), disk: None }
+        Self {
+            by: DeployWay::Kexec,
+            key: None,
+            command_line: COMMAND_LINE.to_owned(),
+            disk: None,
+        }
     }
 }
 
@@ -165,16 +189,23 @@ mod tests {
         let is_in = ["3.0", "3.0.101", "3.12.74-sle", "3.2"].map(|release| old.contains(release));
         assert_eq!(is_in, [true; 4]);
         assert!(!old.contains("2.6.32") && !old.contains("3.13") && !old.contains("4.0"));
-        assert!(range("4.0..").unwrap().contains("6.12.1") && range("..3.12").unwrap().contains("2.6.32"));
+        assert!(
+            range("4.0..").unwrap().contains("6.12.1")
+                && range("..3.12").unwrap().contains("2.6.32")
+        );
         assert_eq!(range("4.0..").unwrap().to_string(), "4.0..");
     }
 
     #[test]
     fn wrong_ranges_say_what_is_expected() {
         for wrong in ["", "..", "3", "3..4", "v3.0..4.0"] {
-            let expected = format!("expected kernels such as 3.0..3.12, ..3.12 or 4.0.., not `{wrong}`");
+            let expected =
+                format!("expected kernels such as 3.0..3.12, ..3.12 or 4.0.., not `{wrong}`");
             assert_eq!(range(wrong), Err(expected));
         }
-        assert_eq!(range("6.1..3.0"), Err("no kernel is from 6.1 to 3.0: the older one comes first".to_owned()));
+        assert_eq!(
+            range("6.1..3.0"),
+            Err("no kernel is from 6.1 to 3.0: the older one comes first".to_owned())
+        );
     }
 }

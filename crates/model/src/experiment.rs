@@ -20,23 +20,40 @@ const EXPERIMENTS: &[(&[&str], &str)] = &[
     (&["tbench"], "tbench"),
     (&["tio"], "tiobench"),
     (&["rmap"], "reverse mappings"),
-    (&["memcachetest", "io", "swaptotal", "swapin", "minorfaults", "majorfaults"], "parallelio"),
+    (
+        &[
+            "memcachetest",
+            "io",
+            "swaptotal",
+            "swapin",
+            "minorfaults",
+            "majorfaults",
+        ],
+        "parallelio",
+    ),
     (&["mbuild"], "multibuild"),
     (&["kbuild"], "kernbench"),
     (&["reclaim"], "reclaim on purpose"),
 ];
 
-/// Returns the experiment of a declared workload: the older test that it follows (docs/workloads.md). `None` for the
-/// micro, the scale, the contention and the disk suite, which follow none, and for undeclared names.
+/// Returns the experiment of a declared workload: the older test that it follows
+/// (docs/workloads.md). `None` for the micro, the scale, the contention and the disk suite, which
+/// follow none, and for undeclared names.
 #[must_use]
 pub fn experiment_of(name: &str) -> Option<&'static str> {
-    let declared = |suite: &&Arc<Suite>| suite.workloads.iter().any(|workload| workload.name == name);
+    let declared =
+        |suite: &&Arc<Suite>| suite.workloads.iter().any(|workload| workload.name == name);
     // Other suites also select workloads of the micro suite.
-    if [MICRO.name, SCALE.name, CONTENTION.name, DISKS.name].contains(&SUITES.iter().find(declared)?.name) {
+    if [MICRO.name, SCALE.name, CONTENTION.name, DISKS.name]
+        .contains(&SUITES.iter().find(declared)?.name)
+    {
         return None;
     }
     let group = group_of_name(name);
-    EXPERIMENTS.iter().find(|(groups, _)| groups.contains(&group)).map(|(_, title)| *title)
+    EXPERIMENTS
+        .iter()
+        .find(|(groups, _)| groups.contains(&group))
+        .map(|(_, title)| *title)
 }
 
 #[cfg(test)]
@@ -47,15 +64,28 @@ mod tests {
     #[test]
     fn workloads_made_after_tests_have_experiments() {
         for workload in workloads() {
-            let own = [&MICRO, &SCALE, &CONTENTION, &DISKS].iter().any(|suite| suite.find(&workload.name).is_some());
-            assert_eq!(experiment_of(&workload.name).is_none(), own, "{}", workload.name);
+            let own = [&MICRO, &SCALE, &CONTENTION, &DISKS]
+                .iter()
+                .any(|suite| suite.find(&workload.name).is_some());
+            assert_eq!(
+                experiment_of(&workload.name).is_none(),
+                own,
+                "{}",
+                workload.name
+            );
         }
-        assert_eq!([experiment_of("video-decode"), experiment_of("io-uring-nop")], [None; 2]);
+        assert_eq!(
+            [experiment_of("video-decode"), experiment_of("io-uring-nop")],
+            [None; 2]
+        );
     }
 
     #[test]
     fn no_group_is_listed_that_is_not_there() {
-        let groups: Vec<&str> = workloads().into_iter().map(|workload| group_of(workload)).collect();
+        let groups: Vec<&str> = workloads()
+            .into_iter()
+            .map(|workload| group_of(workload))
+            .collect();
         for (listed, title) in EXPERIMENTS {
             for group in *listed {
                 assert!(groups.contains(group), "{title}: {group}");

@@ -1,16 +1,16 @@
-//! What a machine and a boot say about themselves (`marvin-agent describe`): which of it belongs to the machine, and what
-//! has changed since.
+//! What a machine and a boot say about themselves (`marvin-agent describe`): which of it belongs to
+//! the machine, and what has changed since.
 
 use std::fmt;
 
 /// Whose property a named value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Belongs {
-    /// The machine's: firmware, microcode, processors, memory. A change makes it another machine, and its results never
-    /// mix with those from before.
+    /// The machine's: firmware, microcode, processors, memory. A change makes it another machine,
+    /// and its results never mix with those from before.
     Machine,
-    /// The boot's: mitigations, command line, clock source, drivers. It may differ between kernels, and between boots of
-    /// one kernel.
+    /// The boot's: mitigations, command line, clock source, drivers. It may differ between kernels,
+    /// and between boots of one kernel.
     Boot,
 }
 
@@ -18,7 +18,11 @@ impl Belongs {
     /// Returns whose property a name of `marvin-agent describe` is.
     #[must_use]
     pub fn of(name: &str) -> Self {
-        if name.starts_with("host.") { Self::Machine } else { Self::Boot }
+        if name.starts_with("host.") {
+            Self::Machine
+        } else {
+            Self::Boot
+        }
     }
 }
 
@@ -39,26 +43,34 @@ impl fmt::Display for Drift {
     }
 }
 
-/// Share by which memory may seem to change: where only the kernel says how much there is, it leaves out what it has
-/// reserved. A removed module is more, except in a machine with very many.
+/// Share by which memory may seem to change: where only the kernel says how much there is, it
+/// leaves out what it has reserved. A removed module is more, except in a machine with very many.
 const MEMORY_SHARE: u64 = 16;
 
-/// Returns the properties of a machine that differ from its record, in the record's order. A value that only one of them
-/// has is no change: without privileges fewer can be read.
+/// Returns the properties of a machine that differ from its record, in the record's order. A value
+/// that only one of them has is no change: without privileges fewer can be read.
 #[must_use]
 pub fn drift(record: &[(String, String)], now: &[(String, String)]) -> Vec<Drift> {
-    let of_machine = record.iter().filter(|(name, _)| Belongs::of(name) == Belongs::Machine);
+    let of_machine = record
+        .iter()
+        .filter(|(name, _)| Belongs::of(name) == Belongs::Machine);
     let changed = of_machine.filter_map(|(name, before)| {
         let (_, now) = now.iter().find(|(known, _)| known == name)?;
         let is_same = before == now || is_same_memory(before, now);
-        (!is_same).then(|| Drift { name: name.clone(), before: before.clone(), now: now.clone() })
+        (!is_same).then(|| Drift {
+            name: name.clone(),
+            before: before.clone(),
+            now: now.clone(),
+        })
     });
     changed.collect()
 }
 
 fn is_same_memory(before: &str, now: &str) -> bool {
     let mib = |text: &str| text.strip_suffix(" MiB")?.parse::<u64>().ok();
-    let (Some(before), Some(now)) = (mib(before), mib(now)) else { return false };
+    let (Some(before), Some(now)) = (mib(before), mib(now)) else {
+        return false;
+    };
     before.abs_diff(now) <= before.max(now) / MEMORY_SHARE
 }
 
@@ -72,7 +84,10 @@ pub fn drift_text(machine: &str, drift: &[Drift]) -> Option<String> {
 /// Reads the lines of `marvin-agent describe`.
 #[must_use]
 pub fn described(text: &str) -> Vec<(String, String)> {
-    let pair = |line: &str| line.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let pair = |line: &str| {
+        line.split_once('=')
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    };
     text.lines().filter_map(pair).collect()
 }
 
@@ -93,13 +108,16 @@ mod tests {
     fn changed_machine_is_described() {
         let now = RECORD.replace("=16384", "=8192").replace("0x7", "0x8");
         let drift = drift(&described(RECORD), &described(&now));
-        let text = "machine testbox changed: host.memory 16384 MiB -> 8192 MiB; host.microcode 0x7 -> 0x8";
+        let text =
+            "machine testbox changed: host.memory 16384 MiB -> 8192 MiB; host.microcode 0x7 -> 0x8";
         assert_eq!(drift_text("testbox", &drift).as_deref(), Some(text));
     }
 
     #[test]
     fn other_boot_is_no_drift() {
-        let now = RECORD.replace("=tsc", "=hpet").replace("Not affected", "Mitigation: PTI");
+        let now = RECORD
+            .replace("=tsc", "=hpet")
+            .replace("Not affected", "Mitigation: PTI");
         assert!(drift(&described(RECORD), &described(&now)).is_empty());
         assert_eq!(Belongs::of("boot.mitigation.meltdown"), Belongs::Boot);
         assert_eq!(Belongs::of("host.bios"), Belongs::Machine);
@@ -107,7 +125,10 @@ mod tests {
 
     #[test]
     fn unreadable_values_are_no_drift() {
-        let now: Vec<_> = described(RECORD).into_iter().filter(|(name, _)| name != "host.dimms").collect();
+        let now: Vec<_> = described(RECORD)
+            .into_iter()
+            .filter(|(name, _)| name != "host.dimms")
+            .collect();
         assert!(drift(&described(RECORD), &now).is_empty());
         assert!(drift(&now, &described(RECORD)).is_empty());
     }

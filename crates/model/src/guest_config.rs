@@ -1,7 +1,8 @@
 //! The guest config of a workload: memory, modules, files.
 //!
-//! Workloads with the same guest config share a machine; each guest config is a separate machine with its own
-//! fingerprint and snapshots. `machine` puts it into the guest, `kernel` finds the modules.
+//! Workloads with the same guest config share a machine; each guest config is a separate machine
+//! with its own fingerprint and snapshots. `machine` puts it into the guest, `kernel` finds the
+//! modules.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -73,19 +74,25 @@ pub enum Need {
 pub enum ExtraFiles {
     /// None.
     None,
-    /// The files of a guest image, unpacked into the root. The text identifies the image: images with different files,
-    /// or different use, have different texts.
+    /// The files of a guest image, unpacked into the root. The text identifies the image: images
+    /// with different files, or different use, have different texts.
     Image(Cow<'static, str>),
 }
 
 impl GuestConfig {
-    /// The default guest config: enough memory for the micro suite, and little enough to save and restore quickly.
+    /// The default guest config: enough memory for the micro suite, and little enough to save and
+    /// restore quickly.
     pub const PLAIN: Self = Self::with_memory(256);
 
     /// Returns a guest config with this memory and nothing else.
     #[must_use]
     pub const fn with_memory(memory_mib: u32) -> Self {
-        Self { memory_mib, modules: &[], files: ExtraFiles::None, disk: None }
+        Self {
+            memory_mib,
+            modules: &[],
+            files: ExtraFiles::None,
+            disk: None,
+        }
     }
 }
 
@@ -93,13 +100,21 @@ impl GuestModule {
     /// Returns a required module, as a file or built in.
     #[must_use]
     pub const fn must(name: &'static str, parameters: &'static str) -> Self {
-        Self { name, parameters, need: Need::Must }
+        Self {
+            name,
+            parameters,
+            need: Need::Must,
+        }
     }
 
     /// Returns an optional module.
     #[must_use]
     pub const fn may(name: &'static str) -> Self {
-        Self { name, parameters: "", need: Need::May }
+        Self {
+            name,
+            parameters: "",
+            need: Need::May,
+        }
     }
 }
 
@@ -107,14 +122,24 @@ impl GuestModule {
 impl fmt::Display for GuestConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} MiB", self.memory_mib)?;
-        for GuestModule { name, parameters, need } in self.modules {
+        for GuestModule {
+            name,
+            parameters,
+            need,
+        } in self.modules
+        {
             let maybe = if *need == Need::May { "?" } else { "" };
-            write!(f, ", {name}{maybe}{}{parameters}", if parameters.is_empty() { "" } else { " " })?;
+            write!(
+                f,
+                ", {name}{maybe}{}{parameters}",
+                if parameters.is_empty() { "" } else { " " }
+            )?;
         }
         if let ExtraFiles::Image(name) = &self.files {
             write!(f, ", files of {name}")?;
         }
-        self.disk.map_or(Ok(()), |file_system| write!(f, ", {file_system} disk"))
+        self.disk
+            .map_or(Ok(()), |file_system| write!(f, ", {file_system} disk"))
     }
 }
 
@@ -125,14 +150,23 @@ mod tests {
     #[test]
     fn equipment_differs_by_its_text() {
         assert_eq!(GuestConfig::PLAIN.to_string(), "256 MiB");
-        const MODULES: &[GuestModule] = &[GuestModule::may("lzo"), GuestModule::must("null_blk", "gb=4 irqmode=2")];
+        const MODULES: &[GuestModule] = &[
+            GuestModule::may("lzo"),
+            GuestModule::must("null_blk", "gb=4 irqmode=2"),
+        ];
         let all = GuestConfig {
             modules: MODULES,
             files: ExtraFiles::Image("sysbench 0a".into()),
             ..GuestConfig::with_memory(128)
         };
-        assert_eq!(all.to_string(), "128 MiB, lzo?, null_blk gb=4 irqmode=2, files of sysbench 0a");
-        let disk = GuestConfig { disk: Some(FileSystem::Xfs), ..GuestConfig::PLAIN };
+        assert_eq!(
+            all.to_string(),
+            "128 MiB, lzo?, null_blk gb=4 irqmode=2, files of sysbench 0a"
+        );
+        let disk = GuestConfig {
+            disk: Some(FileSystem::Xfs),
+            ..GuestConfig::PLAIN
+        };
         assert_eq!(disk.to_string(), "256 MiB, xfs disk");
     }
 }

@@ -1,4 +1,5 @@
-//! Who has to act on an error. A failure of the kernel under test is no error but a result: `SubjectFailure`.
+//! Who has to act on an error. A failure of the kernel under test is no error but a result:
+//! `SubjectFailure`.
 
 /// Who has to act on an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

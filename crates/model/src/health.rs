@@ -1,7 +1,9 @@
-//! The health of a machine that has jobs: after failures of the lab in a row it is quarantined, and tries one job again
-//! from time to time until one ends well. Pure: the time is an argument, in seconds since 1970-01-01 UTC.
+//! The health of a machine that has jobs: after failures of the lab in a row it is quarantined, and
+//! tries one job again from time to time until one ends well. Pure: the time is an argument, in
+//! seconds since 1970-01-01 UTC.
 
-/// After so many failures in a row a machine is quarantined: one job may be at fault for the first ones.
+/// After so many failures in a row a machine is quarantined: one job may be at fault for the first
+/// ones.
 const FAILURES: u32 = 3;
 /// Seconds until a quarantined machine tries a job again.
 const TRY_S: u64 = 600;
@@ -47,14 +49,18 @@ impl Health {
 
     /// Records an attempt that ended well, or with a failure of the kernel.
     pub fn recover(&mut self) {
-        *self = Self { machine: std::mem::take(&mut self.machine), ..Self::default() };
+        *self = Self {
+            machine: std::mem::take(&mut self.machine),
+            ..Self::default()
+        };
     }
 }
 
 /// Returns the health of a machine that is quarantined; `None` for others.
 #[must_use]
 pub fn quarantine_of<'a>(machine: &str, all: &'a [Health]) -> Option<&'a Health> {
-    all.iter().find(|health| health.machine == machine && health.quarantined_unix.is_some())
+    all.iter()
+        .find(|health| health.machine == machine && health.quarantined_unix.is_some())
 }
 
 #[cfg(test)]
@@ -63,13 +69,22 @@ mod tests {
 
     #[test]
     fn machine_is_quarantined_until_a_job_succeeds() {
-        let mut health = Health { machine: "testbox".into(), ..Health::default() };
+        let mut health = Health {
+            machine: "testbox".into(),
+            ..Health::default()
+        };
         for _ in 1..FAILURES {
             health.fail("no power", 100);
         }
         assert!(health.takes_jobs(100) && health.quarantined_unix.is_none());
         health.recover();
-        assert_eq!(health, Health { machine: "testbox".into(), ..Health::default() });
+        assert_eq!(
+            health,
+            Health {
+                machine: "testbox".into(),
+                ..Health::default()
+            }
+        );
         for _ in 0..FAILURES {
             health.fail("no power", 200);
         }

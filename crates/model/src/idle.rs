@@ -1,4 +1,5 @@
-//! When an idle server is switched off, and what switches it on. Pure: the time is an argument, in seconds since 1970-01-01 UTC.
+//! When an idle server is switched off, and what switches it on. Pure: the time is an argument, in
+//! seconds since 1970-01-01 UTC.
 
 use crate::Reservation;
 
@@ -20,15 +21,21 @@ impl ServerUse<'_> {
         if self.has_job || self.reservation.is_some_and(|one| one.is_active(now_unix)) {
             return None;
         }
-        let used_until = |one: &Reservation| one.ended_unix.map_or(one.until_unix, |ended| ended.min(one.until_unix));
-        let since = self.reservation.map_or(self.on_since_unix, |one| used_until(one).max(self.on_since_unix));
+        let used_until = |one: &Reservation| {
+            one.ended_unix
+                .map_or(one.until_unix, |ended| ended.min(one.until_unix))
+        };
+        let since = self.reservation.map_or(self.on_since_unix, |one| {
+            used_until(one).max(self.on_since_unix)
+        });
         u64::try_from(now_unix.saturating_sub(since)).ok()
     }
 
     /// Returns whether it is to be switched off: it was idle for at least so long (s).
     #[must_use]
     pub fn is_over(&self, idle_off_s: u64, now_unix: i64) -> bool {
-        self.idle_s(now_unix).is_some_and(|idle_s| idle_s >= idle_off_s)
+        self.idle_s(now_unix)
+            .is_some_and(|idle_s| idle_s >= idle_off_s)
     }
 }
 
@@ -43,7 +50,11 @@ mod tests {
     use super::ServerUse;
     use crate::Reservation;
 
-    const FREE: ServerUse<'_> = ServerUse { on_since_unix: 1_000, has_job: false, reservation: None };
+    const FREE: ServerUse<'_> = ServerUse {
+        on_since_unix: 1_000,
+        has_job: false,
+        reservation: None,
+    };
 
     #[test]
     fn server_is_idle_since_it_is_on() {
@@ -54,16 +65,40 @@ mod tests {
 
     #[test]
     fn jobs_and_reservations_keep_a_server_on() {
-        let busy = ServerUse { has_job: true, ..FREE };
+        let busy = ServerUse {
+            has_job: true,
+            ..FREE
+        };
         assert_eq!(busy.idle_s(9_000), None);
-        let mut one = Reservation { until_unix: 5_000, ..Reservation::default() };
-        let idle = |one: &Reservation, now| ServerUse { reservation: Some(one), ..FREE }.idle_s(now);
-        assert_eq!((idle(&one, 4_999), idle(&one, 5_000)), (None, Some(0)), "it ran out");
+        let mut one = Reservation {
+            until_unix: 5_000,
+            ..Reservation::default()
+        };
+        let idle = |one: &Reservation, now| {
+            ServerUse {
+                reservation: Some(one),
+                ..FREE
+            }
+            .idle_s(now)
+        };
+        assert_eq!(
+            (idle(&one, 4_999), idle(&one, 5_000)),
+            (None, Some(0)),
+            "it ran out"
+        );
         one.ended_unix = Some(4_000);
         assert_eq!(idle(&one, 4_999), Some(999), "it was released");
         one.ended_unix = Some(6_000);
-        assert_eq!(idle(&one, 7_000), Some(2_000), "released after it had run out");
+        assert_eq!(
+            idle(&one, 7_000),
+            Some(2_000),
+            "released after it had run out"
+        );
         one.ended_unix = Some(500);
-        assert_eq!(idle(&one, 1_001), Some(1), "a user switched it on since then");
+        assert_eq!(
+            idle(&one, 1_001),
+            Some(1),
+            "a user switched it on since then"
+        );
     }
 }

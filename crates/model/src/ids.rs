@@ -26,11 +26,16 @@ macro_rules! id {
             /// # Errors
             /// If `hex` is empty or holds anything but hexadecimal digits.
             pub fn from_hex(hex: &str) -> Result<Self, IdError> {
-                let fine = !hex.is_empty() && hex.len() <= 64 && hex.bytes().all(|b| b.is_ascii_hexdigit());
+                let fine = !hex.is_empty()
+                    && hex.len() <= 64
+                    && hex.bytes().all(|b| b.is_ascii_hexdigit());
                 if fine {
                     Ok(Self(hex.to_ascii_lowercase()))
                 } else {
-                    Err(IdError { noun: $noun, text: hex.to_owned() })
+                    Err(IdError {
+                        noun: $noun,
+                        text: hex.to_owned(),
+                    })
                 }
             }
 
@@ -59,15 +64,30 @@ macro_rules! id {
             /// Reads an id or the beginning of one, with or without its prefix.
             fn from_str(text: &str) -> Result<Self, IdError> {
                 let hex = text.strip_prefix(concat!($noun, "_")).unwrap_or(text);
-                Self::from_hex(hex).map_err(|_| IdError { noun: $noun, text: text.to_owned() })
+                Self::from_hex(hex).map_err(|_| IdError {
+                    noun: $noun,
+                    text: text.to_owned(),
+                })
             }
         }
     };
 }
 
-id!(BuildId, "build", "Names a build: the hash of its image and of the modules it uses.");
-id!(MachineId, "machine", "Names a machine: the hash of everything in its fingerprint.");
-id!(RunId, "run", "Names a run: one boot of one build on one machine for one suite and one seed.");
+id!(
+    BuildId,
+    "build",
+    "Names a build: the hash of its image and of the modules it uses."
+);
+id!(
+    MachineId,
+    "machine",
+    "Names a machine: the hash of everything in its fingerprint."
+);
+id!(
+    RunId,
+    "run",
+    "Names a run: one boot of one build on one machine for one suite and one seed."
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,8 @@
 //! Unit and direction of the metrics of other suites, whose results can be imported.
 //!
-//! Results are stored under the names that their suite uses; Marvin looks up their meaning on each use, so that a later
-//! version knows more about stored results. It guesses nothing: a metric that is not listed has no direction, and is
-//! rated only if the user gives one.
+//! Results are stored under the names that their suite uses; Marvin looks up their meaning on each
+//! use, so that a later version knows more about stored results. It guesses nothing: a metric that
+//! is not listed has no direction, and is rated only if the user gives one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,26 +10,36 @@ use std::sync::Arc;
 use crate::Direction::{self, HigherIsBetter, LowerIsBetter};
 use crate::{Declared, MICRO, Workload};
 
-/// The suite of results imported from MMTests. Workloads are called `TEST/ROW`, as `kernbench/Elapsed-4`.
+/// The suite of results imported from MMTests. Workloads are called `TEST/ROW`, as
+/// `kernbench/Elapsed-4`.
 pub const MMTESTS: &str = "mmtests";
 
 /// The suite of results imported from LKP-tests. Workloads are called `TEST/PARAMETERS/STAT`.
 pub const LKP: &str = "lkp";
 
-/// Default margin of imported results, in percent: the usual difference between boots of one kernel on real machines.
+/// Default margin of imported results, in percent: the usual difference between boots of one kernel
+/// on real machines.
 pub const IMPORTED_MARGIN_PERCENT: f64 = 2.0;
 
-const UNKNOWN: Declared =
-    Declared { unit: Cow::Borrowed(""), direction: None, margin_percent: IMPORTED_MARGIN_PERCENT };
+const UNKNOWN: Declared = Declared {
+    unit: Cow::Borrowed(""),
+    direction: None,
+    margin_percent: IMPORTED_MARGIN_PERCENT,
+};
 
 /// A rule: prefix of the test's name, prefix and suffix of the row's, unit, direction.
-type Rule = (&'static str, (&'static str, &'static str), &'static str, Option<Direction>);
+type Rule = (
+    &'static str,
+    (&'static str, &'static str),
+    &'static str,
+    Option<Direction>,
+);
 
 const LOWER: Option<Direction> = Some(LowerIsBetter);
 const HIGHER: Option<Direction> = Some(HigherIsBetter);
 
-/// The known tests of MMTests, from its `bin/lib/MMTests/Extract*.pm` and `shellpack_src/src/*/parse-results`. The
-/// first matching rule applies.
+/// The known tests of MMTests, from its `bin/lib/MMTests/Extract*.pm` and
+/// `shellpack_src/src/*/parse-results`. The first matching rule applies.
 const OF_MMTESTS: &[Rule] = &[
     // The duration of a whole test, which is meaningless for tests of a fixed duration.
     ("", ("duration-", ""), "s", None),
@@ -55,15 +65,26 @@ const OF_MMTESTS: &[Rule] = &[
     ("sysbenchthread", ("percentile95-", ""), "ms", LOWER),
 ];
 
-/// Stats of LKP-tests: the entries of its `etc/index-perf-all.yaml` and `etc/index-latency-all.yaml` whose name or
-/// program confirms the direction. The Phoronix entries are left out: some contradict themselves (`milliseconds: 1`).
+/// Stats of LKP-tests: the entries of its `etc/index-perf-all.yaml` and
+/// `etc/index-latency-all.yaml` whose name or program confirms the direction. The Phoronix entries
+/// are left out: some contradict themselves (`milliseconds: 1`).
 const OF_LKP: &[Rule] = &[
     ("aim7", ("jobs-per-min", ""), "jobs/min", HIGHER),
     ("aim9", ("", ".ops_per_sec"), "ops/s", HIGHER),
-    ("apachebench", ("requests_per_second", ""), "requests/s", HIGHER),
+    (
+        "apachebench",
+        ("requests_per_second", ""),
+        "requests/s",
+        HIGHER,
+    ),
     ("autonuma-benchmark", ("", ".seconds"), "s", LOWER),
     ("blogbench", ("", "_score"), "score", HIGHER),
-    ("coremark", ("iterations_per_sec", ""), "iterations/s", HIGHER),
+    (
+        "coremark",
+        ("iterations_per_sec", ""),
+        "iterations/s",
+        HIGHER,
+    ),
     ("dbench", ("throughput", ""), "MB/s", HIGHER),
     ("dbench", ("max_latency", ""), "ms", LOWER),
     ("fio", ("", "_bw_MBps"), "MB/s", HIGHER),
@@ -77,7 +98,12 @@ const OF_LKP: &[Rule] = &[
     ("netperf", ("Throughput_Mbps", ""), "Mbit/s", HIGHER),
     ("netperf", ("Throughput_tps", ""), "transactions/s", HIGHER),
     ("perf-bench-futex", ("ops/s", ""), "ops/s", HIGHER),
-    ("perf-bench-sched-pipe", ("ops_per_sec", ""), "ops/s", HIGHER),
+    (
+        "perf-bench-sched-pipe",
+        ("ops_per_sec", ""),
+        "ops/s",
+        HIGHER,
+    ),
     ("pft", ("faults_per_sec_per_cpu", ""), "faults/s", HIGHER),
     ("pgbench", ("tps", ""), "transactions/s", HIGHER),
     ("pgbench", ("latency_ms", ""), "ms", LOWER),
@@ -104,15 +130,27 @@ pub fn imported_metric(suite: &str, workload: &str) -> Declared {
         LKP => OF_LKP,
         _ => return UNKNOWN,
     };
-    let Some((test, rest)) = workload.split_once('/') else { return UNKNOWN };
-    // Parameters of LKP contain no slash, but its stats do: `ops/s`. Rows of MMTests have no parameters.
-    let row = if suite == LKP { rest.split_once('/').map_or(rest, |(_, stat)| stat) } else { rest };
-    let fits = |(of, (start, end), ..): &&Rule| is_test(test, of) && row.starts_with(start) && row.ends_with(end);
-    rules.iter().find(fits).map_or(UNKNOWN, |(.., unit, direction)| Declared {
-        unit: Cow::Borrowed(unit),
-        direction: *direction,
-        margin_percent: IMPORTED_MARGIN_PERCENT,
-    })
+    let Some((test, rest)) = workload.split_once('/') else {
+        return UNKNOWN;
+    };
+    // Parameters of LKP contain no slash, but its stats do: `ops/s`. Rows of MMTests have no
+    // parameters.
+    let row = if suite == LKP {
+        rest.split_once('/').map_or(rest, |(_, stat)| stat)
+    } else {
+        rest
+    };
+    let fits = |(of, (start, end), ..): &&Rule| {
+        is_test(test, of) && row.starts_with(start) && row.ends_with(end)
+    };
+    rules
+        .iter()
+        .find(fits)
+        .map_or(UNKNOWN, |(.., unit, direction)| Declared {
+            unit: Cow::Borrowed(unit),
+            direction: *direction,
+            margin_percent: IMPORTED_MARGIN_PERCENT,
+        })
 }
 
 /// Returns a row of another suite as a workload; `None` if its direction is unknown.
@@ -129,10 +167,12 @@ pub fn imported_workload(name: &str, declared: &Declared) -> Option<Arc<Workload
     }))
 }
 
-/// Returns whether a test is `of` or a variant of it, such as `hackbench-process-pipes` or `tbench4`.
+/// Returns whether a test is `of` or a variant of it, such as `hackbench-process-pipes` or
+/// `tbench4`.
 fn is_test(test: &str, of: &str) -> bool {
     let variant = |c: char| c == '-' || c.is_ascii_digit();
-    test.strip_prefix(of).is_some_and(|rest| of.is_empty() || rest.is_empty() || rest.starts_with(variant))
+    test.strip_prefix(of)
+        .is_some_and(|rest| of.is_empty() || rest.is_empty() || rest.starts_with(variant))
 }
 
 #[cfg(test)]
@@ -144,15 +184,49 @@ mod tests {
     fn names_tell_unit_and_direction() {
         for (suite, workload, unit, direction) in [
             (MMTESTS, "kernbench/Elapsed-4", "s", Some(LowerIsBetter)),
-            (MMTESTS, "hackbench-process-pipes/time-4", "s", Some(LowerIsBetter)),
-            (MMTESTS, "tbench4/throughput-8", "MB/s", Some(HigherIsBetter)),
-            (MMTESTS, "netperf-ipv4-udp/udpstream-recv-64", "Mbit/s", Some(HigherIsBetter)),
-            (MMTESTS, "netperf-ipv4-tcp-rr/tcprr-send-1", "transactions/s", Some(HigherIsBetter)),
+            (
+                MMTESTS,
+                "hackbench-process-pipes/time-4",
+                "s",
+                Some(LowerIsBetter),
+            ),
+            (
+                MMTESTS,
+                "tbench4/throughput-8",
+                "MB/s",
+                Some(HigherIsBetter),
+            ),
+            (
+                MMTESTS,
+                "netperf-ipv4-udp/udpstream-recv-64",
+                "Mbit/s",
+                Some(HigherIsBetter),
+            ),
+            (
+                MMTESTS,
+                "netperf-ipv4-tcp-rr/tcprr-send-1",
+                "transactions/s",
+                Some(HigherIsBetter),
+            ),
             (MMTESTS, "kernbench/duration-elapsed", "s", None),
-            (LKP, "will-it-scale/performance-process-100%-brk2/per_process_ops", "ops", Some(HigherIsBetter)),
-            (LKP, "perf-bench-futex/300s-hash/ops/s", "ops/s", Some(HigherIsBetter)),
+            (
+                LKP,
+                "will-it-scale/performance-process-100%-brk2/per_process_ops",
+                "ops",
+                Some(HigherIsBetter),
+            ),
+            (
+                LKP,
+                "perf-bench-futex/300s-hash/ops/s",
+                "ops/s",
+                Some(HigherIsBetter),
+            ),
         ] {
-            let expected = Declared { unit: unit.into(), direction, margin_percent: IMPORTED_MARGIN_PERCENT };
+            let expected = Declared {
+                unit: unit.into(),
+                direction,
+                margin_percent: IMPORTED_MARGIN_PERCENT,
+            };
             assert_eq!(imported_metric(suite, workload), expected, "{workload}");
         }
     }

@@ -1,5 +1,5 @@
-//! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`, `git:v6.12`, `tree:linux`,
-//! `patch:fix.patch@v6.12`, `running:`.
+//! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`, `git:v6.12`,
+//! `tree:linux`, `patch:fix.patch@v6.12`, `running:`.
 //!
 //! This module parses the text only; the `kernel` crate resolves it.
 
@@ -35,7 +35,8 @@ pub enum KernelName {
     DebSrc(String),
     /// The kernel that the machine runs; it has no image and cannot be booted.
     Running,
-    /// A kernel measured by another suite, by that suite's name for it. It has no image and cannot be booted.
+    /// A kernel measured by another suite, by that suite's name for it. It has no image and cannot
+    /// be booted.
     Imported(String),
 }
 
@@ -65,7 +66,9 @@ pub enum KernelNameError {
     #[error("`{0}` has no source: did you mean deb:{0}?")]
     Bare(String),
     /// A `deb:` name that is neither a version nor a package.
-    #[error("`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…)")]
+    #[error(
+        "`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…)"
+    )]
     Deb(String),
     /// `path:` without a path.
     #[error("`path:` needs a file, for example path:/boot/vmlinuz")]
@@ -74,7 +77,9 @@ pub enum KernelNameError {
     #[error("`git:` needs a revision, for example git:v6.12 or git:HEAD~3")]
     EmptyRevision,
     /// `patch:` without a file, or with an @ but no revision.
-    #[error("`{0}` needs a file, and behind an @ a revision: for example patch:fix.patch or patch:fix.patch@v6.12")]
+    #[error(
+        "`{0}` needs a file, and behind an @ a revision: for example patch:fix.patch or patch:fix.patch@v6.12"
+    )]
     Patch(String),
     /// `tree:` without a directory.
     #[error("`tree:` needs a folder, for example tree:linux")]
@@ -98,7 +103,10 @@ impl FromStr for KernelName {
                 if file.is_empty() || revision.is_empty() {
                     return Err(KernelNameError::Patch(text.to_owned()));
                 }
-                Ok(Self::Patch { file: PathBuf::from(file), revision: revision.to_owned() })
+                Ok(Self::Patch {
+                    file: PathBuf::from(file),
+                    revision: revision.to_owned(),
+                })
             }
             Some(("tree", "")) => Err(KernelNameError::EmptyTree),
             Some(("tree", folder)) => Ok(Self::Tree(PathBuf::from(folder))),
@@ -108,9 +116,9 @@ impl FromStr for KernelName {
             Some(("deb-src", _)) => Err(KernelNameError::DebSrc(text.to_owned())),
             Some(("running", "")) => Ok(Self::Running),
             Some(("imported", name)) if !name.is_empty() => Ok(Self::Imported(name.to_owned())),
-            Some(("deb", query)) => {
-                deb_query(query).map(Self::Deb).ok_or_else(|| KernelNameError::Deb(text.to_owned()))
-            }
+            Some(("deb", query)) => deb_query(query)
+                .map(Self::Deb)
+                .ok_or_else(|| KernelNameError::Deb(text.to_owned())),
             _ => Err(KernelNameError::Source(text.to_owned())),
         }
     }
@@ -119,19 +127,23 @@ impl FromStr for KernelName {
 fn deb_query(query: &str) -> Option<DebQuery> {
     let word = |s: &str| {
         s.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && s.chars().all(|c| c.is_ascii_alphanumeric() || "+-.~".contains(c))
+            && s.chars()
+                .all(|c| c.is_ascii_alphanumeric() || "+-.~".contains(c))
     };
     if query.starts_with("linux-image-") && word(query) {
         return Some(DebQuery::Package(query.to_owned()));
     }
     let (version, flavour) = query.split_once('+').unwrap_or((query, DEFAULT_FLAVOUR));
-    (is_version(version) && word(flavour))
-        .then(|| DebQuery::Version { version: version.to_owned(), flavour: flavour.to_owned() })
+    (is_version(version) && word(flavour)).then(|| DebQuery::Version {
+        version: version.to_owned(),
+        flavour: flavour.to_owned(),
+    })
 }
 
 /// Returns whether it consists of numbers separated by points.
 fn is_version(text: &str) -> bool {
-    text.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    text.split('.')
+        .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
 impl fmt::Display for KernelName {
@@ -181,7 +193,13 @@ mod tests {
 
     #[test]
     fn the_default_flavour_is_not_printed() {
-        assert_eq!("deb:6.1+cloud-amd64".parse::<KernelName>().unwrap().to_string(), "deb:6.1");
+        assert_eq!(
+            "deb:6.1+cloud-amd64"
+                .parse::<KernelName>()
+                .unwrap()
+                .to_string(),
+            "deb:6.1"
+        );
     }
 
     #[test]

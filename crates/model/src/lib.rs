@@ -72,41 +72,45 @@ pub use kernel::{DebQuery, KernelName, KernelNameError};
 pub use machine::{KnownQemu, Machine, MachineKind, UnknownMachineKind};
 pub use metric::{Direction, Metric, Quantity, Unit};
 pub use micro::MICRO;
-pub use monitor::{Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of};
+pub use monitor::{
+    Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of,
+};
 pub use origin::{Origin, SourceOrigin};
 pub use plain::{escape_json, is_hostile, plain, plain_lines, printable, printable_but};
 pub use power::{BootDevice, Ipmi, PowerSettings, Redfish};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use queue::{
-    CHECK_PLAN, Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, RETRY_S, Refusal, USUAL_MACHINE, Why, Work,
-    check_job, forecast, retry_after_s, why,
+    CHECK_PLAN, Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, RETRY_S, Refusal,
+    USUAL_MACHINE, Why, Work, check_job, forecast, retry_after_s, why,
 };
 pub use release::{Line, LineError, Release, track_of};
-pub use reservation::{Reservation, ReservationRefusal, Taken, check_free, format_left, reservation_of};
+pub use reservation::{
+    Reservation, ReservationRefusal, Taken, check_free, format_left, reservation_of,
+};
 pub use rmap::{
-    ENTRIES_PER_TABLE, RmapCase, RmapCaseError, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab,
-    RmapSpace,
+    ENTRIES_PER_TABLE, RmapCase, RmapCaseError, RmapCell, RmapCost, RmapMeasured, RmapOperation,
+    RmapOutcome, RmapSlab, RmapSpace,
 };
 pub use run::{
-    Environment, FailureReason, LAB_COST, Outcome, Run, Stage, SubjectFailure, WorkloadResult, disturbed_pair,
-    disturbed_workload, is_of_one_run,
+    Environment, FailureReason, LAB_COST, Outcome, Run, Stage, SubjectFailure, WorkloadResult,
+    disturbed_pair, disturbed_workload, is_of_one_run,
 };
 pub use samples::{SampledProfile, SampledStack, Sampling, SamplingEvent, SamplingScope};
 pub use selection::{
-    Choice, SelectionError, TOOL, ToolRows, choose, find_workload, group_of, in_tasks, select, suite, suite_of,
-    task_counts, workloads,
+    Choice, SelectionError, TOOL, ToolRows, choose, find_workload, group_of, in_tasks, select,
+    suite, suite_of, task_counts, workloads,
 };
 pub use server::{BootOnce, ServerSettings};
 pub use settings::{
-    Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret, StandingPlan, TreeOrigin,
-    WatchedTree, WorkSettings,
+    Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret,
+    StandingPlan, TreeOrigin, WatchedTree, WorkSettings,
 };
 pub use sharing::{Counted, Entered, Move, Movement, Sharing, WATCHED, without_suffix};
 pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::{
-    CONTENTION, DISKS, IO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUITES, declared_transfers,
-    floor_percent, spread_percent, twins,
+    CONTENTION, DISKS, IO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUITES,
+    declared_transfers, floor_percent, spread_percent, twins,
 };
 pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
 pub use triage::{Decision, Triage, TriageError};

@@ -15,7 +15,8 @@ pub enum MachineKind {
     Exact,
     /// The same with several processors, which counts the lines of memory that move between them.
     ExactSmp,
-    /// QEMU with several processors and real time: noisy, and nothing of the host but its processor is in it.
+    /// QEMU with several processors and real time: noisy, and nothing of the host but its processor
+    /// is in it.
     Vm,
     /// This host, with the kernel that it runs.
     Local,
@@ -31,7 +32,14 @@ pub enum MachineKind {
 pub struct UnknownMachineKind(String);
 
 impl MachineKind {
-    const ALL: [Self; 6] = [Self::Exact, Self::ExactSmp, Self::Vm, Self::Local, Self::Server, Self::Imported];
+    const ALL: [Self; 6] = [
+        Self::Exact,
+        Self::ExactSmp,
+        Self::Vm,
+        Self::Local,
+        Self::Server,
+        Self::Imported,
+    ];
 
     /// Returns its name in stores and documents, which never changes.
     #[must_use]
@@ -61,8 +69,12 @@ impl MachineKind {
                 "Virtual machine: time on a host that others may use too; without KVM, QEMU translates each instruction, \
                  and caches are not in it."
             }
-            Self::Local => "This host: time with whatever else it did; runs of one boot are no independent boots.",
-            Self::Server => "Server: time on this machine; boots differ, so a difference is one between boots.",
+            Self::Local => {
+                "This host: time with whatever else it did; runs of one boot are no independent boots."
+            }
+            Self::Server => {
+                "Server: time on this machine; boots differ, so a difference is one between boots."
+            }
             Self::Imported => {
                 "Imported: another suite measured this. A difference is that of geometric means over runs; each run is \
                  taken for a start of its own."
@@ -81,7 +93,10 @@ impl FromStr for MachineKind {
     type Err = UnknownMachineKind;
 
     fn from_str(word: &str) -> Result<Self, UnknownMachineKind> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word).ok_or_else(|| UnknownMachineKind(word.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.word() == word)
+            .ok_or_else(|| UnknownMachineKind(word.to_owned()))
     }
 }
 
@@ -94,13 +109,14 @@ pub struct Machine {
     pub kind: MachineKind,
     /// Summary in one line: program, version, CPU model, memory.
     pub summary: String,
-    /// Everything except the kernel that results depend on, as sorted pairs: CPU model, memory, hashes of program and
-    /// firmware, arguments, the agent.
+    /// Everything except the kernel that results depend on, as sorted pairs: CPU model, memory,
+    /// hashes of program and firmware, arguments, the agent.
     pub fingerprint: Vec<(String, String)>,
 }
 
-/// A build of QEMU with which the reference numbers are measured. Another one gives numbers of its own: never bit for bit,
-/// and other verdicts where it shows its guests another processor (`docs/exact-machine.md`).
+/// A build of QEMU with which the reference numbers are measured. Another one gives numbers of its
+/// own: never bit for bit, and other verdicts where it shows its guests another processor
+/// (`docs/exact-machine.md`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownQemu {
     /// Its name in `crates/tracer/src/smp/qemu.rs`, which has the places of its fields.
@@ -117,8 +133,14 @@ impl KnownQemu {
         name: "debian-7.2.22",
         version: "Debian 12's 1:7.2+dfsg-7+deb12u18+b3",
         hashes: [
-            ("qemu-system-x86_64", "1493008ba0036014c727bb23bbe2f399135867e9b5c4fe288ef2b4b816f46b0c"),
-            ("accel-tcg-x86_64.so", "e113de9d435e9b4cb118e2a9dbd0f0954d24ded7034e5ec0ed1baa6111dfeb5b"),
+            (
+                "qemu-system-x86_64",
+                "1493008ba0036014c727bb23bbe2f399135867e9b5c4fe288ef2b4b816f46b0c",
+            ),
+            (
+                "accel-tcg-x86_64.so",
+                "e113de9d435e9b4cb118e2a9dbd0f0954d24ded7034e5ec0ed1baa6111dfeb5b",
+            ),
         ],
     }];
 
@@ -128,37 +150,66 @@ impl KnownQemu {
     /// Returns the build that has these hashes, by name of file.
     #[must_use]
     pub fn find(hashes: &[(String, String)]) -> Option<&'static Self> {
-        let has = |(name, hash): &(&str, &str)| hashes.iter().any(|(file, found)| file == name && found == hash);
+        let has = |(name, hash): &(&str, &str)| {
+            hashes
+                .iter()
+                .any(|(file, found)| file == name && found == hash)
+        };
         Self::ALL.iter().find(|known| known.hashes.iter().all(has))
     }
 }
 
 impl Machine {
-    /// Returns the version of the QEMU that an exact machine runs on if it is none of the known ones.
+    /// Returns the version of the QEMU that an exact machine runs on if it is none of the known
+    /// ones.
     #[must_use]
     pub fn another_qemu(&self) -> Option<&str> {
         if !matches!(self.kind, MachineKind::Exact | MachineKind::ExactSmp) {
             return None;
         }
-        let (_, version) = self.fingerprint.iter().find(|(name, _)| name == "qemu.version")?;
-        let hash =
-            |(name, hash): &(String, String)| Some((name.strip_prefix(KnownQemu::PREFIX)?.to_owned(), hash.clone()));
+        let (_, version) = self
+            .fingerprint
+            .iter()
+            .find(|(name, _)| name == "qemu.version")?;
+        let hash = |(name, hash): &(String, String)| {
+            Some((
+                name.strip_prefix(KnownQemu::PREFIX)?.to_owned(),
+                hash.clone(),
+            ))
+        };
         let hashes: Vec<(String, String)> = self.fingerprint.iter().filter_map(hash).collect();
         KnownQemu::find(&hashes).is_none().then_some(version)
     }
 
     /// Returns the machine of imported results.
     #[must_use]
-    pub const fn imported(id: MachineId, summary: String, fingerprint: Vec<(String, String)>) -> Self {
-        Self { id, kind: MachineKind::Imported, summary, fingerprint }
+    pub const fn imported(
+        id: MachineId,
+        summary: String,
+        fingerprint: Vec<(String, String)>,
+    ) -> Self {
+        Self {
+            id,
+            kind: MachineKind::Imported,
+            summary,
+            fingerprint,
+        }
     }
 
-    /// Returns whether both are the same machine apart from the guest config; a lab has one machine per guest config.
+    /// Returns whether both are the same machine apart from the guest config; a lab has one machine
+    /// per guest config.
     #[must_use]
     pub fn is_kin(&self, other: &Self) -> bool {
         let rest = |machine: &Self| -> Vec<(String, String)> {
-            let is_rest = |(name, _): &&(String, String)| !OF_GUEST_CONFIG.iter().any(|start| name.starts_with(start));
-            machine.fingerprint.iter().filter(is_rest).cloned().collect()
+            let is_rest = |(name, _): &&(String, String)| {
+                !OF_GUEST_CONFIG.iter().any(|start| name.starts_with(start))
+            };
+            machine
+                .fingerprint
+                .iter()
+                .filter(is_rest)
+                .cloned()
+                .collect()
         };
         self.kind == other.kind && rest(self) == rest(other)
     }
@@ -179,7 +230,10 @@ mod tests {
         for kind in MachineKind::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
-        assert_eq!("quantum".parse::<MachineKind>().unwrap_err().to_string(), "no kind of machine `quantum`");
+        assert_eq!(
+            "quantum".parse::<MachineKind>().unwrap_err().to_string(),
+            "no kind of machine `quantum`"
+        );
     }
 
     #[test]
@@ -188,10 +242,20 @@ mod tests {
             id: MachineId::from_hex(&digit.repeat(64)).unwrap(),
             kind: MachineKind::Exact,
             summary: String::new(),
-            fingerprint: pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            fingerprint: pairs
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
         };
         let plain = machine("a", &[("cpu", "max"), ("memory_mib", "256")]);
-        let large = machine("b", &[("cpu", "max"), ("equipment.modules", "zram"), ("memory_mib", "1024")]);
+        let large = machine(
+            "b",
+            &[
+                ("cpu", "max"),
+                ("equipment.modules", "zram"),
+                ("memory_mib", "1024"),
+            ],
+        );
         let other = machine("c", &[("cpu", "min"), ("memory_mib", "256")]);
         assert!(plain.is_kin(&large) && large.is_kin(&plain) && plain.is_kin(&plain));
         assert!(!plain.is_kin(&other));

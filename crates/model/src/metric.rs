@@ -26,10 +26,11 @@ impl fmt::Display for Direction {
 /// The unit of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unit {
-    /// Guest instructions per operation. On the exact machine one instruction takes one guest nanosecond, and idle time
-    /// counts as the instructions that fit into it.
+    /// Guest instructions per operation. On the exact machine one instruction takes one guest
+    /// nanosecond, and idle time counts as the instructions that fit into it.
     InstructionsPerOperation,
-    /// Guest nanoseconds per operation, by the guest's clock, including time in which other processes ran.
+    /// Guest nanoseconds per operation, by the guest's clock, including time in which other
+    /// processes ran.
     GuestTimePerOperation,
     /// Lines of memory that moved between processors, per operation.
     TransfersPerOperation,
@@ -90,7 +91,8 @@ pub enum Quantity {
     Of(Cow<'static, str>),
 }
 
-/// One declared metric of a workload. A run's value is the median over its iterations without the first.
+/// One declared metric of a workload. A run's value is the median over its iterations without the
+/// first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
     /// Its name within the workload.
@@ -116,7 +118,9 @@ impl Metric {
     #[must_use]
     pub fn unit(&self, clock: Clock) -> Unit {
         match (clock, &self.quantity) {
-            (Clock::Instructions, Quantity::Cost | Quantity::Time) => Unit::InstructionsPerOperation,
+            (Clock::Instructions, Quantity::Cost | Quantity::Time) => {
+                Unit::InstructionsPerOperation
+            }
             (Clock::Transfers, Quantity::Cost | Quantity::Time) => Unit::TransfersPerOperation,
             (Clock::Seconds, Quantity::Cost | Quantity::Time) => Unit::NanosecondsPerOperation,
             (_, Quantity::Rate) => Unit::OperationsPerSecond,

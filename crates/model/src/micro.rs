@@ -1,7 +1,7 @@
 //! The micro suite: one workload for each path through the kernel.
 //!
-//! The programs are in the agent (`crates/agent/src/workloads/`) under the same names; a test compares them. Another
-//! test checks the functions in `exercises` with kprobes in a real kernel.
+//! The programs are in the agent (`crates/agent/src/workloads/`) under the same names; a test
+//! compares them. Another test checks the functions in `exercises` with kprobes in a real kernel.
 
 use std::sync::{Arc, LazyLock};
 
@@ -15,7 +15,16 @@ const fn workload(
     operations: u64,
     exercises: Functions,
 ) -> Workload {
-    suites::workload(name, Texts { stresses, operation, source: "" }, operations, exercises)
+    suites::workload(
+        name,
+        Texts {
+            stresses,
+            operation,
+            source: "",
+        },
+        operations,
+        exercises,
+    )
 }
 
 /// The micro suite.
@@ -24,13 +33,23 @@ pub static MICRO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
         "micro",
         "what single paths of the kernel cost: system calls, processes, memory, files, sockets, locks",
         [
-            workload("getppid", "system call entry and exit", "one getppid(2)", 20_000, &[&["__x64_sys_getppid"]]),
+            workload(
+                "getppid",
+                "system call entry and exit",
+                "one getppid(2)",
+                20_000,
+                &[&["__x64_sys_getppid"]],
+            ),
             workload(
                 "signal",
                 "installing and delivering a signal",
                 "sigaction(2), kill(2) to itself, the handler, the return from it",
                 1_500,
-                &[&["do_sigaction"], &["get_signal"], &["__x64_sys_rt_sigreturn"]],
+                &[
+                    &["do_sigaction"],
+                    &["get_signal"],
+                    &["__x64_sys_rt_sigreturn"],
+                ],
             ),
             workload(
                 "switch-yield",
@@ -93,14 +112,22 @@ pub static MICRO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
                 "making a process for another program",
                 "fork, exec of a program of 129 bytes that exits, wait",
                 60,
-                &[&["kernel_clone"], &["begin_new_exec", "flush_old_exec"], &["do_exit"]],
+                &[
+                    &["kernel_clone"],
+                    &["begin_new_exec", "flush_old_exec"],
+                    &["do_exit"],
+                ],
             ),
             workload(
                 "fork-vfork-exec",
                 "the same without a copy of the address space",
                 "vfork, exec of a program of 129 bytes that exits, wait",
                 150,
-                &[&["kernel_clone"], &["begin_new_exec", "flush_old_exec"], &["do_exit"]],
+                &[
+                    &["kernel_clone"],
+                    &["begin_new_exec", "flush_old_exec"],
+                    &["do_exit"],
+                ],
             ),
             workload(
                 "thread-create",
@@ -114,14 +141,20 @@ pub static MICRO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
                 "page faults in anonymous memory",
                 "the first write to a page",
                 2_048,
-                &[&["do_anonymous_page", "handle_mm_fault"], &["folio_add_new_anon_rmap", "page_add_new_anon_rmap"]],
+                &[
+                    &["do_anonymous_page", "handle_mm_fault"],
+                    &["folio_add_new_anon_rmap", "page_add_new_anon_rmap"],
+                ],
             ),
             workload(
                 "fault-file-private",
                 "page faults that copy a page of a file",
                 "the first write to a page of a private mapping of a tmpfs file",
                 1_024,
-                &[&["shmem_fault"], &["folio_add_new_anon_rmap", "page_add_new_anon_rmap"]],
+                &[
+                    &["shmem_fault"],
+                    &["folio_add_new_anon_rmap", "page_add_new_anon_rmap"],
+                ],
             ),
             workload(
                 "fault-file-shared",
@@ -135,14 +168,20 @@ pub static MICRO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
                 "page faults that copy a page after a fork",
                 "the first write to a page that a child shares",
                 1_024,
-                &[&["do_wp_page", "wp_page_copy"], &["folio_add_new_anon_rmap", "page_add_new_anon_rmap"]],
+                &[
+                    &["do_wp_page", "wp_page_copy"],
+                    &["folio_add_new_anon_rmap", "page_add_new_anon_rmap"],
+                ],
             ),
             workload(
                 "fault-huge",
                 "page faults in huge pages",
                 "the first write to a transparent huge page of 2 MiB",
                 12,
-                &[&["do_huge_pmd_anonymous_page"], &["clear_huge_page", "folio_zero_user"]],
+                &[
+                    &["do_huge_pmd_anonymous_page"],
+                    &["clear_huge_page", "folio_zero_user"],
+                ],
             ),
             workload(
                 "mem-mmap",
@@ -170,7 +209,10 @@ pub static MICRO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
                 "giving back memory",
                 "madvise(2) DONTNEED of 4 pages that are there",
                 512,
-                &[&["do_madvise"], &["zap_page_range", "zap_page_range_single"]],
+                &[
+                    &["do_madvise"],
+                    &["zap_page_range", "zap_page_range_single"],
+                ],
             ),
             workload(
                 "file-read-4k",
@@ -233,7 +275,11 @@ pub static MICRO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
                 "making and ending TCP connections",
                 "connect(2) over loopback, accept(2), close(2) of both ends, one by a reset",
                 240,
-                &[&["tcp_v4_connect"], &["inet_csk_accept"], &["tcp_conn_request"]],
+                &[
+                    &["tcp_v4_connect"],
+                    &["inet_csk_accept"],
+                    &["tcp_conn_request"],
+                ],
             ),
             workload(
                 "tcp-rr",

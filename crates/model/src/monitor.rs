@@ -1,7 +1,9 @@
-//! Monitors: kernel files that the agent copies while a workload runs, and the counters in the copies.
+//! Monitors: kernel files that the agent copies while a workload runs, and the counters in the
+//! copies.
 //!
-//! Marvin stores whole copies and parses them when a report asks (`ingest`), so that newly known counters are found in
-//! old runs too. `concept.rs` says what counters mean and which can be compared.
+//! Marvin stores whole copies and parses them when a report asks (`ingest`), so that newly known
+//! counters are found in old runs too. `concept.rs` says what counters mean and which can be
+//! compared.
 
 use std::collections::BTreeMap;
 
@@ -72,8 +74,8 @@ const PATHS: [(MonitorFile, &str); 17] = [
 ];
 
 impl MonitorFile {
-    /// Returns the file for a path, including `/proc/45/stat` and `/proc/45/task/46/schedstat`; `None` if no monitor
-    /// copies it.
+    /// Returns the file for a path, including `/proc/45/stat` and `/proc/45/task/46/schedstat`;
+    /// `None` if no monitor copies it.
     #[must_use]
     pub fn of_path(path: &str) -> Option<Self> {
         if let Some((file, _)) = PATHS.iter().find(|(_, fixed)| *fixed == path) {
@@ -91,7 +93,10 @@ impl MonitorFile {
     /// Returns the path; `None` for files of threads, which have many.
     #[must_use]
     pub fn path(self) -> Option<&'static str> {
-        PATHS.iter().find(|(file, _)| *file == self).map(|(_, path)| *path)
+        PATHS
+            .iter()
+            .find(|(file, _)| *file == self)
+            .map(|(_, path)| *path)
     }
 }
 
@@ -166,11 +171,13 @@ impl Counters {
         self.0.is_empty()
     }
 
-    /// Returns the growth of each counter since an earlier copy. It omits counters that fell, because they were reset,
-    /// wrapped or are no counters, and counters in only one of the copies.
+    /// Returns the growth of each counter since an earlier copy. It omits counters that fell,
+    /// because they were reset, wrapped or are no counters, and counters in only one of the
+    /// copies.
     #[must_use]
     pub fn since(&self, start: &Self) -> Self {
-        let grew = |(key, end): (&String, &u64)| Some((key.clone(), end.checked_sub(start.get(key)?)?));
+        let grew =
+            |(key, end): (&String, &u64)| Some((key.clone(), end.checked_sub(start.get(key)?)?));
         Self(self.0.iter().filter_map(grew).collect())
     }
 }
@@ -197,7 +204,11 @@ impl Reading {
     pub fn put(&mut self, group: &str, key: &str, value: u64) {
         match self.groups.get_mut(group) {
             Some(counters) => counters.put(key, value),
-            None => self.groups.entry(group.to_owned()).or_default().put(key, value),
+            None => self
+                .groups
+                .entry(group.to_owned())
+                .or_default()
+                .put(key, value),
         }
     }
 
@@ -215,7 +226,9 @@ impl Reading {
 
     /// Returns all groups, by name.
     pub fn groups(&self) -> impl Iterator<Item = (&str, &Counters)> {
-        self.groups.iter().map(|(name, counters)| (name.as_str(), counters))
+        self.groups
+            .iter()
+            .map(|(name, counters)| (name.as_str(), counters))
     }
 
     /// Returns how many groups there are.
@@ -265,14 +278,20 @@ impl Observation {
         (last.at_ns > first.at_ns).then_some((first, last))
     }
 
-    /// Returns by how much a group's counters grew from the first to the last reading of a file that has the group: files
-    /// of threads are many, and disks come and go.
+    /// Returns by how much a group's counters grew from the first to the last reading of a file
+    /// that has the group: files of threads are many, and disks come and go.
     #[must_use]
     pub fn growth(&self, file: MonitorFile, group: &str) -> Option<Counters> {
-        let mut having = self.of(file).filter(|timed| timed.reading.group(group).is_some());
+        let mut having = self
+            .of(file)
+            .filter(|timed| timed.reading.group(group).is_some());
         let first = having.next()?;
         let last = having.last().filter(|last| last.at_ns > first.at_ns)?;
-        Some(last.reading.group(group)?.since(first.reading.group(group)?))
+        Some(
+            last.reading
+                .group(group)?
+                .since(first.reading.group(group)?),
+        )
     }
 
     /// Returns the seconds from the first reading of a file to its last.
@@ -285,32 +304,63 @@ impl Observation {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counters, MonitorFile, Observation, PATHS, Phase, Reading, TimedReading, thread_of};
+    use super::{
+        Counters, MonitorFile, Observation, PATHS, Phase, Reading, TimedReading, thread_of,
+    };
 
     fn counters(of: &[(&str, u64)]) -> Counters {
-        of.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect()
+        of.iter()
+            .map(|(key, value)| ((*key).to_owned(), *value))
+            .collect()
     }
 
     #[test]
     fn a_path_and_its_file_are_one() {
         for (file, path) in PATHS {
-            assert_eq!((MonitorFile::of_path(path), file.path()), (Some(file), Some(path)));
+            assert_eq!(
+                (MonitorFile::of_path(path), file.path()),
+                (Some(file), Some(path))
+            );
         }
-        assert_eq!(MonitorFile::of_path("/proc/45/stat"), Some(MonitorFile::ThreadStat));
-        assert_eq!(MonitorFile::of_path("/proc/45/task/46/schedstat"), Some(MonitorFile::ThreadSchedstat));
-        assert_eq!(MonitorFile::of_path("/proc/1/status"), Some(MonitorFile::Status));
-        assert_eq!((thread_of("/proc/45/stat"), thread_of("/proc/45/task/46/stat")), (Some(45), Some(46)));
-        for other in
-            ["", "/proc/45", "/proc/45/mem", "/proc/x/stat", "/proc/1/task/2/3/stat", "/etc/stat", "/proc/-1/stat"]
-        {
+        assert_eq!(
+            MonitorFile::of_path("/proc/45/stat"),
+            Some(MonitorFile::ThreadStat)
+        );
+        assert_eq!(
+            MonitorFile::of_path("/proc/45/task/46/schedstat"),
+            Some(MonitorFile::ThreadSchedstat)
+        );
+        assert_eq!(
+            MonitorFile::of_path("/proc/1/status"),
+            Some(MonitorFile::Status)
+        );
+        assert_eq!(
+            (
+                thread_of("/proc/45/stat"),
+                thread_of("/proc/45/task/46/stat")
+            ),
+            (Some(45), Some(46))
+        );
+        for other in [
+            "",
+            "/proc/45",
+            "/proc/45/mem",
+            "/proc/x/stat",
+            "/proc/1/task/2/3/stat",
+            "/etc/stat",
+            "/proc/-1/stat",
+        ] {
             assert_eq!(MonitorFile::of_path(other), None, "{other}");
         }
     }
 
     #[test]
     fn growth_omits_falling_and_one_sided_counters() {
-        let grew =
-            counters(&[("a", 7), ("fell", 1), ("new", 1)]).since(&counters(&[("a", 5), ("fell", 2), ("old", 1)]));
+        let grew = counters(&[("a", 7), ("fell", 1), ("new", 1)]).since(&counters(&[
+            ("a", 5),
+            ("fell", 2),
+            ("old", 1),
+        ]));
         assert_eq!(grew, counters(&[("a", 2)]));
     }
 
@@ -319,18 +369,40 @@ mod tests {
         let at = |at_ns, value| {
             let mut reading = Reading::default();
             reading.put(Reading::WHOLE, "pgfault", value);
-            TimedReading { file: MonitorFile::Vmstat, at_ns, phase: Phase::Interval, reading }
+            TimedReading {
+                file: MonitorFile::Vmstat,
+                at_ns,
+                phase: Phase::Interval,
+                reading,
+            }
         };
         let seen = |readings: Vec<TimedReading>| Observation { readings };
-        let growth = |o: &Observation| o.growth(MonitorFile::Vmstat, Reading::WHOLE).and_then(|c| c.get("pgfault"));
+        let growth = |o: &Observation| {
+            o.growth(MonitorFile::Vmstat, Reading::WHOLE)
+                .and_then(|c| c.get("pgfault"))
+        };
         let two = seen(vec![at(1_000_000_000, 5), at(3_500_000_000, 9)]);
-        assert_eq!((growth(&two), two.seconds(MonitorFile::Vmstat)), (Some(4), Some(2.5)));
+        assert_eq!(
+            (growth(&two), two.seconds(MonitorFile::Vmstat)),
+            (Some(4), Some(2.5))
+        );
         let mut other = at(9_000_000_000, 0);
         other.reading = Reading::default();
-        let two = seen(vec![two.readings[0].clone(), two.readings[1].clone(), other]);
+        let two = seen(vec![
+            two.readings[0].clone(),
+            two.readings[1].clone(),
+            other,
+        ]);
         assert_eq!(growth(&two), Some(4));
-        for none in [seen(vec![]), seen(vec![at(1, 5)]), seen(vec![at(1, 5), at(1, 9)])] {
-            assert_eq!((growth(&none), none.seconds(MonitorFile::Vmstat)), (None, None));
+        for none in [
+            seen(vec![]),
+            seen(vec![at(1, 5)]),
+            seen(vec![at(1, 5), at(1, 9)]),
+        ] {
+            assert_eq!(
+                (growth(&none), none.seconds(MonitorFile::Vmstat)),
+                (None, None)
+            );
         }
     }
 }

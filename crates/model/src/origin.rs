@@ -22,8 +22,9 @@ pub enum Origin {
         configuration: String,
         /// The compiler and linker, with their versions.
         compiler: String,
-        /// When its source was committed, in seconds since 1970-01-01 UTC: later than all that it descends from. `None` for
-        /// what is no commit, and for builds that an earlier Marvin stored.
+        /// When its source was committed, in seconds since 1970-01-01 UTC: later than all that it
+        /// descends from. `None` for what is no commit, and for builds that an earlier
+        /// Marvin stored.
         committed_unix: Option<i64>,
     },
     /// An image file, or another suite's description of its kernel.
@@ -59,12 +60,14 @@ impl Origin {
     #[must_use]
     pub fn of_line(line: &str, name: &KernelName) -> Self {
         let read = match name {
-            KernelName::Deb(_) => line
-                .split_once(' ')
-                .map(|(name, version)| Self::Package { name: name.to_owned(), version: version.to_owned() }),
-            KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_) => {
-                parse_built(line)
-            }
+            KernelName::Deb(_) => line.split_once(' ').map(|(name, version)| Self::Package {
+                name: name.to_owned(),
+                version: version.to_owned(),
+            }),
+            KernelName::Git(_)
+            | KernelName::Patch { .. }
+            | KernelName::Tree(_)
+            | KernelName::DebSrc(_) => parse_built(line),
             KernelName::Path(_) | KernelName::Running | KernelName::Imported(_) => None,
         };
         read.unwrap_or_else(|| Self::Described(line.to_owned()))
@@ -72,24 +75,45 @@ impl Origin {
 }
 
 fn parse_built(line: &str) -> Option<Origin> {
-    let dated = line.rsplit_once(COMMITTED).and_then(|(rest, date)| Some((rest, parse_date(date)?)));
+    let dated = line
+        .rsplit_once(COMMITTED)
+        .and_then(|(rest, date)| Some((rest, parse_date(date)?)));
     let (line, committed_unix) = dated.map_or((line, None), |(rest, unix)| (rest, Some(unix)));
     let mut parts = line.splitn(3, ", ").map(str::to_owned);
     let (source, configuration, compiler) = (parts.next()?, parts.next()?, parts.next()?);
     let commit = || {
         let (commit, tree) = source.strip_prefix(COMMIT)?.split_once(" of ")?;
-        Some(SourceOrigin::Commit { commit: commit.to_owned(), tree: tree.to_owned() })
+        Some(SourceOrigin::Commit {
+            commit: commit.to_owned(),
+            tree: tree.to_owned(),
+        })
     };
-    let debian = || Some(SourceOrigin::DebianSource { tag: source.strip_prefix(DEBIAN_SOURCE)?.to_owned() });
-    let source = commit().or_else(debian).unwrap_or_else(|| SourceOrigin::Described(source.clone()));
-    Some(Origin::Built { source, configuration, compiler, committed_unix })
+    let debian = || {
+        Some(SourceOrigin::DebianSource {
+            tag: source.strip_prefix(DEBIAN_SOURCE)?.to_owned(),
+        })
+    };
+    let source = commit()
+        .or_else(debian)
+        .unwrap_or_else(|| SourceOrigin::Described(source.clone()));
+    Some(Origin::Built {
+        source,
+        configuration,
+        compiler,
+        committed_unix,
+    })
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Package { name, version } => write!(f, "{name} {version}"),
-            Self::Built { source, configuration, compiler, committed_unix } => {
+            Self::Built {
+                source,
+                configuration,
+                compiler,
+                committed_unix,
+            } => {
                 write!(f, "{source}, {configuration}, {compiler}")?;
                 committed_unix.map_or(Ok(()), |unix| write!(f, "{COMMITTED}{}", format_date(unix)))
             }
@@ -121,7 +145,10 @@ mod tests {
 
     #[test]
     fn origin_lines_are_read_as_they_are_written() {
-        let commit = SourceOrigin::Commit { commit: "111111111111".into(), tree: "/src/linux".into() };
+        let commit = SourceOrigin::Commit {
+            commit: "111111111111".into(),
+            tree: "/src/linux".into(),
+        };
         let built_at = |source, committed_unix| Origin::Built {
             source,
             configuration: "micro".into(),
@@ -132,20 +159,46 @@ mod tests {
         let line = "commit 111111111111 of /src/linux, micro, gcc 12.2, ld 2.40";
         assert_eq!(of_line(line, "git:HEAD"), built(commit.clone()));
         let dated = format!("{line}, committed 2026-11-26T14:05:22Z");
-        assert_eq!(of_line(&dated, "git:HEAD"), built_at(commit, Some(1_795_701_922)));
-        let debian = SourceOrigin::DebianSource { tag: "6.12.117-1".into() };
-        assert_eq!(of_line("linux-source 6.12.117-1, micro, gcc 12.2, ld 2.40", "deb-src:6.12"), built(debian));
+        assert_eq!(
+            of_line(&dated, "git:HEAD"),
+            built_at(commit, Some(1_795_701_922))
+        );
+        let debian = SourceOrigin::DebianSource {
+            tag: "6.12.117-1".into(),
+        };
+        assert_eq!(
+            of_line(
+                "linux-source 6.12.117-1, micro, gcc 12.2, ld 2.40",
+                "deb-src:6.12"
+            ),
+            built(debian)
+        );
         let folder = SourceOrigin::Described("/src/linux as it stands".into());
-        assert_eq!(of_line("/src/linux as it stands, micro, gcc 12.2, ld 2.40", "tree:/src/linux"), built(folder));
-        let package = Origin::Package { name: "linux-image-6.1.0-9-amd64".into(), version: "6.1.27-1".into() };
-        assert_eq!(of_line("linux-image-6.1.0-9-amd64 6.1.27-1", "deb:6.1"), package);
+        assert_eq!(
+            of_line(
+                "/src/linux as it stands, micro, gcc 12.2, ld 2.40",
+                "tree:/src/linux"
+            ),
+            built(folder)
+        );
+        let package = Origin::Package {
+            name: "linux-image-6.1.0-9-amd64".into(),
+            version: "6.1.27-1".into(),
+        };
+        assert_eq!(
+            of_line("linux-image-6.1.0-9-amd64 6.1.27-1", "deb:6.1"),
+            package
+        );
     }
 
     #[test]
     fn invalid_origin_line_is_kept() {
-        for (line, name) in
-            [("x", "deb:6.1"), ("commit 1 of a", "git:HEAD"), ("/a b, c, d", "path:/a"), ("", "git:HEAD")]
-        {
+        for (line, name) in [
+            ("x", "deb:6.1"),
+            ("commit 1 of a", "git:HEAD"),
+            ("/a b, c, d", "path:/a"),
+            ("", "git:HEAD"),
+        ] {
             assert_eq!(of_line(line, name), Origin::Described(line.into()));
         }
     }

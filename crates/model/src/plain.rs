@@ -1,10 +1,11 @@
-//! Makes external text safe to show: names, subjects and messages of guests, packages, git trees and files must not
-//! control a terminal, a mail program or the order of letters.
+//! Makes external text safe to show: names, subjects and messages of guests, packages, git trees
+//! and files must not control a terminal, a mail program or the order of letters.
 //!
-//! Sinks call it: standard output, standard error, mails, pages and documents. Markdown, HTML and CSV escape in
-//! addition, with their own writers.
+//! Sinks call it: standard output, standard error, mails, pages and documents. Markdown, HTML and
+//! CSV escape in addition, with their own writers.
 
-/// Makes text one safe line: spaces for line breaks and tabs, U+FFFD for each other character of [`is_hostile`].
+/// Makes text one safe line: spaces for line breaks and tabs, U+FFFD for each other character of
+/// [`is_hostile`].
 #[must_use]
 pub fn plain(text: &str) -> String {
     let safe = |c: char| match c {
@@ -21,20 +22,23 @@ pub fn plain_lines(text: &str) -> Vec<String> {
     text.trim_matches(['\n', '\r']).lines().map(plain).collect()
 }
 
-/// Makes text of several lines safe: keeps line breaks and tabs, and writes U+FFFD for each other character of
-/// [`is_hostile`].
+/// Makes text of several lines safe: keeps line breaks and tabs, and writes U+FFFD for each other
+/// character of [`is_hostile`].
 #[must_use]
 pub fn printable(text: &str) -> String {
     printable_but(text, &[])
 }
 
-/// Does the same as [`printable`], and keeps these sequences, such as colours that Marvin writes itself.
+/// Does the same as [`printable`], and keeps these sequences, such as colours that Marvin writes
+/// itself.
 #[must_use]
 pub fn printable_but(text: &str, kept: &[&str]) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let sequence = kept.iter().find(|sequence| c == '\u{1b}' && rest.starts_with(**sequence));
+        let sequence = kept
+            .iter()
+            .find(|sequence| c == '\u{1b}' && rest.starts_with(**sequence));
         let length = match sequence {
             Some(sequence) => {
                 safe.push_str(sequence);
@@ -43,7 +47,11 @@ pub fn printable_but(text: &str, kept: &[&str]) -> String {
             None if rest.starts_with("\r\n") => 1,
             None => {
                 let is_kept = matches!(c, '\n' | '\t') || !is_hostile(c);
-                safe.push(if is_kept { c } else { char::REPLACEMENT_CHARACTER });
+                safe.push(if is_kept {
+                    c
+                } else {
+                    char::REPLACEMENT_CHARACTER
+                });
                 c.len_utf8()
             }
         };
@@ -52,7 +60,8 @@ pub fn printable_but(text: &str, kept: &[&str]) -> String {
     safe
 }
 
-/// Escapes what JSON leaves as it is: the document keeps its meaning. In JSON such characters occur in strings only.
+/// Escapes what JSON leaves as it is: the document keeps its meaning. In JSON such characters occur
+/// in strings only.
 #[must_use]
 pub fn escape_json(document: &str) -> String {
     if !document.chars().any(|c| c != '\n' && is_hostile(c)) {
@@ -64,15 +73,19 @@ pub fn escape_json(document: &str) -> String {
             safe.push(c);
         } else {
             let mut units = [0; 2];
-            safe.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+            safe.extend(
+                c.encode_utf16(&mut units)
+                    .iter()
+                    .map(|unit| format!("\\u{unit:04x}")),
+            );
         }
     }
     safe
 }
 
-/// Returns whether a character controls a terminal or changes what a reader sees without being seen itself: control
-/// characters of both sets, line separators, and those that are invisible or change the writing direction ("Trojan
-/// Source", CVE-2021-42574).
+/// Returns whether a character controls a terminal or changes what a reader sees without being seen
+/// itself: control characters of both sets, line separators, and those that are invisible or change
+/// the writing direction ("Trojan Source", CVE-2021-42574).
 #[must_use]
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
@@ -90,16 +103,25 @@ mod tests {
     #[test]
     fn a_terminal_is_not_obeyed() {
         assert_eq!(plain("a\x1b[2Jb\nc\td"), "a\u{fffd}[2Jb c d");
-        assert_eq!(plain("\u{9b}2J\u{202e}evil\u{2028}x\u{200b}"), "\u{fffd}2J\u{fffd}evil\u{fffd}x\u{fffd}");
+        assert_eq!(
+            plain("\u{9b}2J\u{202e}evil\u{2028}x\u{200b}"),
+            "\u{fffd}2J\u{fffd}evil\u{fffd}x\u{fffd}"
+        );
         assert_eq!(plain("größer ±"), "größer ±");
     }
 
     #[test]
     fn lines_and_own_colours_stay() {
-        assert_eq!(printable("a\r\nb\tc\rd\x1b[1m"), "a\nb\tc\u{fffd}d\u{fffd}[1m");
+        assert_eq!(
+            printable("a\r\nb\tc\rd\x1b[1m"),
+            "a\nb\tc\u{fffd}d\u{fffd}[1m"
+        );
         assert_eq!(plain_lines("\n a\r\nb\x07\n\n"), [" a", "b\u{fffd}"]);
         assert!(plain_lines("").is_empty());
-        assert_eq!(printable_but("\x1b[1mx\x1b[8m\x1b[0m", &["\x1b[1m", "\x1b[0m"]), "\x1b[1mx\u{fffd}[8m\x1b[0m");
+        assert_eq!(
+            printable_but("\x1b[1mx\x1b[8m\x1b[0m", &["\x1b[1m", "\x1b[0m"]),
+            "\x1b[1mx\u{fffd}[8m\x1b[0m"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! How the power of a server is switched. `ingest` parses it from a `[machine.power]` of `marvin.toml`, `control` does it.
+//! How the power of a server is switched. `ingest` parses it from a `[machine.power]` of
+//! `marvin.toml`, `control` does it.
 
 use std::path::PathBuf;
 

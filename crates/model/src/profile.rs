@@ -59,7 +59,8 @@ pub struct ProfileLine {
     pub symbol: String,
     /// Instructions without those of `repeated`.
     pub instructions: u64,
-    /// Iterations of repeated string instructions, each of which is an instruction on the exact machine.
+    /// Iterations of repeated string instructions, each of which is an instruction on the exact
+    /// machine.
     pub repeated: u64,
     /// Executions of its first instruction.
     pub calls: u64,

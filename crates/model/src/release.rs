@@ -1,7 +1,8 @@
 //! Order of kernels: parsed versions, release lines, and series of comparable kernels.
 //!
-//! A version only determines the order; Marvin never concludes from it what a kernel can do. Kernels of one version that
-//! differ only by a hash, commits and working trees, have no order in their texts: their dates order them.
+//! A version only determines the order; Marvin never concludes from it what a kernel can do.
+//! Kernels of one version that differ only by a hash, commits and working trees, have no order in
+//! their texts: their dates order them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,22 +10,24 @@ use std::str::FromStr;
 
 use crate::{DebQuery, KernelName};
 
-/// A sortable version: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.0-g1f0e2d3c4b5a, 6.12.117. Any text can be sorted; texts without
-/// numbers come first.
+/// A sortable version: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.0-g1f0e2d3c4b5a, 6.12.117. Any text can
+/// be sorted; texts without numbers come first.
 ///
-/// The order is one of numbers, candidates, texts before a hash, dates, and texts, in this sequence: it is total and
-/// transitive whatever is compared, commits with releases too.
+/// The order is one of numbers, candidates, texts before a hash, dates, and texts, in this
+/// sequence: it is total and transitive whatever is compared, commits with releases too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     numbers: [u64; 3],
     /// The release candidate; a release comes after its candidates.
     candidate: u64,
-    /// Of a version that ends with a hash: the date that orders it, in seconds since 1970-01-01 UTC.
+    /// Of a version that ends with a hash: the date that orders it, in seconds since 1970-01-01
+    /// UTC.
     dated_unix: Option<i64>,
     text: String,
 }
 
-/// What Marvin and the kernel's build write before the hash of a commit, a patched tree or a working tree.
+/// What Marvin and the kernel's build write before the hash of a commit, a patched tree or a
+/// working tree.
 const MARKS: [&str; 3] = ["-g", "-p", "-t"];
 /// Fewest hexadecimal digits of a hash: git abbreviates to no fewer.
 const HASH_MIN: usize = 7;
@@ -33,7 +36,9 @@ impl Release {
     /// Parses any version.
     #[must_use]
     pub fn of(version: &str) -> Self {
-        let end = version.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(version.len());
+        let end = version
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(version.len());
         let (head, rest) = version.split_at(end);
         let mut numbers = [0; 3];
         for (number, part) in numbers.iter_mut().zip(head.split('.')) {
@@ -42,11 +47,17 @@ impl Release {
         let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
         let candidate = rest.strip_prefix("-rc").filter(|rest| digits(rest) > 0);
         let candidate = candidate.map_or(u64::MAX, |rest| whole(&rest[..digits(rest)]));
-        Self { numbers, candidate, dated_unix: None, text: version.to_owned() }
+        Self {
+            numbers,
+            candidate,
+            dated_unix: None,
+            text: version.to_owned(),
+        }
     }
 
-    /// Returns it with the date that orders it among kernels of its version: when it was committed, or else first measured,
-    /// in seconds since 1970-01-01 UTC. A version without a hash is in order by itself and has no date.
+    /// Returns it with the date that orders it among kernels of its version: when it was committed,
+    /// or else first measured, in seconds since 1970-01-01 UTC. A version without a hash is in
+    /// order by itself and has no date.
     #[must_use]
     pub fn dated(self, unix: Option<i64>) -> Self {
         let dated_unix = unix.filter(|_| self.is_hashed());
@@ -59,15 +70,23 @@ impl Release {
         self.stem().len() < self.text.len()
     }
 
-    /// Returns the text before the hash, or all of it: `6.12.0` of `6.12.0-g1f0e2d3c4b5a` and of `6.12.0-g1f0e2d3c4b5a-dirty`.
+    /// Returns the text before the hash, or all of it: `6.12.0` of `6.12.0-g1f0e2d3c4b5a` and of
+    /// `6.12.0-g1f0e2d3c4b5a-dirty`.
     #[must_use]
     pub fn stem(&self) -> &str {
         let is_hash = |rest: &str| {
             let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
             digits >= HASH_MIN && ["", "+", "-dirty"].contains(&&rest[digits..])
         };
-        let cut = |mark: &&str| self.text.rfind(*mark).filter(|at| is_hash(&self.text[at + mark.len()..]));
-        MARKS.iter().find_map(cut).map_or(&*self.text, |at| &self.text[..at])
+        let cut = |mark: &&str| {
+            self.text
+                .rfind(*mark)
+                .filter(|at| is_hash(&self.text[at + mark.len()..]))
+        };
+        MARKS
+            .iter()
+            .find_map(cut)
+            .map_or(&*self.text, |at| &self.text[..at])
     }
 
     /// Returns the first two numbers, which name a stable series.
@@ -89,7 +108,11 @@ impl Release {
 
 /// Parses digits; no digits are zero, too many the largest number.
 fn whole(digits: &str) -> u64 {
-    if digits.is_empty() { 0 } else { digits.parse().unwrap_or(u64::MAX) }
+    if digits.is_empty() {
+        0
+    } else {
+        digits.parse().unwrap_or(u64::MAX)
+    }
 }
 
 impl PartialOrd for Release {
@@ -101,9 +124,18 @@ impl PartialOrd for Release {
 impl Ord for Release {
     fn cmp(&self, other: &Self) -> Ordering {
         let stems = || natural(self.stem()).cmp(&natural(other.stem()));
-        let dates = || (self.is_hashed(), self.dated_unix).cmp(&(other.is_hashed(), other.dated_unix));
-        let texts = || natural(&self.text).cmp(&natural(&other.text)).then_with(|| self.text.cmp(&other.text));
-        self.key().cmp(&other.key()).then_with(stems).then_with(dates).then_with(texts)
+        let dates =
+            || (self.is_hashed(), self.dated_unix).cmp(&(other.is_hashed(), other.dated_unix));
+        let texts = || {
+            natural(&self.text)
+                .cmp(&natural(&other.text))
+                .then_with(|| self.text.cmp(&other.text))
+        };
+        self.key()
+            .cmp(&other.key())
+            .then_with(stems)
+            .then_with(dates)
+            .then_with(texts)
     }
 }
 
@@ -118,9 +150,13 @@ fn natural(text: &str) -> Vec<(String, u64)> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
-        let word = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
+        let word = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
         let (before, behind) = rest.split_at(word);
-        let number = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());
+        let number = behind
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(behind.len());
         pieces.push((before.to_owned(), whole(&behind[..number])));
         rest = &behind[number..];
     }
@@ -151,7 +187,9 @@ impl Line {
         match *self {
             Self::All => true,
             Self::Mainline => release.numbers[2] == 0,
-            Self::Stable(major, minor) => release.series() == (major, minor) && release.candidate == u64::MAX,
+            Self::Stable(major, minor) => {
+                release.series() == (major, minor) && release.candidate == u64::MAX
+            }
         }
     }
 }
@@ -162,7 +200,12 @@ impl FromStr for Line {
     fn from_str(text: &str) -> Result<Self, LineError> {
         let numbers = || {
             let (major, minor) = text.split_once('.')?;
-            let fit = |part: &str| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten();
+            let fit = |part: &str| {
+                part.bytes()
+                    .all(|b| b.is_ascii_digit())
+                    .then(|| part.parse().ok())
+                    .flatten()
+            };
             Some(Self::Stable(fit(major)?, fit(minor)?))
         };
         match text {
@@ -183,23 +226,36 @@ impl fmt::Display for Line {
     }
 }
 
-/// Returns the name of the series that a kernel belongs to, which has one configuration: the flavour of Debian's
-/// packages, else the prefix of the kernel name.
+/// Returns the name of the series that a kernel belongs to, which has one configuration: the
+/// flavour of Debian's packages, else the prefix of the kernel name.
 #[must_use]
 pub fn track_of(name: &KernelName) -> String {
     match name {
         KernelName::Deb(DebQuery::Version { flavour, .. }) => flavour.clone(),
         KernelName::Deb(DebQuery::Package(package)) => flavour_of(package),
-        other => other.to_string().split(':').next().unwrap_or_default().to_owned(),
+        other => other
+            .to_string()
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
     }
 }
 
-/// Returns the flavour in a package name: `cloud-amd64` of `linux-image-6.12.117+deb12-cloud-amd64`.
+/// Returns the flavour in a package name: `cloud-amd64` of
+/// `linux-image-6.12.117+deb12-cloud-amd64`.
 fn flavour_of(package: &str) -> String {
-    let name = package.trim_start_matches("linux-image-").trim_end_matches("-unsigned");
-    let is_version = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit()) || part.starts_with("rc");
+    let name = package
+        .trim_start_matches("linux-image-")
+        .trim_end_matches("-unsigned");
+    let is_version =
+        |part: &&str| part.starts_with(|c: char| c.is_ascii_digit()) || part.starts_with("rc");
     let words: Vec<&str> = name.split('-').skip_while(is_version).collect();
-    if words.is_empty() { name.to_owned() } else { words.join("-") }
+    if words.is_empty() {
+        name.to_owned()
+    } else {
+        words.join("-")
+    }
 }
 
 #[cfg(test)]
@@ -229,15 +285,28 @@ mod tests {
             "99999999999999999999.1",
         ];
         for pair in ordered.windows(2) {
-            assert!(Release::of(pair[0]) < Release::of(pair[1]), "{} < {}", pair[0], pair[1]);
+            assert!(
+                Release::of(pair[0]) < Release::of(pair[1]),
+                "{} < {}",
+                pair[0],
+                pair[1]
+            );
         }
     }
 
     #[test]
     fn lines_have_their_releases() {
-        let of = |line: &str, version: &str| line.parse::<Line>().unwrap().has(&Release::of(version));
-        assert!(of("all", "6.1.5") && of("mainline", "6.1") && of("mainline", "6.2-rc1") && !of("mainline", "6.1.5"));
-        assert!(of("6.1", "6.1") && of("6.1", "6.1.5") && !of("6.1", "6.1-rc2") && !of("6.1", "6.12.5"));
+        let of =
+            |line: &str, version: &str| line.parse::<Line>().unwrap().has(&Release::of(version));
+        assert!(
+            of("all", "6.1.5")
+                && of("mainline", "6.1")
+                && of("mainline", "6.2-rc1")
+                && !of("mainline", "6.1.5")
+        );
+        assert!(
+            of("6.1", "6.1") && of("6.1", "6.1.5") && !of("6.1", "6.1-rc2") && !of("6.1", "6.12.5")
+        );
         assert_eq!("6.12".parse::<Line>().unwrap().to_string(), "6.12");
         for wrong in ["", "6", "6.", ".1", "6.1.2", "+6.1", "stable"] {
             assert!(wrong.parse::<Line>().is_err(), "{wrong}");
@@ -273,8 +342,14 @@ mod tests {
         ];
         assert!(ordered.is_sorted(), "{ordered:?}");
         // What a date cannot order, it does not part: two texts of one version that is no hash.
-        assert_eq!(Release::of("6.12.117").dated(Some(1)), Release::of("6.12.117").dated(Some(2)));
-        assert!(!Release::of("6.12.0-39-cloud-amd64").is_hashed() && !Release::of("6.12-gcafe").is_hashed());
+        assert_eq!(
+            Release::of("6.12.117").dated(Some(1)),
+            Release::of("6.12.117").dated(Some(2))
+        );
+        assert!(
+            !Release::of("6.12.0-39-cloud-amd64").is_hashed()
+                && !Release::of("6.12-gcafe").is_hashed()
+        );
     }
 
     fn any_release() -> impl Strategy<Value = Release> {

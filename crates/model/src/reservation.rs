@@ -1,10 +1,12 @@
-//! Reservations: who has which machines until when, and what is refused. Pure: the time is an argument, in seconds since
-//! 1970-01-01 UTC. The store keeps reservations, and the lab asks before each act on a machine whether it still has it.
+//! Reservations: who has which machines until when, and what is refused. Pure: the time is an
+//! argument, in seconds since 1970-01-01 UTC. The store keeps reservations, and the lab asks before
+//! each act on a machine whether it still has it.
 
 /// A reservation: a lease of machines for one person or measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reservation {
-    /// Its number. A later reservation has a greater one, so that it serves as the fence of the machines.
+    /// Its number. A later reservation has a greater one, so that it serves as the fence of the
+    /// machines.
     pub number: u64,
     /// Names of the machines, sorted, each once: all are reserved or none.
     pub machines: Vec<String>,
@@ -60,7 +62,11 @@ pub struct Taken {
 impl std::fmt::Display for Taken {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} has it for {}", self.holder, format_left(self.left_s))?;
-        if self.why.is_empty() { Ok(()) } else { write!(f, " ({})", self.why) }
+        if self.why.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " ({})", self.why)
+        }
     }
 }
 
@@ -96,38 +102,54 @@ impl Reservation {
     /// Refuses one of its machines to others.
     #[must_use]
     pub fn refusal(&self, machine: &str, now_unix: i64) -> ReservationRefusal {
-        ReservationRefusal::Taken { machine: machine.to_owned(), taken: self.taken(now_unix) }
+        ReservationRefusal::Taken {
+            machine: machine.to_owned(),
+            taken: self.taken(now_unix),
+        }
     }
 
     /// Says who has its machines.
     #[must_use]
     pub fn taken(&self, now_unix: i64) -> Taken {
-        Taken { holder: self.holder.clone(), why: self.why.clone(), left_s: self.left_s(now_unix) }
+        Taken {
+            holder: self.holder.clone(),
+            why: self.why.clone(),
+            left_s: self.left_s(now_unix),
+        }
     }
 
-    /// Makes it last for at least these seconds from now on. `later` are all reservations with a greater number: while it
-    /// had run out, one of them may have taken a machine.
+    /// Makes it last for at least these seconds from now on. `later` are all reservations with a
+    /// greater number: while it had run out, one of them may have taken a machine.
     ///
     /// # Errors
     /// If it was released, or one of its machines was reserved since.
-    pub fn extend(&mut self, for_s: u64, later: &[Self], now_unix: i64) -> Result<(), ReservationRefusal> {
+    pub fn extend(
+        &mut self,
+        for_s: u64,
+        later: &[Self],
+        now_unix: i64,
+    ) -> Result<(), ReservationRefusal> {
         self.check(later, now_unix)?;
         self.until_unix = self.until_unix.max(now_unix.saturating_add_unsigned(for_s));
         Ok(())
     }
 
-    /// Checks that no other reservation has had any of its machines since it began, which is the fence: a holder that stalled may have lost
-    /// them.
+    /// Checks that no other reservation has had any of its machines since it began, which is the
+    /// fence: a holder that stalled may have lost them.
     ///
     /// # Errors
     /// As [`extend`](Self::extend).
     pub fn check(&self, later: &[Self], now_unix: i64) -> Result<(), ReservationRefusal> {
-        let (Some(machine), number) = (self.machines.first().cloned(), self.number) else { return Ok(()) };
+        let (Some(machine), number) = (self.machines.first().cloned(), self.number) else {
+            return Ok(());
+        };
         if self.ended_unix.is_some() {
             return Err(ReservationRefusal::Over { number, machine });
         }
         for other in later.iter().filter(|other| other.number > self.number) {
-            let Some(machine) = other.machines.iter().find(|name| self.has(name)).cloned() else { continue };
+            let Some(machine) = other.machines.iter().find(|name| self.has(name)).cloned() else {
+                continue;
+            };
             return Err(match other.is_active(now_unix) {
                 true => other.refusal(&machine, now_unix),
                 false => ReservationRefusal::Over { number, machine },
@@ -139,19 +161,32 @@ impl Reservation {
 
 /// Returns the reservation that has a machine at a time; `known` are reservations in any order.
 #[must_use]
-pub fn reservation_of<'a>(machine: &str, known: &'a [Reservation], now_unix: i64) -> Option<&'a Reservation> {
-    known.iter().filter(|one| one.has(machine) && one.is_active(now_unix)).max_by_key(|one| one.number)
+pub fn reservation_of<'a>(
+    machine: &str,
+    known: &'a [Reservation],
+    now_unix: i64,
+) -> Option<&'a Reservation> {
+    known
+        .iter()
+        .filter(|one| one.has(machine) && one.is_active(now_unix))
+        .max_by_key(|one| one.number)
 }
 
 /// Checks that machines may be reserved: that no active reservation has one of them.
 ///
 /// # Errors
 /// If one has: the first in the order of `machines`.
-pub fn check_free(machines: &[String], known: &[Reservation], now_unix: i64) -> Result<(), ReservationRefusal> {
-    machines.iter().try_for_each(|machine| match reservation_of(machine, known, now_unix) {
-        Some(other) => Err(other.refusal(machine, now_unix)),
-        None => Ok(()),
-    })
+pub fn check_free(
+    machines: &[String],
+    known: &[Reservation],
+    now_unix: i64,
+) -> Result<(), ReservationRefusal> {
+    machines
+        .iter()
+        .try_for_each(|machine| match reservation_of(machine, known, now_unix) {
+            Some(other) => Err(other.refusal(machine, now_unix)),
+            None => Ok(()),
+        })
 }
 
 #[cfg(test)]
@@ -176,11 +211,23 @@ mod tests {
     #[test]
     fn several_machines_are_free_or_none() {
         let known = [reservation(1, &["client", "server"], 0, 7200)];
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let names = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
         let refused = check_free(&names(&["other", "server"]), &known, 100).unwrap_err();
-        assert_eq!(refused.to_string(), "server is reserved: user1@lab has it for 1 h 59 min (perf hunt)");
+        assert_eq!(
+            refused.to_string(),
+            "server is reserved: user1@lab has it for 1 h 59 min (perf hunt)"
+        );
         assert_eq!(check_free(&names(&["other"]), &known, 100), Ok(()));
-        assert_eq!(check_free(&names(&["server"]), &known, 7200), Ok(()), "it ran out");
+        assert_eq!(
+            check_free(&names(&["server"]), &known, 7200),
+            Ok(()),
+            "it ran out"
+        );
         assert_eq!(reservation_of("server", &known, 7199), Some(&known[0]));
     }
 
@@ -192,16 +239,36 @@ mod tests {
         first.extend(10, &[], 130).unwrap();
         assert_eq!(first.until_unix, 720, "never shorter");
         let second = reservation(2, &["testbox"], 800, 900);
-        let refused = first.extend(600, std::slice::from_ref(&second), 810).unwrap_err().to_string();
-        assert_eq!(refused, "testbox is reserved: user2@lab has it for 2 min (perf hunt)");
+        let refused = first
+            .extend(600, std::slice::from_ref(&second), 810)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            refused,
+            "testbox is reserved: user2@lab has it for 2 min (perf hunt)"
+        );
         let refused = first.extend(600, &[second], 1000).unwrap_err().to_string();
-        assert_eq!(refused, "reservation 1 of testbox is over", "a holder never comes back after another one");
+        assert_eq!(
+            refused, "reservation 1 of testbox is over",
+            "a holder never comes back after another one"
+        );
     }
 
     #[test]
     fn times_are_whole_minutes() {
         let shown = [0, 1, 60, 61, 3599, 3600, 3661].map(format_left);
-        assert_eq!(shown, ["0 min", "1 min", "1 min", "2 min", "1 h", "1 h", "1 h 2 min"]);
+        assert_eq!(
+            shown,
+            [
+                "0 min",
+                "1 min",
+                "1 min",
+                "2 min",
+                "1 h",
+                "1 h",
+                "1 h 2 min"
+            ]
+        );
     }
 
     proptest! {

@@ -22,7 +22,14 @@ pub enum RmapCase {
 
 impl RmapCase {
     /// All cases, in the order of a report.
-    pub const ALL: [Self; 6] = [Self::File, Self::Shared, Self::Sparse, Self::Remapped, Self::Inherited, Self::Chain];
+    pub const ALL: [Self; 6] = [
+        Self::File,
+        Self::Shared,
+        Self::Sparse,
+        Self::Remapped,
+        Self::Inherited,
+        Self::Chain,
+    ];
 
     /// Returns its name on command lines and in jobs.
     #[must_use]
@@ -43,14 +50,23 @@ impl RmapCase {
         match self {
             Self::File => "n processes map each of m pages of a file (ramfs) by itself",
             Self::Shared => "n processes map each of m pages of shared anonymous memory by itself",
-            Self::Sparse => "n processes map shared anonymous memory of 2 MiB m times and use a page of each",
-            Self::Remapped => "n processes map m pages of shared anonymous memory, then remap_file_pages(2) of each",
-            Self::Inherited => "n processes forked from one that had m mappings of a private page each",
-            Self::Chain => "n processes, each forked from the one before; the first one's had m private pages",
+            Self::Sparse => {
+                "n processes map shared anonymous memory of 2 MiB m times and use a page of each"
+            }
+            Self::Remapped => {
+                "n processes map m pages of shared anonymous memory, then remap_file_pages(2) of each"
+            }
+            Self::Inherited => {
+                "n processes forked from one that had m mappings of a private page each"
+            }
+            Self::Chain => {
+                "n processes, each forked from the one before; the first one's had m private pages"
+            }
         }
     }
 
-    /// Returns whether the mapped memory belongs to an object, such as a file, from which pages can be removed.
+    /// Returns whether the mapped memory belongs to an object, such as a file, from which pages can
+    /// be removed.
     #[must_use]
     pub fn has_object(self) -> bool {
         !matches!(self, Self::Inherited | Self::Chain)
@@ -72,18 +88,23 @@ impl FromStr for RmapCase {
     type Err = RmapCaseError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|case| case.word() == text).ok_or_else(|| RmapCaseError(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|case| case.word() == text)
+            .ok_or_else(|| RmapCaseError(text.to_owned()))
     }
 }
 
 /// What is measured in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RmapOperation {
-    /// All processes come to their mappings and have each page in use: mmap(2) and a write, or fork(2).
+    /// All processes come to their mappings and have each page in use: mmap(2) and a write, or
+    /// fork(2).
     Map,
     /// Each process forks another that ends at once, and waits for it.
     Fork,
-    /// All pages are reclaimed, through the cgroup that only they are charged to, and written to swap on zram.
+    /// All pages are reclaimed, through the cgroup that only they are charged to, and written to
+    /// swap on zram.
     Reclaim,
     /// One page is removed from the object that all processes map.
     DropOne,
@@ -97,8 +118,15 @@ pub enum RmapOperation {
 
 impl RmapOperation {
     /// All operations, in the order of execution.
-    pub const ALL: [Self; 7] =
-        [Self::Map, Self::Fork, Self::Reclaim, Self::DropOne, Self::DropAll, Self::PageoutOne, Self::Unmap];
+    pub const ALL: [Self; 7] = [
+        Self::Map,
+        Self::Fork,
+        Self::Reclaim,
+        Self::DropOne,
+        Self::DropAll,
+        Self::PageoutOne,
+        Self::Unmap,
+    ];
 
     /// Returns its name in the agent.
     #[must_use]
@@ -123,12 +151,15 @@ impl RmapOperation {
             Self::Reclaim => "reclaim all pages by memory.reclaim, to swap on zram",
             Self::DropOne => "take one page out of the file: fallocate(2) or ftruncate(2)",
             Self::DropAll => "take all pages out of the file: ftruncate(2)",
-            Self::PageoutOne => "madvise(MADV_PAGEOUT) of a page that one process uses and all have mapped",
+            Self::PageoutOne => {
+                "madvise(MADV_PAGEOUT) of a page that one process uses and all have mapped"
+            }
             Self::Unmap => "munmap(2) of everything, process by process",
         }
     }
 
-    /// Returns the divisor of its cost: page-table entries of all processes, or pages of the object.
+    /// Returns the divisor of its cost: page-table entries of all processes, or pages of the
+    /// object.
     #[must_use]
     pub fn per(self) -> &'static str {
         match self {
@@ -161,7 +192,8 @@ pub struct RmapCell {
     pub mappings: u32,
 }
 
-/// The cost of an operation: clock ticks, which are guest nanoseconds on the exact machine, and the count to divide by.
+/// The cost of an operation: clock ticks, which are guest nanoseconds on the exact machine, and the
+/// count to divide by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RmapCost {
     /// Ticks of all.
@@ -193,7 +225,8 @@ impl RmapSlab {
     /// Returns the bytes of the objects.
     #[must_use]
     pub fn bytes(&self) -> i64 {
-        self.objects.saturating_mul(i64::try_from(self.object_bytes).unwrap_or(i64::MAX))
+        self.objects
+            .saturating_mul(i64::try_from(self.object_bytes).unwrap_or(i64::MAX))
     }
 }
 
@@ -202,7 +235,8 @@ impl RmapSlab {
 pub struct RmapSpace {
     /// Slab caches that grew, the largest first.
     pub slabs: Vec<RmapSlab>,
-    /// Page tables in KiB, minus those that existed before; `None` if the kernel does not report them.
+    /// Page tables in KiB, minus those that existed before; `None` if the kernel does not report
+    /// them.
     pub tables_kib: u64,
     /// Page-table entries in use.
     pub entries: u64,
@@ -224,7 +258,8 @@ impl RmapSpace {
     /// Returns the used share of page-table entries, in percent.
     #[must_use]
     pub fn utilisation_percent(&self) -> Option<f64> {
-        self.entries_per_table().map(|entries| 100.0 * entries / ENTRIES_PER_TABLE as f64)
+        self.entries_per_table()
+            .map(|entries| 100.0 * entries / ENTRIES_PER_TABLE as f64)
     }
 }
 
@@ -265,17 +300,31 @@ mod tests {
             assert_eq!(case.word().parse(), Ok(case));
             assert!(case.about().len() <= 90 && RmapOperation::Unmap.is_of(case));
         }
-        assert_eq!("files".parse::<RmapCase>(), Err(RmapCaseError("files".into())));
+        assert_eq!(
+            "files".parse::<RmapCase>(),
+            Err(RmapCaseError("files".into()))
+        );
         let words = RmapCase::ALL.map(RmapCase::word).join(", ");
         assert!(RmapCaseError(String::new()).to_string().ends_with(&words));
     }
 
     #[test]
     fn utilisation_is_of_all_entries() {
-        let space = |entries, tables_kib| RmapSpace { entries, tables_kib, ..RmapSpace::default() };
+        let space = |entries, tables_kib| RmapSpace {
+            entries,
+            tables_kib,
+            ..RmapSpace::default()
+        };
         assert_eq!(space(1024, 8).utilisation_percent(), Some(100.0));
         assert_eq!(space(2, 8).entries_per_table(), Some(1.0));
         assert_eq!(space(1, 0).utilisation_percent(), None);
-        assert_eq!(RmapCost { ticks: 10, count: 0 }.each(), None);
+        assert_eq!(
+            RmapCost {
+                ticks: 10,
+                count: 0
+            }
+            .each(),
+            None
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! A run: one boot of one build on one machine for one suite and one seed. Written once, never changed.
+//! A run: one boot of one build on one machine for one suite and one seed. Written once, never
+//! changed.
 
 use std::fmt;
 
@@ -102,17 +103,21 @@ pub struct WorkloadResult {
     pub workload: String,
     /// Requested operations per iteration.
     pub operations: u64,
-    /// The metric's declaration at the time of the run; `None` if an earlier Marvin stored it without one.
+    /// The metric's declaration at the time of the run; `None` if an earlier Marvin stored it
+    /// without one.
     pub declared: Option<Declared>,
     /// How it ended.
     pub outcome: Outcome,
-    /// One value per iteration, in the unit of the machine's kind, per operation; empty unless completed.
+    /// One value per iteration, in the unit of the machine's kind, per operation; empty unless
+    /// completed.
     pub samples: Vec<f64>,
-    /// Instructions of each iteration by who executed them, for all its operations; empty if not counted.
+    /// Instructions of each iteration by who executed them, for all its operations; empty if not
+    /// counted.
     pub counted: Vec<Region>,
 }
 
-/// The environment of a run, as name and value pairs in a fixed order (kernel release, command line, …).
+/// The environment of a run, as name and value pairs in a fixed order (kernel release, command
+/// line, …).
 pub type Environment = Vec<(String, String)>;
 
 /// A run.
@@ -136,7 +141,8 @@ pub struct Run {
     pub results: Vec<WorkloadResult>,
 }
 
-/// Prefix of the names in an environment of workloads that the host disturbed each time; the rest is the workload.
+/// Prefix of the names in an environment of workloads that the host disturbed each time; the rest
+/// is the workload.
 const DISTURBED: &str = "disturbed ";
 
 /// Returns the environment's pair for a workload that other work on the host disturbed each time.
@@ -154,7 +160,8 @@ pub fn disturbed_workload(name: &str) -> Option<&str> {
 /// Name in an environment of what the lab itself took of a processor while it measured.
 pub const LAB_COST: &str = "lab cost";
 
-/// Returns whether a pair of an environment says how one run went, and not in what surroundings kernels were measured.
+/// Returns whether a pair of an environment says how one run went, and not in what surroundings
+/// kernels were measured.
 #[must_use]
 pub fn is_of_one_run(name: &str) -> bool {
     name == LAB_COST || disturbed_workload(name).is_some()

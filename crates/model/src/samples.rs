@@ -1,4 +1,5 @@
-//! Sampled profiles: where processors were at regular moments within the measured iterations of a workload.
+//! Sampled profiles: where processors were at regular moments within the measured iterations of a
+//! workload.
 
 use crate::Share;
 

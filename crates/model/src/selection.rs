@@ -25,8 +25,13 @@ pub enum SelectionError {
 /// The prefix of words that name an external tool.
 pub const TOOL: &str = "tool:";
 
-static NO_TOOLS: LazyLock<Arc<Suite>> =
-    LazyLock::new(|| Suite::of("tools", "programs of the distribution, as their manifests say", []));
+static NO_TOOLS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
+    Suite::of(
+        "tools",
+        "programs of the distribution, as their manifests say",
+        [],
+    )
+});
 
 /// The available external tools.
 #[derive(Debug, Clone)]
@@ -40,7 +45,10 @@ pub struct ToolRows {
 /// No tools.
 impl Default for ToolRows {
     fn default() -> Self {
-        Self { suite: Arc::clone(&NO_TOOLS), words: BTreeMap::new() }
+        Self {
+            suite: Arc::clone(&NO_TOOLS),
+            words: BTreeMap::new(),
+        }
     }
 }
 
@@ -57,36 +65,66 @@ impl Choice {
     /// Returns words that select the same workloads even if the suite or the tools grow.
     #[must_use]
     pub fn words(&self, tools: &ToolRows) -> Vec<String> {
-        let is_tool = |workload: &Workload| tools.suite.workloads.iter().any(|row| row.name == workload.name);
-        let word = |workload: &Workload| format!("{}{}", if is_tool(workload) { TOOL } else { "" }, workload.name);
-        self.workloads.iter().map(|workload| word(workload)).collect()
+        let is_tool = |workload: &Workload| {
+            tools
+                .suite
+                .workloads
+                .iter()
+                .any(|row| row.name == workload.name)
+        };
+        let word = |workload: &Workload| {
+            format!(
+                "{}{}",
+                if is_tool(workload) { TOOL } else { "" },
+                workload.name
+            )
+        };
+        self.workloads
+            .iter()
+            .map(|workload| word(workload))
+            .collect()
     }
 }
 
-/// Selects workloads of a suite, and tools by words that begin with `tool:`. If the words name only tools, the suite is
-/// theirs.
+/// Selects workloads of a suite, and tools by words that begin with `tool:`. If the words name only
+/// tools, the suite is theirs.
 ///
 /// # Errors
 /// If there is no such suite, workload or group.
-pub fn choose(tools: &ToolRows, suite_name: &str, words: &[String]) -> Result<Choice, SelectionError> {
+pub fn choose(
+    tools: &ToolRows,
+    suite_name: &str,
+    words: &[String],
+) -> Result<Choice, SelectionError> {
     let is_of_tools = suite_name == tools.suite.name;
     let (mut rows, mut others) = (BTreeSet::new(), Vec::new());
     for word in words {
         match word.strip_prefix(TOOL).or(is_of_tools.then_some(word)) {
             Some(name) => {
-                let named = tools.words.get(name).ok_or_else(|| SelectionError::UnknownTool(name.to_owned()))?;
+                let named = tools
+                    .words
+                    .get(name)
+                    .ok_or_else(|| SelectionError::UnknownTool(name.to_owned()))?;
                 rows.extend(named.iter().map(|row| &*row.name));
             }
             None => others.push(word.clone()),
         }
     }
-    let is_named = |row: &&Arc<Workload>| rows.contains(&*row.name) || (is_of_tools && words.is_empty());
+    let is_named =
+        |row: &&Arc<Workload>| rows.contains(&*row.name) || (is_of_tools && words.is_empty());
     let named = tools.suite.workloads.iter().filter(is_named).cloned();
     if is_of_tools || (others.is_empty() && !rows.is_empty()) {
-        return Ok(Choice { suite: Arc::clone(&tools.suite), workloads: named.collect() });
+        return Ok(Choice {
+            suite: Arc::clone(&tools.suite),
+            workloads: named.collect(),
+        });
     }
-    let suite = suite(suite_name).ok_or_else(|| SelectionError::UnknownSuite(suite_name.to_owned()))?;
-    Ok(Choice { suite: Arc::clone(suite), workloads: select(suite, &others)?.into_iter().chain(named).collect() })
+    let suite =
+        suite(suite_name).ok_or_else(|| SelectionError::UnknownSuite(suite_name.to_owned()))?;
+    Ok(Choice {
+        suite: Arc::clone(suite),
+        workloads: select(suite, &others)?.into_iter().chain(named).collect(),
+    })
 }
 
 /// Returns the suite with this name.
@@ -99,7 +137,11 @@ pub fn suite(name: &str) -> Option<&'static Arc<Suite>> {
 #[must_use]
 pub fn workloads() -> Vec<&'static Arc<Workload>> {
     let mut seen = BTreeSet::new();
-    SUITES.iter().flat_map(|suite| &suite.workloads).filter(|workload| seen.insert(&*workload.name)).collect()
+    SUITES
+        .iter()
+        .flat_map(|suite| &suite.workloads)
+        .filter(|workload| seen.insert(&*workload.name))
+        .collect()
 }
 
 /// Finds a workload of any suite by its name, with any number of tasks.
@@ -130,8 +172,8 @@ const SYSCALL: (&str, [&str; 2]) = ("syscall", ["getppid", "signal"]);
 
 /// Returns the workloads of a suite that the words name, in the suite's order; without words, all.
 ///
-/// A word is a workload's name or a group: `fault` stands for `fault-anon`, `fault-file-private` and so on, and
-/// `syscall` for those of system calls alone.
+/// A word is a workload's name or a group: `fault` stands for `fault-anon`, `fault-file-private`
+/// and so on, and `syscall` for those of system calls alone.
 ///
 /// # Errors
 /// If there is no such workload or group, or the words are empty.
@@ -141,7 +183,8 @@ pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, Sel
         [&*workload.name, workload.series(), group_of(workload)].contains(&word)
             || (word == SYSCALL.0 && is_syscall(workload))
     };
-    let is_known = |word: &str| suite.workloads.iter().any(|w| meant(w, word)) || suite.find(word).is_some();
+    let is_known =
+        |word: &str| suite.workloads.iter().any(|w| meant(w, word)) || suite.find(word).is_some();
     if let Some(word) = words.iter().find(|word| !is_known(word)) {
         return Err(if word.is_empty() {
             SelectionError::Nothing
@@ -154,8 +197,13 @@ pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, Sel
         if words.is_empty() || words.iter().any(|word| meant(workload, word)) {
             chosen.push(Arc::clone(workload));
         }
-        let named = words.iter().filter(|word| **word != workload.name).filter_map(|word| suite.find(word));
-        for found in named.filter(|found| found.tasks.is_some() && found.series() == workload.series()) {
+        let named = words
+            .iter()
+            .filter(|word| **word != workload.name)
+            .filter_map(|word| suite.find(word));
+        for found in
+            named.filter(|found| found.tasks.is_some() && found.series() == workload.series())
+        {
             if !chosen.contains(&found) {
                 chosen.push(found);
             }
@@ -164,25 +212,44 @@ pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, Sel
     Ok(chosen)
 }
 
-/// Returns the numbers of tasks that show how workloads scale over so many processors: powers of two, and all of them.
+/// Returns the numbers of tasks that show how workloads scale over so many processors: powers of
+/// two, and all of them.
 #[must_use]
 pub fn task_counts(processors: u32) -> Vec<u32> {
-    let powers = (0..u32::BITS).map(|power| 1 << power).take_while(|count| *count < processors);
+    let powers = (0..u32::BITS)
+        .map(|power| 1 << power)
+        .take_while(|count| *count < processors);
     powers.chain([processors.max(1)]).collect()
 }
 
-/// Returns the workloads with each of these numbers of tasks. Those without such a parameter stay as they are, and so do
-/// those that a word names with their number.
+/// Returns the workloads with each of these numbers of tasks. Those without such a parameter stay
+/// as they are, and so do those that a word names with their number.
 #[must_use]
-pub fn in_tasks(workloads: &[Arc<Workload>], words: &[String], counts: &[u32]) -> Vec<Arc<Workload>> {
+pub fn in_tasks(
+    workloads: &[Arc<Workload>],
+    words: &[String],
+    counts: &[u32],
+) -> Vec<Arc<Workload>> {
     let mut all: Vec<Arc<Workload>> = Vec::new();
     for workload in workloads {
         let is_named = words.iter().any(|word| *word == workload.name);
-        let with = |count: &u32| workload.with_tasks(*count).filter(|_| !is_named).map(Arc::new);
+        let with = |count: &u32| {
+            workload
+                .with_tasks(*count)
+                .filter(|_| !is_named)
+                .map(Arc::new)
+        };
         let with: Vec<Arc<Workload>> = counts.iter().filter_map(with).collect();
-        let series = if with.is_empty() { vec![Arc::clone(workload)] } else { with };
+        let series = if with.is_empty() {
+            vec![Arc::clone(workload)]
+        } else {
+            with
+        };
         all.extend(
-            series.into_iter().filter(|one| !all.iter().any(|known| known.name == one.name)).collect::<Vec<_>>(),
+            series
+                .into_iter()
+                .filter(|one| !all.iter().any(|known| known.name == one.name))
+                .collect::<Vec<_>>(),
         );
     }
     all
@@ -194,16 +261,21 @@ mod tests {
     use std::sync::Arc;
 
     use super::{
-        Choice, SelectionError, ToolRows, choose, find_workload, group_of, in_tasks, select, suite, suite_of,
-        task_counts, workloads,
+        Choice, SelectionError, ToolRows, choose, find_workload, group_of, in_tasks, select, suite,
+        suite_of, task_counts, workloads,
     };
     use crate::{
-        CONTENTION, DISKS, IO, MICRO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SUITES, Steadiness, Suite, Workload,
+        CONTENTION, DISKS, IO, MICRO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SUITES, Steadiness,
+        Suite, Workload,
     };
 
     fn names(words: &[&str]) -> Vec<String> {
         let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        select(&MICRO, &words).unwrap().iter().map(|w| w.name.to_string()).collect()
+        select(&MICRO, &words)
+            .unwrap()
+            .iter()
+            .map(|w| w.name.to_string())
+            .collect()
     }
 
     #[test]
@@ -217,43 +289,81 @@ mod tests {
     #[test]
     fn empty_selection_is_all_and_unknown_is_refused() {
         assert_eq!(names(&[]).len(), MICRO.workloads.len());
-        assert_eq!(select(&MICRO, &["foult".into()]), Err(SelectionError::UnknownWorkload("foult".into())));
-        assert_eq!(select(&MICRO, &[String::new()]), Err(SelectionError::Nothing));
+        assert_eq!(
+            select(&MICRO, &["foult".into()]),
+            Err(SelectionError::UnknownWorkload("foult".into()))
+        );
+        assert_eq!(
+            select(&MICRO, &[String::new()]),
+            Err(SelectionError::Nothing)
+        );
     }
 
     fn scaling(words: &[&str], counts: &[u32]) -> Vec<String> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let chosen = select(&SCALE, &words).unwrap();
-        in_tasks(&chosen, &words, counts).iter().map(|workload| workload.name.to_string()).collect()
+        in_tasks(&chosen, &words, counts)
+            .iter()
+            .map(|workload| workload.name.to_string())
+            .collect()
     }
 
     #[test]
     fn scaling_workloads_come_with_each_count() {
-        assert_eq!(scaling(&["fault-thr"], &[1, 2]), ["fault-thr-1", "fault-thr-2"]);
+        assert_eq!(
+            scaling(&["fault-thr"], &[1, 2]),
+            ["fault-thr-1", "fault-thr-2"]
+        );
         assert_eq!(scaling(&["futex"], &[4]), ["futex-own-4", "futex-shared-4"]);
-        assert_eq!(scaling(&["fault-thr-8", "fault-proc-1"], &[1, 2]), ["fault-thr-8", "fault-proc-1"]);
-        assert_eq!(scaling(&["fault-thr", "fault-thr-2"], &[1, 2]), ["fault-thr-1", "fault-thr-2"]);
+        assert_eq!(
+            scaling(&["fault-thr-8", "fault-proc-1"], &[1, 2]),
+            ["fault-thr-8", "fault-proc-1"]
+        );
+        assert_eq!(
+            scaling(&["fault-thr", "fault-thr-2"], &[1, 2]),
+            ["fault-thr-1", "fault-thr-2"]
+        );
         assert_eq!(scaling(&[], &[1]).len(), SCALE.workloads.len());
-        for wrong in ["fault-thr-0", "fault-thr-02", "fault-thr-+2", "fault-thr-5000", "fault-anon-2"] {
+        for wrong in [
+            "fault-thr-0",
+            "fault-thr-02",
+            "fault-thr-+2",
+            "fault-thr-5000",
+            "fault-anon-2",
+        ] {
             assert!(select(&SCALE, &[wrong.to_owned()]).is_err(), "{wrong}");
             assert_eq!(find_workload(wrong), None, "{wrong}");
         }
-        assert_eq!(in_tasks(&select(&MICRO, &["getppid".into()]).unwrap(), &[], &[1, 2]).len(), 1);
+        assert_eq!(
+            in_tasks(&select(&MICRO, &["getppid".into()]).unwrap(), &[], &[1, 2]).len(),
+            1
+        );
     }
 
     #[test]
     fn members_of_series_are_declared_workloads() {
         let four = find_workload("fault-thr-4").unwrap();
-        assert_eq!((four.tasks, four.series(), &*four.name), (Some(4), "fault-thr", "fault-thr-4"));
+        assert_eq!(
+            (four.tasks, four.series(), &*four.name),
+            (Some(4), "fault-thr", "fault-thr-4")
+        );
         assert_eq!(suite_of("fault-thr-4").unwrap().name, "scale");
         assert_eq!(suite_of("pft-thr-4").unwrap().name, "mm");
-        let longest = SCALE.workloads.iter().map(|workload| workload.series().len()).max().unwrap();
+        let longest = SCALE
+            .workloads
+            .iter()
+            .map(|workload| workload.series().len())
+            .max()
+            .unwrap();
         assert!(longest + "-4096".len() <= 18, "{longest}");
     }
 
     #[test]
     fn counts_are_powers_of_two_and_all() {
-        assert_eq!([1, 2, 6, 8].map(task_counts), [vec![1], vec![1, 2], vec![1, 2, 4, 6], vec![1, 2, 4, 8]]);
+        assert_eq!(
+            [1, 2, 6, 8].map(task_counts),
+            [vec![1], vec![1, 2], vec![1, 2, 4, 6], vec![1, 2, 4, 8]]
+        );
         assert_eq!(task_counts(0), [1]);
     }
 
@@ -261,25 +371,54 @@ mod tests {
     fn tools_are_selected_beside_suite_or_alone() {
         // Two workloads of the smallest suite take the place of tools.
         let [one, two] = [0, 1].map(|at| Arc::clone(&crate::SMOKE.workloads[at]));
-        let suite = Suite { name: "tools", purpose: "", workloads: vec![Arc::clone(&one), Arc::clone(&two)] };
-        let words =
-            [("bench".to_owned(), vec![two.clone(), one.clone()]), ("one".to_owned(), vec![one.clone()])].into();
-        let tools = ToolRows { suite: Arc::new(suite), words };
+        let suite = Suite {
+            name: "tools",
+            purpose: "",
+            workloads: vec![Arc::clone(&one), Arc::clone(&two)],
+        };
+        let words = [
+            ("bench".to_owned(), vec![two.clone(), one.clone()]),
+            ("one".to_owned(), vec![one.clone()]),
+        ]
+        .into();
+        let tools = ToolRows {
+            suite: Arc::new(suite),
+            words,
+        };
         let words_of = |choice: &Choice| choice.words(&tools);
         let chosen = |suite: &str, words: &[&str]| {
-            choose(&tools, suite, &words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>())
+            choose(
+                &tools,
+                suite,
+                &words
+                    .iter()
+                    .map(|&word| word.to_owned())
+                    .collect::<Vec<_>>(),
+            )
         };
         let both = [&one, &two].map(|row| format!("tool:{}", row.name));
         let alone = chosen("micro", &["tool:bench", "tool:one"]).unwrap();
-        assert_eq!((alone.suite.name, words_of(&alone)), ("tools", both.to_vec()));
+        assert_eq!(
+            (alone.suite.name, words_of(&alone)),
+            ("tools", both.to_vec())
+        );
         assert_eq!(chosen("tools", &[]).unwrap(), alone);
         assert_eq!(chosen("tools", &["bench"]).unwrap(), alone);
         let beside = chosen("mm", &["tool:one", &crate::MM.workloads[0].name]).unwrap();
         assert_eq!(beside.suite.name, "mm");
         assert_eq!(beside.workloads.last().unwrap().name, one.name);
-        assert_eq!(chosen("macro", &[]), Err(SelectionError::UnknownSuite("macro".into())));
-        assert_eq!(chosen("micro", &["tool:"]), Err(SelectionError::UnknownTool(String::new())));
-        assert_eq!(chosen("tools", &["fork"]), Err(SelectionError::UnknownTool("fork".into())));
+        assert_eq!(
+            chosen("macro", &[]),
+            Err(SelectionError::UnknownSuite("macro".into()))
+        );
+        assert_eq!(
+            chosen("micro", &["tool:"]),
+            Err(SelectionError::UnknownTool(String::new()))
+        );
+        assert_eq!(
+            chosen("tools", &["fork"]),
+            Err(SelectionError::UnknownTool("fork".into()))
+        );
         let none = choose(&ToolRows::default(), "micro", &[]).unwrap();
         assert_eq!(none.workloads.len(), MICRO.workloads.len());
     }
@@ -290,7 +429,12 @@ mod tests {
             let mut seen = BTreeSet::new();
             for workload in &suite.workloads {
                 assert!(workload.name.len() <= 18, "{}", workload.name);
-                assert!(seen.insert(&*workload.name), "{} twice in {}", workload.name, suite.name);
+                assert!(
+                    seen.insert(&*workload.name),
+                    "{} twice in {}",
+                    workload.name,
+                    suite.name
+                );
                 // Transfers are counted: the machine repeats them.
                 let is_counted = suite.name == CONTENTION.name;
                 let fewest = if is_counted {
@@ -300,30 +444,74 @@ mod tests {
                 } else {
                     3
                 };
-                assert!(workload.iterations >= fewest, "{}: one more than are used", workload.name);
-                let lead = suite.workloads.iter().find(|lead| lead.name == workload.job().name).unwrap();
+                assert!(
+                    workload.iterations >= fewest,
+                    "{}: one more than are used",
+                    workload.name
+                );
+                let lead = suite
+                    .workloads
+                    .iter()
+                    .find(|lead| lead.name == workload.job().name)
+                    .unwrap();
                 let (metric, stresses) = (lead.metric.clone(), lead.stresses.clone());
-                assert_eq!(Workload { metric, stresses, ..workload.job() }, **lead, "{}", workload.name);
+                assert_eq!(
+                    Workload {
+                        metric,
+                        stresses,
+                        ..workload.job()
+                    },
+                    **lead,
+                    "{}",
+                    workload.name
+                );
                 assert!(!group_of(workload).is_empty());
-                let first = workloads().into_iter().find(|known| known.name == workload.name).unwrap();
-                assert_eq!(workload, first, "{}: one name, two declarations", workload.name);
+                let first = workloads()
+                    .into_iter()
+                    .find(|known| known.name == workload.name)
+                    .unwrap();
+                assert_eq!(
+                    workload, first,
+                    "{}: one name, two declarations",
+                    workload.name
+                );
             }
         }
-        let declared: usize = [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &SCALE, &CONTENTION, &DISKS]
-            .iter()
-            .map(|suite| suite.workloads.len())
-            .sum();
-        assert_eq!(workloads().len(), declared, "a name is in two suites that declare");
+        let declared: usize = [
+            &MICRO,
+            &MM,
+            &SCHED,
+            &NET,
+            &IO,
+            &RECLAIM,
+            &RMAP,
+            &SCALE,
+            &CONTENTION,
+            &DISKS,
+        ]
+        .iter()
+        .map(|suite| suite.workloads.len())
+        .sum();
+        assert_eq!(
+            workloads().len(),
+            declared,
+            "a name is in two suites that declare"
+        );
     }
 
     #[test]
     fn workloads_made_after_tests_name_their_source() {
         for suite in [&MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP] {
             // Of the workloads without a source test, only those of reclaim.
-            let old = |workload: &&Arc<Workload>| !(workload.source.is_empty() && group_of(workload) == "reclaim");
+            let old = |workload: &&Arc<Workload>| {
+                !(workload.source.is_empty() && group_of(workload) == "reclaim")
+            };
             for workload in suite.workloads.iter().filter(old) {
                 let Workload { name, source, .. } = &**workload;
-                assert!(source.contains("Kept: ") && source.contains("Differs: "), "{name}: {source}");
+                assert!(
+                    source.contains("Kept: ") && source.contains("Differs: "),
+                    "{name}: {source}"
+                );
             }
         }
     }

@@ -1,5 +1,5 @@
-//! A server of the lab: how Marvin reaches it and boots builds on it. `ingest` parses it from a `[[machine]]` of
-//! `marvin.toml`.
+//! A server of the lab: how Marvin reaches it and boots builds on it. `ingest` parses it from a
+//! `[[machine]]` of `marvin.toml`.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,8 @@ pub struct ServerSettings {
     pub check_every_s: Option<u64>,
     /// What switches its power.
     pub power: Option<PowerSettings>,
-    /// A static `marvin-dump` of the lab's host, which saves there the memory of a kernel that dies; `None` to save none.
+    /// A static `marvin-dump` of the lab's host, which saves there the memory of a kernel that
+    /// dies; `None` to save none.
     pub collector: Option<PathBuf>,
     /// Where its serial console is.
     pub console: Option<ConsoleSettings>,
@@ -69,7 +70,8 @@ pub enum BootOnce {
     Grub,
     /// systemd-boot boots it at the next start: bootctl(1) set-oneshot.
     SystemdBoot,
-    /// A program of the server with its arguments: it gets MARVIN_KERNEL, MARVIN_INITRD and MARVIN_COMMAND_LINE.
+    /// A program of the server with its arguments: it gets MARVIN_KERNEL, MARVIN_INITRD and
+    /// MARVIN_COMMAND_LINE.
     Command(Vec<String>),
 }
 

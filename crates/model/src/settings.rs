@@ -192,7 +192,11 @@ pub enum Secret {
 /// The address in URL form: `smtps://mail.example.org:465`.
 impl fmt::Display for MailServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.secrecy == Secrecy::Whole { "smtps" } else { "smtp" };
+        let scheme = if self.secrecy == Secrecy::Whole {
+            "smtps"
+        } else {
+            "smtp"
+        };
         let bracketed = self.host.contains(':');
         let (before, after) = if bracketed { ("[", "]") } else { ("", "") };
         write!(f, "{scheme}://{before}{}{after}:{}", self.host, self.port)

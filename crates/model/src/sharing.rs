@@ -1,4 +1,5 @@
-//! Which lines of memory moved between processors within the measured iterations of a workload but the first, and in which function.
+//! Which lines of memory moved between processors within the measured iterations of a workload but
+//! the first, and in which function.
 
 /// How a line moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,13 +32,16 @@ impl Movement {
 pub struct Move {
     /// How.
     pub movement: Movement,
-    /// Whether it was false sharing: the words of 8 bytes that were asked for are none that others had used.
+    /// Whether it was false sharing: the words of 8 bytes that were asked for are none that others
+    /// had used.
     pub is_false: bool,
     /// The function's symbol, with a module in brackets after it; `[user]` for user code.
     pub function: String,
-    /// The line: a symbol of the kernel's data or a slab cache, each with a distance, or the kind of memory.
+    /// The line: a symbol of the kernel's data or a slab cache, each with a distance, or the kind
+    /// of memory.
     pub line: String,
-    /// The word of 8 bytes in it that was asked for: a field such as `mm_struct.mmap_lock.count`, or a symbol.
+    /// The word of 8 bytes in it that was asked for: a field such as `mm_struct.mmap_lock.count`,
+    /// or a symbol.
     pub word: String,
     /// How often.
     pub transfers: u64,
@@ -50,37 +54,114 @@ pub enum Counted {
     Times,
     /// Instructions of its own.
     Instructions,
-    /// Guest time in it, with what it calls and with sleep. It is modelled: a nanosecond for each instruction, and what waiting
-    /// for lines costs.
+    /// Guest time in it, with what it calls and with sleep. It is modelled: a nanosecond for each
+    /// instruction, and what waiting for lines costs.
     Ns,
 }
 
-/// Functions that say what processors do to one another: what is counted of each, and what that is. Functions of one name are
-/// counted together; a suffix of the compiler, as in `osq_lock.isra.0`, does not matter.
+/// Functions that say what processors do to one another: what is counted of each, and what that is.
+/// Functions of one name are counted together; a suffix of the compiler, as in `osq_lock.isra.0`,
+/// does not matter.
 pub const WATCHED: [(&str, Counted, &str); 22] = [
-    ("asm_sysvec_reschedule_ipi", Counted::Times, "IPI: reschedule"),
-    ("asm_sysvec_call_function_single", Counted::Times, "IPI: call, to one processor"),
-    ("asm_sysvec_call_function", Counted::Times, "IPI: call, to several"),
-    ("asm_sysvec_apic_timer_interrupt", Counted::Times, "timer interrupts"),
+    (
+        "asm_sysvec_reschedule_ipi",
+        Counted::Times,
+        "IPI: reschedule",
+    ),
+    (
+        "asm_sysvec_call_function_single",
+        Counted::Times,
+        "IPI: call, to one processor",
+    ),
+    (
+        "asm_sysvec_call_function",
+        Counted::Times,
+        "IPI: call, to several",
+    ),
+    (
+        "asm_sysvec_apic_timer_interrupt",
+        Counted::Times,
+        "timer interrupts",
+    ),
     ("flush_tlb_func", Counted::Times, "TLB flushes"),
     ("__switch_to_asm", Counted::Times, "context switches"),
     ("set_task_cpu", Counted::Times, "migrations"),
-    ("native_queued_spin_lock_slowpath", Counted::Times, "spin locks: slow path"),
+    (
+        "native_queued_spin_lock_slowpath",
+        Counted::Times,
+        "spin locks: slow path",
+    ),
     // Its name without CONFIG_PARAVIRT_SPINLOCKS.
-    ("queued_spin_lock_slowpath", Counted::Times, "spin locks: slow path"),
-    ("rwsem_down_read_slowpath", Counted::Times, "rw semaphores: read, slow path"),
-    ("rwsem_down_write_slowpath", Counted::Times, "rw semaphores: write, slow path"),
-    ("__mutex_lock_slowpath", Counted::Times, "mutexes: slow path"),
-    ("native_queued_spin_lock_slowpath", Counted::Instructions, "spin locks: instructions of waiting"),
-    ("queued_spin_lock_slowpath", Counted::Instructions, "spin locks: instructions of waiting"),
-    ("osq_lock", Counted::Instructions, "sleeping locks: instructions of spinning"),
-    ("mutex_spin_on_owner", Counted::Instructions, "sleeping locks: instructions of spinning"),
-    ("rwsem_spin_on_owner", Counted::Instructions, "sleeping locks: instructions of spinning"),
-    ("native_queued_spin_lock_slowpath", Counted::Ns, "spin locks: ns of wait, modelled"),
-    ("queued_spin_lock_slowpath", Counted::Ns, "spin locks: ns of wait, modelled"),
-    ("rwsem_down_read_slowpath", Counted::Ns, "rw semaphores, read: ns of wait, modelled"),
-    ("rwsem_down_write_slowpath", Counted::Ns, "rw semaphores, write: ns of wait, modelled"),
-    ("__mutex_lock_slowpath", Counted::Ns, "mutexes: ns of wait, modelled"),
+    (
+        "queued_spin_lock_slowpath",
+        Counted::Times,
+        "spin locks: slow path",
+    ),
+    (
+        "rwsem_down_read_slowpath",
+        Counted::Times,
+        "rw semaphores: read, slow path",
+    ),
+    (
+        "rwsem_down_write_slowpath",
+        Counted::Times,
+        "rw semaphores: write, slow path",
+    ),
+    (
+        "__mutex_lock_slowpath",
+        Counted::Times,
+        "mutexes: slow path",
+    ),
+    (
+        "native_queued_spin_lock_slowpath",
+        Counted::Instructions,
+        "spin locks: instructions of waiting",
+    ),
+    (
+        "queued_spin_lock_slowpath",
+        Counted::Instructions,
+        "spin locks: instructions of waiting",
+    ),
+    (
+        "osq_lock",
+        Counted::Instructions,
+        "sleeping locks: instructions of spinning",
+    ),
+    (
+        "mutex_spin_on_owner",
+        Counted::Instructions,
+        "sleeping locks: instructions of spinning",
+    ),
+    (
+        "rwsem_spin_on_owner",
+        Counted::Instructions,
+        "sleeping locks: instructions of spinning",
+    ),
+    (
+        "native_queued_spin_lock_slowpath",
+        Counted::Ns,
+        "spin locks: ns of wait, modelled",
+    ),
+    (
+        "queued_spin_lock_slowpath",
+        Counted::Ns,
+        "spin locks: ns of wait, modelled",
+    ),
+    (
+        "rwsem_down_read_slowpath",
+        Counted::Ns,
+        "rw semaphores, read: ns of wait, modelled",
+    ),
+    (
+        "rwsem_down_write_slowpath",
+        Counted::Ns,
+        "rw semaphores, write: ns of wait, modelled",
+    ),
+    (
+        "__mutex_lock_slowpath",
+        Counted::Ns,
+        "mutexes: ns of wait, modelled",
+    ),
 ];
 
 /// Returns a function's name without a suffix of the compiler.

@@ -3,8 +3,8 @@
 use crate::selection::group_of_name;
 use crate::{DISKS, IO, MM, NET, RECLAIM, RMAP, SCHED, Suite};
 
-/// Returns the subsystem that a workload stresses most: that of its suite, or in the micro and the scale suite that of its
-/// group. For undeclared names, the first word.
+/// Returns the subsystem that a workload stresses most: that of its suite, or in the micro and the
+/// scale suite that of its group. For undeclared names, the first word.
 #[must_use]
 pub fn subsystem_of(name: &str) -> &str {
     let suites = [
@@ -28,7 +28,9 @@ pub fn subsystem_of(name: &str) -> &str {
     match group {
         "fault" | "mem" | "mmap" | "mprotect" | "brk" => "mm",
         "switch" | "pipe" | "futex" | "sem" | "mutex" | "condvar" => "sched",
-        "file" | "open" | "unlink" | "create" | "rename" | "pread" | "pwrite" | "cache" | "dup" => "io",
+        "file" | "open" | "unlink" | "create" | "rename" | "pread" | "pwrite" | "cache" | "dup" => {
+            "io"
+        }
         "unix" | "tcp" | "udp" | "accept" => "net",
         "getppid" | "signal" | "event" | "eventfd" | "epoll" | "fork" | "thread" => "process",
         "no" | "counter" | "false" => "process",
@@ -45,8 +47,14 @@ mod tests {
 
     #[test]
     fn declared_workloads_have_one_of_six_subsystems() {
-        let found: BTreeSet<&str> = workloads().into_iter().map(|workload| subsystem_of(&workload.name)).collect();
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["io", "mm", "net", "process", "reclaim", "sched"]);
+        let found: BTreeSet<&str> = workloads()
+            .into_iter()
+            .map(|workload| subsystem_of(&workload.name))
+            .collect();
+        assert_eq!(
+            found.into_iter().collect::<Vec<_>>(),
+            ["io", "mm", "net", "process", "reclaim", "sched"]
+        );
         assert_eq!(subsystem_of("fault-anon"), "mm");
         assert_eq!(subsystem_of("video-decode"), "video");
         assert_eq!(subsystem_of(""), "");

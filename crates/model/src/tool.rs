@@ -1,6 +1,8 @@
-//! External tools: programs of the distribution that run in the guest, and the rules for reading their output.
+//! External tools: programs of the distribution that run in the guest, and the rules for reading
+//! their output.
 //!
-//! Tools are declared in TOML, because users bring their own; `ingest` reads the TOML and the output.
+//! Tools are declared in TOML, because users bring their own; `ingest` reads the TOML and the
+//! output.
 
 use crate::{Direction, Steadiness};
 
@@ -13,7 +15,8 @@ pub struct Tool {
     pub about: String,
     /// The Debian packages that it comes from, without their dependencies.
     pub packages: Vec<String>,
-    /// Additional files or directories of the packages that it needs; Marvin finds its programs and their libraries.
+    /// Additional files or directories of the packages that it needs; Marvin finds its programs
+    /// and their libraries.
     pub files: Vec<String>,
     /// Environment of its programs, in the order of the names.
     pub environment: Vec<(String, String)>,

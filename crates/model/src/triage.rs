@@ -44,7 +44,13 @@ pub struct TriageError(String);
 
 impl Triage {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Real, Self::Apparent, Self::TradeOff, Self::Fixed, Self::Ignored];
+    pub const ALL: [Self; 5] = [
+        Self::Real,
+        Self::Apparent,
+        Self::TradeOff,
+        Self::Fixed,
+        Self::Ignored,
+    ];
 
     /// Its name.
     #[must_use]
@@ -63,7 +69,10 @@ impl FromStr for Triage {
     type Err = TriageError;
 
     fn from_str(text: &str) -> Result<Self, TriageError> {
-        Self::ALL.into_iter().find(|triage| triage.word() == text).ok_or_else(|| TriageError(text.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|triage| triage.word() == text)
+            .ok_or_else(|| TriageError(text.to_owned()))
     }
 }
 
@@ -83,6 +92,9 @@ mod tests {
             assert_eq!(triage.word().parse(), Ok(triage));
         }
         let error = "Real".parse::<Triage>().unwrap_err().to_string();
-        assert_eq!(error, "`Real` is no outcome: expected real, apparent, trade-off, fixed or ignored");
+        assert_eq!(
+            error,
+            "`Real` is no outcome: expected real, apparent, trade-off, fixed or ignored"
+        );
     }
 }

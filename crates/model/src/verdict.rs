@@ -27,7 +27,8 @@ pub enum Uncertainty {
         /// Seeds that say same.
         same: usize,
     },
-    /// All seeds agree, but on less than the spread between seeds of one build, and there are too few of them.
+    /// All seeds agree, but on less than the spread between seeds of one build, and there are too
+    /// few of them.
     BelowFloor {
         /// The spread between seeds of one build, in percent.
         floor_percent: f64,
@@ -38,16 +39,17 @@ pub enum Uncertainty {
     },
     /// The runs are too noisy for their number.
     Noise {
-        /// How many more runs each side needs to be shown the same with a chance of 80 % if it is; a difference of two
-        /// margins needs fewer. `None` if both sides have one run, which says nothing about noise between runs.
+        /// How many more runs each side needs to be shown the same with a chance of 80 % if it is;
+        /// a difference of two margins needs fewer. `None` if both sides have one run,
+        /// which says nothing about noise between runs.
         more_runs: Option<usize>,
     },
     /// The noise would take more than 50 runs of each side.
     TooNoisy,
     /// The clock's steps are as wide as the margin.
     TooCoarse,
-    /// A twin, a workload of another suite that does the same operation, does not show the difference: the layout of memory may
-    /// be the cause.
+    /// A twin, a workload of another suite that does the same operation, does not show the
+    /// difference: the layout of memory may be the cause.
     Contradicted {
         /// The twin.
         twin: String,

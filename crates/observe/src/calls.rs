@@ -1,4 +1,5 @@
-//! Names of the system calls in which programs wait, on x86-64 (arch/x86/entry/syscalls/syscall_64.tbl).
+//! Names of the system calls in which programs wait, on x86-64
+//! (arch/x86/entry/syscalls/syscall_64.tbl).
 
 const NAMES: &[(u64, &str)] = &[
     (0, "read"),
@@ -88,8 +89,10 @@ pub(crate) const CHILDREN: [u64; 2] = [61, 247];
 /// Calls that create a process and can wait until it executes a program: clone, vfork, clone3.
 pub(crate) const CREATIONS: [u64; 3] = [56, 58, 435];
 /// Calls whose first argument is an open file.
-const FILES: [u64; 24] =
-    [0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 73, 74, 75, 217, 232, 275, 281, 288, 295, 299, 306, 307];
+const FILES: [u64; 24] = [
+    0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 73, 74, 75, 217, 232, 275, 281, 288, 295, 299,
+    306, 307,
+];
 
 /// Returns the name of a call, or its number.
 pub(crate) fn name(number: u64) -> String {
@@ -97,7 +100,10 @@ pub(crate) fn name(number: u64) -> String {
         return format!("system call {number}");
     }
     let found = NAMES.iter().find(|(known, _)| *known == number);
-    found.map_or_else(|| format!("system call {number}"), |(_, name)| (*name).to_owned())
+    found.map_or_else(
+        || format!("system call {number}"),
+        |(_, name)| (*name).to_owned(),
+    )
 }
 
 /// Whether the first argument of a call is an open file.

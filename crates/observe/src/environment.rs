@@ -1,5 +1,5 @@
-//! Variables of a process that change its speed. An environment has passwords, too: only the values of known variables are kept, and
-//! of those only what is no secret by its name.
+//! Variables of a process that change its speed. An environment has passwords, too: only the values
+//! of known variables are kept, and of those only what is no secret by its name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -57,7 +57,8 @@ const SECRETS: [&str; 6] = ["pass", "pwd", "secret", "token", "apikey", "credent
 /// Variables with paths of libraries, whose names may look like those of secrets.
 const PATHS: [&str; 2] = ["LD_AUDIT", "LD_PRELOAD"];
 
-/// Returns the variables of a process that change its speed, with what may be shown of their values.
+/// Returns the variables of a process that change its speed, with what may be shown of their
+/// values.
 pub(crate) fn environment(process: u32) -> BTreeMap<String, String> {
     parse(&fs::read(format!("/proc/{process}/environ")).unwrap_or_default())
 }
@@ -65,21 +66,37 @@ pub(crate) fn environment(process: u32) -> BTreeMap<String, String> {
 fn parse(bytes: &[u8]) -> BTreeMap<String, String> {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
-    pairs.filter_map(|(name, value)| Some((name.to_owned(), shown(name, value)?))).collect()
+    pairs
+        .filter_map(|(name, value)| Some((name.to_owned(), shown(name, value)?)))
+        .collect()
 }
 
 /// Returns what is kept of a value; `None` for a variable that does not change speed.
 fn shown(name: &str, value: &str) -> Option<String> {
     if name == JAVA {
-        return Some(value.split_whitespace().map(java_option).collect::<Vec<_>>().join(" "));
+        return Some(
+            value
+                .split_whitespace()
+                .map(java_option)
+                .collect::<Vec<_>>()
+                .join(" "),
+        );
     }
     if KNOWN.contains(&name) {
-        return Some(if has_secret(value) && !PATHS.contains(&name) { HIDDEN.to_owned() } else { value.to_owned() });
+        return Some(if has_secret(value) && !PATHS.contains(&name) {
+            HIDDEN.to_owned()
+        } else {
+            value.to_owned()
+        });
     }
-    NAMED.iter().any(|wanted| name.starts_with(wanted)).then(|| HIDDEN.to_owned())
+    NAMED
+        .iter()
+        .any(|wanted| name.starts_with(wanted))
+        .then(|| HIDDEN.to_owned())
 }
 
-/// Returns an option of the virtual machine: its own as it is, of a property only the name, of anything else nothing.
+/// Returns an option of the virtual machine: its own as it is, of a property only the name, of
+/// anything else nothing.
 fn java_option(word: &str) -> String {
     let is_speed = word.starts_with(JAVA_SPEED);
     match word.split_once('=') {
@@ -100,7 +117,9 @@ mod tests {
     use super::*;
 
     fn kept(pair: &str) -> Option<String> {
-        parse(format!("A=b\0{pair}\0").as_bytes()).into_values().next()
+        parse(format!("A=b\0{pair}\0").as_bytes())
+            .into_values()
+            .next()
     }
 
     #[test]
@@ -115,7 +134,10 @@ mod tests {
             "GLIBC_TUNABLES=password=hunter2",
             "MALLOC_CONF=stats_url:https://a:hunter2@b",
         ] {
-            assert!(kept(pair).is_none_or(|value| !value.contains(secret)), "{pair}");
+            assert!(
+                kept(pair).is_none_or(|value| !value.contains(secret)),
+                "{pair}"
+            );
         }
     }
 
@@ -126,7 +148,10 @@ mod tests {
         }
         assert_eq!(kept("MALLOC_TRIM_THRESHOLD_=0").as_deref(), Some("0"));
         let java = kept("JAVA_TOOL_OPTIONS=-Xmx4g -XX:+UseSerialGC -Dname=value");
-        assert_eq!(java.as_deref(), Some("-Xmx4g -XX:+UseSerialGC -Dname=(hidden)"));
+        assert_eq!(
+            java.as_deref(),
+            Some("-Xmx4g -XX:+UseSerialGC -Dname=(hidden)")
+        );
         assert_eq!(kept("OMP_NEW=1").as_deref(), Some("(hidden)"));
         assert_eq!(kept("HOME=/root"), None);
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use explain::facts::{
-    AFTERWARDS, Counters, Facts, Fault, Gap, Host, Object, Pressure, SHORT_LIVED, Samples, Settings, Stack, Wait,
+    AFTERWARDS, Counters, Facts, Fault, Gap, Host, Object, Pressure, SHORT_LIVED, Samples,
+    Settings, Stack, Wait,
 };
 
 use crate::ObserveError;
@@ -63,7 +64,11 @@ struct Snapshot {
 impl Snapshot {
     fn read() -> std::io::Result<Self> {
         let read = |name: &str| fs::read_to_string(format!("/proc/{name}"));
-        let pressure = |name: &str| read(&format!("pressure/{name}")).ok().and_then(|text| proc::pressure(&text));
+        let pressure = |name: &str| {
+            read(&format!("pressure/{name}"))
+                .ok()
+                .and_then(|text| proc::pressure(&text))
+        };
         Ok(Self {
             times: proc::host_times(&read("stat")?).unwrap_or_default(),
             vmstat: read("vmstat").unwrap_or_default(),
@@ -90,7 +95,12 @@ impl Collector {
         let threads: Vec<u32> = rounds.threads();
         let looked = own_s();
         let sampling = Sampling::attach(rounds.alive().into_iter().collect(), &threads, processors);
-        let costs = [("threads", looked - before), ("samples", own_s() - looked), ("settings", 0.0), (AFTERWARDS, 0.0)];
+        let costs = [
+            ("threads", looked - before),
+            ("samples", own_s() - looked),
+            ("settings", 0.0),
+            (AFTERWARDS, 0.0),
+        ];
         Ok(Self {
             root,
             subject,
@@ -186,7 +196,10 @@ impl Collector {
         self.costs[3].1 += own_s() - before;
         let mut short_lived = self.rounds.short_lived();
         short_lived.created = self.sampling.as_ref().ok().map(|sampling| sampling.created);
-        let running: f64 = threads.iter().map(|thread| thread.user_s + thread.system_s).sum();
+        let running: f64 = threads
+            .iter()
+            .map(|thread| thread.user_s + thread.system_s)
+            .sum();
         let others = running + self.cost() + short_lived.user_s + short_lived.system_s;
         Ok(Facts {
             subject: self.subject.clone(),
@@ -211,10 +224,19 @@ impl Collector {
         let interrupts = delta(first.interrupts, last.interrupts);
         let steal = delta(first.steal, last.steal);
         let all = (busy + idle + interrupts + steal).max(1.0);
-        let part = |first: Option<u64>, last: Option<u64>| Some(last?.saturating_sub(first?) as f64 / 1e6 / seconds);
-        let pressure = part(self.host.memory_us, after.memory_us)
-            .and_then(|memory| Some(Pressure { memory, io: part(self.host.io_us, after.io_us)? }));
-        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+        let part = |first: Option<u64>, last: Option<u64>| {
+            Some(last?.saturating_sub(first?) as f64 / 1e6 / seconds)
+        };
+        let pressure = part(self.host.memory_us, after.memory_us).and_then(|memory| {
+            Some(Pressure {
+                memory,
+                io: part(self.host.io_us, after.io_us)?,
+            })
+        });
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease")
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
         Host {
             processors: processors(),
             idle: idle / all,
@@ -224,7 +246,9 @@ impl Collector {
             debugging: settings::debugging(&release),
             mitigations: settings::mitigations(),
             governor: settings::governor(),
-            frequency: self.frequency[0].checked_div(self.frequency[1]).map(|mean| [mean, self.frequency[2]]),
+            frequency: self.frequency[0]
+                .checked_div(self.frequency[1])
+                .map(|mean| [mean, self.frequency[2]]),
             kernel: release,
         }
     }
@@ -237,7 +261,10 @@ impl Collector {
         }
         for process in self.rounds.processes.values() {
             let delta = |key| {
-                let [first, last] = process.io.each_ref().map(|text| proc::value(text, key).unwrap_or_default());
+                let [first, last] = process
+                    .io
+                    .each_ref()
+                    .map(|text| proc::value(text, key).unwrap_or_default());
                 last.saturating_sub(first)
             };
             counters.reads += delta("syscr");
@@ -251,8 +278,8 @@ impl Collector {
             counters.swapped_pages += process.swapped_kb / 4;
         }
         let host = |key| {
-            let [first, last] =
-                [&self.host, after].map(|snapshot| proc::value(&snapshot.vmstat, key).unwrap_or_default());
+            let [first, last] = [&self.host, after]
+                .map(|snapshot| proc::value(&snapshot.vmstat, key).unwrap_or_default());
             last.saturating_sub(first)
         };
         counters.huge_pages_split = host("thp_split_pmd");
@@ -264,7 +291,9 @@ impl Collector {
     fn settings(&mut self, waits: &[Wait]) -> Settings {
         let mut libraries: Vec<String> = Vec::new();
         let mut glibc = None;
-        let Rounds { processes, modules, .. } = &mut self.rounds;
+        let Rounds {
+            processes, modules, ..
+        } = &mut self.rounds;
         for process in processes.values() {
             for mapping in process.maps.iter().filter(|mapping| mapping.is_executable) {
                 let name = file_name(&mapping.path).to_owned();
@@ -279,7 +308,12 @@ impl Collector {
         // The cgroup that was throttled most.
         let delta = |[first, last]: &[Quota; 2]| last.throttled.saturating_sub(first.throttled);
         let worst = self.quotas.iter().max_by_key(|(_, quotas)| delta(quotas));
-        let mut settings = Settings { environment: self.environment.clone(), glibc, libraries, ..Settings::default() };
+        let mut settings = Settings {
+            environment: self.environment.clone(),
+            glibc,
+            libraries,
+            ..Settings::default()
+        };
         if let Some((folder, quotas)) = worst {
             let [first, last] = quotas;
             settings.throttled = (delta(quotas), last.periods.saturating_sub(first.periods));
@@ -292,16 +326,27 @@ impl Collector {
             _ => None,
         });
         let device = |path: &String| self.rounds.devices.get(path).copied();
-        settings.limits.extend(written.map(|path| limits::dirty(device(path))).unwrap_or_default());
+        settings.limits.extend(
+            written
+                .map(|path| limits::dirty(device(path)))
+                .unwrap_or_default(),
+        );
         settings
     }
 
     fn samples(&mut self) -> Option<Samples> {
         let sampling = self.sampling.as_mut().ok()?;
         sampling.drain();
-        let kernel = if sampling.reach.has_kernel { KernelSymbols::read() } else { KernelSymbols::default() };
-        let Rounds { processes, modules, .. } = &mut self.rounds;
-        // A process that no round saw has, until it executes another program, the memory of the one that made it.
+        let kernel = if sampling.reach.has_kernel {
+            KernelSymbols::read()
+        } else {
+            KernelSymbols::default()
+        };
+        let Rounds {
+            processes, modules, ..
+        } = &mut self.rounds;
+        // A process that no round saw has, until it executes another program, the memory of the one
+        // that made it.
         let fallback = processes.get(&self.root);
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
         for stacked in &sampling.stacked {
@@ -309,25 +354,47 @@ impl Collector {
             let maps = of.map_or(&[][..], |of| &of.maps);
             let addresses = unwind(&stacked.registers, &stacked.stack, maps, modules);
             let user = addresses.into_iter().take(DEPTH).collect();
-            let chain = Chain { process: stacked.process, kernel: stacked.kernel.clone(), user };
+            let chain = Chain {
+                process: stacked.process,
+                kernel: stacked.kernel.clone(),
+                user,
+            };
             *sampling.chains.entry(chain).or_default() += 1;
         }
         let mut name = |process: u32, address: u64| {
             let of: Option<&Process> = processes.get(&process).or(fallback);
-            of.map_or_else(String::new, |of| modules.name(&of.maps, &of.program, address))
+            of.map_or_else(String::new, |of| {
+                modules.name(&of.maps, &of.program, address)
+            })
         };
         for (chain, count) in &sampling.chains {
             let of = processes.get(&chain.process);
-            let program = of.map_or(SHORT_LIVED, |of| file_name(&of.program)).to_owned();
-            let in_kernel: Vec<String> = chain.kernel.iter().map(|address| kernel.name(*address)).collect();
-            let user = chain.user.iter().take(DEPTH).map(|address| name(chain.process, *address)).collect();
+            let program = of
+                .map_or(SHORT_LIVED, |of| file_name(&of.program))
+                .to_owned();
+            let in_kernel: Vec<String> = chain
+                .kernel
+                .iter()
+                .map(|address| kernel.name(*address))
+                .collect();
+            let user = chain
+                .user
+                .iter()
+                .take(DEPTH)
+                .map(|address| name(chain.process, *address))
+                .collect();
             *stacks.entry((program, in_kernel, user)).or_default() += count;
         }
         let mut faults: BTreeMap<String, u64> = BTreeMap::new();
         for ((process, at), count) in &sampling.touched {
             *faults.entry(name(*process, *at)).or_default() += count;
         }
-        let stack = |((program, kernel, user), samples)| Stack { program, kernel, user, samples };
+        let stack = |((program, kernel, user), samples)| Stack {
+            program,
+            kernel,
+            user,
+            samples,
+        };
         let fault = |(function, samples)| Fault { function, samples };
         Some(Samples {
             stacks: stacks.into_iter().map(stack).collect(),
@@ -354,9 +421,17 @@ impl Collector {
         }
         let unnamed = &self.rounds.modules.unnamed;
         if !unnamed.is_empty() {
-            let names: Vec<&str> = unnamed.iter().map(|path| file_name(path)).take(UNNAMED).collect();
+            let names: Vec<&str> = unnamed
+                .iter()
+                .map(|path| file_name(path))
+                .take(UNNAMED)
+                .collect();
             let more = unnamed.len().saturating_sub(names.len());
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let more = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
             gaps.push(Gap {
                 what: "names of functions",
                 why: format!(

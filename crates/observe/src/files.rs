@@ -1,9 +1,9 @@
-//! Opens the files that a process has mapped: these very files, wherever the root of the process is and whatever stands at their
-//! paths now.
+//! Opens the files that a process has mapped: these very files, wherever the root of the process is
+//! and whatever stands at their paths now.
 //!
-//! The path of a mapping is the word of another process. At that path this host may have another file, and its owner may have
-//! put a pipe there, which would never be read, or a device, which would never end. What is found is looked at before it is opened,
-//! and only regular files are.
+//! The path of a mapping is the word of another process. At that path this host may have another
+//! file, and its owner may have put a pipe there, which would never be read, or a device, which
+//! would never end. What is found is looked at before it is opened, and only regular files are.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,8 +15,8 @@ use crate::proc::Mapping;
 
 /// Largest program or library that is read (bytes).
 const FILE_MAX: u64 = 512 << 20;
-/// Kinds of file systems whose files have another device in their mappings than in their status (fs/overlayfs, fs/btrfs;
-/// include/uapi/linux/magic.h): there the inode alone is compared.
+/// Kinds of file systems whose files have another device in their mappings than in their status
+/// (fs/overlayfs, fs/btrfs; include/uapi/linux/magic.h): there the inode alone is compared.
 const STACKED: [i64; 2] = [0x794c_7630, 0x9123_683e];
 
 /// A file that was found and not opened yet.
@@ -26,17 +26,26 @@ pub(crate) struct Found(OwnedFd);
 /// Finds the file of a mapping of a process; `None` if it cannot be had, or another one is there.
 pub(crate) fn find(process: u32, mapping: &Mapping) -> Option<Found> {
     // Leads to the mapped file itself, also if it was deleted. Only root may follow it.
-    let link = format!("/proc/{process}/map_files/{:x}-{:x}", mapping.start, mapping.end);
+    let link = format!(
+        "/proc/{process}/map_files/{:x}-{:x}",
+        mapping.start, mapping.end
+    );
     if let Some(place) = look(&link, OFlags::empty())
         // The process may have mapped another file there meanwhile.
         && readlink(&link, Vec::new()).is_ok_and(|path| path.as_bytes() == mapping.raw_path.as_bytes())
     {
         return is_readable(&fstat(&place).ok()?).then_some(Found(place));
     }
-    let place = look(&format!("/proc/{process}/root{}", mapping.path), OFlags::NOFOLLOW)
-        .filter(|place| is_mapped(place, mapping))
-        // The program itself, also if it was deleted.
-        .or_else(|| look(&format!("/proc/{process}/exe"), OFlags::empty()).filter(|place| is_mapped(place, mapping)))?;
+    let place = look(
+        &format!("/proc/{process}/root{}", mapping.path),
+        OFlags::NOFOLLOW,
+    )
+    .filter(|place| is_mapped(place, mapping))
+    // The program itself, also if it was deleted.
+    .or_else(|| {
+        look(&format!("/proc/{process}/exe"), OFlags::empty())
+            .filter(|place| is_mapped(place, mapping))
+    })?;
     is_readable(&fstat(&place).ok()?).then_some(Found(place))
 }
 
@@ -50,7 +59,9 @@ fn is_mapped(place: &OwnedFd, mapping: &Mapping) -> bool {
     let Ok(stat) = fstat(place) else { return false };
     let is_inode = stat.st_ino == mapping.inode && mapping.inode != 0;
     let is_device = (major(stat.st_dev), minor(stat.st_dev)) == mapping.device;
-    is_inode && (is_device || fstatfs(place.as_fd()).is_ok_and(|system| STACKED.contains(&system.f_type)))
+    is_inode
+        && (is_device
+            || fstatfs(place.as_fd()).is_ok_and(|system| STACKED.contains(&system.f_type)))
 }
 
 fn is_readable(stat: &Stat) -> bool {
@@ -59,12 +70,21 @@ fn is_readable(stat: &Stat) -> bool {
 }
 
 impl Found {
-    /// Reads the file. A lease of another process is not waited for, and what grows meanwhile is read up to the limit.
+    /// Reads the file. A lease of another process is not waited for, and what grows meanwhile is
+    /// read up to the limit.
     pub(crate) fn read(&self) -> Option<Vec<u8>> {
         let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
-        let file = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let file = open(
+            path,
+            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .ok()?;
         let mut bytes = Vec::new();
-        File::from(file).take(FILE_MAX).read_to_end(&mut bytes).ok()?;
+        File::from(file)
+            .take(FILE_MAX)
+            .read_to_end(&mut bytes)
+            .ok()?;
         Some(bytes)
     }
 }
@@ -80,7 +100,9 @@ mod tests {
     fn own() -> Mapping {
         let path = std::env::current_exe().unwrap().canonicalize().unwrap();
         let maps = proc::maps(&std::fs::read_to_string("/proc/self/maps").unwrap());
-        maps.into_iter().find(|mapping| mapping.is_executable && mapping.path == path.to_string_lossy()).unwrap()
+        maps.into_iter()
+            .find(|mapping| mapping.is_executable && mapping.path == path.to_string_lossy())
+            .unwrap()
     }
 
     #[test]
@@ -108,14 +130,25 @@ mod tests {
     fn pipe_device_and_link_are_not_opened() {
         let folder = tempfile::tempdir().unwrap();
         let [pipe, link, device] = ["pipe", "link", "device"].map(|name| folder.path().join(name));
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap();
         assert!(made.success());
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
         let zero = by_path(std::path::Path::new("/dev/zero"));
         assert!(find(std::process::id(), &zero).is_none());
-        assert!([&pipe, &link].iter().all(|path| find(std::process::id(), &by_path(path)).is_none()));
+        assert!(
+            [&pipe, &link]
+                .iter()
+                .all(|path| find(std::process::id(), &by_path(path)).is_none())
+        );
         // A device of one's own needs privileges.
-        let made = std::process::Command::new("mknod").arg(&device).args(["c", "1", "5"]).output().unwrap();
+        let made = std::process::Command::new("mknod")
+            .arg(&device)
+            .args(["c", "1", "5"])
+            .output()
+            .unwrap();
         assert!(!made.status.success() || find(std::process::id(), &by_path(&device)).is_none());
     }
 
@@ -125,7 +158,10 @@ mod tests {
         let path = folder.path().join("library.so");
         std::fs::write(&path, "old").unwrap();
         let mapping = by_path(&path);
-        assert_eq!(find(std::process::id(), &mapping).unwrap().read().unwrap(), b"old");
+        assert_eq!(
+            find(std::process::id(), &mapping).unwrap().read().unwrap(),
+            b"old"
+        );
         std::fs::rename(&path, folder.path().join("kept")).unwrap();
         std::fs::write(&path, "new").unwrap();
         assert!(find(std::process::id(), &mapping).is_none());

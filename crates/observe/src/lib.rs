@@ -1,5 +1,5 @@
-//! Observes a program on this host: the time of its threads, where they wait, what they run, and their settings. Nothing stops
-//! the program, and no other program is used.
+//! Observes a program on this host: the time of its threads, where they wait, what they run, and
+//! their settings. Nothing stops the program, and no other program is used.
 //!
 //! `explain` says what the facts mean.
 
@@ -95,11 +95,14 @@ pub enum ObserveError {
     )]
     Few(String, u64, f64),
     /// It runs on, and the kernel tells no times of its threads.
-    #[error("cannot explain `{0}`: it runs on, and /proc/PID/task/TID/schedstat tells no times of its threads")]
+    #[error(
+        "cannot explain `{0}`: it runs on, and /proc/PID/task/TID/schedstat tells no times of its threads"
+    )]
     Untold(String),
 }
 
-/// Observes a program. The standard output of a command goes to Marvin's standard error, so that the answer stands alone.
+/// Observes a program. The standard output of a command goes to Marvin's standard error, so that
+/// the answer stands alone.
 ///
 /// # Errors
 /// If the program cannot be started, does not exist, or ends at once.
@@ -114,17 +117,30 @@ pub fn observe(observation: &Observation) -> Result<Observed, ObserveError> {
             let mut collector = Collector::new(*id, format!("process {id} ({})", name.trim()))?;
             rounds(&mut collector, observation.seconds, None);
             let has_ended = collector.has_ended();
-            Ok(Observed { facts: collector.finish(name.trim())?, status: None, has_ended })
+            Ok(Observed {
+                facts: collector.finish(name.trim())?,
+                status: None,
+                has_ended,
+            })
         }
     }
 }
 
 fn command(observation: &Observation, words: &[OsString]) -> Result<Observed, ObserveError> {
-    let named = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let named = words
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ");
     let failed = |error: io::Error| ObserveError::Start(named.clone(), error);
-    let Some(program) = words.first() else { return Err(failed(io::Error::other("no command"))) };
+    let Some(program) = words.first() else {
+        return Err(failed(io::Error::other("no command")));
+    };
     if find(program).is_none() {
-        return Err(failed(io::Error::new(io::ErrorKind::NotFound, "no such program")));
+        return Err(failed(io::Error::new(
+            io::ErrorKind::NotFound,
+            "no such program",
+        )));
     }
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
     let mut started = Started(Tethered::start_stopped(words, Stdio::from(output)).map_err(failed)?);
@@ -133,14 +149,25 @@ fn command(observation: &Observation, words: &[OsString]) -> Result<Observed, Ob
     started.0.resume();
     let status = rounds(&mut collector, observation.seconds, Some(&mut started.0));
     match (collector.finish(&named), status) {
-        (Ok(facts), status) => Ok(Observed { facts, status, has_ended: status.is_some() }),
-        (Err(ObserveError::Short(..)), Some(status)) if !status.success() => Err(ObserveError::Failed(named, status)),
+        (Ok(facts), status) => Ok(Observed {
+            facts,
+            status,
+            has_ended: status.is_some(),
+        }),
+        (Err(ObserveError::Short(..)), Some(status)) if !status.success() => {
+            Err(ObserveError::Failed(named, status))
+        }
         (Err(error), _) => Err(error),
     }
 }
 
-/// Looks again and again until the time is over or the program ended. Returns how the command ended by itself.
-fn rounds(collector: &mut Collector, seconds: Option<f64>, mut child: Option<&mut Tethered>) -> Option<ExitStatus> {
+/// Looks again and again until the time is over or the program ended. Returns how the command ended
+/// by itself.
+fn rounds(
+    collector: &mut Collector,
+    seconds: Option<f64>,
+    mut child: Option<&mut Tethered>,
+) -> Option<ExitStatus> {
     let seconds = seconds.unwrap_or(f64::INFINITY);
     // However costly a look is, several fit.
     let longest_s = (seconds / LOOKS).min(1.0);
@@ -177,17 +204,20 @@ impl Drop for Started {
             return;
         }
         let all = rounds::find_processes(self.0.id());
-        all.iter().for_each(|process| signal(*process, Signal::TERM));
+        all.iter()
+            .for_each(|process| signal(*process, Signal::TERM));
         let begun = Instant::now();
         // What it started may take longer to end than the program, or refuse to.
         while begun.elapsed() < ENDING
-            && (!matches!(self.0.try_wait(), Ok(Some(_))) || all.iter().any(|process| rounds::is_there(*process)))
+            && (!matches!(self.0.try_wait(), Ok(Some(_)))
+                || all.iter().any(|process| rounds::is_there(*process)))
         {
             sleep(Duration::from_millis(20));
         }
         let left = all.iter().filter(|process| rounds::is_there(**process));
         left.for_each(|process| signal(*process, Signal::KILL));
-        // What was started meanwhile; the number is not another's while a process of the group is left.
+        // What was started meanwhile; the number is not another's while a process of the group is
+        // left.
         if let Some(group) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
             kill_process_group(group, Signal::KILL).unwrap_or_default();
         }
@@ -208,5 +238,7 @@ fn find(program: &OsString) -> Option<std::path::PathBuf> {
         return path.is_file().then(|| path.to_owned());
     }
     let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|file| file.is_file())
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(path))
+        .find(|file| file.is_file())
 }

@@ -1,4 +1,5 @@
-//! Parses the files of /proc that tell of threads, processes and cgroups. Any bytes are fine: what is not understood is `None`.
+//! Parses the files of /proc that tell of threads, processes and cgroups. Any bytes are fine: what
+//! is not understood is `None`.
 
 /// Ticks per second in stat files: USER_HZ (include/asm-generic/param.h).
 pub(crate) const TICKS: f64 = 100.0;
@@ -59,7 +60,9 @@ pub(crate) fn syscall(text: &str) -> Option<Call> {
     let fields: Vec<&str> = text.split_whitespace().collect();
     let hex = |field: &str| u64::from_str_radix(field.trim_start_matches("0x"), 16).ok();
     let number: i64 = fields.first()?.parse().ok()?;
-    let [.., stack_pointer, program_counter] = fields.as_slice() else { return None };
+    let [.., stack_pointer, program_counter] = fields.as_slice() else {
+        return None;
+    };
     let first = if fields.len() > 3 { hex(fields[1])? } else { 0 };
     Some(Call {
         number: u64::try_from(number).ok(),
@@ -69,7 +72,8 @@ pub(crate) fn syscall(text: &str) -> Option<Call> {
     })
 }
 
-/// Returns the number behind a key of a file with a pair in each line, as in status, io, vmstat, cpu.stat.
+/// Returns the number behind a key of a file with a pair in each line, as in status, io, vmstat,
+/// cpu.stat.
 pub(crate) fn value(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let rest = line.strip_prefix(key)?.strip_prefix([':', ' ', '\t'])?;
@@ -99,32 +103,58 @@ pub(crate) struct HostTimes {
 /// Parses `/proc/stat`.
 pub(crate) fn host_times(text: &str) -> Option<HostTimes> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let fields: Vec<u64> = line.split_whitespace().map_while(|field| field.parse().ok()).collect();
-    let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields[..] else { return None };
-    Some(HostTimes { busy: user + nice + system, idle: idle + iowait, interrupts: irq + softirq, steal })
+    let fields: Vec<u64> = line
+        .split_whitespace()
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = fields[..] else {
+        return None;
+    };
+    Some(HostTimes {
+        busy: user + nice + system,
+        idle: idle + iowait,
+        interrupts: irq + softirq,
+        steal,
+    })
 }
 
 /// Returns the total of the line `some` of a file of `/proc/pressure` (µs).
 pub(crate) fn pressure(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with("some"))?;
-    line.split_whitespace().find_map(|field| field.strip_prefix("total=")?.parse().ok())
+    line.split_whitespace()
+        .find_map(|field| field.strip_prefix("total=")?.parse().ok())
 }
 
-/// Returns the peer of a socket by its inode, in the text of `/proc/net/tcp` and its like: `127.0.0.1:80`; `None` if it has no
-/// such socket or no peer (Documentation/networking/proc_net_tcp.rst).
+/// Returns the peer of a socket by its inode, in the text of `/proc/net/tcp` and its like:
+/// `127.0.0.1:80`; `None` if it has no such socket or no peer
+/// (Documentation/networking/proc_net_tcp.rst).
 pub(crate) fn peer(text: &str, inode: &str) -> Option<String> {
-    let fields = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let found = fields.filter(|fields| fields.get(9) == Some(&inode)).find_map(|fields| Some(*fields.get(2)?))?;
+    let fields = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = fields
+        .filter(|fields| fields.get(9) == Some(&inode))
+        .find_map(|fields| Some(*fields.get(2)?))?;
     let (address, port) = found.split_once(':')?;
-    let port = u16::from_str_radix(port, 16).ok().filter(|port| *port != 0)?;
+    let port = u16::from_str_radix(port, 16)
+        .ok()
+        .filter(|port| *port != 0)?;
     // Words of 32 bits in the host's order; the host is little-endian.
     let words: Option<Vec<u32>> = (0..address.len() / 8)
-        .map(|n| Some(u32::from_str_radix(address.get(8 * n..8 * n + 8)?, 16).ok()?.swap_bytes()))
+        .map(|n| {
+            Some(
+                u32::from_str_radix(address.get(8 * n..8 * n + 8)?, 16)
+                    .ok()?
+                    .swap_bytes(),
+            )
+        })
         .collect();
     match words?.as_slice() {
         [one] => Some(format!("{}:{port}", std::net::Ipv4Addr::from(*one))),
         [a, b, c, d] => {
-            let all = [a, b, c, d].iter().fold(0_u128, |all, word| all << 32 | u128::from(**word));
+            let all = [a, b, c, d]
+                .iter()
+                .fold(0_u128, |all, word| all << 32 | u128::from(**word));
             Some(format!("[{}]:{port}", std::net::Ipv6Addr::from(all)))
         }
         _ => None,
@@ -184,19 +214,33 @@ mod tests {
 
     #[test]
     fn names_may_contain_parentheses() {
-        let line =
-            "7 (a) b) S 1 7 7 0 -1 4194304 125 0 3 0 11 12 13 14 20 0 1 0 39086 2990080 445 18446744073709551615";
+        let line = "7 (a) b) S 1 7 7 0 -1 4194304 125 0 3 0 11 12 13 14 20 0 1 0 39086 2990080 445 18446744073709551615";
         let stat = stat(line).unwrap();
         assert_eq!((stat.name.as_str(), stat.state), ("a) b", 'S'));
-        assert_eq!((stat.minor_faults, stat.major_faults, stat.user, stat.reaped_system), (125, 3, 11, 14));
+        assert_eq!(
+            (
+                stat.minor_faults,
+                stat.major_faults,
+                stat.user,
+                stat.reaped_system
+            ),
+            (125, 3, 11, 14)
+        );
     }
 
     #[test]
     fn blocked_thread_tells_call_and_stack() {
-        let call = syscall("202 0x7f0f8582e220 0x80 0x2 0x0 0x0 0x0 0x7ffc40f68248 0x7f18bb76b2ad").unwrap();
-        assert_eq!((call.number, call.first, call.program_counter), (Some(202), 0x7f0f_8582_e220, 0x7f18_bb76_b2ad));
+        let call = syscall("202 0x7f0f8582e220 0x80 0x2 0x0 0x0 0x0 0x7ffc40f68248 0x7f18bb76b2ad")
+            .unwrap();
+        assert_eq!(
+            (call.number, call.first, call.program_counter),
+            (Some(202), 0x7f0f_8582_e220, 0x7f18_bb76_b2ad)
+        );
         assert_eq!(syscall("running\n"), None);
-        assert_eq!(syscall("-1 0x7ffc40f68248 0x7f18bb76b2ad").unwrap().number, None);
+        assert_eq!(
+            syscall("-1 0x7ffc40f68248 0x7f18bb76b2ad").unwrap().number,
+            None
+        );
     }
 
     #[test]
@@ -217,9 +261,17 @@ mod tests {
 
     #[test]
     fn deleted_file_keeps_its_path() {
-        let mapping = &maps("7f00-7f10 r-xp 00001000 08:01 42                         /usr/lib/a b.so (deleted)\n")[0];
-        assert_eq!((mapping.path.as_str(), mapping.offset, mapping.is_executable), ("/usr/lib/a b.so", 0x1000, true));
-        assert_eq!((mapping.raw_path.as_str(), mapping.device), ("/usr/lib/a b.so (deleted)", (8, 1)));
+        let mapping = &maps(
+            "7f00-7f10 r-xp 00001000 08:01 42                         /usr/lib/a b.so (deleted)\n",
+        )[0];
+        assert_eq!(
+            (mapping.path.as_str(), mapping.offset, mapping.is_executable),
+            ("/usr/lib/a b.so", 0x1000, true)
+        );
+        assert_eq!(
+            (mapping.raw_path.as_str(), mapping.device),
+            ("/usr/lib/a b.so (deleted)", (8, 1))
+        );
         assert_eq!(mapping.inode, 42);
     }
 

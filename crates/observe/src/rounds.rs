@@ -1,4 +1,5 @@
-//! Follows the threads of a program in rounds: their time from schedstat and stat, and where the blocked ones are.
+//! Follows the threads of a program in rounds: their time from schedstat and stat, and where the
+//! blocked ones are.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -17,11 +18,13 @@ use crate::unwind::unwind_blocked;
 
 /// Processes that are named for a pipe.
 const OTHERS: usize = 2;
-/// Parts of the observation that a thread's timeline has at most; they are merged when there are more.
+/// Parts of the observation that a thread's timeline has at most; they are merged when there are
+/// more.
 const PERIODS: usize = 64;
 /// Rounds between two looks at what changes seldom: names, switches, mappings.
 const SELDOM: u64 = 8;
-/// Processes and threads that are followed at most; the time of further ones counts as that of short-lived ones.
+/// Processes and threads that are followed at most; the time of further ones counts as that of
+/// short-lived ones.
 const PROCESSES_MAX: usize = 4096;
 const THREADS_MAX: usize = 16384;
 
@@ -55,7 +58,8 @@ impl Followed {
     }
 }
 
-/// Periods of a thread, of equally many rounds each, and never more than a program that runs for hours needs.
+/// Periods of a thread, of equally many rounds each, and never more than a program that runs for
+/// hours needs.
 #[derive(Debug)]
 struct Timeline {
     periods: Vec<Period>,
@@ -67,7 +71,11 @@ struct Timeline {
 
 impl Timeline {
     fn new() -> Self {
-        Self { periods: Vec::new(), stride: 1, filled: 1 }
+        Self {
+            periods: Vec::new(),
+            stride: 1,
+            filled: 1,
+        }
     }
 
     fn push(&mut self, period: Period) {
@@ -94,12 +102,14 @@ impl Timeline {
 }
 
 fn sum(periods: &[Period]) -> Period {
-    periods.iter().fold(Period::default(), |sum, period| Period {
-        user_s: sum.user_s + period.user_s,
-        system_s: sum.system_s + period.system_s,
-        waiting_s: sum.waiting_s + period.waiting_s,
-        blocked_s: sum.blocked_s + period.blocked_s,
-    })
+    periods
+        .iter()
+        .fold(Period::default(), |sum, period| Period {
+            user_s: sum.user_s + period.user_s,
+            system_s: sum.system_s + period.system_s,
+            waiting_s: sum.waiting_s + period.waiting_s,
+            blocked_s: sum.blocked_s + period.blocked_s,
+        })
 }
 
 /// A process of the program.
@@ -187,7 +197,11 @@ impl Rounds {
 
     /// Returns the processes that the last round saw.
     pub(crate) fn alive(&self) -> Vec<u32> {
-        self.processes.iter().filter(|(_, process)| !process.is_gone).map(|(id, _)| *id).collect()
+        self.processes
+            .iter()
+            .filter(|(_, process)| !process.is_gone)
+            .map(|(id, _)| *id)
+            .collect()
     }
 
     /// Returns the threads that were seen.
@@ -196,7 +210,12 @@ impl Rounds {
     }
 
     fn look_at_process(&mut self, id: u32, is_seldom: bool) {
-        let Some(stat) = read(&format!("/proc/{id}/stat")).ok().and_then(|text| proc::stat(&text)) else { return };
+        let Some(stat) = read(&format!("/proc/{id}/stat"))
+            .ok()
+            .and_then(|text| proc::stat(&text))
+        else {
+            return;
+        };
         let is_first = self.number == 0;
         let is_known = self.processes.contains_key(&id);
         if !is_known && self.processes.len() >= PROCESSES_MAX {
@@ -215,7 +234,10 @@ impl Rounds {
         let read = |name: &str| read(&format!("/proc/{id}/{name}")).unwrap_or_default();
         // Of a process whose main thread has left there is none any more.
         if let Ok(program) = fs::read_link(format!("/proc/{id}/exe")) {
-            process.program = program.to_string_lossy().trim_end_matches(" (deleted)").to_owned();
+            process.program = program
+                .to_string_lossy()
+                .trim_end_matches(" (deleted)")
+                .to_owned();
         }
         let maps = proc::maps(&read("maps"));
         if !maps.is_empty() {
@@ -225,7 +247,9 @@ impl Rounds {
         }
         let status = read("status");
         let resident = proc::value(&status, "VmHWM").unwrap_or_default();
-        process.swapped_kb = process.swapped_kb.max(proc::value(&status, "VmSwap").unwrap_or_default());
+        process.swapped_kb = process
+            .swapped_kb
+            .max(proc::value(&status, "VmSwap").unwrap_or_default());
         let io = read("io");
         if !is_known && is_first {
             process.io[0].clone_from(&io);
@@ -241,21 +265,48 @@ impl Rounds {
     fn look_at_thread(&mut self, process: u32, id: u32, now: f64, is_seldom: bool) {
         let folder = format!("/proc/{process}/task/{id}");
         let read = |name: &str| read(&format!("{folder}/{name}")).ok();
-        let Some(stat) = read("stat").and_then(|text| proc::stat(&text)) else { return };
-        let Some((run_ns, wait_ns)) = read("schedstat").and_then(|text| proc::schedstat(&text)) else { return };
-        let times = Times { at: now, run_ns, wait_ns, user: stat.user, system: stat.system };
+        let Some(stat) = read("stat").and_then(|text| proc::stat(&text)) else {
+            return;
+        };
+        let Some((run_ns, wait_ns)) = read("schedstat").and_then(|text| proc::schedstat(&text))
+        else {
+            return;
+        };
+        let times = Times {
+            at: now,
+            run_ns,
+            wait_ns,
+            user: stat.user,
+            system: stat.system,
+        };
         let was_there = self.number == 0;
         let before = self.before;
         let is_known = self.threads.contains_key(&id);
-        if !is_known && (self.threads.len() >= THREADS_MAX || !self.processes.contains_key(&process)) {
+        if !is_known
+            && (self.threads.len() >= THREADS_MAX || !self.processes.contains_key(&process))
+        {
             return;
         }
         let followed = self.threads.entry(id).or_insert_with(|| Followed {
             process,
             name: stat.name.clone(),
             // One that is new began with zero, some time after the round before.
-            first: if was_there { times } else { Times { at: f64::midpoint(before, now), ..Times::default() } },
-            last: if was_there { times } else { Times { at: f64::midpoint(before, now), ..Times::default() } },
+            first: if was_there {
+                times
+            } else {
+                Times {
+                    at: f64::midpoint(before, now),
+                    ..Times::default()
+                }
+            },
+            last: if was_there {
+                times
+            } else {
+                Times {
+                    at: f64::midpoint(before, now),
+                    ..Times::default()
+                }
+            },
             voluntary: [None; 2],
             allowed: 0,
             looks: 0,
@@ -275,7 +326,9 @@ impl Rounds {
                 *last = value.or(*last);
             };
             keep(&mut followed.voluntary, "voluntary_ctxt_switches");
-            let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+            let allowed = status
+                .lines()
+                .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
             followed.allowed = allowed.map_or(followed.allowed, proc::processors);
         }
         if matches!(stat.state, 'S' | 'D') {
@@ -289,12 +342,18 @@ impl Rounds {
             self.is_denied = true;
             return;
         };
-        let Some(call) = proc::syscall(&text) else { return };
+        let Some(call) = proc::syscall(&text) else {
+            return;
+        };
         let function = fs::read_to_string(format!("{folder}/wchan")).unwrap_or_default();
         let place = Place {
             is_uninterruptible,
             call: call.number.map(calls::name).unwrap_or_default(),
-            function: if function == "0" { String::new() } else { function },
+            function: if function == "0" {
+                String::new()
+            } else {
+                function
+            },
             object: self.object(process, call),
         };
         let wait = self.waits.entry(place.clone()).or_insert_with(|| Wait {
@@ -324,39 +383,60 @@ impl Rounds {
         if !cfg!(target_arch = "x86_64") {
             return Vec::new();
         }
-        let Some(Process { maps, program, .. }) = self.processes.get(&process) else { return Vec::new() };
-        let Some(memory) = memory(process) else { return Vec::new() };
+        let Some(Process { maps, program, .. }) = self.processes.get(&process) else {
+            return Vec::new();
+        };
+        let Some(memory) = memory(process) else {
+            return Vec::new();
+        };
         let addresses = unwind_blocked(&memory, maps, &mut self.modules, call);
-        if !addresses.first().is_some_and(|at| maps.iter().any(|map| (map.start..map.end).contains(at))) {
+        if !addresses
+            .first()
+            .is_some_and(|at| maps.iter().any(|map| (map.start..map.end).contains(at)))
+        {
             // It executed another program since the mappings were read: the next round has them.
             return Vec::new();
         }
-        addresses.into_iter().map(|address| self.modules.name(maps, program, address)).collect()
+        addresses
+            .into_iter()
+            .map(|address| self.modules.name(maps, program, address))
+            .collect()
     }
 
     fn object(&mut self, process: u32, call: proc::Call) -> Object {
         match call.number {
             Some(calls::FUTEX) => Object::Futex(self.futex(process, call.first)),
-            Some(number) if calls::CHILDREN.contains(&number) || calls::CREATIONS.contains(&number) => Object::Child,
+            Some(number)
+                if calls::CHILDREN.contains(&number) || calls::CREATIONS.contains(&number) =>
+            {
+                Object::Child
+            }
             Some(number) if calls::has_file(number) => {
                 let described = match self.files.get(&(process, call.first)) {
                     Some(known) => known.clone(),
                     None => self.describe_file(process, call.first),
                 };
-                if described.is_empty() { Object::Unknown } else { Object::File(described) }
+                if described.is_empty() {
+                    Object::Unknown
+                } else {
+                    Object::File(described)
+                }
             }
             _ => Object::Unknown,
         }
     }
 
-    /// Describes an open file: its path, the peer of a socket, or who else has a pipe; `own pipe:[1]` if another process of the
-    /// program has it.
+    /// Describes an open file: its path, the peer of a socket, or who else has a pipe; `own
+    /// pipe:[1]` if another process of the program has it.
     fn describe_file(&mut self, process: u32, number: u64) -> String {
         let link = fs::read_link(format!("/proc/{process}/fd/{number}")).unwrap_or_default();
         let link = link.to_string_lossy().into_owned();
         let described = if link.starts_with("pipe:") {
             self.describe_pipe(process, &link)
-        } else if let Some(inode) = link.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']')) {
+        } else if let Some(inode) = link
+            .strip_prefix("socket:[")
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
             describe_socket(process, inode).unwrap_or(link)
         } else {
             // Of the open file, not of what this host has at its path.
@@ -371,25 +451,54 @@ impl Rounds {
 
     fn describe_pipe(&self, process: u32, pipe: &str) -> String {
         let alive = self.alive();
-        if alive.iter().any(|other| *other != process && has_open(*other, pipe)) {
+        if alive
+            .iter()
+            .any(|other| *other != process && has_open(*other, pipe))
+        {
             return format!("own {pipe}");
         }
-        let others =
-            entries("/proc").into_iter().filter(|other| !alive.contains(other) && *other != std::process::id());
-        let named = others.filter(|other| has_open(*other, pipe)).take(OTHERS).map(|other| {
-            let name = fs::read_to_string(format!("/proc/{other}/comm")).unwrap_or_default();
-            format!("{other} {}", name.trim())
-        });
+        let others = entries("/proc")
+            .into_iter()
+            .filter(|other| !alive.contains(other) && *other != std::process::id());
+        let named = others
+            .filter(|other| has_open(*other, pipe))
+            .take(OTHERS)
+            .map(|other| {
+                let name = fs::read_to_string(format!("/proc/{other}/comm")).unwrap_or_default();
+                format!("{other} {}", name.trim())
+            });
         let named: Vec<String> = named.collect();
-        if named.is_empty() { pipe.to_owned() } else { format!("{pipe} of process {}", named.join(", ")) }
+        if named.is_empty() {
+            pipe.to_owned()
+        } else {
+            format!("{pipe} of process {}", named.join(", "))
+        }
     }
 
     fn futex(&self, process: u32, address: u64) -> Futex {
-        let mut futex = Futex { word: (process, address), ..Futex::default() };
-        let Some(of) = self.processes.get(&process) else { return futex };
-        if let Some(mapping) = of.maps.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)) {
-            let offset = address - mapping.start + if mapping.path.starts_with('/') { mapping.offset } else { 0 };
-            let name = if mapping.path.is_empty() { "anonymous memory" } else { file_name(&mapping.path) };
+        let mut futex = Futex {
+            word: (process, address),
+            ..Futex::default()
+        };
+        let Some(of) = self.processes.get(&process) else {
+            return futex;
+        };
+        if let Some(mapping) = of
+            .maps
+            .iter()
+            .find(|mapping| (mapping.start..mapping.end).contains(&address))
+        {
+            let offset = address - mapping.start
+                + if mapping.path.starts_with('/') {
+                    mapping.offset
+                } else {
+                    0
+                };
+            let name = if mapping.path.is_empty() {
+                "anonymous memory"
+            } else {
+                file_name(&mapping.path)
+            };
             futex.mapping = format!("{name}+{offset:#x}");
         }
         let word = |at: u64| -> Option<u32> {
@@ -397,19 +506,25 @@ impl Rounds {
             memory(process)?.read_exact_at(&mut bytes, at).ok()?;
             Some(u32::from_le_bytes(bytes))
         };
-        let is_thread = |id: u32| id != 0 && Path::new(&format!("/proc/{process}/task/{id}")).exists();
+        let is_thread =
+            |id: u32| id != 0 && Path::new(&format!("/proc/{process}/task/{id}")).exists();
         // pthread_join waits for the word that has the thread's id (glibc: struct pthread.tid).
         futex.is_join = word(address).is_some_and(is_thread);
         futex
     }
 
-    /// Returns the thread that a mutex's word names as its owner (glibc, x86-64: `pthread_mutex_t.__owner`, 8 bytes behind
-    /// the word).
+    /// Returns the thread that a mutex's word names as its owner (glibc, x86-64:
+    /// `pthread_mutex_t.__owner`, 8 bytes behind the word).
     fn owner(&self, process: u32, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
-        memory(process)?.read_exact_at(&mut bytes, address.checked_add(8)?).ok()?;
+        memory(process)?
+            .read_exact_at(&mut bytes, address.checked_add(8)?)
+            .ok()?;
         let id = u32::from_le_bytes(bytes);
-        self.threads.get(&id).is_some_and(|thread| thread.process == process).then_some(id)
+        self.threads
+            .get(&id)
+            .is_some_and(|thread| thread.process == process)
+            .then_some(id)
     }
 
     /// Names the owners of the locks that threads wait for now: before the program ends.
@@ -425,7 +540,13 @@ impl Rounds {
         for (place, word) in words {
             let (process, address) = word;
             let owner = self.owner(process, address);
-            if let (Some(owner), Some(Wait { object: Object::Futex(futex), .. })) = (owner, self.waits.get_mut(&place))
+            if let (
+                Some(owner),
+                Some(Wait {
+                    object: Object::Futex(futex),
+                    ..
+                }),
+            ) = (owner, self.waits.get_mut(&place))
             {
                 futex.owner = Some(owner);
             }
@@ -434,13 +555,19 @@ impl Rounds {
 
     /// Returns the first and the last counters of all processes.
     pub(crate) fn stats(&self) -> impl Iterator<Item = (&Stat, &Stat)> {
-        self.processes.values().map(|process| (&process.first, &process.last))
+        self.processes
+            .values()
+            .map(|process| (&process.first, &process.last))
     }
 
     /// Returns the processor time of processes and threads that no round saw (s).
     pub(crate) fn short_lived(&self) -> ShortLived {
         let of = |part: fn(&Stat) -> [u64; 2]| {
-            self.processes.iter().map(|(id, process)| self.unseen(*id, process, part)).sum::<f64>().max(0.0)
+            self.processes
+                .iter()
+                .map(|(id, process)| self.unseen(*id, process, part))
+                .sum::<f64>()
+                .max(0.0)
         };
         ShortLived {
             user_s: of(|stat| [stat.user, stat.reaped_user]),
@@ -449,42 +576,67 @@ impl Rounds {
         }
     }
 
-    /// Returns what a process adds to that: of its own threads and of the children that it waited for (s); `part` chooses a
-    /// process's time and its children's.
+    /// Returns what a process adds to that: of its own threads and of the children that it waited
+    /// for (s); `part` chooses a process's time and its children's.
     fn unseen(&self, id: u32, process: &Process, part: fn(&Stat) -> [u64; 2]) -> f64 {
         let (first, last) = (part(&process.first), part(&process.last));
         let [own, reaped] = [0, 1].map(|index| last[index].saturating_sub(first[index]));
         let of_thread = |thread: &Followed| {
-            let ticks = |times: &Times| part(&Stat { user: times.user, system: times.system, ..Stat::default() })[0];
+            let ticks = |times: &Times| {
+                part(&Stat {
+                    user: times.user,
+                    system: times.system,
+                    ..Stat::default()
+                })[0]
+            };
             ticks(&thread.last).saturating_sub(ticks(&thread.first))
         };
-        let threads = self.threads.values().filter(|thread| thread.process == id && thread.is_followed());
+        let threads = self
+            .threads
+            .values()
+            .filter(|thread| thread.process == id && thread.is_followed());
         let missed = own.saturating_sub(threads.map(of_thread).sum());
         // Each thread's ticks are rounded down.
         let missed = if missed > 2 { missed } else { 0 };
         // What was seen of a child is in its parent's sum, too.
-        let seen_again = if process.is_gone && id != self.root { own + reaped } else { 0 };
+        let seen_again = if process.is_gone && id != self.root {
+            own + reaped
+        } else {
+            0
+        };
         ((missed + reaped) as f64 - seen_again as f64) / TICKS
     }
 
     /// Returns the threads and their waits.
     pub(crate) fn finish(&self) -> (Vec<Thread>, Vec<Wait>) {
-        let threads = self.threads.iter().filter(|(_, followed)| followed.is_followed());
-        (threads.map(|(id, followed)| thread(*id, followed)).collect(), self.waits.values().cloned().collect())
+        let threads = self
+            .threads
+            .iter()
+            .filter(|(_, followed)| followed.is_followed());
+        (
+            threads
+                .map(|(id, followed)| thread(*id, followed))
+                .collect(),
+            self.waits.values().cloned().collect(),
+        )
     }
 }
 
 /// Whether a process has a file open, by the text of its link.
 fn has_open(process: u32, link: &str) -> bool {
     let folder = format!("/proc/{process}/fd");
-    entries(&folder).iter().any(|file| fs::read_link(format!("{folder}/{file}")).is_ok_and(|to| to.as_os_str() == link))
+    entries(&folder).iter().any(|file| {
+        fs::read_link(format!("{folder}/{file}")).is_ok_and(|to| to.as_os_str() == link)
+    })
 }
 
 fn describe_socket(process: u32, inode: &str) -> Option<String> {
-    let peer = ["tcp", "tcp6", "udp", "udp6"].into_iter().find_map(|kind| {
-        let text = fs::read_to_string(format!("/proc/{process}/net/{kind}")).ok()?;
-        Some(format!("{kind} to {}", proc::peer(&text, inode)?))
-    })?;
+    let peer = ["tcp", "tcp6", "udp", "udp6"]
+        .into_iter()
+        .find_map(|kind| {
+            let text = fs::read_to_string(format!("/proc/{process}/net/{kind}")).ok()?;
+            Some(format!("{kind} to {}", proc::peer(&text, inode)?))
+        })?;
     Some(format!("socket, {peer}"))
 }
 
@@ -497,23 +649,33 @@ pub(crate) fn find_processes(root: u32) -> BTreeSet<u32> {
             continue;
         }
         for thread in entries(&format!("/proc/{process}/task")) {
-            let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/children")).unwrap_or_default();
-            left.extend(text.split_whitespace().filter_map(|id| id.parse::<u32>().ok()));
+            let text = fs::read_to_string(format!("/proc/{process}/task/{thread}/children"))
+                .unwrap_or_default();
+            left.extend(
+                text.split_whitespace()
+                    .filter_map(|id| id.parse::<u32>().ok()),
+            );
         }
     }
     found
 }
 
-/// Whether a process is there. That it is gone is what the kernel says, and no error of Marvin's own, such as too many open files.
+/// Whether a process is there. That it is gone is what the kernel says, and no error of Marvin's
+/// own, such as too many open files.
 pub(crate) fn is_there(process: u32) -> bool {
     let folder = format!("/proc/{process}");
     match state(&folder) {
-        // The main thread may leave before the others (pthread_exit): then it stays a zombie until they have left.
+        // The main thread may leave before the others (pthread_exit): then it stays a zombie until
+        // they have left.
         Ok(Some('Z')) => match fs::read_dir(format!("{folder}/task")) {
-            Ok(threads) => threads.flatten().any(|thread| match state(&thread.path().to_string_lossy()) {
-                Ok(state) => !matches!(state, Some('Z' | 'X')),
-                Err(error) => !is_gone(&error),
-            }),
+            Ok(threads) => {
+                threads
+                    .flatten()
+                    .any(|thread| match state(&thread.path().to_string_lossy()) {
+                        Ok(state) => !matches!(state, Some('Z' | 'X')),
+                        Err(error) => !is_gone(&error),
+                    })
+            }
             Err(error) => !is_gone(&error),
         },
         Ok(state) => state != Some('X'),
@@ -528,7 +690,8 @@ fn state(folder: &str) -> io::Result<Option<char>> {
 
 /// Whether an error of a file in /proc says that its process is gone.
 fn is_gone(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(Errno::SRCH.raw_os_error())
 }
 
 /// Reads a file of /proc. Names and paths may have any bytes.
@@ -536,24 +699,36 @@ fn read(file: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&fs::read(file)?).into_owned())
 }
 
-/// Opens a process's memory. It is not kept: each open file would take one of the few that Marvin may have, and after an exec it is of
-/// the memory that is gone.
+/// Opens a process's memory. It is not kept: each open file would take one of the few that Marvin
+/// may have, and after an exec it is of the memory that is gone.
 fn memory(process: u32) -> Option<File> {
     File::open(format!("/proc/{process}/mem")).ok()
 }
 
 /// Returns the numbers that are names in a directory of /proc.
 fn entries(folder: &str) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 fn period(from: Times, to: Times) -> Period {
     let running_s = to.run_ns.saturating_sub(from.run_ns) as f64 / 1e9;
     let waiting_s = to.wait_ns.saturating_sub(from.wait_ns) as f64 / 1e9;
-    let (user, system) = (to.user.saturating_sub(from.user), to.system.saturating_sub(from.system));
+    let (user, system) = (
+        to.user.saturating_sub(from.user),
+        to.system.saturating_sub(from.system),
+    );
     // Ticks are too coarse for short times: they only say how the exact time is divided.
-    let of_system = if user + system > 0 { system as f64 / (user + system) as f64 } else { 0.0 };
+    let of_system = if user + system > 0 {
+        system as f64 / (user + system) as f64
+    } else {
+        0.0
+    };
     Period {
         user_s: running_s * (1.0 - of_system),
         system_s: running_s * of_system,
@@ -565,7 +740,10 @@ fn period(from: Times, to: Times) -> Period {
 fn thread(id: u32, followed: &Followed) -> Thread {
     let whole = period(followed.first, followed.last);
     let total_s = followed.last.at - followed.first.at;
-    let delta = |[first, last]: [Option<u64>; 2]| last.unwrap_or_default().saturating_sub(first.unwrap_or_default());
+    let delta = |[first, last]: [Option<u64>; 2]| {
+        last.unwrap_or_default()
+            .saturating_sub(first.unwrap_or_default())
+    };
     Thread {
         process: followed.process,
         id,
@@ -588,20 +766,32 @@ mod tests {
     fn timeline_of_hours_stays_short() {
         let mut timeline = Timeline::new();
         for _ in 0..100_000 {
-            timeline.push(Period { user_s: 0.05, ..Period::default() });
+            timeline.push(Period {
+                user_s: 0.05,
+                ..Period::default()
+            });
         }
         let parts = timeline.parts();
-        assert!(timeline.periods.len() <= 2 * PERIODS && (PERIODS / 2..=PERIODS).contains(&parts.len()));
+        assert!(
+            timeline.periods.len() <= 2 * PERIODS && (PERIODS / 2..=PERIODS).contains(&parts.len())
+        );
         assert!((sum(&parts).user_s - 5000.0).abs() < 1e-6);
         let [first, second] = [parts[0].user_s, parts[parts.len() - 2].user_s];
-        assert!((first - second).abs() < 1e-6, "parts are of equal time: {first} and {second}");
+        assert!(
+            (first - second).abs() < 1e-6,
+            "parts are of equal time: {first} and {second}"
+        );
     }
 
     #[test]
     fn error_that_is_marvins_own_ends_no_process() {
         let ends = |error: Errno| is_gone(&error.into());
         assert!(ends(Errno::NOENT) && ends(Errno::SRCH));
-        assert!(![Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::ACCESS].into_iter().any(ends));
+        assert!(
+            ![Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::ACCESS]
+                .into_iter()
+                .any(ends)
+        );
         assert!(is_there(std::process::id()) && !is_there(u32::MAX));
     }
 }

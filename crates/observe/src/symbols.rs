@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
-use object::{CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
+use object::{
+    CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _,
+};
 
 use crate::files::{Found, find};
 use crate::proc::Mapping;
@@ -30,7 +32,8 @@ pub(crate) struct Module {
     pub(crate) glibc: Option<(u32, u32)>,
 }
 
-/// The table for unwinding (`.eh_frame`), with an index: binary search instead of reading all of it for each address.
+/// The table for unwinding (`.eh_frame`), with an index: binary search instead of reading all of it
+/// for each address.
 #[derive(Debug)]
 pub(crate) struct Frames {
     /// Its address.
@@ -48,15 +51,23 @@ impl Frames {
         let mut entries = table.entries(&bases);
         // What cannot be read ends the table: its beginning is good.
         while let Ok(Some(entry)) = entries.next() {
-            let CieOrFde::Fde(partial) = entry else { continue };
-            let Ok(entry) = partial.parse(|section, bases, offset| section.cie_from_offset(bases, offset)) else {
+            let CieOrFde::Fde(partial) = entry else {
+                continue;
+            };
+            let Ok(entry) =
+                partial.parse(|section, bases, offset| section.cie_from_offset(bases, offset))
+            else {
                 continue;
             };
             let start = entry.initial_address();
             index.push((start, start.saturating_add(entry.len()), entry.offset()));
         }
         index.sort_unstable();
-        Self { section, bytes, index }
+        Self {
+            section,
+            bytes,
+            index,
+        }
     }
 
     /// Returns the start of the code around an address, and where its entry is.
@@ -71,14 +82,26 @@ impl Module {
     fn read(bytes: &[u8], name: &str) -> Option<Self> {
         let file = object::File::parse(bytes).ok()?;
         let mut functions = BTreeMap::new();
-        // Symbols may share a name, but a file that holds its names takes no more memory than it has bytes.
+        // Symbols may share a name, but a file that holds its names takes no more memory than it
+        // has bytes.
         let mut room = bytes.len();
         for symbol in file.dynamic_symbols().chain(file.symbols()) {
-            if symbol.kind() == object::SymbolKind::Text && symbol.size() > 0 && symbol.is_definition() {
+            if symbol.kind() == object::SymbolKind::Text
+                && symbol.size() > 0
+                && symbol.is_definition()
+            {
                 let name = symbol.name().unwrap_or_default();
-                let Some(left) = room.checked_sub(name.len()) else { break };
+                let Some(left) = room.checked_sub(name.len()) else {
+                    break;
+                };
                 room = left;
-                functions.insert(symbol.address(), (symbol.address().saturating_add(symbol.size()), name.to_owned()));
+                functions.insert(
+                    symbol.address(),
+                    (
+                        symbol.address().saturating_add(symbol.size()),
+                        name.to_owned(),
+                    ),
+                );
             }
         }
         let segment = |segment: object::Segment| {
@@ -88,18 +111,36 @@ impl Module {
         let frames = file.section_by_name(".eh_frame").and_then(|section| {
             // What is loaded is never compressed.
             let is_plain = section.compressed_file_range().ok()?.format == CompressionFormat::None;
-            is_plain.then(|| Some(Frames::new(section.address(), section.data().ok()?.to_vec())))?
+            is_plain.then(|| {
+                Some(Frames::new(
+                    section.address(),
+                    section.data().ok()?.to_vec(),
+                ))
+            })?
         });
         let is_glibc = name.starts_with("libc.so") || name.starts_with("libc-2");
-        let glibc = if is_glibc { settings::glibc(bytes) } else { None };
-        Some(Self { functions, segments: file.segments().map(segment).collect(), frames, glibc })
+        let glibc = if is_glibc {
+            settings::glibc(bytes)
+        } else {
+            None
+        };
+        Some(Self {
+            functions,
+            segments: file.segments().map(segment).collect(),
+            frames,
+            glibc,
+        })
     }
 
     /// Returns the address in the file for an address in a mapping of it.
     pub(crate) fn address(&self, mapping: &Mapping, address: u64) -> u64 {
-        let offset = address.wrapping_sub(mapping.start).wrapping_add(mapping.offset);
-        let segment =
-            self.segments.iter().find(|(start, size, _)| (*start..start.saturating_add(*size)).contains(&offset));
+        let offset = address
+            .wrapping_sub(mapping.start)
+            .wrapping_add(mapping.offset);
+        let segment = self
+            .segments
+            .iter()
+            .find(|(start, size, _)| (*start..start.saturating_add(*size)).contains(&offset));
         segment.map_or(offset, |(start, _, at)| (offset - start).wrapping_add(*at))
     }
 
@@ -140,16 +181,28 @@ fn key(mapping: &Mapping) -> Key {
 impl Modules {
     /// Finds the files that a process has mapped as code, as long as it is there.
     pub(crate) fn find(&mut self, process: u32, maps: &[Mapping]) {
-        for mapping in maps.iter().filter(|mapping| mapping.is_executable && mapping.path.starts_with('/')) {
+        for mapping in maps
+            .iter()
+            .filter(|mapping| mapping.is_executable && mapping.path.starts_with('/'))
+        {
             let key = key(mapping);
             let tries = match self.known.get(&key) {
                 None => 0,
                 Some(Known::Missing(tries)) if *tries < TRIES => *tries,
                 Some(_) => continue,
             };
-            let open = self.known.values().filter(|known| matches!(known, Known::Found(_))).count();
-            let found = if open < FILES_MAX { find(process, mapping) } else { None };
-            self.known.insert(key, found.map_or(Known::Missing(tries + 1), Known::Found));
+            let open = self
+                .known
+                .values()
+                .filter(|known| matches!(known, Known::Found(_)))
+                .count();
+            let found = if open < FILES_MAX {
+                find(process, mapping)
+            } else {
+                None
+            };
+            self.known
+                .insert(key, found.map_or(Known::Missing(tries + 1), Known::Found));
         }
     }
 
@@ -160,7 +213,11 @@ impl Modules {
         }
         let key = key(mapping);
         if let Some(Known::Found(found)) = self.known.get(&key) {
-            let bytes = if self.bytes < BYTES_MAX { found.read() } else { None };
+            let bytes = if self.bytes < BYTES_MAX {
+                found.read()
+            } else {
+                None
+            };
             self.bytes += bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
             let module = bytes.and_then(|bytes| Module::read(&bytes, file_name(&mapping.path)));
             self.known.insert(key.clone(), Known::Read(module));
@@ -174,9 +231,13 @@ impl Modules {
         }
     }
 
-    /// Names the function at an address: `malloc (libc.so.6)`, without the file for the program itself.
+    /// Names the function at an address: `malloc (libc.so.6)`, without the file for the program
+    /// itself.
     pub(crate) fn name(&mut self, maps: &[Mapping], program: &str, address: u64) -> String {
-        let Some(mapping) = maps.iter().find(|mapping| (mapping.start..mapping.end).contains(&address)) else {
+        let Some(mapping) = maps
+            .iter()
+            .find(|mapping| (mapping.start..mapping.end).contains(&address))
+        else {
             return "(unknown)".into();
         };
         let file = file_name(&mapping.path).to_owned();
@@ -184,14 +245,20 @@ impl Modules {
             return "(anonymous memory)".into();
         }
         let is_program = mapping.path == program;
-        let Some(module) = self.of(mapping) else { return file };
+        let Some(module) = self.of(mapping) else {
+            return file;
+        };
         let at = module.address(mapping, address);
         match module.function(at) {
             Some(function) if is_program => function.to_owned(),
             Some(function) => format!("{function} ({file})"),
             None => {
                 // A function without a name is known by where it begins.
-                let start = module.frames.as_ref().and_then(|frames| frames.find(at)).map_or(at, |(start, _)| start);
+                let start = module
+                    .frames
+                    .as_ref()
+                    .and_then(|frames| frames.find(at))
+                    .map_or(at, |(start, _)| start);
                 format!("{file}+{start:#x}")
             }
         }
@@ -200,7 +267,10 @@ impl Modules {
 
 /// Returns the last part of a path.
 pub(crate) fn file_name(path: &str) -> &str {
-    Path::new(path).file_name().and_then(std::ffi::OsStr::to_str).unwrap_or(path)
+    Path::new(path)
+        .file_name()
+        .and_then(std::ffi::OsStr::to_str)
+        .unwrap_or(path)
 }
 
 /// The kernel's functions.
@@ -213,7 +283,9 @@ impl KernelSymbols {
         let text = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
         let line = |line: &str| {
             let mut fields = line.split_whitespace();
-            let address = u64::from_str_radix(fields.next()?, 16).ok().filter(|address| *address > 0)?;
+            let address = u64::from_str_radix(fields.next()?, 16)
+                .ok()
+                .filter(|address| *address > 0)?;
             let is_text = matches!(fields.next()?, "t" | "T" | "w" | "W");
             is_text.then_some((address, fields.next()?.to_owned()))
         };
@@ -225,7 +297,9 @@ impl KernelSymbols {
     /// Names the function at an address.
     pub(crate) fn name(&self, address: u64) -> String {
         let after = self.0.partition_point(|(start, _)| *start <= address);
-        after.checked_sub(1).map_or_else(|| "(kernel)".to_owned(), |index| self.0[index].1.clone())
+        after
+            .checked_sub(1)
+            .map_or_else(|| "(kernel)".to_owned(), |index| self.0[index].1.clone())
     }
 }
 
@@ -240,19 +314,35 @@ mod tests {
         for number in 1..=count {
             // The name at 1, a global function, in the first section.
             symbols.extend([1, 0, 0, 0, 0x12, 0, 1, 0]);
-            symbols.extend([number * 16, 16].iter().flat_map(|number| number.to_le_bytes()));
+            symbols.extend(
+                [number * 16, 16]
+                    .iter()
+                    .flat_map(|number| number.to_le_bytes()),
+            );
         }
         let (at_names, at_symbols) = (64, 64 + names.len() as u64);
         let at_sections = at_symbols + symbols.len() as u64;
         let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
-        file.extend([0, 0, at_sections].iter().flat_map(|number: &u64| number.to_le_bytes()));
+        file.extend(
+            [0, 0, at_sections]
+                .iter()
+                .flat_map(|number: &u64| number.to_le_bytes()),
+        );
         file.extend([0; 4]);
-        file.extend([64_u16, 56, 0, 64, 3, 2].iter().flat_map(|number| number.to_le_bytes()));
+        file.extend(
+            [64_u16, 56, 0, 64, 3, 2]
+                .iter()
+                .flat_map(|number| number.to_le_bytes()),
+        );
         file.extend(names.as_bytes());
         file.extend(&symbols);
-        // Of each section: kind, where, size, the section of the names, first global symbol, size of an entry.
-        let sections =
-            [[0; 6], [2, at_symbols, symbols.len() as u64, 2, 1, 24], [3, at_names, names.len() as u64, 0, 0, 0]];
+        // Of each section: kind, where, size, the section of the names, first global symbol, size
+        // of an entry.
+        let sections = [
+            [0; 6],
+            [2, at_symbols, symbols.len() as u64, 2, 1, 24],
+            [3, at_names, names.len() as u64, 0, 0, 0],
+        ];
         for [kind, at, size, link, info, entry] in sections {
             let words = [kind << 32, 0, 0, at, size, info << 32 | link, 1, entry];
             file.extend(words.iter().flat_map(|word| word.to_le_bytes()));
@@ -268,6 +358,10 @@ mod tests {
         assert_eq!(honest[&16], (32, "main".to_owned()));
         let bytes = with_symbols(300, &"n".repeat(100_000));
         let names: usize = kept(&bytes).values().map(|(_, name)| name.len()).sum();
-        assert!(names > 0 && names <= bytes.len(), "{names} of {}", bytes.len());
+        assert!(
+            names > 0 && names <= bytes.len(),
+            "{names} of {}",
+            bytes.len()
+        );
     }
 }

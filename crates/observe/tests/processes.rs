@@ -1,4 +1,5 @@
-//! What is observed of processes that do not want it: idle ones, those that have mapped what cannot be read, and those in other roots.
+//! What is observed of processes that do not want it: idle ones, those that have mapped what cannot
+//! be read, and those in other roots.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "a skipped check says why")]
 
@@ -16,7 +17,10 @@ use observe::{Observation, ObserveError, Subject, observe};
 fn facts(process: u32, seconds: f64) -> Result<Facts, ObserveError> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
-        let observed = observe(&Observation { subject: Subject::Process(process), seconds: Some(seconds) });
+        let observed = observe(&Observation {
+            subject: Subject::Process(process),
+            seconds: Some(seconds),
+        });
         // The test may have given up.
         sender.send(observed.map(|observed| observed.facts)).ok();
     });
@@ -26,16 +30,30 @@ fn facts(process: u32, seconds: f64) -> Result<Facts, ObserveError> {
 /// Returns all functions that were named in a process, and what was not observed.
 fn named(process: u32) -> (Vec<String>, Vec<&'static str>) {
     let facts = facts(process, 1.0).unwrap();
-    let stacks = facts.samples.map(|samples| samples.stacks).unwrap_or_default();
-    (stacks.into_iter().flat_map(|stack| stack.user).collect(), facts.gaps.iter().map(|gap| gap.what).collect())
+    let stacks = facts
+        .samples
+        .map(|samples| samples.stacks)
+        .unwrap_or_default();
+    (
+        stacks.into_iter().flat_map(|stack| stack.user).collect(),
+        facts.gaps.iter().map(|gap| gap.what).collect(),
+    )
 }
 
 /// Compiles a program.
 fn compile(folder: &Path, name: &str, source: &str) -> PathBuf {
     let (program, file) = (folder.join(name), folder.join(format!("{name}.c")));
     std::fs::write(&file, source).unwrap();
-    let ended = Command::new("cc").args(["-O0", "-g", "-o"]).args([&program, &file]).output().unwrap();
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let ended = Command::new("cc")
+        .args(["-O0", "-g", "-o"])
+        .args([&program, &file])
+        .output()
+        .unwrap();
+    assert!(
+        ended.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
     program
 }
 
@@ -47,7 +65,13 @@ impl Neighbour {
     fn start(mut command: Command) -> Self {
         let mut neighbour = Self(command.stdout(Stdio::piped()).spawn().unwrap());
         let mut byte = [0];
-        neighbour.0.stdout.take().unwrap().read_exact(&mut byte).unwrap();
+        neighbour
+            .0
+            .stdout
+            .take()
+            .unwrap()
+            .read_exact(&mut byte)
+            .unwrap();
         neighbour
     }
 
@@ -72,7 +96,10 @@ fn idle_process_did_not_end() {
         int main(void) { pthread_t t; for (int i = 0; i < 2000; i++) pthread_create(&t, 0, wait, 0); write(1, \"x\", 1); pause(); }\n";
     let idle = Neighbour::start(Command::new(compile(home.path(), "idle", source)));
     if let Err(error) = facts(idle.id(), 1.0) {
-        assert!(error.to_string().contains("it runs on, and Marvin saw it"), "{error}");
+        assert!(
+            error.to_string().contains("it runs on, and Marvin saw it"),
+            "{error}"
+        );
     }
     assert!(facts(idle.id(), 10.0).unwrap().threads.len() > 1900);
 }
@@ -96,10 +123,19 @@ fn mapped_pipe_and_device_stop_no_observation() {
         let hostile = Neighbour::start(command);
         std::fs::remove_file(&library).unwrap();
         match kind {
-            "pipe" => assert!(Command::new("mkfifo").arg(&library).status().unwrap().success()),
+            "pipe" => assert!(
+                Command::new("mkfifo")
+                    .arg(&library)
+                    .status()
+                    .unwrap()
+                    .success()
+            ),
             _ => symlink("/dev/zero", &library).unwrap(),
         }
-        assert!(!facts(hostile.id(), 1.0).unwrap().threads.is_empty(), "{kind}");
+        assert!(
+            !facts(hostile.id(), 1.0).unwrap().threads.is_empty(),
+            "{kind}"
+        );
         std::fs::remove_file(&library).unwrap();
     }
 }
@@ -120,25 +156,42 @@ fn functions_are_those_of_the_mapped_file() {
     let inner = compile(home.path(), "inner", &spins("of_the_container"));
     // Another root has another program at the same path.
     let own = ["--user", "--map-root-user", "--mount"];
-    if !Command::new("unshare").args(own).arg("true").status().unwrap().success() {
+    if !Command::new("unshare")
+        .args(own)
+        .arg("true")
+        .status()
+        .unwrap()
+        .success()
+    {
         println!("skipped: this host allows no mount namespace");
         return;
     }
     let mut command = Command::new("unshare");
-    command.args(own).args(["sh", "-c", "mount --bind \"$1\" \"$0\" && exec \"$0\""]).args([&host, &inner]);
+    command
+        .args(own)
+        .args(["sh", "-c", "mount --bind \"$1\" \"$0\" && exec \"$0\""])
+        .args([&host, &inner]);
     let container = Neighbour::start(command);
     let is_named = |(functions, gaps): &(Vec<String>, Vec<&str>), wanted: &str| {
         // Not even samples, or no names.
-        functions.is_empty() || gaps.contains(&"names of functions") || functions.iter().any(|name| name == wanted)
+        functions.is_empty()
+            || gaps.contains(&"names of functions")
+            || functions.iter().any(|name| name == wanted)
     };
     let found = named(container.id());
-    assert!(!found.0.contains(&"of_the_host".to_owned()) && is_named(&found, "of_the_container"), "{found:?}");
+    assert!(
+        !found.0.contains(&"of_the_host".to_owned()) && is_named(&found, "of_the_container"),
+        "{found:?}"
+    );
     // The file of a process that runs is replaced, as by an update.
     let replaced = Neighbour::start(Command::new(&host));
     std::fs::remove_file(&host).unwrap();
     std::fs::copy(&inner, &host).unwrap();
     let found = named(replaced.id());
-    assert!(!found.0.contains(&"of_the_container".to_owned()) && is_named(&found, "of_the_host"), "{found:?}");
+    assert!(
+        !found.0.contains(&"of_the_container".to_owned()) && is_named(&found, "of_the_host"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -148,7 +201,11 @@ fn command_without_main_thread_runs_to_its_end() {
         static void *work(void *x) { for (int i = 0; i < 300; i++) usleep(10000); exit(7); return x; }\n\
         int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_exit(0); }\n";
     let words = vec![compile(home.path(), "leaves", source).into_os_string()];
-    let observed = observe(&Observation { subject: Subject::Command(words), seconds: None }).unwrap();
+    let observed = observe(&Observation {
+        subject: Subject::Command(words),
+        seconds: None,
+    })
+    .unwrap();
     assert_eq!(observed.status.and_then(|status| status.code()), Some(7));
     assert!(observed.facts.seconds > 2.0, "{}", observed.facts.seconds);
 }
@@ -159,10 +216,15 @@ fn children_that_refuse_to_end_are_killed() {
     let stubborn = format!("trap '' TERM; exec sleep {own}");
     let script = "sh -c \"$0\" & setsid sh -c \"$0\" & exec sleep 62";
     let words = ["sh", "-c", script, &stubborn].map(Into::into).to_vec();
-    let observed = observe(&Observation { subject: Subject::Command(words), seconds: Some(1.0) }).unwrap();
+    let observed = observe(&Observation {
+        subject: Subject::Command(words),
+        seconds: Some(1.0),
+    })
+    .unwrap();
     assert!(observed.status.is_none());
     let is_left = |process: std::fs::DirEntry| {
-        std::fs::read_to_string(process.path().join("cmdline")).is_ok_and(|words| words == format!("sleep\0{own}\0"))
+        std::fs::read_to_string(process.path().join("cmdline"))
+            .is_ok_and(|words| words == format!("sleep\0{own}\0"))
     };
     // A killed process takes a moment to end.
     for _ in 0..100 {

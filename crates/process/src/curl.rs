@@ -1,11 +1,18 @@
-//! curl's configuration, which it reads from standard input: other users of the host can see a program's arguments, and
-//! addresses and logins are secrets.
+//! curl's configuration, which it reads from standard input: other users of the host can see a
+//! program's arguments, and addresses and logins are secrets.
 
 /// Returns the configuration with these options (curl(1), `--config`).
 #[must_use]
 pub fn curl_config(options: &[(&str, &str)]) -> String {
-    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-    options.iter().map(|(name, value)| format!("{name} = \"{}\"\n", quoted(value))).collect()
+    let quoted = |text: &str| {
+        text.replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n")
+    };
+    options
+        .iter()
+        .map(|(name, value)| format!("{name} = \"{}\"\n", quoted(value)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -15,6 +22,9 @@ mod tests {
     #[test]
     fn value_with_quotes_stays_one_option() {
         let config = curl_config(&[("url", "http://a/?\"\nuser = x"), ("user", r"a:b\")]);
-        assert_eq!(config, "url = \"http://a/?\\\"\\nuser = x\"\nuser = \"a:b\\\\\"\n");
+        assert_eq!(
+            config,
+            "url = \"http://a/?\\\"\\nuser = x\"\nuser = \"a:b\\\\\"\n"
+        );
     }
 }

@@ -1,9 +1,9 @@
-//! External programs: one way of running them. They die with Marvin, have a deadline and few variables of the environment,
-//! may have walls around them, and their output is limited.
+//! External programs: one way of running them. They die with Marvin, have a deadline and few
+//! variables of the environment, may have walls around them, and their output is limited.
 //!
-//! `running` starts them and ends them, `walls` says what they see; `tethered` starts those that Marvin observes, and `at_end` does
-//! what is to be done when Marvin ends; `lock` opens files of locks. The callers interpret the exit status and choose the program's
-//! name in messages.
+//! `running` starts them and ends them, `walls` says what they see; `tethered` starts those that
+//! Marvin observes, and `at_end` does what is to be done when Marvin ends; `lock` opens files of
+//! locks. The callers interpret the exit status and choose the program's name in messages.
 
 mod at_end;
 mod curl;
@@ -34,8 +34,8 @@ const TIMED_OUT: i32 = 124;
 const NOT_FOUND: i32 = 127;
 /// Limit of the kept standard error, in bytes: its beginning.
 const SAID_MAX: u64 = 1 << 20;
-/// Variables that each program gets from Marvin's environment. All others may be secrets: passwords of the store and the
-/// mail server, keys of clouds.
+/// Variables that each program gets from Marvin's environment. All others may be secrets: passwords
+/// of the store and the mail server, keys of clouds.
 const VARIABLES: [&str; 5] = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR"];
 /// Variables for programs that ask servers: proxies and certificates.
 pub const NETWORK: [&str; 12] = [
@@ -109,7 +109,12 @@ impl Ended {
     #[must_use]
     pub fn reason(&self) -> String {
         let line = self.said.lines().rfind(|line| !line.trim().is_empty());
-        let status = || self.code.map_or_else(|| "ended by a signal".to_owned(), |code| format!("exit status {code}"));
+        let status = || {
+            self.code.map_or_else(
+                || "ended by a signal".to_owned(),
+                |code| format!("exit status {code}"),
+            )
+        };
         line.map_or_else(status, |line| line.trim().to_owned())
     }
 
@@ -141,7 +146,11 @@ impl Program {
     /// Adds arguments.
     #[must_use]
     pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
-        self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
+        self.arguments.extend(
+            arguments
+                .into_iter()
+                .map(|argument| argument.as_ref().to_owned()),
+        );
         self
     }
 
@@ -174,10 +183,15 @@ impl Program {
     /// Passes no variables on but PATH.
     #[must_use]
     pub fn without_variables(self) -> Self {
-        Self { variables: Some(Vec::new()), ..self }.inherit(&VARIABLES[..1])
+        Self {
+            variables: Some(Vec::new()),
+            ..self
+        }
+        .inherit(&VARIABLES[..1])
     }
 
-    /// Passes Marvin's whole environment on: only for Marvin itself, and for a batch system that starts it elsewhere.
+    /// Passes Marvin's whole environment on: only for Marvin itself, and for a batch system that
+    /// starts it elsewhere.
     #[must_use]
     pub fn inherit_all(mut self) -> Self {
         self.variables = None;
@@ -187,11 +201,18 @@ impl Program {
     /// Puts walls around it, unless [`no_walls`] says why not.
     #[must_use]
     pub fn walls(self, walls: Walls) -> Self {
-        if no_walls().is_some() { self } else { self.walled(walls) }
+        if no_walls().is_some() {
+            self
+        } else {
+            self.walled(walls)
+        }
     }
 
     fn walled(self, walls: Walls) -> Self {
-        Self { walls: Some(walls), ..self }
+        Self {
+            walls: Some(walls),
+            ..self
+        }
     }
 
     /// Sets its deadline.
@@ -208,7 +229,8 @@ impl Program {
         self
     }
 
-    /// Has what it leaves in the background end with it. Otherwise its output ends when the last process has closed it.
+    /// Has what it leaves in the background end with it. Otherwise its output ends when the last
+    /// process has closed it.
     #[must_use]
     pub fn sweep(mut self) -> Self {
         self.is_swept = true;
@@ -226,7 +248,10 @@ impl Program {
     #[must_use]
     pub fn command(&self) -> String {
         let words = std::iter::once(&self.name).chain(&self.arguments);
-        words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+        words
+            .map(|word| word.to_string_lossy().into_owned())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// Runs it to its end, successful or not.
@@ -238,18 +263,22 @@ impl Program {
         Ok(self.wait_with(running, || ())?.0)
     }
 
-    /// Feeds it and runs it to its end; also returns how feeding went, as a program that ends early leaves a broken
-    /// pipe.
+    /// Feeds it and runs it to its end; also returns how feeding went, as a program that ends early
+    /// leaves a broken pipe.
     ///
     /// # Errors
     /// If it is not there, overruns, or cannot be run.
-    pub fn fed<T>(&self, feed: impl FnOnce(&mut dyn Write) -> T) -> Result<(Ended, Option<T>), ProgramError> {
+    pub fn fed<T>(
+        &self,
+        feed: impl FnOnce(&mut dyn Write) -> T,
+    ) -> Result<(Ended, Option<T>), ProgramError> {
         let mut running = self.start_caught(Stdio::piped())?;
         let input = running.take_input();
         self.wait_with(running, || input.map(|mut input| feed(&mut input)))
     }
 
-    /// Starts it and returns at once. It ends when the value is dropped, or when the thread that started it ends.
+    /// Starts it and returns at once. It ends when the value is dropped, or when the thread that
+    /// started it ends.
     ///
     /// # Errors
     /// If the host cannot start a process.
@@ -258,12 +287,19 @@ impl Program {
         if let Some(walls) = &self.walls {
             command.args(walls.words(self.folder.as_deref()));
         }
-        command.arg(&self.name).args(&self.arguments).stdin(input).stdout(output).stderr(errors);
+        command
+            .arg(&self.name)
+            .args(&self.arguments)
+            .stdin(input)
+            .stdout(output)
+            .stderr(errors);
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
         if let Some(variables) = &self.variables {
-            command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
+            command
+                .env_clear()
+                .envs(variables.iter().map(|(name, value)| (name, value)));
         }
         Running::spawn(command, self.deadline_s, self.walls.is_some())
     }
@@ -273,31 +309,61 @@ impl Program {
             let log = File::create(file)?;
             Ok((log.try_clone()?.into(), log.into()))
         };
-        let streams = self.log.as_ref().map_or_else(|| Ok((Stdio::piped(), Stdio::piped())), open);
-        streams.and_then(|(output, errors)| self.start(input, output, errors)).map_err(|error| self.to_error(error))
+        let streams = self
+            .log
+            .as_ref()
+            .map_or_else(|| Ok((Stdio::piped(), Stdio::piped())), open);
+        streams
+            .and_then(|(output, errors)| self.start(input, output, errors))
+            .map_err(|error| self.to_error(error))
     }
 
     /// Runs a closure while the program runs, and waits for its end.
-    fn wait_with<T>(&self, mut running: Running, meanwhile: impl FnOnce() -> T) -> Result<(Ended, T), ProgramError> {
+    fn wait_with<T>(
+        &self,
+        mut running: Running,
+        meanwhile: impl FnOnce() -> T,
+    ) -> Result<(Ended, T), ProgramError> {
         let (output, errors) = (running.take_output(), running.take_errors());
         let (output, said, done, swept) = thread::scope(|scope| {
-            let output = scope.spawn(|| output.map_or(Ok(Vec::new()), |output| read_limited(output, self.output_max)));
-            let said = scope.spawn(|| errors.map_or(Ok(Vec::new()), |errors| read_limited(errors, SAID_MAX)));
+            let output = scope.spawn(|| {
+                output.map_or(Ok(Vec::new()), |output| {
+                    read_limited(output, self.output_max)
+                })
+            });
+            let said = scope
+                .spawn(|| errors.map_or(Ok(Vec::new()), |errors| read_limited(errors, SAID_MAX)));
             let done = meanwhile();
             // What it left keeps the pipes open.
             let swept = self.is_swept.then(|| running.wait_and_sweep());
             // A thread that panics is a bug of Marvin: pass the panic on.
-            let joined = |end: thread::Result<_>| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug));
+            let joined =
+                |end: thread::Result<_>| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug));
             (joined(output.join()), joined(said.join()), done, swept)
         });
-        let (status, overran) = swept.unwrap_or_else(|| running.wait()).map_err(|error| self.to_error(error))?;
-        let (output, said) = (output.map_err(|e| self.to_error(e))?, said.map_err(|e| self.to_error(e))?);
+        let (status, overran) = swept
+            .unwrap_or_else(|| running.wait())
+            .map_err(|error| self.to_error(error))?;
+        let (output, said) = (
+            output.map_err(|e| self.to_error(e))?,
+            said.map_err(|e| self.to_error(e))?,
+        );
         match status.code().filter(|_| signal_of(status).is_none()) {
-            Some(NOT_FOUND) if !overran => Err(ProgramError::Missing(self.name.to_string_lossy().into_owned())),
-            Some(TIMED_OUT) | None if overran => {
-                Err(ProgramError::Deadline { command: self.command(), seconds: self.deadline_s })
-            }
-            code => Ok((Ended { code, output, said: String::from_utf8_lossy(&said).into_owned() }, done)),
+            Some(NOT_FOUND) if !overran => Err(ProgramError::Missing(
+                self.name.to_string_lossy().into_owned(),
+            )),
+            Some(TIMED_OUT) | None if overran => Err(ProgramError::Deadline {
+                command: self.command(),
+                seconds: self.deadline_s,
+            }),
+            code => Ok((
+                Ended {
+                    code,
+                    output,
+                    said: String::from_utf8_lossy(&said).into_owned(),
+                },
+                done,
+            )),
         }
     }
 
@@ -305,12 +371,16 @@ impl Program {
         match source.kind() {
             // setpriv comes with every distribution that has a kernel.
             io::ErrorKind::NotFound => ProgramError::Missing("setpriv".to_owned()),
-            _ => ProgramError::Io { command: self.command(), source },
+            _ => ProgramError::Io {
+                command: self.command(),
+                source,
+            },
         }
     }
 }
 
-/// Reads to the end and keeps as much as the limit allows; the rest is dropped, so that the program can end.
+/// Reads to the end and keeps as much as the limit allows; the rest is dropped, so that the program
+/// can end.
 fn read_limited(mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     from.by_ref().take(most).read_to_end(&mut kept)?;
@@ -331,7 +401,9 @@ mod tests {
 
     #[test]
     fn program_runs_in_its_directory_with_variables() {
-        let program = shell("pwd; echo $GREETING; echo $HOME").folder(Path::new("/")).variable("GREETING", "hello");
+        let program = shell("pwd; echo $GREETING; echo $HOME")
+            .folder(Path::new("/"))
+            .variable("GREETING", "hello");
         let home = std::env::var("HOME").unwrap_or_default();
         assert_eq!(program.run().unwrap().text(), format!("/\nhello\n{home}\n"));
     }
@@ -339,30 +411,52 @@ mod tests {
     #[test]
     fn swept_program_waits_for_nothing_in_background() {
         let begun = Instant::now();
-        let ended = shell("echo begun; (sleep 47; echo late) & exit 3").sweep().run().unwrap();
+        let ended = shell("echo begun; (sleep 47; echo late) & exit 3")
+            .sweep()
+            .run()
+            .unwrap();
         assert_eq!((ended.code, ended.text().as_str()), (Some(3), "begun\n"));
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 
     #[test]
     fn program_gets_few_variables_of_the_environment() {
         let names = |program: Program| {
             let text = program.run().unwrap().text();
-            text.lines().filter_map(|line| Some(line.split_once('=')?.0.to_owned())).collect::<Vec<_>>()
+            text.lines()
+                .filter_map(|line| Some(line.split_once('=')?.0.to_owned()))
+                .collect::<Vec<_>>()
         };
         // Cargo sets this one for tests: it stands for a secret.
         let secret = "CARGO_MANIFEST_DIR";
         let few = names(Program::new("env"));
-        assert!(few.iter().all(|name| VARIABLES.contains(&&**name) || ["LC_ALL", "PWD"].contains(&&**name)), "{few:?}");
-        assert!(names(Program::new("env").inherit(&[secret, "MARVIN_NONESUCH"])).contains(&secret.to_owned()));
+        assert!(
+            few.iter()
+                .all(|name| VARIABLES.contains(&&**name) || ["LC_ALL", "PWD"].contains(&&**name)),
+            "{few:?}"
+        );
+        assert!(
+            names(Program::new("env").inherit(&[secret, "MARVIN_NONESUCH"]))
+                .contains(&secret.to_owned())
+        );
         assert!(names(Program::new("env").inherit_all()).contains(&secret.to_owned()));
     }
 
     #[test]
     fn program_that_ignores_signals_is_killed() {
         let begun = std::time::Instant::now();
-        let error = shell("trap '' TERM; sleep 60; sleep 60").deadline_s(1).run().unwrap_err();
-        assert!(matches!(error, ProgramError::Deadline { seconds: 1, .. }), "{error}");
+        let error = shell("trap '' TERM; sleep 60; sleep 60")
+            .deadline_s(1)
+            .run()
+            .unwrap_err();
+        assert!(
+            matches!(error, ProgramError::Deadline { seconds: 1, .. }),
+            "{error}"
+        );
         assert!(begun.elapsed().as_secs() < 30);
         assert_eq!(shell("kill -9 $$").run().unwrap().code, None);
     }
@@ -376,29 +470,44 @@ mod tests {
 
     #[test]
     fn program_past_its_deadline_is_killed() {
-        let error = Program::new("sleep").args(["60"]).deadline_s(1).run().unwrap_err();
+        let error = Program::new("sleep")
+            .args(["60"])
+            .deadline_s(1)
+            .run()
+            .unwrap_err();
         assert_eq!(error.to_string(), "`sleep 60` did not end within 1 s");
     }
 
     #[test]
     fn missing_program_is_named() {
         let error = Program::new("nonesuch").run().unwrap_err();
-        assert!(matches!(&error, ProgramError::Missing(name) if name == "nonesuch"), "{error}");
+        assert!(
+            matches!(&error, ProgramError::Missing(name) if name == "nonesuch"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_program_is_fed_while_it_prints() {
         // More than a pipe holds, in both directions.
         let much = vec![b'x'; 1 << 20];
-        let (ended, fed) = Program::new("cat").fed(|input| input.write_all(&much)).unwrap();
+        let (ended, fed) = Program::new("cat")
+            .fed(|input| input.write_all(&much))
+            .unwrap();
         assert!(ended.output == much && fed.unwrap().is_ok());
         let (ended, fed) = shell("exit 0").fed(|input| input.write_all(&much)).unwrap();
-        assert!(ended.code == Some(0) && fed.unwrap().is_err(), "who does not read leaves a broken pipe");
+        assert!(
+            ended.code == Some(0) && fed.unwrap().is_err(),
+            "who does not read leaves a broken pipe"
+        );
     }
 
     #[test]
     fn output_beyond_the_limit_is_dropped() {
-        let program = Program { output_max: 10, ..shell("yes | head -c 1000000") };
+        let program = Program {
+            output_max: 10,
+            ..shell("yes | head -c 1000000")
+        };
         let ended = program.run().unwrap();
         assert_eq!((ended.code, ended.output.len()), (Some(0), 10));
     }

@@ -1,5 +1,5 @@
-//! Files that are locked while something is done. Others may write to their directory, which hosts share: what is no file of a
-//! lock is neither opened, waited for nor emptied.
+//! Files that are locked while something is done. Others may write to their directory, which hosts
+//! share: what is no file of a lock is neither opened, waited for nor emptied.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -16,13 +16,23 @@ use rustix::io::Errno;
 pub fn lock_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false).custom_flags(flags.bits().cast_signed());
-    let file = options.open(path).map_err(|error| match error.raw_os_error() {
-        Some(code) if code == Errno::LOOP.raw_os_error() => unfit("it is a link, not the file of a lock: remove it"),
-        // A pipe without a reader.
-        Some(code) if code == Errno::NXIO.raw_os_error() => unfit("it is no regular file: remove it"),
-        _ => error,
-    })?;
+    options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(flags.bits().cast_signed());
+    let file = options
+        .open(path)
+        .map_err(|error| match error.raw_os_error() {
+            Some(code) if code == Errno::LOOP.raw_os_error() => {
+                unfit("it is a link, not the file of a lock: remove it")
+            }
+            // A pipe without a reader.
+            Some(code) if code == Errno::NXIO.raw_os_error() => {
+                unfit("it is no regular file: remove it")
+            }
+            _ => error,
+        })?;
     let found = file.metadata()?;
     if !found.is_file() {
         return Err(unfit("it is no regular file: remove it"));
@@ -59,7 +69,10 @@ mod tests {
         fs::hard_link(&target, &lock).unwrap();
         refused("a hard link");
         // Without a reader, opening it would wait.
-        let made = std::process::Command::new("mkfifo").arg(&lock).status().unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(&lock)
+            .status()
+            .unwrap();
         assert!(made.success());
         refused("no regular file");
         // What it has is kept.

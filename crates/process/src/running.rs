@@ -1,10 +1,12 @@
-//! Starts a program so that it ends with Marvin, however Marvin ends, and ends it with all processes that it started.
+//! Starts a program so that it ends with Marvin, however Marvin ends, and ends it with all
+//! processes that it started.
 //!
-//! Each program has a session of its own with a guard, a shell, as its leader. The kernel sends the guard SIGTERM when
-//! Marvin's thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`); the guard passes it to the session's processes, and
-//! SIGKILL a second later. A death signal comes only for a death after prctl, so the guard then compares its parent with the
-//! expected one: if that died before, the parent is another. timeout(1) enforces the deadline; it cannot be the guard, as a
-//! signal right after its fork(2) ends it alone.
+//! Each program has a session of its own with a guard, a shell, as its leader. The kernel sends the
+//! guard SIGTERM when Marvin's thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`); the
+//! guard passes it to the session's processes, and SIGKILL a second later. A death signal comes
+//! only for a death after prctl, so the guard then compares its parent with the expected one: if
+//! that died before, the parent is another. timeout(1) enforces the deadline; it cannot be the
+//! guard, as a signal right after its fork(2) ends it alone.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -19,8 +21,9 @@ const EMPTY: Duration = Duration::from_secs(2);
 /// Interval at which this is checked.
 const EMPTY_LOOK: Duration = Duration::from_millis(2);
 
-/// The guard: starts the program if Marvin ($1) lives, with the deadline $2 in seconds. It prepares for the signal before it
-/// compares and starts anything. A program that reached its deadline takes along what it started.
+/// The guard: starts the program if Marvin ($1) lives, with the deadline $2 in seconds. It prepares
+/// for the signal before it compares and starts anything. A program that reached its deadline takes
+/// along what it started.
 const GUARD: &str = "trap 'trap \"\" TERM; kill -TERM 0; sleep 1; kill -KILL 0' TERM
 [ \"$PPID\" = \"$1\" ] || exit 125
 deadline=$2
@@ -36,7 +39,16 @@ exit $status";
 /// Returns the command that starts a program; the caller appends the program and its arguments.
 pub(crate) fn command(deadline_s: u64) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "TERM", "--", "setsid", "sh", "-c", GUARD, "guard"]);
+    command.args([
+        "--pdeathsig",
+        "TERM",
+        "--",
+        "setsid",
+        "sh",
+        "-c",
+        GUARD,
+        "guard",
+    ]);
     command.args([u64::from(std::process::id()), deadline_s].map(|number| number.to_string()));
     command
 }
@@ -44,7 +56,10 @@ pub(crate) fn command(deadline_s: u64) -> Command {
 /// Returns the signal that ended a program, also if its guard or its walls say it as shells do.
 #[must_use]
 pub fn signal_of(status: ExitStatus) -> Option<i32> {
-    let said = status.code().filter(|code| (129..160).contains(code)).map(|code| code - 128);
+    let said = status
+        .code()
+        .filter(|code| (129..160).contains(code))
+        .map(|code| code - 128);
     status.signal().or(said)
 }
 
@@ -60,11 +75,21 @@ pub struct Running {
 }
 
 impl Running {
-    pub(crate) fn spawn(mut command: Command, deadline_s: u64, is_walled: bool) -> io::Result<Self> {
+    pub(crate) fn spawn(
+        mut command: Command,
+        deadline_s: u64,
+        is_walled: bool,
+    ) -> io::Result<Self> {
         let begun = Instant::now();
         let guard = command.spawn()?;
         let session = Some(Pid::from_child(&guard));
-        Ok(Self { guard, begun, deadline: Duration::from_secs(deadline_s), session, is_walled })
+        Ok(Self {
+            guard,
+            begun,
+            deadline: Duration::from_secs(deadline_s),
+            session,
+            is_walled,
+        })
     }
 
     /// Returns its standard input, the first time, if it is a pipe.
@@ -82,8 +107,9 @@ impl Running {
         self.guard.stderr.take()
     }
 
-    /// Waits for its end, and returns its status and whether it reached its deadline. Behind walls, all processes that it
-    /// started have ended then: none changes a file that the caller reads next.
+    /// Waits for its end, and returns its status and whether it reached its deadline. Behind walls,
+    /// all processes that it started have ended then: none changes a file that the caller reads
+    /// next.
     ///
     /// # Errors
     /// If the host fails.
@@ -116,13 +142,17 @@ impl Running {
         Ok(status)
     }
 
-    /// Waits until no process is left behind the walls: bubblewrap ends when the program does, and only its end has the
-    /// kernel kill the first process of the namespace, which is in this session and ends as the last one there.
+    /// Waits until no process is left behind the walls: bubblewrap ends when the program does, and
+    /// only its end has the kernel kill the first process of the namespace, which is in this
+    /// session and ends as the last one there.
     fn wait_for_walls(&mut self) {
-        let Some(session) = self.session.take().filter(|_| self.is_walled) else { return };
+        let Some(session) = self.session.take().filter(|_| self.is_walled) else {
+            return;
+        };
         let begun = Instant::now();
         // The number is not another's while a process of the group is left.
-        while test_kill_process_group(session).is_ok() && lives(session) && begun.elapsed() < EMPTY {
+        while test_kill_process_group(session).is_ok() && lives(session) && begun.elapsed() < EMPTY
+        {
             std::thread::sleep(EMPTY_LOOK);
         }
     }
@@ -140,13 +170,19 @@ impl Running {
         self.wait().map(|(status, _)| status)
     }
 
-    /// Returns the process id of the program behind guard and walls: the only process of the session without a child.
+    /// Returns the process id of the program behind guard and walls: the only process of the
+    /// session without a child.
     #[must_use]
     pub fn program_id(&self) -> u32 {
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let ours: Vec<(u32, u32)> = processes.filter_map(|entry| in_session(&entry.path(), self.guard.id())).collect();
+        let ours: Vec<(u32, u32)> = processes
+            .filter_map(|entry| in_session(&entry.path(), self.guard.id()))
+            .collect();
         let is_parent = |id: u32| ours.iter().any(|(_, parent)| *parent == id);
-        ours.iter().map(|(id, _)| *id).find(|id| !is_parent(*id)).unwrap_or(self.guard.id())
+        ours.iter()
+            .map(|(id, _)| *id)
+            .find(|id| !is_parent(*id))
+            .unwrap_or(self.guard.id())
     }
 }
 
@@ -162,10 +198,17 @@ impl Drop for Running {
 /// Returns whether a session has a process that is no zombie.
 fn lives(session: Pid) -> bool {
     let session = session.as_raw_nonzero().get().unsigned_abs();
-    let is_zombie =
-        |process: &Path| std::fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") Z "));
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
-    processes.filter(|process| in_session(process, session).is_some()).any(|process| !is_zombie(&process))
+    let is_zombie = |process: &Path| {
+        std::fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") Z "))
+    };
+    let processes = std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    processes
+        .filter(|process| in_session(process, session).is_some())
+        .any(|process| !is_zombie(&process))
 }
 
 /// Returns the numbers of a process and its parent if it belongs to a session.
@@ -174,7 +217,10 @@ fn in_session(process: &Path, session: u32) -> Option<(u32, u32)> {
     // proc(5): the name in brackets may contain anything; then state, parent, group, session.
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let (parent, its_session) = (fields.nth(1)?.parse().ok()?, fields.nth(1)?.parse::<u32>().ok()?);
+    let (parent, its_session) = (
+        fields.nth(1)?.parse().ok()?,
+        fields.nth(1)?.parse::<u32>().ok()?,
+    );
     (its_session == session).then_some((id, parent))
 }
 
@@ -195,15 +241,20 @@ mod tests {
 
     fn has_ended(pid: u32) -> bool {
         // A zombie has ended.
-        std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .map_or(true, |stat| stat.contains(") Z "))
     }
 
     /// Returns the processes that work in a directory.
     fn processes_in(folder: &Path) -> Vec<u32> {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let works = |process: &Path| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder);
+        let works =
+            |process: &Path| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder);
         let number = |process: &Path| process.file_name()?.to_str()?.parse().ok();
-        processes.filter(|entry| works(&entry.path())).filter_map(|entry| number(&entry.path())).collect()
+        processes
+            .filter(|entry| works(&entry.path()))
+            .filter_map(|entry| number(&entry.path()))
+            .collect()
     }
 
     fn has_within(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {
@@ -222,40 +273,63 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap();
         let program = Program::new("sh").args(["-c", BUSY]).folder(&folder);
-        let running = program.start(Stdio::null(), Stdio::null(), Stdio::null()).unwrap();
+        let running = program
+            .start(Stdio::null(), Stdio::null(), Stdio::null())
+            .unwrap();
         assert!(
             has_within(Duration::from_secs(20), || processes_in(&folder).len() >= 5),
             "guard, timeout, shell, two sleeps"
         );
         drop(running);
-        assert!(has_within(Duration::from_secs(2), || processes_in(&folder).is_empty()), "{:?}", processes_in(&folder));
+        assert!(
+            has_within(Duration::from_secs(2), || processes_in(&folder).is_empty()),
+            "{:?}",
+            processes_in(&folder)
+        );
     }
 
     #[test]
     fn nothing_behind_walls_outlives_its_program() {
         // A busy host, on which processes take their time to die.
-        let busy = Program::new("sh").args(["-c", "for n in 1 2 3 4 5 6; do while :; do :; done & done; wait"]);
-        let busy = busy.start(Stdio::null(), Stdio::null(), Stdio::null()).unwrap();
+        let busy = Program::new("sh").args([
+            "-c",
+            "for n in 1 2 3 4 5 6; do while :; do :; done & done; wait",
+        ]);
+        let busy = busy
+            .start(Stdio::null(), Stdio::null(), Stdio::null())
+            .unwrap();
         let own = format!("63.{}", std::process::id());
         let is_left = |process: std::fs::DirEntry| {
             std::fs::read_to_string(process.path().join("cmdline"))
                 .is_ok_and(|words| words == format!("sleep\0{own}\0"))
         };
-        let script = format!("for n in 1 2 3 4 5 6 7 8 9; do nice -n 19 setsid sleep {own} & done; sleep 0.05; exit 7");
+        let script = format!(
+            "for n in 1 2 3 4 5 6 7 8 9; do nice -n 19 setsid sleep {own} & done; sleep 0.05; exit 7"
+        );
         for round in 0..8 {
-            let program = Program::new("sh").args(["-c", &script]).walls(crate::Walls::default());
+            let program = Program::new("sh")
+                .args(["-c", &script])
+                .walls(crate::Walls::default());
             assert_eq!(program.run().unwrap().code, Some(7));
-            assert!(!std::fs::read_dir("/proc").unwrap().flatten().any(is_left), "round {round}");
+            assert!(
+                !std::fs::read_dir("/proc").unwrap().flatten().any(is_left),
+                "round {round}"
+            );
         }
         drop(busy);
     }
 
     #[test]
     fn program_is_found_behind_its_guard() {
-        let mut running =
-            Program::new("sleep").args(["60"]).start(Stdio::null(), Stdio::null(), Stdio::null()).unwrap();
-        let name = |id: u32| std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
-        assert!(has_within(Duration::from_secs(20), || name(running.program_id()) == "sleep\n"));
+        let mut running = Program::new("sleep")
+            .args(["60"])
+            .start(Stdio::null(), Stdio::null(), Stdio::null())
+            .unwrap();
+        let name =
+            |id: u32| std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+        assert!(has_within(Duration::from_secs(20), || name(
+            running.program_id()
+        ) == "sleep\n"));
         let id = running.program_id();
         assert!(in_session(Path::new(&format!("/proc/{id}")), 1).is_none());
         running.kill().unwrap();
@@ -265,25 +339,41 @@ mod tests {
     /// Not a test by itself: the process that the next test kills.
     #[test]
     fn process_that_starts_programs_until_killed() {
-        let Some(folder) = std::env::var_os(STARTS) else { return };
-        let program = Program::new("sh").args(["-c", BUSY]).folder(Path::new(&folder));
+        let Some(folder) = std::env::var_os(STARTS) else {
+            return;
+        };
+        let program = Program::new("sh")
+            .args(["-c", BUSY])
+            .folder(Path::new(&folder));
         std::fs::write(Path::new(&folder).join("begun"), "").unwrap();
         let mut kept = Vec::new();
         for _ in 0..3 {
-            kept.push(program.start(Stdio::null(), Stdio::null(), Stdio::null()).unwrap());
+            kept.push(
+                program
+                    .start(Stdio::null(), Stdio::null(), Stdio::null())
+                    .unwrap(),
+            );
         }
         sleep(Duration::from_secs(60));
     }
 
     #[test]
     fn killed_process_leaves_no_program_behind() {
-        let kills: u64 = if std::env::var_os("MARVIN_FULL").is_some() { 1000 } else { 25 };
+        let kills: u64 = if std::env::var_os("MARVIN_FULL").is_some() {
+            1000
+        } else {
+            25
+        };
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap();
         let begun = folder.join("begun");
         for kill in 0..kills {
             let mut parent = Command::new(std::env::current_exe().unwrap())
-                .args(["process_that_starts_programs_until_killed", "--test-threads", "1"])
+                .args([
+                    "process_that_starts_programs_until_killed",
+                    "--test-threads",
+                    "1",
+                ])
                 .env(STARTS, &folder)
                 .stdout(Stdio::null())
                 .spawn()
@@ -295,8 +385,9 @@ mod tests {
             parent.wait().unwrap();
             std::fs::remove_file(&begun).unwrap();
             let gone = has_within(Duration::from_secs(2), || processes_in(&folder).is_empty());
-            let left =
-                processes_in(&folder).into_iter().map(|id| std::fs::read_to_string(format!("/proc/{id}/cmdline")));
+            let left = processes_in(&folder)
+                .into_iter()
+                .map(|id| std::fs::read_to_string(format!("/proc/{id}/cmdline")));
             assert!(gone, "kill {kill} left {:?}", left.collect::<Vec<_>>());
         }
     }

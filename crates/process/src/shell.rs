@@ -1,4 +1,5 @@
-//! Words for a POSIX shell: in scripts, and for programs that hand their arguments to one, as ssh does.
+//! Words for a POSIX shell: in scripts, and for programs that hand their arguments to one, as ssh
+//! does.
 
 /// Returns the words as a shell reads them back, unchanged and separated.
 #[must_use]

@@ -1,8 +1,10 @@
-//! A program that is a child of Marvin itself, so that its exit status is exact, and that ends with Marvin however Marvin ends.
+//! A program that is a child of Marvin itself, so that its exit status is exact, and that ends with
+//! Marvin however Marvin ends.
 //!
-//! `running` has a guard and timeout(1) between Marvin and the program, and shells say a signal as an exit code. Here the kernel
-//! kills the program when Marvin dies, and a guard beside it ends what else is in its session. It is stopped before its first
-//! instruction: who observes it misses nothing.
+//! `running` has a guard and timeout(1) between Marvin and the program, and shells say a signal as
+//! an exit code. Here the kernel kills the program when Marvin dies, and a guard beside it ends
+//! what else is in its session. It is stopped before its first instruction: who observes it misses
+//! nothing.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,10 +17,10 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::at_end::AtEnd;
 
-/// Stops if Marvin ($1) lives, and becomes the program. A death signal comes only for a death after prctl(2): if Marvin died
-/// before, the parent is another. The program itself is asked to end, so that it can clean up.
-const STOPPED: &str =
-    "[ \"$PPID\" = \"$1\" ] || exit 125; shift; kill -STOP $$; exec setpriv --pdeathsig TERM -- \"$@\"";
+/// Stops if Marvin ($1) lives, and becomes the program. A death signal comes only for a death after
+/// prctl(2): if Marvin died before, the parent is another. The program itself is asked to end, so
+/// that it can clean up.
+const STOPPED: &str = "[ \"$PPID\" = \"$1\" ] || exit 125; shift; kill -STOP $$; exec setpriv --pdeathsig TERM -- \"$@\"";
 /// Ends the session $1.
 const END: &str = "kill -s TERM -- \"-$1\"; sleep 1; kill -s KILL -- \"-$1\"";
 /// How long the shell may take to stop.
@@ -34,17 +36,32 @@ pub struct Tethered {
 }
 
 impl Tethered {
-    /// Starts the words as a program that is stopped. It has Marvin's environment and standard input, and prints to `output` and to
-    /// Marvin's standard error.
+    /// Starts the words as a program that is stopped. It has Marvin's environment and standard
+    /// input, and prints to `output` and to Marvin's standard error.
     ///
     /// # Errors
     /// If the host cannot start it.
     pub fn start_stopped(words: &[OsString], output: Stdio) -> io::Result<Self> {
         let mut command = Command::new("setpriv");
         // SIGKILL, because no other signal ends a stopped process.
-        command.args(["--pdeathsig", "KILL", "--", "setsid", "sh", "-c", STOPPED, "sh"]);
-        command.arg(std::process::id().to_string()).args(words).stdout(output);
-        let mut tethered = Self { child: command.spawn()?, guard: None };
+        command.args([
+            "--pdeathsig",
+            "KILL",
+            "--",
+            "setsid",
+            "sh",
+            "-c",
+            STOPPED,
+            "sh",
+        ]);
+        command
+            .arg(std::process::id().to_string())
+            .args(words)
+            .stdout(output);
+        let mut tethered = Self {
+            child: command.spawn()?,
+            guard: None,
+        };
         tethered.wait_for_stop()?;
         let session = tethered.id().to_string();
         tethered.guard = Some(AtEnd::arm(END, &[&session], Stdio::null())?);
@@ -76,13 +93,23 @@ impl Tethered {
         let file = PathBuf::from(format!("/proc/{}/stat", self.id()));
         while begun.elapsed() < STARTING {
             let text = std::fs::read_to_string(&file)?;
-            match text.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()) {
+            match text
+                .rsplit_once(") ")
+                .and_then(|(_, rest)| rest.chars().next())
+            {
                 Some('T' | 't') => return Ok(()),
-                Some('Z' | 'X') => return Err(io::Error::other("the shell ended before it ran the program")),
+                Some('Z' | 'X') => {
+                    return Err(io::Error::other(
+                        "the shell ended before it ran the program",
+                    ));
+                }
                 _ => sleep(LOOK),
             }
         }
-        Err(io::Error::new(io::ErrorKind::TimedOut, "the shell did not stop"))
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the shell did not stop",
+        ))
     }
 }
 
@@ -128,9 +155,13 @@ mod tests {
     }
 
     fn is_alive(word: &str) -> bool {
-        let words =
-            |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default();
-        std::fs::read_dir("/proc").unwrap().flatten().any(|entry| words(entry) == format!("sleep\0{word}\0"))
+        let words = |entry: std::fs::DirEntry| {
+            std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default()
+        };
+        std::fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .any(|entry| words(entry) == format!("sleep\0{word}\0"))
     }
 
     fn is_gone_within(limit: Duration, word: &str) -> bool {
@@ -185,7 +216,9 @@ mod tests {
     /// Not a test by itself: the process that the next test kills.
     #[test]
     fn process_that_tethers_until_killed() {
-        let Some(word) = std::env::var_os(TETHERS) else { return };
+        let Some(word) = std::env::var_os(TETHERS) else {
+            return;
+        };
         let word = word.to_string_lossy().into_owned();
         let program = start(&format!("trap '' TERM; sleep {word} & sleep {word}"));
         program.resume();
@@ -205,12 +238,21 @@ mod tests {
             std::thread::sleep(Duration::from_millis(delay_ms));
             parent.kill().unwrap();
             parent.wait().unwrap();
-            assert!(is_gone_within(Duration::from_secs(3), &word), "killed after {delay_ms} ms");
+            assert!(
+                is_gone_within(Duration::from_secs(3), &word),
+                "killed after {delay_ms} ms"
+            );
             // Nor a stopped shell that would become it.
             let waits = |entry: std::fs::DirEntry| {
-                std::fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|words| words.contains(&word))
+                std::fs::read_to_string(entry.path().join("cmdline"))
+                    .is_ok_and(|words| words.contains(&word))
             };
-            let is_left = || std::fs::read_dir(Path::new("/proc")).unwrap().flatten().any(waits);
+            let is_left = || {
+                std::fs::read_dir(Path::new("/proc"))
+                    .unwrap()
+                    .flatten()
+                    .any(waits)
+            };
             let begun = Instant::now();
             while is_left() && begun.elapsed() < Duration::from_secs(3) {
                 std::thread::sleep(Duration::from_millis(20));

@@ -1,7 +1,8 @@
-//! Walls around a program: bubblewrap gives it file system, network, processes and users of its own.
+//! Walls around a program: bubblewrap gives it file system, network, processes and users of its
+//! own.
 //!
-//! The caller says which files the program needs. Where bubblewrap is missing, or may not make namespaces, programs run
-//! without walls; [`no_walls`] says why, and the callers tell the user.
+//! The caller says which files the program needs. Where bubblewrap is missing, or may not make
+//! namespaces, programs run without walls; [`no_walls`] says why, and the callers tell the user.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,8 @@ use std::sync::OnceLock;
 
 use crate::{Program, ProgramError};
 
-/// Directories with programs and libraries, and what these need of /etc: read-only behind the walls.
+/// Directories with programs and libraries, and what these need of /etc: read-only behind the
+/// walls.
 const SYSTEM: [&str; 15] = [
     "/usr",
     "/bin",
@@ -28,7 +30,8 @@ const SYSTEM: [&str; 15] = [
     "/etc/python3",
 ];
 
-/// What a program sees and writes besides the system's programs. It has no network, no other processes, no capabilities.
+/// What a program sees and writes besides the system's programs. It has no network, no other
+/// processes, no capabilities.
 #[derive(Debug, Clone, Default)]
 pub struct Walls {
     binds: Vec<(&'static str, PathBuf)>,
@@ -47,8 +50,10 @@ impl Walls {
     pub fn readable_path(mut self) -> Self {
         let is_there = |folder: &Path| SYSTEM.iter().any(|above| folder.starts_with(above));
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute() && !is_there(folder));
-        self.binds.extend(folders.map(|folder| ("--ro-bind-try", folder)));
+        let folders =
+            std::env::split_paths(&path).filter(|folder| folder.is_absolute() && !is_there(folder));
+        self.binds
+            .extend(folders.map(|folder| ("--ro-bind-try", folder)));
         self
     }
 
@@ -61,11 +66,22 @@ impl Walls {
 
     /// Returns the command prefix: bubblewrap and its arguments.
     pub(crate) fn words(&self, folder: Option<&Path>) -> Vec<OsString> {
-        let fixed = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--cap-drop", "ALL"];
+        let fixed = [
+            "bwrap",
+            "--unshare-all",
+            "--unshare-user",
+            "--die-with-parent",
+            "--cap-drop",
+            "ALL",
+        ];
         // Behind the walls, the host's root is a user without rights.
-        let fixed = fixed.into_iter().chain(["--uid", "65534", "--gid", "65534", "--proc", "/proc", "--dev", "/dev"]);
+        let fixed = fixed.into_iter().chain([
+            "--uid", "65534", "--gid", "65534", "--proc", "/proc", "--dev", "/dev",
+        ]);
         let mut words: Vec<OsString> = fixed.chain(["--tmpfs", "/tmp"]).map(Into::into).collect();
-        let system = SYSTEM.iter().map(|path| ("--ro-bind-try", PathBuf::from(path)));
+        let system = SYSTEM
+            .iter()
+            .map(|path| ("--ro-bind-try", PathBuf::from(path)));
         for (kind, path) in system.chain(self.binds.iter().cloned()) {
             words.extend([OsString::from(kind), path.clone().into(), path.into()]);
         }
@@ -95,7 +111,11 @@ pub fn wants_walls() -> bool {
 
 /// Returns why programs run without walls on this host; `None` if they have them. Tries it once.
 pub fn no_walls() -> Option<&'static str> {
-    let probe = || match Program::new("true").walled(Walls::default()).deadline_s(20).run() {
+    let probe = || match Program::new("true")
+        .walled(Walls::default())
+        .deadline_s(20)
+        .run()
+    {
         Ok(ended) if ended.code == Some(0) => None,
         Ok(ended) => Some(ended.reason()),
         Err(ProgramError::Missing(_)) => Some("there is no program `bwrap`".to_owned()),
@@ -111,7 +131,11 @@ mod tests {
 
     #[test]
     fn walls_hide_files_network_and_processes() {
-        assert_eq!(no_walls(), None, "the tests need bubblewrap: scripts/needs.sh test installs it");
+        assert_eq!(
+            no_walls(),
+            None,
+            "the tests need bubblewrap: scripts/needs.sh test installs it"
+        );
         let home = tempfile::tempdir().unwrap();
         let (own, others) = (home.path().join("own"), home.path().join("others"));
         for folder in [&own, &others] {
@@ -119,20 +143,45 @@ mod tests {
             std::fs::write(folder.join("file"), "text").unwrap();
         }
         let said = |script: &str, walls: Walls| {
-            let ended = Program::new("sh").args(["-c", script]).folder(&own).walls(walls).run().unwrap();
+            let ended = Program::new("sh")
+                .args(["-c", script])
+                .folder(&own)
+                .walls(walls)
+                .run()
+                .unwrap();
             ended.text() + &ended.said
         };
-        let (read, write) = (Walls::default().readable(&own), Walls::default().writable(&own));
-        assert_eq!(said("cat file; echo x 2>/dev/null >file || echo refused", read.clone()), "textrefused\n");
+        let (read, write) = (
+            Walls::default().readable(&own),
+            Walls::default().writable(&own),
+        );
+        assert_eq!(
+            said(
+                "cat file; echo x 2>/dev/null >file || echo refused",
+                read.clone()
+            ),
+            "textrefused\n"
+        );
         said("echo new >file", write.clone());
         assert_eq!(std::fs::read_to_string(own.join("file")).unwrap(), "new\n");
-        let script = format!("cat {} /etc/shadow 2>/dev/null || echo hidden", others.join("file").display());
+        let script = format!(
+            "cat {} /etc/shadow 2>/dev/null || echo hidden",
+            others.join("file").display()
+        );
         assert_eq!(said(&script, write.clone()), "hidden\n");
         assert_eq!(
-            said("grep -c : /proc/net/dev; ls -d /proc/[0-9]* | wc -l", write.clone()).lines().next(),
+            said(
+                "grep -c : /proc/net/dev; ls -d /proc/[0-9]* | wc -l",
+                write.clone()
+            )
+            .lines()
+            .next(),
             Some("1")
         );
-        let processes: u32 = said("ls -d /proc/[0-9]* | wc -l", write.clone()).trim().parse().unwrap();
+        let processes: u32 = said("ls -d /proc/[0-9]* | wc -l", write.clone())
+            .trim()
+            .parse()
+            .unwrap();
         assert!(processes < 6, "{processes}");
         assert!(said("grep CapEff /proc/self/status", write).contains("0000000000000000"));
     }
@@ -143,7 +192,10 @@ mod tests {
         let file = home.path().join("file");
         let script = "setsid sh -c 'while :; do echo x >>file; sleep 0.05; done' & sleep 0.5";
         let program = Program::new("sh").args(["-c", script]).folder(home.path());
-        program.walls(Walls::default().writable(home.path())).run().unwrap();
+        program
+            .walls(Walls::default().writable(home.path()))
+            .run()
+            .unwrap();
         let size = || std::fs::metadata(&file).unwrap().len();
         let before = size();
         std::thread::sleep(std::time::Duration::from_millis(300));

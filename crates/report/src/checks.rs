@@ -17,15 +17,22 @@ pub(crate) fn check_question(
     workloads: &[Arc<Workload>],
     labels: &[Label],
 ) -> Result<(), CompareError> {
-    let margins = question.margin_percent.into_iter().chain(workloads.iter().map(|w| w.metric.margin_percent));
+    let margins = question
+        .margin_percent
+        .into_iter()
+        .chain(workloads.iter().map(|w| w.metric.margin_percent));
     if let Some(percent) = margins.into_iter().find(|m| !(0.0..100.0).contains(m)) {
         return Err(CompareError::Margin { percent });
     }
     if workloads.is_empty() {
-        return Err(CompareError::NoWorkload { suite: plain(&question.suite) });
+        return Err(CompareError::NoWorkload {
+            suite: plain(&question.suite),
+        });
     }
     if labels.len() < 2 {
-        return Err(CompareError::NoOther { base: labels[0].title.clone() });
+        return Err(CompareError::NoOther {
+            base: labels[0].title.clone(),
+        });
     }
     Ok(())
 }
@@ -58,7 +65,10 @@ pub(crate) fn check_machines(
     machines: Machines,
 ) -> Result<Option<Warning>, CompareError> {
     let base = sides[0];
-    let Some(strange) = sides.iter().position(|s| s.machine_ids() != base.machine_ids()) else {
+    let Some(strange) = sides
+        .iter()
+        .position(|s| s.machine_ids() != base.machine_ids())
+    else {
         return Ok(None);
     };
     match machines {
@@ -75,7 +85,11 @@ pub(crate) fn check_machines(
 
 /// Warns of exact machines whose numbers are not the reference machine's.
 pub(crate) fn other_qemus(sides: &[&Side<'_>]) -> Option<Warning> {
-    let mut versions: Vec<String> = sides.iter().filter_map(|side| side.machine.another_qemu()).map(plain).collect();
+    let mut versions: Vec<String> = sides
+        .iter()
+        .filter_map(|side| side.machine.another_qemu())
+        .map(plain)
+        .collect();
     versions.dedup();
     (!versions.is_empty()).then_some(Warning::AnotherQemu(versions))
 }
@@ -83,7 +97,13 @@ pub(crate) fn other_qemus(sides: &[&Side<'_>]) -> Option<Warning> {
 fn fingerprints(sides: &[&Side<'_>]) -> Vec<Difference> {
     let pairs: Vec<Pairs<'_>> = sides
         .iter()
-        .map(|side| side.machine.fingerprint.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect())
+        .map(|side| {
+            side.machine
+                .fingerprint
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str()))
+                .collect()
+        })
         .collect();
     differing(&pairs).differences
 }

@@ -20,9 +20,13 @@ use crate::question::{Question, Side};
 /// Compares a base kernel with others.
 ///
 /// # Errors
-/// If machines differ and the question does not allow it, if a run is of another kernel or machine than its side, or if
-/// there are no rows to compare.
-pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Result<Comparison, CompareError> {
+/// If machines differ and the question does not allow it, if a run is of another kernel or machine
+/// than its side, or if there are no rows to compare.
+pub fn compare(
+    base: &Side<'_>,
+    others: &[Side<'_>],
+    question: &Question,
+) -> Result<Comparison, CompareError> {
     let sides: Vec<&Side<'_>> = std::iter::once(base).chain(others).collect();
     let kernels: Vec<_> = sides.iter().map(|s| (s.build, s.machine)).collect();
     let labels = labels(&kernels);
@@ -30,10 +34,15 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     check_question(question, &workloads, &labels)?;
     check_runs(&sides, &labels)?;
     check_metrics(&sides, &labels, &workloads)?;
-    let mut warnings: Vec<Warning> = check_machines(&sides, &labels, question.machines)?.into_iter().collect();
+    let mut warnings: Vec<Warning> = check_machines(&sides, &labels, question.machines)?
+        .into_iter()
+        .collect();
 
     let seeds = seeds(&sides, question);
-    let indices: Vec<Index<'_>> = sides.iter().map(|side| Index::new(side, &question.suite, &seeds)).collect();
+    let indices: Vec<Index<'_>> = sides
+        .iter()
+        .map(|side| Index::new(side, &question.suite, &seeds))
+        .collect();
     let mut answer = Answer {
         question,
         sides: &sides,
@@ -44,7 +53,10 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
     };
     let mut rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
     join_valueless(&mut rows);
-    if sides.iter().any(|side| !side.machine.capabilities().deterministic) {
+    if sides
+        .iter()
+        .any(|side| !side.machine.capabilities().deterministic)
+    {
         noisy::rate(&mut rows, question);
     }
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
@@ -83,23 +95,38 @@ pub fn compare(base: &Side<'_>, others: &[Side<'_>], question: &Question) -> Res
 /// Moves rows without a value into the table of their metric, if all rows there are of guest time.
 fn join_valueless(rows: &mut [Row]) {
     let counted = Unit::InstructionsPerOperation;
-    let has_value = |row: &Row| row.base.value.is_some() || row.cells.iter().any(|cell| cell.measured.value.is_some());
-    let is_timed = rows.iter().any(|row| row.unit == Unit::GuestTimePerOperation);
+    let has_value = |row: &Row| {
+        row.base.value.is_some() || row.cells.iter().any(|cell| cell.measured.value.is_some())
+    };
+    let is_timed = rows
+        .iter()
+        .any(|row| row.unit == Unit::GuestTimePerOperation);
     if is_timed && !rows.iter().any(|row| row.unit == counted && has_value(row)) {
-        rows.iter_mut().filter(|row| row.unit == counted).for_each(|row| row.unit = Unit::GuestTimePerOperation);
+        rows.iter_mut()
+            .filter(|row| row.unit == counted)
+            .for_each(|row| row.unit = Unit::GuestTimePerOperation);
     }
 }
 
 fn distinct(workloads: &[Arc<Workload>]) -> Vec<Arc<Workload>> {
     let mut seen = HashSet::new();
-    workloads.iter().filter(|w| seen.insert(&*w.name)).cloned().collect()
+    workloads
+        .iter()
+        .filter(|w| seen.insert(&*w.name))
+        .cloned()
+        .collect()
 }
 
 /// Returns the requested seeds, or else all, ascending.
 fn seeds(sides: &[&Side<'_>], question: &Question) -> Vec<u64> {
     if !question.seeds.is_empty() {
         let mut seen = HashSet::new();
-        return question.seeds.iter().copied().filter(|seed| seen.insert(*seed)).collect();
+        return question
+            .seeds
+            .iter()
+            .copied()
+            .filter(|seed| seen.insert(*seed))
+            .collect();
     }
     let found: BTreeSet<u64> = sides
         .iter()
@@ -114,7 +141,9 @@ fn environment<'a>(index: &Index<'a>) -> Pairs<'a> {
     let pairs = index.runs.iter().flat_map(|run| &run.environment);
     // What disturbed a run is a note of its own.
     let lasting = pairs.filter(|(name, _)| !is_of_one_run(name));
-    lasting.map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    lasting
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -125,7 +154,9 @@ mod tests {
 
     use super::compare;
     use crate::comparison::{Absent, Comparison, Conclusion, Counts, Images, Warning};
-    use crate::fixtures::{Ending, Subject, THROUGHPUT, build, dead, new, old, other_machine, question, seeds};
+    use crate::fixtures::{
+        Ending, Subject, THROUGHPUT, build, dead, new, old, other_machine, question, seeds,
+    };
     use crate::question::Machines;
     use crate::render::{Styles, View};
 
@@ -154,7 +185,15 @@ mod tests {
     #[test]
     fn every_verdict_is_counted() {
         let comparison = two();
-        assert_eq!(comparison.others[0].counts, Counts { better: 2, worse: 2, same: 3, unclear: 5 });
+        assert_eq!(
+            comparison.others[0].counts,
+            Counts {
+                better: 2,
+                worse: 2,
+                same: 3,
+                unclear: 5
+            }
+        );
         assert_eq!(comparison.conclusion(), Conclusion::Failed);
         assert_eq!(comparison.others[0].geometric_mean.unwrap().rows, 9);
     }
@@ -172,9 +211,18 @@ mod tests {
 
     #[test]
     fn difference_is_median_of_seed_differences() {
-        let comparison = one_row(Ending::Cost(100.0, 0.0), Ending::Cost(110.0, 10.0), &[1, 2, 3]);
+        let comparison = one_row(
+            Ending::Cost(100.0, 0.0),
+            Ending::Cost(110.0, 10.0),
+            &[1, 2, 3],
+        );
         let cell = &comparison.rows[0].cells[0];
-        let percents: Vec<f64> = cell.compared.differences.iter().map(|d| d.percent).collect();
+        let percents: Vec<f64> = cell
+            .compared
+            .differences
+            .iter()
+            .map(|d| d.percent)
+            .collect();
         assert_eq!(percents, [-10.0, -20.0, -30.0]);
         assert_eq!(cell.compared.difference_percent, Some(-20.0));
         let spread = cell.compared.spread_percent.unwrap();
@@ -184,13 +232,24 @@ mod tests {
 
     #[test]
     fn higher_is_better_where_the_metric_says_so() {
-        let old = Subject::new(build("deb:6.1", "6.1"), &[1], &[("copy-rate", Ending::Cost(100.0, 0.0))]);
-        let new = Subject::new(build("deb:6.12", "6.12"), &[1], &[("copy-rate", Ending::Cost(130.0, 0.0))]);
+        let old = Subject::new(
+            build("deb:6.1", "6.1"),
+            &[1],
+            &[("copy-rate", Ending::Cost(100.0, 0.0))],
+        );
+        let new = Subject::new(
+            build("deb:6.12", "6.12"),
+            &[1],
+            &[("copy-rate", Ending::Cost(130.0, 0.0))],
+        );
         let mut question = question(&[1]);
         question.workloads = vec![Arc::clone(&THROUGHPUT)];
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
         let cell = &comparison.rows[0].cells[0];
-        assert_eq!((cell.compared.difference_percent, cell.compared.ratio), (Some(30.0), Some(1.3)));
+        assert_eq!(
+            (cell.compared.difference_percent, cell.compared.ratio),
+            (Some(30.0), Some(1.3))
+        );
         assert_eq!(cell.compared.verdict, Verdict::Better);
         assert_eq!(comparison.conclusion(), Conclusion::Fine);
     }
@@ -210,14 +269,34 @@ mod tests {
     #[test]
     fn one_failed_seed_leaves_row_unclear_with_values() {
         let seeds = seeds(3);
-        let old = Subject::new(build("deb:6.1", "6.1"), &seeds, &[("getppid", Ending::Cost(100.0, 0.0))]);
-        let mut new = Subject::new(build("deb:6.12", "6.12"), &seeds[..2], &[("getppid", Ending::Cost(90.0, 0.0))]);
-        new.add_run(3, &[("getppid", Ending::Failed(Stage::Workload, FailureReason::Hung, ""))]);
+        let old = Subject::new(
+            build("deb:6.1", "6.1"),
+            &seeds,
+            &[("getppid", Ending::Cost(100.0, 0.0))],
+        );
+        let mut new = Subject::new(
+            build("deb:6.12", "6.12"),
+            &seeds[..2],
+            &[("getppid", Ending::Cost(90.0, 0.0))],
+        );
+        new.add_run(
+            3,
+            &[(
+                "getppid",
+                Ending::Failed(Stage::Workload, FailureReason::Hung, ""),
+            )],
+        );
         let mut question = question(&seeds);
         question.workloads.truncate(1);
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
-        assert_eq!(reason(&comparison), "no value: 6.12: hung (workload stage) for seed 3");
-        assert_eq!(comparison.rows[0].cells[0].compared.difference_percent, Some(10.0));
+        assert_eq!(
+            reason(&comparison),
+            "no value: 6.12: hung (workload stage) for seed 3"
+        );
+        assert_eq!(
+            comparison.rows[0].cells[0].compared.difference_percent,
+            Some(10.0)
+        );
         assert_eq!(comparison.conclusion(), Conclusion::Failed);
     }
 
@@ -226,9 +305,21 @@ mod tests {
         let cost = || Ending::Cost(100.0, 0.0);
         for (base, other, expected) in [
             (cost(), Ending::Nothing, "6.12.117: the run has no result"),
-            (Ending::Samples(vec![1.0]), cost(), "6.1.192: 1 iteration, none left without the first"),
-            (cost(), Ending::Samples(vec![1.0, f64::NAN]), "6.12.117: an iteration's value is not a number"),
-            (cost(), Ending::Samples(vec![1.0, -1.0]), "6.12.117: an iteration's value is not a number"),
+            (
+                Ending::Samples(vec![1.0]),
+                cost(),
+                "6.1.192: 1 iteration, none left without the first",
+            ),
+            (
+                cost(),
+                Ending::Samples(vec![1.0, f64::NAN]),
+                "6.12.117: an iteration's value is not a number",
+            ),
+            (
+                cost(),
+                Ending::Samples(vec![1.0, -1.0]),
+                "6.12.117: an iteration's value is not a number",
+            ),
             (
                 Ending::Unsupported("a\x1b[2J"),
                 Ending::Unsupported("a"),
@@ -247,7 +338,10 @@ mod tests {
         let comparison = compare(&old.side(), &[new.side()], &question(&[1, 2, 2])).unwrap();
         assert_eq!(comparison.seeds, [1, 2]);
         assert_eq!(reason(&comparison), "no value: 6.12.117: no run for seed 2");
-        assert_eq!(comparison.rows[0].cells[0].measured.seeds[1].value, Err(Absent::NoRun));
+        assert_eq!(
+            comparison.rows[0].cells[0].measured.seeds[1].value,
+            Err(Absent::NoRun)
+        );
     }
 
     #[test]
@@ -263,35 +357,71 @@ mod tests {
 
     #[test]
     fn other_operations_are_another_experiment() {
-        let old = Subject::new(build("deb:6.1", "6.1"), &[1], &[("getppid", Ending::Cost(100.0, 0.0))]);
-        let mut new = Subject::new(build("deb:6.12", "6.12"), &[1], &[("getppid", Ending::Cost(90.0, 0.0))]);
+        let old = Subject::new(
+            build("deb:6.1", "6.1"),
+            &[1],
+            &[("getppid", Ending::Cost(100.0, 0.0))],
+        );
+        let mut new = Subject::new(
+            build("deb:6.12", "6.12"),
+            &[1],
+            &[("getppid", Ending::Cost(90.0, 0.0))],
+        );
         new.runs[0].results[0].operations = 10;
         let mut question = question(&[1]);
         question.workloads.truncate(1);
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
-        assert_eq!(reason(&comparison), "no value: asked for 1000 operations on one side and 10 on the other");
+        assert_eq!(
+            reason(&comparison),
+            "no value: asked for 1000 operations on one side and 10 on the other"
+        );
     }
 
     #[test]
     fn newest_run_of_a_repeated_seed_counts() {
         let cost = Ending::Cost;
-        let old =
-            Subject::new(build("deb:6.1", "6.1"), &[1], &[("getppid", cost(100.0, 0.0)), ("mmap", cost(100.0, 0.0))]);
-        let mut new = Subject::new(build("deb:6.12", "6.12"), &[1], &[("getppid", cost(100.0, 0.0))]);
-        new.add_run(1, &[("mmap", cost(200.0, 0.0)), ("getppid", cost(100.5, 0.0))]);
+        let old = Subject::new(
+            build("deb:6.1", "6.1"),
+            &[1],
+            &[("getppid", cost(100.0, 0.0)), ("mmap", cost(100.0, 0.0))],
+        );
+        let mut new = Subject::new(
+            build("deb:6.12", "6.12"),
+            &[1],
+            &[("getppid", cost(100.0, 0.0))],
+        );
+        new.add_run(
+            1,
+            &[("mmap", cost(200.0, 0.0)), ("getppid", cost(100.5, 0.0))],
+        );
         let mut question = question(&[1]);
-        question.workloads.retain(|w| ["getppid", "mmap"].contains(&&*w.name));
+        question
+            .workloads
+            .retain(|w| ["getppid", "mmap"].contains(&&*w.name));
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
-        assert_eq!(comparison.rows[0].cells[0].compared.difference_percent, Some(-0.5));
-        assert_eq!(comparison.rows[1].cells[0].compared.difference_percent, Some(-100.0));
+        assert_eq!(
+            comparison.rows[0].cells[0].compared.difference_percent,
+            Some(-0.5)
+        );
+        assert_eq!(
+            comparison.rows[1].cells[0].compared.difference_percent,
+            Some(-100.0)
+        );
         assert_eq!(
             comparison.warnings,
-            [Warning::NotRepeated { kernel: "6.12".to_owned(), workload: "getppid".to_owned(), seed: 1 }]
+            [Warning::NotRepeated {
+                kernel: "6.12".to_owned(),
+                workload: "getppid".to_owned(),
+                seed: 1
+            }]
         );
         // Whatever the order in which they are given.
         new.runs.reverse();
         let again = compare(&old.side(), &[new.side()], &question).unwrap();
-        assert_eq!(again.rows[0].cells[0].compared.difference_percent, Some(-0.5));
+        assert_eq!(
+            again.rows[0].cells[0].compared.difference_percent,
+            Some(-0.5)
+        );
     }
 
     #[test]
@@ -299,7 +429,10 @@ mod tests {
         let on = |mut subject: Subject| {
             let mut machine = subject.machine.clone();
             machine.kind = "imported".parse().unwrap();
-            subject.runs.iter_mut().for_each(|run| run.suite = "mmtests".to_owned());
+            subject
+                .runs
+                .iter_mut()
+                .for_each(|run| run.suite = "mmtests".to_owned());
             subject.on(machine)
         };
         let cost = |cost| [("getppid", Ending::Samples(vec![cost; 3]))];
@@ -312,7 +445,13 @@ mod tests {
         let comparison = compare(&old.side(), &[on(new).side()], &question).unwrap();
         let shown = comparison.rows[0].cells[0].measured.value.unwrap();
         assert!((shown - 50.0).abs() < 1e-9, "the newest: {shown}");
-        assert_eq!(comparison.warnings, [Warning::Superseded { kernel: "6.12".to_owned(), runs: 3 }]);
+        assert_eq!(
+            comparison.warnings,
+            [Warning::Superseded {
+                kernel: "6.12".to_owned(),
+                runs: 3
+            }]
+        );
     }
 
     #[test]
@@ -364,13 +503,28 @@ mod tests {
         let (old, mut new) = (old(&[1, 2]), new(&[1, 2]));
         let text = "others took 23% of the host's processors".to_owned();
         for (run, names) in [(0, &["getppid", "mmap"][..]), (1, &["getppid", "no-row"])] {
-            new.runs[run].environment.extend(names.iter().map(|name| disturbed_pair(name, text.clone())));
+            new.runs[run]
+                .environment
+                .extend(names.iter().map(|name| disturbed_pair(name, text.clone())));
         }
         let comparison = compare(&old.side(), &[new.side()], &question(&[1, 2])).unwrap();
         let workloads = ["getppid", "mmap"].map(str::to_owned).to_vec();
         let kernel = comparison.others[0].kernel.title.clone();
-        assert_eq!(comparison.warnings, [Warning::Disturbed { kernel, workloads, boots: 2 }]);
-        assert!(comparison.environment.differences.iter().all(|d| !d.name.starts_with("disturbed")));
+        assert_eq!(
+            comparison.warnings,
+            [Warning::Disturbed {
+                kernel,
+                workloads,
+                boots: 2
+            }]
+        );
+        assert!(
+            comparison
+                .environment
+                .differences
+                .iter()
+                .all(|d| !d.name.starts_with("disturbed"))
+        );
         let text = crate::render::comparison(&comparison, &View::default()).text(&Styles::plain());
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let note = "Other work on the host disturbed getppid, mmap on 6.12.117 in 2 boots, however often Marvin measured; \
@@ -389,10 +543,18 @@ mod tests {
 
     #[test]
     fn seeds_that_disagree_are_unclear() {
-        let comparison = one_row(Ending::Cost(100.0, 0.0), Ending::Cost(98.0, 2.0), &[1, 2, 3]);
+        let comparison = one_row(
+            Ending::Cost(100.0, 0.0),
+            Ending::Cost(98.0, 2.0),
+            &[1, 2, 3],
+        );
         assert_eq!(
             comparison.rows[0].cells[0].compared.verdict,
-            Verdict::Unclear(Uncertainty::SeedsDisagree { better: 1, worse: 1, same: 1 })
+            Verdict::Unclear(Uncertainty::SeedsDisagree {
+                better: 1,
+                worse: 1,
+                same: 1
+            })
         );
         assert_eq!(comparison.conclusion(), Conclusion::Unclear);
     }
@@ -400,21 +562,41 @@ mod tests {
     #[test]
     fn means_of_several_kernels_have_the_same_rows() {
         let seeds = [1];
-        let few: [(&str, Ending); 2] = [("getppid", Ending::Cost(163.15, 0.0)), ("mmap", Ending::Cost(3402.125, 0.0))];
+        let few: [(&str, Ending); 2] = [
+            ("getppid", Ending::Cost(163.15, 0.0)),
+            ("mmap", Ending::Cost(3402.125, 0.0)),
+        ];
         let (old, new, dead) = (old(&seeds), new(&seeds), dead(&seeds));
         let few = Subject::new(build("deb:6.18", "6.18.1"), &seeds, &few);
         let sides = [new.side(), few.side(), dead.side()];
         let comparison = compare(&old.side(), &sides, &question(&seeds)).unwrap();
-        let means: Vec<_> = comparison.others.iter().map(|other| other.geometric_mean).collect();
+        let means: Vec<_> = comparison
+            .others
+            .iter()
+            .map(|other| other.geometric_mean)
+            .collect();
         let (new, few) = (means[0].unwrap(), means[1].unwrap());
-        assert_eq!((new.rows, few.rows, means[2]), (2, 2, None), "the kernel that never boots takes no row away");
+        assert_eq!(
+            (new.rows, few.rows, means[2]),
+            (2, 2, None),
+            "the kernel that never boots takes no row away"
+        );
         let ratio = |place: usize| {
-            let of = |name| comparison.rows.iter().find(|row| &*row.workload.name == name).unwrap();
+            let of = |name| {
+                comparison
+                    .rows
+                    .iter()
+                    .find(|row| &*row.workload.name == name)
+                    .unwrap()
+            };
             let ratio = |name| of(name).cells[place].compared.ratio.unwrap();
             (ratio("getppid") * ratio("mmap")).sqrt()
         };
         assert!((new.ratio - ratio(0)).abs() < 1e-12 && (few.ratio - ratio(1)).abs() < 1e-12);
         let text = crate::render::comparison(&comparison, &View::default()).text(&Styles::plain());
-        assert!(text.contains("over 2 of 12 rows, those that all kernels"), "{text}");
+        assert!(
+            text.contains("over 2 of 12 rows, those that all kernels"),
+            "{text}"
+        );
     }
 }

@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use model::{Build, Environment, FailureReason, Machine, RunId, Stage, Unit, Verdict, Workload, experiment_of};
+use model::{
+    Build, Environment, FailureReason, Machine, RunId, Stage, Unit, Verdict, Workload,
+    experiment_of,
+};
 use stats::Spread;
 
 use crate::environment::{Difference, Differing};
@@ -71,7 +74,8 @@ pub enum Warning {
         /// The seeds.
         seeds: Vec<u64>,
     },
-    /// Workloads that other work on the host disturbed in some boots, each time that Marvin measured them.
+    /// Workloads that other work on the host disturbed in some boots, each time that Marvin
+    /// measured them.
     Disturbed {
         /// The kernel's title.
         kernel: String,
@@ -144,7 +148,8 @@ pub struct Against {
     pub images: Images,
     /// The number of rows with each verdict.
     pub counts: Counts,
-    /// The geometric mean of the ratios of the rows that all kernels have; `None` if there is no such row.
+    /// The geometric mean of the ratios of the rows that all kernels have; `None` if there is no
+    /// such row.
     pub geometric_mean: Option<GeometricMean>,
 }
 
@@ -166,7 +171,8 @@ pub struct GeometricMean {
     pub ratio: f64,
     /// The number of its rows.
     pub rows: usize,
-    /// For noisy runs: the interval that contains the true mean with a probability of 95 %, from the means of each run.
+    /// For noisy runs: the interval that contains the true mean with a probability of 95 %, from
+    /// the means of each run.
     pub ends: Option<Spread>,
 }
 
@@ -215,8 +221,8 @@ pub struct Row {
 pub struct Measured {
     /// One per seed, in the comparison's order.
     pub seeds: Vec<SeedValue>,
-    /// The side's value: the median over the seeds that have one; for noisy runs the centre that their rating compares
-    /// (`stats::Scores::centre`).
+    /// The side's value: the median over the seeds that have one; for noisy runs the centre that
+    /// their rating compares (`stats::Scores::centre`).
     pub value: Option<f64>,
     /// For noisy runs, the kind of noise, from six runs on.
     pub noise: Option<stats::NoiseProfile>,
@@ -234,7 +240,8 @@ pub struct SeedValue {
 /// A run's value of a workload, with its basis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampled {
-    /// The value, see [`run_value`](crate::run_value): without noise, the median over the iterations without the first.
+    /// The value, see [`run_value`](crate::run_value): without noise, the median over the
+    /// iterations without the first.
     pub value: f64,
     /// Its scale.
     pub scale: Scale,
@@ -375,23 +382,30 @@ impl Kernel {
 impl Comparison {
     /// Returns whether other suites measured its runs.
     pub(crate) fn is_imported(&self) -> bool {
-        self.kernels().any(|kernel| kernel.machine.capabilities().foreign)
+        self.kernels()
+            .any(|kernel| kernel.machine.capabilities().foreign)
     }
 
     /// Returns whether its runs are noisy: ratings decide its verdicts.
     pub(crate) fn is_noisy(&self) -> bool {
-        self.kernels().any(|kernel| !kernel.machine.capabilities().deterministic)
+        self.kernels()
+            .any(|kernel| !kernel.machine.capabilities().deterministic)
     }
 
     /// Returns the name of a row's block: its experiment, or else the suite.
     pub(crate) fn block(&self, row: &Row) -> &str {
-        let declared = if self.is_imported() { None } else { experiment_of(&row.workload.name) };
+        let declared = if self.is_imported() {
+            None
+        } else {
+            experiment_of(&row.workload.name)
+        };
         declared.unwrap_or(&self.suite)
     }
 
     /// Returns the outcome.
     ///
-    /// A workload that fails on the base only says nothing about the others: that is unclear, not failed.
+    /// A workload that fails on the base only says nothing about the others: that is unclear, not
+    /// failed.
     #[must_use]
     pub fn conclusion(&self) -> Conclusion {
         let failed = |f: &Failure| f.kernel > 0 || f.stage < Stage::Workload;
@@ -410,14 +424,25 @@ impl Comparison {
     /// Returns whether a kernel changes code that its config does not compile.
     #[must_use]
     pub fn is_not_measured(&self) -> bool {
-        self.warnings.iter().any(|warning| matches!(warning, Warning::NotCompiled { .. }))
+        self.warnings
+            .iter()
+            .any(|warning| matches!(warning, Warning::NotCompiled { .. }))
     }
 
     /// Returns the workloads that became better or worse on one of the others.
     #[must_use]
     pub fn changed(&self, other: usize) -> Vec<String> {
-        let has_changed = |row: &&Row| matches!(row.cells[other].compared.verdict, Verdict::Better | Verdict::Worse);
-        self.rows.iter().filter(has_changed).map(|row| row.workload.name.to_string()).collect()
+        let has_changed = |row: &&Row| {
+            matches!(
+                row.cells[other].compared.verdict,
+                Verdict::Better | Verdict::Worse
+            )
+        };
+        self.rows
+            .iter()
+            .filter(has_changed)
+            .map(|row| row.workload.name.to_string())
+            .collect()
     }
 
     /// Returns all kernels, the base first.

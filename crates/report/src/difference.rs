@@ -1,17 +1,19 @@
 //! Differences and ratios that respect the direction: positive, or above one, is always better.
 //!
-//! The formulas and the rules for zero are those of MMTests (`bin/lib/MMTests/Stat.pm`, `pdiff` and `pndiff`), so that
-//! numbers can be compared with its tables.
+//! The formulas and the rules for zero are those of MMTests (`bin/lib/MMTests/Stat.pm`, `pdiff` and
+//! `pndiff`), so that numbers can be compared with its tables.
 
 use model::Direction;
 
-/// The output of MMTests if a cost of zero became positive: there is no percentage, but it is worse.
+/// The output of MMTests if a cost of zero became positive: there is no percentage, but it is
+/// worse.
 const NO_LONGER_FREE_PERCENT: f64 = -99.0;
-/// The output of MMTests if a rate of zero became positive: there is no percentage, but it is better.
+/// The output of MMTests if a rate of zero became positive: there is no percentage, but it is
+/// better.
 const NO_LONGER_NOTHING_PERCENT: f64 = 100.0;
 
-/// Returns the difference in percent: `100 - 100 * new / base` if lower is better, `100 * new / base - 100` if higher
-/// is. `None` if a value is negative or not finite.
+/// Returns the difference in percent: `100 - 100 * new / base` if lower is better, `100 * new /
+/// base - 100` if higher is. `None` if a value is negative or not finite.
 #[must_use]
 pub fn difference_percent(direction: Direction, base: f64, new: f64) -> Option<f64> {
     let born = base.abs() <= 0.0 && new.is_finite() && new > 0.0;
@@ -24,8 +26,8 @@ pub fn difference_percent(direction: Direction, base: f64, new: f64) -> Option<f
     }
 }
 
-/// Returns the improvement as a factor: `base / new` if lower is better, `new / base` if higher is. `None` if a value
-/// is not above zero.
+/// Returns the improvement as a factor: `base / new` if lower is better, `new / base` if higher is.
+/// `None` if a value is not above zero.
 pub(crate) fn ratio(direction: Direction, base: f64, new: f64) -> Option<f64> {
     if !(base > 0.0 && new > 0.0) {
         return None;
@@ -45,7 +47,8 @@ pub(crate) fn ratio_of_percent(direction: Direction, percent: f64) -> f64 {
     }
 }
 
-/// Returns a ratio, above 1 is better, as a difference of the metric in percent of the base, above 0 is better.
+/// Returns a ratio, above 1 is better, as a difference of the metric in percent of the base, above
+/// 0 is better.
 pub(crate) fn percent_of_ratio(direction: Direction, ratio: f64) -> f64 {
     match direction {
         Direction::LowerIsBetter => (1.0 - 1.0 / ratio) * 100.0,
@@ -65,7 +68,10 @@ mod tests {
         assert_eq!(difference_percent(LowerIsBetter, 200.0, 150.0), Some(25.0));
         assert_eq!(difference_percent(LowerIsBetter, 200.0, 250.0), Some(-25.0));
         assert_eq!(difference_percent(HigherIsBetter, 200.0, 250.0), Some(25.0));
-        assert_eq!(difference_percent(HigherIsBetter, 200.0, 150.0), Some(-25.0));
+        assert_eq!(
+            difference_percent(HigherIsBetter, 200.0, 150.0),
+            Some(-25.0)
+        );
     }
 
     #[test]

@@ -12,7 +12,8 @@ const HASH: usize = 12;
 pub struct Difference {
     /// Its name.
     pub name: String,
-    /// Its value for each kernel, base first; `None` if the kernel does not have it or its environment is unknown.
+    /// Its value for each kernel, base first; `None` if the kernel does not have it or its
+    /// environment is unknown.
     pub values: Vec<Option<String>>,
 }
 
@@ -44,9 +45,17 @@ pub(crate) fn differing(kernels: &[Pairs<'_>]) -> Differing {
             }
         }
     }
-    let silent: Vec<usize> = (0..kernels.len()).filter(|k| kernels[*k].is_empty()).collect();
-    let differences = names.into_iter().filter_map(|name| difference(name, &values[name], &silent)).collect();
-    Differing { differences, silent }
+    let silent: Vec<usize> = (0..kernels.len())
+        .filter(|k| kernels[*k].is_empty())
+        .collect();
+    let differences = names
+        .into_iter()
+        .filter_map(|name| difference(name, &values[name], &silent))
+        .collect();
+    Differing {
+        differences,
+        silent,
+    }
 }
 
 fn difference(name: &str, values: &[Vec<&str>], silent: &[usize]) -> Option<Difference> {
@@ -57,13 +66,16 @@ fn difference(name: &str, values: &[Vec<&str>], silent: &[usize]) -> Option<Diff
     }
     Some(Difference {
         name: name.to_owned(),
-        values: values.iter().map(|v| (!v.is_empty()).then(|| v.join(", "))).collect(),
+        values: values
+            .iter()
+            .map(|v| (!v.is_empty()).then(|| v.join(", ")))
+            .collect(),
     })
 }
 
 impl Difference {
-    /// Shortens values to `width` characters: long ones first lose their common prefix, then as much as necessary, so
-    /// that the difference stays visible.
+    /// Shortens values to `width` characters: long ones first lose their common prefix, then as
+    /// much as necessary, so that the difference stays visible.
     #[must_use]
     pub fn short_values(&self, width: usize) -> Vec<String> {
         if let Some(values) = self.short_hashes() {
@@ -71,12 +83,18 @@ impl Difference {
         }
         let given: Vec<&str> = self.values.iter().flatten().map(String::as_str).collect();
         let longest = given.iter().map(|v| v.chars().count()).max().unwrap_or(0);
-        let skipped = if longest > width { common_words(&given) } else { 0 };
+        let skipped = if longest > width {
+            common_words(&given)
+        } else {
+            0
+        };
         self.values
             .iter()
             .map(|value| match value {
                 None => NONE.to_owned(),
-                Some(value) if skipped > 0 => cut_end(&format!("… {}", value[skipped..].trim_start()), width),
+                Some(value) if skipped > 0 => {
+                    cut_end(&format!("… {}", value[skipped..].trim_start()), width)
+                }
                 Some(value) => cut_end(value, width),
             })
             .collect()
@@ -91,7 +109,10 @@ impl Difference {
         }
         let short: HashSet<&str> = given.iter().map(|text| &text[..HASH]).collect();
         (short.len() == given.len()).then(|| {
-            self.values.iter().map(|value| value.as_ref().map_or(NONE, |text| &text[..HASH]).to_owned()).collect()
+            self.values
+                .iter()
+                .map(|value| value.as_ref().map_or(NONE, |text| &text[..HASH]).to_owned())
+                .collect()
         })
     }
 }
@@ -119,7 +140,10 @@ fn cut_end(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    text.chars()
+        .take(width.saturating_sub(1))
+        .chain(['…'])
+        .collect()
 }
 
 #[cfg(test)]
@@ -157,7 +181,10 @@ mod tests {
             vec![("layout", "a"), ("layout", "b")],
         ]);
         assert!(found.differences.is_empty());
-        let found = differing(&[vec![("layout", "a"), ("layout", "b")], vec![("layout", "a")]]);
+        let found = differing(&[
+            vec![("layout", "a"), ("layout", "b")],
+            vec![("layout", "a")],
+        ]);
         assert_eq!(found.differences[0].values, [value("a, b"), value("a")]);
     }
 
@@ -168,11 +195,20 @@ mod tests {
             name: "command line".to_owned(),
             values: vec![
                 value(&format!("{line} mitigations=off")),
-                value(&format!("{line} mitigations=auto,nosmt and many more words")),
+                value(&format!(
+                    "{line} mitigations=auto,nosmt and many more words"
+                )),
                 None,
             ],
         };
-        assert_eq!(difference.short_values(30), ["… mitigations=off", "… mitigations=auto,nosmt and …", "(none)"]);
+        assert_eq!(
+            difference.short_values(30),
+            [
+                "… mitigations=off",
+                "… mitigations=auto,nosmt and …",
+                "(none)"
+            ]
+        );
     }
 
     #[test]
@@ -180,9 +216,16 @@ mod tests {
         let (a, b) = ("ab".repeat(32), format!("{}ff", "ab".repeat(31)));
         let difference = |values: &[&String]| Difference {
             name: "config".to_owned(),
-            values: values.iter().map(|v| Some((*v).clone())).chain([None]).collect(),
+            values: values
+                .iter()
+                .map(|v| Some((*v).clone()))
+                .chain([None])
+                .collect(),
         };
-        assert_eq!(difference(&[&a, &"cd".repeat(20)]).short_values(80)[0], "abababababab");
+        assert_eq!(
+            difference(&[&a, &"cd".repeat(20)]).short_values(80)[0],
+            "abababababab"
+        );
         assert_eq!(difference(&[&a, &b]).short_values(80)[1], b);
     }
 

@@ -15,7 +15,12 @@ pub(crate) struct Failures {
 
 impl Failures {
     /// Adds a failure and returns its index in the list.
-    pub(crate) fn note(&mut self, kernel: usize, failure: &SubjectFailure, occurrence: Occurrence) -> usize {
+    pub(crate) fn note(
+        &mut self,
+        kernel: usize,
+        failure: &SubjectFailure,
+        occurrence: Occurrence,
+    ) -> usize {
         let key = (kernel, failure.stage, failure.reason.to_string());
         let place = *self.found.entry(key).or_insert_with(|| {
             self.all.push(Failure {

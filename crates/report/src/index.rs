@@ -23,8 +23,12 @@ impl<'a> Index<'a> {
     /// Adds the runs of a side that are of the suite and of one of the seeds.
     pub(crate) fn new(side: &Side<'a>, suite: &str, seeds: &[u64]) -> Self {
         let wanted: HashSet<u64> = seeds.iter().copied().collect();
-        let runs: Vec<&'a Run> =
-            side.runs.iter().copied().filter(|run| run.suite == suite && wanted.contains(&run.seed)).collect();
+        let runs: Vec<&'a Run> = side
+            .runs
+            .iter()
+            .copied()
+            .filter(|run| run.suite == suite && wanted.contains(&run.seed))
+            .collect();
         let mut index = Self {
             results: HashMap::with_capacity(runs.iter().map(|r| r.results.len()).sum()),
             seeds: runs.iter().map(|run| run.seed).collect(),
@@ -40,10 +44,13 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// Takes a result, unless a newer run has one: as the history does, and garbage collection relies on it.
+    /// Takes a result, unless a newer run has one: as the history does, and garbage collection
+    /// relies on it.
     fn take(&mut self, run: &'a Run, result: &'a WorkloadResult, deterministic: bool) {
         let key = (result.workload.as_str(), run.seed);
-        let Some((known, first)) = self.results.insert(key, (run, result)) else { return };
+        let Some((known, first)) = self.results.insert(key, (run, result)) else {
+            return;
+        };
         // Only here must two runs agree bit by bit.
         if deterministic && !repeats(first, result) {
             self.disagreements.insert(key);
@@ -58,7 +65,9 @@ impl<'a> Index<'a> {
 
     /// Returns the result of a workload with a seed.
     pub(crate) fn result(&self, workload: &'a str, seed: u64) -> Option<&'a WorkloadResult> {
-        self.results.get(&(workload, seed)).map(|(_, result)| *result)
+        self.results
+            .get(&(workload, seed))
+            .map(|(_, result)| *result)
     }
 
     /// Returns whether there is any run of that seed.
@@ -77,12 +86,14 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Returns whether a result repeats the first one. The console's last words are no part of the result, and other
-/// operations are another experiment.
+/// Returns whether a result repeats the first one. The console's last words are no part of the
+/// result, and other operations are another experiment.
 fn repeats(first: &WorkloadResult, again: &WorkloadResult) -> bool {
     let bits = |r: &WorkloadResult| r.samples.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
     first.operations != again.operations
         || (std::mem::discriminant(&first.outcome) == std::mem::discriminant(&again.outcome)
             && bits(first) == bits(again)
-            && (first.counted.is_empty() || again.counted.is_empty() || first.counted == again.counted))
+            && (first.counted.is_empty()
+                || again.counted.is_empty()
+                || first.counted == again.counted))
 }

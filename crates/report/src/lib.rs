@@ -1,8 +1,8 @@
 //! Comparisons, verdicts and their renderings: text, markdown, JSON, HTML.
 //!
-//! Pure: runs, builds and machines come in as values, a [`Comparison`] or a text goes out. No clock, no files, no
-//! random numbers, no terminal: the caller passes dates, colours are a [`Styles`](render::Styles) value, and the caller
-//! prints. [`verdict()`] alone decides verdicts.
+//! Pure: runs, builds and machines come in as values, a [`Comparison`] or a text goes out. No
+//! clock, no files, no random numbers, no terminal: the caller passes dates, colours are a
+//! [`Styles`](render::Styles) value, and the caller prints. [`verdict()`] alone decides verdicts.
 
 mod answer;
 pub mod calls;
@@ -34,8 +34,8 @@ mod verdict;
 
 pub use compare::compare;
 pub use comparison::{
-    Absent, Against, Cell, Comparison, Conclusion, Counted, Counts, Failure, GeometricMean, Images, Kernel, Measured,
-    Occurrence, Row, RunMark, Sampled, SeedDifference, SeedValue, Warning,
+    Absent, Against, Cell, Comparison, Conclusion, Counted, Counts, Failure, GeometricMean, Images,
+    Kernel, Measured, Occurrence, Row, RunMark, Sampled, SeedDifference, SeedValue, Warning,
 };
 pub use difference::difference_percent;
 pub use document::Document;
@@ -44,7 +44,9 @@ pub use error::CompareError;
 pub use noisy::{Q_MAX, centre, scores, test_of};
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};
-pub use side_by_side::{Agreement, Explanation, MachineColumn, MatchedRow, SideBySide, SideBySideError, side_by_side};
+pub use side_by_side::{
+    Agreement, Explanation, MachineColumn, MatchedRow, SideBySide, SideBySideError, side_by_side,
+};
 /// The noise between runs of one kernel, over several kernels.
 pub use stats::History as Scatter;
 pub use twins::{Effect, contradiction};

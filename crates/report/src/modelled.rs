@@ -1,5 +1,5 @@
-//! Cost model results of two kernels, seed by seed. Seeds change memory layout and thus cache misses, so a figure that
-//! depends on the seed is marked and never a finding.
+//! Cost model results of two kernels, seed by seed. Seeds change memory layout and thus cache
+//! misses, so a figure that depends on the seed is marked and never a finding.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,8 @@ pub enum Finding {
     More,
     /// It has less, in the same way.
     Less,
-    /// All seeds of both sides, or their means, are within one percent; or there is almost none of it.
+    /// All seeds of both sides, or their means, are within one percent; or there is almost none of
+    /// it.
     Same,
     /// The spread between seeds is as large as the difference.
     Unstable,
@@ -65,7 +66,8 @@ impl Finding {
         }
     }
 
-    /// Compares the figures of both sides: they differ if the gap between them is wider than the spread of either.
+    /// Compares the figures of both sides: they differ if the gap between them is wider than the
+    /// spread of either.
     fn of([base, new]: [Figure; 2], seeds: usize) -> Self {
         let least = base.least.min(new.least);
         let most = base.most.max(new.most);
@@ -103,7 +105,8 @@ pub struct ModelDifference {
     pub workload: String,
     /// The number of seeds of the side with fewer.
     pub seeds: usize,
-    /// Instructions, each event, and the estimated cycles at the end; per operation, of the workload's processes.
+    /// Instructions, each event, and the estimated cycles at the end; per operation, of the
+    /// workload's processes.
     pub rows: Vec<ModelRow>,
     /// Functions with different estimated cycles per operation, largest difference first.
     pub functions: Vec<ModelRow>,
@@ -113,7 +116,10 @@ impl ModelDifference {
     /// Compares the model's results of all seeds of both sides; `None` if a side has none.
     #[must_use]
     pub fn new(workload: &str, model: &CostModel, sides: [&[Modelled]; 2]) -> Option<Self> {
-        if sides.iter().any(|side| side.is_empty() || side.iter().any(|seed| seed.operations == 0)) {
+        if sides
+            .iter()
+            .any(|side| side.is_empty() || side.iter().any(|seed| seed.operations == 0))
+        {
             return None;
         }
         let seeds = sides[0].len().min(sides[1].len());
@@ -121,14 +127,24 @@ impl ModelDifference {
             let per_operation = |seed: &Modelled| value(seed) / seed.operations as f64;
             sides.map(|side| Figure::new(&side.iter().map(per_operation).collect::<Vec<_>>()))
         };
-        let row = |name: &str, value: &dyn Fn(&Modelled) -> f64, cycles: &dyn Fn(&Modelled) -> f64| {
-            let (figures, cycles) = (figures(value), figures(cycles).map(|figure| figure.mean));
-            ModelRow { name: name.to_owned(), figures, cycles, finding: Finding::of(figures, seeds) }
-        };
+        let row =
+            |name: &str, value: &dyn Fn(&Modelled) -> f64, cycles: &dyn Fn(&Modelled) -> f64| {
+                let (figures, cycles) = (figures(value), figures(cycles).map(|figure| figure.mean));
+                ModelRow {
+                    name: name.to_owned(),
+                    figures,
+                    cycles,
+                    finding: Finding::of(figures, seeds),
+                }
+            };
         let none = CostEvents::default();
         let instructions = |seed: &Modelled| own(seed).map(|line| line.instructions).sum::<u64>();
         let of_instructions = |seed: &Modelled| model.cycles(instructions(seed), &none);
-        let mut rows = vec![row("instructions", &|seed| instructions(seed) as f64, &of_instructions)];
+        let mut rows = vec![row(
+            "instructions",
+            &|seed| instructions(seed) as f64,
+            &of_instructions,
+        )];
         for event in CostEvent::ALL {
             let count = |seed: &Modelled| events(seed)[event as usize];
             let of_event = |seed: &Modelled| {
@@ -144,19 +160,28 @@ impl ModelDifference {
         rows.push(cycles);
         let mut functions = functions(model, sides, seeds);
         functions.retain(|row| (row.figures[1].mean - row.figures[0].mean).abs() >= least);
-        Some(Self { workload: workload.to_owned(), seeds, rows, functions })
+        Some(Self {
+            workload: workload.to_owned(),
+            seeds,
+            rows,
+            functions,
+        })
     }
 }
 
 /// Returns the events of the workload's processes, without interrupts and other tasks.
 fn own(seed: &Modelled) -> impl Iterator<Item = &ModelledLine> {
-    seed.lines.iter().filter(|line| matches!(line.share, Share::Kernel | Share::User))
+    seed.lines
+        .iter()
+        .filter(|line| matches!(line.share, Share::Kernel | Share::User))
 }
 
 fn events(seed: &Modelled) -> CostEvents {
     let mut sum = CostEvents::default();
     for line in own(seed) {
-        sum.iter_mut().zip(line.events).for_each(|(sum, count)| *sum += count);
+        sum.iter_mut()
+            .zip(line.events)
+            .for_each(|(sum, count)| *sum += count);
     }
     sum
 }
@@ -168,9 +193,12 @@ fn functions(model: &CostModel, sides: [&[Modelled]; 2], seeds: usize) -> Vec<Mo
     for (side, modelled) in sides.into_iter().enumerate() {
         for (number, seed) in modelled.iter().enumerate() {
             for line in own(seed) {
-                let entry = cycles.entry(names::key(plain.displayed_name(&line.symbol))).or_default();
+                let entry = cycles
+                    .entry(names::key(plain.displayed_name(&line.symbol)))
+                    .or_default();
                 entry[side].resize(number + 1, 0.0);
-                entry[side][number] += model.cycles(line.instructions, &line.events) / seed.operations as f64;
+                entry[side][number] +=
+                    model.cycles(line.instructions, &line.events) / seed.operations as f64;
             }
         }
     }
@@ -179,7 +207,12 @@ fn functions(model: &CostModel, sides: [&[Modelled]; 2], seeds: usize) -> Vec<Mo
             values.resize(side.len(), 0.0);
         }
         let figures = values.map(|values| Figure::new(&values));
-        ModelRow { name, figures, cycles: figures.map(|figure| figure.mean), finding: Finding::of(figures, seeds) }
+        ModelRow {
+            name,
+            figures,
+            cycles: figures.map(|figure| figure.mean),
+            finding: Finding::of(figures, seeds),
+        }
     };
     let mut rows: Vec<ModelRow> = cycles.into_iter().map(row).collect();
     rows.retain(|row| matches!(row.finding, Finding::More | Finding::Less));
@@ -199,9 +232,17 @@ pub(crate) mod tests {
             let mut events = [0; CostEvent::ALL.len()];
             events[CostEvent::L1i as usize] = l1i;
             events[CostEvent::L1d as usize] = l1d;
-            ModelledLine { share: Share::Kernel, symbol: symbol.to_owned(), instructions, events }
+            ModelledLine {
+                share: Share::Kernel,
+                symbol: symbol.to_owned(),
+                instructions,
+                events,
+            }
         };
-        Modelled { operations, lines: lines.iter().map(line).collect() }
+        Modelled {
+            operations,
+            lines: lines.iter().map(line).collect(),
+        }
     }
 
     fn difference(base: &[Modelled], new: &[Modelled]) -> ModelDifference {
@@ -210,30 +251,65 @@ pub(crate) mod tests {
 
     #[test]
     fn only_differences_in_every_seed_are_found() {
-        let base = [(100, 60), (101, 107), (100, 90)].map(|(i, d)| seed(1, &[("f", 1000, i, d), ("g", 40, 0, 0)]));
-        let new = [(155, 64), (156, 100), (155, 77)].map(|(i, d)| seed(1, &[("f", 1000, i, d), ("g", 80, 0, 0)]));
+        let base = [(100, 60), (101, 107), (100, 90)]
+            .map(|(i, d)| seed(1, &[("f", 1000, i, d), ("g", 40, 0, 0)]));
+        let new = [(155, 64), (156, 100), (155, 77)]
+            .map(|(i, d)| seed(1, &[("f", 1000, i, d), ("g", 80, 0, 0)]));
         let difference = difference(&base, &new);
-        let told: Vec<_> = difference.rows.iter().map(|row| (row.name.as_str(), row.finding.word())).collect();
-        assert_eq!(told[..3], [("instructions", "more"), ("L1I misses", "more"), ("L1D misses", "unstable")]);
+        let told: Vec<_> = difference
+            .rows
+            .iter()
+            .map(|row| (row.name.as_str(), row.finding.word()))
+            .collect();
+        assert_eq!(
+            told[..3],
+            [
+                ("instructions", "more"),
+                ("L1I misses", "more"),
+                ("L1D misses", "unstable")
+            ]
+        );
         assert_eq!(told[3], ("L2 misses", "same"));
-        assert_eq!(told[9], ("estimated cycles", "unstable"), "the L1D misses are in it");
+        assert_eq!(
+            told[9],
+            ("estimated cycles", "unstable"),
+            "the L1D misses are in it"
+        );
         // 80 / 4 - 40 / 4, exactly, in the only function with all seeds.
-        let functions: Vec<_> =
-            difference.functions.iter().map(|row| (row.name.as_str(), row.figures[1].mean)).collect();
+        let functions: Vec<_> = difference
+            .functions
+            .iter()
+            .map(|row| (row.name.as_str(), row.figures[1].mean))
+            .collect();
         assert_eq!(functions, [("g", 20.0)]);
     }
 
     #[test]
     fn one_seed_gives_no_finding() {
-        let difference = difference(&[seed(2, &[("f", 1000, 100, 0)])], &[seed(2, &[("f", 1000, 900, 0)])]);
-        assert!(difference.rows.iter().all(|row| matches!(row.finding, Finding::FewSeeds | Finding::Same)));
+        let difference = difference(
+            &[seed(2, &[("f", 1000, 100, 0)])],
+            &[seed(2, &[("f", 1000, 900, 0)])],
+        );
+        assert!(
+            difference
+                .rows
+                .iter()
+                .all(|row| matches!(row.finding, Finding::FewSeeds | Finding::Same))
+        );
         assert!(difference.functions.is_empty());
         let l1i = &difference.rows[1];
-        assert_eq!((l1i.figures[0].mean, l1i.figures[1].mean), (50.0, 450.0), "per operation");
+        assert_eq!(
+            (l1i.figures[0].mean, l1i.figures[1].mean),
+            (50.0, 450.0),
+            "per operation"
+        );
     }
 
     #[test]
     fn a_side_without_seeds_is_no_difference() {
-        assert_eq!(ModelDifference::new("pipe", &CostModel::default(), [&[], &[seed(1, &[])]]), None);
+        assert_eq!(
+            ModelDifference::new("pipe", &CostModel::default(), [&[], &[seed(1, &[])]]),
+            None
+        );
     }
 }

@@ -45,7 +45,8 @@ pub struct Rule {
     pub direction: Direction,
     /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
-    /// The spread between seeds of one build, in percent: a smaller difference needs more seeds. `None` if unknown.
+    /// The spread between seeds of one build, in percent: a smaller difference needs more seeds.
+    /// `None` if unknown.
     pub floor_percent: Option<f64>,
     /// The required seeds.
     pub seeds: Seeds,
@@ -67,10 +68,11 @@ pub struct SideComparison {
     pub verdict: Verdict,
     /// The difference of each seed with a value on both sides.
     pub differences: Vec<SeedDifference>,
-    /// The difference of the sides' values, which are medians over the compared seeds; positive is better.
+    /// The difference of the sides' values, which are medians over the compared seeds; positive is
+    /// better.
     pub difference_percent: Option<f64>,
-    /// The smallest and the largest of the differences; for noisy runs the interval that contains the true one with a
-    /// probability of 95 %.
+    /// The smallest and the largest of the differences; for noisy runs the interval that contains
+    /// the true one with a probability of 95 %.
     pub spread_percent: Option<Spread>,
     /// The ratio of the sides' values; above one is better.
     pub ratio: Option<f64>,
@@ -81,19 +83,32 @@ pub struct SideComparison {
 /// Compares two sides seed by seed.
 #[must_use]
 pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> SideComparison {
-    let scale = Scale::of(base.iter().chain(new).filter_map(|replicate| match replicate.given {
-        Given::Value { scale, .. } => Some(scale),
-        Given::NotMeasured(_) | Given::Unusable(_) => None,
-    }));
-    let seeds: BTreeSet<u64> = base.iter().chain(new).map(|replicate| replicate.seed).collect();
+    let scale = Scale::of(
+        base.iter()
+            .chain(new)
+            .filter_map(|replicate| match replicate.given {
+                Given::Value { scale, .. } => Some(scale),
+                Given::NotMeasured(_) | Given::Unusable(_) => None,
+            }),
+    );
+    let seeds: BTreeSet<u64> = base
+        .iter()
+        .chain(new)
+        .map(|replicate| replicate.seed)
+        .collect();
     let (mut differences, mut left_out, mut missing) = (Vec::new(), Vec::new(), Missing::default());
     let (mut olds, mut news) = (Vec::new(), Vec::new());
     if seeds.is_empty() {
         missing.add("no run".to_owned(), None);
     }
     for &seed in &seeds {
-        let sides = [base, new].map(|side| side.iter().find(|replicate| replicate.seed == seed).map(|one| &one.given));
-        let is_measured = |given: &Option<&Given>| !matches!(given, None | Some(Given::NotMeasured(_)));
+        let sides = [base, new].map(|side| {
+            side.iter()
+                .find(|replicate| replicate.seed == seed)
+                .map(|one| &one.given)
+        });
+        let is_measured =
+            |given: &Option<&Given>| !matches!(given, None | Some(Given::NotMeasured(_)));
         if rule.seeds == Seeds::OnBoth && !sides.iter().all(is_measured) {
             left_out.push(seed);
             continue;
@@ -107,11 +122,18 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
                 }
                 Err(why) => missing.add(why, Some(seed)),
             },
-            sides => sides.into_iter().filter_map(Result::err).for_each(|why| missing.add(why, Some(seed))),
+            sides => sides
+                .into_iter()
+                .filter_map(Result::err)
+                .for_each(|why| missing.add(why, Some(seed))),
         }
     }
-    let percents: Vec<f64> = differences.iter().map(|difference| difference.percent).collect();
-    // Of values rather than of differences, so that a reader can compute it from both columns. It lies within the spread.
+    let percents: Vec<f64> = differences
+        .iter()
+        .map(|difference| difference.percent)
+        .collect();
+    // Of values rather than of differences, so that a reader can compute it from both columns. It
+    // lies within the spread.
     let values = stats::median(&olds).zip(stats::median(&news));
     let verdict = match missing.text(seeds.len() - left_out.len()) {
         Some(why) => Verdict::Unclear(Uncertainty::Missing(why)),
@@ -119,20 +141,25 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
     };
     SideComparison {
         verdict,
-        difference_percent: values.and_then(|(old, new)| difference_percent(rule.direction, old, new)),
+        difference_percent: values
+            .and_then(|(old, new)| difference_percent(rule.direction, old, new)),
         spread_percent: stats::spread(&percents),
         // A ratio of some seeds only would not represent the row.
         ratio: values
             .and_then(|(old, new)| ratio(rule.direction, old, new))
-            .filter(|_| differences.iter().all(|difference| difference.ratio.is_some())),
+            .filter(|_| {
+                differences
+                    .iter()
+                    .all(|difference| difference.ratio.is_some())
+            }),
         differences,
         left_out,
     }
 }
 
 impl SideComparison {
-    /// Returns the comparison for a rating of noisy runs, with its false discovery rate `q` among the rows of the same
-    /// question.
+    /// Returns the comparison for a rating of noisy runs, with its false discovery rate `q` among
+    /// the rows of the same question.
     #[must_use]
     pub fn rated(rating: &Rating, direction: Direction, q: f64) -> Self {
         let percent = |ratio| percent_of_ratio(direction, ratio);
@@ -140,7 +167,10 @@ impl SideComparison {
             verdict: noisy_verdict(rating, q),
             differences: Vec::new(),
             difference_percent: Some(percent(rating.ratio())),
-            spread_percent: rating.interval().map(|ends| Spread { min: percent(ends.low), max: percent(ends.high) }),
+            spread_percent: rating.interval().map(|ends| Spread {
+                min: percent(ends.low),
+                max: percent(ends.high),
+            }),
             ratio: Some(rating.ratio()),
             left_out: Vec::new(),
         }
@@ -170,23 +200,40 @@ struct Usable {
 /// Returns a value and its operations, or why there is none on the scale.
 fn usable(given: Option<&Given>, wanted: Scale) -> Result<Usable, String> {
     match given {
-        Some(Given::Value { value, scale, operations }) if *scale == wanted => {
-            Ok(Usable { value: *value, operations: *operations })
-        }
+        Some(Given::Value {
+            value,
+            scale,
+            operations,
+        }) if *scale == wanted => Ok(Usable {
+            value: *value,
+            operations: *operations,
+        }),
         Some(Given::Value { .. }) => Err(NOT_COUNTED.to_owned()),
         Some(Given::NotMeasured(why) | Given::Unusable(why)) => Err(why.clone()),
         None => Err("no run".to_owned()),
     }
 }
 
-fn difference(seed: u64, direction: Direction, old: Usable, new: Usable) -> Result<SeedDifference, String> {
+fn difference(
+    seed: u64,
+    direction: Direction,
+    old: Usable,
+    new: Usable,
+) -> Result<SeedDifference, String> {
     if old.operations != new.operations {
         // The cost of one operation depends on how many share the fixed costs of an iteration.
-        return Err(format!("asked for {} operations on one side and {} on the other", old.operations, new.operations));
+        return Err(format!(
+            "asked for {} operations on one side and {} on the other",
+            old.operations, new.operations
+        ));
     }
-    let percent =
-        difference_percent(direction, old.value, new.value).ok_or_else(|| "no percentage exists".to_owned())?;
-    Ok(SeedDifference { seed, percent, ratio: ratio(direction, old.value, new.value) })
+    let percent = difference_percent(direction, old.value, new.value)
+        .ok_or_else(|| "no percentage exists".to_owned())?;
+    Ok(SeedDifference {
+        seed,
+        percent,
+        ratio: ratio(direction, old.value, new.value),
+    })
 }
 
 #[cfg(test)]
@@ -199,12 +246,27 @@ mod tests {
     const COUNTED: Scale = Scale::Counted;
 
     fn side(values: &[(u64, f64, Scale)]) -> Vec<Replicate> {
-        let given = |value, scale| Given::Value { value, scale, operations: 1 };
-        values.iter().map(|&(seed, value, scale)| Replicate { seed, given: given(value, scale) }).collect()
+        let given = |value, scale| Given::Value {
+            value,
+            scale,
+            operations: 1,
+        };
+        values
+            .iter()
+            .map(|&(seed, value, scale)| Replicate {
+                seed,
+                given: given(value, scale),
+            })
+            .collect()
     }
 
     fn compared(base: &[Replicate], new: &[Replicate], seeds: Seeds) -> SideComparison {
-        let rule = Rule { direction: Direction::LowerIsBetter, margin_percent: 1.0, floor_percent: None, seeds };
+        let rule = Rule {
+            direction: Direction::LowerIsBetter,
+            margin_percent: 1.0,
+            floor_percent: None,
+            seeds,
+        };
         compare_sides(base, new, &rule)
     }
 
@@ -213,19 +275,39 @@ mod tests {
         let base = side(&[(1, 100.0, COUNTED), (2, 100.0, COUNTED)]);
         let new = side(&[(1, 110.0, COUNTED)]);
         let on_both = compared(&base, &new, Seeds::OnBoth);
-        assert_eq!((on_both.verdict, on_both.left_out), (Verdict::Worse, vec![2]));
+        assert_eq!(
+            (on_both.verdict, on_both.left_out),
+            (Verdict::Worse, vec![2])
+        );
         let all = compared(&base, &new, Seeds::All);
-        assert!(matches!(&all.verdict, Verdict::Unclear(why) if why.to_string() == "no value: no run for seed 2"));
-        assert_eq!(all.difference_percent, Some(-10.0), "what there is is shown");
+        assert!(
+            matches!(&all.verdict, Verdict::Unclear(why) if why.to_string() == "no value: no run for seed 2")
+        );
+        assert_eq!(
+            all.difference_percent,
+            Some(-10.0),
+            "what there is is shown"
+        );
     }
 
     #[test]
     fn difference_follows_from_values_of_both_sides() {
-        let base = side(&[(1, 100.0, COUNTED), (2, 110.0, COUNTED), (3, 150.0, COUNTED)]);
-        let new = side(&[(1, 104.0, COUNTED), (2, 110.0, COUNTED), (3, 180.0, COUNTED)]);
+        let base = side(&[
+            (1, 100.0, COUNTED),
+            (2, 110.0, COUNTED),
+            (3, 150.0, COUNTED),
+        ]);
+        let new = side(&[
+            (1, 104.0, COUNTED),
+            (2, 110.0, COUNTED),
+            (3, 180.0, COUNTED),
+        ]);
         let found = compared(&base, &new, Seeds::All);
         // Medians of 110 on both sides, although the median of the differences is -4.
-        assert_eq!((found.difference_percent, found.ratio), (Some(0.0), Some(1.0)));
+        assert_eq!(
+            (found.difference_percent, found.ratio),
+            (Some(0.0), Some(1.0))
+        );
     }
 
     #[test]
@@ -235,16 +317,26 @@ mod tests {
         new[1].given = Given::Unusable("hung".to_owned());
         for seeds in [Seeds::All, Seeds::OnBoth] {
             let verdict = compared(&base, &new, seeds).verdict;
-            assert!(matches!(&verdict, Verdict::Unclear(why) if why.to_string() == "no value: hung for seed 2"));
+            assert!(
+                matches!(&verdict, Verdict::Unclear(why) if why.to_string() == "no value: hung for seed 2")
+            );
         }
     }
 
     #[test]
     fn counts_and_guest_time_are_never_compared() {
-        let (counted, timed) = (side(&[(1, 100.0, COUNTED)]), side(&[(1, 90.0, Scale::Reported)]));
+        let (counted, timed) = (
+            side(&[(1, 100.0, COUNTED)]),
+            side(&[(1, 90.0, Scale::Reported)]),
+        );
         let mixed = compared(&counted, &timed, Seeds::OnBoth);
-        assert!(matches!(&mixed.verdict, Verdict::Unclear(why) if why.to_string().contains("not counted")));
+        assert!(
+            matches!(&mixed.verdict, Verdict::Unclear(why) if why.to_string().contains("not counted"))
+        );
         assert_eq!(mixed.difference_percent, None);
-        assert_eq!(compared(&timed, &timed, Seeds::OnBoth).verdict, Verdict::Same);
+        assert_eq!(
+            compared(&timed, &timed, Seeds::OnBoth).verdict,
+            Verdict::Same
+        );
     }
 }

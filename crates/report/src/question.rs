@@ -1,4 +1,5 @@
-//! The question of a comparison: kernels with their runs, workloads, margin. `comparison.rs` has the answer.
+//! The question of a comparison: kernels with their runs, workloads, margin. `comparison.rs` has
+//! the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,8 +15,9 @@ pub struct Side<'a> {
     pub machine: &'a Machine,
     /// The same machine with other guest configs, if some workloads need them.
     pub also: Vec<&'a Machine>,
-    /// Its runs, of any seeds. Several runs may have the same seed with different workloads: their results are merged.
-    /// If two have the same workload and seed, the one that began later counts; of two that began at once, the first here.
+    /// Its runs, of any seeds. Several runs may have the same seed with different workloads: their
+    /// results are merged. If two have the same workload and seed, the one that began later
+    /// counts; of two that began at once, the first here.
     pub runs: Vec<&'a Run>,
 }
 
@@ -38,13 +40,16 @@ pub struct Question {
     pub workloads: Vec<Arc<Workload>>,
     /// The seeds; empty for all that the runs have.
     pub seeds: Vec<u64>,
-    /// The margin: a difference up to this many percent counts as same. By default each metric's own.
+    /// The margin: a difference up to this many percent counts as same. By default each metric's
+    /// own.
     pub margin_percent: Option<f64>,
     /// Whether machines may differ.
     pub machines: Machines,
-    /// The noise between runs of other kernels on these machines, by workload, if they are noisy: it rates single runs.
+    /// The noise between runs of other kernels on these machines, by workload, if they are noisy:
+    /// it rates single runs.
     pub scatters: BTreeMap<String, stats::History>,
-    /// The boots of each side up to which noisy rows are looked at after each boot; `None` if they are rated once.
+    /// The boots of each side up to which noisy rows are looked at after each boot; `None` if they
+    /// are rated once.
     pub looks_max: Option<usize>,
     /// The command that reproduces the comparison.
     pub command: String,
@@ -55,6 +60,9 @@ pub struct Question {
 impl Side<'_> {
     /// Returns the ids of all its machines, sorted.
     pub(crate) fn machine_ids(&self) -> BTreeSet<&MachineId> {
-        std::iter::once(&self.machine).chain(&self.also).map(|machine| &machine.id).collect()
+        std::iter::once(&self.machine)
+            .chain(&self.also)
+            .map(|machine| &machine.id)
+            .collect()
     }
 }

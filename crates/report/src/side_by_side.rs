@@ -1,6 +1,8 @@
-//! Comparisons of the same kernels on several machines as one answer: rows matched by name, agreements counted.
+//! Comparisons of the same kernels on several machines as one answer: rows matched by name,
+//! agreements counted.
 //!
-//! Only the match: every value and verdict is that of a machine's own [`Comparison`]. `render/side_by_side` formats it.
+//! Only the match: every value and verdict is that of a machine's own [`Comparison`].
+//! `render/side_by_side` formats it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -71,7 +73,9 @@ pub enum Explanation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SideBySideError {
     /// There is at most one machine.
-    #[error("cannot put comparisons side by side: name at least two machines, such as --on exact,vm")]
+    #[error(
+        "cannot put comparisons side by side: name at least two machines, such as --on exact,vm"
+    )]
     TooFewMachines,
     /// A machine is named twice.
     #[error("cannot put comparisons side by side: machine {} is named twice", plain(.machine))]
@@ -107,13 +111,19 @@ enum Measure {
     Events,
 }
 
-/// Puts comparisons of the same kernels beside each other, one for each machine, with the machines' names.
+/// Puts comparisons of the same kernels beside each other, one for each machine, with the machines'
+/// names.
 ///
 /// # Errors
 /// If there is only one machine, if a name is used twice, or if the kernels are not the same ones.
 pub fn side_by_side(columns: Vec<(String, Comparison)>) -> Result<SideBySide, SideBySideError> {
-    let columns: Vec<MachineColumn> =
-        columns.into_iter().map(|(machine, comparison)| MachineColumn { machine, comparison }).collect();
+    let columns: Vec<MachineColumn> = columns
+        .into_iter()
+        .map(|(machine, comparison)| MachineColumn {
+            machine,
+            comparison,
+        })
+        .collect();
     check(&columns)?;
     let mut rows: Vec<MatchedRow> = Vec::new();
     let mut known: HashMap<(String, bool), usize> = HashMap::new();
@@ -121,37 +131,60 @@ pub fn side_by_side(columns: Vec<(String, Comparison)>) -> Result<SideBySide, Si
         for (place, row) in comparison.rows.iter().enumerate() {
             // Rows of one name and opposite directions are different metrics.
             let is_lower = row.workload.metric.direction == Direction::LowerIsBetter;
-            let at = *known.entry((row.workload.name.to_string(), is_lower)).or_insert_with(|| {
-                let (workload, places) = (Arc::clone(&row.workload), vec![None; columns.len()]);
-                rows.push(MatchedRow { workload, places, agreements: Vec::new() });
-                rows.len() - 1
-            });
+            let at = *known
+                .entry((row.workload.name.to_string(), is_lower))
+                .or_insert_with(|| {
+                    let (workload, places) = (Arc::clone(&row.workload), vec![None; columns.len()]);
+                    rows.push(MatchedRow {
+                        workload,
+                        places,
+                        agreements: Vec::new(),
+                    });
+                    rows.len() - 1
+                });
             rows[at].places[column] = Some(place);
         }
     }
     let mut side_by_side = SideBySide { columns, rows };
-    let kernels = side_by_side.columns.first().map_or(0, |column| column.comparison.others.len());
+    let kernels = side_by_side
+        .columns
+        .first()
+        .map_or(0, |column| column.comparison.others.len());
     for at in 0..side_by_side.rows.len() {
-        let agreements = (0..kernels).map(|kernel| agreement(&side_by_side.cells(at, kernel))).collect();
+        let agreements = (0..kernels)
+            .map(|kernel| agreement(&side_by_side.cells(at, kernel)))
+            .collect();
         side_by_side.rows[at].agreements = agreements;
     }
     Ok(side_by_side)
 }
 
 fn check(columns: &[MachineColumn]) -> Result<(), SideBySideError> {
-    let [first, others @ ..] = columns else { return Err(SideBySideError::TooFewMachines) };
+    let [first, others @ ..] = columns else {
+        return Err(SideBySideError::TooFewMachines);
+    };
     if others.is_empty() {
         return Err(SideBySideError::TooFewMachines);
     }
     let mut names = BTreeSet::new();
     if let Some(twice) = columns.iter().find(|column| !names.insert(&column.machine)) {
-        return Err(SideBySideError::NamedTwice { machine: twice.machine.clone() });
+        return Err(SideBySideError::NamedTwice {
+            machine: twice.machine.clone(),
+        });
     }
     let builds = |column: &MachineColumn| -> Vec<String> {
-        column.comparison.kernels().map(|kernel| kernel.build.id.to_string()).collect()
+        column
+            .comparison
+            .kernels()
+            .map(|kernel| kernel.build.id.to_string())
+            .collect()
     };
     let titles = |column: &MachineColumn| {
-        let titles: Vec<&str> = column.comparison.kernels().map(|kernel| kernel.title.as_str()).collect();
+        let titles: Vec<&str> = column
+            .comparison
+            .kernels()
+            .map(|kernel| kernel.title.as_str())
+            .collect();
         titles.join(", ")
     };
     match others.iter().find(|other| builds(other) != builds(first)) {
@@ -165,10 +198,15 @@ fn check(columns: &[MachineColumn]) -> Result<(), SideBySideError> {
     }
 }
 
-/// Returns whether machines agree, from the cells of one kernel: one for each machine that has the row.
+/// Returns whether machines agree, from the cells of one kernel: one for each machine that has the
+/// row.
 fn agreement(cells: &[(usize, &Cell)]) -> Agreement {
     let machines = |of: &dyn Fn(&Verdict) -> bool| -> Vec<usize> {
-        cells.iter().filter(|(_, cell)| of(&cell.compared.verdict)).map(|(machine, _)| *machine).collect()
+        cells
+            .iter()
+            .filter(|(_, cell)| of(&cell.compared.verdict))
+            .map(|(machine, _)| *machine)
+            .collect()
     };
     let better = machines(&|verdict| *verdict == Verdict::Better);
     let worse = machines(&|verdict| *verdict == Verdict::Worse);
@@ -199,14 +237,20 @@ impl SideBySide {
     /// Returns the outcome: the worst of all machines. It determines the exit code.
     #[must_use]
     pub fn conclusion(&self) -> Conclusion {
-        let conclusions = self.columns.iter().map(|column| column.comparison.conclusion());
+        let conclusions = self
+            .columns
+            .iter()
+            .map(|column| column.comparison.conclusion());
         conclusions.max().unwrap_or(Conclusion::Fine)
     }
 
     /// Returns the machine's own row.
     #[must_use]
     pub fn row(&self, row: &MatchedRow, machine: usize) -> Option<&Row> {
-        self.columns[machine].comparison.rows.get((*row.places.get(machine)?)?)
+        self.columns[machine]
+            .comparison
+            .rows
+            .get((*row.places.get(machine)?)?)
     }
 
     /// Returns the cells of one kernel after the base, with the positions of their machines.
@@ -223,12 +267,25 @@ impl SideBySide {
             let measure = |machine: usize| {
                 let own = self.row(row, machine)?;
                 let is_wanted = own.cells.get(kernel)?.compared.verdict == *wanted;
-                is_wanted.then(|| measure(own, self.columns[machine].comparison.base.machine.capabilities().clock))
+                is_wanted.then(|| {
+                    measure(
+                        own,
+                        self.columns[machine]
+                            .comparison
+                            .base
+                            .machine
+                            .capabilities()
+                            .clock,
+                    )
+                })
             };
             (0..self.columns.len()).filter_map(measure).collect()
         };
         let (better, worse) = (of_verdict(&Verdict::Better), of_verdict(&Verdict::Worse));
-        better.iter().flat_map(|better| worse.iter().map(|worse| explanation(*better, *worse))).collect()
+        better
+            .iter()
+            .flat_map(|better| worse.iter().map(|worse| explanation(*better, *worse)))
+            .collect()
     }
 }
 

@@ -7,13 +7,19 @@ pub const SEEDS_BELOW_FLOOR: usize = 5;
 
 /// Returns the verdict on the differences of one row, one per seed, in percent, positive is better.
 ///
-/// Better if all are above the margin, worse if all are below minus the margin, same if all are within (the margin
-/// itself is within), else unclear: disagreement of a seed is never averaged away.
+/// Better if all are above the margin, worse if all are below minus the margin, same if all are
+/// within (the margin itself is within), else unclear: disagreement of a seed is never averaged
+/// away.
 ///
-/// `floor_percent` is the spread between seeds of one build. If the median of the differences is smaller, five seeds
-/// must agree on better or worse: a change of memory layout or of the tick's phase has the same effect.
+/// `floor_percent` is the spread between seeds of one build. If the median of the differences is
+/// smaller, five seeds must agree on better or worse: a change of memory layout or of the tick's
+/// phase has the same effect.
 #[must_use]
-pub fn verdict(differences_percent: &[f64], margin_percent: f64, floor_percent: Option<f64>) -> Verdict {
+pub fn verdict(
+    differences_percent: &[f64],
+    margin_percent: f64,
+    floor_percent: Option<f64>,
+) -> Verdict {
     let missing = |why: &str| Verdict::Unclear(Uncertainty::Missing(why.to_owned()));
     if !margin_percent.is_finite() || margin_percent < 0.0 {
         return missing("the margin is not a percentage");
@@ -31,7 +37,11 @@ pub fn verdict(differences_percent: &[f64], margin_percent: f64, floor_percent: 
     let size = stats::median(differences_percent).map_or(0.0, f64::abs);
     let below = floor_percent.filter(|floor| all < SEEDS_BELOW_FLOOR && size < *floor);
     if let (Some(floor_percent), true) = (below, better == all || worse == all) {
-        Verdict::Unclear(Uncertainty::BelowFloor { floor_percent, seeds: all, seeds_least: SEEDS_BELOW_FLOOR })
+        Verdict::Unclear(Uncertainty::BelowFloor {
+            floor_percent,
+            seeds: all,
+            seeds_least: SEEDS_BELOW_FLOOR,
+        })
     } else if better == all {
         Verdict::Better
     } else if worse == all {
@@ -39,12 +49,16 @@ pub fn verdict(differences_percent: &[f64], margin_percent: f64, floor_percent: 
     } else if better == 0 && worse == 0 {
         Verdict::Same
     } else {
-        Verdict::Unclear(Uncertainty::SeedsDisagree { better, worse, same: all - better - worse })
+        Verdict::Unclear(Uncertainty::SeedsDisagree {
+            better,
+            worse,
+            same: all - better - worse,
+        })
     }
 }
 
-/// Returns the verdict on a rating of noisy runs, with its false discovery rate `q` among the rows of the same
-/// question.
+/// Returns the verdict on a rating of noisy runs, with its false discovery rate `q` among the rows
+/// of the same question.
 #[must_use]
 pub fn noisy_verdict(rating: &stats::Rating, q: f64) -> Verdict {
     let unclear = |why| Verdict::Unclear(why);
@@ -52,13 +66,19 @@ pub fn noisy_verdict(rating: &stats::Rating, q: f64) -> Verdict {
         Some(stats::Verdict::Better) => Verdict::Better,
         Some(stats::Verdict::Worse) => Verdict::Worse,
         Some(stats::Verdict::Same) => Verdict::Same,
-        Some(stats::Verdict::Unclear(stats::Unclear::Unrated)) => unclear(Uncertainty::Noise { more_runs: None }),
+        Some(stats::Verdict::Unclear(stats::Unclear::Unrated)) => {
+            unclear(Uncertainty::Noise { more_runs: None })
+        }
         Some(stats::Verdict::Unclear(stats::Unclear::MoreGroups(more))) => {
-            unclear(Uncertainty::Noise { more_runs: Some(more) })
+            unclear(Uncertainty::Noise {
+                more_runs: Some(more),
+            })
         }
         Some(stats::Verdict::Unclear(stats::Unclear::TooNoisy)) => unclear(Uncertainty::TooNoisy),
         Some(stats::Verdict::Unclear(stats::Unclear::TooCoarse)) => unclear(Uncertainty::TooCoarse),
-        None => unclear(Uncertainty::Missing("runs that scatter need a margin above 0%".to_owned())),
+        None => unclear(Uncertainty::Missing(
+            "runs that scatter need a margin above 0%".to_owned(),
+        )),
     }
 }
 
@@ -76,7 +96,11 @@ mod tests {
         assert_eq!(verdict(&[-1.0, 0.0, 1.0], 1.0, None), Verdict::Same);
         assert_eq!(
             verdict(&[5.0, -5.0, 0.5, 0.2], 1.0, None),
-            Verdict::Unclear(Uncertainty::SeedsDisagree { better: 1, worse: 1, same: 2 })
+            Verdict::Unclear(Uncertainty::SeedsDisagree {
+                better: 1,
+                worse: 1,
+                same: 2
+            })
         );
     }
 
@@ -95,7 +119,10 @@ mod tests {
             (&[5.0][..], f64::NAN),
             (&[5.0][..], -1.0),
         ] {
-            assert!(matches!(verdict(differences, margin, None), Verdict::Unclear(Uncertainty::Missing(_))));
+            assert!(matches!(
+                verdict(differences, margin, None),
+                Verdict::Unclear(Uncertainty::Missing(_))
+            ));
         }
     }
 
@@ -103,10 +130,23 @@ mod tests {
     fn differences_below_the_floor_need_five_seeds() {
         let floor = Some(0.5);
         let of = |seeds: usize, percent: f64| verdict(&vec![percent; seeds], 0.0, floor);
-        let below = |seeds| Verdict::Unclear(Uncertainty::BelowFloor { floor_percent: 0.5, seeds, seeds_least: 5 });
+        let below = |seeds| {
+            Verdict::Unclear(Uncertainty::BelowFloor {
+                floor_percent: 0.5,
+                seeds,
+                seeds_least: 5,
+            })
+        };
         assert_eq!([of(1, 0.01), of(4, -0.49)], [below(1), below(4)]);
-        assert_eq!([of(5, 0.01), of(1, 0.5), of(1, -0.5)], [Verdict::Better, Verdict::Better, Verdict::Worse]);
-        assert_eq!(verdict(&[0.01], 0.1, floor), Verdict::Same, "a difference within the margin needs no more seeds");
+        assert_eq!(
+            [of(5, 0.01), of(1, 0.5), of(1, -0.5)],
+            [Verdict::Better, Verdict::Better, Verdict::Worse]
+        );
+        assert_eq!(
+            verdict(&[0.01], 0.1, floor),
+            Verdict::Same,
+            "a difference within the margin needs no more seeds"
+        );
         assert_eq!(verdict(&[0.01], 0.0, None), Verdict::Better);
     }
 

@@ -62,10 +62,12 @@ struct Line<'a> {
     name: &'a str,
     samples: [u64; 2],
     cost: Cost,
-    /// The false discovery rate among the lines; null if there are too few samples or boots to test.
+    /// The false discovery rate among the lines; null if there are too few samples or boots to
+    /// test.
     q: Option<f64>,
     significant: bool,
-    /// Instructions that the exact machine counted more on the new kernel; null if it counted none, or was not asked.
+    /// Instructions that the exact machine counted more on the new kernel; null if it counted
+    /// none, or was not asked.
     exact_added_per_operation: Option<f64>,
 }
 
@@ -95,12 +97,22 @@ pub fn json(profiles: &SampledProfiles) -> Result<String, RenderError> {
     write_json(&Document {
         schema_version: SCHEMA_VERSION,
         kind: "sampled-profile",
-        base: Kernel { title: &profiles.base.0, origin: &profiles.base.1 },
-        new: Kernel { title: &profiles.new.0, origin: &profiles.new.1 },
+        base: Kernel {
+            title: &profiles.base.0,
+            origin: &profiles.base.1,
+        },
+        new: Kernel {
+            title: &profiles.new.0,
+            origin: &profiles.new.1,
+        },
         machine: &profiles.machine,
         command: &profiles.command,
         workloads: profiles.differences.iter().map(workload).collect(),
-        missing: profiles.missing.iter().map(|(workload, reason)| Missing { workload, reason }).collect(),
+        missing: profiles
+            .missing
+            .iter()
+            .map(|(workload, reason)| Missing { workload, reason })
+            .collect(),
     })
 }
 

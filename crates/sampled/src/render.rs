@@ -38,10 +38,8 @@ const LEGEND: &str = "Costs per operation: samples times their period, over the 
 the measurement. More work +: new minus base, so + is worse here. ±: half the interval of 95%, by how the boots differ. A \
 function has a line of its own if it differs by more than the boots do (at most 5% of such lines are expected to be chance). \
 All lines add up to the total; share is of the new kernel's.";
-const OF_EXACT: &str =
-    "exact +: instructions per operation that the new kernel executes more, counted on the exact machine.";
-const OF_TIMERS: &str =
-    "A timer cannot fire while interrupts are off: that time shows where they are switched on again.";
+const OF_EXACT: &str = "exact +: instructions per operation that the new kernel executes more, counted on the exact machine.";
+const OF_TIMERS: &str = "A timer cannot fire while interrupts are off: that time shows where they are switched on again.";
 
 /// Returns the document of the sampled profiles of two kernels.
 ///
@@ -53,40 +51,82 @@ pub fn document(profiles: &SampledProfiles) -> Result<Document, RenderError> {
         blocks.push(Block::Heading(difference.workload.clone()));
         blocks.push(Block::Paragraph(difference.sentence()));
         blocks.extend(doubts(difference).map(Block::Paragraph));
-        blocks.push(Block::Table(table(FUNCTION, difference, &difference.functions, profiles.lines_max)));
-        blocks.push(Block::Table(table("entry point", difference, &difference.entries, ENTRIES)));
+        blocks.push(Block::Table(table(
+            FUNCTION,
+            difference,
+            &difference.functions,
+            profiles.lines_max,
+        )));
+        blocks.push(Block::Table(table(
+            "entry point",
+            difference,
+            &difference.entries,
+            ENTRIES,
+        )));
         blocks.push(ledger::draw_calls(&difference.workload, &difference.calls)?);
     }
     if !profiles.missing.is_empty() {
         blocks.push(Block::Paragraph("Without a profile:".to_owned()));
-        blocks.push(Block::List(profiles.missing.iter().map(|(workload, why)| format!("{workload}: {why}")).collect()));
+        blocks.push(Block::List(
+            profiles
+                .missing
+                .iter()
+                .map(|(workload, why)| format!("{workload}: {why}"))
+                .collect(),
+        ));
     }
     blocks.push(Block::Note(LEGEND.to_owned()));
-    let is_timer = |difference: &SampledDifference| difference.sampling.event == model::SamplingEvent::Timer;
-    blocks.extend(profiles.differences.iter().any(is_timer).then(|| Block::Note(OF_TIMERS.to_owned())));
-    let has_counted = profiles.differences.iter().any(|difference| difference.counted.is_some());
+    let is_timer =
+        |difference: &SampledDifference| difference.sampling.event == model::SamplingEvent::Timer;
+    blocks.extend(
+        profiles
+            .differences
+            .iter()
+            .any(is_timer)
+            .then(|| Block::Note(OF_TIMERS.to_owned())),
+    );
+    let has_counted = profiles
+        .differences
+        .iter()
+        .any(|difference| difference.counted.is_some());
     blocks.extend(has_counted.then(|| Block::Note(OF_EXACT.to_owned())));
     let kernels = [&profiles.base, &profiles.new];
-    let mut facts: Vec<Fact> =
-        kernels.into_iter().map(|(title, origin)| Fact::new("Kernel", format!("{title}, {origin}"))).collect();
+    let mut facts: Vec<Fact> = kernels
+        .into_iter()
+        .map(|(title, origin)| Fact::new("Kernel", format!("{title}, {origin}")))
+        .collect();
     facts.push(Fact::new("Machine", profiles.machine.clone()));
     facts.extend(profiles.differences.first().map(|difference| {
         let [base, new] = difference.boots;
-        Fact::new("Sampled", format!("{}, {base} boots against {new}", words(difference.sampling)))
+        Fact::new(
+            "Sampled",
+            format!("{}, {base} boots against {new}", words(difference.sampling)),
+        )
     }));
-    blocks.extend([Block::Facts(facts), Block::Command(profiles.command.clone())]);
-    let title = format!("Sampled profile: {} against {}", profiles.new.0, profiles.base.0);
-    Ok(Document { title, blocks, ..Document::default() })
+    blocks.extend([
+        Block::Facts(facts),
+        Block::Command(profiles.command.clone()),
+    ]);
+    let title = format!(
+        "Sampled profile: {} against {}",
+        profiles.new.0, profiles.base.0
+    );
+    Ok(Document {
+        title,
+        blocks,
+        ..Document::default()
+    })
 }
 
 /// Says what speaks against a profile.
 fn doubts(difference: &SampledDifference) -> Option<String> {
-    let [samples, lost, throttled] =
-        [difference.samples, difference.lost, difference.throttled].map(|sides| sides[0] + sides[1]);
+    let [samples, lost, throttled] = [difference.samples, difference.lost, difference.throttled]
+        .map(|sides| sides[0] + sides[1]);
     let is_much = |count: u64| count as f64 > LOST * samples as f64;
     let doubts = [
         is_much(lost).then(|| format!("the kernels lost {lost} samples beside {samples}")),
-        is_much(throttled).then(|| format!("they paused {throttled} times because samples took too long")),
+        is_much(throttled)
+            .then(|| format!("they paused {throttled} times because samples took too long")),
     ];
     let doubts: Vec<String> = doubts.into_iter().flatten().collect();
     (!doubts.is_empty()).then(|| format!("Doubtful: {}.", doubts.join("; ")))
@@ -110,12 +150,24 @@ fn table(head: &str, difference: &SampledDifference, lines: &Lines, max: usize) 
         Last::Share(_) => (26, "share", 7),
         Last::Exact(_) => (24, "exact +", 9),
     };
-    let numbers = [("base", 10), ("new", 10), ("more work +", 12), ("±", 8), ("ratio", 7), (last_head, width)];
+    let numbers = [
+        ("base", 10),
+        ("new", 10),
+        ("more work +", 12),
+        ("±", 8),
+        ("ratio", 7),
+        (last_head, width),
+    ];
     let numbers = numbers.map(|(head, width)| Column::new(head, Kind::Number, Width::Fixed(width)));
-    let columns = std::iter::once(Column::new(head, Kind::Name, Width::Fixed(name))).chain(numbers).collect();
+    let columns = std::iter::once(Column::new(head, Kind::Name, Width::Fixed(name)))
+        .chain(numbers)
+        .collect();
     let row = |name: String, cost: &RateDifference, exact: Option<f64>, weight| {
         let end = match last {
-            Last::Share(whole) => format!("{:.1}%", 100.0 * cost.rates[1] / whole.max(f64::MIN_POSITIVE)),
+            Last::Share(whole) => format!(
+                "{:.1}%",
+                100.0 * cost.rates[1] / whole.max(f64::MIN_POSITIVE)
+            ),
             Last::Exact(_) => exact.map(signed).unwrap_or_default(),
         };
         Row::new(weight, cells(name, cost).into_iter().chain([end]))
@@ -125,16 +177,36 @@ fn table(head: &str, difference: &SampledDifference, lines: &Lines, max: usize) 
         Last::Exact(counted) => counted.added(line),
     };
     // Where nothing can be tested, the largest are shown.
-    let named = if difference.is_tested() { lines.significant() } else { &lines.all };
+    let named = if difference.is_tested() {
+        lines.significant()
+    } else {
+        &lines.all
+    };
     let (shown, hidden) = named.split_at(named.len().min(max));
-    let mut rows: Vec<Row> =
-        shown.iter().map(|line| row(label(line), &line.cost, exact(line), Weight::Normal)).collect();
+    let mut rows: Vec<Row> = shown
+        .iter()
+        .map(|line| row(label(line), &line.cost, exact(line), Weight::Normal))
+        .collect();
     let sum = |lines: &[SampledLine]| lines.iter().filter_map(exact).sum::<f64>();
     if !hidden.is_empty() {
         let rate = |side: usize| hidden.iter().map(|line| line.cost.rates[side]).sum::<f64>();
-        let cost = RateDifference { rates: [rate(0), rate(1)], half: None, p: 1.0, dispersion: 1.0 };
-        let differ = if difference.is_tested() { " that differ" } else { "" };
-        rows.push(row(format!("{} more{differ}", hidden.len()), &cost, Some(sum(hidden)), Weight::Normal));
+        let cost = RateDifference {
+            rates: [rate(0), rate(1)],
+            half: None,
+            p: 1.0,
+            dispersion: 1.0,
+        };
+        let differ = if difference.is_tested() {
+            " that differ"
+        } else {
+            ""
+        };
+        rows.push(row(
+            format!("{} more{differ}", hidden.len()),
+            &cost,
+            Some(sum(hidden)),
+            Weight::Normal,
+        ));
     }
     let total = match last {
         Last::Share(_) => 0.0,
@@ -144,27 +216,62 @@ fn table(head: &str, difference: &SampledDifference, lines: &Lines, max: usize) 
     if rest > 0 {
         // With it, functions that were never sampled: the column adds up to the exact difference.
         let exact = total - sum(named);
-        rows.push(row(format!("{rest} without difference"), &lines.rest, Some(exact), Weight::Normal));
+        rows.push(row(
+            format!("{rest} without difference"),
+            &lines.rest,
+            Some(exact),
+            Weight::Normal,
+        ));
     }
-    rows.push(row("total".to_owned(), &lines.total, Some(total), Weight::Total));
-    Table { columns, rows, ..Table::default() }
+    rows.push(row(
+        "total".to_owned(),
+        &lines.total,
+        Some(total),
+        Weight::Total,
+    ));
+    Table {
+        columns,
+        rows,
+        ..Table::default()
+    }
 }
 
 fn signed(value: f64) -> String {
-    if value.abs() < 100_000.0 { format!("{value:+.1}") } else { format!("{value:+.0}") }
+    if value.abs() < 100_000.0 {
+        format!("{value:+.1}")
+    } else {
+        format!("{value:+.0}")
+    }
 }
 
 fn cells(name: String, cost: &RateDifference) -> Vec<String> {
     let [base, new] = cost.rates;
-    let value = |value: f64| if value.abs() < 100_000.0 { format!("{value:.1}") } else { format!("{value:.0}") };
-    let ratio = if base > 0.0 && new > 0.0 { number::ratio(new / base, 6) } else { String::new() };
+    let value = |value: f64| {
+        if value.abs() < 100_000.0 {
+            format!("{value:.1}")
+        } else {
+            format!("{value:.0}")
+        }
+    };
+    let ratio = if base > 0.0 && new > 0.0 {
+        number::ratio(new / base, 6)
+    } else {
+        String::new()
+    };
     let note = match (base > 0.0, new > 0.0) {
         (true, false) => "gone".to_owned(),
         (false, true) => "new".to_owned(),
         _ => ratio,
     };
     let half = cost.half.map(value).unwrap_or_default();
-    vec![name, value(base), value(new), signed(cost.difference()), half, note]
+    vec![
+        name,
+        value(base),
+        value(new),
+        signed(cost.difference()),
+        half,
+        note,
+    ]
 }
 
 #[cfg(test)]
@@ -182,7 +289,11 @@ mod tests {
             .map(|n| {
                 let near = |count: u64| count + (n * 7 + count) % 11;
                 let chain = |name: &str| format!("{FAULT};{name}");
-                let (clear, alloc, rare) = (chain("clear_page_rep"), chain("__alloc_pages"), chain("rare"));
+                let (clear, alloc, rare) = (
+                    chain("clear_page_rep"),
+                    chain("__alloc_pages"),
+                    chain("rare"),
+                );
                 let call = "entry_SYSCALL_64;do_syscall_64;__x64_sys_munmap;zap_pte_range";
                 let mut stacks = vec![
                     ("[user]", near(40)),
@@ -199,23 +310,51 @@ mod tests {
     }
 
     fn profiles() -> SampledProfiles {
-        let base = side(800, &[("entry_SYSCALL_64;a_function_with_a_very_long_name_that_does_not_fit", 90)]);
+        let base = side(
+            800,
+            &[(
+                "entry_SYSCALL_64;a_function_with_a_very_long_name_that_does_not_fit",
+                90,
+            )],
+        );
         let mut new = side(960, &[("entry_SYSCALL_64;<script>alert(1)</script>", 70)]);
         new[0].lost = 500;
         let other = SampledDifference::new("getppid", &base[..1], &new[..1]).unwrap();
         let counted = |function: &str, added| ((Share::Kernel, function.to_owned()), added);
-        let added = [counted("clear_page_rep", 0.5), counted("never_sampled", -12.0), counted("handle_mm_fault", 3.0)];
-        let counted = Some(Counted { added: added.into(), total: -8.5 });
+        let added = [
+            counted("clear_page_rep", 0.5),
+            counted("never_sampled", -12.0),
+            counted("handle_mm_fault", 3.0),
+        ];
+        let counted = Some(Counted {
+            added: added.into(),
+            total: -8.5,
+        });
         SampledProfiles {
-            base: ("6.1.192".into(), "linux-image-6.1.0-56-cloud-amd64 6.1.192-2".into()),
-            new: ("6.12.117".into(), "linux-image-6.12.117+deb12-cloud-amd64 6.12.117-1".into()),
+            base: (
+                "6.1.192".into(),
+                "linux-image-6.1.0-56-cloud-amd64 6.1.192-2".into(),
+            ),
+            new: (
+                "6.12.117".into(),
+                "linux-image-6.12.117+deb12-cloud-amd64 6.12.117-1".into(),
+            ),
             machine: "QEMU 7.2.22, q35, TCG, 2 processors, 1024 MiB".into(),
             differences: vec![
-                SampledDifference { counted, ..SampledDifference::new("fault-anon", &base, &new).unwrap() },
+                SampledDifference {
+                    counted,
+                    ..SampledDifference::new("fault-anon", &base, &new).unwrap()
+                },
                 SampledDifference::new(
                     "same",
                     &base,
-                    &side(800, &[("entry_SYSCALL_64;a_function_with_a_very_long_name_that_does_not_fit", 90)]),
+                    &side(
+                        800,
+                        &[(
+                            "entry_SYSCALL_64;a_function_with_a_very_long_name_that_does_not_fit",
+                            90,
+                        )],
+                    ),
                 )
                 .unwrap(),
                 other,
@@ -230,13 +369,25 @@ mod tests {
     fn all_renderings() {
         let document = document(&profiles()).unwrap();
         let text = document.text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!("text", text);
         insta::assert_snapshot!("json", json(&profiles()).unwrap());
         let json = serde_json::from_str(&json(&profiles()).unwrap()).unwrap();
-        assert_eq!(report::fixtures::mistakes(schema().as_value(), &json), Vec::<String>::new());
+        assert_eq!(
+            report::fixtures::mistakes(schema().as_value(), &json),
+            Vec::<String>::new()
+        );
         let page = document.html().unwrap();
-        assert!(!page.contains("<script>alert"), "names of a kernel are not to be trusted");
-        assert!(page.contains("ns per operation"), "the flame graph has the unit");
+        assert!(
+            !page.contains("<script>alert"),
+            "names of a kernel are not to be trusted"
+        );
+        assert!(
+            page.contains("ns per operation"),
+            "the flame graph has the unit"
+        );
     }
 }

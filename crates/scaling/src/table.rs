@@ -7,8 +7,8 @@ use report::render::{Styles, number};
 
 use crate::{Efficiency, Scaling, ScalingRow, scalings};
 
-/// Renders the tables of boots of a kernel on a machine; `None` if no workload was measured with several numbers of
-/// tasks.
+/// Renders the tables of boots of a kernel on a machine; `None` if no workload was measured with
+/// several numbers of tasks.
 #[must_use]
 pub fn table(build: &Build, machine: &Machine, runs: &[&Run], styles: &Styles) -> Option<String> {
     let found = scalings(runs, machine.capabilities());
@@ -17,13 +17,24 @@ pub fn table(build: &Build, machine: &Machine, runs: &[&Run], styles: &Styles) -
     }
     let mut page = Page::default();
     let boots = number::count(runs.len(), "boot");
-    for line in wrap(&format!("Scaling of {} on {}, {boots}", build.version, machine.kind), WIDTH) {
+    for line in wrap(
+        &format!("Scaling of {} on {}, {boots}", build.version, machine.kind),
+        WIDTH,
+    ) {
         page.line(styles.strong(&line));
     }
-    for Scaling { series, stresses, rows } in &found {
+    for Scaling {
+        series,
+        stresses,
+        rows,
+    } in &found
+    {
         page.blank();
         page.hanging("", &format!("{series}: {}", plain(stresses)));
-        page.line(format!("{:>7} {:>16} {:>14} {:>12}", "tasks", "operations/s", "per task", "efficiency"));
+        page.line(format!(
+            "{:>7} {:>16} {:>14} {:>12}",
+            "tasks", "operations/s", "per task", "efficiency"
+        ));
         rows.iter().for_each(|row| page.line(line(row)));
     }
     page.blank();
@@ -32,7 +43,12 @@ pub fn table(build: &Build, machine: &Machine, runs: &[&Run], styles: &Styles) -
 }
 
 fn line(row: &ScalingRow) -> String {
-    let ScalingRow { tasks, in_all, per_task, efficiency } = row;
+    let ScalingRow {
+        tasks,
+        in_all,
+        per_task,
+        efficiency,
+    } = row;
     let efficiency = efficiency.map_or_else(|| format!("{:>12}", "-"), words);
     format!("{tasks:>7} {in_all:>16.0} {per_task:>14.0} {efficiency}")
 }
@@ -58,14 +74,22 @@ mod tests {
         let mut subject = Subject::new(build("deb:6.12", "6.12.117"), &[], &[]);
         for boot in 1..=boots {
             let ending = |cost: f64| Ending::Samples(vec![cost * (1.0 + boot as f64 / 100.0); 4]);
-            let endings: Vec<(&str, Ending)> = names.iter().map(|(name, cost)| (*name, ending(*cost))).collect();
+            let endings: Vec<(&str, Ending)> = names
+                .iter()
+                .map(|(name, cost)| (*name, ending(*cost)))
+                .collect();
             subject.add_run(boot, &endings);
         }
         let mut on = machine();
         on.kind = "vm".parse().unwrap();
         let runs: Vec<&Run> = subject.runs.iter().collect();
         let text = table(&subject.build, &on, &runs, &Styles::plain());
-        assert!(text.iter().flat_map(|text| text.lines()).all(|line| line.chars().count() <= 80), "{text:?}");
+        assert!(
+            text.iter()
+                .flat_map(|text| text.lines())
+                .all(|line| line.chars().count() <= 80),
+            "{text:?}"
+        );
         text
     }
 

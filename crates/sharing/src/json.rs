@@ -61,7 +61,8 @@ struct WorkloadDocument {
     functions: Vec<NamedDocument>,
     /// By the word of memory that was asked for; they add up to the total.
     words: Vec<NamedDocument>,
-    /// Per operation: interrupts between processors, context switches, migrations, slow paths of locks.
+    /// Per operation: interrupts between processors, context switches, migrations, slow paths of
+    /// locks.
     events: Vec<NamedDocument>,
     base_lines: Vec<LineDocument>,
     new_lines: Vec<LineDocument>,
@@ -91,8 +92,13 @@ struct SharedDocument {
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn json(shared: &Shared) -> Result<String, RenderError> {
-    let missing =
-        shared.missing.iter().map(|(workload, why)| MissingDocument { workload: workload.clone(), why: why.clone() });
+    let missing = shared
+        .missing
+        .iter()
+        .map(|(workload, why)| MissingDocument {
+            workload: workload.clone(),
+            why: why.clone(),
+        });
     write_json(&SharedDocument {
         schema_version: SCHEMA_VERSION,
         base: shared.base.1.clone(),
@@ -116,19 +122,40 @@ fn sides([base, new]: PerOperation) -> SidesDocument {
 }
 
 fn workload(difference: &SharingDifference) -> WorkloadDocument {
-    let named = |name: &str, [base, new]: PerOperation| NamedDocument { name: name.to_owned(), base, new };
-    let [base_lines, new_lines] = difference.lines.each_ref().map(|lines| lines.iter().map(line).collect());
+    let named = |name: &str, [base, new]: PerOperation| NamedDocument {
+        name: name.to_owned(),
+        base,
+        new,
+    };
+    let [base_lines, new_lines] = difference
+        .lines
+        .each_ref()
+        .map(|lines| lines.iter().map(line).collect());
     let movements = Movement::ALL.into_iter().zip(difference.by_movement);
     WorkloadDocument {
         workload: difference.workload.clone(),
         runs: difference.runs,
         total: sides(difference.total),
-        movements: movements.map(|(movement, of)| named(movement.word(), of)).collect(),
+        movements: movements
+            .map(|(movement, of)| named(movement.word(), of))
+            .collect(),
         false_sharing: sides(difference.of_false),
         clearing_and_copying_pages: sides(difference.of_pages),
-        functions: difference.functions.iter().map(|(name, of)| named(name, *of)).collect(),
-        words: difference.words.iter().map(|(name, of)| named(name, *of)).collect(),
-        events: difference.events.iter().map(|(about, of)| named(about, *of)).collect(),
+        functions: difference
+            .functions
+            .iter()
+            .map(|(name, of)| named(name, *of))
+            .collect(),
+        words: difference
+            .words
+            .iter()
+            .map(|(name, of)| named(name, *of))
+            .collect(),
+        events: difference
+            .events
+            .iter()
+            .map(|(about, of)| named(about, *of))
+            .collect(),
         base_lines,
         new_lines,
     }

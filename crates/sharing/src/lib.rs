@@ -1,5 +1,5 @@
-//! Compares the lines of memory that two kernels move between processors: by function, by how they move, and by line. What
-//! moves is followed by `tracer`, named by `ingest`, and kept by `lab`.
+//! Compares the lines of memory that two kernels move between processors: by function, by how they
+//! move, and by line. What moves is followed by `tracer`, named by `ingest`, and kept by `lab`.
 
 mod json;
 mod render;
@@ -13,8 +13,8 @@ pub use json::{json, schema};
 pub use render::{Shared, brief, document};
 pub use sensitivity::{Sensitive, sensitivity_document};
 
-/// Functions that clear and copy pages: their transfers are of memory that went from one processor to another through the page
-/// allocator (arch/x86/include/asm/page_64.h; mm/memory.c).
+/// Functions that clear and copy pages: their transfers are of memory that went from one processor
+/// to another through the page allocator (arch/x86/include/asm/page_64.h; mm/memory.c).
 const PAGES: [&str; 9] = [
     "clear_page",
     "clear_page_rep",
@@ -45,7 +45,8 @@ pub struct SharingDifference {
     pub of_false: PerOperation,
     /// What of the total is in functions that clear and copy pages.
     pub of_pages: PerOperation,
-    /// What processors did to one another: what was entered, of [`model::WATCHED`], by its description.
+    /// What processors did to one another: what was entered, of [`model::WATCHED`], by its
+    /// description.
     pub events: Vec<(&'static str, PerOperation)>,
     /// By function, the largest difference first; they add up to the total.
     pub functions: Vec<(String, PerOperation)>,
@@ -58,7 +59,8 @@ pub struct SharingDifference {
 /// A line of memory, or a word of 8 bytes in it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharedLine {
-    /// Its name: a symbol of the kernel's data or a slab cache, each with a distance, or the kind of memory; of a word a field.
+    /// Its name: a symbol of the kernel's data or a slab cache, each with a distance, or the kind
+    /// of memory; of a word a field.
     pub name: String,
     /// Its transfers per operation.
     pub per_operation: f64,
@@ -68,7 +70,8 @@ pub struct SharedLine {
     pub writers: Vec<String>,
     /// The functions that wait for it in order to read.
     pub readers: Vec<String>,
-    /// The words of a line that were asked for, the most transfers first; they add up to the line's. None of a word.
+    /// The words of a line that were asked for, the most transfers first; they add up to the
+    /// line's. None of a word.
     pub words: Vec<Self>,
 }
 
@@ -76,8 +79,9 @@ impl SharedLine {
     /// Returns what would part those that share it; `None` if they use the same words.
     #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
-        (self.of_false > 0.5)
-            .then_some("other words of the line are used: parting them onto lines of their own would do")
+        (self.of_false > 0.5).then_some(
+            "other words of the line are used: parting them onto lines of their own would do",
+        )
     }
 }
 
@@ -86,10 +90,15 @@ impl SharingDifference {
     #[must_use]
     pub fn new(workload: &str, base: &[Sharing], new: &[Sharing]) -> Option<Self> {
         let sides = [base, new];
-        if sides.iter().any(|runs| runs.iter().all(|run| run.operations == 0)) {
+        if sides
+            .iter()
+            .any(|runs| runs.iter().all(|run| run.operations == 0))
+        {
             return None;
         }
-        let sum = |wanted: &dyn Fn(&Move) -> bool| -> PerOperation { sides.map(|runs| per_operation(runs, wanted)) };
+        let sum = |wanted: &dyn Fn(&Move) -> bool| -> PerOperation {
+            sides.map(|runs| per_operation(runs, wanted))
+        };
         Some(Self {
             workload: workload.to_owned(),
             runs: sides.map(<[Sharing]>::len),
@@ -110,7 +119,10 @@ impl SharingDifference {
         let [base, new] = self.total;
         let difference = new - base;
         if base.to_bits() == new.to_bits() {
-            return format!("Each operation moves {} lines between processors, on both kernels.", render::number(base));
+            return format!(
+                "Each operation moves {} lines between processors, on both kernels.",
+                render::number(base)
+            );
         }
         if render::signed(difference) == "0" {
             return format!(
@@ -159,11 +171,18 @@ fn operations(runs: &[Sharing]) -> f64 {
 }
 
 fn per_operation(runs: &[Sharing], wanted: &dyn Fn(&Move) -> bool) -> f64 {
-    all(runs).filter(|moved| wanted(moved)).map(|moved| moved.transfers).sum::<u64>() as f64 / operations(runs)
+    all(runs)
+        .filter(|moved| wanted(moved))
+        .map(|moved| moved.transfers)
+        .sum::<u64>() as f64
+        / operations(runs)
 }
 
 /// Returns the transfers of both kernels by a name, the largest difference first.
-fn largest_first(sides: [&[Sharing]; 2], name: impl Fn(&Move) -> &str) -> Vec<(String, PerOperation)> {
+fn largest_first(
+    sides: [&[Sharing]; 2],
+    name: impl Fn(&Move) -> &str,
+) -> Vec<(String, PerOperation)> {
     let mut sums: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for (side, runs) in sides.into_iter().enumerate() {
         for moved in all(runs) {
@@ -172,8 +191,10 @@ fn largest_first(sides: [&[Sharing]; 2], name: impl Fn(&Move) -> &str) -> Vec<(S
     }
     let operations = sides.map(operations);
     let per_operation = |sums: [u64; 2]| [0, 1].map(|side| sums[side] as f64 / operations[side]);
-    let mut named: Vec<(String, PerOperation)> =
-        sums.into_iter().map(|(name, sums)| (name.to_owned(), per_operation(sums))).collect();
+    let mut named: Vec<(String, PerOperation)> = sums
+        .into_iter()
+        .map(|(name, sums)| (name.to_owned(), per_operation(sums)))
+        .collect();
     named.sort_by(|(_, one), (_, other)| {
         let size = |sides: &PerOperation| ((sides[1] - sides[0]).abs(), sides[0] + sides[1]);
         let (one, other) = (size(one), size(other));
@@ -184,17 +205,27 @@ fn largest_first(sides: [&[Sharing]; 2], name: impl Fn(&Move) -> &str) -> Vec<(S
 
 /// Names the two largest differences.
 fn largest(named: &[(String, PerOperation)]) -> String {
-    let differing = named.iter().take(2).filter(|(_, [base, new])| base.to_bits() != new.to_bits());
-    let named: Vec<String> =
-        differing.map(|(name, [base, new])| format!("{name} ({})", render::signed(new - base))).collect();
+    let differing = named
+        .iter()
+        .take(2)
+        .filter(|(_, [base, new])| base.to_bits() != new.to_bits());
+    let named: Vec<String> = differing
+        .map(|(name, [base, new])| format!("{name} ({})", render::signed(new - base)))
+        .collect();
     named.join(", ")
 }
 
 /// Returns the lines of a kernel, the most transfers first.
 fn lines(runs: &[Sharing]) -> Vec<SharedLine> {
     let operations = operations(runs);
-    let words = |moves: &[&Move]| shared_by(moves, operations, |moved| &moved.word, &|_| Vec::new());
-    shared_by(&all(runs).collect::<Vec<_>>(), operations, |moved| &moved.line, &words)
+    let words =
+        |moves: &[&Move]| shared_by(moves, operations, |moved| &moved.word, &|_| Vec::new());
+    shared_by(
+        &all(runs).collect::<Vec<_>>(),
+        operations,
+        |moved| &moved.line,
+        &words,
+    )
 }
 
 /// Groups moves by a name, the most transfers first.
@@ -210,7 +241,11 @@ fn shared_by<'a>(
     }
     let transfers = |moves: &[&Move]| moves.iter().map(|moved| moved.transfers).sum::<u64>();
     let of_name = |(name, moves): (&str, Vec<&Move>)| {
-        let of_false: Vec<&Move> = moves.iter().copied().filter(|moved| moved.is_false).collect();
+        let of_false: Vec<&Move> = moves
+            .iter()
+            .copied()
+            .filter(|moved| moved.is_false)
+            .collect();
         let whole = transfers(&moves);
         SharedLine {
             name: name.to_owned(),
@@ -223,7 +258,10 @@ fn shared_by<'a>(
     };
     let mut lines: Vec<SharedLine> = by_name.into_iter().map(of_name).collect();
     lines.sort_by(|one, other| {
-        other.per_operation.total_cmp(&one.per_operation).then_with(|| one.name.cmp(&other.name))
+        other
+            .per_operation
+            .total_cmp(&one.per_operation)
+            .then_with(|| one.name.cmp(&other.name))
     });
     lines
 }
@@ -247,16 +285,21 @@ mod tests {
 
     /// Runs of both kernels: the lock of an address space is gone, another line is shared falsely.
     pub(crate) fn known_case() -> SharingDifference {
-        let moved = |movement, is_false, function: &str, (line, word): (&str, &str), transfers| Move {
-            movement,
-            is_false,
+        let moved =
+            |movement, is_false, function: &str, (line, word): (&str, &str), transfers| Move {
+                movement,
+                is_false,
+                function: function.to_owned(),
+                line: line.to_owned(),
+                word: word.to_owned(),
+                transfers,
+            };
+        let entered = |function: &str, times, instructions| Entered {
             function: function.to_owned(),
-            line: line.to_owned(),
-            word: word.to_owned(),
-            transfers,
+            times,
+            instructions,
+            ns: 9,
         };
-        let entered =
-            |function: &str, times, instructions| Entered { function: function.to_owned(), times, instructions, ns: 9 };
         let lock = ("mm_struct+0x40", "mm_struct.mmap_lock.count");
         let readers = ("mm_struct+0x40", "mm_struct.page_table_lock");
         let counter = ("vm_node_stat+0x40, vm_numa_event", "vm_node_stat+0x48");
@@ -272,7 +315,13 @@ mod tests {
                 moved(Movement::Store, false, "up_read", lock, 1294),
                 moved(Movement::Load, false, "handle_mm_fault", readers, 80),
                 moved(Movement::Upgrade, true, "mod_node_state", counter, 900),
-                moved(Movement::Store, false, "clear_page_rep", ("other pages", "other pages"), 64),
+                moved(
+                    Movement::Store,
+                    false,
+                    "clear_page_rep",
+                    ("other pages", "other pages"),
+                    64,
+                ),
             ],
         };
         let mut new = base.clone();
@@ -286,13 +335,35 @@ mod tests {
         for side in [0, 1] {
             let total = difference.total[side];
             let close = |sum: f64| assert!((sum - total).abs() < 1e-9, "{sum} is not {total}");
-            close(difference.functions.iter().map(|(_, sides)| sides[side]).sum());
+            close(
+                difference
+                    .functions
+                    .iter()
+                    .map(|(_, sides)| sides[side])
+                    .sum(),
+            );
             close(difference.words.iter().map(|(_, sides)| sides[side]).sum());
             close(difference.by_movement.iter().map(|sides| sides[side]).sum());
-            close(difference.lines[side].iter().map(|line| line.per_operation).sum());
-            close(difference.lines[side].iter().flat_map(|line| &line.words).map(|word| word.per_operation).sum());
+            close(
+                difference.lines[side]
+                    .iter()
+                    .map(|line| line.per_operation)
+                    .sum(),
+            );
+            close(
+                difference.lines[side]
+                    .iter()
+                    .flat_map(|line| &line.words)
+                    .map(|word| word.per_operation)
+                    .sum(),
+            );
         }
-        assert!(difference.of_pages.iter().all(|pages| (pages - 0.064).abs() < 1e-9));
+        assert!(
+            difference
+                .of_pages
+                .iter()
+                .all(|pages| (pages - 0.064).abs() < 1e-9)
+        );
     }
 
     #[test]
@@ -311,9 +382,16 @@ mod tests {
     #[test]
     fn equal_kernels_differ_nowhere() {
         let difference = known_case();
-        let same = Sharing { operations: 10, ..Sharing::default() };
-        let equal =
-            SharingDifference::new("share-no-clock", std::slice::from_ref(&same), std::slice::from_ref(&same)).unwrap();
+        let same = Sharing {
+            operations: 10,
+            ..Sharing::default()
+        };
+        let equal = SharingDifference::new(
+            "share-no-clock",
+            std::slice::from_ref(&same),
+            std::slice::from_ref(&same),
+        )
+        .unwrap();
         insta::assert_snapshot!(equal.sentence(), @"Each operation moves 0 lines between processors, on both kernels.");
         insta::assert_snapshot!(difference.sentence(), @"Each operation moves 2.802 fewer lines between processors (3.766 before, 0.964 now): in down_read_trylock (-1.428), up_read (-1.294); of mm_struct.mmap_lock.count (-2.722), mm_struct.page_table_lock (-0.080).");
         assert_eq!(SharingDifference::new("x", &[], &[]), None);

@@ -17,16 +17,24 @@ pub struct Sensitive {
 }
 
 impl Sensitive {
-    /// Returns the largest difference from the value at the usual costs, in percent of it; `None` if one is missing.
+    /// Returns the largest difference from the value at the usual costs, in percent of it; `None`
+    /// if one is missing.
     #[must_use]
     pub fn moves_percent(&self) -> Option<f64> {
         let (usual, others) = self.values.split_first()?;
         let usual = (*usual)?;
         let percent = |other: &Option<f64>| {
             let difference = ((*other)? - usual).abs();
-            Some(if usual < NOTHING { 0.0 } else { 100.0 * difference / usual })
+            Some(if usual < NOTHING {
+                0.0
+            } else {
+                100.0 * difference / usual
+            })
         };
-        others.iter().map(percent).try_fold(0.0, |most: f64, one| Some(most.max(one?)))
+        others
+            .iter()
+            .map(percent)
+            .try_fold(0.0, |most: f64, one| Some(most.max(one?)))
     }
 }
 
@@ -34,21 +42,38 @@ impl Sensitive {
 #[must_use]
 pub fn sensitivity_document(costs: &[&str], workloads: &[Sensitive]) -> Document {
     let number = |head: &str, width| Column::new(head, Kind::Number, Width::Fixed(width));
-    let heads = costs.iter().map(|name| number(name, 12)).chain([number("moves %", 8), number("margin", 7)]);
+    let heads = costs
+        .iter()
+        .map(|name| number(name, 12))
+        .chain([number("moves %", 8), number("margin", 7)]);
     let rows = workloads.iter().map(|sensitive| {
         let moves = sensitive.moves_percent();
         let above = moves.is_none_or(|moves| moves > sensitive.margin_percent);
-        let text = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"));
+        let text = |value: &Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
+        };
         let moves = moves.map_or_else(|| "-".to_owned(), |moves| format!("{moves:.1}"));
-        let cells = std::iter::once(sensitive.workload.clone()).chain(sensitive.values.iter().map(text));
+        let cells =
+            std::iter::once(sensitive.workload.clone()).chain(sensitive.values.iter().map(text));
         let weight = if above { Weight::Normal } else { Weight::Faint };
-        Row::new(weight, cells.chain([moves, format!("{:.0}", sensitive.margin_percent)]))
+        Row::new(
+            weight,
+            cells.chain([moves, format!("{:.0}", sensitive.margin_percent)]),
+        )
     });
     let first = Column::new("transfers/op", Kind::Name, Width::Fixed(17));
-    let table =
-        Table { columns: std::iter::once(first).chain(heads).collect(), rows: rows.collect(), ..Table::default() };
-    let above =
-        workloads.iter().filter(|one| one.moves_percent().is_none_or(|moves| moves > one.margin_percent)).count();
+    let table = Table {
+        columns: std::iter::once(first).chain(heads).collect(),
+        rows: rows.collect(),
+        ..Table::default()
+    };
+    let above = workloads
+        .iter()
+        .filter(|one| {
+            one.moves_percent()
+                .is_none_or(|moves| moves > one.margin_percent)
+        })
+        .count();
     let legend = format!(
         "moves: the largest difference from the usual costs, {above} of {} above their margin. Such a row says what is shared and by \
          whom, and its number is of these costs only.",
@@ -68,7 +93,11 @@ mod tests {
     use super::{Sensitive, sensitivity_document};
 
     fn sensitive(values: &[Option<f64>]) -> Sensitive {
-        Sensitive { workload: "share-fault".into(), margin_percent: 10.0, values: values.to_vec() }
+        Sensitive {
+            workload: "share-fault".into(),
+            margin_percent: 10.0,
+            values: values.to_vec(),
+        }
     }
 
     #[test]
@@ -86,9 +115,12 @@ mod tests {
             sensitive(&[Some(30.25); 4]),
             sensitive(&[None; 4]),
         ];
-        let text =
-            sensitivity_document(&["usual", "quantum 50", "latency 200", "both 50"], &rows).text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let text = sensitivity_document(&["usual", "quantum 50", "latency 200", "both 50"], &rows)
+            .text(&Styles::plain());
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!(text);
     }
 }

@@ -1,6 +1,8 @@
-//! Switches idle servers off, and sees which are off. Whatever measures on one of them switches it on again.
+//! Switches idle servers off, and sees which are off. Whatever measures on one of them switches it
+//! on again.
 //!
-//! The queue, the reservations and the power control say whether a server is idle; the model decides. The time is an argument.
+//! The queue, the reservations and the power control say whether a server is idle; the model
+//! decides. The time is an argument.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +27,12 @@ pub trait ServerPower {
     /// # Errors
     /// If it cannot be asked for: why.
     fn state(&self, server: &ServerSettings) -> Result<PowerState, String> {
-        let Some(settings) = &server.power else { return Ok(PowerState::Unknown) };
-        Power::new(&server.name, settings).state().map_err(|error| error.to_string())
+        let Some(settings) = &server.power else {
+            return Ok(PowerState::Unknown);
+        };
+        Power::new(&server.name, settings)
+            .state()
+            .map_err(|error| error.to_string())
     }
 
     /// Switches a server off that no user, worker or other lab has.
@@ -65,23 +71,42 @@ struct IdleServers<'a> {
 
 impl std::fmt::Debug for IdleServers<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IdleServers").field("servers", &self.servers).finish_non_exhaustive()
+        f.debug_struct("IdleServers")
+            .field("servers", &self.servers)
+            .finish_non_exhaustive()
     }
 }
 
 impl<'a> IdleServers<'a> {
     /// Takes those of `servers` that have `idle_off` and a name in `machines`.
     #[must_use]
-    fn new(servers: &'a [ServerSettings], machines: &[String], store: &'a Store, power: &'a dyn ServerPower) -> Self {
-        let is_ours = |server: &&ServerSettings| server.idle_off_s.is_some() && machines.contains(&server.name);
+    fn new(
+        servers: &'a [ServerSettings],
+        machines: &[String],
+        store: &'a Store,
+        power: &'a dyn ServerPower,
+    ) -> Self {
+        let is_ours = |server: &&ServerSettings| {
+            server.idle_off_s.is_some() && machines.contains(&server.name)
+        };
         let servers = servers.iter().filter(is_ours).collect();
-        Self { servers, store, power, on_since_unix: BTreeMap::new(), reported: BTreeMap::new() }
+        Self {
+            servers,
+            store,
+            power,
+            on_since_unix: BTreeMap::new(),
+            reported: BTreeMap::new(),
+        }
     }
 
-    /// Returns the shortest time after which one of them is switched off (s); `None` without servers.
+    /// Returns the shortest time after which one of them is switched off (s); `None` without
+    /// servers.
     #[must_use]
     fn shortest_s(&self) -> Option<u64> {
-        self.servers.iter().filter_map(|server| server.idle_off_s).min()
+        self.servers
+            .iter()
+            .filter_map(|server| server.idle_off_s)
+            .min()
     }
 
     /// Looks at all servers, and switches off those that have been idle for long enough.
@@ -91,11 +116,19 @@ impl<'a> IdleServers<'a> {
     fn look(&mut self, now_unix: i64, notify: &dyn Fn(IdleEvent)) -> Result<(), SiteError> {
         let jobs = self.store.queued_jobs(Listed::Open)?;
         for server in self.servers.clone() {
-            let Some(idle_off_s) = server.idle_off_s else { continue };
-            let Some(on_since_unix) = self.on_since(server, now_unix, notify) else { continue };
+            let Some(idle_off_s) = server.idle_off_s else {
+                continue;
+            };
+            let Some(on_since_unix) = self.on_since(server, now_unix, notify) else {
+                continue;
+            };
             let has_job = jobs.iter().any(|job| job.new.work.machine == server.name);
             let latest = self.store.latest_reservation(&server.name)?;
-            let use_now = ServerUse { on_since_unix, has_job, reservation: latest.as_ref() };
+            let use_now = ServerUse {
+                on_since_unix,
+                has_job,
+                reservation: latest.as_ref(),
+            };
             if !use_now.is_over(idle_off_s, now_unix) {
                 continue;
             }
@@ -107,15 +140,24 @@ impl<'a> IdleServers<'a> {
                 Err(why) => {
                     // It is tried again when it has been idle for as long once more.
                     self.on_since_unix.insert(&server.name, now_unix);
-                    notify(IdleEvent::StaysOn { name: server.name.clone(), why });
+                    notify(IdleEvent::StaysOn {
+                        name: server.name.clone(),
+                        why,
+                    });
                 }
             }
         }
         Ok(())
     }
 
-    /// Returns since when a server is on, as far as is known; `None` if it is off, or that is not known.
-    fn on_since(&mut self, server: &'a ServerSettings, now_unix: i64, notify: &dyn Fn(IdleEvent)) -> Option<i64> {
+    /// Returns since when a server is on, as far as is known; `None` if it is off, or that is not
+    /// known.
+    fn on_since(
+        &mut self,
+        server: &'a ServerSettings,
+        now_unix: i64,
+        notify: &dyn Fn(IdleEvent),
+    ) -> Option<i64> {
         let why = match self.power.state(server) {
             Ok(PowerState::On) => {
                 self.reported.remove(&*server.name);
@@ -126,19 +168,24 @@ impl<'a> IdleServers<'a> {
                 return None;
             }
             Ok(PowerState::Changing) => return None,
-            Ok(PowerState::Unknown) => "what switches its power cannot say whether it is on".to_owned(),
+            Ok(PowerState::Unknown) => {
+                "what switches its power cannot say whether it is on".to_owned()
+            }
             Err(why) => why,
         };
         if self.reported.get(&*server.name) != Some(&why) {
-            notify(IdleEvent::StaysOn { name: server.name.clone(), why: why.clone() });
+            notify(IdleEvent::StaysOn {
+                name: server.name.clone(),
+                why: why.clone(),
+            });
             self.reported.insert(&server.name, why);
         }
         None
     }
 }
 
-/// Switches servers off that a worker of these machines may use, until the worker has ended. `clock` reads this host's time,
-/// and `say` prints a line.
+/// Switches servers off that a worker of these machines may use, until the worker has ended.
+/// `clock` reads this host's time, and `say` prints a line.
 pub fn switch_idle_off(
     location: &Location,
     servers: &[ServerSettings],
@@ -162,33 +209,49 @@ pub fn switch_idle_off(
         }
     };
     let mut idle = IdleServers::new(servers, machines, &store, power);
-    let Some(shortest_s) = idle.shortest_s() else { return };
+    let Some(shortest_s) = idle.shortest_s() else {
+        return;
+    };
     while wait(shortest_s.min(LOOK_S), ended) {
         // On a server, its clock decides about reservations.
         let looked = store.time(clock()).map_err(SiteError::from);
-        let looked = looked.and_then(|now_unix| idle.look(now_unix, &|event| say(&format_idle_event(&event))));
+        let looked = looked
+            .and_then(|now_unix| idle.look(now_unix, &|event| say(&format_idle_event(&event))));
         if let Err(error) = looked {
             failed(error);
         }
     }
 }
 
-/// Reports again and again which servers are off, of those that are switched off when they are idle. Returns only if none is.
+/// Reports again and again which servers are off, of those that are switched off when they are
+/// idle. Returns only if none is.
 pub fn watch_power(servers: &[ServerSettings], report: &dyn Fn(BTreeSet<String>)) {
-    let servers: Vec<&ServerSettings> = servers.iter().filter(|server| server.idle_off_s.is_some()).collect();
+    let servers: Vec<&ServerSettings> = servers
+        .iter()
+        .filter(|server| server.idle_off_s.is_some())
+        .collect();
     while !servers.is_empty() {
         report(find_off(&servers));
         std::thread::sleep(Duration::from_secs(LOOK_S));
     }
 }
 
-/// Returns the servers that are off. A power control that does not answer takes seconds: all are asked at once.
+/// Returns the servers that are off. A power control that does not answer takes seconds: all are
+/// asked at once.
 fn find_off(servers: &[&ServerSettings]) -> BTreeSet<String> {
     std::thread::scope(|scope| {
-        let asked: Vec<_> = servers.iter().map(|server| scope.spawn(move || is_off(server))).collect();
+        let asked: Vec<_> = servers
+            .iter()
+            .map(|server| scope.spawn(move || is_off(server)))
+            .collect();
         let answers = servers.iter().zip(asked);
         answers
-            .filter_map(|(server, is_off)| is_off.join().is_ok_and(|is_off| is_off).then(|| server.name.clone()))
+            .filter_map(|(server, is_off)| {
+                is_off
+                    .join()
+                    .is_ok_and(|is_off| is_off)
+                    .then(|| server.name.clone())
+            })
             .collect()
     })
 }
@@ -236,22 +299,39 @@ mod tests {
 
     /// A server that is on.
     fn on() -> Bmc {
-        Bmc { state: Cell::new(Some(PowerState::On)), refuses: Cell::new(false) }
+        Bmc {
+            state: Cell::new(Some(PowerState::On)),
+            refuses: Cell::new(false),
+        }
     }
 
     fn servers() -> Vec<ServerSettings> {
         let server = |name: &str, more: &str| {
-            format!("[[machine]]\nname = \"{name}\"\nhost = \"{name}\"\n{more}[machine.power]\nqmp = \"socket\"\n")
+            format!(
+                "[[machine]]\nname = \"{name}\"\nhost = \"{name}\"\n{more}[machine.power]\nqmp = \"socket\"\n"
+            )
         };
         let idle = "idle_off = \"10m\"\n";
-        let text = [server("testbox", idle), server("other", idle), server("always", "")].concat();
-        ingest::settings(&text, &model::ToolRows::default()).unwrap().servers
+        let text = [
+            server("testbox", idle),
+            server("other", idle),
+            server("always", ""),
+        ]
+        .concat();
+        ingest::settings(&text, &model::ToolRows::default())
+            .unwrap()
+            .servers
     }
 
     /// Looks at these times, in seconds, and returns what happened.
     fn looked(store: &Store, bmc: &Bmc, times: &[i64]) -> String {
         let (servers, events) = (servers(), RefCell::new(Vec::new()));
-        let mut idle = IdleServers::new(&servers, &["testbox".to_owned(), "always".to_owned()], store, bmc);
+        let mut idle = IdleServers::new(
+            &servers,
+            &["testbox".to_owned(), "always".to_owned()],
+            store,
+            bmc,
+        );
         assert_eq!(idle.shortest_s(), Some(600));
         for now in times {
             let note = |event| {
@@ -275,16 +355,25 @@ mod tests {
     #[test]
     fn idle_server_of_this_worker_is_switched_off() {
         let (_home, store) = open();
-        assert_eq!(looked(&store, &on(), &[0, 60, 599, 600, 660]), "600 testbox off");
+        assert_eq!(
+            looked(&store, &on(), &[0, 60, 599, 600, 660]),
+            "600 testbox off"
+        );
     }
 
     #[test]
     fn used_server_stays_on_until_it_is_idle() {
         let (_home, store) = open();
-        let mine =
-            Reservation { machines: vec!["testbox".into()], holder: "anna@lab".into(), ..Reservation::default() };
+        let mine = Reservation {
+            machines: vec!["testbox".into()],
+            holder: "anna@lab".into(),
+            ..Reservation::default()
+        };
         store.reserve(&mine, 1_000, 0).unwrap();
-        assert_eq!(looked(&store, &on(), &[0, 600, 999, 1_599, 1_600]), "1600 testbox off");
+        assert_eq!(
+            looked(&store, &on(), &[0, 600, 999, 1_599, 1_600]),
+            "1600 testbox off"
+        );
         let work = Work {
             kernel: "deb:6.12".parse().unwrap(),
             tree: String::new(),
@@ -294,36 +383,73 @@ mod tests {
             seeds: 1,
             machine: "testbox".to_owned(),
         };
-        let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 2, deadline_s: 100 };
+        let new = NewJob {
+            work,
+            plan: String::new(),
+            priority: 0,
+            rank: 0,
+            attempts_max: 2,
+            deadline_s: 100,
+        };
         store.queue_job(&new, 2_000).unwrap();
-        assert_eq!(looked(&store, &on(), &[2_000, 9_000]), "", "a job waits for it");
+        assert_eq!(
+            looked(&store, &on(), &[2_000, 9_000]),
+            "",
+            "a job waits for it"
+        );
     }
 
     #[test]
     fn servers_of_unknown_power_are_not_off() {
         let answers = |name: &str, command: &str| {
             let command = ["sh", "-c", command].map(str::to_owned).to_vec();
-            ServerSettings { power: Some(PowerSettings::Command(command)), name: name.into(), ..servers().remove(0) }
+            ServerSettings {
+                power: Some(PowerSettings::Command(command)),
+                name: name.into(),
+                ..servers().remove(0)
+            }
         };
-        let all = [answers("down", "echo off"), answers("up", "echo on"), answers("mute", "exit 1")];
+        let all = [
+            answers("down", "echo off"),
+            answers("up", "echo on"),
+            answers("mute", "exit 1"),
+        ];
         assert_eq!(super::find_off(&all.each_ref()), ["down".to_owned()].into());
     }
 
     #[test]
     fn server_of_others_is_tried_again_later() {
         let (_home, store) = open();
-        let held = Bmc { refuses: Cell::new(true), ..on() };
+        let held = Bmc {
+            refuses: Cell::new(true),
+            ..on()
+        };
         let told = looked(&store, &held, &[0, 600, 660, 1_199, 1_200]);
-        assert_eq!(told, "600 testbox on: testbox is held by ben@lab\n1200 testbox on: testbox is held by ben@lab");
+        assert_eq!(
+            told,
+            "600 testbox on: testbox is held by ben@lab\n1200 testbox on: testbox is held by ben@lab"
+        );
     }
 
     #[test]
     fn server_of_unknown_power_stays_on() {
         let (_home, store) = open();
-        let mute = Bmc { state: Cell::new(Some(PowerState::Unknown)), ..on() };
+        let mute = Bmc {
+            state: Cell::new(Some(PowerState::Unknown)),
+            ..on()
+        };
         let told = looked(&store, &mute, &[0, 600, 9_000]);
-        assert_eq!(told, "0 testbox on: what switches its power cannot say whether it is on");
-        let silent = Bmc { state: Cell::new(None), ..on() };
-        assert_eq!(looked(&store, &silent, &[0, 9_000]), "0 testbox on: no answer");
+        assert_eq!(
+            told,
+            "0 testbox on: what switches its power cannot say whether it is on"
+        );
+        let silent = Bmc {
+            state: Cell::new(None),
+            ..on()
+        };
+        assert_eq!(
+            looked(&store, &silent, &[0, 9_000]),
+            "0 testbox on: no answer"
+        );
     }
 }

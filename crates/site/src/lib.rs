@@ -1,7 +1,7 @@
 //! A site: watches trees for kernels to measure, queues jobs, runs workers, and notifies people.
 //!
-//! A worker starts a process for each job, which measures with `lab`. The time is an argument here: the caller reads
-//! the clock.
+//! A worker starts a process for each job, which measures with `lab`. The time is an argument here:
+//! the caller reads the clock.
 
 mod batch;
 mod error;
@@ -13,8 +13,9 @@ mod watch;
 mod work;
 
 pub use batch::{
-    AheadJobs, BatchError, BatchJob, BatchState, BatchSystem, DirectJob, DirectJobs, DispatchEvent, Dispatcher,
-    SentJob, Submission, batch_jobs_of, batch_system, batch_worker_name, has_slurm_node,
+    AheadJobs, BatchError, BatchJob, BatchState, BatchSystem, DirectJob, DirectJobs, DispatchEvent,
+    Dispatcher, SentJob, Submission, batch_jobs_of, batch_system, batch_worker_name,
+    has_slurm_node,
 };
 pub use error::SiteError;
 pub use idle::{ServerPower, switch_idle_off, watch_power};

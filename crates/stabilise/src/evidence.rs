@@ -1,5 +1,5 @@
-//! What speaks for a change before it is tried: the functions that it touches beside those that the debts execute, and the
-//! words and references of its message.
+//! What speaks for a change before it is tried: the functions that it touches beside those that the
+//! debts execute, and the words and references of its message.
 //!
 //! Weights only order the trials. They never decide: each change that is taken was measured.
 
@@ -46,8 +46,8 @@ pub struct ChangeFacts {
 pub struct DebtFacts {
     /// The row.
     pub row: usize,
-    /// Instructions per operation that NEW executes more than BASELINE, by function; 0 for a function that did not
-    /// change. Only functions that are executed.
+    /// Instructions per operation that NEW executes more than BASELINE, by function; 0 for a
+    /// function that did not change. Only functions that are executed.
     pub functions: BTreeMap<String, f64>,
 }
 
@@ -67,7 +67,8 @@ pub struct CauseFacts {
 pub struct Known<'a> {
     /// The debts.
     pub debts: &'a [DebtFacts],
-    /// Functions with code of their own in NEW: others are inlined, and no profile has them. Empty if not known.
+    /// Functions with code of their own in NEW: others are inlined, and no profile has them. Empty
+    /// if not known.
     pub own_code: &'a BTreeSet<String>,
     /// Commits of the history.
     pub history: &'a BTreeSet<String>,
@@ -78,8 +79,15 @@ pub struct Known<'a> {
 /// Weighs a change for each debt.
 #[must_use]
 pub fn suspicion(change: &ChangeFacts, known: &Known<'_>) -> Suspicion {
-    let weights = known.debts.iter().map(|debt| weight(change, debt, known)).collect();
-    Suspicion { is_compiled: change.is_compiled, weights }
+    let weights = known
+        .debts
+        .iter()
+        .map(|debt| weight(change, debt, known))
+        .collect();
+    Suspicion {
+        is_compiled: change.is_compiled,
+        weights,
+    }
 }
 
 fn weight(change: &ChangeFacts, debt: &DebtFacts, known: &Known<'_>) -> f64 {
@@ -87,11 +95,23 @@ fn weight(change: &ChangeFacts, debt: &DebtFacts, known: &Known<'_>) -> f64 {
     if change.speaks_of_performance {
         weight *= SPEAKS;
     }
-    if change.repairs.iter().any(|repaired| known.history.iter().any(|commit| is_same(commit, repaired))) {
+    if change
+        .repairs
+        .iter()
+        .any(|repaired| known.history.iter().any(|commit| is_same(commit, repaired)))
+    {
         weight *= FIXES;
     }
-    for cause in known.causes.iter().filter(|cause| cause.rows.contains(&debt.row)) {
-        if change.repairs.iter().any(|repaired| is_same(&cause.commit, repaired)) {
+    for cause in known
+        .causes
+        .iter()
+        .filter(|cause| cause.rows.contains(&debt.row))
+    {
+        if change
+            .repairs
+            .iter()
+            .any(|repaired| is_same(&cause.commit, repaired))
+        {
             weight *= FIXES_CAUSE;
         }
         if !cause.functions.is_disjoint(&change.functions) {
@@ -103,16 +123,29 @@ fn weight(change: &ChangeFacts, debt: &DebtFacts, known: &Known<'_>) -> f64 {
 
 /// Weighs the functions that a change touches.
 fn by_functions(change: &ChangeFacts, debt: &DebtFacts, known: &Known<'_>) -> f64 {
-    let executed: Vec<f64> =
-        change.functions.iter().filter_map(|function| debt.functions.get(function)).copied().collect();
+    let executed: Vec<f64> = change
+        .functions
+        .iter()
+        .filter_map(|function| debt.functions.get(function))
+        .copied()
+        .collect();
     if executed.is_empty() {
         let is_known = |function: &String| known.own_code.contains(function);
         let is_elsewhere = !change.functions.is_empty() && change.functions.iter().all(is_known);
-        return if is_elsewhere && !change.is_beyond_functions { NOT_EXECUTED } else { NEUTRAL };
+        return if is_elsewhere && !change.is_beyond_functions {
+            NOT_EXECUTED
+        } else {
+            NEUTRAL
+        };
     }
     let all: f64 = debt.functions.values().filter(|added| **added > 0.0).sum();
     let here: f64 = executed.into_iter().filter(|added| *added > 0.0).sum();
-    EXECUTED + if all > 0.0 { ACCOUNTS * here / all } else { 0.0 }
+    EXECUTED
+        + if all > 0.0 {
+            ACCOUNTS * here / all
+        } else {
+            0.0
+        }
 }
 
 /// Returns whether a full commit and one that may be abbreviated are the same.
@@ -132,16 +165,35 @@ mod tests {
 
     /// Returns the weight in hundredths.
     fn weight(change: &ChangeFacts, causes: &[CauseFacts]) -> u64 {
-        let functions = [("handle_mm_fault", 30.0), ("schedule", 0.0), ("memset", -5.0)];
-        let functions = functions.map(|(name, added)| (name.to_owned(), added)).into_iter().collect();
+        let functions = [
+            ("handle_mm_fault", 30.0),
+            ("schedule", 0.0),
+            ("memset", -5.0),
+        ];
+        let functions = functions
+            .map(|(name, added)| (name.to_owned(), added))
+            .into_iter()
+            .collect();
         let debts = [DebtFacts { row: 7, functions }];
-        let (own_code, history) = (names(&["handle_mm_fault", "pipe_read"]), names(&["c0ffee0123456789"]));
-        let known = Known { debts: &debts, own_code: &own_code, history: &history, causes };
+        let (own_code, history) = (
+            names(&["handle_mm_fault", "pipe_read"]),
+            names(&["c0ffee0123456789"]),
+        );
+        let known = Known {
+            debts: &debts,
+            own_code: &own_code,
+            history: &history,
+            causes,
+        };
         (100.0 * suspicion(change, &known).weights[0]).round() as u64
     }
 
     fn touching(functions: &[&str]) -> ChangeFacts {
-        ChangeFacts { functions: names(functions), is_compiled: true, ..ChangeFacts::default() }
+        ChangeFacts {
+            functions: names(functions),
+            is_compiled: true,
+            ..ChangeFacts::default()
+        }
     }
 
     #[test]
@@ -154,7 +206,10 @@ mod tests {
         ];
         let weights = order.map(|change| weight(&change, &[]));
         assert_eq!(weights, [10, 100, 400, 4400]);
-        let types = ChangeFacts { is_beyond_functions: true, ..touching(&["pipe_read"]) };
+        let types = ChangeFacts {
+            is_beyond_functions: true,
+            ..touching(&["pipe_read"])
+        };
         assert_eq!(weight(&types, &[]), 100, "a type may change code anywhere");
     }
 
@@ -165,12 +220,27 @@ mod tests {
             functions: names(&["pipe_read"]),
             rows: BTreeSet::from([7]),
         };
-        let fixes = ChangeFacts { repairs: vec!["c0ffee01".to_owned()], ..touching(&[]) };
-        assert_eq!((weight(&fixes, &[]), weight(&fixes, std::slice::from_ref(&cause))), (200, 4000));
-        let elsewhere = CauseFacts { rows: BTreeSet::from([1]), ..cause.clone() };
+        let fixes = ChangeFacts {
+            repairs: vec!["c0ffee01".to_owned()],
+            ..touching(&[])
+        };
+        assert_eq!(
+            (
+                weight(&fixes, &[]),
+                weight(&fixes, std::slice::from_ref(&cause))
+            ),
+            (200, 4000)
+        );
+        let elsewhere = CauseFacts {
+            rows: BTreeSet::from([1]),
+            ..cause.clone()
+        };
         assert_eq!(weight(&fixes, &[elsewhere]), 200);
         assert_eq!(weight(&touching(&["pipe_read"]), &[cause]), 40);
-        let short = ChangeFacts { repairs: vec!["c0f".to_owned()], ..touching(&[]) };
+        let short = ChangeFacts {
+            repairs: vec!["c0f".to_owned()],
+            ..touching(&[])
+        };
         assert_eq!(weight(&short, &[]), 100, "three digits name no commit");
     }
 }

@@ -1,4 +1,5 @@
-//! Stabilisation: which commits made NEW slower than BASELINE, which patches repay it, and which of these to take.
+//! Stabilisation: which commits made NEW slower than BASELINE, which patches repay it, and which of
+//! these to take.
 //!
 //! [`search()`] decides what to try next and what follows; it is pure over any [`World`].
 

@@ -35,7 +35,8 @@ pub struct Cause {
     pub first: usize,
     /// The rows that it changed, against the point before it.
     pub effects: Vec<Effect>,
-    /// What reverting it on NEW brings; `Err` if that is no kernel to measure, `None` if it was not tried.
+    /// What reverting it on NEW brings; `Err` if that is no kernel to measure, `None` if it was
+    /// not tried.
     pub reverted: Option<Result<Vec<Effect>, Failure>>,
 }
 
@@ -48,8 +49,9 @@ pub struct Unit {
     pub changes: Vec<Change>,
     /// What they bring on NEW alone, in all measured rows; `Err` if that is no kernel to measure.
     pub alone: Result<Vec<Effect>, Failure>,
-    /// What the series loses without `change` (percent, positive if it is needed); empty if it is not in the series. If the
-    /// effects of all units add up, this is what it brings alone: no kernel without it was measured.
+    /// What the series loses without `change` (percent, positive if it is needed); empty if it is
+    /// not in the series. If the effects of all units add up, this is what it brings alone: no
+    /// kernel without it was measured.
     pub in_series: Vec<Effect>,
 }
 
@@ -64,7 +66,8 @@ pub struct Outcome {
     pub causes: Vec<Cause>,
     /// What was tried alone, in order.
     pub units: Vec<Unit>,
-    /// The smallest set of changes with the effect of all that help, in the order in which they are applied.
+    /// The smallest set of changes with the effect of all that help, in the order in which they
+    /// are applied.
     pub series: Vec<Change>,
     /// What the series brings against NEW, in all rows.
     pub effects: Vec<Effect>,

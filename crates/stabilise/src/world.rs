@@ -1,6 +1,8 @@
-//! What the search knows of kernels: which there are, what a trial of one answers, and the evidence about changes.
+//! What the search knows of kernels: which there are, what a trial of one answers, and the evidence
+//! about changes.
 //!
-//! The lab implements [`World`] with git, a compiler and the exact machine; tests implement it with arithmetic.
+//! The lab implements [`World`] with git, a compiler and the exact machine; tests implement it with
+//! arithmetic.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +22,17 @@ pub enum Change {
 pub enum Kernel {
     /// The kernel with the performance to return to.
     Baseline,
-    /// A point of the history: 0 is where it begins (BASELINE, or the commit where NEW and BASELINE part), and the last
-    /// one is NEW. Point `n` has the `n`th commit.
+    /// A point of the history: 0 is where it begins (BASELINE, or the commit where NEW and BASELINE
+    /// part), and the last one is NEW. Point `n` has the `n`th commit.
     Point(usize),
-    /// NEW with changes: first the reverts, newest commit first, then the candidates in their order.
+    /// NEW with changes: first the reverts, newest commit first, then the candidates in their
+    /// order.
     With(Vec<Change>),
 }
 
 impl Kernel {
-    /// Returns NEW, which is `new` in the history, with changes in the order in which they are made.
+    /// Returns NEW, which is `new` in the history, with changes in the order in which they are
+    /// made.
     #[must_use]
     pub fn with(changes: impl IntoIterator<Item = Change>, new: usize) -> Self {
         let mut changes: Vec<Change> = changes.into_iter().collect();
@@ -37,7 +41,11 @@ impl Kernel {
             Change::Apply(candidate) => (1, *candidate),
         });
         changes.dedup();
-        if changes.is_empty() { Self::Point(new) } else { Self::With(changes) }
+        if changes.is_empty() {
+            Self::Point(new)
+        } else {
+            Self::With(changes)
+        }
     }
 }
 
@@ -74,10 +82,11 @@ pub enum Failure {
 /// What is known of a change before it is tried.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Suspicion {
-    /// Whether the kernel config compiles something that it changes. If not, it cannot change the image.
+    /// Whether the kernel config compiles something that it changes. If not, it cannot change the
+    /// image.
     pub is_compiled: bool,
-    /// For each debt, in the order of the debts: how much speaks for this change, at least 0; 1 if nothing speaks for or
-    /// against it.
+    /// For each debt, in the order of the debts: how much speaks for this change, at least 0; 1 if
+    /// nothing speaks for or against it.
     pub weights: Vec<f64>,
 }
 
@@ -118,24 +127,33 @@ pub trait World {
     /// If the lab fails.
     fn trial(&mut self, kernel: &Kernel, rows: &[usize]) -> Result<Trial, Self::Error>;
 
-    /// Returns what is known of all changes: once when the debts are known, and again when the causes are.
+    /// Returns what is known of all changes: once when the debts are known, and again when the
+    /// causes are.
     ///
     /// # Errors
     /// If the lab fails.
     fn evidence(&mut self, debts: &[usize], causes: &[Cause]) -> Result<Evidence, Self::Error>;
 
-    /// Returns earlier candidates that a candidate needs to apply or to build on NEW, as far as git's history of the lines
-    /// or the error shows; empty if it shows none.
+    /// Returns earlier candidates that a candidate needs to apply or to build on NEW, as far as
+    /// git's history of the lines or the error shows; empty if it shows none.
     ///
     /// # Errors
     /// If the lab fails.
-    fn prerequisites(&mut self, candidate: usize, failure: &Failure) -> Result<Vec<usize>, Self::Error>;
+    fn prerequisites(
+        &mut self,
+        candidate: usize,
+        failure: &Failure,
+    ) -> Result<Vec<usize>, Self::Error>;
 
     /// Returns the change that keeps a kernel from building, as far as the error shows.
     ///
     /// # Errors
     /// If the lab fails.
-    fn at_fault(&mut self, _kernel: &Kernel, _failure: &Failure) -> Result<Option<Change>, Self::Error> {
+    fn at_fault(
+        &mut self,
+        _kernel: &Kernel,
+        _failure: &Failure,
+    ) -> Result<Option<Change>, Self::Error> {
         Ok(None)
     }
 

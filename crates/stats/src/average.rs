@@ -9,15 +9,17 @@ pub struct Spread {
     pub max: f64,
 }
 
-/// Returns the values if there are any and all are finite: the one gate that NaN and infinities do not pass.
+/// Returns the values if there are any and all are finite: the one gate that NaN and infinities do
+/// not pass.
 pub(crate) fn finite(values: &[f64]) -> Option<&[f64]> {
     (!values.is_empty() && values.iter().all(|v| v.is_finite())).then_some(values)
 }
 
 /// Returns the median: the middle one of the sorted values, or the mean of the two middle ones.
 ///
-/// With `x(1) <= ... <= x(n)`: `x((n+1)/2)` for odd `n`, `(x(n/2) + x(n/2+1)) / 2` for even `n` (Hyndman and Fan 1996,
-/// "Sample Quantiles in Statistical Packages", definition 7 at p = 1/2; R's and SciPy's default).
+/// With `x(1) <= ... <= x(n)`: `x((n+1)/2)` for odd `n`, `(x(n/2) + x(n/2+1)) / 2` for even `n`
+/// (Hyndman and Fan 1996, "Sample Quantiles in Statistical Packages", definition 7 at p = 1/2; R's
+/// and SciPy's default).
 ///
 /// `None` for no values and for values that are not finite.
 #[must_use]
@@ -36,16 +38,17 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// Returns the median of all values but the first, which still pays for what the others find warm.
 ///
-/// `None` for fewer than two values and for values that are not finite, the first included: a first value that is no
-/// number is a damaged series, not a warm-up.
+/// `None` for fewer than two values and for values that are not finite, the first included: a first
+/// value that is no number is a damaged series, not a warm-up.
 #[must_use]
 pub fn median_without_first(values: &[f64]) -> Option<f64> {
     let (_, rest) = finite(values)?.split_first()?;
     median(rest)
 }
 
-/// Returns the geometric mean, `exp((ln x(1) + ... + ln x(n)) / n)`: the only mean of ratios that does not depend on
-/// which side is the base (Fleming and Wallace 1986, "How not to lie with statistics").
+/// Returns the geometric mean, `exp((ln x(1) + ... + ln x(n)) / n)`: the only mean of ratios that
+/// does not depend on which side is the base (Fleming and Wallace 1986, "How not to lie with
+/// statistics").
 ///
 /// `None` for no values, for values that are not finite and for values that are not above zero.
 #[must_use]

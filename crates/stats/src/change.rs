@@ -1,16 +1,18 @@
 //! How far one number lies from another, in percent of the latter.
 
-/// Returns the change from `base` to `new` in percent of `base`, `100 * new / base - 100`: 0 for equal numbers, 100
-/// for twice as much.
+/// Returns the change from `base` to `new` in percent of `base`, `100 * new / base - 100`: 0 for
+/// equal numbers, 100 for twice as much.
 ///
-/// `None` when a number is not finite or negative, and when `base` is zero and `new` is not: no percentage exists.
+/// `None` when a number is not finite or negative, and when `base` is zero and `new` is not: no
+/// percentage exists.
 #[must_use]
 pub fn percent_change(base: f64, new: f64) -> Option<f64> {
     let fine = |v: f64| v.is_finite() && v >= 0.0;
     if !fine(base) || !fine(new) {
         return None;
     }
-    // Exact equality is meant: equal values must give a change of exactly nothing, whatever rounding does.
+    // Exact equality is meant: equal values must give a change of exactly nothing, whatever
+    // rounding does.
     if base.total_cmp(&new).is_eq() || (base <= 0.0 && new <= 0.0) {
         return Some(0.0);
     }

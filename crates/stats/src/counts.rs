@@ -1,10 +1,11 @@
-//! Counts of many things in few groups: how often each was seen, over how much of what they are counted per. Tells which
-//! rates differ between two sides.
+//! Counts of many things in few groups: how often each was seen, over how much of what they are
+//! counted per. Tells which rates differ between two sides.
 //!
-//! The groups of a side scatter more than counts of chance alone do, and differently for each thing; a few groups show that
-//! badly. So the things teach each other: a count scatters by `f m + v m²` around its mean `m`, with `f` and `v` common to all,
-//! and what its own groups say counts beside it (Robinson and Smyth 2007, "Moderated statistical tests for assessing
-//! differences in tag abundance"; quasi-likelihood as in Lund et al. 2012).
+//! The groups of a side scatter more than counts of chance alone do, and differently for each
+//! thing; a few groups show that badly. So the things teach each other: a count scatters by `f m +
+//! v m²` around its mean `m`, with `f` and `v` common to all, and what its own groups say counts
+//! beside it (Robinson and Smyth 2007, "Moderated statistical tests for assessing differences in
+//! tag abundance"; quasi-likelihood as in Lund et al. 2012).
 
 use crate::distribution::{student_two_sided, student_upper_quantile};
 
@@ -12,7 +13,8 @@ use crate::distribution::{student_two_sided, student_upper_quantile};
 const COMMON_DEGREES: f64 = 6.0;
 /// A thing seen less often per group, both sides together, teaches nothing of the common scatter.
 const TEACHING: f64 = 5.0;
-/// Rounds of the fit; a thing that scatters so many times more than the line says is left out of the later ones.
+/// Rounds of the fit; a thing that scatters so many times more than the line says is left out of
+/// the later ones.
 const ROUNDS: usize = 8;
 const WILD: f64 = 8.0;
 /// Chance beyond each end of an interval.
@@ -27,7 +29,8 @@ pub struct Exposures([Vec<f64>; 2]);
 pub struct RateDifference {
     /// The rate of each side: all it was seen over all it was counted over.
     pub rates: [f64; 2],
-    /// Half the interval of 95 % of the difference; none where a side has one group and nothing tells how it scatters.
+    /// Half the interval of 95 % of the difference; none where a side has one group and nothing
+    /// tells how it scatters.
     pub half: Option<f64>,
     /// Chance of a difference at least so large without one, two-sided; 1 where nothing tells.
     pub p: f64,
@@ -60,37 +63,69 @@ impl CommonScatter {
     fn fit([weights, means, squares, own, products]: [f64; 5]) -> Self {
         let determinant = weights * squares - means * means;
         let slope = (weights * products - means * own) / determinant;
-        let slope = if determinant > 0.0 && slope > 0.0 { slope } else { 0.0 };
-        let linear = if weights > 0.0 { (own - slope * means) / weights } else { 1.0 };
+        let slope = if determinant > 0.0 && slope > 0.0 {
+            slope
+        } else {
+            0.0
+        };
+        let linear = if weights > 0.0 {
+            (own - slope * means) / weights
+        } else {
+            1.0
+        };
         if linear >= 1.0 {
-            return Self { linear, square: slope };
+            return Self {
+                linear,
+                square: slope,
+            };
         }
         // Nothing scatters less than chance alone: the line then begins there.
-        let slope = if squares > 0.0 { ((products - means) / squares).max(0.0) } else { 0.0 };
-        Self { linear: 1.0, square: slope }
+        let slope = if squares > 0.0 {
+            ((products - means) / squares).max(0.0)
+        } else {
+            0.0
+        };
+        Self {
+            linear: 1.0,
+            square: slope,
+        }
     }
 }
 
 impl Exposures {
-    /// Takes what the groups of both sides were counted over; `None` without a group, or for what is not positive and finite.
+    /// Takes what the groups of both sides were counted over; `None` without a group, or for what
+    /// is not positive and finite.
     #[must_use]
     pub fn of(sides: [Vec<f64>; 2]) -> Option<Self> {
-        let is_valid = |side: &Vec<f64>| !side.is_empty() && side.iter().all(|over| *over > 0.0 && over.is_finite());
+        let is_valid = |side: &Vec<f64>| {
+            !side.is_empty() && side.iter().all(|over| *over > 0.0 && over.is_finite())
+        };
         sides.iter().all(is_valid).then_some(Self(sides))
     }
 
-    /// Returns the rates of things and their differences, in the order given. Each thing has a count for each group; a missing
-    /// one is 0.
+    /// Returns the rates of things and their differences, in the order given. Each thing has a
+    /// count for each group; a missing one is 0.
     #[must_use]
-    pub fn differences(&self, things: &[[Vec<u64>; 2]], common: &CommonScatter) -> Vec<RateDifference> {
-        things.iter().map(|counts| self.difference(&Seen::of(self, counts), *common)).collect()
+    pub fn differences(
+        &self,
+        things: &[[Vec<u64>; 2]],
+        common: &CommonScatter,
+    ) -> Vec<RateDifference> {
+        things
+            .iter()
+            .map(|counts| self.difference(&Seen::of(self, counts), *common))
+            .collect()
     }
 
-    /// Returns the scatter that things have in common: fits it to their own, a line by weighted least squares, each weighed as
-    /// the squares of its counts scatter (the trend of Anders and Huber 2010 and of Love et al. 2014).
+    /// Returns the scatter that things have in common: fits it to their own, a line by weighted
+    /// least squares, each weighed as the squares of its counts scatter (the trend of Anders
+    /// and Huber 2010 and of Love et al. 2014).
     #[must_use]
     pub fn common_scatter(&self, things: &[[Vec<u64>; 2]]) -> CommonScatter {
-        let mut common = CommonScatter { linear: 1.0, square: 0.0 };
+        let mut common = CommonScatter {
+            linear: 1.0,
+            square: 0.0,
+        };
         let seen = things.iter().map(|counts| Seen::of(self, counts));
         let teaching: Vec<Seen> = seen.filter(|thing| thing.mean >= TEACHING).collect();
         if self.degrees() < 1.0 {
@@ -104,7 +139,9 @@ impl Exposures {
                 let weight = common.of(thing).powi(-2);
                 let (mean, own) = (thing.mean, thing.dispersion);
                 let parts = [1.0, mean, mean * mean, own, mean * own];
-                sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += weight * part);
+                sums.iter_mut()
+                    .zip(parts)
+                    .for_each(|(sum, part)| *sum += weight * part);
             }
             common = CommonScatter::fit(sums);
         }
@@ -130,17 +167,31 @@ impl Exposures {
         let whole = [0, 1].map(|side| self.0[side].iter().sum::<f64>());
         let rates = [0, 1].map(|side| thing.totals[side] / whole[side]);
         if own < 1.0 {
-            return RateDifference { rates, half: None, p: 1.0, dispersion: 1.0 };
+            return RateDifference {
+                rates,
+                half: None,
+                p: 1.0,
+                dispersion: 1.0,
+            };
         }
         let pooled = (thing.totals[0] + thing.totals[1]) / (whole[0] + whole[1]);
-        // Without a difference both sides have the pooled rate; the interval goes by the rates that were seen, and half a count
-        // stands for none.
+        // Without a difference both sides have the pooled rate; the interval goes by the rates that
+        // were seen, and half a count stands for none.
         let error = (dispersion * pooled * (1.0 / whole[0] + 1.0 / whole[1])).sqrt();
         let seen = [0, 1].map(|side| thing.totals[side].max(0.5) / whole[side].powi(2));
         let spread = (dispersion * (seen[0] + seen[1])).sqrt();
         let t = student_upper_quantile(TAIL, degrees).unwrap_or(f64::INFINITY);
-        let p = if error > 0.0 { student_two_sided((rates[1] - rates[0]) / error, degrees) } else { 1.0 };
-        RateDifference { rates, half: Some(t * spread), p: if p.is_finite() { p } else { 1.0 }, dispersion }
+        let p = if error > 0.0 {
+            student_two_sided((rates[1] - rates[0]) / error, degrees)
+        } else {
+            1.0
+        };
+        RateDifference {
+            rates,
+            half: Some(t * spread),
+            p: if p.is_finite() { p } else { 1.0 },
+            dispersion,
+        }
     }
 }
 
@@ -155,18 +206,37 @@ struct Seen {
 
 impl Seen {
     fn of(exposures: &Exposures, counts: &[Vec<u64>; 2]) -> Self {
-        let count = |side: usize, group: usize| counts[side].get(group).copied().unwrap_or(0) as f64;
+        let count =
+            |side: usize, group: usize| counts[side].get(group).copied().unwrap_or(0) as f64;
         let groups = (exposures.0[0].len() + exposures.0[1].len()) as f64;
-        let totals = [0, 1].map(|side| (0..exposures.0[side].len()).map(|group| count(side, group)).sum::<f64>());
+        let totals = [0, 1].map(|side| {
+            (0..exposures.0[side].len())
+                .map(|group| count(side, group))
+                .sum::<f64>()
+        });
         let mut squares = 0.0;
         for (side, over) in exposures.0.iter().enumerate() {
             let rate = totals[side] / over.iter().sum::<f64>();
-            let off = |(group, over): (usize, &f64)| (count(side, group) - rate * over).powi(2) / (rate * over);
-            squares += if rate > 0.0 { over.iter().enumerate().map(off).sum() } else { 0.0 };
+            let off = |(group, over): (usize, &f64)| {
+                (count(side, group) - rate * over).powi(2) / (rate * over)
+            };
+            squares += if rate > 0.0 {
+                over.iter().enumerate().map(off).sum()
+            } else {
+                0.0
+            };
         }
         let degrees = exposures.degrees();
-        let dispersion = if degrees < 1.0 { 1.0 } else { squares / degrees };
-        Self { totals, mean: (totals[0] + totals[1]) / groups, dispersion }
+        let dispersion = if degrees < 1.0 {
+            1.0
+        } else {
+            squares / degrees
+        };
+        Self {
+            totals,
+            mean: (totals[0] + totals[1]) / groups,
+            dispersion,
+        }
     }
 }
 
@@ -182,12 +252,19 @@ mod tests {
 
     #[test]
     fn clear_difference_stands_out_among_equals() {
-        let equal: Vec<[Vec<u64>; 2]> =
-            (0..40).map(|n| [vec![100 + n, 110, 95, 104, 99], vec![105, 98, 102 + n, 96, 107]]).collect();
+        let equal: Vec<[Vec<u64>; 2]> = (0..40)
+            .map(|n| {
+                [
+                    vec![100 + n, 110, 95, 104, 99],
+                    vec![105, 98, 102 + n, 96, 107],
+                ]
+            })
+            .collect();
         let mut things = equal;
         things.push([vec![100, 96, 104, 99, 101], vec![131, 140, 127, 133, 136]]);
         let found = exposures(5).differences(&things, &exposures(5).common_scatter(&things));
-        let q = crate::benjamini_hochberg(&found.iter().map(|one| one.p).collect::<Vec<_>>()).unwrap();
+        let q =
+            crate::benjamini_hochberg(&found.iter().map(|one| one.p).collect::<Vec<_>>()).unwrap();
         assert!(q[40] < 0.05 && q[..40].iter().all(|q| *q > 0.05), "{q:?}");
         assert!((found[40].difference() - 0.0334).abs() < 1e-9);
         assert!(found[40].difference() > found[40].half.unwrap());

@@ -1,4 +1,5 @@
-//! Tails and quantiles of the normal, Student's and Fisher's distribution, by `statrs`; exact enough far out in the tails.
+//! Tails and quantiles of the normal, Student's and Fisher's distribution, by `statrs`; exact
+//! enough far out in the tails.
 //!
 //! `tests/golden.rs` holds them against SciPy.
 
@@ -11,25 +12,30 @@ pub(crate) fn normal_two_sided(z: f64) -> f64 {
     erfc(z.abs() / std::f64::consts::SQRT_2)
 }
 
-/// Returns the number that a normal one exceeds with a chance; none for what is no chance between 0 and 1.
+/// Returns the number that a normal one exceeds with a chance; none for what is no chance between 0
+/// and 1.
 pub(crate) fn normal_upper_quantile(chance: f64) -> Option<f64> {
     (chance > 0.0 && chance < 1.0).then(|| std::f64::consts::SQRT_2 * erfc_inv(2.0 * chance))
 }
 
-/// Returns the chance of Student's t at least so far from 0, either way, with `degrees` of freedom above zero.
+/// Returns the chance of Student's t at least so far from 0, either way, with `degrees` of freedom
+/// above zero.
 pub(crate) fn student_two_sided(t: f64, degrees: f64) -> f64 {
-    // The regularised beta function keeps its digits where 1 - CDF has none left (Abramowitz and Stegun 26.7.1).
+    // The regularised beta function keeps its digits where 1 - CDF has none left (Abramowitz and
+    // Stegun 26.7.1).
     checked_beta_reg(degrees / 2.0, 0.5, degrees / (degrees + t * t)).unwrap_or(f64::NAN)
 }
 
-/// Returns the number that Student's t exceeds with a chance; none for what is no chance above 0 and at most a half.
+/// Returns the number that Student's t exceeds with a chance; none for what is no chance above 0
+/// and at most a half.
 pub(crate) fn student_upper_quantile(chance: f64, degrees: f64) -> Option<f64> {
     let student = StudentsT::new(0.0, 1.0, degrees).ok()?;
     if !(chance > 0.0 && chance <= 0.5) {
         return None;
     }
     let mut t = -student.inverse_cdf(chance);
-    // Far out, statrs gives six digits. Newton's steps on logarithms of both, where the tail is nearly a line.
+    // Far out, statrs gives six digits. Newton's steps on logarithms of both, where the tail is
+    // nearly a line.
     for _ in 0..2 {
         let tail = student_two_sided(t, degrees) / 2.0;
         let step = (tail / chance).ln() * tail / (t * student.pdf(t));

@@ -1,7 +1,8 @@
 //! Many questions at once: how sure an answer still is when it was picked from many.
 
-/// Returns one p for a family of questions: the chance of an answer as surprising as the best of them if none of them has
-/// anything to find, `min over i of m p(i) / i` (Simes 1986; holds for independent and for positively dependent answers).
+/// Returns one p for a family of questions: the chance of an answer as surprising as the best of
+/// them if none of them has anything to find, `min over i of m p(i) / i` (Simes 1986; holds for
+/// independent and for positively dependent answers).
 ///
 /// `None` for no questions and for what is no chance from 0 to 1.
 #[must_use]
@@ -10,8 +11,8 @@ pub fn simes(p: &[f64]) -> Option<f64> {
     q.into_iter().min_by(f64::total_cmp)
 }
 
-/// Returns a q for each p: the least share of false finds at which it is found, `min over j >= i of m p(j) / j`
-/// (Benjamini and Hochberg 1995, as adjusted values), in the order given.
+/// Returns a q for each p: the least share of false finds at which it is found, `min over j >= i of
+/// m p(j) / j` (Benjamini and Hochberg 1995, as adjusted values), in the order given.
 ///
 /// `None` for what is no chance from 0 to 1.
 #[must_use]
@@ -45,14 +46,17 @@ pub struct Family {
 
 /// Returns the q of families and of their members, in the order given.
 ///
-/// A family is selected when its q is at most `level`; inside selected ones the level is lowered to the share of families
-/// that are selected (Benjamini and Bogomolov 2014, "Selective inference on multiple families of hypotheses"), here by
-/// raising the members' q as much.
+/// A family is selected when its q is at most `level`; inside selected ones the level is lowered to
+/// the share of families that are selected (Benjamini and Bogomolov 2014, "Selective inference on
+/// multiple families of hypotheses"), here by raising the members' q as much.
 ///
 /// `None` for a family without members and for what is no chance from 0 to 1, the level included.
 #[must_use]
 pub fn families<F: AsRef<[f64]>>(p: &[F], level: f64) -> Option<Vec<Family>> {
-    let whole = p.iter().map(|p| simes(p.as_ref())).collect::<Option<Vec<f64>>>()?;
+    let whole = p
+        .iter()
+        .map(|p| simes(p.as_ref()))
+        .collect::<Option<Vec<f64>>>()?;
     let q = benjamini_hochberg(&whole)?;
     if !(0.0..=1.0).contains(&level) {
         return None;
@@ -61,8 +65,15 @@ pub fn families<F: AsRef<[f64]>>(p: &[F], level: f64) -> Option<Vec<Family>> {
     let raise = p.len() as f64 / selected as f64;
     let family = |n: usize| {
         let inside = benjamini_hochberg(p[n].as_ref())?;
-        let members = inside.into_iter().map(|own| (own * raise).clamp(q[n], 1.0)).collect();
-        Some(Family { p: whole[n], q: q[n], members })
+        let members = inside
+            .into_iter()
+            .map(|own| (own * raise).clamp(q[n], 1.0))
+            .collect();
+        Some(Family {
+            p: whole[n],
+            q: q[n],
+            members,
+        })
     };
     (0..p.len()).map(family).collect()
 }

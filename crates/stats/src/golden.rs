@@ -1,9 +1,11 @@
-//! The formulas held against what SciPy and NumPy say: `testdata/golden.json`, written by `testdata/golden.py`.
+//! The formulas held against what SciPy and NumPy say: `testdata/golden.json`, written by
+//! `testdata/golden.py`.
 
 use serde_json::Value;
 
 use crate::distribution::{
-    fisher_upper, normal_two_sided, normal_upper_quantile, student_two_sided, student_upper_quantile,
+    fisher_upper, normal_two_sided, normal_upper_quantile, student_two_sided,
+    student_upper_quantile,
 };
 use crate::{Basis, Better, History, Scores, benjamini_hochberg, noise_profile, rank_test, rate};
 
@@ -23,11 +25,15 @@ fn number(of: &Value) -> f64 {
     of.as_f64().unwrap()
 }
 
-/// Holds a number against another, to so many parts of it; what is nearly nothing to so much of one.
+/// Holds a number against another, to so many parts of it; what is nearly nothing to so much of
+/// one.
 #[track_caller]
 fn near(ours: f64, theirs: &Value, part: f64) {
     let theirs = number(theirs);
-    assert!((ours - theirs).abs() <= part * theirs.abs().max(1e-290), "ours {ours:e}, theirs {theirs:e}");
+    assert!(
+        (ours - theirs).abs() <= part * theirs.abs().max(1e-290),
+        "ours {ours:e}, theirs {theirs:e}"
+    );
 }
 
 fn value(number: f64) -> Value {
@@ -53,7 +59,11 @@ fn tails_are_exact_far_out() {
 fn quantiles_are_exact_far_out() {
     let tails = &golden()["tails"];
     for row in rows(&tails["student_quantile"]) {
-        near(student_upper_quantile(row[0], row[1]).unwrap(), &value(row[2]), 1e-9);
+        near(
+            student_upper_quantile(row[0], row[1]).unwrap(),
+            &value(row[2]),
+            1e-9,
+        );
     }
     for row in rows(&tails["normal_quantile"]) {
         let ours = normal_upper_quantile(row[0]).unwrap();
@@ -91,19 +101,32 @@ fn ratings_match_scipy() {
     for case in golden()["ratings"].as_array().unwrap() {
         let scores = |groups: &Value| Scores::of(&rows(groups), Better::Higher).unwrap();
         let mut history = History::default();
-        case["history"].as_array().unwrap().iter().for_each(|set| history.add(&scores(set)));
+        case["history"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .for_each(|set| history.add(&scores(set)));
         let rating = rate(&scores(&case["base"]), &scores(&case["new"]), &history, 0.0);
         let precision = rating.precision.unwrap();
         near(rating.effect, &case["effect"], 1e-9);
         moderated += usize::from(precision.basis == Basis::Moderated);
         // The reference is the moderated rating; where the sides alone say more, they decide.
-        let alone = rate(&scores(&case["base"]), &scores(&case["new"]), &History::default(), 0.0);
+        let alone = rate(
+            &scores(&case["base"]),
+            &scores(&case["new"]),
+            &History::default(),
+            0.0,
+        );
         let known = |name: &str| case[name].as_f64().unwrap();
         let p = alone.precision.map_or(1.0, |alone| alone.p).min(known("p"));
         near(precision.p, &p.into(), 1e-8);
         let (interval, wide) = (rating.interval().unwrap(), alone.interval());
-        let low = wide.map_or(f64::NEG_INFINITY, |wide| wide.low.ln()).max(known("low"));
-        let high = wide.map_or(f64::INFINITY, |wide| wide.high.ln()).min(known("high"));
+        let low = wide
+            .map_or(f64::NEG_INFINITY, |wide| wide.low.ln())
+            .max(known("low"));
+        let high = wide
+            .map_or(f64::INFINITY, |wide| wide.high.ln())
+            .min(known("high"));
         near(interval.low.ln(), &low.into(), 1e-8);
         near(interval.high.ln(), &high.into(), 1e-8);
     }
@@ -114,13 +137,19 @@ fn ratings_match_scipy() {
 fn families_are_those_of_false_discovery_control() {
     for case in golden()["families"].as_array().unwrap() {
         let q = benjamini_hochberg(&numbers(&case["p"])).unwrap();
-        q.iter().zip(case["q"].as_array().unwrap()).for_each(|(ours, theirs)| near(*ours, theirs, 1e-12));
+        q.iter()
+            .zip(case["q"].as_array().unwrap())
+            .for_each(|(ours, theirs)| near(*ours, theirs, 1e-12));
     }
 }
 
 #[test]
 fn a_drift_is_spearmans() {
     for case in golden()["noise"].as_array().unwrap() {
-        near(noise_profile(&numbers(&case["values"])).unwrap().drift, &case["drift"], 1e-10);
+        near(
+            noise_profile(&numbers(&case["values"])).unwrap().drift,
+            &case["drift"],
+            1e-10,
+        );
     }
 }

@@ -1,8 +1,10 @@
-//! Numbers in, averages, ratings, verdicts, change points and what to measure next out; knows no word of the domain.
+//! Numbers in, averages, ratings, verdicts, change points and what to measure next out; knows no
+//! word of the domain.
 //!
-//! Pure and total: a function answers `None`, or says which fault it found, where the question has no answer (no values, a
-//! value that is not finite, a logarithm of nothing), so that NaN can neither enter nor leave. What the numbers mean, which
-//! of them belong together and how much is news is left to the callers.
+//! Pure and total: a function answers `None`, or says which fault it found, where the question has
+//! no answer (no values, a value that is not finite, a logarithm of nothing), so that NaN can
+//! neither enter nor leave. What the numbers mean, which of them belong together and how much is
+//! news is left to the callers.
 
 mod average;
 mod change;
@@ -28,13 +30,15 @@ pub use families::{Family, benjamini_hochberg, families, simes};
 pub use noise::{NoiseProfile, noise_profile};
 pub use ranks::{RankTest, rank_test};
 pub use rated::{
-    Basis, Better, CrossCheck, Fault, Floor, History, Interval, Look, Precision, Rating, Scores, Sequential, Unclear,
-    Verdict, cross_check, rate,
+    Basis, Better, CrossCheck, Fault, Floor, History, Interval, Look, Precision, Rating, Scores,
+    Sequential, Unclear, Verdict, cross_check, rate,
 };
 pub use remaining::{Remaining, fair_rate};
 pub use search::{
-    Ahead, Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal, Search, Several, Step,
-    Steps, Tolerance, Turn, Wanted,
+    Ahead, Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal,
+    Search, Several, Step, Steps, Tolerance, Turn, Wanted,
 };
-pub use series::{Change, Creep, Criteria, FollowUp, Group, Span, changes, creep, follow_up, groups};
+pub use series::{
+    Change, Creep, Criteria, FollowUp, Group, Span, changes, creep, follow_up, groups,
+};
 pub use share::share_interval;

@@ -1,4 +1,5 @@
-//! What kind of noise values have that were taken one after the other: wild ones, two modes, a drift, a memory.
+//! What kind of noise values have that were taken one after the other: wild ones, two modes, a
+//! drift, a memory.
 //!
 //! It says what to look at; no verdict depends on it.
 
@@ -7,13 +8,14 @@ use crate::distribution::student_two_sided;
 
 /// Fewest values that have a profile.
 const COUNT_MIN: usize = 6;
-/// Distance from the median, in deviations by the median absolute deviation, beyond which a value is wild (Iglewicz and
-/// Hoaglin 1993, "How to detect and handle outliers").
+/// Distance from the median, in deviations by the median absolute deviation, beyond which a value
+/// is wild (Iglewicz and Hoaglin 1993, "How to detect and handle outliers").
 const WILD: f64 = 3.5;
 /// The deviation of a normal distribution as a multiple of its median absolute deviation.
 pub(crate) const OF_MEDIAN: f64 = 1.4826;
-/// Separation of two modes: the distance of their means over the root of their mean variance (Ashman, Bird and Zepf 1994
-/// ask for 2 of fitted mixtures; halves of one normal distribution, cut in the middle, have 2.6, of a uniform one 3.5).
+/// Separation of two modes: the distance of their means over the root of their mean variance
+/// (Ashman, Bird and Zepf 1994 ask for 2 of fitted mixtures; halves of one normal distribution, cut
+/// in the middle, have 2.6, of a uniform one 3.5).
 const SEPARATION_MIN: f64 = 4.8;
 /// Least share of the values in each of two modes; fewer are wild values.
 const MODE_SHARE_MIN: f64 = 0.15;
@@ -27,10 +29,11 @@ const MEMORY_MIN: f64 = 2.576;
 /// What kind of noise values have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NoiseProfile {
-    /// How many values are wild: further than 3.5 deviations from the median. 0 where there are two modes.
+    /// How many values are wild: further than 3.5 deviations from the median. 0 where there are
+    /// two modes.
     pub outliers: usize,
-    /// How far the two halves of a best split lie apart, if they are two modes: in deviations within them. Fewer than 20 values
-    /// do not tell.
+    /// How far the two halves of a best split lie apart, if they are two modes: in deviations
+    /// within them. Fewer than 20 values do not tell.
     pub modes_apart: Option<f64>,
     /// Rank correlation of values with their place, -1 to 1 (Spearman 1904).
     pub drift: f64,
@@ -44,7 +47,8 @@ pub struct NoiseProfile {
 
 /// Returns the profile of values in the order they were taken.
 ///
-/// Equal values have a profile without anything in it. `None` for fewer than six values and for values that are not finite.
+/// Equal values have a profile without anything in it. `None` for fewer than six values and for
+/// values that are not finite.
 #[must_use]
 pub fn noise_profile(values: &[f64]) -> Option<NoiseProfile> {
     let values = finite(values).filter(|values| values.len() >= COUNT_MIN)?;
@@ -54,7 +58,11 @@ pub fn noise_profile(values: &[f64]) -> Option<NoiseProfile> {
     // Spearman's coefficient over its error follows Student's t nearly (Kendall and Stuart 31.19).
     let t = drift * ((count - 2.0) / (1.0 - drift * drift).max(1e-12)).sqrt();
     Some(NoiseProfile {
-        outliers: if modes_apart.is_some() { 0 } else { outliers(values)? },
+        outliers: if modes_apart.is_some() {
+            0
+        } else {
+            outliers(values)?
+        },
         modes_apart,
         drift,
         drifts: student_two_sided(t, count - 2.0) <= DRIFT_P_MAX,
@@ -67,10 +75,16 @@ fn outliers(values: &[f64]) -> Option<usize> {
     let middle = median(values)?;
     let distances: Vec<f64> = values.iter().map(|v| (v - middle).abs()).collect();
     let deviation = OF_MEDIAN * median(&distances)?;
-    Some(distances.iter().filter(|d| deviation > 0.0 && **d > WILD * deviation).count())
+    Some(
+        distances
+            .iter()
+            .filter(|d| deviation > 0.0 && **d > WILD * deviation)
+            .count(),
+    )
 }
 
-/// Returns how far the halves of the split with the least squares lie apart (Fisher 1958; Otsu 1979), if they are modes.
+/// Returns how far the halves of the split with the least squares lie apart (Fisher 1958; Otsu
+/// 1979), if they are modes.
 fn modes_apart(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -78,7 +92,10 @@ fn modes_apart(values: &[f64]) -> Option<f64> {
     // From -1 to 1: squares of any values can be counted.
     let middle = sorted[0].midpoint(sorted[sorted.len() - 1]);
     sorted.iter_mut().for_each(|v| *v = (*v - middle) / unit);
-    let (total, squares) = (sorted.iter().sum::<f64>(), sorted.iter().map(|v| v * v).sum::<f64>());
+    let (total, squares) = (
+        sorted.iter().sum::<f64>(),
+        sorted.iter().map(|v| v * v).sum::<f64>(),
+    );
     let (mut sum, mut square) = (0.0, 0.0);
     let mut best: Option<(f64, usize, f64)> = None;
     for (at, value) in sorted.iter().enumerate().take(sorted.len() - 1) {
@@ -87,7 +104,9 @@ fn modes_apart(values: &[f64]) -> Option<f64> {
         let (n, m) = ((at + 1) as f64, (sorted.len() - at - 1) as f64);
         let (low, high) = (sum / n, (total - sum) / m);
         let within = ((square - n * low * low) + (squares - square - m * high * high)).max(0.0);
-        let least = ((square / n - low * low).max(0.0) + ((squares - square) / m - high * high).max(0.0)) / 2.0;
+        let least = ((square / n - low * low).max(0.0)
+            + ((squares - square) / m - high * high).max(0.0))
+            / 2.0;
         let apart = (high - low) / least.sqrt().max(1e-9);
         if best.is_none_or(|best| within < best.0) {
             best = Some((within, at + 1, apart));
@@ -95,7 +114,8 @@ fn modes_apart(values: &[f64]) -> Option<f64> {
     }
     let (_, count, apart) = best?;
     let few = count.min(sorted.len() - count);
-    let modes = sorted.len() >= MODES_COUNT_MIN && few as f64 >= MODE_SHARE_MIN * sorted.len() as f64;
+    let modes =
+        sorted.len() >= MODES_COUNT_MIN && few as f64 >= MODE_SHARE_MIN * sorted.len() as f64;
     (modes && apart >= SEPARATION_MIN).then_some(apart)
 }
 
@@ -105,8 +125,13 @@ fn drift(values: &[f64]) -> f64 {
     let mut ranks = vec![0.0; values.len()];
     let mut at = 0;
     while at < order.len() {
-        let same = order[at..].iter().take_while(|n| values[**n] <= values[order[at]]).count();
-        order[at..at + same].iter().for_each(|n| ranks[*n] = at as f64 + (same as f64 - 1.0) / 2.0);
+        let same = order[at..]
+            .iter()
+            .take_while(|n| values[**n] <= values[order[at]])
+            .count();
+        order[at..at + same]
+            .iter()
+            .for_each(|n| ranks[*n] = at as f64 + (same as f64 - 1.0) / 2.0);
         at += same;
     }
     let places: Vec<f64> = (0..values.len()).map(|n| n as f64).collect();
@@ -118,25 +143,46 @@ fn correlation(one: &[f64], other: &[f64]) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (a, b) = (mean(one), mean(other));
     let products: f64 = one.iter().zip(other).map(|(x, y)| (x - a) * (y - b)).sum();
-    let squares = one.iter().map(|x| (x - a).powi(2)).sum::<f64>() * other.iter().map(|y| (y - b).powi(2)).sum::<f64>();
-    if squares > 0.0 { (products / squares.sqrt()).clamp(-1.0, 1.0) } else { 0.0 }
+    let squares = one.iter().map(|x| (x - a).powi(2)).sum::<f64>()
+        * other.iter().map(|y| (y - b).powi(2)).sum::<f64>();
+    if squares > 0.0 {
+        (products / squares.sqrt()).clamp(-1.0, 1.0)
+    } else {
+        0.0
+    }
 }
 
-/// Returns the autocorrelation at a distance of one, `sum (x(i) - m)(x(i+1) - m) / sum (x(i) - m)²` (Box and Jenkins), of
-/// values that are pulled in to 3.5 deviations first: one wild value would hide the rest.
+/// Returns the autocorrelation at a distance of one, `sum (x(i) - m)(x(i+1) - m) / sum (x(i) - m)²`
+/// (Box and Jenkins), of values that are pulled in to 3.5 deviations first: one wild value would
+/// hide the rest.
 fn memory(values: &[f64]) -> f64 {
-    let Some(middle) = median(values) else { return 0.0 };
+    let Some(middle) = median(values) else {
+        return 0.0;
+    };
     let distances: Vec<f64> = values.iter().map(|v| (v - middle).abs()).collect();
     let widest = distances.iter().copied().fold(0.0, f64::max);
-    let reach = median(&distances).map(|d| WILD * OF_MEDIAN * d).filter(|reach| *reach > 0.0).unwrap_or(widest);
+    let reach = median(&distances)
+        .map(|d| WILD * OF_MEDIAN * d)
+        .filter(|reach| *reach > 0.0)
+        .unwrap_or(widest);
     if !(widest > 0.0 && widest.is_finite()) {
         return 0.0;
     }
-    let tame: Vec<f64> = values.iter().map(|v| ((v - middle) / reach).clamp(-1.0, 1.0)).collect();
+    let tame: Vec<f64> = values
+        .iter()
+        .map(|v| ((v - middle) / reach).clamp(-1.0, 1.0))
+        .collect();
     let mean = tame.iter().sum::<f64>() / tame.len() as f64;
     let squares: f64 = tame.iter().map(|v| (v - mean).powi(2)).sum();
-    let products: f64 = tame.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
-    if squares > 0.0 { products / squares } else { 0.0 }
+    let products: f64 = tame
+        .windows(2)
+        .map(|pair| (pair[0] - mean) * (pair[1] - mean))
+        .sum();
+    if squares > 0.0 {
+        products / squares
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]
@@ -149,7 +195,9 @@ mod tests {
     /// Returns the share of 1000 sets of values whose profile has something.
     fn share(noise: Noise, count: usize, has: fn(&NoiseProfile) -> bool) -> f64 {
         let mut chance = Chance::new(9);
-        let found = (0..1000).filter(|_| has(&noise_profile(&noise.values(count, &mut chance)).unwrap())).count();
+        let found = (0..1000)
+            .filter(|_| has(&noise_profile(&noise.values(count, &mut chance)).unwrap()))
+            .count();
         found as f64 / 1000.0
     }
 
@@ -163,9 +211,15 @@ mod tests {
     #[test]
     fn normal_noise_seldom_has_a_mark() {
         for count in [10, 20, 50, 200] {
-            assert!(share(Noise::Normal, count, |p| p.modes_apart.is_some()) <= 0.02, "{count}");
+            assert!(
+                share(Noise::Normal, count, |p| p.modes_apart.is_some()) <= 0.02,
+                "{count}"
+            );
             assert!(share(Noise::Normal, count, |p| p.drifts) <= 0.02, "{count}");
-            assert!(share(Noise::Normal, count, |p| p.remembers) <= 0.02, "{count}");
+            assert!(
+                share(Noise::Normal, count, |p| p.remembers) <= 0.02,
+                "{count}"
+            );
         }
     }
 
@@ -174,14 +228,25 @@ mod tests {
         let up: Vec<f64> = (0..12).map(f64::from).collect();
         let down: Vec<f64> = up.iter().map(|v| -v).collect();
         let (up, down) = (noise_profile(&up).unwrap(), noise_profile(&down).unwrap());
-        assert!(up.drifts && down.drifts && (up.drift - 1.0).abs() < 1e-12 && (down.drift + 1.0).abs() < 1e-12);
+        assert!(
+            up.drifts
+                && down.drifts
+                && (up.drift - 1.0).abs() < 1e-12
+                && (down.drift + 1.0).abs() < 1e-12
+        );
     }
 
     #[test]
     fn equal_values_have_nothing() {
         let profile = noise_profile(&[3.0; 20]).unwrap();
-        let nothing =
-            NoiseProfile { outliers: 0, modes_apart: None, drift: 0.0, drifts: false, memory: 0.0, remembers: false };
+        let nothing = NoiseProfile {
+            outliers: 0,
+            modes_apart: None,
+            drift: 0.0,
+            drifts: false,
+            memory: 0.0,
+            remembers: false,
+        };
         assert_eq!(profile, nothing);
         assert_eq!(noise_profile(&[1.0; 5]), None);
         assert_eq!(noise_profile(&[1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]), None);

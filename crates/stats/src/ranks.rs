@@ -1,5 +1,5 @@
-//! Two sides compared by the order of their values alone: how likely that order is without a difference, and how far one
-//! side is shifted. Few values are counted out exactly, ties included.
+//! Two sides compared by the order of their values alone: how likely that order is without a
+//! difference, and how far one side is shifted. Few values are counted out exactly, ties included.
 
 use crate::average::{finite, median};
 use crate::distribution::{normal_two_sided, normal_upper_quantile};
@@ -14,17 +14,19 @@ const TAIL: f64 = 0.025;
 pub struct RankTest {
     /// Chance of ranks at least so uneven without a difference, two-sided.
     ///
-    /// Mann and Whitney 1947; exact up to 40 values: of all ways to deal out the mid-ranks, the share whose rank sum lies
-    /// at least so far from its mean (ties by the shift algorithm of Streitberg and Röhmel 1986). Beyond: the normal
-    /// approximation, corrected for ties and continuity.
+    /// Mann and Whitney 1947; exact up to 40 values: of all ways to deal out the mid-ranks, the
+    /// share whose rank sum lies at least so far from its mean (ties by the shift algorithm of
+    /// Streitberg and Röhmel 1986). Beyond: the normal approximation, corrected for ties and
+    /// continuity.
     pub p: f64,
-    /// How often a value of the second side is the larger one, less how often it is the smaller one: -1 to 1 (Cliff 1993,
-    /// `2 U / (n m) - 1`).
+    /// How often a value of the second side is the larger one, less how often it is the smaller
+    /// one: -1 to 1 (Cliff 1993, `2 U / (n m) - 1`).
     pub dominance: f64,
-    /// Median of all differences, second less first side, in the values' unit (Hodges and Lehmann 1963).
+    /// Median of all differences, second less first side, in the values' unit (Hodges and Lehmann
+    /// 1963).
     pub shift: f64,
-    /// Ends of the shift's interval of at least 95 %, by order statistics of the differences (Moses 1965). None where so
-    /// few values allow no such interval.
+    /// Ends of the shift's interval of at least 95 %, by order statistics of the differences
+    /// (Moses 1965). None where so few values allow no such interval.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -45,17 +47,26 @@ pub fn rank_test(first: &[f64], second: &[f64]) -> Option<RankTest> {
     })
 }
 
-/// Returns the ends of the shift's interval that leaves out at most `tail` on each side; the smallest and the largest difference
-/// where so few values allow no such interval, so that a smaller tail never gives a narrower one. The sides are finite.
+/// Returns the ends of the shift's interval that leaves out at most `tail` on each side; the
+/// smallest and the largest difference where so few values allow no such interval, so that a
+/// smaller tail never gives a narrower one. The sides are finite.
 pub(crate) fn shift_interval(first: &[f64], second: &[f64], tail: f64) -> Option<(f64, f64)> {
     let differences = differences(first, second);
-    let widest = || differences.first().copied().zip(differences.last().copied());
+    let widest = || {
+        differences
+            .first()
+            .copied()
+            .zip(differences.last().copied())
+    };
     interval(&differences, [first.len(), second.len()], tail).or_else(widest)
 }
 
 /// Returns all differences, second less first side, in order.
 fn differences(first: &[f64], second: &[f64]) -> Vec<f64> {
-    let mut differences: Vec<f64> = second.iter().flat_map(|b| first.iter().map(move |a| b - a)).collect();
+    let mut differences: Vec<f64> = second
+        .iter()
+        .flat_map(|b| first.iter().map(move |a| b - a))
+        .collect();
     differences.sort_unstable_by(f64::total_cmp);
     differences
 }
@@ -77,8 +88,11 @@ pub(crate) struct RankSum {
 
 /// Ranks two sides, whose values are finite.
 pub(crate) fn rank_sum(first: &[f64], second: &[f64]) -> RankSum {
-    let mut all: Vec<(f64, bool)> =
-        first.iter().map(|v| (*v, false)).chain(second.iter().map(|v| (*v, true))).collect();
+    let mut all: Vec<(f64, bool)> = first
+        .iter()
+        .map(|v| (*v, false))
+        .chain(second.iter().map(|v| (*v, true)))
+        .collect();
     all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let mut doubled = Vec::with_capacity(all.len());
     let (mut sum, mut ties, mut at) = (0, 0.0, 0);
@@ -103,19 +117,33 @@ pub(crate) fn rank_sum(first: &[f64], second: &[f64]) -> RankSum {
 }
 
 impl RankSum {
-    /// Returns how far the ranks lie from those of equal sides, in deviations; 0 where all values are equal.
+    /// Returns how far the ranks lie from those of equal sides, in deviations; 0 where all values
+    /// are equal.
     pub(crate) fn deviations(&self) -> f64 {
-        if self.deviation > 0.0 { (self.u - self.expected).abs() / self.deviation } else { 0.0 }
+        if self.deviation > 0.0 {
+            (self.u - self.expected).abs() / self.deviation
+        } else {
+            0.0
+        }
     }
 
-    /// Returns the chance of ranks at least so uneven without a difference, two-sided: exact for few values.
+    /// Returns the chance of ranks at least so uneven without a difference, two-sided: exact for
+    /// few values.
     pub(crate) fn p(&self) -> f64 {
-        if self.doubled.len() <= EXACT_MAX { self.exact_p() } else { self.approximate_p() }
+        if self.doubled.len() <= EXACT_MAX {
+            self.exact_p()
+        } else {
+            self.approximate_p()
+        }
     }
 
     fn approximate_p(&self) -> f64 {
         let off = ((self.u - self.expected).abs() - 0.5).max(0.0);
-        if self.deviation > 0.0 { normal_two_sided(off / self.deviation) } else { 1.0 }
+        if self.deviation > 0.0 {
+            normal_two_sided(off / self.deviation)
+        } else {
+            1.0
+        }
     }
 
     fn exact_p(&self) -> f64 {
@@ -169,7 +197,10 @@ fn interval(differences: &[f64], [n, m]: [usize; 2], tail: f64) -> Option<(f64, 
         (n * m / 2.0 - half).floor().max(0.0) as usize
     };
     let low = outside.checked_sub(1)?;
-    differences.get(low).copied().zip(differences.get(differences.len() - 1 - low).copied())
+    differences
+        .get(low)
+        .copied()
+        .zip(differences.get(differences.len() - 1 - low).copied())
 }
 
 #[cfg(test)]
@@ -194,7 +225,11 @@ mod tests {
     #[test]
     fn equal_values_say_nothing() {
         let test = rank_test(&[2.0; 6], &[2.0; 5]).unwrap();
-        assert!((test.p - 1.0).abs() < 1e-12 && test.dominance.abs() < 1e-12 && test.shift.abs() < 1e-12);
+        assert!(
+            (test.p - 1.0).abs() < 1e-12
+                && test.dominance.abs() < 1e-12
+                && test.shift.abs() < 1e-12
+        );
         let many = rank_test(&[2.0; 60], &[2.0; 50]).unwrap();
         assert!((many.p - 1.0).abs() < 1e-12);
         assert!(rank_sum(&[], &[]).deviations().abs() < 1e-12);

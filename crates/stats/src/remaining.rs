@@ -1,8 +1,9 @@
 //! Estimates the rest of some work on a shared host, or says that it cannot.
 //!
-//! The parts of the work are expected to cost processor seconds; how many of these pass in a second depends on what else the
-//! host does and on how wrong the expectations are. Neither is known before, and a rest that is off by more than a factor of
-//! two is worse than none: so there is one only late, after stretches of the work that all took about as long.
+//! The parts of the work are expected to cost processor seconds; how many of these pass in a second
+//! depends on what else the host does and on how wrong the expectations are. Neither is known
+//! before, and a rest that is off by more than a factor of two is worse than none: so there is one
+//! only late, after stretches of the work that all took about as long.
 
 /// The work is divided into so many stretches of equal expectation.
 const STRETCHES: f64 = 20.0;
@@ -12,7 +13,8 @@ const STRETCHES_MIN: usize = 10;
 const DONE_MIN: f64 = 0.75;
 /// Share of the work below which the rest is too little: a single part decides.
 const LEFT_MIN: f64 = 1.0 / STRETCHES;
-/// Largest ratio of the slowest and the fastest stretch: whatever follows at such a pace is within a factor of 1.42.
+/// Largest ratio of the slowest and the fastest stretch: whatever follows at such a pace is within
+/// a factor of 1.42.
 const RATIO_MAX: f64 = 2.0;
 
 /// Work in progress.
@@ -21,7 +23,8 @@ pub struct Remaining {
     /// Expected processor seconds of all parts, and of the unfinished ones.
     total_s: f64,
     left_s: f64,
-    /// Seconds that passed, and expected processor seconds of the parts finished, in the stretch that is not finished.
+    /// Seconds that passed, and expected processor seconds of the parts finished, in the stretch
+    /// that is not finished.
     stretch: [f64; 2],
     /// Least and most seconds for each expected processor second, by stretch.
     paces: [f64; 2],
@@ -33,7 +36,13 @@ impl Remaining {
     #[must_use]
     pub fn new(work_s: f64) -> Self {
         let work_s = sound(work_s);
-        Self { total_s: work_s, left_s: work_s, stretch: [0.0; 2], paces: [f64::INFINITY, 0.0], stretches: 0 }
+        Self {
+            total_s: work_s,
+            left_s: work_s,
+            stretch: [0.0; 2],
+            paces: [f64::INFINITY, 0.0],
+            stretches: 0,
+        }
     }
 
     /// Adds seconds that passed.
@@ -60,23 +69,25 @@ impl Remaining {
         self.total_s = (self.total_s - sound(expected_s)).max(0.0);
     }
 
-    /// Returns the seconds that the rest takes; `None` until three quarters are done, for the last twentieth, and where one
-    /// stretch took more than twice as long as another.
+    /// Returns the seconds that the rest takes; `None` until three quarters are done, for the last
+    /// twentieth, and where one stretch took more than twice as long as another.
     ///
-    /// It is within a factor of two if the rest is neither slower nor faster than any stretch was. Load that comes and goes
-    /// several times is seen and silences it; load that comes first in the last quarter cannot be known.
+    /// It is within a factor of two if the rest is neither slower nor faster than any stretch was.
+    /// Load that comes and goes several times is seen and silences it; load that comes first in
+    /// the last quarter cannot be known.
     #[must_use]
     pub fn seconds(&self) -> Option<f64> {
         let [least, most] = self.paces;
-        let is_late = self.left_s <= (1.0 - DONE_MIN) * self.total_s && self.left_s >= LEFT_MIN * self.total_s;
+        let is_late = self.left_s <= (1.0 - DONE_MIN) * self.total_s
+            && self.left_s >= LEFT_MIN * self.total_s;
         let is_steady = self.stretches >= STRETCHES_MIN && most > 0.0 && most <= RATIO_MAX * least;
         let seconds = self.left_s * (least * most).sqrt();
         (is_late && is_steady && self.left_s > 0.0 && seconds.is_finite()).then_some(seconds)
     }
 }
 
-/// Returns the processor seconds per second that a fair host delivers to `lanes` threads while `others` compete; at most one
-/// processor each.
+/// Returns the processor seconds per second that a fair host delivers to `lanes` threads while
+/// `others` compete; at most one processor each.
 #[must_use]
 pub fn fair_rate(lanes: usize, others: f64, processors: usize) -> f64 {
     let (lanes, processors) = (lanes.max(1) as f64, processors.max(1) as f64);
@@ -85,7 +96,11 @@ pub fn fair_rate(lanes: usize, others: f64, processors: usize) -> f64 {
 
 /// Replaces NaN and infinite values by zero and limits the rest to 0..1e12.
 fn sound(value: f64) -> f64 {
-    if value.is_finite() { value.clamp(0.0, 1e12) } else { 0.0 }
+    if value.is_finite() {
+        value.clamp(0.0, 1e12)
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]
@@ -95,12 +110,16 @@ mod tests {
     use super::{Remaining, fair_rate};
     use crate::synthetic::Chance;
 
-    /// Replays 304 parts, whose costs scatter and were expected with errors, on a host that delivers `busy` per second while
-    /// others have it, for about `period` of the run at a time, and 1 else. Returns each estimate with the true rest.
+    /// Replays 304 parts, whose costs scatter and were expected with errors, on a host that
+    /// delivers `busy` per second while others have it, for about `period` of the run at a
+    /// time, and 1 else. Returns each estimate with the true rest.
     fn replay(chance: &mut Chance, [busy, period]: [f64; 2]) -> Vec<(f64, f64)> {
         const PARTS: usize = 304;
         let costs: Vec<f64> = (0..PARTS).map(|_| (0.4 * chance.normal()).exp()).collect();
-        let expected: Vec<f64> = costs.iter().map(|cost| 7.0 * cost * (0.2 * chance.normal()).exp()).collect();
+        let expected: Vec<f64> = costs
+            .iter()
+            .map(|cost| 7.0 * cost * (0.2 * chance.normal()).exp())
+            .collect();
         let span = |chance: &mut Chance| -(1.0 - chance.uniform()).ln() * period * PARTS as f64;
         let (mut now, mut is_busy, mut until) = (0.0, chance.uniform() < 0.5, span(chance));
         let mut ends = Vec::new();
@@ -137,7 +156,10 @@ mod tests {
             for period in [0.02, 0.05, 0.1] {
                 for run in 0..50 {
                     for (said, left) in replay(&mut chance, [busy, period]) {
-                        assert!((0.5..=2.0).contains(&(said / left)), "{busy} {period} {run}: {said} of {left}");
+                        assert!(
+                            (0.5..=2.0).contains(&(said / left)),
+                            "{busy} {period} {run}: {said} of {left}"
+                        );
                         count += 1;
                     }
                 }
@@ -152,7 +174,11 @@ mod tests {
         for _ in 0..50 {
             let said = replay(&mut chance, [1.0, 1.0]);
             assert!(said.len() > 40, "{}", said.len());
-            assert!(said.iter().all(|(said, left)| (0.6..1.7).contains(&(said / left))), "{said:?}");
+            assert!(
+                said.iter()
+                    .all(|(said, left)| (0.6..1.7).contains(&(said / left))),
+                "{said:?}"
+            );
         }
     }
 
@@ -195,8 +221,16 @@ mod tests {
 
     #[test]
     fn lanes_share_a_busy_host() {
-        let shared = [(2, 0.0, 2), (2, 2.0, 2), (4, 0.0, 2), (1, 0.0, 8), (0, 0.0, 0)];
-        let rates = shared.map(|(lanes, others, processors)| format!("{:.1}", fair_rate(lanes, others, processors)));
+        let shared = [
+            (2, 0.0, 2),
+            (2, 2.0, 2),
+            (4, 0.0, 2),
+            (1, 0.0, 8),
+            (0, 0.0, 0),
+        ];
+        let rates = shared.map(|(lanes, others, processors)| {
+            format!("{:.1}", fair_rate(lanes, others, processors))
+        });
         assert_eq!(rates, ["2.0", "1.0", "2.0", "1.0", "1.0"]);
     }
 

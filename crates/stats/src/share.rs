@@ -3,10 +3,12 @@
 use crate::average::Spread;
 use crate::distribution::normal_upper_quantile;
 
-/// Returns the interval that holds the true share with a chance of about `level`, where `hits` of `count` were counted (Wilson
-/// 1927): it never leaves 0 to 1, and says something where nothing was hit.
+/// Returns the interval that holds the true share with a chance of about `level`, where `hits` of
+/// `count` were counted (Wilson 1927): it never leaves 0 to 1, and says something where nothing was
+/// hit.
 ///
-/// `None` for a count of 0, more hits than were counted, and a level that does not lie between 0 and 1.
+/// `None` for a count of 0, more hits than were counted, and a level that does not lie between 0
+/// and 1.
 #[must_use]
 pub fn share_interval(hits: usize, count: usize, level: f64) -> Option<Spread> {
     if count == 0 || hits > count {
@@ -18,8 +20,16 @@ pub fn share_interval(hits: usize, count: usize, level: f64) -> Option<Spread> {
     let middle = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let half = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
     // At the ends rounding would leave a little of what is exactly 0 or 1.
-    let min = if hits == 0 { 0.0 } else { (middle - half).max(0.0) };
-    let max = if hits == count { 1.0 } else { (middle + half).min(1.0) };
+    let min = if hits == 0 {
+        0.0
+    } else {
+        (middle - half).max(0.0)
+    };
+    let max = if hits == count {
+        1.0
+    } else {
+        (middle + half).min(1.0)
+    };
     Some(Spread { min, max })
 }
 
@@ -38,7 +48,10 @@ mod tests {
             (5, 10, 0.236_593_090_512_565, 0.763_406_909_487_436),
         ] {
             let found = share_interval(hits, count, 0.95).unwrap();
-            assert!((found.min - low).abs() < 1e-9 && (found.max - high).abs() < 1e-9, "{hits}/{count}: {found:?}");
+            assert!(
+                (found.min - low).abs() < 1e-9 && (found.max - high).abs() < 1e-9,
+                "{hits}/{count}: {found:?}"
+            );
         }
     }
 

@@ -1,5 +1,8 @@
 //! How well change points are found, measured on seeded noise.
-#![expect(clippy::print_stdout, reason = "readers of the test's output read the table")]
+#![expect(
+    clippy::print_stdout,
+    reason = "readers of the test's output read the table"
+)]
 
 use stats::synthetic::{Noise, Quality, Short, Trials};
 use stats::{Criteria, changes};
@@ -28,8 +31,17 @@ fn measure_short(noise: Short, after: usize, count: usize) -> Quality {
 #[test]
 fn steps_of_newest_points_are_found() {
     let noise = Short::Repeats(Noise::Normal);
-    let wanted =
-        [(1, 0.60), (2, 0.85), (3, 0.95), (4, 0.95), (5, 0.95), (10, 0.95), (15, 0.95), (26, 0.95), (28, 0.95)];
+    let wanted = [
+        (1, 0.60),
+        (2, 0.85),
+        (3, 0.95),
+        (4, 0.95),
+        (5, 0.95),
+        (10, 0.95),
+        (15, 0.95),
+        (26, 0.95),
+        (28, 0.95),
+    ];
     for (after, least) in wanted {
         let recall = measure_short(noise, after, 1000).recall;
         println!("{after:>2} points after the step: {recall:.3} of the steps found");
@@ -39,14 +51,29 @@ fn steps_of_newest_points_are_found() {
 
 #[test]
 fn short_levels_that_ended_are_found() {
-    for (length, least) in [(3, 0.90), (4, 0.95), (5, 0.96), (6, 0.96), (8, 0.96), (12, 0.96)] {
+    for (length, least) in [
+        (3, 0.90),
+        (4, 0.95),
+        (5, 0.96),
+        (6, 0.96),
+        (8, 0.96),
+        (12, 0.96),
+    ] {
         let trials = Trials::visits(Short::Repeats(Noise::Normal), length, 1000, SEED);
         let found = places(&trials);
         let recall = Quality::within(&trials, &found, 1).recall;
-        let back = Trials { steps: trials.steps.iter().map(|from| from + length).collect(), ..trials };
+        let back = Trials {
+            steps: trials.steps.iter().map(|from| from + length).collect(),
+            ..trials
+        };
         let returned = Quality::within(&back, &found, 1).recall;
-        println!("{length:>2} points of a level that ended: {recall:.3} begins found, {returned:.3} ends");
-        assert!(recall >= least && returned >= least, "{length} {recall} {returned}");
+        println!(
+            "{length:>2} points of a level that ended: {recall:.3} begins found, {returned:.3} ends"
+        );
+        assert!(
+            recall >= least && returned >= least,
+            "{length} {recall} {returned}"
+        );
     }
 }
 
@@ -56,18 +83,26 @@ fn level_once_found_stays_found_after_it_ended() {
     for seed in 0..40 {
         let mut trials = Trials::visits(Short::Repeats(Noise::Normal), 5, 1, seed);
         let (mut points, from) = (trials.series.swap_remove(0), trials.steps[0]);
-        points[from..from + 5].iter_mut().for_each(|point| *point -= 0.17);
+        points[from..from + 5]
+            .iter_mut()
+            .for_each(|point| *point -= 0.17);
         for end in from + 3..=points.len() {
             let found = changes(&points[..end], &Criteria::default()).unwrap();
             let begin = found.iter().find(|change| change.at.abs_diff(from) <= 1);
-            assert!(begin.is_some_and(|change| change.after < change.before), "{seed} {from} {end} {found:?}");
+            assert!(
+                begin.is_some_and(|change| change.after < change.before),
+                "{seed} {from} {end} {found:?}"
+            );
         }
     }
 }
 
 #[test]
 fn short_series_without_steps_raise_few_alarms() {
-    for (noise, most) in Short::ALL.into_iter().zip([0.01, 0.01, 0.01, 0.03, 0.03, 0.06]) {
+    for (noise, most) in Short::ALL
+        .into_iter()
+        .zip([0.01, 0.01, 0.01, 0.03, 0.03, 0.06])
+    {
         let alarms = measure_short(noise, 0, 3000).found;
         println!("{:<14} {alarms:.4} false alarms in a series", noise.name());
         assert!(alarms <= most, "{noise:?} {alarms}");

@@ -1,5 +1,9 @@
-//! How often looks after each further group are wrong, measured on seeded noise: all together no more often than one.
-#![expect(clippy::print_stdout, reason = "readers of the test's output read the table")]
+//! How often looks after each further group are wrong, measured on seeded noise: all together no
+//! more often than one.
+#![expect(
+    clippy::print_stdout,
+    reason = "readers of the test's output read the table"
+)]
 
 use stats::Sequential;
 use stats::synthetic::{Between, Course, Ends, Rule};
@@ -17,40 +21,91 @@ fn many_looks_alarm_no_more_than_one() {
     for groups in [2, 5, 10, 30] {
         let plan = Rule::Looks(Sequential::new(groups));
         let trials = LOOKS / groups;
-        for noise in Between::ALL.into_iter().filter(|noise| !matches!(noise, Between::MemoryApart(_))) {
-            let equal = Course { noise, shift: 0.0, margin: NONE }.play(&plan, trials, SEED);
-            let edge = Course { noise, shift: 1.0, margin: 1.0 }.play(&plan, trials, SEED);
-            let seen = [equal.share(equal.better + equal.worse), edge.share(edge.better), edge.share(edge.same)];
+        for noise in Between::ALL
+            .into_iter()
+            .filter(|noise| !matches!(noise, Between::MemoryApart(_)))
+        {
+            let equal = Course {
+                noise,
+                shift: 0.0,
+                margin: NONE,
+            }
+            .play(&plan, trials, SEED);
+            let edge = Course {
+                noise,
+                shift: 1.0,
+                margin: 1.0,
+            }
+            .play(&plan, trials, SEED);
+            let seen = [
+                equal.share(equal.better + equal.worse),
+                edge.share(edge.better),
+                edge.share(edge.same),
+            ];
             let [alarms, beyond, same] = seen;
             let most = equal.most();
-            let line =
-                format!("{:<15} {groups:>6} {alarms:>13.4} {beyond:>7.4} {same:>11.4} {most:>5.3}", noise.name());
+            let line = format!(
+                "{:<15} {groups:>6} {alarms:>13.4} {beyond:>7.4} {same:>11.4} {most:>5.3}",
+                noise.name()
+            );
             println!("{line}");
-            // Small numbers of groups and a side three times as noisy: a fault of each single rating too (docs/noise.md).
-            let known = if noise == Between::Unequal { 0.015 } else { 0.0 };
+            // Small numbers of groups and a side three times as noisy: a fault of each single
+            // rating too (docs/noise.md).
+            let known = if noise == Between::Unequal {
+                0.015
+            } else {
+                0.0
+            };
             if seen.iter().any(|share| *share > most + known) {
                 faults.push(line);
             }
         }
     }
-    assert!(faults.is_empty(), "wrong more often than claimed:\n{}", faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "wrong more often than claimed:\n{}",
+        faults.join("\n")
+    );
 }
 
 #[test]
 fn looks_find_as_much_with_fewer_groups() {
     for (shift, groups_most) in [(2.0, 7.0), (3.0, 5.6), (5.0, 4.7)] {
-        let of = |rule: &Rule| Course { noise: Between::Normal, shift, margin: NONE }.play(rule, 500, SEED);
+        let of = |rule: &Rule| {
+            Course {
+                noise: Between::Normal,
+                shift,
+                margin: NONE,
+            }
+            .play(rule, 500, SEED)
+        };
         let (looks, once) = (of(&Rule::Looks(Sequential::new(10))), of(&Rule::Once(10)));
-        let show = |ends: &Ends| format!("{:.3} found with {:.1} groups", ends.share(ends.better), ends.groups_mean());
+        let show = |ends: &Ends| {
+            format!(
+                "{:.3} found with {:.1} groups",
+                ends.share(ends.better),
+                ends.groups_mean()
+            )
+        };
         println!("step of {shift}: {}, {} at once", show(&looks), show(&once));
-        assert!(looks.share(looks.better) >= once.share(once.better) - 0.03 && looks.groups_mean() <= groups_most);
+        assert!(
+            looks.share(looks.better) >= once.share(once.better) - 0.03
+                && looks.groups_mean() <= groups_most
+        );
     }
 }
 
 #[test]
 fn forecasts_of_plan_keep_their_promise() {
-    let course = Course { noise: Between::Normal, shift: 0.0, margin: 2.0 };
+    let course = Course {
+        noise: Between::Normal,
+        shift: 0.0,
+        margin: 2.0,
+    };
     let Ends { expected, kept, .. } = course.play(&Rule::Looks(Sequential::new(30)), 500, SEED);
     println!("{kept} of {expected} as forecast");
-    assert!(expected > 400 && kept * 100 >= expected * 78, "{kept} of {expected}");
+    assert!(
+        expected > 400 && kept * 100 >= expected * 78,
+        "{kept} of {expected}"
+    );
 }

@@ -1,5 +1,5 @@
-//! Measures how long loading 1,000 workloads × 10 kernels × 30 samples takes: `cargo run --release -p store --example
-//! load_time`. Uses only the public interface.
+//! Measures how long loading 1,000 workloads × 10 kernels × 30 samples takes: `cargo run --release
+//! -p store --example load_time`. Uses only the public interface.
 
 use std::error::Error;
 use std::io::Write;
@@ -40,7 +40,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             samples += results.map(|result| result.samples.len()).sum::<usize>();
         }
         let (opened, loaded) = (loading - opening, loading.elapsed());
-        writeln!(out, "round {round}: opened in {opened:.1?}, loaded {samples} samples in {loaded:.1?}")?;
+        writeln!(
+            out,
+            "round {round}: opened in {opened:.1?}, loaded {samples} samples in {loaded:.1?}"
+        )?;
     }
     Ok(())
 }
@@ -60,7 +63,10 @@ fn build(number: u32) -> Result<Build, Box<dyn Error>> {
         name: "deb:6.12".parse()?,
         version: "6.12".into(),
         origin: model::Origin::Described("example".into()),
-        image: BuildFile { path: "vmlinuz".into(), sha256: "00".into() },
+        image: BuildFile {
+            path: "vmlinuz".into(),
+            sha256: "00".into(),
+        },
         vmlinux: None,
         config: None,
         symbols: None,

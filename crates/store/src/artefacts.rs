@@ -1,6 +1,6 @@
-//! Artefacts: the raw files of a run (result stream, console, …), compressed with zstd. SQLite stores have one file
-//! each. PostgreSQL stores have values in the database, since its users share no directory, and one transaction then
-//! covers everything.
+//! Artefacts: the raw files of a run (result stream, console, …), compressed with zstd. SQLite
+//! stores have one file each. PostgreSQL stores have values in the database, since its users share
+//! no directory, and one transaction then covers everything.
 //!
 //! The store does not interpret them: they are names and bytes.
 
@@ -30,7 +30,8 @@ const LEVEL: i32 = 3;
 /// The largest piece (bytes).
 const PIECE: usize = 64 << 10;
 
-/// Limit on what a packed file may have a reader keep in memory, as a power of two: 4 MiB, twice what [`LEVEL`] needs.
+/// Limit on what a packed file may have a reader keep in memory, as a power of two: 4 MiB, twice
+/// what [`LEVEL`] needs.
 const WINDOW_LOG_MAX: u32 = 22;
 
 /// An artefact to save with a run.
@@ -53,7 +54,10 @@ pub(crate) struct Packed<'a> {
 pub(crate) fn pack<'a>(artefacts: &[Artefact<'a>]) -> Result<Vec<Packed<'a>>, StoreError> {
     let mut packed: Vec<Packed<'a>> = Vec::with_capacity(artefacts.len());
     for artefact in artefacts {
-        let bad = |reason: String| StoreError::BadArtefact { name: artefact.name.escape_debug().to_string(), reason };
+        let bad = |reason: String| StoreError::BadArtefact {
+            name: artefact.name.escape_debug().to_string(),
+            reason,
+        };
         if !is_name(artefact.name) {
             return Err(bad("its name is not fit for a file".to_owned()));
         }
@@ -97,8 +101,8 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Unpacks an artefact in pieces of bounded size, until `take` returns false. The checksum is behind the last
-    /// piece: after an error, none of the pieces may count.
+    /// Unpacks an artefact in pieces of bounded size, until `take` returns false. The checksum is
+    /// behind the last piece: after an error, none of the pieces may count.
     ///
     /// # Errors
     /// If there is none, or its file is damaged.
@@ -109,7 +113,8 @@ impl Store {
         take: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<(), StoreError> {
         let select = "SELECT size FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
-        let size = self.with(|database| database.row(select, &[&run.hex(), &name], |row| row.get(0)))?;
+        let size =
+            self.with(|database| database.row(select, &[&run.hex(), &name], |row| row.get(0)))?;
         let Some(size) = size else {
             return Err(StoreError::NoArtefact {
                 run: run.clone(),
@@ -118,10 +123,21 @@ impl Store {
             });
         };
         match &self.database {
-            Database::Sqlite(_) => self.unpack_file(&self.home.artefacts_of(run).join(file_name(name)), size, take),
+            Database::Sqlite(_) => self.unpack_file(
+                &self.home.artefacts_of(run).join(file_name(name)),
+                size,
+                take,
+            ),
             Database::Server(_) => {
-                let content = Content { store: self, run: run.hex(), name, at: 0, piece: io::Cursor::default() };
-                unpack(content, size, take).map_err(|detail| self.home.damaged(&format!("{run}, {name}: {detail}")))
+                let content = Content {
+                    store: self,
+                    run: run.hex(),
+                    name,
+                    at: 0,
+                    piece: io::Cursor::default(),
+                };
+                unpack(content, size, take)
+                    .map_err(|detail| self.home.damaged(&format!("{run}, {name}: {detail}")))
             }
         }
     }
@@ -131,7 +147,11 @@ impl Store {
     /// # Errors
     /// If there is no such run, or the database cannot be read.
     pub fn artefact_names(&self, run: &RunId) -> Result<Vec<String>, StoreError> {
-        Ok(self.artefact_sizes(run)?.into_iter().map(|(name, _)| name).collect())
+        Ok(self
+            .artefact_sizes(run)?
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect())
     }
 
     /// Lists a run's artefacts by name, each with its bytes when unpacked.
@@ -142,26 +162,35 @@ impl Store {
         if !self.with(|database| run_exists(database, run))? {
             return Err(unknown(&PLACE, run));
         }
-        let select =
-            "SELECT name, size FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) ORDER BY name";
-        self.with(|database| database.rows(select, &[&run.hex()], |row| Ok((row.get(0)?, row.get(1)?))))
+        let select = "SELECT name, size FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) ORDER BY name";
+        self.with(|database| {
+            database.rows(select, &[&run.hex()], |row| Ok((row.get(0)?, row.get(1)?)))
+        })
     }
 
-    /// Adds an artefact to a stored run, and returns whether it was new. Stored artefacts are never replaced: the run
-    /// stays as it was measured, and only a repetition of the same job adds artefacts.
+    /// Adds an artefact to a stored run, and returns whether it was new. Stored artefacts are never
+    /// replaced: the run stays as it was measured, and only a repetition of the same job adds
+    /// artefacts.
     ///
     /// # Errors
     /// If there is no such run, the name is invalid, or the store cannot be written.
     pub fn add_artefact(&self, run: &RunId, artefact: Artefact<'_>) -> Result<bool, StoreError> {
         let packed = pack(&[artefact])?;
         let transaction = self.with(Database::write)?;
-        if self.artefact_names(run)?.iter().any(|name| name == artefact.name) {
+        if self
+            .artefact_names(run)?
+            .iter()
+            .any(|name| name == artefact.name)
+        {
             return Ok(false);
         }
         self.add_files(run, &packed)?;
         self.with(|database| {
-            let number: Option<i64> =
-                database.row("SELECT number FROM runs WHERE id = ?1", &[&run.hex()], |row| row.get(0))?;
+            let number: Option<i64> = database.row(
+                "SELECT number FROM runs WHERE id = ?1",
+                &[&run.hex()],
+                |row| row.get(0),
+            )?;
             // It was there within this transaction a moment ago.
             insert(database, number.unwrap_or_default(), &packed)
         })?;
@@ -175,8 +204,12 @@ impl Store {
         }
         let folder = self.home.artefacts_of(run);
         for artefact in packed {
-            // No artefact begins with a dot. The next process overwrites what a killed one leaves under this name.
-            let (part, target) = (folder.join(".adding"), folder.join(file_name(artefact.name)));
+            // No artefact begins with a dot. The next process overwrites what a killed one leaves
+            // under this name.
+            let (part, target) = (
+                folder.join(".adding"),
+                folder.join(file_name(artefact.name)),
+            );
             let work = || -> io::Result<()> {
                 fs::create_dir_all(&folder)?;
                 let mut file = File::create(&part)?;
@@ -190,8 +223,16 @@ impl Store {
         Ok(())
     }
 
-    fn unpack_file(&self, path: &Path, size: usize, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), StoreError> {
-        let damaged = |detail: String| StoreError::Damaged { file: path.to_owned(), detail };
+    fn unpack_file(
+        &self,
+        path: &Path,
+        size: usize,
+        take: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        let damaged = |detail: String| StoreError::Damaged {
+            file: path.to_owned(),
+            detail,
+        };
         let file = File::open(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => damaged("the file is missing".to_owned()),
             _ => self.home.io(path, error),
@@ -208,8 +249,8 @@ impl Store {
 
     /// Moves artefacts into place, whole. Call it within the transaction that saves the run.
     ///
-    /// If the process is killed, `incoming/<run>` stays until the transaction is committed, so that a later process
-    /// knows what to remove.
+    /// If the process is killed, `incoming/<run>` stays until the transaction is committed, so that
+    /// a later process knows what to remove.
     pub(crate) fn place(&self, run: &RunId, packed: &[Packed<'_>]) -> Result<(), StoreError> {
         if matches!(self.database, Database::Server(_)) {
             return Ok(());
@@ -242,7 +283,10 @@ pub(crate) fn insert(database: &Database, run: i64, packed: &[Packed<'_>]) -> Re
         let (run, name, size) = (run.into(), text(*name), whole(*size));
         match database {
             Database::Sqlite(_) => database.insert("artefacts", &[[run, name, size]])?,
-            Database::Server(_) => database.insert("artefacts", &[[run, name, size, ToSqlOutput::from(&bytes[..])]])?,
+            Database::Server(_) => database.insert(
+                "artefacts",
+                &[[run, name, size, ToSqlOutput::from(&bytes[..])]],
+            )?,
         }
     }
     Ok(())
@@ -265,7 +309,9 @@ impl Read for Content<'_> {
                           WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
             let (from, length) = (self.at + 1, PIECE as i64);
             let read = self.store.with(|database| {
-                database.row(select, &[&self.run, &self.name, &from, &length], |row| row.get::<Vec<u8>>(0))
+                database.row(select, &[&self.run, &self.name, &from, &length], |row| {
+                    row.get::<Vec<u8>>(0)
+                })
             });
             let bytes = read.map_err(io::Error::other)?.unwrap_or_default();
             self.at += bytes.len() as i64;
@@ -276,7 +322,11 @@ impl Read for Content<'_> {
 }
 
 /// Unpacks `size` bytes in pieces, until `take` returns false; errors if the size differs.
-fn unpack(packed: impl Read, size: usize, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), String> {
+fn unpack(
+    packed: impl Read,
+    size: usize,
+    take: &mut dyn FnMut(&[u8]) -> bool,
+) -> Result<(), String> {
     // One byte more than was saved is enough to see that it differs.
     let limit = size.min(SIZE_LIMIT) as u64 + 1;
     let said = |error: io::Error| error.to_string();
@@ -305,7 +355,10 @@ pub(crate) fn unpacked(packed: &[u8], size: usize) -> usize {
         all += piece.len();
         true
     });
-    assert!(all <= size && (whole.is_err() || all == size), "{all} of {size} bytes");
+    assert!(
+        all <= size && (whole.is_err() || all == size),
+        "{all} of {size} bytes"
+    );
     all
 }
 
@@ -335,25 +388,40 @@ mod tests {
         names_that_are_not_fit_for_files_are_refused,
     );
 
-    const STREAM: Artefact<'_> = Artefact { name: "stream.txt", bytes: b"sample 1\nsample 2\n" };
+    const STREAM: Artefact<'_> = Artefact {
+        name: "stream.txt",
+        bytes: b"sample 1\nsample 2\n",
+    };
 
     fn artefacts_come_back_as_they_were(new: New<'_>) {
         let (home, store) = new();
         let run = run("aa", "01", 1);
         parents(&store, &run);
         let zeros = vec![0; 5_000_000];
-        let console = Artefact { name: "console", bytes: &zeros };
+        let console = Artefact {
+            name: "console",
+            bytes: &zeros,
+        };
         store.save_run(&run, &[STREAM, console]).unwrap();
         assert_eq!(store.artefact(&run.id, "stream.txt").unwrap(), STREAM.bytes);
         assert_eq!(store.artefact(&run.id, "console").unwrap(), zeros);
-        assert_eq!(store.artefact_names(&run.id).unwrap(), ["console", "stream.txt"]);
-        let sizes = [("console".to_owned(), zeros.len()), ("stream.txt".to_owned(), STREAM.bytes.len())];
+        assert_eq!(
+            store.artefact_names(&run.id).unwrap(),
+            ["console", "stream.txt"]
+        );
+        let sizes = [
+            ("console".to_owned(), zeros.len()),
+            ("stream.txt".to_owned(), STREAM.bytes.len()),
+        ];
         assert_eq!(store.artefact_sizes(&run.id).unwrap(), sizes);
         // Server stores have no such files.
         if home.path().join("artefacts").exists() {
             let file = home.path().join("artefacts/01/console.zst");
             assert!(fs::metadata(file).unwrap().len() < 10_000);
-            assert_eq!(fs::read_dir(home.path().join("incoming")).unwrap().count(), 0);
+            assert_eq!(
+                fs::read_dir(home.path().join("incoming")).unwrap().count(),
+                0
+            );
         }
     }
 
@@ -362,17 +430,41 @@ mod tests {
         let run = run("aa", "01", 1);
         parents(&store, &run);
         store.save_run(&run, &[STREAM]).unwrap();
-        let added = Artefact { name: "getppid.monitors", bytes: b"copies" };
+        let added = Artefact {
+            name: "getppid.monitors",
+            bytes: b"copies",
+        };
         assert!(store.add_artefact(&run.id, added).unwrap());
-        assert!(!store.add_artefact(&run.id, Artefact { bytes: b"others", ..added }).unwrap());
+        assert!(
+            !store
+                .add_artefact(
+                    &run.id,
+                    Artefact {
+                        bytes: b"others",
+                        ..added
+                    }
+                )
+                .unwrap()
+        );
         assert!(!store.add_artefact(&run.id, STREAM).unwrap());
         assert_eq!(store.artefact(&run.id, added.name).unwrap(), b"copies");
-        assert_eq!(store.artefact_names(&run.id).unwrap(), ["getppid.monitors", "stream.txt"]);
+        assert_eq!(
+            store.artefact_names(&run.id).unwrap(),
+            ["getppid.monitors", "stream.txt"]
+        );
         if home.path().join("artefacts").exists() {
-            assert_eq!(fs::read_dir(home.path().join("artefacts/01")).unwrap().count(), 2);
+            assert_eq!(
+                fs::read_dir(home.path().join("artefacts/01"))
+                    .unwrap()
+                    .count(),
+                2
+            );
         }
         let unknown = model::RunId::from_hex("02").unwrap();
-        assert_eq!(store.add_artefact(&unknown, added).unwrap_err().guilt(), Guilt::User);
+        assert_eq!(
+            store.add_artefact(&unknown, added).unwrap_err().guilt(),
+            Guilt::User
+        );
         assert_eq!(store.run(&run.id).unwrap(), run);
     }
 
@@ -383,12 +475,22 @@ mod tests {
         // Bytes that do not shrink, so that the packed form has several pieces too.
         let mut state = 1_u64;
         let bytes: Vec<u8> = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             (state >> 56) as u8
         })
         .take(5 * super::PIECE + 7)
         .collect();
-        store.save_run(&run, &[Artefact { name: "large", bytes: &bytes }]).unwrap();
+        store
+            .save_run(
+                &run,
+                &[Artefact {
+                    name: "large",
+                    bytes: &bytes,
+                }],
+            )
+            .unwrap();
         assert_eq!(store.artefact(&run.id, "large").unwrap(), bytes);
         let mut sizes = Vec::new();
         store
@@ -419,7 +521,9 @@ mod tests {
         parents(&store, &run);
         let long = "x".repeat(101);
         for name in ["", ".", "../x", "a/b", ".hidden", "a\0", "ö", &long] {
-            let error = store.save_run(&run, &[Artefact { name, bytes: b"" }]).unwrap_err();
+            let error = store
+                .save_run(&run, &[Artefact { name, bytes: b"" }])
+                .unwrap_err();
             assert!(matches!(error, StoreError::BadArtefact { .. }), "{name}");
         }
         assert!(store.save_run(&run, &[STREAM, STREAM]).is_err());
@@ -436,7 +540,9 @@ mod tests {
         let told = || {
             let error = store.artefact(&run.id, STREAM.name).unwrap_err();
             assert_eq!(error.guilt(), Guilt::Infra);
-            error.to_string().replace(home.path().to_str().unwrap(), "HOME")
+            error
+                .to_string()
+                .replace(home.path().to_str().unwrap(), "HOME")
         };
         let bomb = zstd::bulk::compress(&vec![0; 100_000_000], 3).unwrap();
         fs::write(&file, bomb).unwrap();

@@ -11,8 +11,10 @@ use crate::database::{Failure, Row};
 use crate::lookup::{IdTable, unknown};
 use crate::{Store, StoreError};
 
-const PLACE: IdTable =
-    IdTable { noun: "build", select: "SELECT id FROM builds WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3" };
+const PLACE: IdTable = IdTable {
+    noun: "build",
+    select: "SELECT id FROM builds WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3",
+};
 
 const SAVE: &str = "\
     INSERT INTO builds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
@@ -25,8 +27,8 @@ const SAVE: &str = "\
         modules_path = excluded.modules_path";
 
 impl Store {
-    /// Saves a build. A stored build keeps its id and its runs; its other facts are renewed, because the same build may
-    /// have another name or location now.
+    /// Saves a build. A stored build keeps its id and its runs; its other facts are renewed,
+    /// because the same build may have another name or location now.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -63,11 +65,14 @@ impl Store {
     /// # Errors
     /// If there is none of that id, or the database cannot be read.
     pub fn build(&self, id: &BuildId) -> Result<Build, StoreError> {
-        self.with(|database| database.row("SELECT * FROM builds WHERE id = ?1", &[&id.hex()], build))?
-            .ok_or_else(|| unknown(&PLACE, id))
+        self.with(|database| {
+            database.row("SELECT * FROM builds WHERE id = ?1", &[&id.hex()], build)
+        })?
+        .ok_or_else(|| unknown(&PLACE, id))
     }
 
-    /// Returns the id of the one build whose id begins with `prefix`: digits, with or without `build_`.
+    /// Returns the id of the one build whose id begins with `prefix`: digits, with or without
+    /// `build_`.
     ///
     /// # Errors
     /// If it is no beginning of an id, or that of none or of several.
@@ -83,7 +88,10 @@ fn build(row: &Row<'_>) -> Result<Build, Failure> {
         version: row.get(2)?,
         origin: Origin::of_line(&row.get::<String>(3)?, &name),
         name,
-        image: BuildFile { path: row.get::<PathColumn>(4)?.0, sha256: row.get(5)? },
+        image: BuildFile {
+            path: row.get::<PathColumn>(4)?.0,
+            sha256: row.get(5)?,
+        },
         vmlinux: file(row, 6)?,
         config: file(row, 8)?,
         symbols: file(row, 10)?,
@@ -95,21 +103,34 @@ fn file(row: &Row<'_>, first: usize) -> Result<Option<BuildFile>, Failure> {
     let Some(PathColumn(path)) = row.get(first)? else {
         return Ok(None);
     };
-    Ok(Some(BuildFile { path, sha256: row.get(first + 1)? }))
+    Ok(Some(BuildFile {
+        path,
+        sha256: row.get(first + 1)?,
+    }))
 }
 
-/// Returns the stored form of a kernel's name. Unlike the printed one it always includes the flavour, since the default
-/// flavour may change, and it keeps paths that are not UTF-8.
+/// Returns the stored form of a kernel's name. Unlike the printed one it always includes the
+/// flavour, since the default flavour may change, and it keeps paths that are not UTF-8.
 fn name_bytes(name: &KernelName) -> Vec<u8> {
     match name {
         KernelName::Path(path) => [b"path:", path.as_os_str().as_bytes()].concat(),
         KernelName::Tree(folder) => [b"tree:", folder.as_os_str().as_bytes()].concat(),
-        KernelName::Patch { file, revision } => {
-            [b"patch:", file.as_os_str().as_bytes(), b"@", revision.as_bytes()].concat()
+        KernelName::Patch { file, revision } => [
+            b"patch:",
+            file.as_os_str().as_bytes(),
+            b"@",
+            revision.as_bytes(),
+        ]
+        .concat(),
+        KernelName::Git(_) | KernelName::DebSrc(_) | KernelName::Running => {
+            name.to_string().into_bytes()
         }
-        KernelName::Git(_) | KernelName::DebSrc(_) | KernelName::Running => name.to_string().into_bytes(),
-        KernelName::Deb(DebQuery::Version { version, flavour }) => format!("deb:{version}+{flavour}").into_bytes(),
-        KernelName::Deb(DebQuery::Package(_)) | KernelName::Imported(_) => name.to_string().into_bytes(),
+        KernelName::Deb(DebQuery::Version { version, flavour }) => {
+            format!("deb:{version}+{flavour}").into_bytes()
+        }
+        KernelName::Deb(DebQuery::Package(_)) | KernelName::Imported(_) => {
+            name.to_string().into_bytes()
+        }
     }
 }
 
@@ -133,8 +154,11 @@ impl FromSql for Name {
                 revision: revision.to_owned(),
             }));
         }
-        let text = str::from_utf8(value.as_bytes()?).map_err(|error| FromSqlError::Other(Box::new(error)))?;
-        text.parse().map(Self).map_err(|_| UnknownCode::error("kernel name", text))
+        let text = str::from_utf8(value.as_bytes()?)
+            .map_err(|error| FromSqlError::Other(Box::new(error)))?;
+        text.parse()
+            .map(Self)
+            .map_err(|_| UnknownCode::error("kernel name", text))
     }
 }
 
@@ -147,18 +171,25 @@ mod tests {
 
     use crate::testing::{New, build, contract, sqlite, store};
 
-    contract!(a_build_comes_back_as_it_was, builds_are_found_by_a_beginning_of_their_id,);
+    contract!(
+        a_build_comes_back_as_it_was,
+        builds_are_found_by_a_beginning_of_their_id,
+    );
 
     fn a_build_comes_back_as_it_was(new: New<'_>) {
         let (_home, store) = new();
         let mut with_all = build("aa");
-        with_all.vmlinux =
-            Some(BuildFile { path: OsStr::from_bytes(b"/cache/\xff\xfe/vmlinux").into(), sha256: "77".into() });
+        with_all.vmlinux = Some(BuildFile {
+            path: OsStr::from_bytes(b"/cache/\xff\xfe/vmlinux").into(),
+            sha256: "77".into(),
+        });
         with_all.modules = Some("/cache/aa/modules".into());
         let mut of_a_path = build("bb");
         of_a_path.name = KernelName::Path(OsStr::from_bytes(b"/boot/\xff").into());
         let mut of_a_package = build("cc");
-        of_a_package.name = "deb:linux-image-6.12.117+deb12-cloud-amd64".parse().unwrap();
+        of_a_package.name = "deb:linux-image-6.12.117+deb12-cloud-amd64"
+            .parse()
+            .unwrap();
         let mut of_a_tree = build("dd");
         of_a_tree.name = KernelName::Tree(OsStr::from_bytes(b"/linux/\xff").into());
         let mut of_a_commit = build("ee");
@@ -187,7 +218,9 @@ mod tests {
     fn default_flavour_is_stored() {
         let (_home, store) = store();
         store.save_build(&build("aa")).unwrap();
-        let name: String = sqlite(&store).query_row("SELECT name FROM builds", [], |row| row.get(0)).unwrap();
+        let name: String = sqlite(&store)
+            .query_row("SELECT name FROM builds", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(name, "deb:6.12+cloud-amd64");
     }
 

@@ -1,4 +1,5 @@
-//! The checksum of a result: without it a flipped bit in a database would change a number unnoticed.
+//! The checksum of a result: without it a flipped bit in a database would change a number
+//! unnoticed.
 
 use model::WorkloadResult;
 
@@ -11,12 +12,19 @@ use crate::codes::{OutcomeColumns, declared_text};
 )]
 pub(crate) struct Mismatch(pub(crate) String);
 
-/// Returns the CRC-32 of every field of a result that numbers or verdicts depend on, in a fixed order and width.
+/// Returns the CRC-32 of every field of a result that numbers or verdicts depend on, in a fixed
+/// order and width.
 pub(crate) fn checksum(result: &WorkloadResult) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     let outcome = OutcomeColumns::of(&result.outcome);
     let declared = result.declared.as_ref().map(declared_text);
-    let texts = [Some(&*result.workload), Some(outcome.outcome), outcome.stage, outcome.reason, declared.as_deref()];
+    let texts = [
+        Some(&*result.workload),
+        Some(outcome.outcome),
+        outcome.stage,
+        outcome.reason,
+        declared.as_deref(),
+    ];
     for text in texts {
         let text = text.unwrap_or_default();
         crc.update(&(text.len() as u64).to_le_bytes());
@@ -51,10 +59,18 @@ mod tests {
         saved(&store, &stored);
         assert_eq!(store.run(&stored.id).unwrap(), stored);
         let update = "UPDATE results SET operations = operations + 1 WHERE position = 0";
-        let of_table = if matches!(store.database, Database::Server(_)) { " ON results" } else { "" };
+        let of_table = if matches!(store.database, Database::Server(_)) {
+            " ON results"
+        } else {
+            ""
+        };
         let unguard = format!("DROP TRIGGER results_are_never_changed{of_table}");
-        store.with(|database| database.execute(&unguard, &[])).unwrap();
-        store.with(|database| database.execute(update, &[])).unwrap();
+        store
+            .with(|database| database.execute(&unguard, &[]))
+            .unwrap();
+        store
+            .with(|database| database.execute(update, &[]))
+            .unwrap();
         let error = store.run(&stored.id).unwrap_err().to_string();
         assert!(error.contains("does not match its checksum"), "{error}");
     }
@@ -62,7 +78,8 @@ mod tests {
     #[test]
     fn checksum_covers_samples_counts_and_outcome() {
         let mut one = run("aa", "01", 1).results.swap_remove(0);
-        (one.samples, one.counted, one.outcome) = (vec![1.5, 2.5], vec![Region::default()], Outcome::Completed);
+        (one.samples, one.counted, one.outcome) =
+            (vec![1.5, 2.5], vec![Region::default()], Outcome::Completed);
         one.declared = Some(Declared::of(&Metric::COST, Clock::Instructions));
         let mut others = vec![one.clone(); 5];
         others[0].samples[0] = f64::from_bits(one.samples[0].to_bits() ^ 1);

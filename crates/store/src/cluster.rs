@@ -1,4 +1,5 @@
-//! A private PostgreSQL server for tests and benches: in a scratch directory, on a socket there, gone with its process.
+//! A private PostgreSQL server for tests and benches: in a scratch directory, on a socket there,
+//! gone with its process.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -25,10 +26,9 @@ pub const PASSWORD: &str = "secret-of-a-test";
 const START_TRIES: u32 = 600;
 const START_WAIT: Duration = Duration::from_millis(100);
 
-/// Runs the server until its input ends, however the process that feeds it ends; then removes the directory unless
-/// asked to keep it. `$0` is the directory, the rest starts the server.
-const KEEPER: &str =
-    r#""$@" & server=$!; read -r word; kill -INT $server; wait $server; [ "$word" = keep ] || rm -rf "$0""#;
+/// Runs the server until its input ends, however the process that feeds it ends; then removes the
+/// directory unless asked to keep it. `$0` is the directory, the rest starts the server.
+const KEEPER: &str = r#""$@" & server=$!; read -r word; kill -INT $server; wait $server; [ "$word" = keep ] || rm -rf "$0""#;
 
 /// Whether a commit waits for the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a server in a new directory; `None` if its programs are not installed (Debian: postgresql).
+    /// Starts a server in a new directory; `None` if its programs are not installed (Debian:
+    /// postgresql).
     ///
     /// # Errors
     /// If it does not start.
@@ -61,12 +62,19 @@ impl Cluster {
             return Ok(None);
         };
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("marvin-postgres-{}-{number}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("marvin-postgres-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder)?;
         if is_root()? {
             chown(&folder, Some(NOBODY), Some(NOBODY))?;
         }
-        let mut cluster = Self { programs, folder, durability, port: None, keeper: None };
+        let mut cluster = Self {
+            programs,
+            folder,
+            durability,
+            port: None,
+            keeper: None,
+        };
         cluster.initialise()?;
         cluster.resume()?;
         Ok(Some(cluster))
@@ -76,8 +84,12 @@ impl Cluster {
     #[must_use]
     pub fn address(&self, schema: &str) -> String {
         let folder = self.folder.display().to_string().replace('/', "%2F");
-        let port = self.port.map_or_else(String::new, |port| format!(":{port}"));
-        format!("postgres://marvin:{PASSWORD}@{folder}{port}/postgres?options=-csearch_path%3D{schema}")
+        let port = self
+            .port
+            .map_or_else(String::new, |port| format!(":{port}"));
+        format!(
+            "postgres://marvin:{PASSWORD}@{folder}{port}/postgres?options=-csearch_path%3D{schema}"
+        )
     }
 
     /// Returns its directory.
@@ -98,7 +110,8 @@ impl Cluster {
         Ok(self.address(&schema))
     }
 
-    /// Starts it again with TLS on a port of 127.0.0.1, and returns the address of a store there, at `localhost`.
+    /// Starts it again with TLS on a port of 127.0.0.1, and returns the address of a store there,
+    /// at `localhost`.
     ///
     /// # Errors
     /// If it does not start.
@@ -114,11 +127,15 @@ impl Cluster {
                 chown(&file, Some(NOBODY), Some(NOBODY))?;
             }
         }
-        let mut settings = fs::OpenOptions::new().append(true).open(data.join("postgresql.conf"))?;
+        let mut settings = fs::OpenOptions::new()
+            .append(true)
+            .open(data.join("postgresql.conf"))?;
         writeln!(settings, "ssl = on")?;
         self.port = Some(port);
         self.resume()?;
-        Ok(format!("postgres://marvin:{PASSWORD}@localhost:{port}/postgres"))
+        Ok(format!(
+            "postgres://marvin:{PASSWORD}@localhost:{port}/postgres"
+        ))
     }
 
     /// Stops the server; its data stays.
@@ -139,20 +156,40 @@ impl Cluster {
     /// If it does not start.
     pub fn resume(&mut self) -> io::Result<()> {
         let log = File::create(self.folder.join("log")).or_else(|_| File::open("/dev/null"))?;
-        let hasty = if self.durability == Durability::Hasty { "off" } else { "on" };
+        let hasty = if self.durability == Durability::Hasty {
+            "off"
+        } else {
+            "on"
+        };
         let mut command = self.command("sh")?;
-        command.args(["-c", KEEPER]).arg(&self.folder).arg(self.programs.join("postgres"));
-        command.arg("-D").arg(self.folder.join("data")).arg("-k").arg(&self.folder);
+        command
+            .args(["-c", KEEPER])
+            .arg(&self.folder)
+            .arg(self.programs.join("postgres"));
+        command
+            .arg("-D")
+            .arg(self.folder.join("data"))
+            .arg("-k")
+            .arg(&self.folder);
         command.args(["-c", &format!("fsync={hasty}")]);
         match self.port {
             Some(port) => command.args(["-h", "127.0.0.1", "-p", &port.to_string()]),
             None => command.args(["-c", "listen_addresses="]),
         };
-        let mut child = command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log).spawn()?;
-        let input = child.stdin.take().ok_or_else(|| io::Error::other("no input"))?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        let input = child
+            .stdin
+            .take()
+            .ok_or_else(|| io::Error::other("no input"))?;
         self.keeper = Some((child, input));
         for _ in 0..START_TRIES {
-            match Location::server(&self.address("public"), None).and_then(|location| Store::greet(&location)) {
+            match Location::server(&self.address("public"), None)
+                .and_then(|location| Store::greet(&location))
+            {
                 Ok(()) => return Ok(()),
                 Err(_) => std::thread::sleep(START_WAIT),
             }
@@ -160,7 +197,8 @@ impl Cluster {
         Err(io::Error::other("the server of PostgreSQL did not start"))
     }
 
-    /// Sends a signal to all its processes: to its children first, so that it starts none in between.
+    /// Sends a signal to all its processes: to its children first, so that it starts none in
+    /// between.
     ///
     /// # Errors
     /// If it has no process, or a command fails.
@@ -168,7 +206,12 @@ impl Cluster {
         let file = fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
         let main = file.lines().next().unwrap_or_default();
         for (program, words) in [("pkill", &["-P", main][..]), ("kill", &[main])] {
-            if !Command::new(program).arg(format!("-{signal}")).args(words).status()?.success() {
+            if !Command::new(program)
+                .arg(format!("-{signal}"))
+                .args(words)
+                .status()?
+                .success()
+            {
                 return Err(io::Error::other(format!("{program} {words:?}")));
             }
         }
@@ -179,13 +222,27 @@ impl Cluster {
         let password = self.folder.join("password");
         fs::write(&password, PASSWORD)?;
         let mut command = self.command(&self.programs.join("initdb").display().to_string())?;
-        command.arg("-D").arg(self.folder.join("data")).arg(format!("--pwfile={}", password.display()));
-        command.args(["-U", "marvin", "--auth=scram-sha-256", "--no-sync", "-E", "UTF8", "--locale=C"]);
+        command
+            .arg("-D")
+            .arg(self.folder.join("data"))
+            .arg(format!("--pwfile={}", password.display()));
+        command.args([
+            "-U",
+            "marvin",
+            "--auth=scram-sha-256",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        ]);
         let done = command.output()?;
         if done.status.success() {
             return Ok(());
         }
-        Err(io::Error::other(format!("initdb: {}", String::from_utf8_lossy(&done.stderr))))
+        Err(io::Error::other(format!(
+            "initdb: {}",
+            String::from_utf8_lossy(&done.stderr)
+        )))
     }
 
     fn command(&self, program: &str) -> io::Result<Command> {
@@ -215,11 +272,20 @@ fn is_root() -> io::Result<bool> {
 
 /// Returns the directory of the newest programs.
 fn programs() -> Option<PathBuf> {
-    let whole = |folder: &Path| ["postgres", "initdb"].iter().all(|program| folder.join(program).is_file());
+    let whole = |folder: &Path| {
+        ["postgres", "initdb"]
+            .iter()
+            .all(|program| folder.join(program).is_file())
+    };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten();
     let mut versions: Vec<(u32, PathBuf)> = versions
-        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+        .filter_map(|entry| {
+            Some((
+                entry.file_name().to_str()?.parse().ok()?,
+                entry.path().join("bin"),
+            ))
+        })
         .collect();
     versions.sort();
     std::env::split_paths(&path)

@@ -1,8 +1,12 @@
-//! The codes of the model's enums in columns: they never change, even if the model renames a variant.
+//! The codes of the model's enums in columns: they never change, even if the model renames a
+//! variant.
 //!
 //! An unknown code was written by a newer Marvin and is an error, never a guess.
 
-use model::{Declared, Direction, FailureReason, MachineKind, Outcome, Stage, SubjectFailure, Triage, unit_named};
+use model::{
+    Declared, Direction, FailureReason, MachineKind, Outcome, Stage, SubjectFailure, Triage,
+    unit_named,
+};
 use rusqlite::types::{FromSql, FromSqlResult, Null, ToSqlOutput, ValueRef};
 
 use crate::columns::UnknownCode;
@@ -14,7 +18,9 @@ pub(crate) struct Code<T>(pub(crate) T);
 impl FromSql for Code<MachineKind> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let word = value.as_str()?;
-        word.parse().map(Self).map_err(|_| UnknownCode::error("kind of machine", word))
+        word.parse()
+            .map(Self)
+            .map_err(|_| UnknownCode::error("kind of machine", word))
     }
 }
 
@@ -41,13 +47,18 @@ impl FromSql for Code<Triage> {
     }
 }
 
-/// Returns a metric's declaration as one text: direction, margin, unit. Units may have spaces, so they are last.
+/// Returns a metric's declaration as one text: direction, margin, unit. Units may have spaces, so
+/// they are last.
 pub(crate) fn declared(declared: Option<&Declared>) -> ToSqlOutput<'static> {
     declared.map_or_else(|| Null.into(), |declared| declared_text(declared).into())
 }
 
 pub(crate) fn declared_text(declared: &Declared) -> String {
-    let Declared { unit, direction, margin_percent } = declared;
+    let Declared {
+        unit,
+        direction,
+        margin_percent,
+    } = declared;
     let direction = match direction {
         Some(Direction::LowerIsBetter) => "lower",
         Some(Direction::HigherIsBetter) => "higher",
@@ -68,9 +79,15 @@ impl FromSql for Code<Declared> {
             "unknown" => None,
             _ => return Err(wrong()),
         };
-        let margin_percent: f64 = margin.and_then(|margin| margin.parse().ok()).ok_or_else(wrong)?;
+        let margin_percent: f64 = margin
+            .and_then(|margin| margin.parse().ok())
+            .ok_or_else(wrong)?;
         let unit = unit_named(unit.ok_or_else(wrong)?);
-        Ok(Self(Declared { unit, direction, margin_percent }))
+        Ok(Self(Declared {
+            unit,
+            direction,
+            margin_percent,
+        }))
     }
 }
 
@@ -110,8 +127,15 @@ pub(crate) struct OutcomeColumns<'a> {
 impl<'a> OutcomeColumns<'a> {
     pub(crate) fn of(outcome: &'a Outcome) -> Self {
         match outcome {
-            Outcome::Completed => Self { outcome: "completed", ..Self::default() },
-            Outcome::Unsupported(what) => Self { outcome: "unsupported", detail: Some(what), ..Self::default() },
+            Outcome::Completed => Self {
+                outcome: "completed",
+                ..Self::default()
+            },
+            Outcome::Unsupported(what) => Self {
+                outcome: "unsupported",
+                detail: Some(what),
+                ..Self::default()
+            },
             Outcome::Failed(failure) => {
                 let (reason, detail) = reason(&failure.reason);
                 Self {

@@ -19,7 +19,10 @@ pub(crate) struct UnknownCode {
 
 impl UnknownCode {
     pub(crate) fn error(noun: &'static str, code: &str) -> FromSqlError {
-        FromSqlError::Other(Box::new(Self { noun, code: code.to_owned() }))
+        FromSqlError::Other(Box::new(Self {
+            noun,
+            code: code.to_owned(),
+        }))
     }
 }
 
@@ -27,7 +30,9 @@ impl UnknownCode {
 pub(crate) struct Id<T>(pub(crate) T);
 
 fn id<T>(value: ValueRef<'_>, from_hex: fn(&str) -> Result<T, IdError>) -> FromSqlResult<Id<T>> {
-    from_hex(value.as_str()?).map(Id).map_err(|error| FromSqlError::Other(Box::new(error)))
+    from_hex(value.as_str()?)
+        .map(Id)
+        .map_err(|error| FromSqlError::Other(Box::new(error)))
 }
 
 impl FromSql for Id<BuildId> {
@@ -77,8 +82,8 @@ pub(crate) fn text_or_blob(bytes: &[u8]) -> ToSqlOutput<'_> {
     })
 }
 
-/// An unsigned number of 64 bits. SQLite has only signed ones, so the bits are stored and the top bit looks like a
-/// sign.
+/// An unsigned number of 64 bits. SQLite has only signed ones, so the bits are stored and the top
+/// bit looks like a sign.
 pub(crate) struct Unsigned(pub(crate) u64);
 
 impl ToSql for Unsigned {
@@ -101,7 +106,8 @@ impl FromSql for Unsigned {
 
 /// Returns a text or NULL.
 pub(crate) fn text<'a>(text: impl Into<Option<&'a str>>) -> ToSqlOutput<'a> {
-    text.into().map_or(ToSqlOutput::from(Null), ToSqlOutput::from)
+    text.into()
+        .map_or(ToSqlOutput::from(Null), ToSqlOutput::from)
 }
 
 /// A table of name and value pairs in order, one list per owner.
@@ -119,12 +125,21 @@ impl PairTable {
     ) -> Result<(), Failure> {
         let mut rows = Vec::with_capacity(pairs.len());
         for (position, (name, value)) in pairs.iter().enumerate() {
-            rows.push([owner.to_sql()?, whole(position), text(name.as_str()), text(value.as_str())]);
+            rows.push([
+                owner.to_sql()?,
+                whole(position),
+                text(name.as_str()),
+                text(value.as_str()),
+            ]);
         }
         database.insert(self.table, &rows)
     }
 
-    pub(crate) fn load(&self, database: &Database, owner: &dyn ToSql) -> Result<Vec<(String, String)>, Failure> {
+    pub(crate) fn load(
+        &self,
+        database: &Database,
+        owner: &dyn ToSql,
+    ) -> Result<Vec<(String, String)>, Failure> {
         database.rows(self.select, &[owner], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }

@@ -1,5 +1,6 @@
-//! Triage decisions about alerts: added, never changed. The caller matches them with alerts: kernels that are measured
-//! later make the range of a change narrower, so a decision keeps the range known at its time.
+//! Triage decisions about alerts: added, never changed. The caller matches them with alerts:
+//! kernels that are measured later make the range of a change narrower, so a decision keeps the
+//! range known at its time.
 
 use model::{Decision, Triage};
 
@@ -12,13 +13,29 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn decide(&self, decision: &Decision) -> Result<(), StoreError> {
-        let Decision { track, after, at, triage, note, worse, decided_unix } = decision;
+        let Decision {
+            track,
+            after,
+            at,
+            triage,
+            note,
+            worse,
+            decided_unix,
+        } = decision;
         self.with(|database| {
             let transaction = database.write()?;
             database.execute(
                 "INSERT INTO decisions (track, after, at, triage, note, worse, decided_unix)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                &[track, after, at, &codes::triage(*triage), note, worse, decided_unix],
+                &[
+                    track,
+                    after,
+                    at,
+                    &codes::triage(*triage),
+                    note,
+                    worse,
+                    decided_unix,
+                ],
             )?;
             transaction.commit()
         })
@@ -56,15 +73,21 @@ mod tests {
 
     fn decisions_come_back_in_the_order_they_were_made(new: New<'_>) {
         let (_home, store) = new();
-        let all: Vec<_> = Triage::ALL.into_iter().map(|triage| decision("6.12.117", triage)).collect();
-        all.iter().for_each(|decision| store.decide(decision).unwrap());
+        let all: Vec<_> = Triage::ALL
+            .into_iter()
+            .map(|triage| decision("6.12.117", triage))
+            .collect();
+        all.iter()
+            .for_each(|decision| store.decide(decision).unwrap());
         assert_eq!(store.decisions().unwrap(), all);
     }
 
     #[test]
     fn an_outcome_from_the_future_is_an_error() {
         let (home, store) = store();
-        sqlite(&store).execute_batch("INSERT INTO decisions VALUES (1, 't', 'a', 'b', 'pondered', '', 0, 0)").unwrap();
+        sqlite(&store)
+            .execute_batch("INSERT INTO decisions VALUES (1, 't', 'a', 'b', 'pondered', '', 0, 0)")
+            .unwrap();
         let error = store.decisions().unwrap_err();
         assert_eq!(error.guilt(), Guilt::User);
         insta::assert_snapshot!(

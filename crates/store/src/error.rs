@@ -95,7 +95,9 @@ pub enum StoreError {
         file: PathBuf,
     },
     /// An invalid database address.
-    #[error("cannot read the address of the store: {reason}; expected postgres://USER@HOST/DATABASE")]
+    #[error(
+        "cannot read the address of the store: {reason}; expected postgres://USER@HOST/DATABASE"
+    )]
     BadAddress {
         /// The fault; never the address, which may contain a password.
         reason: String,
@@ -133,7 +135,9 @@ pub enum StoreError {
         detail: String,
     },
     /// A server cannot be reached, or is no longer there.
-    #[error("cannot reach {store}: {detail}; stored results are intact, repeat the command when the server is back")]
+    #[error(
+        "cannot reach {store}: {detail}; stored results are intact, repeat the command when the server is back"
+    )]
     Gone {
         /// The store.
         store: String,
@@ -141,7 +145,9 @@ pub enum StoreError {
         detail: String,
     },
     /// Another process holds a write transaction on the same database for too long.
-    #[error("another process keeps {store} locked: find it in pg_stat_activity, then repeat the command")]
+    #[error(
+        "another process keeps {store} locked: find it in pg_stat_activity, then repeat the command"
+    )]
     Occupied {
         /// The store.
         store: String,
@@ -179,7 +185,9 @@ pub enum StoreError {
     #[error("{0} is stored already, and runs never change")]
     RunExists(RunId),
     /// The build or machine of a run was not saved before it.
-    #[error("{what} refers to a build or machine that was not saved before it (a bug in the caller)")]
+    #[error(
+        "{what} refers to a build or machine that was not saved before it (a bug in the caller)"
+    )]
     Dangling {
         /// The entry to save.
         what: String,
@@ -258,7 +266,11 @@ impl StoreError {
 
 /// Names the option that selects another store.
 fn other(home: &Path) -> &'static str {
-    if home.starts_with("postgres:") { "--store the database that has them" } else { "--home the folder that has them" }
+    if home.starts_with("postgres:") {
+        "--store the database that has them"
+    } else {
+        "--home the folder that has them"
+    }
 }
 
 fn holder(pid: Option<u32>) -> String {

@@ -1,4 +1,5 @@
-//! Reading new runs: runs are only ever added, so a reader that keeps the number of the last one reads no run twice.
+//! Reading new runs: runs are only ever added, so a reader that keeps the number of the last one
+//! reads no run twice.
 
 use model::Run;
 
@@ -6,8 +7,8 @@ use crate::runs::{complete, head};
 use crate::{Store, StoreError};
 
 impl Store {
-    /// Returns at most `limit` runs that were saved after the run with this number, in order, each with its number; 0
-    /// for all.
+    /// Returns at most `limit` runs that were saved after the run with this number, in order, each
+    /// with its number; 0 for all.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -18,7 +19,10 @@ impl Store {
         self.with(|database| {
             let _whole = database.read()?;
             let heads = database.rows(select, &[&number, &limit], head)?;
-            heads.into_iter().map(|(number, run)| Ok((number, complete(database, number, run)?))).collect()
+            heads
+                .into_iter()
+                .map(|(number, run)| Ok((number, complete(database, number, run)?)))
+                .collect()
         })
     }
 }

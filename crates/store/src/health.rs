@@ -1,4 +1,5 @@
-//! The health of machines that have jobs. The model defines how it changes; here one process at a time changes it.
+//! The health of machines that have jobs. The model defines how it changes; here one process at a
+//! time changes it.
 
 use model::Health;
 
@@ -21,7 +22,11 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn change_health(&self, machine: &str, step: impl FnOnce(&mut Health)) -> Result<(Health, Health), StoreError> {
+    pub fn change_health(
+        &self,
+        machine: &str,
+        step: impl FnOnce(&mut Health),
+    ) -> Result<(Health, Health), StoreError> {
         self.with(|database| {
             let transaction = database.change()?;
             let insert = "INSERT INTO health VALUES (?1, 0, '', NULL, 0) ON CONFLICT DO NOTHING";
@@ -62,11 +67,21 @@ mod tests {
         let (_home, store) = make();
         assert_eq!(store.health().unwrap(), []);
         for _ in 0..3 {
-            again(&store).change_health("testbox", |health| health.fail("no power", 100)).unwrap();
+            again(&store)
+                .change_health("testbox", |health| health.fail("no power", 100))
+                .unwrap();
         }
         let all = store.health().unwrap();
-        assert_eq!((all.len(), all[0].failures, all[0].quarantined_unix), (1, 3, Some(100)));
-        let (before, after) = store.change_health("testbox", model::Health::recover).unwrap();
-        assert_eq!((before, after.failures, after.quarantined_unix), (all[0].clone(), 0, None));
+        assert_eq!(
+            (all.len(), all[0].failures, all[0].quarantined_unix),
+            (1, 3, Some(100))
+        );
+        let (before, after) = store
+            .change_health("testbox", model::Health::recover)
+            .unwrap();
+        assert_eq!(
+            (before, after.failures, after.quarantined_unix),
+            (all[0].clone(), 0, None)
+        );
     }
 }

@@ -23,12 +23,18 @@ pub(crate) struct Home {
 
 impl Home {
     pub(crate) fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), database: root.join("marvin.db") }
+        Self {
+            root: root.to_owned(),
+            database: root.join("marvin.db"),
+        }
     }
 
     /// Returns the stand-in for a server store: no directory, only a name for errors.
     pub(crate) fn on_server(shown: &str) -> Self {
-        Self { root: shown.into(), database: shown.into() }
+        Self {
+            root: shown.into(),
+            database: shown.into(),
+        }
     }
 
     pub(crate) fn root(&self) -> &Path {
@@ -65,8 +71,8 @@ impl Home {
         self.incoming().join(run.hex())
     }
 
-    /// Checks that the database and the files that SQLite keeps beside it are files: opening a pipe waits for a writer,
-    /// and a device has no end. Missing ones are made later.
+    /// Checks that the database and the files that SQLite keeps beside it are files: opening a pipe
+    /// waits for a writer, and a device has no end. Missing ones are made later.
     pub(crate) fn check_database(&self) -> Result<(), StoreError> {
         for suffix in ["", "-wal", "-shm", "-journal"] {
             let mut path = self.database.clone().into_os_string();
@@ -81,7 +87,10 @@ impl Home {
         match fs::metadata(path) {
             Ok(found) if !found.is_file() => {
                 let kind = kind(found.file_type());
-                Err(StoreError::Unusable { path: path.to_owned(), detail: format!("it is {kind}, not a file") })
+                Err(StoreError::Unusable {
+                    path: path.to_owned(),
+                    detail: format!("it is {kind}, not a file"),
+                })
             }
             Err(error) if error.kind() != ErrorKind::NotFound => Err(self.io(path, error)),
             _ => Ok(()),
@@ -112,21 +121,31 @@ impl Home {
             | ErrorKind::AlreadyExists
             | ErrorKind::IsADirectory
             | ErrorKind::PermissionDenied
-            | ErrorKind::ReadOnlyFilesystem => StoreError::Unusable { path: path.to_owned(), detail: plain(&error) },
-            _ => StoreError::Io { path: path.to_owned(), source: error },
+            | ErrorKind::ReadOnlyFilesystem => StoreError::Unusable {
+                path: path.to_owned(),
+                detail: plain(&error),
+            },
+            _ => StoreError::Io {
+                path: path.to_owned(),
+                source: error,
+            },
         }
     }
 
     /// Converts a database error that occurred while saving `what`.
     pub(crate) fn to_error_of(&self, error: Failure, what: impl FnOnce() -> String) -> StoreError {
         let is_dangling = match &error {
-            Failure::Sqlite(error) => {
-                error.sqlite_error().is_some_and(|f| f.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
-            }
+            Failure::Sqlite(error) => error
+                .sqlite_error()
+                .is_some_and(|f| f.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY),
             Failure::Server(error) => error.code() == Some(&SqlState::FOREIGN_KEY_VIOLATION),
             Failure::Silent(_) => false,
         };
-        if is_dangling { StoreError::Dangling { what: what() } } else { self.to_error(error) }
+        if is_dangling {
+            StoreError::Dangling { what: what() }
+        } else {
+            self.to_error(error)
+        }
     }
 
     /// Converts a database error.
@@ -134,11 +153,15 @@ impl Home {
         match error {
             Failure::Sqlite(error) => self.sql(error),
             Failure::Server(error) => self.server(error),
-            Failure::Silent(detail) => StoreError::Gone { store: self.root.display().to_string(), detail },
+            Failure::Silent(detail) => StoreError::Gone {
+                store: self.root.display().to_string(),
+                detail,
+            },
         }
     }
 
-    /// Converts an error of PostgreSQL. The codes and their classes are in appendix A of its manual.
+    /// Converts an error of PostgreSQL. The codes and their classes are in appendix A of its
+    /// manual.
     fn server(&self, error: tokio_postgres::Error) -> StoreError {
         let (store, detail) = (self.root.display().to_string(), reason(&error));
         if is_lost(&error) {
@@ -156,14 +179,22 @@ impl Home {
         };
         match code.code() {
             "55P03" => StoreError::Occupied { store },
-            "53100" => StoreError::Full { home: self.root.clone() },
+            "53100" => StoreError::Full {
+                home: self.root.clone(),
+            },
             "53300" => StoreError::Gone { store, detail },
             "XX001" | "XX002" => self.damaged(&detail),
             // Read-only permission; tables or functions with our names but another owner.
             "42501" | "25006" | "42P07" | "42723" => StoreError::Refused { store, detail },
             // User and database.
-            code if code.starts_with("28") || code.starts_with("3D") => StoreError::Refused { store, detail },
-            _ => StoreError::Server { store, detail, source: Box::new(error) },
+            code if code.starts_with("28") || code.starts_with("3D") => {
+                StoreError::Refused { store, detail }
+            }
+            _ => StoreError::Server {
+                store,
+                detail,
+                source: Box::new(error),
+            },
         }
     }
 
@@ -177,12 +208,20 @@ impl Home {
             }
             E::SqliteFailure(failure, _) => match failure.code {
                 ErrorCode::DiskFull => self.full(),
-                // The memory shared by the database's processes could not grow (sqlite.org/rescode.html).
+                // The memory shared by the database's processes could not grow
+                // (sqlite.org/rescode.html).
                 _ if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => self.full(),
-                ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => self.damaged(&error.to_string()),
-                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy { file: self.database() },
+                ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
+                    self.damaged(&error.to_string())
+                }
+                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy {
+                    file: self.database(),
+                },
                 ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
-                    StoreError::Unusable { path: self.database(), detail: error.to_string() }
+                    StoreError::Unusable {
+                        path: self.database(),
+                        detail: error.to_string(),
+                    }
                 }
                 _ => self.other(error),
             },
@@ -191,24 +230,34 @@ impl Home {
     }
 
     pub(crate) fn damaged(&self, detail: &str) -> StoreError {
-        StoreError::Damaged { file: self.database(), detail: detail.to_owned() }
+        StoreError::Damaged {
+            file: self.database(),
+            detail: detail.to_owned(),
+        }
     }
 
     fn conversion(&self, cause: &(dyn Error + Send + Sync + 'static)) -> StoreError {
         match cause.downcast_ref::<UnknownCode>() {
-            Some(unknown) => {
-                StoreError::UnknownCode { file: self.database(), noun: unknown.noun, code: unknown.code.clone() }
-            }
+            Some(unknown) => StoreError::UnknownCode {
+                file: self.database(),
+                noun: unknown.noun,
+                code: unknown.code.clone(),
+            },
             None => self.damaged(&cause.to_string()),
         }
     }
 
     fn full(&self) -> StoreError {
-        StoreError::Full { home: self.root.clone() }
+        StoreError::Full {
+            home: self.root.clone(),
+        }
     }
 
     fn other(&self, source: rusqlite::Error) -> StoreError {
-        StoreError::Database { file: self.database(), source }
+        StoreError::Database {
+            file: self.database(),
+            source,
+        }
     }
 }
 
@@ -276,11 +325,17 @@ mod tests {
     #[test]
     fn sqlite_full_error_is_a_full_disk() {
         let home = Home::at(Path::new("/h"));
-        for code in [rusqlite::ffi::SQLITE_FULL, rusqlite::ffi::SQLITE_IOERR_SHMSIZE] {
+        for code in [
+            rusqlite::ffi::SQLITE_FULL,
+            rusqlite::ffi::SQLITE_IOERR_SHMSIZE,
+        ] {
             let failure = rusqlite::ffi::Error::new(code);
             let error = home.sql(rusqlite::Error::SqliteFailure(failure, None));
             assert_eq!(error.guilt(), Guilt::Infra);
-            assert!(error.to_string().starts_with("no space left in /h"), "{error}");
+            assert!(
+                error.to_string().starts_with("no space left in /h"),
+                "{error}"
+            );
         }
     }
 }

@@ -21,7 +21,12 @@ impl Store {
     ///
     /// # Errors
     /// If the build was not saved before, or the database cannot be written.
-    pub fn remember_kernel(&self, name: &str, build: &BuildId, seen_unix: i64) -> Result<(), StoreError> {
+    pub fn remember_kernel(
+        &self,
+        name: &str,
+        build: &BuildId,
+        seen_unix: i64,
+    ) -> Result<(), StoreError> {
         let save = || {
             let transaction = self.database.write()?;
             self.database.execute(
@@ -32,7 +37,10 @@ impl Store {
             )?;
             transaction.commit()
         };
-        save().map_err(|error| self.home.to_error_of(error, || format!("the kernel name `{name}`")))
+        save().map_err(|error| {
+            self.home
+                .to_error_of(error, || format!("the kernel name `{name}`"))
+        })
     }
 
     /// Lists names and their builds, by name, newest first.
@@ -40,10 +48,15 @@ impl Store {
     /// # Errors
     /// If the database cannot be read.
     pub fn kernels(&self) -> Result<Vec<SeenKernel>, StoreError> {
-        let select = "SELECT name, build, seen_unix FROM kernels ORDER BY name, seen_unix DESC, build";
+        let select =
+            "SELECT name, build, seen_unix FROM kernels ORDER BY name, seen_unix DESC, build";
         self.with(|database| {
             database.rows(select, &[], |row| {
-                Ok(SeenKernel { name: row.get(0)?, build: row.get::<Id<BuildId>>(1)?.0, seen_unix: row.get(2)? })
+                Ok(SeenKernel {
+                    name: row.get(0)?,
+                    build: row.get::<Id<BuildId>>(1)?.0,
+                    seen_unix: row.get(2)?,
+                })
             })
         })
     }
@@ -53,7 +66,10 @@ impl Store {
 mod tests {
     use crate::testing::{New, build, contract};
 
-    contract!(names_move_on_from_build_to_build, a_name_of_a_build_that_was_not_saved_is_refused,);
+    contract!(
+        names_move_on_from_build_to_build,
+        a_name_of_a_build_that_was_not_saved_is_refused,
+    );
 
     fn names_move_on_from_build_to_build(new: New<'_>) {
         let (_home, store) = new();
@@ -87,7 +103,9 @@ mod tests {
 
     fn a_name_of_a_build_that_was_not_saved_is_refused(new: New<'_>) {
         let (_home, store) = new();
-        let error = store.remember_kernel("deb:6.12", &build("aa").id, 1).unwrap_err();
+        let error = store
+            .remember_kernel("deb:6.12", &build("aa").id, 1)
+            .unwrap_err();
         insta::assert_snapshot!(error, @"the kernel name `deb:6.12` refers to a build or machine that was not saved before it (a bug in the caller)");
     }
 }

@@ -1,8 +1,8 @@
 //! Kernels, builds, runs, samples and artefacts, in SQLite or PostgreSQL behind one type.
 //!
-//! A data directory has `marvin.db` (SQLite), `artefacts/<run>/<name>.zst` and `lock`, which a measuring process holds;
-//! a PostgreSQL store has everything in its database. The callers define ids, interpret artefacts, decide what is out
-//! of date, and pass the time.
+//! A data directory has `marvin.db` (SQLite), `artefacts/<run>/<name>.zst` and `lock`, which a
+//! measuring process holds; a PostgreSQL store has everything in its database. The callers define
+//! ids, interpret artefacts, decide what is out of date, and pass the time.
 
 mod artefacts;
 mod builds;

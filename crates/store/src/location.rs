@@ -44,23 +44,31 @@ pub struct Address {
 pub(crate) enum Channel {
     /// The server only: by TLS, or because the address allows others with `sslmode=disable`.
     AsAddressed,
-    /// Programs of this host: no TLS, and no password in clear, as any user may listen at a port of a stopped server.
+    /// Programs of this host: no TLS, and no password in clear, as any user may listen at a port of
+    /// a stopped server.
     ThisHost,
 }
 
 impl Location {
     /// Parses an address, `postgres://USER@HOST/DATABASE`.
     ///
-    /// `password` is used if the address has none, which is better: `ps` and shell histories show addresses. Without
-    /// `sslmode` the connection has TLS, except to this host.
+    /// `password` is used if the address has none, which is better: `ps` and shell histories show
+    /// addresses. Without `sslmode` the connection has TLS, except to this host.
     ///
     /// # Errors
     /// If it is no such address. The message does not repeat it.
     pub fn server(address: &str, password: Option<&str>) -> Result<Self, StoreError> {
-        if !["postgres://", "postgresql://"].iter().any(|scheme| address.starts_with(scheme)) {
-            return Err(StoreError::BadAddress { reason: "it does not begin with postgres://".to_owned() });
+        if !["postgres://", "postgresql://"]
+            .iter()
+            .any(|scheme| address.starts_with(scheme))
+        {
+            return Err(StoreError::BadAddress {
+                reason: "it does not begin with postgres://".to_owned(),
+            });
         }
-        let bad = |error: tokio_postgres::Error| StoreError::BadAddress { reason: plain(&error) };
+        let bad = |error: tokio_postgres::Error| StoreError::BadAddress {
+            reason: plain(&error),
+        };
         let mut config = Config::from_str(address).map_err(bad)?;
         if config.get_password().is_none()
             && let Some(password) = password
@@ -68,10 +76,14 @@ impl Location {
             config.password(password);
         }
         if config.get_dbname().is_none_or(str::is_empty) {
-            return Err(StoreError::BadAddress { reason: "it names no database".to_owned() });
+            return Err(StoreError::BadAddress {
+                reason: "it names no database".to_owned(),
+            });
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(StoreError::BadAddress { reason: "it names no host".to_owned() });
+            return Err(StoreError::BadAddress {
+                reason: "it names no host".to_owned(),
+            });
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_LIMIT);
@@ -81,23 +93,34 @@ impl Location {
         }
         config.keepalives_idle(SILENCE_LIMIT);
         let mut channel = Channel::AsAddressed;
-        // The default of PostgreSQL's programs: TLS unless the server, or a host on the way to it, says that it has none.
+        // The default of PostgreSQL's programs: TLS unless the server, or a host on the way to it,
+        // says that it has none.
         if config.get_ssl_mode() == SslMode::Prefer {
-            // A server on this host often has a certificate of its own making, and no network is on the way to it.
-            let is_local =
-                config.get_hosts().iter().all(is_here) && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
-            config.ssl_mode(if is_local { SslMode::Disable } else { SslMode::Require });
+            // A server on this host often has a certificate of its own making, and no network is on
+            // the way to it.
+            let is_local = config.get_hosts().iter().all(is_here)
+                && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
+            config.ssl_mode(if is_local {
+                SslMode::Disable
+            } else {
+                SslMode::Require
+            });
             if is_local {
                 channel = Channel::ThisHost;
             }
         }
-        if channel == Channel::ThisHost && config.get_target_session_attrs() != TargetSessionAttrs::Any {
+        if channel == Channel::ThisHost
+            && config.get_target_session_attrs() != TargetSessionAttrs::Any
+        {
             return Err(StoreError::BadAddress {
                 reason: "target_session_attrs is for servers on other hosts".to_owned(),
             });
         }
         config.application_name("marvin");
-        Ok(Self::Server(Address { config: Box::new(config), channel }))
+        Ok(Self::Server(Address {
+            config: Box::new(config),
+            channel,
+        }))
     }
 }
 
@@ -106,7 +129,11 @@ impl Location {
     #[must_use]
     pub fn impatient(mut self) -> Self {
         if let Self::Server(address) = &mut self {
-            let limit = address.config.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
+            let limit = address
+                .config
+                .get_connect_timeout()
+                .copied()
+                .unwrap_or(CONNECT_LIMIT);
             address.config.connect_timeout(limit.min(IMPATIENT_LIMIT));
         }
         self
@@ -117,14 +144,21 @@ impl Location {
 fn is_here(host: &Host) -> bool {
     match host {
         Host::Unix(_) => true,
-        Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()),
+        Host::Tcp(name) => {
+            name == "localhost"
+                || name
+                    .parse()
+                    .is_ok_and(|address: IpAddr| address.is_loopback())
+        }
     }
 }
 
 /// Describes the fault of an address without quoting it.
 fn plain(error: &tokio_postgres::Error) -> String {
-    let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-    // The library quotes only names of unknown options, but a misplaced password may look like such a name.
+    let cause =
+        std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+    // The library quotes only names of unknown options, but a misplaced password may look like such
+    // a name.
     match cause.split_once('`') {
         Some((before, _)) => before.trim_end().to_owned(),
         None => cause,

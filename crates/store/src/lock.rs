@@ -1,7 +1,8 @@
 //! The lock of a data directory, which allows one measuring process, and its holder.
 //!
-//! Only commands that measure take it; readers need no lock. Who may write to the data directory may put a link to any file in
-//! the place of a lock: only a regular file with the number of a process is opened, read and emptied.
+//! Only commands that measure take it; readers need no lock. Who may write to the data directory
+//! may put a link to any file in the place of a lock: only a regular file with the number of a
+//! process is opened, read and emptied.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -17,7 +18,8 @@ use crate::home::Home;
 /// Enough for any process id.
 const PID_LIMIT: u64 = 32;
 
-/// The right to measure in a data directory. Ends when it is dropped or its process ends in any way.
+/// The right to measure in a data directory. Ends when it is dropped or its process ends in any
+/// way.
 #[derive(Debug)]
 pub struct HomeLock {
     file: File,
@@ -30,8 +32,11 @@ impl HomeLock {
     /// If another process has it, or the data directory cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let home = Home::at(home);
-        take(&home, home.lock(), |pid| StoreError::Locked { home: home.root().to_owned(), pid })
-            .map(|file| Self { file })
+        take(&home, home.lock(), |pid| StoreError::Locked {
+            home: home.root().to_owned(),
+            pid,
+        })
+        .map(|file| Self { file })
     }
 }
 
@@ -42,7 +47,8 @@ impl Drop for HomeLock {
     }
 }
 
-/// The right to take jobs from the queue of a data directory on this machine. Each job also needs the [`HomeLock`].
+/// The right to take jobs from the queue of a data directory on this machine. Each job also needs
+/// the [`HomeLock`].
 #[derive(Debug)]
 pub struct WorkerLock {
     file: File,
@@ -55,13 +61,16 @@ impl WorkerLock {
     /// If another process has it, or the data directory cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let home = Home::at(home);
-        take(&home, home.worker(), |pid| StoreError::Working { home: home.root().to_owned(), pid })
-            .map(|file| Self { file })
+        take(&home, home.worker(), |pid| StoreError::Working {
+            home: home.root().to_owned(),
+            pid,
+        })
+        .map(|file| Self { file })
     }
 }
 
-/// Returns whether a worker takes jobs from the queue of a data directory: whether the process that last took the lock
-/// lives.
+/// Returns whether a worker takes jobs from the queue of a data directory: whether the process that
+/// last took the lock lives.
 ///
 /// Trying the lock instead could turn away a worker that starts at the same moment.
 #[must_use]
@@ -80,9 +89,21 @@ impl Drop for WorkerLock {
 }
 
 /// Takes a lock, or returns its holder.
-fn take(home: &Home, path: PathBuf, taken: impl FnOnce(Option<u32>) -> StoreError) -> Result<File, StoreError> {
+fn take(
+    home: &Home,
+    path: PathBuf,
+    taken: impl FnOnce(Option<u32>) -> StoreError,
+) -> Result<File, StoreError> {
     fs::create_dir_all(home.root()).map_err(|error| home.io(home.root(), error))?;
-    let mut file = open(home, &path, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
+    let mut file = open(
+        home,
+        &path,
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false),
+    )?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(taken(read_pid(&mut file))),
@@ -95,7 +116,10 @@ fn take(home: &Home, path: PathBuf, taken: impl FnOnce(Option<u32>) -> StoreErro
 /// Opens the file of a lock. A pipe is not waited for, and a link is not followed.
 fn open(home: &Home, path: &Path, options: &mut OpenOptions) -> Result<File, StoreError> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let unusable = |detail: &str| StoreError::Unusable { path: path.to_owned(), detail: detail.to_owned() };
+    let unusable = |detail: &str| StoreError::Unusable {
+        path: path.to_owned(),
+        detail: detail.to_owned(),
+    };
     if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
         return Err(unusable("it is a link, not a file"));
     }
@@ -115,7 +139,13 @@ fn open(home: &Home, path: &Path, options: &mut OpenOptions) -> Result<File, Sto
     }
     let has_number = found.len() == 0 || found.len() <= PID_LIMIT && read_pid(&mut file).is_some();
     file.rewind().map_err(|error| home.io(path, error))?;
-    if has_number { Ok(file) } else { Err(unusable("it is no lock of Marvin: it has other content than a number")) }
+    if has_number {
+        Ok(file)
+    } else {
+        Err(unusable(
+            "it is no lock of Marvin: it has other content than a number",
+        ))
+    }
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
@@ -162,7 +192,10 @@ mod tests {
         let _lock = HomeLock::acquire(home.path()).unwrap();
         fs::write(home.path().join("lock"), "").unwrap();
         let error = HomeLock::acquire(home.path()).unwrap_err().to_string();
-        assert!(error.starts_with("another marvin is measuring in "), "{error}");
+        assert!(
+            error.starts_with("another marvin is measuring in "),
+            "{error}"
+        );
     }
 
     #[test]
@@ -179,7 +212,9 @@ mod tests {
         let lock = WorkerLock::acquire(home.path()).unwrap();
         assert!(has_worker(home.path()));
         let error = WorkerLock::acquire(home.path()).unwrap_err();
-        let told = error.to_string().replace(&home.path().display().to_string(), "HOME");
+        let told = error
+            .to_string()
+            .replace(&home.path().display().to_string(), "HOME");
         insta::assert_snapshot!(told.replace(&std::process::id().to_string(), "PID"), @"another worker (pid PID) already runs the jobs of HOME, and one per host is allowed: `marvin queue list` shows its job");
         assert_eq!(error.guilt(), Guilt::Infra);
         HomeLock::acquire(home.path()).unwrap();
@@ -193,9 +228,16 @@ mod tests {
     #[test]
     fn lock_that_is_another_file_is_refused() {
         let home = tempfile::tempdir().unwrap();
-        let (lock, worker, target) = (home.path().join("lock"), home.path().join("worker"), home.path().join("target"));
+        let (lock, worker, target) = (
+            home.path().join("lock"),
+            home.path().join("worker"),
+            home.path().join("target"),
+        );
         let is_kept = |said: &str| {
-            let errors = [HomeLock::acquire(home.path()).unwrap_err(), WorkerLock::acquire(home.path()).unwrap_err()];
+            let errors = [
+                HomeLock::acquire(home.path()).unwrap_err(),
+                WorkerLock::acquire(home.path()).unwrap_err(),
+            ];
             for error in errors {
                 assert!(error.to_string().contains(said), "{error}");
                 assert_eq!(error.guilt(), Guilt::User);

@@ -44,13 +44,20 @@ impl Store {
         Id<T>: FromSql,
     {
         let digits = prefix.digits();
-        // `g` follows every hexadecimal digit; one more than is shown reveals whether there are more.
+        // `g` follows every hexadecimal digit; one more than is shown reveals whether there are
+        // more.
         let mut found: Vec<T> = self.with(|database| {
-            database
-                .rows(place.select, &[&digits, &format!("{digits}g"), &(SHOWN + 1)], |row| Ok(row.get::<Id<T>>(0)?.0))
+            database.rows(
+                place.select,
+                &[&digits, &format!("{digits}g"), &(SHOWN + 1)],
+                |row| Ok(row.get::<Id<T>>(0)?.0),
+            )
         })?;
         if found.len() > 1 && found[0].digits() != digits {
-            return Err(StoreError::Ambiguous { text: prefix.to_string(), candidates: candidates(&found) });
+            return Err(StoreError::Ambiguous {
+                text: prefix.to_string(),
+                candidates: candidates(&found),
+            });
         }
         if found.is_empty() {
             return Err(unknown(place, prefix));
@@ -61,7 +68,10 @@ impl Store {
 
 /// Makes the error for a missing entry.
 pub(crate) fn unknown(place: &IdTable, id: &impl Display) -> StoreError {
-    StoreError::Unknown { noun: place.noun, text: id.to_string() }
+    StoreError::Unknown {
+        noun: place.noun,
+        text: id.to_string(),
+    }
 }
 
 /// Lists ids, abbreviated if that keeps them distinct.

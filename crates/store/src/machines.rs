@@ -36,15 +36,25 @@ impl Store {
     /// If there is none of that id, or the database cannot be read.
     pub fn machine(&self, id: &MachineId) -> Result<Machine, StoreError> {
         self.with(|database| {
-            let found = database.row("SELECT kind, summary FROM machines WHERE id = ?1", &[&id.hex()], |row| {
-                Ok((row.get::<Code<MachineKind>>(0)?.0, row.get(1)?))
-            })?;
+            let found = database.row(
+                "SELECT kind, summary FROM machines WHERE id = ?1",
+                &[&id.hex()],
+                |row| Ok((row.get::<Code<MachineKind>>(0)?.0, row.get(1)?)),
+            )?;
             let machine = |(kind, summary)| {
-                Ok(Machine { id: id.clone(), kind, summary, fingerprint: FINGERPRINTS.load(database, &id.hex())? })
+                Ok(Machine {
+                    id: id.clone(),
+                    kind,
+                    summary,
+                    fingerprint: FINGERPRINTS.load(database, &id.hex())?,
+                })
             };
             found.map(machine).transpose()
         })?
-        .ok_or_else(|| StoreError::Unknown { noun: "machine", text: id.to_string() })
+        .ok_or_else(|| StoreError::Unknown {
+            noun: "machine",
+            text: id.to_string(),
+        })
     }
 }
 
@@ -54,7 +64,10 @@ mod tests {
 
     use crate::testing::{New, contract, machine, sqlite, store};
 
-    contract!(a_machine_comes_back_as_it_was_however_often_it_is_saved, unknown_machine_is_reported_unknown,);
+    contract!(
+        a_machine_comes_back_as_it_was_however_often_it_is_saved,
+        unknown_machine_is_reported_unknown,
+    );
 
     fn a_machine_comes_back_as_it_was_however_often_it_is_saved(new: New<'_>) {
         let (_home, store) = new();
@@ -66,7 +79,9 @@ mod tests {
 
     fn unknown_machine_is_reported_unknown(new: New<'_>) {
         let (_home, store) = new();
-        let error = store.machine(&MachineId::from_hex("00").unwrap()).unwrap_err();
+        let error = store
+            .machine(&MachineId::from_hex("00").unwrap())
+            .unwrap_err();
         assert_eq!(error.guilt(), Guilt::User);
         insta::assert_snapshot!(error, @"no machine `machine_00`: `marvin runs` lists stored runs");
     }
@@ -75,7 +90,9 @@ mod tests {
     fn unknown_machine_kind_is_an_error() {
         let (home, store) = store();
         store.save_machine(&machine("ab")).unwrap();
-        sqlite(&store).execute("UPDATE machines SET kind = 'quantum'", []).unwrap();
+        sqlite(&store)
+            .execute("UPDATE machines SET kind = 'quantum'", [])
+            .unwrap();
         let error = store.machine(&machine("ab").id).unwrap_err();
         insta::assert_snapshot!(
             error.to_string().replace(home.path().to_str().unwrap(), "HOME"),

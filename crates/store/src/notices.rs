@@ -1,4 +1,5 @@
-//! Notices for users: each is sent once while it stands, and each delivery is kept until it succeeds.
+//! Notices for users: each is sent once while it stands, and each delivery is kept until it
+//! succeeds.
 
 use crate::columns::Unsigned;
 use crate::database::{Database, Failure, Locked, Row, Values};
@@ -7,8 +8,8 @@ use crate::{Store, StoreError};
 /// A notice for users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// Its subject: `tree:stable`, `boot:stable:git:v6.12`. While it stands, no other notice with this subject is
-    /// raised.
+    /// Its subject: `tree:stable`, `boot:stable:git:v6.12`. While it stands, no other notice with
+    /// this subject is raised.
     pub subject: String,
     /// Its summary, one line.
     pub headline: String,
@@ -37,21 +38,38 @@ const DELIVERIES: &str = "SELECT subject, headline, body, raised_unix, number, c
      FROM deliveries JOIN notices ON notice = number WHERE delivered_unix IS NULL";
 
 fn notice(row: &Row<'_>) -> Result<Notice, Failure> {
-    Ok(Notice { subject: row.get(0)?, headline: row.get(1)?, body: row.get(2)?, raised_unix: row.get(3)? })
+    Ok(Notice {
+        subject: row.get(0)?,
+        headline: row.get(1)?,
+        body: row.get(2)?,
+        raised_unix: row.get(3)?,
+    })
 }
 
 fn delivery(row: &Row<'_>) -> Result<Delivery, Failure> {
     let number = row.get::<Unsigned>(4)?.0;
-    Ok(Delivery { number, notice: notice(row)?, channel: row.get(5)?, tries: row.get(6)?, said: row.get(7)? })
+    Ok(Delivery {
+        number,
+        notice: notice(row)?,
+        channel: row.get(5)?,
+        tries: row.get(6)?,
+        said: row.get(7)?,
+    })
 }
 
 impl Store {
-    /// Raises a notice on these channels. Returns whether it is new: one with a standing subject is not.
+    /// Raises a notice on these channels. Returns whether it is new: one with a standing subject is
+    /// not.
     ///
     /// # Errors
     /// If the database cannot be written.
     pub fn raise(&self, notice: &Notice, channels: &[&str]) -> Result<bool, StoreError> {
-        let Notice { subject, headline, body, raised_unix } = notice;
+        let Notice {
+            subject,
+            headline,
+            body,
+            raised_unix,
+        } = notice;
         self.with(|database| {
             let transaction = database.change()?;
             let insert = "INSERT INTO notices (subject, headline, body, raised_unix) VALUES (?1, ?2, ?3, ?4)
@@ -72,7 +90,8 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn settle(&self, subject: &str, now_unix: i64) -> Result<bool, StoreError> {
-        let settle = "UPDATE notices SET settled_unix = ?2 WHERE subject = ?1 AND settled_unix IS NULL";
+        let settle =
+            "UPDATE notices SET settled_unix = ?2 WHERE subject = ?1 AND settled_unix IS NULL";
         self.with(|database| Ok(database.execute(settle, &[&subject, &now_unix])? > 0))
     }
 
@@ -81,8 +100,7 @@ impl Store {
     /// # Errors
     /// If the database cannot be read.
     pub fn standing(&self, subject: &str) -> Result<Option<Notice>, StoreError> {
-        let select =
-            "SELECT subject, headline, body, raised_unix FROM notices WHERE subject = ?1 AND settled_unix IS NULL";
+        let select = "SELECT subject, headline, body, raised_unix FROM notices WHERE subject = ?1 AND settled_unix IS NULL";
         self.with(|database| database.row(select, &[&subject], notice))
     }
 
@@ -91,10 +109,17 @@ impl Store {
     /// # Errors
     /// If the database cannot be read.
     pub fn list_undelivered(&self) -> Result<Vec<Delivery>, StoreError> {
-        self.with(|database| database.rows(&format!("{DELIVERIES} ORDER BY number, channel"), &[], delivery))
+        self.with(|database| {
+            database.rows(
+                &format!("{DELIVERIES} ORDER BY number, channel"),
+                &[],
+                delivery,
+            )
+        })
     }
 
-    /// Claims the oldest due delivery until a time; skips the named channels. Workers on other hosts pass over it.
+    /// Claims the oldest due delivery until a time; skips the named channels. Workers on other
+    /// hosts pass over it.
     ///
     /// # Errors
     /// If the database cannot be written.
@@ -106,7 +131,8 @@ impl Store {
     ) -> Result<Option<Delivery>, StoreError> {
         self.with(|database| {
             let due = format!("{DELIVERIES} AND next_unix <= ?1 ORDER BY number, channel");
-            let is_due = |all: Vec<Delivery>| all.into_iter().find(|one| !except.contains(&one.channel));
+            let is_due =
+                |all: Vec<Delivery>| all.into_iter().find(|one| !except.contains(&one.channel));
             // Asked without a lock first: there is rarely anything to deliver.
             if is_due(database.rows(&due, &[&now_unix], delivery)?).is_none() {
                 return Ok(None);
@@ -115,7 +141,12 @@ impl Store {
             let due = format!("{due}{}", database.lock(Locked::Skip));
             let found = is_due(database.rows(&due, &[&now_unix], delivery)?);
             if let Some(found) = &found {
-                fail(database, found, "its delivery is uncertain: the sending process was killed", until_unix)?;
+                fail(
+                    database,
+                    found,
+                    "its delivery is uncertain: the sending process was killed",
+                    until_unix,
+                )?;
             }
             transaction.commit()?;
             Ok(found)
@@ -136,15 +167,36 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn record_failure(&self, delivery: &Delivery, said: &str, next_unix: i64) -> Result<(), StoreError> {
+    pub fn record_failure(
+        &self,
+        delivery: &Delivery,
+        said: &str,
+        next_unix: i64,
+    ) -> Result<(), StoreError> {
         self.with(|database| fail(database, delivery, said, next_unix))
     }
 }
 
-fn fail(database: &Database, delivery: &Delivery, said: &str, next_unix: i64) -> Result<(), Failure> {
+fn fail(
+    database: &Database,
+    delivery: &Delivery,
+    said: &str,
+    next_unix: i64,
+) -> Result<(), Failure> {
     let update = "UPDATE deliveries SET tries = ?5, said = ?3, next_unix = ?4 WHERE notice = ?1 AND channel = ?2";
     let tries = delivery.tries + 1;
-    database.execute(update, &[&Unsigned(delivery.number), &delivery.channel, &said, &next_unix, &tries]).map(drop)
+    database
+        .execute(
+            update,
+            &[
+                &Unsigned(delivery.number),
+                &delivery.channel,
+                &said,
+                &next_unix,
+                &tries,
+            ],
+        )
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -159,20 +211,32 @@ mod tests {
     );
 
     fn notice(subject: &str) -> Notice {
-        Notice { subject: subject.into(), headline: "it is gone".into(), body: "all of it\n".into(), raised_unix: 100 }
+        Notice {
+            subject: subject.into(),
+            headline: "it is gone".into(),
+            body: "all of it\n".into(),
+            raised_unix: 100,
+        }
     }
 
     fn notice_is_sent_once_per_occurrence(make: New<'_>) {
         let (_home, store) = make();
         assert!(store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
         assert!(!store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap());
-        assert!(store.raise(&notice("tree:b"), &[]).unwrap(), "without channels, but it stands");
+        assert!(
+            store.raise(&notice("tree:b"), &[]).unwrap(),
+            "without channels, but it stands"
+        );
         assert_eq!(store.list_undelivered().unwrap().len(), 2);
         assert_eq!(store.standing("tree:a").unwrap(), Some(notice("tree:a")));
         assert!(store.settle("tree:a", 200).unwrap() && !store.settle("tree:a", 200).unwrap());
         assert_eq!(store.standing("tree:a").unwrap(), None);
         assert!(store.raise(&notice("tree:a"), &["mail"]).unwrap());
-        assert_eq!(store.list_undelivered().unwrap().len(), 3, "what was not told yet is still told");
+        assert_eq!(
+            store.list_undelivered().unwrap().len(),
+            3,
+            "what was not told yet is still told"
+        );
     }
 
     fn undelivered_notice_is_kept_and_retried(make: New<'_>) {
@@ -180,11 +244,19 @@ mod tests {
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
         let take = |now: i64| store.take_delivery(now, now + 60, &[]).unwrap();
         assert_eq!(take(99), None);
-        assert_eq!(store.take_delivery(100, 160, &["mail".into()]).unwrap(), None);
+        assert_eq!(
+            store.take_delivery(100, 160, &["mail".into()]).unwrap(),
+            None
+        );
         let due = take(100).unwrap();
-        assert_eq!((&due.notice, due.channel.as_str(), due.tries), (&notice("tree:a"), "mail", 0));
+        assert_eq!(
+            (&due.notice, due.channel.as_str(), due.tries),
+            (&notice("tree:a"), "mail", 0)
+        );
         assert_eq!(take(100), None, "one at a time has it");
-        store.record_failure(&due, "connection refused", 160).unwrap();
+        store
+            .record_failure(&due, "connection refused", 160)
+            .unwrap();
         assert_eq!(take(159), None);
         let due = take(160).unwrap();
         assert_eq!((due.tries, due.said.as_str()), (1, "connection refused"));
@@ -199,7 +271,10 @@ mod tests {
         let again = store.take_delivery(160, 220, &[]).unwrap().unwrap();
         assert_eq!(
             (again.tries, again.said.as_str()),
-            (1, "its delivery is uncertain: the sending process was killed")
+            (
+                1,
+                "its delivery is uncertain: the sending process was killed"
+            )
         );
     }
 }

@@ -25,7 +25,9 @@ const MOST_RUNS: u64 = 2_000;
 fn content(seed: u64) -> Vec<u8> {
     let mut state = seed;
     std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         state.to_be_bytes()[0]
     })
     .take(100_000)

@@ -1,5 +1,5 @@
-//! The queue: waiting, running and finished jobs. The model defines each transition; here one process at a time takes
-//! it durably, on a server too, whose workers are on any host.
+//! The queue: waiting, running and finished jobs. The model defines each transition; here one
+//! process at a time takes it durably, on a server too, whose workers are on any host.
 
 mod overview;
 
@@ -13,7 +13,15 @@ use crate::database::{Database, Failure, Locked, Row, Values};
 use crate::{Store, StoreError};
 
 /// The columns of a job's identity, in the order of [`of_work`] and [`read`].
-const WORK: [&str; 7] = ["kernel", "tree", "config", "suite", "workloads", "seeds", "machine"];
+const WORK: [&str; 7] = [
+    "kernel",
+    "tree",
+    "config",
+    "suite",
+    "workloads",
+    "seeds",
+    "machine",
+];
 /// The columns that change: [`that_changes`].
 const CHANGES: [&str; 15] = [
     "plan",
@@ -76,10 +84,19 @@ impl Store {
         self.with(|database| {
             let transaction = database.change()?;
             // The database assigns the number; everything else is set below.
-            let Some(number) = insert(database, &QueuedJob::queued(0, new.clone(), now_unix))? else {
-                let same: Vec<String> = (1..).zip(WORK).map(|(n, column)| format!("{column} = ?{n}")).collect();
+            let Some(number) = insert(database, &QueuedJob::queued(0, new.clone(), now_unix))?
+            else {
+                let same: Vec<String> = (1..)
+                    .zip(WORK)
+                    .map(|(n, column)| format!("{column} = ?{n}"))
+                    .collect();
                 let work = of_work(&new.work);
-                let known = select(database, &format!("WHERE {}", same.join(" AND ")), &values(&work))?.pop();
+                let known = select(
+                    database,
+                    &format!("WHERE {}", same.join(" AND ")),
+                    &values(&work),
+                )?
+                .pop();
                 let lost = || Failure::Silent("equal work was queued, and is gone".to_owned());
                 return Ok(Queued::Known(Box::new(known.ok_or_else(lost)?)));
             };
@@ -109,14 +126,21 @@ impl Store {
     /// # Errors
     /// If there is none of that number, or the database cannot be read.
     pub fn queued_job(&self, number: u64) -> Result<QueuedJob, QueueError> {
-        self.with(|database| of_number(database, number, ""))?.ok_or(QueueError::NoJob(number))
+        self.with(|database| of_number(database, number, ""))?
+            .ok_or(QueueError::NoJob(number))
     }
 
-    /// Claims the next free job of these machines for a worker. Workers of one server pass over what others claim now.
+    /// Claims the next free job of these machines for a worker. Workers of one server pass over
+    /// what others claim now.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn claim_job(&self, worker: &str, machines: &[String], now_unix: i64) -> Result<Option<QueuedJob>, StoreError> {
+    pub fn claim_job(
+        &self,
+        worker: &str,
+        machines: &[String],
+        now_unix: i64,
+    ) -> Result<Option<QueuedJob>, StoreError> {
         if machines.is_empty() {
             return Ok(None);
         }
@@ -130,7 +154,9 @@ impl Store {
         self.with(|database| {
             let transaction = database.change()?;
             let next = format!("{free}{}", database.lock(Locked::Skip));
-            let Some(mut job) = select(database, &next, &given)?.pop() else { return Ok(None) };
+            let Some(mut job) = select(database, &next, &given)?.pop() else {
+                return Ok(None);
+            };
             if job.claim(worker, now_unix).is_err() {
                 return Ok(None);
             }
@@ -140,12 +166,16 @@ impl Store {
         })
     }
 
-    /// Requeues and returns the jobs of dead workers: those whose lease is over, and all of a worker that is known to
-    /// have ended.
+    /// Requeues and returns the jobs of dead workers: those whose lease is over, and all of a
+    /// worker that is known to have ended.
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn take_back_jobs(&self, ended_worker: Option<&str>, now_unix: i64) -> Result<Vec<QueuedJob>, StoreError> {
+    pub fn take_back_jobs(
+        &self,
+        ended_worker: Option<&str>,
+        now_unix: i64,
+    ) -> Result<Vec<QueuedJob>, StoreError> {
         self.with(|database| {
             let stale = "WHERE state = 'running' AND (until_unix <= ?1 OR worker = ?2) ORDER BY number";
             let given: Values<'_> = &[&now_unix, &ended_worker];
@@ -202,11 +232,20 @@ pub enum Listed {
 }
 
 fn of_number(database: &Database, number: u64, lock: &str) -> Result<Option<QueuedJob>, Failure> {
-    Ok(select(database, &format!("WHERE number = ?1{lock}"), &[&Unsigned(number)])?.pop())
+    Ok(select(
+        database,
+        &format!("WHERE number = ?1{lock}"),
+        &[&Unsigned(number)],
+    )?
+    .pop())
 }
 
 fn select(database: &Database, tail: &str, given: Values<'_>) -> Result<Vec<QueuedJob>, Failure> {
-    let select = format!("SELECT number, {}, {} FROM queue {tail}", WORK.join(", "), CHANGES.join(", "));
+    let select = format!(
+        "SELECT number, {}, {} FROM queue {tail}",
+        WORK.join(", "),
+        CHANGES.join(", ")
+    );
     database.rows(&select, given, read)
 }
 
@@ -215,16 +254,29 @@ fn insert(database: &Database, job: &QueuedJob) -> Result<Option<u64>, Failure> 
     let columns = [&WORK[..], &CHANGES].concat();
     let places: Vec<String> = (1..=columns.len()).map(|n| format!("?{n}")).collect();
     let (columns, places) = (columns.join(", "), places.join(", "));
-    let text = format!("INSERT INTO queue ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING RETURNING number");
-    let given: Vec<Value> = of_work(&job.new.work).into_iter().chain(that_changes(job)).collect();
+    let text = format!(
+        "INSERT INTO queue ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING RETURNING number"
+    );
+    let given: Vec<Value> = of_work(&job.new.work)
+        .into_iter()
+        .chain(that_changes(job))
+        .collect();
     database.row(&text, &values(&given), |row| Ok(row.get::<Unsigned>(0)?.0))
 }
 
 fn update(database: &Database, job: &QueuedJob) -> Result<(), Failure> {
-    let set: Vec<String> = (2..).zip(CHANGES).map(|(n, column)| format!("{column} = ?{n}")).collect();
+    let set: Vec<String> = (2..)
+        .zip(CHANGES)
+        .map(|(n, column)| format!("{column} = ?{n}"))
+        .collect();
     let number = Value::from(job.number.cast_signed());
     let given: Vec<Value> = [number].into_iter().chain(that_changes(job)).collect();
-    database.execute(&format!("UPDATE queue SET {} WHERE number = ?1", set.join(", ")), &values(&given)).map(drop)
+    database
+        .execute(
+            &format!("UPDATE queue SET {} WHERE number = ?1", set.join(", ")),
+            &values(&given),
+        )
+        .map(drop)
 }
 
 fn values(given: &[Value]) -> Vec<&dyn ToSql> {
@@ -232,14 +284,43 @@ fn values(given: &[Value]) -> Vec<&dyn ToSql> {
 }
 
 fn of_work(work: &Work) -> [Value; WORK.len()] {
-    let Work { kernel, tree, config, suite, workloads, seeds, machine } = work;
-    let texts = [kernel.to_string(), tree.clone(), config.clone(), suite.clone(), workloads.join(",")];
+    let Work {
+        kernel,
+        tree,
+        config,
+        suite,
+        workloads,
+        seeds,
+        machine,
+    } = work;
+    let texts = [
+        kernel.to_string(),
+        tree.clone(),
+        config.clone(),
+        suite.clone(),
+        workloads.join(","),
+    ];
     let [kernel, tree, config, suite, workloads] = texts.map(Value::from);
-    [kernel, tree, config, suite, workloads, seeds.cast_signed().into(), machine.clone().into()]
+    [
+        kernel,
+        tree,
+        config,
+        suite,
+        workloads,
+        seeds.cast_signed().into(),
+        machine.clone().into(),
+    ]
 }
 
 fn that_changes(job: &QueuedJob) -> [Value; CHANGES.len()] {
-    let NewJob { plan, priority, rank, attempts_max, deadline_s, .. } = &job.new;
+    let NewJob {
+        plan,
+        priority,
+        rank,
+        attempts_max,
+        deadline_s,
+        ..
+    } = &job.new;
     let (worker, until) = holder(&job.state);
     [
         plan.clone().into(),
@@ -277,7 +358,11 @@ fn read(row: &Row<'_>) -> Result<QueuedJob, Failure> {
         tree: row.get(2)?,
         config: row.get(3)?,
         suite: row.get(4)?,
-        workloads: workloads.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+        workloads: workloads
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect(),
         seeds: whole(6)?,
         machine: row.get(7)?,
     };
@@ -290,8 +375,13 @@ fn read(row: &Row<'_>) -> Result<QueuedJob, Failure> {
         deadline_s: whole(12)?,
     };
     let state = match row.get::<Word>(13)? {
-        Word::Waiting => JobState::Waiting { from_unix: row.get(15)? },
-        Word::Running => JobState::Running { worker: row.get(14)?, until_unix: row.get(15)? },
+        Word::Waiting => JobState::Waiting {
+            from_unix: row.get(15)?,
+        },
+        Word::Running => JobState::Running {
+            worker: row.get(14)?,
+            until_unix: row.get(15)?,
+        },
         Word::Over(state) => state,
     };
     Ok(QueuedJob {
@@ -314,7 +404,8 @@ struct Kernel(KernelName);
 impl FromSql for Kernel {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let name = value.as_str()?.parse();
-        name.map(Self).map_err(|error: KernelNameError| FromSqlError::Other(Box::new(error)))
+        name.map(Self)
+            .map_err(|error: KernelNameError| FromSqlError::Other(Box::new(error)))
     }
 }
 
@@ -366,7 +457,9 @@ mod tests {
     );
 
     pub(super) fn claim(store: &Store, worker: &str, now: i64) -> Option<model::QueuedJob> {
-        store.claim_job(worker, &[USUAL_MACHINE.to_owned()], now).unwrap()
+        store
+            .claim_job(worker, &[USUAL_MACHINE.to_owned()], now)
+            .unwrap()
     }
 
     pub(super) fn new(kernel: &str, priority: i64) -> NewJob {
@@ -379,7 +472,14 @@ mod tests {
             seeds: 2,
             machine: USUAL_MACHINE.to_owned(),
         };
-        NewJob { work, plan: "quick".into(), priority, rank: 7, attempts_max: 3, deadline_s: 100 }
+        NewJob {
+            work,
+            plan: "quick".into(),
+            priority,
+            rank: 7,
+            attempts_max: 3,
+            deadline_s: 100,
+        }
     }
 
     pub(super) fn queued(store: &Store, kernel: &str, priority: i64) -> u64 {
@@ -393,55 +493,99 @@ mod tests {
         let (_home, store) = make();
         let low = queued(&store, "git:v6.1", 1);
         let high = queued(&store, "git:v6.12", 2);
-        let Queued::Known(known) = store.queue_job(&new("git:v6.1", 5), 2_000).unwrap() else { panic!() };
-        assert_eq!((known.number, known.new.priority, known.queued_unix), (low, 1, 1_000));
+        let Queued::Known(known) = store.queue_job(&new("git:v6.1", 5), 2_000).unwrap() else {
+            panic!()
+        };
+        assert_eq!(
+            (known.number, known.new.priority, known.queued_unix),
+            (low, 1, 1_000)
+        );
         let job = claim(&store, "here", 1_000).unwrap();
         assert_eq!((job.number, job.attempts), (high, 1));
         assert_eq!(
             job.state,
-            JobState::Running { worker: "here".into(), until_unix: 1_000 + i64::try_from(LEASE_S).unwrap() }
+            JobState::Running {
+                worker: "here".into(),
+                until_unix: 1_000 + i64::try_from(LEASE_S).unwrap()
+            }
         );
         // Another process reads the same.
         let reader = Store::open_read_only(store.location()).unwrap();
         assert_eq!(reader.queued_job(high).unwrap(), job);
         let fence = job.fence;
-        let done = store.change_job(high, |job| job.end(fence, Ending::Done("fine".into()), 1_100)).unwrap();
-        assert_eq!((done.state, done.reason.as_str(), done.ended_unix), (JobState::Done, "fine", Some(1_100)));
-        let order: Vec<u64> = store.queued_jobs(Listed::All).unwrap().iter().map(|job| job.number).collect();
+        let done = store
+            .change_job(high, |job| {
+                job.end(fence, Ending::Done("fine".into()), 1_100)
+            })
+            .unwrap();
+        assert_eq!(
+            (done.state, done.reason.as_str(), done.ended_unix),
+            (JobState::Done, "fine", Some(1_100))
+        );
+        let order: Vec<u64> = store
+            .queued_jobs(Listed::All)
+            .unwrap()
+            .iter()
+            .map(|job| job.number)
+            .collect();
         assert_eq!(order, [low, high]);
         assert_eq!(store.queued_jobs(Listed::Open).unwrap().len(), 1);
         assert_eq!(claim(&store, "here", 1_000).unwrap().number, low);
         assert_eq!(claim(&store, "here", 1_000), None);
-        assert_eq!(store.claim_job("here", &[], 1_000).unwrap(), None, "all are quarantined");
+        assert_eq!(
+            store.claim_job("here", &[], 1_000).unwrap(),
+            None,
+            "all are quarantined"
+        );
     }
 
     fn worker_takes_only_jobs_of_its_machines(make: New<'_>) {
         let (_home, store) = make();
         let mut of_testbox = new("git:v6.1", 9);
         of_testbox.work.machine = "testbox".into();
-        let Queued::New(on_testbox) = store.queue_job(&of_testbox, 1_000).unwrap() else { panic!() };
+        let Queued::New(on_testbox) = store.queue_job(&of_testbox, 1_000).unwrap() else {
+            panic!()
+        };
         let exact = queued(&store, "git:v6.1", 1);
         assert_eq!(claim(&store, "here", 1_000).unwrap().number, exact);
         assert_eq!(claim(&store, "here", 1_000), None);
         let machines = ["other".to_owned(), "testbox".to_owned()];
-        assert_eq!(store.claim_job("there", &machines, 999).unwrap(), None, "not before it may start");
-        assert_eq!(store.claim_job("there", &machines, 1_000).unwrap().unwrap().number, on_testbox);
+        assert_eq!(
+            store.claim_job("there", &machines, 999).unwrap(),
+            None,
+            "not before it may start"
+        );
+        assert_eq!(
+            store
+                .claim_job("there", &machines, 1_000)
+                .unwrap()
+                .unwrap()
+                .number,
+            on_testbox
+        );
         assert_eq!(store.queued_job(on_testbox).unwrap().new, of_testbox);
     }
 
     fn workers_never_claim_one_job_twice(make: New<'_>) {
         let (_home, store) = make();
-        let numbers: Vec<u64> = (0..24).map(|n| queued(&store, &format!("git:v6.{n}"), n % 3)).collect();
+        let numbers: Vec<u64> = (0..24)
+            .map(|n| queued(&store, &format!("git:v6.{n}"), n % 3))
+            .collect();
         let mut claimed: Vec<u64> = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..4)
                 .map(|n| (again(&store), format!("worker {n}")))
                 .map(|(store, name)| {
                     scope.spawn(move || {
-                        std::iter::from_fn(|| claim(&store, &name, 1_000)).map(|job| job.number).collect::<Vec<_>>()
+                        std::iter::from_fn(|| claim(&store, &name, 1_000))
+                            .map(|job| job.number)
+                            .collect::<Vec<_>>()
                     })
                 })
                 .collect();
-            workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap())
+                .collect()
         });
         claimed.sort_unstable();
         assert_eq!(claimed, numbers);
@@ -454,10 +598,16 @@ mod tests {
         assert_eq!(claim(&store, "there", 1_000).unwrap().number, other);
         assert!(store.take_back_jobs(None, 1_001).unwrap().is_empty());
         let taken = store.take_back_jobs(Some("here"), 1_001).unwrap();
-        assert_eq!(taken.iter().map(|job| job.number).collect::<Vec<_>>(), [one]);
+        assert_eq!(
+            taken.iter().map(|job| job.number).collect::<Vec<_>>(),
+            [one]
+        );
         assert_eq!(store.queued_job(one).unwrap(), taken[0]);
         let taken = store.take_back_jobs(None, 9_000).unwrap();
-        assert_eq!(taken.iter().map(|job| job.number).collect::<Vec<_>>(), [other]);
+        assert_eq!(
+            taken.iter().map(|job| job.number).collect::<Vec<_>>(),
+            [other]
+        );
     }
 
     fn forbidden_transition_changes_nothing(make: New<'_>) {
@@ -465,7 +615,9 @@ mod tests {
         let number = queued(&store, "git:v6.1", 0);
         store.change_job(number, |job| job.cancel(2_000)).unwrap();
         let before = store.queued_job(number).unwrap();
-        let error = store.change_job(number, |job| job.cancel(3_000)).unwrap_err();
+        let error = store
+            .change_job(number, |job| job.cancel(3_000))
+            .unwrap_err();
         assert!(matches!(error, QueueError::Refused(_)), "{error}");
         assert_eq!(store.queued_job(number).unwrap(), before);
         let error = store.queued_job(99).unwrap_err();
@@ -476,9 +628,16 @@ mod tests {
     fn a_state_from_the_future_is_an_error() {
         let (_home, store) = store();
         let number = queued(&store, "git:v6.1", 0);
-        store.with(|database| database.execute("UPDATE queue SET state = 'pondering'", &[])).unwrap();
-        let QueueError::Store(error) = store.queued_job(number).unwrap_err() else { panic!() };
+        store
+            .with(|database| database.execute("UPDATE queue SET state = 'pondering'", &[]))
+            .unwrap();
+        let QueueError::Store(error) = store.queued_job(number).unwrap_err() else {
+            panic!()
+        };
         assert_eq!(error.guilt(), Guilt::User);
-        assert!(error.to_string().contains("written by a newer Marvin"), "{error}");
+        assert!(
+            error.to_string().contains("written by a newer Marvin"),
+            "{error}"
+        );
     }
 }

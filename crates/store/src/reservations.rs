@@ -1,5 +1,5 @@
-//! Reservations of machines. The model defines what is refused; here one process at a time changes them, on a server too,
-//! so that hosts that share a store never have one machine at once.
+//! Reservations of machines. The model defines what is refused; here one process at a time changes
+//! them, on a server too, so that hosts that share a store never have one machine at once.
 
 use model::{Reservation, ReservationRefusal, check_free, reservation_of};
 
@@ -30,7 +30,8 @@ pub enum ReservationError {
 }
 
 impl Store {
-    /// Returns the time for reservations: a server's own one, since its clients' clocks may differ, else this one.
+    /// Returns the time for reservations: a server's own one, since its clients' clocks may differ,
+    /// else this one.
     ///
     /// # Errors
     /// If the server does not answer.
@@ -39,42 +40,70 @@ impl Store {
             Database::Sqlite(_) => Ok(own_unix),
             Database::Server(_) => {
                 let select = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)";
-                self.with(|database| Ok(database.row(select, &[], |row| row.get(0))?.unwrap_or(own_unix)))
+                self.with(|database| {
+                    Ok(database
+                        .row(select, &[], |row| row.get(0))?
+                        .unwrap_or(own_unix))
+                })
             }
         }
     }
 
-    /// Reserves machines, all or none; number and end of `new` are ignored. It lasts `for_s` seconds from now on.
+    /// Reserves machines, all or none; number and end of `new` are ignored. It lasts `for_s`
+    /// seconds from now on.
     ///
     /// # Errors
     /// If one of them is reserved, or the database cannot be written.
-    pub fn reserve(&self, new: &Reservation, for_s: u64, own_unix: i64) -> Result<Reservation, ReservationError> {
+    pub fn reserve(
+        &self,
+        new: &Reservation,
+        for_s: u64,
+        own_unix: i64,
+    ) -> Result<Reservation, ReservationError> {
         self.change(NONE, own_unix, |database, known, now| {
             check_free(&new.machines, known, now)?;
             let number = known.iter().map(|one| one.number).max().unwrap_or(0) + 1;
             let until_unix = now.saturating_add_unsigned(for_s);
-            let new = Reservation { number, since_unix: now, until_unix, ended_unix: None, ..new.clone() };
+            let new = Reservation {
+                number,
+                since_unix: now,
+                until_unix,
+                ended_unix: None,
+                ..new.clone()
+            };
             insert(database, &new)?;
             Ok(new)
         })
     }
 
-    /// Makes a reservation last for at least `for_s` seconds from now on, and proves with it that its holder still has the
-    /// machines.
+    /// Makes a reservation last for at least `for_s` seconds from now on, and proves with it that
+    /// its holder still has the machines.
     ///
     /// # Errors
     /// If the holder no longer has them, or the database cannot be written.
-    pub fn extend_reservation(&self, number: u64, for_s: u64, own_unix: i64) -> Result<Reservation, ReservationError> {
+    pub fn extend_reservation(
+        &self,
+        number: u64,
+        for_s: u64,
+        own_unix: i64,
+    ) -> Result<Reservation, ReservationError> {
         self.change(number, own_unix, |database, known, now| {
             let found = known.iter().find(|one| one.number == number).cloned();
             let Some(mut one) = found else {
-                return Err(ReservationRefusal::Over { number, machine: "any machine".to_owned() }.into());
+                return Err(ReservationRefusal::Over {
+                    number,
+                    machine: "any machine".to_owned(),
+                }
+                .into());
             };
             let until = one.until_unix;
             one.extend(for_s, known, now)?;
             if one.until_unix != until {
                 let values: Values<'_> = &[&one.until_unix, &Unsigned(number)];
-                database.execute("UPDATE reservations SET until_unix = ?1 WHERE number = ?2", values)?;
+                database.execute(
+                    "UPDATE reservations SET until_unix = ?1 WHERE number = ?2",
+                    values,
+                )?;
             }
             Ok(one)
         })
@@ -97,9 +126,14 @@ impl Store {
             if !may(one) {
                 return Err(one.refusal(machine, now).into());
             }
-            database
-                .execute("UPDATE reservations SET ended_unix = ?1 WHERE number = ?2", &[&now, &Unsigned(one.number)])?;
-            Ok(Reservation { ended_unix: Some(now), ..one.clone() })
+            database.execute(
+                "UPDATE reservations SET ended_unix = ?1 WHERE number = ?2",
+                &[&now, &Unsigned(one.number)],
+            )?;
+            Ok(Reservation {
+                ended_unix: Some(now),
+                ..one.clone()
+            })
         })
     }
 
@@ -111,7 +145,8 @@ impl Store {
         let now = self.time(own_unix)?;
         self.with(|database| {
             let transaction = database.write()?;
-            let end = "UPDATE reservations SET ended_unix = ?1 WHERE number = ?2 AND ended_unix IS NULL";
+            let end =
+                "UPDATE reservations SET ended_unix = ?1 WHERE number = ?2 AND ended_unix IS NULL";
             database.execute(end, &[&now, &Unsigned(number)])?;
             transaction.commit()
         })
@@ -137,18 +172,21 @@ impl Store {
         self.with(|database| database.row(LATEST, &[&like], read))
     }
 
-    /// Changes reservations while no other process does: `step` gets those in force, those from this
-    /// number on and the latest, and the time.
+    /// Changes reservations while no other process does: `step` gets those in force, those from
+    /// this number on and the latest, and the time.
     fn change<T>(
         &self,
         from: u64,
         own_unix: i64,
         step: impl FnOnce(&Database, &[Reservation], i64) -> Result<T, Stop>,
     ) -> Result<T, ReservationError> {
-        // The time of the server is asked within the transaction: waiting for it may have taken long.
+        // The time of the server is asked within the transaction: waiting for it may have taken
+        // long.
         let changed = self.with(|database| {
             let transaction = database.write()?;
-            let now = self.time(own_unix).map_err(|error| Failure::Silent(error.to_string()))?;
+            let now = self
+                .time(own_unix)
+                .map_err(|error| Failure::Silent(error.to_string()))?;
             match step(database, &known(database, from, now)?, now) {
                 Ok(value) => transaction.commit().map(|()| Ok(value)),
                 Err(Stop::Failed(failure)) => Err(failure),
@@ -185,7 +223,11 @@ fn known(database: &Database, from: u64, now: i64) -> Result<Vec<Reservation>, F
 fn read(row: &Row<'_>) -> Result<Reservation, Failure> {
     Ok(Reservation {
         number: row.get::<Unsigned>(0)?.0,
-        machines: row.get::<String>(1)?.split(' ').map(str::to_owned).collect(),
+        machines: row
+            .get::<String>(1)?
+            .split(' ')
+            .map(str::to_owned)
+            .collect(),
         holder: row.get(2)?,
         why: row.get(3)?,
         by_lab: row.get::<i64>(4)? != 0,
@@ -196,11 +238,22 @@ fn read(row: &Row<'_>) -> Result<Reservation, Failure> {
 }
 
 fn insert(database: &Database, one: &Reservation) -> Result<(), Failure> {
-    let Reservation { number, machines, holder, why, by_lab, since_unix, until_unix, ended_unix } = one;
+    let Reservation {
+        number,
+        machines,
+        holder,
+        why,
+        by_lab,
+        since_unix,
+        until_unix,
+        ended_unix,
+    } = one;
     let insert = "INSERT INTO reservations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let machines = machines.join(" ");
     let (number, by_lab) = (Unsigned(*number), i64::from(*by_lab));
-    let values: Values<'_> = &[&number, &machines, holder, why, &by_lab, since_unix, until_unix, ended_unix];
+    let values: Values<'_> = &[
+        &number, &machines, holder, why, &by_lab, since_unix, until_unix, ended_unix,
+    ];
     database.execute(insert, values).map(drop)
 }
 
@@ -229,22 +282,48 @@ mod tests {
     fn machines_are_reserved_all_or_none(make: New<'_>) {
         let (_home, store) = make();
         let now = 1_790_000_000;
-        let pair = store.reserve(&new("anna@lab", &["client", "server"]), 3600, now).unwrap();
+        let pair = store
+            .reserve(&new("anna@lab", &["client", "server"]), 3600, now)
+            .unwrap();
         assert_eq!(pair.number, 1);
-        let refused = store.reserve(&new("ben@lab", &["other", "server"]), 60, now).unwrap_err();
-        assert!(refused.to_string().starts_with("server is reserved: anna@lab has it for "), "{refused}");
+        let refused = store
+            .reserve(&new("ben@lab", &["other", "server"]), 60, now)
+            .unwrap_err();
+        assert!(
+            refused
+                .to_string()
+                .starts_with("server is reserved: anna@lab has it for "),
+            "{refused}"
+        );
         let other = store.reserve(&new("ben@lab", &["other"]), 60, now).unwrap();
         assert_eq!(store.reservations(now).unwrap(), [pair.clone(), other]);
         let of_anna = |one: &Reservation| one.holder == "anna@lab";
         let refused = store.release_machine("other", now, of_anna).unwrap_err();
         assert!(matches!(refused, ReservationError::Refused(_)), "{refused}");
-        assert_eq!(store.release_machine("client", now, of_anna).unwrap().number, pair.number);
-        let free = store.release_machine("server", now, of_anna).unwrap_err().to_string();
+        assert_eq!(
+            store
+                .release_machine("client", now, of_anna)
+                .unwrap()
+                .number,
+            pair.number
+        );
+        let free = store
+            .release_machine("server", now, of_anna)
+            .unwrap_err()
+            .to_string();
         assert_eq!(free, "server is not reserved");
-        assert_eq!(store.latest_reservation("server").unwrap().unwrap().number, pair.number);
+        assert_eq!(
+            store.latest_reservation("server").unwrap().unwrap().number,
+            pair.number
+        );
         assert_eq!(store.latest_reservation("serve").unwrap(), None);
-        let both = store.reserve(&new("cara@lab", &["client", "server"]), 60, now).unwrap();
-        assert_eq!(store.latest_reservation("server").unwrap(), Some(both.clone()));
+        let both = store
+            .reserve(&new("cara@lab", &["client", "server"]), 60, now)
+            .unwrap();
+        assert_eq!(
+            store.latest_reservation("server").unwrap(),
+            Some(both.clone())
+        );
         store.release_reservation(both.number, now).unwrap();
         assert_eq!(store.reservations(now).unwrap().len(), 1);
     }
@@ -253,13 +332,23 @@ mod tests {
         let (_home, store) = make();
         let now = 1_790_000_000;
         // It runs out at once, on a server too, whose clock is its own.
-        let first = store.reserve(&new("anna@lab", &["testbox"]), 0, now).unwrap();
+        let first = store
+            .reserve(&new("anna@lab", &["testbox"]), 0, now)
+            .unwrap();
         store.extend_reservation(first.number, 0, now).unwrap();
-        let second = store.reserve(&new("ben@lab", &["testbox"]), 0, now).unwrap();
+        let second = store
+            .reserve(&new("ben@lab", &["testbox"]), 0, now)
+            .unwrap();
         assert!(second.number > first.number);
-        let over = store.extend_reservation(first.number, 60, now).unwrap_err().to_string();
+        let over = store
+            .extend_reservation(first.number, 60, now)
+            .unwrap_err()
+            .to_string();
         assert_eq!(over, "reservation 1 of testbox is over");
-        let until = store.extend_reservation(second.number, 600, now).unwrap().until_unix;
+        let until = store
+            .extend_reservation(second.number, 600, now)
+            .unwrap()
+            .until_unix;
         assert!(until >= second.until_unix + 600);
         assert!(store.extend_reservation(77, 60, now).is_err());
     }
@@ -271,7 +360,13 @@ mod tests {
                 .map(|n| {
                     let store = again(&store);
                     scope.spawn(move || {
-                        let taken = |_| store.reserve(&new(&format!("user{n}"), &["testbox"]), 600, 1_790_000_000);
+                        let taken = |_| {
+                            store.reserve(
+                                &new(&format!("user{n}"), &["testbox"]),
+                                600,
+                                1_790_000_000,
+                            )
+                        };
                         (0..20).map(taken).filter(Result::is_ok).count()
                     })
                 })

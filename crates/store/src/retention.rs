@@ -1,8 +1,8 @@
-//! Garbage collection: runs that newer ones replace, and artefacts of old runs. Pinned runs are kept, and each run is
-//! deleted completely.
+//! Garbage collection: runs that newer ones replace, and artefacts of old runs. Pinned runs are
+//! kept, and each run is deleted completely.
 //!
-//! A run is pinned by the artefact [`PINNED`], which reports leave with the runs that they show, and by any triage
-//! decision about its kernel.
+//! A run is pinned by the artefact [`PINNED`], which reports leave with the runs that they show,
+//! and by any triage decision about its kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -64,7 +64,13 @@ impl Store {
     pub fn pin(&self, runs: &[&RunId], by: &str) -> Result<(), StoreError> {
         for run in runs {
             if !self.artefact_names(run)?.iter().any(|name| name == PINNED) {
-                self.add_artefact(run, Artefact { name: PINNED, bytes: by.as_bytes() })?;
+                self.add_artefact(
+                    run,
+                    Artefact {
+                        name: PINNED,
+                        bytes: by.as_bytes(),
+                    },
+                )?;
             }
         }
         Ok(())
@@ -72,26 +78,30 @@ impl Store {
 
     /// Finds garbage.
     ///
-    /// A run is replaced if a later one of the same build, machine, suite and seed has all its workloads, with as many
-    /// operations and in the same units, since readers take the newest. Imported runs are never replaced: Marvin cannot
-    /// measure them again, and another suite may give different results the same number.
+    /// A run is replaced if a later one of the same build, machine, suite and seed has all its
+    /// workloads, with as many operations and in the same units, since readers take the newest.
+    /// Imported runs are never replaced: Marvin cannot measure them again, and another suite
+    /// may give different results the same number.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub fn find_garbage(&self, retention: &Retention) -> Result<Garbage, StoreError> {
         let known = self.read_known()?;
         let mut garbage = Garbage::default();
-        let is_old = |run: &Known| !run.is_imported && run.started_unix < retention.runs_before_unix;
+        let is_old =
+            |run: &Known| !run.is_imported && run.started_unix < retention.runs_before_unix;
         for (place, run) in known.iter().enumerate().filter(|(_, run)| is_old(run)) {
             let replaces = |(saved, later): (usize, &Known)| {
                 // As readers choose: by the start, then by the order of saving.
                 (later.started_unix, saved) > (run.started_unix, place)
                     && (&later.build, &later.machine, &later.suite, later.seed)
                         == (&run.build, &run.machine, &run.suite, run.seed)
-                    && run
-                        .done
-                        .iter()
-                        .all(|(what, then)| later.done.get(what).is_some_and(|now| agree(then.as_ref(), now.as_ref())))
+                    && run.done.iter().all(|(what, then)| {
+                        later
+                            .done
+                            .get(what)
+                            .is_some_and(|now| agree(then.as_ref(), now.as_ref()))
+                    })
             };
             if !known.iter().enumerate().any(replaces) {
                 continue;
@@ -122,8 +132,13 @@ impl Store {
             let size = sizes.get(&run.id).copied().unwrap_or(0);
             // A run without a known start has no age.
             let started = Run::known_start(run.started_unix);
-            let is_old = retention.artefacts_before_unix.zip(started).is_some_and(|(before, started)| started < before);
-            let is_too_much = retention.artefacts_bytes_max.is_some_and(|most| left > most);
+            let is_old = retention
+                .artefacts_before_unix
+                .zip(started)
+                .is_some_and(|(before, started)| started < before);
+            let is_too_much = retention
+                .artefacts_bytes_max
+                .is_some_and(|most| left > most);
             if size == 0 || !(is_old || is_too_much) {
                 continue;
             }
@@ -137,8 +152,8 @@ impl Store {
         }
     }
 
-    /// Deletes garbage run by run: a kill leaves each run whole or deleted. Keeps runs that were pinned in the
-    /// meantime.
+    /// Deletes garbage run by run: a kill leaves each run whole or deleted. Keeps runs that were
+    /// pinned in the meantime.
     ///
     /// # Errors
     /// If the store cannot be written. Runs deleted before the error stay deleted.
@@ -157,7 +172,8 @@ impl Store {
         if self.is_pinned(run)? {
             return Ok(());
         }
-        // As during saving: the next process to open the store sweeps files with this mark whose run is missing.
+        // As during saving: the next process to open the store sweeps files with this mark whose
+        // run is missing.
         let is_home = matches!(self.database, Database::Sqlite(_));
         if is_home {
             let mark = self.home.incoming_of(run);
@@ -165,7 +181,9 @@ impl Store {
         }
         self.with(|database| {
             for table in ["artefacts", "results", "environments"] {
-                let delete = format!("DELETE FROM {table} WHERE run = (SELECT number FROM runs WHERE id = ?1)");
+                let delete = format!(
+                    "DELETE FROM {table} WHERE run = (SELECT number FROM runs WHERE id = ?1)"
+                );
                 database.execute(&delete, &[&run.hex()])?;
             }
             database.execute("DELETE FROM runs WHERE id = ?1", &[&run.hex()])
@@ -192,7 +210,9 @@ impl Store {
 
     fn is_pinned(&self, run: &RunId) -> Result<bool, StoreError> {
         let select = "SELECT 1 FROM artefacts WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
-        Ok(self.with(|database| database.row(select, &[&run.hex(), &PINNED], |_| Ok(())))?.is_some())
+        Ok(self
+            .with(|database| database.row(select, &[&run.hex(), &PINNED], |_| Ok(())))?
+            .is_some())
     }
 
     /// Returns free space to the system, and deletes unreferenced files.
@@ -204,12 +224,16 @@ impl Store {
             Database::Sqlite(connection) => {
                 self.clear_unknown()?;
                 let vacuum = "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)";
-                connection.execute_batch(vacuum).map_err(|error| self.home.sql(error))?;
+                connection
+                    .execute_batch(vacuum)
+                    .map_err(|error| self.home.sql(error))?;
             }
             Database::Server(server) => {
                 // Readers wait meanwhile: without FULL the space would stay taken.
                 for table in ["artefacts", "results", "environments", "runs"] {
-                    server.batch(&format!("VACUUM FULL {table}")).map_err(|error| self.home.to_error(error))?;
+                    server
+                        .batch(&format!("VACUUM FULL {table}"))
+                        .map_err(|error| self.home.to_error(error))?;
                 }
             }
         }
@@ -222,7 +246,8 @@ impl Store {
         let with: BTreeSet<RunId> = self.sizes()?.into_keys().collect();
         let folder = self.home.artefacts();
         let entries = fs::read_dir(&folder).map_err(|error| self.home.io(&folder, error))?;
-        let runs = entries.filter_map(|entry| RunId::from_hex(entry.ok()?.file_name().to_str()?).ok());
+        let runs =
+            entries.filter_map(|entry| RunId::from_hex(entry.ok()?.file_name().to_str()?).ok());
         for run in runs.filter(|run| !with.contains(run)) {
             self.home.remove(&self.home.artefacts_of(&run))?;
         }
@@ -244,7 +269,9 @@ impl Store {
             Database::Server(_) => {
                 let select = "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class
                               WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace";
-                let size: Option<i64> = self.with(|database| database.row(select, &[], |row| row.get(0)))?.flatten();
+                let size: Option<i64> = self
+                    .with(|database| database.row(select, &[], |row| row.get(0)))?
+                    .flatten();
                 Ok(size.unwrap_or(0).try_into().unwrap_or(0))
             }
         }
@@ -253,19 +280,28 @@ impl Store {
     /// Returns the stored bytes of each run's artefacts, for runs that have some.
     fn sizes(&self) -> Result<BTreeMap<RunId, u64>, StoreError> {
         let select = match &self.database {
-            Database::Sqlite(_) => "SELECT DISTINCT id, 0 FROM artefacts JOIN runs ON runs.number = artefacts.run",
+            Database::Sqlite(_) => {
+                "SELECT DISTINCT id, 0 FROM artefacts JOIN runs ON runs.number = artefacts.run"
+            }
             Database::Server(_) => {
                 "SELECT id, sum(length(content))::bigint FROM artefacts JOIN runs ON runs.number = artefacts.run GROUP BY id"
             }
         };
         let mut sizes: BTreeMap<RunId, u64> = self
             .with(|database| {
-                database.rows(select, &[], |row| Ok((row.get::<Id<RunId>>(0)?.0, row.get::<i64>(1)?.unsigned_abs())))
+                database.rows(select, &[], |row| {
+                    Ok((
+                        row.get::<Id<RunId>>(0)?.0,
+                        row.get::<i64>(1)?.unsigned_abs(),
+                    ))
+                })
             })?
             .into_iter()
             .collect();
         if matches!(self.database, Database::Sqlite(_)) {
-            sizes.iter_mut().for_each(|(run, size)| *size = folder_bytes(&self.home.artefacts_of(run)));
+            sizes
+                .iter_mut()
+                .for_each(|(run, size)| *size = folder_bytes(&self.home.artefacts_of(run)));
         }
         Ok(sizes)
     }
@@ -285,7 +321,8 @@ impl Store {
         let results = "SELECT run, workload, operations, declared FROM results";
         self.with(|database| {
             let _whole = database.read()?;
-            let mut done: BTreeMap<i64, BTreeMap<(String, i64), Option<Declared>>> = BTreeMap::new();
+            let mut done: BTreeMap<i64, BTreeMap<(String, i64), Option<Declared>>> =
+                BTreeMap::new();
             let read = |row: &Row<'_>| {
                 let declared = row.get::<Option<Code<Declared>>>(3)?.map(|code| code.0);
                 Ok((row.get(0)?, (row.get(1)?, row.get(2)?), declared))
@@ -303,7 +340,8 @@ impl Store {
                     seed: row.get(5)?,
                     started_unix: row.get(6)?,
                     done: done.remove(&row.get(0)?).unwrap_or_default(),
-                    is_referred: row.get::<i64>(8)? > 0 || decided.contains(Release::of(&version).as_str()),
+                    is_referred: row.get::<i64>(8)? > 0
+                        || decided.contains(Release::of(&version).as_str()),
                     is_imported: row.get::<Code<MachineKind>>(9)?.0.capabilities().foreign,
                 })
             })
@@ -311,7 +349,8 @@ impl Store {
     }
 }
 
-/// Returns whether two results may have one metric: a declaration that an earlier Marvin omitted agrees with any.
+/// Returns whether two results may have one metric: a declaration that an earlier Marvin omitted
+/// agrees with any.
 fn agree(one: Option<&Declared>, other: Option<&Declared>) -> bool {
     one.zip(other).is_none_or(|(one, other)| one.agrees(other))
 }
@@ -333,7 +372,9 @@ mod tests {
     use model::{Decision, Declared, Machine, Run, RunId, Triage};
 
     use super::{Garbage, Retention};
-    use crate::testing::{New, again, build, contract, decision, machine, parents, run, saved, store};
+    use crate::testing::{
+        New, again, build, contract, decision, machine, parents, run, saved, store,
+    };
     use crate::{Artefact, Store};
 
     contract!(
@@ -345,17 +386,33 @@ mod tests {
         deleted_artifacts_free_space,
     );
 
-    const ALL: Retention =
-        Retention { runs_before_unix: i64::MAX, artefacts_before_unix: None, artefacts_bytes_max: None };
+    const ALL: Retention = Retention {
+        runs_before_unix: i64::MAX,
+        artefacts_before_unix: None,
+        artefacts_bytes_max: None,
+    };
 
     fn at(hex: &str, seed: u64, started_unix: i64) -> Run {
-        Run { started_unix, ..run("aa", hex, seed) }
+        Run {
+            started_unix,
+            ..run("aa", hex, seed)
+        }
     }
 
     fn save(store: &Store, run: &Run) {
-        let bytes: Vec<u8> = (0..20_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let bytes: Vec<u8> = (0..20_000_u32)
+            .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
         parents(store, run);
-        store.save_run(run, &[Artefact { name: "console", bytes: &bytes }]).unwrap();
+        store
+            .save_run(
+                run,
+                &[Artefact {
+                    name: "console",
+                    bytes: &bytes,
+                }],
+            )
+            .unwrap();
     }
 
     fn ids(runs: &[RunId]) -> Vec<&str> {
@@ -366,7 +423,8 @@ mod tests {
         let (_home, store) = new();
         saved(&store, &at("01", 1, 100));
         saved(&store, &at("02", 2, 100));
-        // The same as the first, but with one workload fewer, or with other operations: it replaces no run.
+        // The same as the first, but with one workload fewer, or with other operations: it replaces
+        // no run.
         let mut less = at("03", 1, 200);
         less.results.truncate(1);
         saved(&store, &less);
@@ -375,13 +433,18 @@ mod tests {
         saved(&store, &other);
         // And one in another unit.
         let mut unlike = at("06", 1, 250);
-        unlike.results[0].declared =
-            unlike.results[0].declared.take().map(|then| Declared { unit: "us".into(), ..then });
+        unlike.results[0].declared = unlike.results[0].declared.take().map(|then| Declared {
+            unit: "us".into(),
+            ..then
+        });
         saved(&store, &unlike);
         assert_eq!(store.find_garbage(&ALL).unwrap(), Garbage::default());
         saved(&store, &at("05", 1, 300));
         assert_eq!(ids(&store.find_garbage(&ALL).unwrap().runs), ["01", "03"]);
-        let young = Retention { runs_before_unix: 150, ..ALL };
+        let young = Retention {
+            runs_before_unix: 150,
+            ..ALL
+        };
         assert_eq!(ids(&store.find_garbage(&young).unwrap().runs), ["01"]);
     }
 
@@ -410,14 +473,19 @@ mod tests {
         }
         let before = store.find_garbage(&ALL).unwrap();
         assert_eq!(ids(&before.runs), ["01", "02"]);
-        store.pin(&[&at("01", 1, 0).id], "marvin report run_01 run_03").unwrap();
+        store
+            .pin(&[&at("01", 1, 0).id], "marvin report run_01 run_03")
+            .unwrap();
         store.pin(&[&at("01", 1, 0).id], "another user").unwrap();
         let garbage = store.find_garbage(&ALL).unwrap();
         assert_eq!((ids(&garbage.runs), garbage.referred), (vec!["02"], 1));
         // Also if it was pinned after it was found to be garbage.
         store.remove(&before).unwrap();
         assert_eq!(store.run(&at("01", 1, 0).id).unwrap(), at("01", 1, 0));
-        assert_eq!(store.artefact(&at("01", 1, 0).id, "console").unwrap().len(), 20_000);
+        assert_eq!(
+            store.artefact(&at("01", 1, 0).id, "console").unwrap().len(),
+            20_000
+        );
         let by = store.artefact(&at("01", 1, 0).id, super::PINNED).unwrap();
         assert_eq!(by, b"marvin report run_01 run_03");
         assert!(store.run(&at("02", 1, 1).id).is_err());
@@ -425,7 +493,13 @@ mod tests {
         let (version, unknown) = (build("aa").version, "9.9".to_owned());
         save(&store, &at("04", 1, 3));
         assert_eq!(ids(&store.find_garbage(&ALL).unwrap().runs), ["03"]);
-        store.decide(&Decision { after: unknown, at: version, ..decision("x", Triage::Real) }).unwrap();
+        store
+            .decide(&Decision {
+                after: unknown,
+                at: version,
+                ..decision("x", Triage::Real)
+            })
+            .unwrap();
         assert!(store.find_garbage(&ALL).unwrap().runs.is_empty());
     }
 
@@ -435,17 +509,37 @@ mod tests {
             save(&store, &at(&format!("{n:02x}"), n, n as i64 * 100));
         }
         save(&store, &at("05", 5, Run::NO_START));
-        let old = Retention { artefacts_before_unix: Some(250), ..ALL };
+        let old = Retention {
+            artefacts_before_unix: Some(250),
+            ..ALL
+        };
         let garbage = store.find_garbage(&old).unwrap();
         assert_eq!(ids(&garbage.artefacts_of), ["01", "02"]);
         let each = garbage.bytes / 2;
         assert!(each > 0);
-        let large = Retention { artefacts_bytes_max: Some(each), ..ALL };
-        assert_eq!(ids(&store.find_garbage(&large).unwrap().artefacts_of), ["01", "02", "03", "04"]);
+        let large = Retention {
+            artefacts_bytes_max: Some(each),
+            ..ALL
+        };
+        assert_eq!(
+            ids(&store.find_garbage(&large).unwrap().artefacts_of),
+            ["01", "02", "03", "04"]
+        );
         store.remove(&garbage).unwrap();
         assert_eq!(store.run(&at("01", 1, 100).id).unwrap(), at("01", 1, 100));
-        assert!(store.artefact_names(&at("01", 1, 100).id).unwrap().is_empty());
-        assert_eq!(store.artefact(&at("03", 3, 300).id, "console").unwrap().len(), 20_000);
+        assert!(
+            store
+                .artefact_names(&at("01", 1, 100).id)
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(
+            store
+                .artefact(&at("03", 3, 300).id, "console")
+                .unwrap()
+                .len(),
+            20_000
+        );
         assert!(store.find_garbage(&old).unwrap().artefacts_of.is_empty());
     }
 
@@ -478,7 +572,12 @@ mod tests {
         fs::create_dir_all(home.path().join("incoming/01")).unwrap();
         // Killed after the commit, before the files.
         fs::create_dir_all(home.path().join("incoming/02")).unwrap();
-        store.remove(&Garbage { runs: vec![at("02", 1, 1).id], ..Garbage::default() }).unwrap();
+        store
+            .remove(&Garbage {
+                runs: vec![at("02", 1, 1).id],
+                ..Garbage::default()
+            })
+            .unwrap();
         fs::create_dir_all(home.path().join("incoming/02")).unwrap();
         fs::create_dir_all(home.path().join("artefacts/02")).unwrap();
         fs::write(home.path().join("artefacts/02/console.zst"), "x").unwrap();
@@ -486,10 +585,15 @@ mod tests {
         fs::create_dir_all(home.path().join("artefacts/0a")).unwrap();
         drop(store);
         let store = Store::open(home.path()).unwrap();
-        assert_eq!(store.artefact(&at("01", 1, 0).id, "console").unwrap().len(), 20_000);
+        assert_eq!(
+            store.artefact(&at("01", 1, 0).id, "console").unwrap().len(),
+            20_000
+        );
         assert!(!home.path().join("artefacts/02").exists());
         store.compact().unwrap();
         assert!(!home.path().join("artefacts/0a").exists());
-        assert!(home.path().join("artefacts/01").exists() && home.path().join("artefacts/03").exists());
+        assert!(
+            home.path().join("artefacts/01").exists() && home.path().join("artefacts/03").exists()
+        );
     }
 }

@@ -16,8 +16,10 @@ use crate::samples::{self, Samples};
 use crate::store::run_exists;
 use crate::{Artefact, Store, StoreError};
 
-pub(crate) const PLACE: IdTable =
-    IdTable { noun: "run", select: "SELECT id FROM runs WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3" };
+pub(crate) const PLACE: IdTable = IdTable {
+    noun: "run",
+    select: "SELECT id FROM runs WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3",
+};
 
 const ENVIRONMENTS: PairTable = PairTable {
     table: "environments",
@@ -69,8 +71,8 @@ pub struct RunSummary {
 }
 
 impl Store {
-    /// Saves a run with its artefacts, completely or not at all. Its build and its machine are saved before it. Waits
-    /// up to a minute for a server that is down.
+    /// Saves a run with its artefacts, completely or not at all. Its build and its machine are
+    /// saved before it. Waits up to a minute for a server that is down.
     ///
     /// # Errors
     /// If a run of that id is there already, or the store cannot be written.
@@ -84,12 +86,17 @@ impl Store {
             std::thread::sleep(RETURN_WAIT);
             saved = match self.save_packed(run, &packed) {
                 // It may be saved already, with only the server's answer lost.
-                Err(StoreError::RunExists(_)) if self.run(&run.id).is_ok_and(|found| found == *run) => Ok(()),
+                Err(StoreError::RunExists(_))
+                    if self.run(&run.id).is_ok_and(|found| found == *run) =>
+                {
+                    Ok(())
+                }
                 again => again,
             };
         }
         if saved.is_err() {
-            // That error matters more than one from cleaning up, and the next process to open the store sweeps again.
+            // That error matters more than one from cleaning up, and the next process to open the
+            // store sweeps again.
             self.sweep().ok();
         }
         saved
@@ -100,7 +107,8 @@ impl Store {
         if self.with(|database| run_exists(database, &run.id))? {
             return Err(StoreError::RunExists(run.id.clone()));
         }
-        insert(&self.database, run, packed).map_err(|error| self.home.to_error_of(error, || run.id.to_string()))?;
+        insert(&self.database, run, packed)
+            .map_err(|error| self.home.to_error_of(error, || run.id.to_string()))?;
         self.place(&run.id, packed)?;
         self.with(|_| transaction.commit())?;
         // The run is saved; a mark that cannot be removed now is swept later.
@@ -113,10 +121,14 @@ impl Store {
     /// # Errors
     /// If there is none of that id, or the store cannot be read.
     pub fn run(&self, id: &RunId) -> Result<Run, StoreError> {
-        let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs WHERE id = ?1";
+        let select =
+            "SELECT number, id, build, machine, suite, seed, started_unix FROM runs WHERE id = ?1";
         self.with(|database| {
             let _whole = database.read()?;
-            database.row(select, &[&id.hex()], head)?.map(|(number, run)| complete(database, number, run)).transpose()
+            database
+                .row(select, &[&id.hex()], head)?
+                .map(|(number, run)| complete(database, number, run))
+                .transpose()
         })?
         .ok_or_else(|| unknown(&PLACE, id))
     }
@@ -152,13 +164,21 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be read.
-    pub fn runs_of(&self, build: &BuildId, machine: &MachineId, suite: &str) -> Result<Vec<Run>, StoreError> {
+    pub fn runs_of(
+        &self,
+        build: &BuildId,
+        machine: &MachineId,
+        suite: &str,
+    ) -> Result<Vec<Run>, StoreError> {
         let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs
                       WHERE build = ?1 AND machine = ?2 AND suite = ?3 ORDER BY started_unix, number";
         self.with(|database| {
             let _whole = database.read()?;
             let heads = database.rows(select, &[&build.hex(), &machine.hex(), &suite], head)?;
-            heads.into_iter().map(|(number, run)| complete(database, number, run)).collect()
+            heads
+                .into_iter()
+                .map(|(number, run)| complete(database, number, run))
+                .collect()
         })
     }
 }
@@ -168,13 +188,25 @@ fn insert(database: &Database, run: &Run, packed: &[Packed<'_>]) -> Result<(), F
         .row(
             "INSERT INTO runs (id, build, machine, suite, seed, started_unix)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING number",
-            &[&run.id.hex(), &run.build.hex(), &run.machine.hex(), &run.suite, &Unsigned(run.seed), &run.started_unix],
+            &[
+                &run.id.hex(),
+                &run.build.hex(),
+                &run.machine.hex(),
+                &run.suite,
+                &Unsigned(run.seed),
+                &run.started_unix,
+            ],
             |row| row.get(0),
         )?
         // Inserts return the row; only a foreign trigger could suppress it.
         .ok_or(Failure::Sqlite(rusqlite::Error::QueryReturnedNoRows))?;
     ENVIRONMENTS.save(database, &number, &run.environment)?;
-    let rows: Vec<_> = run.results.iter().enumerate().map(|(n, result)| columns_of(number, n, result)).collect();
+    let rows: Vec<_> = run
+        .results
+        .iter()
+        .enumerate()
+        .map(|(n, result)| columns_of(number, n, result))
+        .collect();
     database.insert("results", &rows)?;
     artefacts::insert(database, number, packed)
 }

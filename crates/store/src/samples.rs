@@ -1,4 +1,5 @@
-//! Samples in a blob: consecutive little-endian float64. One row per sample would make loading slow.
+//! Samples in a blob: consecutive little-endian float64. One row per sample would make loading
+//! slow.
 
 use model::Region;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
@@ -26,13 +27,18 @@ impl FromSql for Samples {
         if !rest.is_empty() {
             return Err(FromSqlError::Other(Box::new(Torn(bytes.len()))));
         }
-        Ok(Self(numbers.iter().map(|n| f64::from_le_bytes(*n)).collect()))
+        Ok(Self(
+            numbers.iter().map(|n| f64::from_le_bytes(*n)).collect(),
+        ))
     }
 }
 
-/// Returns counts as numbers, four for each iteration. They are far below 2^53, up to which floats are exact.
+/// Returns counts as numbers, four for each iteration. They are far below 2^53, up to which floats
+/// are exact.
 pub(crate) fn of_regions(regions: &[Region]) -> Vec<f64> {
-    let four = |region: &Region| [region.user, region.kernel, region.interrupt, region.other].map(|count| count as f64);
+    let four = |region: &Region| {
+        [region.user, region.kernel, region.interrupt, region.other].map(|count| count as f64)
+    };
     regions.iter().flat_map(four).collect()
 }
 
@@ -41,7 +47,12 @@ pub(crate) fn to_regions(numbers: &[f64]) -> Vec<Region> {
     let (fours, _) = numbers.as_chunks::<4>();
     let region = |four: &[f64; 4]| {
         let [user, kernel, interrupt, other] = four.map(|number| number as u64);
-        Region { user, kernel, interrupt, other }
+        Region {
+            user,
+            kernel,
+            interrupt,
+            other,
+        }
     };
     fours.iter().map(region).collect()
 }
@@ -61,7 +72,14 @@ mod tests {
 
     #[test]
     fn samples_round_trip_bit_by_bit() {
-        let numbers = [0.0, -0.0, 1.5, f64::MIN_POSITIVE / 2.0, f64::INFINITY, -f64::NAN];
+        let numbers = [
+            0.0,
+            -0.0,
+            1.5,
+            f64::MIN_POSITIVE / 2.0,
+            f64::INFINITY,
+            -f64::NAN,
+        ];
         let back = Samples::column_result(ValueRef::Blob(&packed(&numbers))).unwrap();
         let bits = |list: &[f64]| list.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&back.0), bits(&numbers));

@@ -34,8 +34,8 @@ const SERVER_STEPS: &[&str] = &[
     include_str!("../schema/postgres/008.sql"),
 ];
 
-/// The server's table of steps, and the lock that lets one process at a time take them. The number is an arbitrary
-/// constant.
+/// The server's table of steps, and the lock that lets one process at a time take them. The number
+/// is an arbitrary constant.
 const SERVER_FIRST: &str = "BEGIN; SELECT pg_advisory_xact_lock(7882827325);
     CREATE TABLE IF NOT EXISTS marvin_schema (steps BIGINT NOT NULL)";
 
@@ -44,8 +44,9 @@ const SERVER_FIRST: &str = "BEGIN; SELECT pg_advisory_xact_lock(7882827325);
 /// # Errors
 /// If it has taken more than this program knows.
 pub(crate) fn version(connection: &Connection, home: &Home) -> Result<usize, StoreError> {
-    let found: u32 =
-        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|error| home.sql(error))?;
+    let found: u32 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(|error| home.sql(error))?;
     match usize::try_from(found) {
         Ok(steps) if steps <= STEPS.len() => Ok(steps),
         _ => Err(StoreError::NewerSchema {
@@ -87,16 +88,28 @@ fn take(transaction: &Transaction<'_>, taken: usize) -> rusqlite::Result<()> {
 pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError> {
     let there = "SELECT to_regclass('marvin_schema')::text";
     let encoding = "SELECT pg_encoding_to_char(encoding)::text FROM pg_database WHERE datname = current_database()";
-    let ask = |sql| store.with(|database| database.row(sql, &[], |row| row.get::<Option<String>>(0)));
-    if let Some(other) = ask(encoding)?.flatten().filter(|encoding| encoding != "UTF8") {
+    let ask =
+        |sql| store.with(|database| database.row(sql, &[], |row| row.get::<Option<String>>(0)));
+    if let Some(other) = ask(encoding)?
+        .flatten()
+        .filter(|encoding| encoding != "UTF8")
+    {
         let detail = format!("the database is in {other}, and texts are in UTF8");
-        return Err(StoreError::Refused { store: store.home.root().display().to_string(), detail });
+        return Err(StoreError::Refused {
+            store: store.home.root().display().to_string(),
+            detail,
+        });
     }
     if ask(there)?.flatten().is_none() {
         return Ok(None);
     }
-    let steps: Option<u32> =
-        store.with(|database| database.row("SELECT max(steps) FROM marvin_schema", &[], |row| row.get(0)))?.flatten();
+    let steps: Option<u32> = store
+        .with(|database| {
+            database.row("SELECT max(steps) FROM marvin_schema", &[], |row| {
+                row.get(0)
+            })
+        })?
+        .flatten();
     match steps.map(|steps| usize::try_from(steps).unwrap_or(usize::MAX)) {
         Some(steps) if steps > SERVER_STEPS.len() => Err(StoreError::NewerSchema {
             file: store.home.database(),
@@ -114,7 +127,11 @@ pub(crate) fn is_current_on_server(steps: usize) -> bool {
 
 /// Returns the refusal of a server's database with too few steps.
 pub(crate) fn older(store: &Store, steps: usize) -> StoreError {
-    StoreError::OlderSchema { store: store.home.root().display().to_string(), found: steps, known: SERVER_STEPS.len() }
+    StoreError::OlderSchema {
+        store: store.home.root().display().to_string(),
+        found: steps,
+        known: SERVER_STEPS.len(),
+    }
 }
 
 /// Returns how many steps there are on a server.
@@ -146,14 +163,20 @@ pub(crate) fn upgrade_server(store: &Store) -> Result<(), StoreError> {
 }
 
 fn take_on_server(store: &Store, server: &Server, until: usize) -> Result<(), StoreError> {
-    let batch = |sql: &str| server.batch(sql).map_err(|error| store.home.to_error(error));
+    let batch = |sql: &str| {
+        server
+            .batch(sql)
+            .map_err(|error| store.home.to_error(error))
+    };
     batch(SERVER_FIRST)?;
     // Checked only now: another process may have upgraded while this one waited.
     let taken = steps_of_server(store)?.unwrap_or(0);
     for step in &SERVER_STEPS[taken.min(until)..until] {
         batch(step)?;
     }
-    batch(&format!("DELETE FROM marvin_schema; INSERT INTO marvin_schema VALUES ({until}); COMMIT"))
+    batch(&format!(
+        "DELETE FROM marvin_schema; INSERT INTO marvin_schema VALUES ({until}); COMMIT"
+    ))
 }
 
 #[cfg(test)]
@@ -175,12 +198,29 @@ mod tests {
         let file = home.path().join("marvin.db");
         let old = home.path().join("old.db");
         let connection = Connection::open(&old).unwrap();
-        STEPS[..steps].iter().for_each(|step| connection.execute_batch(step).unwrap());
-        connection.pragma_update(None, "user_version", steps).unwrap();
-        connection.execute("ATTACH ?1 AS new", [file.to_str().unwrap()]).unwrap();
-        for table in ["builds", "machines", "fingerprints", "runs", "environments", "results", "artefacts", "kernels"] {
+        STEPS[..steps]
+            .iter()
+            .for_each(|step| connection.execute_batch(step).unwrap());
+        connection
+            .pragma_update(None, "user_version", steps)
+            .unwrap();
+        connection
+            .execute("ATTACH ?1 AS new", [file.to_str().unwrap()])
+            .unwrap();
+        for table in [
+            "builds",
+            "machines",
+            "fingerprints",
+            "runs",
+            "environments",
+            "results",
+            "artefacts",
+            "kernels",
+        ] {
             let columns: Vec<String> = connection
-                .prepare(&format!("SELECT name FROM pragma_table_info('{table}', 'main')"))
+                .prepare(&format!(
+                    "SELECT name FROM pragma_table_info('{table}', 'main')"
+                ))
                 .unwrap()
                 .query_map([], |row| row.get(0))
                 .unwrap()
@@ -188,7 +228,9 @@ mod tests {
                 .unwrap();
             let columns = columns.join(", ");
             connection
-                .execute_batch(&format!("INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}"))
+                .execute_batch(&format!(
+                    "INSERT INTO main.{table} ({columns}) SELECT {columns} FROM new.{table}"
+                ))
                 .unwrap();
         }
         connection.execute_batch("DETACH new").unwrap();
@@ -206,10 +248,16 @@ mod tests {
             let mut expected = run("aa", "01", 1);
             let reader = Store::open_read_only(home.path()).unwrap();
             if steps < 2 {
-                expected.results.iter_mut().for_each(|result| result.counted.clear());
+                expected
+                    .results
+                    .iter_mut()
+                    .for_each(|result| result.counted.clear());
             }
             if steps < 5 {
-                expected.results.iter_mut().for_each(|result| result.declared = None);
+                expected
+                    .results
+                    .iter_mut()
+                    .for_each(|result| result.declared = None);
             }
             assert_eq!(reader.run(&expected.id).unwrap(), expected, "step {steps}");
             assert!(reader.decisions().unwrap().is_empty());
@@ -224,8 +272,13 @@ mod tests {
     fn decisions_are_never_changed() {
         let (_home, store) = store();
         store.decide(&decision("6.12.117", Triage::Real)).unwrap();
-        let error = store.with(|database| database.execute("UPDATE decisions SET note = 'x'", &[])).unwrap_err();
+        let error = store
+            .with(|database| database.execute("UPDATE decisions SET note = 'x'", &[]))
+            .unwrap_err();
         assert_eq!(error.guilt(), Guilt::Infra);
-        assert!(error.to_string().contains("a decision is never changed"), "{error}");
+        assert!(
+            error.to_string().contains("a decision is never changed"),
+            "{error}"
+        );
     }
 }

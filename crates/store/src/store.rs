@@ -29,10 +29,12 @@ pub struct Store {
 impl Store {
     /// Opens a store for writing; creates it if necessary, and upgrades one in a data directory.
     ///
-    /// Readers are not blocked. Commands that measure hold the [`HomeLock`](crate::HomeLock) as well.
+    /// Readers are not blocked. Commands that measure hold the [`HomeLock`](crate::HomeLock) as
+    /// well.
     ///
     /// # Errors
-    /// If the store cannot be used, is damaged, was written by a newer Marvin, or on a server by an older one.
+    /// If the store cannot be used, is damaged, was written by a newer Marvin, or on a server by an
+    /// older one.
     pub fn open(location: impl Into<Location>) -> Result<Self, StoreError> {
         match location.into() {
             Location::Home(folder) => Self::open_home(&folder),
@@ -66,7 +68,11 @@ impl Store {
         schema::version(&connection, &home)?;
         prepare(&connection).map_err(|error| home.sql(error))?;
         schema::upgrade(&connection, &home)?;
-        let store = Self { database: Database::Sqlite(connection), home, location: folder.into() };
+        let store = Self {
+            database: Database::Sqlite(connection),
+            home,
+            location: folder.into(),
+        };
         store.sweep()?;
         Ok(store)
     }
@@ -74,7 +80,9 @@ impl Store {
     fn connect_home(home: &Home) -> Result<Connection, StoreError> {
         let there = home.database().try_exists();
         if !there.map_err(|error| home.io(home.root(), error))? {
-            return Err(StoreError::Empty { home: home.root().to_owned() });
+            return Err(StoreError::Empty {
+                home: home.root().to_owned(),
+            });
         }
         connect(home, OpenFlags::SQLITE_OPEN_READ_ONLY)
     }
@@ -83,19 +91,28 @@ impl Store {
         let home = Home::at(folder);
         let mut connection = Self::connect_home(&home)?;
         if !schema::is_current(schema::version(&connection, &home)?) {
-            // Statements are written for the newest schema only, so an older store is upgraded first.
+            // Statements are written for the newest schema only, so an older store is upgraded
+            // first.
             drop(connection);
             drop(Self::open_home(home.root())?);
             connection = connect(&home, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         }
-        Ok(Self { database: Database::Sqlite(connection), home, location: folder.into() })
+        Ok(Self {
+            database: Database::Sqlite(connection),
+            home,
+            location: folder.into(),
+        })
     }
 
     fn log_in(address: &Address, access: Access) -> Result<Self, StoreError> {
         let home = Home::on_server(&address.to_string());
         let server = Server::connect(address, access).map_err(|error| home.to_error(error))?;
         let location = Location::Server(address.clone());
-        Ok(Self { database: Database::Server(Box::new(server)), home, location })
+        Ok(Self {
+            database: Database::Server(Box::new(server)),
+            home,
+            location,
+        })
     }
 
     fn connect(address: &Address, access: Access) -> Result<Self, StoreError> {
@@ -105,18 +122,21 @@ impl Store {
                 schema::upgrade_server(&store)?;
                 Ok(store)
             } else {
-                Err(StoreError::Empty { home: store.home.root().to_owned() })
+                Err(StoreError::Empty {
+                    home: store.home.root().to_owned(),
+                })
             };
         };
         if schema::is_current_on_server(steps) {
             return Ok(store);
         }
-        // Others use it, perhaps with an older program, which could not read it any more: one of them decides.
+        // Others use it, perhaps with an older program, which could not read it any more: one of
+        // them decides.
         Err(schema::older(&store, steps))
     }
 
-    /// Upgrades a store to the schema of this program; returns its steps before and after. Only this upgrades a store on a
-    /// server, as programs that are older cannot use it any more.
+    /// Upgrades a store to the schema of this program; returns its steps before and after. Only
+    /// this upgrades a store on a server, as programs that are older cannot use it any more.
     ///
     /// # Errors
     /// If it has no stored results, or as for [`Store::open`].
@@ -130,7 +150,9 @@ impl Store {
             }
             Location::Server(address) => {
                 let store = Self::log_in(&address, Access::Write)?;
-                let empty = || StoreError::Empty { home: store.home.root().to_owned() };
+                let empty = || StoreError::Empty {
+                    home: store.home.root().to_owned(),
+                };
                 let before = schema::steps_of_server(&store)?.ok_or_else(empty)?;
                 schema::upgrade_server(&store)?;
                 Ok((before, schema::steps_of_server(&store)?.ok_or_else(empty)?))
@@ -185,8 +207,8 @@ impl Store {
 
     /// Removes leftovers of processes that were killed while they saved a run.
     ///
-    /// A saving process excludes other writers all the time, so leftovers that a write transaction finds have no living
-    /// owner. A server rolls back unfinished work by itself.
+    /// A saving process excludes other writers all the time, so leftovers that a write transaction
+    /// finds have no living owner. A server rolls back unfinished work by itself.
     pub(crate) fn sweep(&self) -> Result<(), StoreError> {
         if matches!(self.database, Database::Server(_)) || self.incoming_runs()?.is_empty() {
             return Ok(());
@@ -212,25 +234,37 @@ impl Store {
         let folder = self.home.incoming();
         let entries = fs::read_dir(&folder).map_err(|error| self.home.io(&folder, error))?;
         // Entries that are not named like a run are not Marvin's, and stay.
-        Ok(entries.filter_map(|entry| RunId::from_hex(entry.ok()?.file_name().to_str()?).ok()).collect())
+        Ok(entries
+            .filter_map(|entry| RunId::from_hex(entry.ok()?.file_name().to_str()?).ok())
+            .collect())
     }
 }
 
-/// Begins a transaction of SQLite that excludes other writers from the start. It is rolled back unless committed.
+/// Begins a transaction of SQLite that excludes other writers from the start. It is rolled back
+/// unless committed.
 pub(crate) fn write(connection: &Connection) -> rusqlite::Result<Transaction<'_>> {
     Transaction::new_unchecked(connection, TransactionBehavior::Immediate)
 }
 
 /// Returns whether a run is saved.
 pub(crate) fn run_exists(database: &Database, run: &RunId) -> Result<bool, Failure> {
-    Ok(database.row("SELECT 1 FROM runs WHERE id = ?1", &[&run.hex()], |_| Ok(()))?.is_some())
+    Ok(database
+        .row(
+            "SELECT 1 FROM runs WHERE id = ?1",
+            &[&run.hex()],
+            |_| Ok(()),
+        )?
+        .is_some())
 }
 
 fn connect(home: &Home, flags: OpenFlags) -> Result<Connection, StoreError> {
     home.check_database()?;
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(home.database(), flags).map_err(|error| home.sql(error))?;
-    connection.busy_timeout(BUSY_LIMIT).map_err(|error| home.sql(error))?;
+    let connection =
+        Connection::open_with_flags(home.database(), flags).map_err(|error| home.sql(error))?;
+    connection
+        .busy_timeout(BUSY_LIMIT)
+        .map_err(|error| home.sql(error))?;
     connection.set_prepared_statement_cache_capacity(PREPARED);
     Ok(connection)
 }
@@ -242,7 +276,8 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)
 }
 
-/// How often to retry setting the journal mode, and the pause in between, while others open the same new store.
+/// How often to retry setting the journal mode, and the pause in between, while others open the
+/// same new store.
 const JOURNAL_TRIES: u32 = 500;
 const JOURNAL_WAIT: Duration = Duration::from_millis(20);
 
@@ -306,7 +341,10 @@ mod tests {
         let below = file.join("home");
         insta::assert_snapshot!(describe(&Store::open(&below).unwrap_err(), &below), @"User: cannot use HOME: a file is in the way; name a writable directory with --home");
         for home in [&below, &file] {
-            for error in [Store::open(home).unwrap_err(), Store::open_read_only(home).unwrap_err()] {
+            for error in [
+                Store::open(home).unwrap_err(),
+                Store::open_read_only(home).unwrap_err(),
+            ] {
                 assert!(matches!(error, StoreError::Unusable { .. }), "{error}");
             }
         }
@@ -335,7 +373,10 @@ mod tests {
                 fs::remove_file(&place).unwrap();
             }
             make(&place);
-            let errors = [Store::open(home.path()).unwrap_err(), Store::open_read_only(home.path()).unwrap_err()];
+            let errors = [
+                Store::open(home.path()).unwrap_err(),
+                Store::open_read_only(home.path()).unwrap_err(),
+            ];
             let [write, read] = errors.map(|error| describe(&error, home.path()));
             assert_eq!(write, read);
             write
@@ -363,7 +404,9 @@ mod tests {
         let middle = bytes.len() - 4096 * 4;
         bytes[4096..middle].fill(0xa5);
         fs::write(&file, bytes).unwrap();
-        let error = Store::open_read_only(home.path()).and_then(|store| store.runs(10)).unwrap_err();
+        let error = Store::open_read_only(home.path())
+            .and_then(|store| store.runs(10))
+            .unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
     }
 
@@ -372,8 +415,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         drop(Store::open(home.path()).unwrap());
         let file = home.path().join("marvin.db");
-        Connection::open(&file).unwrap().pragma_update(None, "user_version", 99).unwrap();
-        for error in [Store::open(home.path()).unwrap_err(), Store::open_read_only(home.path()).unwrap_err()] {
+        Connection::open(&file)
+            .unwrap()
+            .pragma_update(None, "user_version", 99)
+            .unwrap();
+        for error in [
+            Store::open(home.path()).unwrap_err(),
+            Store::open_read_only(home.path()).unwrap_err(),
+        ] {
             insta::allow_duplicates! {
                 insta::assert_snapshot!(describe(&error, home.path()), @"User: HOME/marvin.db was written by a newer Marvin (schema 99, this one knows 10): use the newer one, or name another data directory with --home");
             }
@@ -407,7 +456,9 @@ mod tests {
     #[test]
     fn full_disk_is_reported_full() {
         let (home, store) = store();
-        sqlite(&store).pragma_update(None, "max_page_count", 1).unwrap();
+        sqlite(&store)
+            .pragma_update(None, "max_page_count", 1)
+            .unwrap();
         let mut large = build("aa");
         large.origin = model::Origin::Described("x".repeat(1 << 20));
         let error = store.save_build(&large).unwrap_err();

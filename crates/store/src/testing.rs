@@ -4,8 +4,8 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 use model::{
-    Build, BuildFile, BuildId, Clock, Decision, Declared, FailureReason, Machine, MachineId, Metric, Outcome, Run,
-    RunId, Stage, SubjectFailure, Triage, WorkloadResult,
+    Build, BuildFile, BuildId, Clock, Decision, Declared, FailureReason, Machine, MachineId,
+    Metric, Outcome, Run, RunId, Stage, SubjectFailure, Triage, WorkloadResult,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -77,10 +77,19 @@ pub(crate) fn build(hex: &str) -> Build {
         id: BuildId::from_hex(hex).unwrap(),
         name: "deb:6.12".parse().unwrap(),
         version: "6.12.117".into(),
-        origin: model::Origin::Package { name: "linux-image-6.12.117".into(), version: "6.12.117-1".into() },
-        image: BuildFile { path: format!("/cache/{hex}/vmlinuz").into(), sha256: "00ff".into() },
+        origin: model::Origin::Package {
+            name: "linux-image-6.12.117".into(),
+            version: "6.12.117-1".into(),
+        },
+        image: BuildFile {
+            path: format!("/cache/{hex}/vmlinuz").into(),
+            sha256: "00ff".into(),
+        },
         vmlinux: None,
-        config: Some(BuildFile { path: format!("/cache/{hex}/config").into(), sha256: "11".into() }),
+        config: Some(BuildFile {
+            path: format!("/cache/{hex}/config").into(),
+            sha256: "11".into(),
+        }),
         symbols: None,
         modules: None,
     }
@@ -91,7 +100,10 @@ pub(crate) fn machine(hex: &str) -> Machine {
         id: MachineId::from_hex(hex).unwrap(),
         kind: "exact".parse().unwrap(),
         summary: "QEMU 10.0.2, qemu64, 512 MiB".into(),
-        fingerprint: vec![("cpu".into(), "qemu64".into()), ("memory".into(), "512".into())],
+        fingerprint: vec![
+            ("cpu".into(), "qemu64".into()),
+            ("memory".into(), "512".into()),
+        ],
     }
 }
 

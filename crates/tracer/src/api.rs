@@ -1,7 +1,9 @@
-//! QEMU's plugin interface, as far as it is used here: `include/qemu/qemu-plugin.h`, declared by us.
+//! QEMU's plugin interface, as far as it is used here: `include/qemu/qemu-plugin.h`, declared by
+//! us.
 //!
-//! Interface 1 is that of QEMU 7.2, interface 2 and later that of QEMU 9 and later. Which one there is, is seen when
-//! QEMU loads the plugin; each function is looked up by its name then, so that a missing one can be told.
+//! Interface 1 is that of QEMU 7.2, interface 2 and later that of QEMU 9 and later. Which one there
+//! is, is seen when QEMU loads the plugin; each function is looked up by its name then, so that a
+//! missing one can be told.
 
 use std::cell::OnceCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -28,12 +30,13 @@ pub(crate) type Access = extern "C" fn(c_uint, u32, u64, *mut c_void);
 type AtExit = extern "C" fn(Id, *mut c_void);
 type Translated = extern "C" fn(Id, *mut Block);
 
-/// The version of the interface that this plugin speaks; QEMU reads it when it has loaded the plugin.
+/// The version of the interface that this plugin speaks; QEMU reads it when it has loaded the
+/// plugin.
 #[unsafe(no_mangle)]
 pub(crate) static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
 
-/// Runs while the plugin is loaded, before QEMU looks at the version: QEMU 9 and later take no plugin that says 1
-/// (`QEMU_PLUGIN_MIN_VERSION` in plugins/plugin.h).
+/// Runs while the plugin is loaded, before QEMU looks at the version: QEMU 9 and later take no
+/// plugin that says 1 (`QEMU_PLUGIN_MIN_VERSION` in plugins/plugin.h).
 extern "C" fn choose_version() {
     if !address(c"qemu_plugin_scoreboard_new").is_null() {
         qemu_plugin_version.store(2, Ordering::Relaxed);
@@ -49,8 +52,9 @@ static AT_LOAD: extern "C" fn() = choose_version;
 const NO_REGISTERS: c_int = 0;
 /// `QEMU_PLUGIN_INLINE_ADD_U64`.
 const ADD: c_int = 0;
-/// `QEMU_PLUGIN_MEM_RW`. QEMU 7.2 takes one kind for the other (`op_rw` in accel/tcg/plugin-gen.c: what is asked for
-/// reads only is called for writes only), so both are asked for and told apart when called.
+/// `QEMU_PLUGIN_MEM_RW`. QEMU 7.2 takes one kind for the other (`op_rw` in accel/tcg/plugin-gen.c:
+/// what is asked for reads only is called for writes only), so both are asked for and told apart
+/// when called.
 const READ_OR_WRITE: c_int = 3;
 /// Longest instruction of x86, in bytes (Intel SDM, volume 2, 2.3.11).
 pub(crate) const LONGEST: usize = 15;
@@ -68,7 +72,8 @@ struct Functions {
     on_translation: extern "C" fn(Id, Translated),
     count: extern "C" fn(*const Block) -> usize,
     instruction: extern "C" fn(*const Block, usize) -> *mut RawInstruction,
-    /// Interface 1 returns where the bytes are, and ignores two arguments; later ones copy them and return how many.
+    /// Interface 1 returns where the bytes are, and ignores two arguments; later ones copy them
+    /// and return how many.
     data: extern "C" fn(*const RawInstruction, *mut u8, usize) -> usize,
     size: extern "C" fn(*const RawInstruction) -> usize,
     address: extern "C" fn(*const RawInstruction) -> u64,
@@ -98,7 +103,8 @@ unsafe extern "C" {
 }
 
 fn address(name: &CStr) -> *mut c_void {
-    // SAFETY: a null handle means the default search order (RTLD_DEFAULT), and the name ends with a zero.
+    // SAFETY: a null handle means the default search order (RTLD_DEFAULT), and the name ends with a
+    // zero.
     unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) }
 }
 
@@ -150,8 +156,9 @@ pub(crate) fn prepare() -> Result<(), String> {
     Ok(())
 }
 
-/// QEMU's own functions that put executed instructions on the clock. They are no part of the plugin interface: a QEMU
-/// that can load modules shows all of its functions to what it loads, another does not.
+/// QEMU's own functions that put executed instructions on the clock. They are no part of the plugin
+/// interface: a QEMU that can load modules shows all of its functions to what it loads, another
+/// does not.
 pub(crate) struct Clock {
     processor: extern "C" fn(c_int) -> *mut c_void,
     update: extern "C" fn(*mut c_void),
@@ -160,8 +167,14 @@ pub(crate) struct Clock {
 impl Clock {
     /// Finds them, where they can be seen.
     pub(crate) fn find() -> Option<Self> {
-        // SAFETY: the types are those of the declarations in include/hw/core/cpu.h and include/sysemu/cpu-timers.h.
-        unsafe { Some(Self { processor: function(c"qemu_get_cpu").ok()?, update: function(c"icount_update").ok()? }) }
+        // SAFETY: the types are those of the declarations in include/hw/core/cpu.h and
+        // include/sysemu/cpu-timers.h.
+        unsafe {
+            Some(Self {
+                processor: function(c"qemu_get_cpu").ok()?,
+                update: function(c"icount_update").ok()?,
+            })
+        }
     }
 
     /// Puts what the block that executes has counted on the clock, all of its instructions.
@@ -235,7 +248,9 @@ pub(crate) fn on_exit(id: Id, callback: AtExit) {
 
 /// Tells whether an access to memory is a write.
 pub(crate) fn is_write(access: u32) -> bool {
-    FUNCTIONS.get().is_some_and(|functions| (functions.is_write)(access))
+    FUNCTIONS
+        .get()
+        .is_some_and(|functions| (functions.is_write)(access))
 }
 
 /// An instruction that is being translated; valid until the callback returns.
@@ -248,7 +263,10 @@ pub(crate) struct Instruction {
 pub(crate) fn instructions(block: *mut Block) -> impl Iterator<Item = Instruction> {
     FUNCTIONS.get().into_iter().flat_map(move |functions| {
         let count = (functions.count)(block);
-        (0..count).map(move |index| Instruction { raw: (functions.instruction)(block, index), functions })
+        (0..count).map(move |index| Instruction {
+            raw: (functions.instruction)(block, index),
+            functions,
+        })
     })
 }
 
@@ -263,8 +281,10 @@ impl Instruction {
         let size = (self.functions.size)(self.raw).min(LONGEST);
         let answer = (self.functions.data)(self.raw, room.as_mut_ptr(), size);
         if answer > LONGEST {
-            // SAFETY: interface 1 returns the address of the instruction's bytes, valid during the callback.
-            room[..size].copy_from_slice(unsafe { std::slice::from_raw_parts(answer as *const u8, size) });
+            // SAFETY: interface 1 returns the address of the instruction's bytes, valid during the
+            // callback.
+            room[..size]
+                .copy_from_slice(unsafe { std::slice::from_raw_parts(answer as *const u8, size) });
         }
         &room[..size]
     }
@@ -282,7 +302,13 @@ impl Instruction {
 
     /// Has a function called with the address of each read or write of memory, see [`is_write`].
     pub(crate) fn on_access(&self, callback: Access, data: usize) {
-        (self.functions.on_access)(self.raw, callback, NO_REGISTERS, READ_OR_WRITE, data as *mut c_void);
+        (self.functions.on_access)(
+            self.raw,
+            callback,
+            NO_REGISTERS,
+            READ_OR_WRITE,
+            data as *mut c_void,
+        );
     }
 
     /// Counts each execution.
@@ -290,7 +316,15 @@ impl Instruction {
         match &self.functions.adding {
             Adding::Memory(add) => add(self.raw, ADD, counters.at(index).cast(), 1),
             Adding::Scoreboard { add, .. } => {
-                add(self.raw, ADD, Entry { board: counters.board, offset: index * size_of::<u64>() }, 1);
+                add(
+                    self.raw,
+                    ADD,
+                    Entry {
+                        board: counters.board,
+                        offset: index * size_of::<u64>(),
+                    },
+                    1,
+                );
             }
         }
     }
@@ -298,14 +332,16 @@ impl Instruction {
 
 /// Counters that QEMU adds to while the guest runs, on the thread that calls us.
 pub(crate) struct Counters {
-    /// Where they are. With interface 2 that is asked for when it is needed first: there is no processor yet when the
-    /// plugin is loaded, and a scoreboard has nothing to find before (`qemu_plugin_scoreboard_find` in plugins/api.c).
+    /// Where they are. With interface 2 that is asked for when it is needed first: there is no
+    /// processor yet when the plugin is loaded, and a scoreboard has nothing to find before
+    /// (`qemu_plugin_scoreboard_find` in plugins/api.c).
     first: OnceCell<*mut u64>,
     board: *mut c_void,
     length: usize,
 }
 
-// SAFETY: there is one processor (thread=single): QEMU adds, translates and calls back on that one thread.
+// SAFETY: there is one processor (thread=single): QEMU adds, translates and calls back on that one
+// thread.
 unsafe impl Send for Counters {}
 // SAFETY: as above.
 unsafe impl Sync for Counters {}
@@ -317,20 +353,29 @@ impl Counters {
         Some(match &functions.adding {
             Adding::Memory(_) => {
                 let first = Box::leak(vec![0_u64; length].into_boxed_slice()).as_mut_ptr();
-                Self { first: OnceCell::from(first), board: std::ptr::null_mut(), length }
+                Self {
+                    first: OnceCell::from(first),
+                    board: std::ptr::null_mut(),
+                    length,
+                }
             }
-            Adding::Scoreboard { new, .. } => {
-                Self { first: OnceCell::new(), board: new(length * size_of::<u64>()), length }
-            }
+            Adding::Scoreboard { new, .. } => Self {
+                first: OnceCell::new(),
+                board: new(length * size_of::<u64>()),
+                length,
+            },
         })
     }
 
     fn at(&self, index: usize) -> *mut u64 {
         assert!(index < self.length, "a counter that was not made");
-        let first = self.first.get_or_init(|| match FUNCTIONS.get().map(|functions| &functions.adding) {
-            Some(Adding::Scoreboard { find, .. }) => find(self.board, 0).cast(),
-            _ => std::ptr::null_mut(),
-        });
+        let first =
+            self.first.get_or_init(
+                || match FUNCTIONS.get().map(|functions| &functions.adding) {
+                    Some(Adding::Scoreboard { find, .. }) => find(self.board, 0).cast(),
+                    _ => std::ptr::null_mut(),
+                },
+            );
         // SAFETY: within the counters, see above; whoever has counters has functions.
         unsafe { first.add(index) }
     }

@@ -1,10 +1,12 @@
-//! The call tree: which function called which, and how much was executed in each, by who executed it.
+//! The call tree: which function called which, and how much was executed in each, by who executed
+//! it.
 //!
-//! One counter for the kernel and one for user code grow with each instruction. Whenever the function may have changed,
-//! what they grew goes to the function before, so that the tree adds up to the same instructions as the counts by
-//! address. A call is known by the place on the stack where its return address is written, its return by the place it is
-//! read from: that survives stacks that are switched and return addresses that are dropped. A function that begins
-//! without a call took the place of the one before it (tail calls, thunks).
+//! One counter for the kernel and one for user code grow with each instruction. Whenever the
+//! function may have changed, what they grew goes to the function before, so that the tree adds up
+//! to the same instructions as the counts by address. A call is known by the place on the stack
+//! where its return address is written, its return by the place it is read from: that survives
+//! stacks that are switched and return addresses that are dropped. A function that begins without a
+//! call took the place of the one before it (tail calls, thunks).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -46,7 +48,8 @@ struct Frame {
     kind: Kind,
     /// Where its return address is.
     slot: u64,
-    /// The node that what begins here without a call is below: the caller's, or what an entry began with.
+    /// The node that what begins here without a call is below: the caller's, or what an entry
+    /// began with.
     parent: Node,
     node: Node,
     /// Whether no function began since the call.
@@ -78,7 +81,12 @@ pub(crate) struct Calls {
 
 impl Default for Calls {
     fn default() -> Self {
-        let node = |function| Called { parent: ROOT, function, calls: [0; 3], executed: [0; 3] };
+        let node = |function| Called {
+            parent: ROOT,
+            function,
+            calls: [0; 3],
+            executed: [0; 3],
+        };
         Self {
             nodes: vec![node(0), node(0)],
             children: HashMap::new(),
@@ -100,12 +108,15 @@ impl Calls {
         }
     }
 
-    /// Gives what was executed since the last time to the function that executed it; to nobody outside regions. `own` is 1
-    /// if the instruction that is about to execute belongs to it as well, else 0.
+    /// Gives what was executed since the last time to the function that executed it; to nobody
+    /// outside regions. `own` is 1 if the instruction that is about to execute belongs to it as
+    /// well, else 0.
     pub(crate) fn settle(&mut self, owner: Option<Owner>, own: u64) {
         let node = self.frames.last().map_or(ROOT, |frame| frame.node);
         for (index, node) in [node, USER].into_iter().enumerate() {
-            let Some(counters) = &self.counters else { return };
+            let Some(counters) = &self.counters else {
+                return;
+            };
             let until = counters.get(index) + if index == 0 { own } else { 0 };
             let grown = until.saturating_sub(self.given[index]);
             self.given[index] = until.max(self.given[index]);
@@ -120,7 +131,12 @@ impl Calls {
             Some(Owner::Process) => Share::Process,
             Some(Owner::Interrupt) => Share::Interrupt,
             Some(Owner::Unknown(task)) => {
-                let sums = self.pending.entry(task).or_default().entry(node).or_default();
+                let sums = self
+                    .pending
+                    .entry(task)
+                    .or_default()
+                    .entry(node)
+                    .or_default();
                 *sums = (sums.0 + executed, sums.1 + calls);
                 return;
             }
@@ -142,8 +158,16 @@ impl Calls {
     /// Gives a task's work to processes, or that of all tasks that are none to the others.
     pub(crate) fn decide(&mut self, process: Option<u64>) {
         let (share, decided) = match process {
-            Some(task) => (Share::Process, self.pending.remove(&task).into_iter().collect()),
-            None => (Share::Other, std::mem::take(&mut self.pending).into_values().collect::<Vec<_>>()),
+            Some(task) => (
+                Share::Process,
+                self.pending.remove(&task).into_iter().collect(),
+            ),
+            None => (
+                Share::Other,
+                std::mem::take(&mut self.pending)
+                    .into_values()
+                    .collect::<Vec<_>>(),
+            ),
         };
         for (node, sums) in decided.into_iter().flatten() {
             self.credit(share, node, sums);
@@ -154,20 +178,35 @@ impl Calls {
     pub(crate) fn call(&mut self, slot: u64) {
         if self.frames.len() < FRAMES_MAX {
             let node = self.frames.last().map_or(ROOT, |frame| frame.node);
-            self.frames.push(Frame { kind: Kind::Call, slot, parent: node, node, fresh: true });
+            self.frames.push(Frame {
+                kind: Kind::Call,
+                slot,
+                parent: node,
+                node,
+                fresh: true,
+            });
         }
     }
 
     /// A return address was read from this place.
     pub(crate) fn ret(&mut self, slot: u64) {
-        let calls = self.frames.iter().rev().take_while(|frame| frame.kind == Kind::Call).count();
+        let calls = self
+            .frames
+            .iter()
+            .rev()
+            .take_while(|frame| frame.kind == Kind::Call)
+            .count();
         let first = self.frames.len() - calls;
-        if let Some(place) = self.frames[first..].iter().rposition(|frame| frame.slot == slot) {
+        if let Some(place) = self.frames[first..]
+            .iter()
+            .rposition(|frame| frame.slot == slot)
+        {
             self.frames.truncate(first + place);
             return;
         }
         let is_same_stack = |frame: &Frame| frame.slot >> STACK_BITS == slot >> STACK_BITS;
-        // A return address that was moved down the stack (`save_ret` of PUSH_AND_CLEAR_REGS in arch/x86/entry/calling.h).
+        // A return address that was moved down the stack (`save_ret` of PUSH_AND_CLEAR_REGS in
+        // arch/x86/entry/calling.h).
         let moved = |frame: &Frame| is_same_stack(frame) && frame.slot > slot;
         if self.frames.len() > first && self.frames.last().is_some_and(moved) {
             self.frames.pop();
@@ -178,7 +217,11 @@ impl Calls {
         while self.frames.len() > first && self.frames.last().is_some_and(dropped) {
             self.frames.pop();
         }
-        if self.frames.last().is_some_and(|frame| frame.kind == Kind::Unknown) {
+        if self
+            .frames
+            .last()
+            .is_some_and(|frame| frame.kind == Kind::Unknown)
+        {
             self.frames.pop();
         }
     }
@@ -190,8 +233,13 @@ impl Calls {
             return;
         };
         // The first instruction of an entry that is jumped back to.
-        let is_itself = top.kind != Kind::Call && self.nodes[top.parent as usize].function == function;
-        let node = if is_itself { top.parent } else { self.child(top.parent, function) };
+        let is_itself =
+            top.kind != Kind::Call && self.nodes[top.parent as usize].function == function;
+        let node = if is_itself {
+            top.parent
+        } else {
+            self.child(top.parent, function)
+        };
         if let Some(frame) = self.frames.last_mut() {
             (frame.node, frame.fresh) = (node, false);
         }
@@ -219,7 +267,10 @@ impl Calls {
 
     /// IRET: the last interrupt or exception ends, or else a system call.
     pub(crate) fn iret(&mut self) {
-        let last = self.frames.iter().rposition(|frame| frame.kind == Kind::Boundary);
+        let last = self
+            .frames
+            .iter()
+            .rposition(|frame| frame.kind == Kind::Boundary);
         self.frames.truncate(last.unwrap_or(0));
     }
 
@@ -241,7 +292,13 @@ impl Calls {
         if self.frames.len() < FRAMES_MAX {
             // What entry code jumps to is its own.
             let parent = if kind == Kind::Unknown { parent } else { node };
-            self.frames.push(Frame { kind, slot: 0, parent, node, fresh: false });
+            self.frames.push(Frame {
+                kind,
+                slot: 0,
+                parent,
+                node,
+                fresh: false,
+            });
         }
         self.add(owner, node, (0, 1));
     }
@@ -254,17 +311,30 @@ impl Calls {
             return parent;
         }
         let node = u32::try_from(self.nodes.len()).unwrap_or(ROOT);
-        self.nodes.push(Called { parent, function, calls: [0; 3], executed: [0; 3] });
+        self.nodes.push(Called {
+            parent,
+            function,
+            calls: [0; 3],
+            executed: [0; 3],
+        });
         self.children.insert((parent, function), node);
         node
     }
 
-    /// Returns all of it as text: `node PARENT ADDRESS` and then calls and executed instructions of processes, of
-    /// interrupts and of other tasks. Nodes count from 0, which is the root; 1 is user code.
+    /// Returns all of it as text: `node PARENT ADDRESS` and then calls and executed instructions of
+    /// processes, of interrupts and of other tasks. Nodes count from 0, which is the root; 1 is
+    /// user code.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        for Called { parent, function, calls: [a, b, c], executed: [d, e, f] } in &self.nodes {
-            writeln!(text, "node {parent} {function:x} {a} {b} {c} {d} {e} {f}").unwrap_or_default();
+        for Called {
+            parent,
+            function,
+            calls: [a, b, c],
+            executed: [d, e, f],
+        } in &self.nodes
+        {
+            writeln!(text, "node {parent} {function:x} {a} {b} {c} {d} {e} {f}")
+                .unwrap_or_default();
         }
         text.push_str("end\n");
         text
@@ -287,7 +357,10 @@ pub(crate) fn is_return(bytes: &[u8]) -> bool {
 
 /// Leaves REX, CS (which hints at branches), NOTRACK and REP away.
 fn without_prefixes(bytes: &[u8]) -> &[u8] {
-    let prefixes = bytes.iter().take_while(|byte| matches!(byte, 0x40..=0x4f | 0x2e | 0x3e | 0xf2 | 0xf3)).count();
+    let prefixes = bytes
+        .iter()
+        .take_while(|byte| matches!(byte, 0x40..=0x4f | 0x2e | 0x3e | 0xf2 | 0xf3))
+        .count();
     &bytes[prefixes..]
 }
 
@@ -376,8 +449,16 @@ mod tests {
 
     #[test]
     fn calls_and_returns_are_told_from_other_instructions() {
-        assert!(is_call(&[0xe8, 0, 0, 0, 0]) && is_call(&[0xff, 0xd0]) && is_call(&[0x41, 0xff, 0x55, 8]));
-        assert!(is_call(&[0x2e, 0xe8, 0, 0, 0, 0]) && !is_call(&[0xff, 0xe0]) && !is_call(&[0xff, 0x30]));
+        assert!(
+            is_call(&[0xe8, 0, 0, 0, 0])
+                && is_call(&[0xff, 0xd0])
+                && is_call(&[0x41, 0xff, 0x55, 8])
+        );
+        assert!(
+            is_call(&[0x2e, 0xe8, 0, 0, 0, 0])
+                && !is_call(&[0xff, 0xe0])
+                && !is_call(&[0xff, 0x30])
+        );
         assert!(is_return(&[0xc3]) && is_return(&[0xf3, 0xc3]) && is_return(&[0xc2, 8, 0]));
         assert!(!is_return(&[0x90]) && !is_return(&[]) && !is_call(&[]));
     }

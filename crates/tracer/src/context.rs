@@ -1,5 +1,5 @@
-//! Who executes: the workload, an interrupt, or somebody else. Told from the addresses of a few functions of the kernel
-//! and from the task that is switched to; registers are not needed.
+//! Who executes: the workload, an interrupt, or somebody else. Told from the addresses of a few
+//! functions of the kernel and from the task that is switched to; registers are not needed.
 
 use std::collections::HashMap;
 
@@ -63,7 +63,12 @@ impl Context {
             Event::Exception if self.now.depth > 0 => self.now.depth += 1,
             Event::Return => self.now.depth = self.now.depth.saturating_sub(1),
             // It comes from user code, where no interrupt is open.
-            Event::SystemCall => self.now = Task { depth: 0, process: true },
+            Event::SystemCall => {
+                self.now = Task {
+                    depth: 0,
+                    process: true,
+                }
+            }
             Event::Switch(to) => {
                 self.tasks.insert(self.current, self.now);
                 self.now = self.tasks.get(&to).copied().unwrap_or_default();
@@ -89,10 +94,22 @@ mod tests {
         use Event::{Exception, Interrupt, Return, SystemCall};
         assert_eq!(after(&[SystemCall]), Owner::Process);
         assert_eq!(after(&[SystemCall, Exception, Return]), Owner::Process);
-        assert_eq!(after(&[SystemCall, Interrupt, Exception, Return]), Owner::Interrupt);
-        assert_eq!(after(&[SystemCall, Interrupt, Exception, Return, Return]), Owner::Process);
-        assert_eq!(after(&[SystemCall, Return, Return, Interrupt]), Owner::Interrupt);
-        assert_eq!(after(&[Interrupt, Interrupt, Return, SystemCall]), Owner::Process);
+        assert_eq!(
+            after(&[SystemCall, Interrupt, Exception, Return]),
+            Owner::Interrupt
+        );
+        assert_eq!(
+            after(&[SystemCall, Interrupt, Exception, Return, Return]),
+            Owner::Process
+        );
+        assert_eq!(
+            after(&[SystemCall, Return, Return, Interrupt]),
+            Owner::Interrupt
+        );
+        assert_eq!(
+            after(&[Interrupt, Interrupt, Return, SystemCall]),
+            Owner::Process
+        );
     }
 
     #[test]
@@ -102,6 +119,9 @@ mod tests {
         assert_eq!(after(&preempted), Owner::Unknown(2));
         let back = [preempted.as_slice(), &[Switch(1)]].concat();
         assert_eq!(after(&back), Owner::Interrupt);
-        assert_eq!(after(&[back.as_slice(), &[Return]].concat()), Owner::Process);
+        assert_eq!(
+            after(&[back.as_slice(), &[Return]].concat()),
+            Owner::Process
+        );
     }
 }

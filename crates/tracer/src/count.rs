@@ -1,8 +1,9 @@
-//! Counting: how often each instruction of the kernel was executed within the regions that the agent opens and closes,
-//! by who executed it. Iterations of repeated string instructions are counted apart.
+//! Counting: how often each instruction of the kernel was executed within the regions that the
+//! agent opens and closes, by who executed it. Iterations of repeated string instructions are
+//! counted apart.
 //!
-//! QEMU adds to a counter before each execution. When a region begins or ends, or another begins to execute, what was
-//! added since the last time goes to whom it belongs.
+//! QEMU adds to a counter before each execution. When a region begins or ends, or another begins to
+//! execute, what was added since the last time goes to whom it belongs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -91,7 +92,10 @@ pub(crate) struct Counts {
 impl Counts {
     /// Follows calls as well.
     pub(crate) fn with_calls() -> Self {
-        Self { calls: Some(Calls::default()), ..Self::default() }
+        Self {
+            calls: Some(Calls::default()),
+            ..Self::default()
+        }
     }
 
     /// Tells whether an interrupt executes.
@@ -99,8 +103,8 @@ impl Counts {
         self.context.owner() == Owner::Interrupt
     }
 
-    /// Changes the call tree, where there is one, after what was executed until now went to the function before. `own`
-    /// is what the instruction that is about to execute adds to it.
+    /// Changes the call tree, where there is one, after what was executed until now went to the
+    /// function before. `own` is what the instruction that is about to execute adds to it.
     pub(crate) fn follow(&mut self, own: u64, change: impl FnOnce(&mut Calls, Option<Owner>)) {
         let owner = self.open.is_some().then(|| self.context.owner());
         if let Some(calls) = &mut self.calls {
@@ -112,8 +116,15 @@ impl Counts {
     /// Has an instruction counted.
     pub(crate) fn watch(&mut self, instruction: &Instruction, bytes: &[u8]) {
         let address = instruction.address();
-        let what = if is_repeated(bytes) { What::Repeated } else { What::Executed };
-        let place = Place { address: if is_kernel(address) { address } else { 0 }, what };
+        let what = if is_repeated(bytes) {
+            What::Repeated
+        } else {
+            What::Executed
+        };
+        let place = Place {
+            address: if is_kernel(address) { address } else { 0 },
+            what,
+        };
         let slot = self.slot(place);
         if let Some(chunk) = self.chunks.get(slot / CHUNK) {
             instruction.count(chunk, slot % CHUNK);
@@ -148,7 +159,10 @@ impl Counts {
             calls.settle(None, 0);
             calls.forget();
         }
-        self.open = Some(Region { id, ..Region::default() });
+        self.open = Some(Region {
+            id,
+            ..Region::default()
+        });
     }
 
     /// Ends the region.
@@ -160,7 +174,11 @@ impl Counts {
             self.add(slot, Share::Other, count);
         }
         if let Some(region) = self.open.take() {
-            if self.regions.len() < REGIONS_MAX { self.regions.push(region) } else { self.left_out += 1 }
+            if self.regions.len() < REGIONS_MAX {
+                self.regions.push(region)
+            } else {
+                self.left_out += 1
+            }
         }
     }
 
@@ -186,7 +204,9 @@ impl Counts {
     /// Gives what was counted since the last time to whom it belongs; to nobody outside regions.
     fn give_away(&mut self, owner: Option<Owner>) {
         for slot in 0..self.places.len() {
-            let Some(chunk) = self.chunks.get(slot / CHUNK) else { return };
+            let Some(chunk) = self.chunks.get(slot / CHUNK) else {
+                return;
+            };
             let count = chunk.get(slot % CHUNK) - self.given[slot];
             if count > 0 {
                 self.given[slot] += count;
@@ -194,7 +214,10 @@ impl Counts {
             }
         }
         for (event, address, count) in cost::with(Cost::take).into_iter().flatten() {
-            let slot = self.slot(Place { address, what: What::Modelled(event) });
+            let slot = self.slot(Place {
+                address,
+                what: What::Modelled(event),
+            });
             self.give(slot, count, owner);
         }
     }
@@ -205,7 +228,12 @@ impl Counts {
             Some(Owner::Process) => self.add(slot, Share::Process, count),
             Some(Owner::Interrupt) => self.add(slot, Share::Interrupt, count),
             Some(Owner::Unknown(task)) => {
-                *self.pending.entry(task).or_default().entry(slot).or_default() += count;
+                *self
+                    .pending
+                    .entry(task)
+                    .or_default()
+                    .entry(slot)
+                    .or_default() += count;
             }
         }
     }
@@ -230,18 +258,36 @@ impl Counts {
         self.calls.as_ref().map(Calls::text)
     }
 
-    /// Returns all of it as text: `region ID USER KERNEL INTERRUPT OTHER` and `at ADDRESS PROCESS INTERRUPT OTHER`,
-    /// `repeated` in place of `at` for iterations of string instructions, the model's words for what it says, addresses in
-    /// hexadecimal with 0 for user code.
+    /// Returns all of it as text: `region ID USER KERNEL INTERRUPT OTHER` and `at ADDRESS PROCESS
+    /// INTERRUPT OTHER`, `repeated` in place of `at` for iterations of string instructions, the
+    /// model's words for what it says, addresses in hexadecimal with 0 for user code.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").unwrap_or_default();
-        for Region { id, user, kernel, interrupt, other } in &self.regions {
-            line(format_args!("region {id} {user} {kernel} {interrupt} {other}"));
+        let mut line =
+            |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").unwrap_or_default();
+        for Region {
+            id,
+            user,
+            kernel,
+            interrupt,
+            other,
+        } in &self.regions
+        {
+            line(format_args!(
+                "region {id} {user} {kernel} {interrupt} {other}"
+            ));
         }
-        let counted = self.places.iter().zip(&self.sums).filter(|(_, sums)| **sums != Shares::default());
+        let counted = self
+            .places
+            .iter()
+            .zip(&self.sums)
+            .filter(|(_, sums)| **sums != Shares::default());
         for (place, [process, interrupt, other]) in counted.collect::<BTreeMap<_, _>>() {
-            line(format_args!("{} {:x} {process} {interrupt} {other}", place.what.word(), place.address));
+            line(format_args!(
+                "{} {:x} {process} {interrupt} {other}",
+                place.what.word(),
+                place.address
+            ));
         }
         let unclosed = self.unclosed + u64::from(self.open.is_some());
         line(format_args!("end {} {unclosed}", self.left_out));
@@ -254,13 +300,19 @@ pub(crate) fn is_kernel(address: u64) -> bool {
     address & KERNEL != 0
 }
 
-/// Tells whether an instruction is a string instruction with a repeat prefix, of which QEMU counts each iteration
-/// (Intel SDM, volume 2, REP).
+/// Tells whether an instruction is a string instruction with a repeat prefix, of which QEMU counts
+/// each iteration (Intel SDM, volume 2, REP).
 fn is_repeated(bytes: &[u8]) -> bool {
     let is_prefix = |byte: &&u8| matches!(byte, 0x66 | 0x67 | 0xf2 | 0xf3 | 0x40..=0x4f);
     let prefixes = bytes.iter().take_while(is_prefix).count();
-    let repeat = bytes[..prefixes].iter().any(|byte| matches!(byte, 0xf2 | 0xf3));
-    repeat && matches!(bytes.get(prefixes), Some(0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf))
+    let repeat = bytes[..prefixes]
+        .iter()
+        .any(|byte| matches!(byte, 0xf2 | 0xf3));
+    repeat
+        && matches!(
+            bytes.get(prefixes),
+            Some(0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf)
+        )
 }
 
 #[cfg(test)]
@@ -269,7 +321,11 @@ mod tests {
 
     #[test]
     fn repeated_string_instructions_are_told_from_others() {
-        assert!(is_repeated(&[0xf3, 0x48, 0xab]) && is_repeated(&[0xf3, 0xa4]) && is_repeated(&[0xf2, 0xae]));
+        assert!(
+            is_repeated(&[0xf3, 0x48, 0xab])
+                && is_repeated(&[0xf3, 0xa4])
+                && is_repeated(&[0xf2, 0xae])
+        );
         assert!(!is_repeated(&[0xf3, 0x90]), "PAUSE");
         assert!(!is_repeated(&[0xf3, 0x0f, 0x1e, 0xfa]), "ENDBR64");
         assert!(!is_repeated(&[0x48, 0xab]) && !is_repeated(&[]));

@@ -1,17 +1,20 @@
 //! Keeps the clock of an idle guest exact.
 //!
-//! When the guest halts, QEMU's main loop moves the clock on to the next timer (softmmu/icount.c of QEMU 7.2,
-//! `icount_start_warp_timer`). It asks whether the processor is halted without asking whether the instructions that led
-//! there are on the clock already: a main loop that happens to pass between the two, `helper_hlt` and
-//! `icount_process_data`, moves the clock by too much, and all that follows is later than in another run.
+//! When the guest halts, QEMU's main loop moves the clock on to the next timer (softmmu/icount.c of
+//! QEMU 7.2, `icount_start_warp_timer`). It asks whether the processor is halted without asking
+//! whether the instructions that led there are on the clock already: a main loop that happens to
+//! pass between the two, `helper_hlt` and `icount_process_data`, moves the clock by too much, and
+//! all that follows is later than in another run.
 //!
-//! So the instructions are put on the clock before the processor halts, by QEMU's own `icount_update`: HLT ends its
-//! block, whose instructions are all counted when it begins. Then it does not matter when the main loop passes.
+//! So the instructions are put on the clock before the processor halts, by QEMU's own
+//! `icount_update`: HLT ends its block, whose instructions are all counted when it begins. Then it
+//! does not matter when the main loop passes.
 //!
-//! A QEMU that cannot load modules does not show that function to plugins. There, the processor waits before it halts
-//! until the main loop sleeps and nothing can wake it. It only passes when something has woken it, and what wakes it is
-//! the guest's last timer, by an eventfd. Both must be looked at, in this order: a thread that another processor is just
-//! about to wake still looks asleep (TASK_WAKING, `ttwu_queue_wakelist` in kernel/sched/core.c), but what woke it is in
+//! A QEMU that cannot load modules does not show that function to plugins. There, the processor
+//! waits before it halts until the main loop sleeps and nothing can wake it. It only passes when
+//! something has woken it, and what wakes it is the guest's last timer, by an eventfd. Both must be
+//! looked at, in this order: a thread that another processor is just about to wake still looks
+//! asleep (TASK_WAKING, `ttwu_queue_wakelist` in kernel/sched/core.c), but what woke it is in
 //! the eventfd until it has run.
 
 use std::ffi::c_void;
@@ -27,7 +30,8 @@ static MAIN_THREAD: OnceLock<File> = OnceLock::new();
 /// What the system says of each eventfd of this process.
 static EVENTS: OnceLock<Vec<File>> = OnceLock::new();
 
-/// System calls in which the main loop waits for events: poll and ppoll (arch/x86/entry/syscalls/syscall_64.tbl).
+/// System calls in which the main loop waits for events: poll and ppoll
+/// (arch/x86/entry/syscalls/syscall_64.tbl).
 const WAITING: [&[u8]; 2] = [b"7 ", b"271 "];
 /// What stands before the value of an eventfd, in hexadecimal (proc(5), fdinfo).
 const VALUE: &[u8] = b"eventfd-count:";
@@ -49,7 +53,8 @@ pub(crate) fn prepare() -> Result<(), String> {
     Ok(())
 }
 
-/// Tells whether an instruction halts the processor: HLT, or MWAIT, which QEMU treats alike (Intel SDM, volume 2).
+/// Tells whether an instruction halts the processor: HLT, or MWAIT, which QEMU treats alike (Intel
+/// SDM, volume 2).
 pub(crate) fn is_halt(bytes: &[u8]) -> bool {
     matches!(bytes, [0xf4] | [0x0f, 0x01, 0xc9])
 }
@@ -64,10 +69,13 @@ pub(crate) extern "C" fn before_halt(_processor: u32, _: *mut c_void) {
 
 /// Waits until the main loop sleeps. Whoever limits QEMU's processor time limits this as well.
 fn wait() {
-    let Some(main) = MAIN_THREAD.get() else { return };
+    let Some(main) = MAIN_THREAD.get() else {
+        return;
+    };
     // QEMU makes its eventfds before the guest starts.
     let events = EVENTS.get_or_init(eventfds);
-    // A file that could be read once is not unreadable later; if it were, waiting for it would be for ever.
+    // A file that could be read once is not unreadable later; if it were, waiting for it would be
+    // for ever.
     while events.iter().any(is_set) || matches!(sleeps(main), Ok(false)) {
         std::thread::yield_now();
     }
@@ -81,10 +89,20 @@ fn sleeps(file: &File) -> io::Result<bool> {
 
 /// Opens what the system says of the eventfds that there are.
 fn eventfds() -> Vec<File> {
-    let numbers = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten();
     let files = numbers.filter_map(|entry| {
-        let is_event = fs::read_link(entry.path()).is_ok_and(|target| target.to_string_lossy().contains("[eventfd]"));
-        is_event.then(|| File::open(format!("/proc/self/fdinfo/{}", entry.file_name().to_string_lossy())).ok())?
+        let is_event = fs::read_link(entry.path())
+            .is_ok_and(|target| target.to_string_lossy().contains("[eventfd]"));
+        is_event.then(|| {
+            File::open(format!(
+                "/proc/self/fdinfo/{}",
+                entry.file_name().to_string_lossy()
+            ))
+            .ok()
+        })?
     });
     files.collect()
 }
@@ -92,9 +110,17 @@ fn eventfds() -> Vec<File> {
 /// Tells whether an eventfd was written to and has not been read.
 fn is_set(file: &File) -> bool {
     let mut text = [0; 512];
-    let Ok(length) = file.read_at(&mut text, 0) else { return false };
-    let value = text[..length].split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(VALUE));
-    value.is_some_and(|digits| digits.iter().any(|digit| !matches!(digit, b'0' | b' ' | b'\t')))
+    let Ok(length) = file.read_at(&mut text, 0) else {
+        return false;
+    };
+    let value = text[..length]
+        .split(|&byte| byte == b'\n')
+        .find_map(|line| line.strip_prefix(VALUE));
+    value.is_some_and(|digits| {
+        digits
+            .iter()
+            .any(|digit| !matches!(digit, b'0' | b' ' | b'\t'))
+    })
 }
 
 #[cfg(test)]
@@ -132,7 +158,11 @@ mod tests {
     fn a_thread_that_waits_for_events_is_told_from_one_that_runs() {
         // Python's poll() is the system call; `sleep` waits in another one.
         let script = "import select; p = select.poll(); p.register(0, select.POLLIN); p.poll()";
-        let mut child = Command::new("python3").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new("python3")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
         let file = File::open(format!("/proc/{}/syscall", child.id())).unwrap();
         let began = (0..1000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -142,7 +172,8 @@ mod tests {
         child.wait().unwrap();
         let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(200));
-        let other = sleeps(&File::open(format!("/proc/{}/syscall", sleeper.id())).unwrap()).unwrap();
+        let other =
+            sleeps(&File::open(format!("/proc/{}/syscall", sleeper.id())).unwrap()).unwrap();
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
         assert!(began && !other);

@@ -1,19 +1,22 @@
-//! The QEMU plugin of the exact machine. It keeps the clock exact (`idle.rs`) and counts what the guest executes
-//! (`count.rs`), if it is told where to write that:
+//! The QEMU plugin of the exact machine. It keeps the clock exact (`idle.rs`) and counts what the
+//! guest executes (`count.rs`), if it is told where to write that:
 //!
-//! `-plugin FILE[,counts=FILE,marks=FILE[,calls=FILE | ,model=on,SIZES]]`. Each line of the marks is a word and an address in hexadecimal:
-//! `interrupt`, `exception` and `syscall` for the first instruction of such an entry to the kernel, `switch` for the
-//! function that switches stacks; for the call tree (`calls.rs`) also `fork` for where a new task begins and `function`
+//! `-plugin FILE[,counts=FILE,marks=FILE[,calls=FILE | ,model=on,SIZES]]`. Each line of the marks
+//! is a word and an address in hexadecimal: `interrupt`, `exception` and `syscall` for the first
+//! instruction of such an entry to the kernel, `switch` for the function that switches stacks; for
+//! the call tree (`calls.rs`) also `fork` for where a new task begins and `function`
 //! for every other function. The counts and the call tree are written when QEMU ends.
 //!
-//! The cost model (`cost/`) adds what it says to the counts. Its sizes are `SETS/WAYS` of `l1i`, `l1d`, `l2` and `last`, of
-//! the translation buffers `itlb`, `dtlb` and `stlb`, and the branch `predictor`'s entries as a power of two; its `seed` decides
-//! which branches share an entry.
+//! The cost model (`cost/`) adds what it says to the counts. Its sizes are `SETS/WAYS` of `l1i`,
+//! `l1d`, `l2` and `last`, of the translation buffers `itlb`, `dtlb` and `stlb`, and the branch
+//! `predictor`'s entries as a power of two; its `seed` decides which branches share an entry.
 //!
-//! With `build=NAME` and more, QEMU executes several processors exactly and follows the lines that move between them (`smp/`); of
-//! each `watched START END` in the marks it counts entries and instructions then, and `place NAME NUMBER` says where the kernel keeps its records.
+//! With `build=NAME` and more, QEMU executes several processors exactly and follows the lines that
+//! move between them (`smp/`); of each `watched START END` in the marks it counts entries and
+//! instructions then, and `place NAME NUMBER` says where the kernel keeps its records.
 //!
-//! QEMU loads it into its own process, so it never unwinds. Symbols, ledgers and what a count means are left to others.
+//! QEMU loads it into its own process, so it never unwinds. Symbols, ledgers and what a count means
+//! are left to others.
 
 #![expect(unsafe_code, reason = "QEMU's plugin interface is a C interface")]
 
@@ -38,7 +41,8 @@ use cost::{Cost, Entry, Flush, Sizes};
 use count::Counts;
 use marks::Marks;
 
-const ARGUMENTS: &str = "counts=FILE, marks=FILE, calls=FILE, model=on with its sizes, and those of several processors";
+const ARGUMENTS: &str =
+    "counts=FILE, marks=FILE, calls=FILE, model=on with its sizes, and those of several processors";
 /// Where the shared lines go, and the functions whose entries are counted with them.
 static SHARED: OnceLock<(PathBuf, Marks)> = OnceLock::new();
 
@@ -68,7 +72,9 @@ pub unsafe extern "C" fn qemu_plugin_install(
 ) -> c_int {
     let arguments = (0..usize::try_from(count).unwrap_or(0)).map(|index| {
         // SAFETY: QEMU passes that many strings.
-        unsafe { CStr::from_ptr(*arguments.add(index)) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(*arguments.add(index)) }
+            .to_string_lossy()
+            .into_owned()
     });
     match install(id, arguments) {
         Ok(()) => 0,
@@ -92,7 +98,11 @@ fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String
             Some(("counts", path)) => file = Some(PathBuf::from(path)),
             Some(("calls", path)) => calls = Some(PathBuf::from(path)),
             Some(("marks", path)) => marks = Marks::read(path)?,
-            _ => return Err(format!("`{argument}` is no argument: there are {ARGUMENTS}")),
+            _ => {
+                return Err(format!(
+                    "`{argument}` is no argument: there are {ARGUMENTS}"
+                ));
+            }
         }
     }
     if let Some(file) = smp.install(marks.take_places())? {
@@ -105,8 +115,18 @@ fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String
         cost::install(Cost::new(&sizes).ok_or("a size of the cost model is missing")?);
     }
     if let Some(file) = file {
-        let counts = if calls.is_some() { Counts::with_calls() } else { Counts::default() };
-        drop(TRACER.set(Tracer { counts: Mutex::new(counts), marks, file, calls, has_model }));
+        let counts = if calls.is_some() {
+            Counts::with_calls()
+        } else {
+            Counts::default()
+        };
+        drop(TRACER.set(Tracer {
+            counts: Mutex::new(counts),
+            marks,
+            file,
+            calls,
+            has_model,
+        }));
         api::on_exit(id, write);
     }
     api::on_translation(id, translated);
@@ -115,7 +135,9 @@ fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String
 
 extern "C" fn translated(_id: Id, block: *mut Block) {
     let tracer = TRACER.get();
-    let modelled = tracer.filter(|tracer| tracer.has_model).and_then(|tracer| model_block(tracer, block));
+    let modelled = tracer
+        .filter(|tracer| tracer.has_model)
+        .and_then(|tracer| model_block(tracer, block));
     for (index, instruction) in api::instructions(block).enumerate() {
         let mut room = [0; api::LONGEST];
         let bytes = instruction.bytes(&mut room);
@@ -150,7 +172,11 @@ fn trace_processors(instruction: &Instruction, bytes: &[u8]) {
         _ => {}
     }
     if let Some(function) = SHARED.get().and_then(|(_, marks)| marks.watched(address)) {
-        let callback = if function == address { smp::enter } else { smp::execute };
+        let callback = if function == address {
+            smp::enter
+        } else {
+            smp::execute
+        };
         instruction.before(callback, usize::try_from(function).unwrap_or(0));
     }
     instruction.on_access(smp::access, smp::site(address, bytes));
@@ -188,7 +214,9 @@ fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8]) {
         Some(marks::Mark::SystemCall) => instruction.before(system_call, data),
         Some(marks::Mark::Return) => instruction.before(returning, 0),
         Some(marks::Mark::Switch) => instruction.on_access(switch, 0),
-        Some(marks::Mark::SystemReturn) if tracer.calls.is_some() => instruction.before(system_return, 0),
+        Some(marks::Mark::SystemReturn) if tracer.calls.is_some() => {
+            instruction.before(system_return, 0)
+        }
         Some(marks::Mark::Fork) if tracer.calls.is_some() => instruction.before(fork, data),
         Some(marks::Mark::Function) if tracer.calls.is_some() => instruction.before(function, data),
         _ => {}
@@ -218,7 +246,8 @@ fn counts(tracer: &Tracer) -> MutexGuard<'_, Counts> {
 fn note(event: Event, change: impl FnOnce(&mut Calls, Option<Owner>)) {
     if let Some(tracer) = TRACER.get() {
         let mut counts = counts(tracer);
-        // IRET belongs to what it ends, but for an interrupt's: that is counted for whom it returns to.
+        // IRET belongs to what it ends, but for an interrupt's: that is counted for whom it returns
+        // to.
         let own = u64::from(event == Event::Return && !counts.is_interrupted());
         counts.follow(own, |_, _| {});
         counts.note(event);
@@ -254,15 +283,21 @@ extern "C" fn close(_processor: u32, _: *mut c_void) {
 }
 
 extern "C" fn interrupt(_processor: u32, data: *mut c_void) {
-    note(Event::Interrupt, |calls, owner| calls.interrupt(function_of(data), owner));
+    note(Event::Interrupt, |calls, owner| {
+        calls.interrupt(function_of(data), owner)
+    });
 }
 
 extern "C" fn exception(_processor: u32, data: *mut c_void) {
-    note(Event::Exception, |calls, owner| calls.exception(function_of(data), owner));
+    note(Event::Exception, |calls, owner| {
+        calls.exception(function_of(data), owner)
+    });
 }
 
 extern "C" fn system_call(_processor: u32, data: *mut c_void) {
-    note(Event::SystemCall, |calls, owner| calls.begin(function_of(data), owner));
+    note(Event::SystemCall, |calls, owner| {
+        calls.begin(function_of(data), owner)
+    });
 }
 
 extern "C" fn returning(_processor: u32, _: *mut c_void) {
@@ -320,7 +355,11 @@ extern "C" fn write_shared(_id: Id, _: *mut c_void) {
 
 fn write_file(file: &Path, text: &str) {
     if let Err(error) = std::fs::write(file, text) {
-        drop(writeln!(std::io::stderr(), "marvin's tracer: failed to write {}: {error}", file.display()));
+        drop(writeln!(
+            std::io::stderr(),
+            "marvin's tracer: failed to write {}: {error}",
+            file.display()
+        ));
     }
 }
 

@@ -27,8 +27,8 @@ pub(crate) enum Mark {
     Function,
 }
 
-/// `nopl disp32(%rax,%rax,1)`, whose displacement holds a number and `KM`: does nothing on any processor, and no
-/// compiler writes it.
+/// `nopl disp32(%rax,%rax,1)`, whose displacement holds a number and `KM`: does nothing on any
+/// processor, and no compiler writes it.
 const REGION: [u8; 4] = [0x0f, 0x1f, 0x84, 0x00];
 const SIGNATURE: [u8; 2] = *b"KM";
 /// The number that ends a region.
@@ -37,8 +37,8 @@ const CLOSE: u16 = u16::MAX;
 const RETURN: [u8; 2] = [0x48, 0xcf];
 /// SYSRETQ.
 const SYSTEM_RETURN: [u8; 3] = [0x48, 0x0f, 0x07];
-/// `mov disp32(%rsi),%rsp`: what loads the stack of the task that is switched to, in `__switch_to_asm`
-/// (arch/x86/entry/entry_64.S).
+/// `mov disp32(%rsi),%rsp`: what loads the stack of the task that is switched to, in
+/// `__switch_to_asm` (arch/x86/entry/entry_64.S).
 const LOAD_STACK: [u8; 3] = [0x48, 0x8b, 0xa6];
 /// How far into that function it is at most, in bytes.
 const LOAD_WITHIN: u64 = 64;
@@ -57,7 +57,8 @@ pub(crate) struct Marks {
 impl Marks {
     /// Reads them from a file.
     pub(crate) fn read(path: &str) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path).map_err(|error| format!("failed to read {path}: {error}"))?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("failed to read {path}: {error}"))?;
         Self::parse(&text).map_err(|line| format!("{path} holds `{line}`, which is no mark"))
     }
 
@@ -112,7 +113,11 @@ impl Marks {
             && [e, f] == SIGNATURE
         {
             let number = u16::from_le_bytes([low, high]);
-            return Some(if number == CLOSE { Mark::Close } else { Mark::Open(number) });
+            return Some(if number == CLOSE {
+                Mark::Close
+            } else {
+                Mark::Open(number)
+            });
         }
         if bytes == RETURN {
             return Some(Mark::Return);
@@ -120,7 +125,11 @@ impl Marks {
         if bytes == SYSTEM_RETURN {
             return Some(Mark::SystemReturn);
         }
-        if bytes.starts_with(&LOAD_STACK) && self.switch.is_some_and(|at| (at..at + LOAD_WITHIN).contains(&address)) {
+        if bytes.starts_with(&LOAD_STACK)
+            && self
+                .switch
+                .is_some_and(|at| (at..at + LOAD_WITHIN).contains(&address))
+        {
             return Some(Mark::Switch);
         }
         self.entries.get(&address).copied()
@@ -134,10 +143,22 @@ mod tests {
     #[test]
     fn marks_are_found_by_their_bytes_and_their_addresses() {
         let marks = Marks::parse("interrupt ffffffff81000010\nswitch ffffffff81000100\n").unwrap();
-        assert_eq!(marks.at(0x40_1000, &[0x0f, 0x1f, 0x84, 0x00, 0x05, 0x00, b'K', b'M']), Some(Mark::Open(5)));
-        assert_eq!(marks.at(0x40_1000, &[0x0f, 0x1f, 0x84, 0x00, 0xff, 0xff, b'K', b'M']), Some(Mark::Close));
-        assert_eq!(marks.at(0x40_1000, &[0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00]), None);
-        assert_eq!(marks.at(0xffff_ffff_8100_0010, &[0x0f, 0x01, 0xca]), Some(Mark::Interrupt));
+        assert_eq!(
+            marks.at(0x40_1000, &[0x0f, 0x1f, 0x84, 0x00, 0x05, 0x00, b'K', b'M']),
+            Some(Mark::Open(5))
+        );
+        assert_eq!(
+            marks.at(0x40_1000, &[0x0f, 0x1f, 0x84, 0x00, 0xff, 0xff, b'K', b'M']),
+            Some(Mark::Close)
+        );
+        assert_eq!(
+            marks.at(0x40_1000, &[0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00]),
+            None
+        );
+        assert_eq!(
+            marks.at(0xffff_ffff_8100_0010, &[0x0f, 0x01, 0xca]),
+            Some(Mark::Interrupt)
+        );
         let load = [0x48, 0x8b, 0xa6, 0x18, 0x14, 0x00, 0x00];
         assert_eq!(marks.at(0xffff_ffff_8100_0110, &load), Some(Mark::Switch));
         assert_eq!(marks.at(0xffff_ffff_8100_0180, &load), None);
@@ -146,11 +167,17 @@ mod tests {
     #[test]
     fn what_is_no_mark_is_said() {
         assert_eq!(Marks::parse("interrupt x\n").unwrap_err(), "interrupt x");
-        assert_eq!(Marks::parse("place slab_caches\n").unwrap_err(), "place slab_caches");
+        assert_eq!(
+            Marks::parse("place slab_caches\n").unwrap_err(),
+            "place slab_caches"
+        );
         let mut marks = Marks::parse("place slab_caches 10\n").unwrap();
         assert_eq!(marks.take_places(), [("slab_caches".to_owned(), 16)].into());
         let marks = Marks::parse("watched 10 20\n").unwrap();
-        assert_eq!([0x0f, 0x10, 0x1f, 0x20].map(|at| marks.watched(at)), [None, Some(0x10), Some(0x10), None]);
+        assert_eq!(
+            [0x0f, 0x10, 0x1f, 0x20].map(|at| marks.watched(at)),
+            [None, Some(0x10), Some(0x10), None]
+        );
         assert_eq!(Marks::parse("nonsense 10\n").unwrap_err(), "nonsense 10");
     }
 }

@@ -32,7 +32,9 @@ fn change(words: &mut [u64], range: Range<usize>, value: u64) {
 
 /// Returns whether a bit is set.
 pub(crate) fn has(words: &[u64], bit: usize) -> bool {
-    words.get(bit / 64).is_some_and(|word| word >> (bit % 64) & 1 == 1)
+    words
+        .get(bit / 64)
+        .is_some_and(|word| word >> (bit % 64) & 1 == 1)
 }
 
 /// Counts the bits that are set.
@@ -42,7 +44,9 @@ pub(crate) fn count(words: &[u64]) -> u64 {
 
 /// Counts the bits that are set before a bit.
 pub(crate) fn count_before(words: &[u64], bit: usize) -> u64 {
-    let rest = words.get(bit / 64).map_or(0, |word| u64::from((word & !(u64::MAX << (bit % 64))).count_ones()));
+    let rest = words.get(bit / 64).map_or(0, |word| {
+        u64::from((word & !(u64::MAX << (bit % 64))).count_ones())
+    });
     count(&words[..(bit / 64).min(words.len())]) + rest
 }
 
@@ -64,7 +68,8 @@ pub(crate) fn set_ranges(words: &mut [u64], first: u64, ranges: &[Range<u64>]) {
     let end = first + words.len() as u64 * 64;
     let skip = ranges.partition_point(|range| range.end <= first);
     for range in ranges[skip..].iter().take_while(|range| range.start < end) {
-        let within = |number: u64| usize::try_from(number.clamp(first, end) - first).unwrap_or(usize::MAX);
+        let within =
+            |number: u64| usize::try_from(number.clamp(first, end) - first).unwrap_or(usize::MAX);
         set(words, within(range.start)..within(range.end));
     }
 }
@@ -141,7 +146,11 @@ mod tests {
     #[test]
     fn ranges_are_cut_to_the_words() {
         let mut words = [0; 2];
-        set_ranges(&mut words, 1000, &[0..10, 990..1001, 1003..1004, 1100..5000, 6000..7000]);
+        set_ranges(
+            &mut words,
+            1000,
+            &[0..10, 990..1001, 1003..1004, 1100..5000, 6000..7000],
+        );
         assert_eq!(runs(&words).collect::<Vec<_>>(), [0..1, 3..4, 100..128]);
     }
 }

@@ -1,4 +1,5 @@
-//! BTF, the kernel's compact type information, which its image contains: reads enumerators and offsets of fields.
+//! BTF, the kernel's compact type information, which its image contains: reads enumerators and
+//! offsets of fields.
 //!
 //! The format is the kernel's `Documentation/bpf/btf.rst`.
 
@@ -69,14 +70,19 @@ impl Types {
         self.at.iter().find_map(|at| {
             let (kind, count) = self.info(*at)?;
             let values = *at as usize + 12;
-            let found = (kind == ENUM).then_some(0..count)?.find(|n| self.is_named(values + n * 8, name))?;
+            let found = (kind == ENUM)
+                .then_some(0..count)?
+                .find(|n| self.is_named(values + n * 8, name))?;
             u32_at(&self.bytes, values + found * 8 + 4)
         })
     }
 
     /// Returns the number of a structure.
     pub(crate) fn structure(&self, name: &str) -> Option<u32> {
-        let is = |at: &u32| self.info(*at).is_some_and(|(kind, _)| kind == STRUCT) && self.is_named(*at as usize, name);
+        let is = |at: &u32| {
+            self.info(*at).is_some_and(|(kind, _)| kind == STRUCT)
+                && self.is_named(*at as usize, name)
+        };
         u32::try_from(self.at.iter().position(is)? + 1).ok()
     }
 
@@ -92,7 +98,11 @@ impl Types {
             return None;
         }
         // With bit fields the upper byte of an offset is a size.
-        let mask = if u32_at(&self.bytes, at as usize + 4)? >> 31 == 1 { 0x00ff_ffff } else { u32::MAX };
+        let mask = if u32_at(&self.bytes, at as usize + 4)? >> 31 == 1 {
+            0x00ff_ffff
+        } else {
+            u32::MAX
+        };
         for n in 0..count {
             *left = left.checked_sub(1)?;
             let field = at as usize + 12 + n * 12;
@@ -101,9 +111,14 @@ impl Types {
             if self.is_named(field, name) {
                 return Some(Member { offset, kind });
             }
-            let within = (u32_at(&self.bytes, field)? == 0).then(|| self.member_within(kind, name, left)).flatten();
+            let within = (u32_at(&self.bytes, field)? == 0)
+                .then(|| self.member_within(kind, name, left))
+                .flatten();
             if let Some(within) = within {
-                return Some(Member { offset: offset.checked_add(within.offset)?, kind: within.kind });
+                return Some(Member {
+                    offset: offset.checked_add(within.offset)?,
+                    kind: within.kind,
+                });
             }
         }
         None
@@ -117,7 +132,9 @@ impl Types {
     }
 
     fn place(&self, kind: u32) -> Option<u32> {
-        self.at.get(usize::try_from(kind).ok()?.checked_sub(1)?).copied()
+        self.at
+            .get(usize::try_from(kind).ok()?.checked_sub(1)?)
+            .copied()
     }
 
     /// Returns the kind of a type and its number of fields or values.
@@ -129,8 +146,11 @@ impl Types {
     /// Returns whether the name at offset `at` is this one.
     fn is_named(&self, at: usize, name: &str) -> bool {
         let start = u32_at(&self.bytes, at).and_then(|at| usize::try_from(at).ok());
-        let text = start.and_then(|start| self.bytes.get(self.strings.checked_add(start)?..)).unwrap_or_default();
-        text.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&0))
+        let text = start
+            .and_then(|start| self.bytes.get(self.strings.checked_add(start)?..))
+            .unwrap_or_default();
+        text.strip_prefix(name.as_bytes())
+            .is_some_and(|rest| rest.first() == Some(&0))
     }
 }
 
@@ -159,8 +179,8 @@ mod tests {
 
     use super::{HEADER, MAGIC, Member, Types, size};
 
-    /// An int (1), an enumeration with two names (2), an array of three (3), an anonymous union (4) with that array,
-    /// and a structure with these (5).
+    /// An int (1), an enumeration with two names (2), an array of three (3), an anonymous union (4)
+    /// with that array, and a structure with these (5).
     fn small() -> Vec<u8> {
         let types: [u32; 35] = [
             1,
@@ -202,7 +222,13 @@ mod tests {
         let strings = b"\0int\0all\0PG_locked\0PG_reserved\0lists\0zone\0";
         let mut bytes = MAGIC.to_le_bytes().to_vec();
         bytes.extend([1, 0]);
-        for number in [HEADER as u32, 0, types.len() as u32 * 4, types.len() as u32 * 4, strings.len() as u32] {
+        for number in [
+            HEADER as u32,
+            0,
+            types.len() as u32 * 4,
+            types.len() as u32 * 4,
+            strings.len() as u32,
+        ] {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend(types.iter().flat_map(|number| number.to_le_bytes()));
@@ -225,10 +251,20 @@ mod tests {
     fn fields_of_anonymous_members_are_found() {
         let types = Types::new(small()).unwrap();
         let zone = types.structure("zone").unwrap();
-        assert_eq!(types.member(zone, "int"), Some(Member { offset: 0, kind: 1 }));
+        assert_eq!(
+            types.member(zone, "int"),
+            Some(Member { offset: 0, kind: 1 })
+        );
         let lists = types.member(zone, "lists").unwrap();
         assert_eq!((lists.offset, types.length(lists.kind)), (4, Some(3)));
-        assert_eq!((types.member(zone, "list"), types.structure("zon"), types.length(zone)), (None, None, None));
+        assert_eq!(
+            (
+                types.member(zone, "list"),
+                types.structure("zon"),
+                types.length(zone)
+            ),
+            (None, None, None)
+        );
     }
 
     proptest! {

@@ -32,7 +32,9 @@ pub(crate) fn is_zero(bytes: &[u8]) -> bool {
     // Most other pages differ in their first bytes.
     let (first, rest) = bytes.split_at(bytes.len().min(64));
     first.iter().all(|byte| *byte == 0)
-        && rest.chunks(512).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+        && rest
+            .chunks(512)
+            .all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
 #[cfg(test)]

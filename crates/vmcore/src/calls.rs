@@ -37,7 +37,11 @@ impl Calls {
     /// Returns the current numbers.
     pub(crate) fn counted(&self) -> Counted {
         let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counted { mmap: number(&self.mmap), munmap: number(&self.munmap), read: number(&self.read) }
+        Counted {
+            mmap: number(&self.mmap),
+            munmap: number(&self.munmap),
+            read: number(&self.read),
+        }
     }
 }
 
@@ -45,13 +49,21 @@ impl Counted {
     /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { mmap: self.mmap + other.mmap, munmap: self.munmap + other.munmap, read: self.read + other.read }
+        Self {
+            mmap: self.mmap + other.mmap,
+            munmap: self.munmap + other.munmap,
+            read: self.read + other.read,
+        }
     }
 
     /// Returns the difference to an earlier count.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
-        Self { mmap: self.mmap - before.mmap, munmap: self.munmap - before.munmap, read: self.read - before.read }
+        Self {
+            mmap: self.mmap - before.mmap,
+            munmap: self.munmap - before.munmap,
+            read: self.read - before.read,
+        }
     }
 
     /// Returns the total.

@@ -1,4 +1,5 @@
-//! Compression of single pages in the kdump format: each page alone, and stored uncompressed if that is not larger.
+//! Compression of single pages in the kdump format: each page alone, and stored uncompressed if
+//! that is not larger.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::zstd_safe::CParameter;
@@ -79,7 +80,8 @@ impl std::fmt::Debug for Compressor {
 }
 
 impl Compressor {
-    /// Makes a compressor for pages of `page` bytes; the default level is each codec's fastest useful one.
+    /// Makes a compressor for pages of `page` bytes; the default level is each codec's fastest
+    /// useful one.
     ///
     /// # Errors
     /// If the codec does not support writing, or this level.
@@ -87,8 +89,11 @@ impl Compressor {
         let method = match codec {
             Codec::None => Method::None,
             Codec::Zlib => {
-                let level = u32::try_from(level.unwrap_or(1)).ok().filter(|level| (1..=9).contains(level));
-                let level = level.ok_or_else(|| DumpError::Usage("zlib has the levels 1 to 9".to_owned()))?;
+                let level = u32::try_from(level.unwrap_or(1))
+                    .ok()
+                    .filter(|level| (1..=9).contains(level));
+                let level = level
+                    .ok_or_else(|| DumpError::Usage("zlib has the levels 1 to 9".to_owned()))?;
                 Method::Zlib(Compress::new(Compression::new(level), true))
             }
             Codec::Lzo => Method::Lzo(Encoder::new()),
@@ -96,7 +101,8 @@ impl Compressor {
             Codec::Zstd => {
                 let is_default = level.is_none();
                 let level = level.unwrap_or(1);
-                let wrong = |_| DumpError::Usage(format!("zstd has no level {level}: -7 to 19 are useful"));
+                let wrong =
+                    |_| DumpError::Usage(format!("zstd has no level {level}: -7 to 19 are useful"));
                 if !zstd::compression_level_range().contains(&level) {
                     return Err(wrong(()));
                 }
@@ -105,13 +111,17 @@ impl Compressor {
                 zstd.include_checksum(true).map_err(|_| wrong(()))?;
                 if is_default {
                     // A page is short: matches of four bytes make it one percent smaller.
-                    zstd.set_parameter(CParameter::MinMatch(4)).map_err(|_| wrong(()))?;
+                    zstd.set_parameter(CParameter::MinMatch(4))
+                        .map_err(|_| wrong(()))?;
                 }
                 Method::Zstd(zstd)
             }
         };
         // The largest expansion of any codec: snappy's 32 + n + n/6.
-        Ok(Self { method, output: vec![0; page * 2 + 1024] })
+        Ok(Self {
+            method,
+            output: vec![0; page * 2 + 1024],
+        })
     }
 
     /// Returns the compressed page and its codec; `None` if it is not smaller.
@@ -120,13 +130,20 @@ impl Compressor {
             Method::None => return None,
             Method::Zlib(zlib) => {
                 zlib.reset();
-                let status = zlib.compress(page, &mut self.output, FlushCompress::Finish).ok()?;
+                let status = zlib
+                    .compress(page, &mut self.output, FlushCompress::Finish)
+                    .ok()?;
                 let size = usize::try_from(zlib.total_out()).ok()?;
                 (status == Status::StreamEnd).then_some((size, Codec::Zlib))?
             }
             Method::Lzo(lzo) => (lzo.encode(page, &mut self.output)?, Codec::Lzo),
-            Method::Snappy(snappy) => (snappy.compress(page, &mut self.output).ok()?, Codec::Snappy),
-            Method::Zstd(zstd) => (zstd.compress_to_buffer(page, &mut self.output[..]).ok()?, Codec::Zstd),
+            Method::Snappy(snappy) => {
+                (snappy.compress(page, &mut self.output).ok()?, Codec::Snappy)
+            }
+            Method::Zstd(zstd) => (
+                zstd.compress_to_buffer(page, &mut self.output[..]).ok()?,
+                Codec::Zstd,
+            ),
         };
         (size < page.len()).then(|| (&self.output[..size], codec))
     }
@@ -165,7 +182,10 @@ impl Decompressor {
             }
             Codec::Zlib => {
                 self.zlib.reset(true);
-                let status = self.zlib.decompress(input, page, FlushDecompress::Finish).ok()?;
+                let status = self
+                    .zlib
+                    .decompress(input, page, FlushDecompress::Finish)
+                    .ok()?;
                 let size = usize::try_from(self.zlib.total_out()).ok()?;
                 (status == Status::StreamEnd).then_some(size)?
             }

@@ -102,35 +102,75 @@ impl Dump {
 
     fn of_elf(storage: Storage) -> Result<Self, DumpError> {
         let elf = elf::read(&storage)?;
-        let info = note::vmcoreinfo(&elf.notes).map(|range| Info::parse(&elf.notes[range])).unwrap_or_default();
-        // A note with another size belongs to another architecture's kernel; errors occur where the note is needed.
-        let page = info.page_size().filter(|page| elf.machine.has_pages_of(*page)).unwrap_or(4096);
+        let info = note::vmcoreinfo(&elf.notes)
+            .map(|range| Info::parse(&elf.notes[range]))
+            .unwrap_or_default();
+        // A note with another size belongs to another architecture's kernel; errors occur where the
+        // note is needed.
+        let page = info
+            .page_size()
+            .filter(|page| elf.machine.has_pages_of(*page))
+            .unwrap_or(4096);
         let wrong = |what: &str| DumpError::malformed(storage.path(), 0, what.to_owned());
         let segments = Segments::new(&elf.loads).map_err(wrong)?;
         let memory = segments.pages(page, Which::Memory);
         let stored = segments.pages(page, Which::Stored);
         let incomplete = elf.incomplete || storage.is_cut();
-        let content = Content::Segments { storage, segments, memory, stored };
+        let content = Content::Segments {
+            storage,
+            segments,
+            memory,
+            stored,
+        };
         let (format, erasure) = (Format::Elf, Erasure::default());
-        Ok(Self { content, format, machine: elf.machine, page, notes: elf.notes, info, incomplete, erasure })
+        Ok(Self {
+            content,
+            format,
+            machine: elf.machine,
+            page,
+            notes: elf.notes,
+            info,
+            incomplete,
+            erasure,
+        })
     }
 
-    /// Makes a dump from a guest's memory, which has no notes: its machine is that of the VMCOREINFO text, once there is
-    /// one.
+    /// Makes a dump from a guest's memory, which has no notes: its machine is that of the
+    /// VMCOREINFO text, once there is one.
     pub(crate) fn of_memory(storage: Storage, loads: &[Segment]) -> Result<Self, DumpError> {
         let machine = Machine::X86_64;
-        let content =
-            Content::Segments { storage, segments: Segments::default(), memory: Vec::new(), stored: Vec::new() };
+        let content = Content::Segments {
+            storage,
+            segments: Segments::default(),
+            memory: Vec::new(),
+            stored: Vec::new(),
+        };
         let (format, erasure) = (Format::Memory, Erasure::default());
         let (notes, info) = (Vec::new(), Info::default());
-        Self { content, format, machine, page: 4096, notes, info, incomplete: false, erasure }.laid(loads)
+        Self {
+            content,
+            format,
+            machine,
+            page: 4096,
+            notes,
+            info,
+            incomplete: false,
+            erasure,
+        }
+        .laid(loads)
     }
 
     /// Changes the layout of a guest's memory.
     pub(crate) fn laid(mut self, loads: &[Segment]) -> Result<Self, DumpError> {
-        if let Content::Segments { storage, segments, memory, stored } = &mut self.content {
-            *segments =
-                Segments::new(loads).map_err(|what| DumpError::malformed(storage.path(), 0, what.to_owned()))?;
+        if let Content::Segments {
+            storage,
+            segments,
+            memory,
+            stored,
+        } = &mut self.content
+        {
+            *segments = Segments::new(loads)
+                .map_err(|what| DumpError::malformed(storage.path(), 0, what.to_owned()))?;
             *memory = segments.pages(self.page, Which::Memory);
             *stored = segments.pages(self.page, Which::Stored);
         }
@@ -144,28 +184,47 @@ impl Dump {
         let machine = header.machine;
         let notes = header.notes.clone();
         let info = header.info();
-        let of_kernel = |page: &u64| machine.has_pages_of(*page) && header.page.is_multiple_of(*page);
+        let of_kernel =
+            |page: &u64| machine.has_pages_of(*page) && header.page.is_multiple_of(*page);
         let page = info.page_size().filter(of_kernel).unwrap_or(header.page);
         let erasure = Erasure::of_earlier(std::mem::take(&mut header.erased));
-        let cut = |(storage, header): &(Storage, Header)| storage.is_cut() || header.status & kdump::INCOMPLETE != 0;
+        let cut = |(storage, header): &(Storage, Header)| {
+            storage.is_cut() || header.status & kdump::INCOMPLETE != 0
+        };
         let cut = files.iter().any(cut);
         let pages = Pages::new(files)?;
         let incomplete = cut || pages.missing().is_some();
         let content = Content::Pages(pages);
-        Ok(Self { content, format: Format::Kdump, machine, page, notes, info, incomplete, erasure })
+        Ok(Self {
+            content,
+            format: Format::Kdump,
+            machine,
+            page,
+            notes,
+            info,
+            incomplete,
+            erasure,
+        })
     }
 
-    /// Takes a VMCOREINFO text from a file. One without `NUMBER(phys_base)` is that of a vmlinux: it does not say where the kernel is,
-    /// and adds to the dump's own text what that lacks. Another one replaces the dump's.
+    /// Takes a VMCOREINFO text from a file. One without `NUMBER(phys_base)` is that of a vmlinux:
+    /// it does not say where the kernel is, and adds to the dump's own text what that lacks.
+    /// Another one replaces the dump's.
     #[must_use]
     pub fn with_given_info(self, text: &[u8]) -> Self {
         let given = Info::parse(text);
         if given.number("phys_base").is_some() || self.info.is_empty() {
             return self.with_info(text);
         }
-        let own = note::vmcoreinfo(&self.notes).map(|range| &self.notes[range]).unwrap_or_default();
-        let more = given.lines().filter(|(key, _)| self.info.text(key).is_none());
-        let more: String = more.map(|(key, value)| format!("{key}={value}\n")).collect();
+        let own = note::vmcoreinfo(&self.notes)
+            .map(|range| &self.notes[range])
+            .unwrap_or_default();
+        let more = given
+            .lines()
+            .filter(|(key, _)| self.info.text(key).is_none());
+        let more: String = more
+            .map(|(key, value)| format!("{key}={value}\n"))
+            .collect();
         let joined = [own, b"\n", more.as_bytes()].concat();
         self.with_info(&joined)
     }
@@ -176,11 +235,20 @@ impl Dump {
         self.info = Info::parse(text);
         self.notes = note::without(&self.notes, "VMCOREINFO");
         self.notes.extend(note::encode("VMCOREINFO", 0, text));
-        if let Content::Segments { segments, memory, stored, .. } = &mut self.content {
+        if let Content::Segments {
+            segments,
+            memory,
+            stored,
+            ..
+        } = &mut self.content
+        {
             if self.format == Format::Memory {
                 self.machine = Machine::from_info(&self.info).unwrap_or(self.machine);
             }
-            let said = self.info.page_size().filter(|page| self.machine.has_pages_of(*page));
+            let said = self
+                .info
+                .page_size()
+                .filter(|page| self.machine.has_pages_of(*page));
             self.page = said.unwrap_or(4096);
             *memory = segments.pages(self.page, Which::Memory);
             *stored = segments.pages(self.page, Which::Stored);
@@ -264,7 +332,8 @@ impl Dump {
         &self.info
     }
 
-    /// Returns whether the file is truncated or marked as incomplete, or a file of a split set is missing.
+    /// Returns whether the file is truncated or marked as incomplete, or a file of a split set is
+    /// missing.
     #[must_use]
     pub fn incomplete(&self) -> bool {
         self.incomplete
@@ -292,7 +361,9 @@ impl Dump {
     pub fn pages(&self) -> u64 {
         match &self.content {
             Content::Segments { memory, .. } => memory.last().map_or(0, |range| range.end),
-            Content::Pages(pages) => pages.header().map_or(0, |header| header.pages * self.pages_per_block()),
+            Content::Pages(pages) => pages
+                .header()
+                .map_or(0, |header| header.pages * self.pages_per_block()),
         }
     }
 
@@ -321,7 +392,8 @@ impl Dump {
         }
     }
 
-    /// Returns the ranges of page numbers that an ELF file has bytes of; for a kdump file, those it may have.
+    /// Returns the ranges of page numbers that an ELF file has bytes of; for a kdump file, those it
+    /// may have.
     pub(crate) fn in_file(&self) -> Vec<Range<u64>> {
         match &self.content {
             Content::Segments { stored, .. } => stored.clone(),
@@ -338,7 +410,9 @@ impl Dump {
                 Ok(())
             }
             Content::Pages(pages) => {
-                spread(self.pages_per_block(), first, words, |first, words| pages.memory(first, words))
+                spread(self.pages_per_block(), first, words, |first, words| {
+                    pages.memory(first, words)
+                })
             }
         }
     }
@@ -352,17 +426,24 @@ impl Dump {
                 Ok(())
             }
             Content::Pages(pages) => {
-                spread(self.pages_per_block(), first, words, |first, words| pages.stored(first, words))
+                spread(self.pages_per_block(), first, words, |first, words| {
+                    pages.stored(first, words)
+                })
             }
         }
     }
 
-    /// Returns the virtual address of physical memory in the kernel's direct map, if the dump has it.
+    /// Returns the virtual address of physical memory in the kernel's direct map, if the dump has
+    /// it.
     pub(crate) fn virtual_address(&self, physical: u64) -> u64 {
         match &self.content {
             Content::Segments { segments, .. } => {
-                let segment = segments.from(physical).filter(|segment| segment.start <= physical);
-                segment.map_or(0, |segment| segment.address.wrapping_add(physical - segment.start))
+                let segment = segments
+                    .from(physical)
+                    .filter(|segment| segment.start <= physical);
+                segment.map_or(0, |segment| {
+                    segment.address.wrapping_add(physical - segment.start)
+                })
             }
             Content::Pages(_) => 0,
         }
@@ -394,10 +475,14 @@ fn unknown(path: &Path, storage: &Storage, start: [u8; 8]) -> DumpError {
     } else {
         format!("it begins with `{}`", start.escape_ascii())
     };
-    DumpError::Unknown { path: path.to_owned(), what }
+    DumpError::Unknown {
+        path: path.to_owned(),
+        what,
+    }
 }
 
-/// Sets the bits of pages from page `first`, with bits that `read` has of blocks of `per_block` pages.
+/// Sets the bits of pages from page `first`, with bits that `read` has of blocks of `per_block`
+/// pages.
 fn spread(
     per_block: u64,
     first: u64,

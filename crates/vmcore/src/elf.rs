@@ -1,7 +1,8 @@
-//! ELF vmcores: headers, program headers, notes, and the file offset of each piece of physical memory.
+//! ELF vmcores: headers, program headers, notes, and the file offset of each piece of physical
+//! memory.
 //!
-//! Includes QEMU's, whose program headers are not after the ELF header (`e_phoff`), and files with more than 65535 of
-//! them.
+//! Includes QEMU's, whose program headers are not after the ELF header (`e_phoff`), and files with
+//! more than 65535 of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -59,7 +60,10 @@ pub(crate) struct Elf {
 /// Reads the headers.
 pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
     let header = storage.bytes(0, 64, "the ELF header")?;
-    let unknown = |what: String| DumpError::Unknown { path: storage.path().to_owned(), what };
+    let unknown = |what: String| DumpError::Unknown {
+        path: storage.path().to_owned(),
+        what,
+    };
     if header[4] != 2 {
         return Err(unknown("a 32-bit ELF file".to_owned()));
     }
@@ -68,17 +72,30 @@ pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
     }
     let half = |at| u16_at(&header, at).unwrap_or_default();
     let number = |at| u64_at(&header, at).unwrap_or_default();
-    let machine = Machine::from_elf(half(18)).ok_or_else(|| unknown(format!("ELF machine {}", half(18))))?;
+    let machine =
+        Machine::from_elf(half(18)).ok_or_else(|| unknown(format!("ELF machine {}", half(18))))?;
     if half(16) != ET_CORE {
-        return Err(unknown(format!("an ELF file of type {}, not a core", half(16))));
+        return Err(unknown(format!(
+            "an ELF file of type {}, not a core",
+            half(16)
+        )));
     }
     let count = headers(storage, half(56), number(40))?;
     let (table, size) = (number(32), half(54));
     if usize::from(size) < PROGRAM_HEADER {
         return Err(storage.malformed(54, format!("program headers of {size} bytes")));
     }
-    let mut elf = Elf { machine, loads: Vec::new(), notes: Vec::new(), incomplete: u32_at(&header, 48) == Some(1) };
-    let bytes = storage.bytes(table, count * u64::from(size), "the table of program headers")?;
+    let mut elf = Elf {
+        machine,
+        loads: Vec::new(),
+        notes: Vec::new(),
+        incomplete: u32_at(&header, 48) == Some(1),
+    };
+    let bytes = storage.bytes(
+        table,
+        count * u64::from(size),
+        "the table of program headers",
+    )?;
     for (n, header) in bytes.chunks_exact(usize::from(size)).enumerate() {
         let at = table + n as u64 * u64::from(size);
         elf.program_header(storage, header, at)?;
@@ -102,29 +119,48 @@ fn headers(storage: &Storage, count: u16, sections: u64) -> Result<u64, DumpErro
 }
 
 impl Elf {
-    fn program_header(&mut self, storage: &Storage, header: &[u8], at: u64) -> Result<(), DumpError> {
+    fn program_header(
+        &mut self,
+        storage: &Storage,
+        header: &[u8],
+        at: u64,
+    ) -> Result<(), DumpError> {
         let number = |at| u64_at(header, at).unwrap_or_default();
         let (offset, stored, memory) = (number(8), number(32), number(40));
         match u32_at(header, 0) {
             Some(PT_NOTE) if self.notes.len() as u64 + stored.min(NOTES_MAX + 1) > NOTES_MAX => {
                 return Err(storage.malformed(at, "more than 16 MiB of notes".to_owned()));
             }
-            Some(PT_NOTE) => self.notes.extend(storage.bytes(offset, stored, "the notes")?),
+            Some(PT_NOTE) => self
+                .notes
+                .extend(storage.bytes(offset, stored, "the notes")?),
             Some(PT_LOAD) => {
                 let (start, memory) = (number(24), memory.max(stored));
                 if start == u64::MAX {
-                    // Virtual memory of /proc/kcore without a fixed physical address (`update_kcore_size` and
-                    // `read_kcore_iter` in fs/proc/kcore.c).
+                    // Virtual memory of /proc/kcore without a fixed physical address
+                    // (`update_kcore_size` and `read_kcore_iter` in
+                    // fs/proc/kcore.c).
                     return Ok(());
                 }
-                if start.checked_add(memory).is_none_or(|end| end > ADDRESS_MAX) {
-                    let what = format!("memory from {start:#x} of {memory:#x} bytes, beyond any machine's");
+                if start
+                    .checked_add(memory)
+                    .is_none_or(|end| end > ADDRESS_MAX)
+                {
+                    let what = format!(
+                        "memory from {start:#x} of {memory:#x} bytes, beyond any machine's"
+                    );
                     return Err(storage.malformed(at, what));
                 }
                 // Truncated dumps are accepted: there may be no other record of the crash.
                 let there = storage.size().saturating_sub(offset).min(stored);
                 self.incomplete |= there < stored;
-                self.loads.push(Segment { start, memory, stored: there, offset, address: number(16) });
+                self.loads.push(Segment {
+                    start,
+                    memory,
+                    stored: there,
+                    offset,
+                    address: number(16),
+                });
             }
             _ => {}
         }
@@ -147,24 +183,32 @@ pub(crate) struct Segments {
 const PIECES_MAX: usize = 1 << 24;
 
 impl Segments {
-    /// Sorts segments. Of overlapping ones the first in the file counts, and the kernel's text last, because its
-    /// addresses are not those of the direct map.
+    /// Sorts segments. Of overlapping ones the first in the file counts, and the kernel's text
+    /// last, because its addresses are not those of the direct map.
     ///
     /// # Errors
     /// If they overlap so often that no program can have written them.
     pub(crate) fn new(loads: &[Segment]) -> Result<Self, &'static str> {
         // By end address, which finds overlaps at once.
         let mut by_end: BTreeMap<u64, Segment> = BTreeMap::new();
-        let (text, direct): (Vec<&Segment>, Vec<_>) = loads.iter().partition(|load| load.address >= TEXT);
+        let (text, direct): (Vec<&Segment>, Vec<_>) =
+            loads.iter().partition(|load| load.address >= TEXT);
         let mut pieces = 0;
-        for load in direct.into_iter().chain(text).filter(|load| load.memory > 0) {
+        for load in direct
+            .into_iter()
+            .chain(text)
+            .filter(|load| load.memory > 0)
+        {
             let mut rest = Some(load.clone());
             while let Some(segment) = rest.take() {
                 pieces += 1;
                 if pieces > PIECES_MAX {
                     return Err("segments that lie above each other without end");
                 }
-                let other = by_end.range(segment.start + 1..).next().map(|(end, other)| (other.start, *end));
+                let other = by_end
+                    .range(segment.start + 1..)
+                    .next()
+                    .map(|(end, other)| (other.start, *end));
                 match other.filter(|(start, _)| *start < segment.end()) {
                     None => drop(by_end.insert(segment.end(), segment)),
                     Some((start, end)) => {
@@ -179,12 +223,17 @@ impl Segments {
                 }
             }
         }
-        Ok(Self { list: by_end.into_values().collect() })
+        Ok(Self {
+            list: by_end.into_values().collect(),
+        })
     }
 
     /// Returns the segment with `address`, or the next one above it.
     pub(crate) fn from(&self, address: u64) -> Option<&Segment> {
-        self.list.get(self.list.partition_point(|segment| segment.end() <= address))
+        self.list.get(
+            self.list
+                .partition_point(|segment| segment.end() <= address),
+        )
     }
 
     /// Returns the pages with some of the memory, merged, as page numbers.
@@ -198,7 +247,10 @@ impl Segments {
             if length == 0 {
                 continue;
             }
-            let (start, end) = (segment.start / page, (segment.start + length).div_ceil(page));
+            let (start, end) = (
+                segment.start / page,
+                (segment.start + length).div_ceil(page),
+            );
             match ranges.last_mut().filter(|last| last.end >= start) {
                 Some(last) => last.end = last.end.max(end),
                 None => ranges.push(start..end),

@@ -39,7 +39,9 @@ pub enum DumpError {
         offset: u64,
     },
     /// The reader closed the pipe.
-    #[error("the reader of the output went away at offset {offset:#x}: the dump there is not complete")]
+    #[error(
+        "the reader of the output went away at offset {offset:#x}: the dump there is not complete"
+    )]
     Closed {
         /// The stream offset in bytes.
         offset: u64,
@@ -82,7 +84,9 @@ pub enum DumpError {
     )]
     NoNote,
     /// The note lacks a required line.
-    #[error("the VMCOREINFO note has no usable `{0}`, which is needed here; --level 0 and 1 work without it")]
+    #[error(
+        "the VMCOREINFO note has no usable `{0}`, which is needed here; --level 0 and 1 work without it"
+    )]
     NoteLacks(String),
     /// The note has an impossible number.
     #[error("the VMCOREINFO note says {key}={value}: {what}")]
@@ -154,34 +158,55 @@ impl DumpError {
             Self::Io { source, .. }
                 if matches!(
                     source.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory
+                    io::ErrorKind::NotFound
+                        | io::ErrorKind::IsADirectory
+                        | io::ErrorKind::NotADirectory
                 ) =>
             {
                 Guilt::User
             }
-            Self::Io { .. } | Self::NoSpace { .. } | Self::Closed { .. } | Self::Guest { .. } => Guilt::Infra,
+            Self::Io { .. } | Self::NoSpace { .. } | Self::Closed { .. } | Self::Guest { .. } => {
+                Guilt::Infra
+            }
             _ => Guilt::User,
         }
     }
 
     /// Makes a read error at an offset.
     pub fn reading(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { path: path.to_owned(), action: "read", offset, source }
+        move |source| Self::Io {
+            path: path.to_owned(),
+            action: "read",
+            offset,
+            source,
+        }
     }
 
     /// Makes a write error at an offset; a full disk and a closed pipe are separate errors.
     pub fn writing(path: &Path, offset: u64) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                Self::NoSpace { path: path.to_owned(), offset }
-            }
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Self::NoSpace {
+                path: path.to_owned(),
+                offset,
+            },
             io::ErrorKind::BrokenPipe => Self::Closed { offset },
-            _ => Self::Io { path: path.to_owned(), action: "written", offset, source },
+            _ => Self::Io {
+                path: path.to_owned(),
+                action: "written",
+                offset,
+                source,
+            },
         }
     }
 
     /// Makes a header error.
     pub fn malformed(path: &Path, offset: u64, what: impl Into<String>) -> Self {
-        Self::Malformed { path: path.to_owned(), offset, what: what.into() }
+        Self::Malformed {
+            path: path.to_owned(),
+            offset,
+            what: what.into(),
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The filter: scans the memory map section by section and drops pages.
 //!
-//! Sections are independent, so threads can share them: a free block never crosses its section (the kernel requires
-//! MAX_PAGE_ORDER to fit, `include/linux/mmzone.h`), and for a compound page that does, the next section reads its
-//! head.
+//! Sections are independent, so threads can share them: a free block never crosses its section (the
+//! kernel requires MAX_PAGE_ORDER to fit, `include/linux/mmzone.h`), and for a compound page that
+//! does, the next section reads its head.
 
 use std::ops::Range;
 
@@ -37,7 +37,10 @@ pub struct Counts {
 impl Counts {
     /// Adds another thread's result.
     pub fn add(&mut self, other: &Self) {
-        self.dropped.iter_mut().zip(other.dropped).for_each(|(own, other)| *own += other);
+        self.dropped
+            .iter_mut()
+            .zip(other.dropped)
+            .for_each(|(own, other)| *own += other);
         self.listed += other.listed;
         self.unknown += other.unknown;
         self.why = self.why.take().or_else(|| other.why.clone());
@@ -77,11 +80,20 @@ impl Filter {
         };
         let without_lists = found.as_ref().err().copied();
         let (table, lists) = (Table::new(&rule), found.unwrap_or_default());
-        Ok(Self { map, table, rule, image, symbols, lists, without_lists })
+        Ok(Self {
+            map,
+            table,
+            rule,
+            image,
+            symbols,
+            lists,
+            without_lists,
+        })
     }
 
-    /// Prepares a filter like [`Filter::new`]; `None` for a dump without usable memory map at a level that does not
-    /// need one. Otherwise broken and offline pages are dropped at every level, because reading them can end a capture.
+    /// Prepares a filter like [`Filter::new`]; `None` for a dump without usable memory map at a
+    /// level that does not need one. Otherwise broken and offline pages are dropped at every
+    /// level, because reading them can end a capture.
     ///
     /// # Errors
     /// If the level needs data that cannot be found.
@@ -94,13 +106,18 @@ impl Filter {
 
     /// Returns a filter that keeps the free pages on per-processor lists; for experiments.
     pub fn without_lists(self) -> Self {
-        Self { lists: Lists::default(), ..self }
+        Self {
+            lists: Lists::default(),
+            ..self
+        }
     }
 
-    /// Calls `each` with the free pages on per-processor lists, whose records do not show that they are free.
+    /// Calls `each` with the free pages on per-processor lists, whose records do not show that they
+    /// are free.
     pub(crate) fn listed(&self, reader: &mut Reader<'_>, mut each: impl FnMut(u64)) {
         self.lists.walk(reader, &self.map, &mut |page, bytes| {
-            if record(bytes, self.map.record()).is_some_and(|record| self.rule.may_be_free(&record)) {
+            if record(bytes, self.map.record()).is_some_and(|record| self.rule.may_be_free(&record))
+            {
                 each(page);
             }
         });
@@ -112,8 +129,8 @@ impl Filter {
         &self.map
     }
 
-    /// Returns why free pages on per-processor lists are not recognised, and so kept; `None` if they are, or the level keeps free
-    /// pages.
+    /// Returns why free pages on per-processor lists are not recognised, and so kept; `None` if
+    /// they are, or the level keeps free pages.
     #[must_use]
     pub fn why_without_lists(&self) -> Option<&'static str> {
         self.without_lists
@@ -137,7 +154,11 @@ impl Filter {
 
     /// Returns the pages needed to find all others: page tables and section tables, then the image.
     pub(crate) fn first(&self, reader: &mut Reader<'_>) -> [Vec<Range<u64>>; 2] {
-        let tables = self.map.tables(reader).into_iter().map(|page| page..page + 1);
+        let tables = self
+            .map
+            .tables(reader)
+            .into_iter()
+            .map(|page| page..page + 1);
         [tables.collect(), self.image.clone()]
     }
 
@@ -161,7 +182,12 @@ impl Filter {
             seam: Vec::new(),
             ahead: AHEAD_MIN,
         };
-        Scanner { filter: self, records, section: Section::default(), counts: Counts::default() }
+        Scanner {
+            filter: self,
+            records,
+            section: Section::default(),
+            counts: Counts::default(),
+        }
     }
 }
 
@@ -201,7 +227,8 @@ struct Section {
     pages: Range<u64>,
     /// Pages of memory; empty if the section is plain.
     memory: Vec<u64>,
-    /// Pages outside the kernel's image: pages in it need strong evidence to be dropped. Empty if plain.
+    /// Pages outside the kernel's image: pages in it need strong evidence to be dropped. Empty if
+    /// plain.
     allowed: Vec<u64>,
     /// All of it is memory outside the image.
     plain: bool,
@@ -209,19 +236,25 @@ struct Section {
 }
 
 impl Section {
-    /// Starts with the pages of a section: those in `memory` are memory and those in `image` the kernel's image.
+    /// Starts with the pages of a section: those in `memory` are memory and those in `image` the
+    /// kernel's image.
     fn begin(&mut self, pages: Range<u64>, memory: &[u64], image: &[Range<u64>]) {
         self.drop.clear();
         self.drop.resize(memory.len(), 0);
         self.plain = memory.iter().fold(u64::MAX, |all, word| all & word) == u64::MAX
-            && !image.iter().any(|range| range.start < pages.end && pages.start < range.end);
+            && !image
+                .iter()
+                .any(|range| range.start < pages.end && pages.start < range.end);
         if !self.plain {
             self.memory.clear();
             self.memory.extend(memory);
             self.allowed.clear();
             self.allowed.resize(memory.len(), 0);
             bits::set_ranges(&mut self.allowed, pages.start, image);
-            self.allowed.iter_mut().zip(memory).for_each(|(word, memory)| *word = memory & !*word);
+            self.allowed
+                .iter_mut()
+                .zip(memory)
+                .for_each(|(word, memory)| *word = memory & !*word);
         }
         self.pages = pages;
     }
@@ -276,14 +309,20 @@ impl<'f> Scanner<'f> {
         }
         let mut section = std::mem::take(&mut self.section);
         section.begin(pages, keep, &self.filter.image);
-        let first = self.filter.map.address(number, section.pages.start).unwrap_or_default();
+        let first = self
+            .filter
+            .map
+            .address(number, section.pages.start)
+            .unwrap_or_default();
         self.records.find(first, section.drop.len() * 64);
         let mut at = self.leading(number, &mut section);
         let count = keep.len() * 64;
         while at < count {
             at = self.piece(&mut section, at);
         }
-        keep.iter_mut().zip(&section.drop).for_each(|(keep, drop)| *keep &= !drop);
+        keep.iter_mut()
+            .zip(&section.drop)
+            .for_each(|(keep, drop)| *keep &= !drop);
         self.section = section;
     }
 
@@ -292,32 +331,53 @@ impl<'f> Scanner<'f> {
         let map = &self.filter.map;
         let rule = &self.filter.rule;
         let size = map.record();
-        let Ok(bytes) = self.records.fetch(0, 2) else { return 0 };
-        let (Some(first), behind) = (record(bytes, size), bytes.get(size..).and_then(|rest| record(rest, size))) else {
+        let Ok(bytes) = self.records.fetch(0, 2) else {
             return 0;
         };
-        // Tails of hugetlb pages whose records were given back (HVO) are mapped to the head's page, and look like heads
-        // themselves; the next record shows the real head (`page_fixed_fake_head`, `include/linux/page-flags.h`).
-        let Some(here) = map.address(number, section.pages.start) else { return 0 };
+        let (Some(first), behind) = (
+            record(bytes, size),
+            bytes.get(size..).and_then(|rest| record(rest, size)),
+        ) else {
+            return 0;
+        };
+        // Tails of hugetlb pages whose records were given back (HVO) are mapped to the head's page,
+        // and look like heads themselves; the next record shows the real head
+        // (`page_fixed_fake_head`, `include/linux/page-flags.h`).
+        let Some(here) = map.address(number, section.pages.start) else {
+            return 0;
+        };
         let next = here.wrapping_add(size as u64);
-        let head = rule.head_address(&first, here).or_else(|| rule.head_address(&behind?, next));
-        let Some(head) = head.and_then(|address| map.page_of(number, address)) else { return 0 };
+        let head = rule
+            .head_address(&first, here)
+            .or_else(|| rule.head_address(&behind?, next));
+        let Some(head) = head.and_then(|address| map.page_of(number, address)) else {
+            return 0;
+        };
         if head >= section.pages.start {
             return 0;
         }
-        let Some(address) = map.address(head / map.section_pages(), head) else { return 0 };
-        let mapping = Walker::new(map.architecture()).walk(&mut self.records.reader, address);
-        let Ok(bytes) = mapping.and_then(|mapping| self.records.reader.bytes(mapping.physical, 2 * size)) else {
+        let Some(address) = map.address(head / map.section_pages(), head) else {
             return 0;
         };
-        let Some(record) = record(bytes, size) else { return 0 };
+        let mapping = Walker::new(map.architecture()).walk(&mut self.records.reader, address);
+        let Ok(bytes) =
+            mapping.and_then(|mapping| self.records.reader.bytes(mapping.physical, 2 * size))
+        else {
+            return 0;
+        };
+        let Some(record) = record(bytes, size) else {
+            return 0;
+        };
         let (class, pages) = rule.block(&record, head, bytes);
         if class == Class::Kept {
             // Its other pages may be broken.
             return 0;
         }
         let evidence = rule.evidence(&record, class);
-        let end = head.saturating_add(pages).min(section.pages.end).saturating_sub(section.pages.start);
+        let end = head
+            .saturating_add(pages)
+            .min(section.pages.end)
+            .saturating_sub(section.pages.start);
         let end = usize::try_from(end).unwrap_or_default();
         self.counts.dropped[class as usize] += section.drop(0..end, class, evidence);
         end
@@ -330,29 +390,52 @@ impl<'f> Scanner<'f> {
         let rule = &self.filter.rule;
         let bytes = match self.records.fetch(at, 2) {
             Ok(bytes) if bytes.len() >= size => bytes,
-            Ok(_) => return skip_unknown(section, at, MemoryError::Unmapped(at as u64), &mut self.counts),
+            Ok(_) => {
+                return skip_unknown(
+                    section,
+                    at,
+                    MemoryError::Unmapped(at as u64),
+                    &mut self.counts,
+                );
+            }
             Err(error) => return skip_unknown(section, at, error, &mut self.counts),
         };
         // A head needs the next record, too.
         let whole = bytes.len() / size;
-        let usable = if at + whole < count && whole > 1 { whole - 1 } else { whole };
+        let usable = if at + whole < count && whole > 1 {
+            whole - 1
+        } else {
+            whole
+        };
         let end = (at + usable).min(count);
         let mut page = at;
         while page < end {
             let rest = &bytes[(page - at) * size..];
             let count = (64 - page % 64).min(end - page);
-            let done = batch(self.filter, size, section, page, &rest[..count * size], &mut self.counts);
+            let done = batch(
+                self.filter,
+                size,
+                section,
+                page,
+                &rest[..count * size],
+                &mut self.counts,
+            );
             page += done;
             if done < count {
                 // A page that stands for others.
                 let rest = &rest[done * size..];
-                let Some(first) = record(rest, size) else { break };
+                let Some(first) = record(rest, size) else {
+                    break;
+                };
                 let (class, pages) = rule.block(&first, section.pages.start + page as u64, rest);
                 // The other pages of a kept block may be broken, which their own records say.
                 let pages = if class == Class::Kept { 1 } else { pages };
-                let pages = usize::try_from(pages).unwrap_or(section.len()).min(section.len() - page);
+                let pages = usize::try_from(pages)
+                    .unwrap_or(section.len())
+                    .min(section.len() - page);
                 let evidence = rule.evidence(&first, class);
-                self.counts.dropped[class as usize] += section.drop(page..page + pages, class, evidence);
+                self.counts.dropped[class as usize] +=
+                    section.drop(page..page + pages, class, evidence);
                 page += pages;
             }
         }
@@ -367,12 +450,22 @@ impl<'f> Scanner<'f> {
 }
 
 /// Filters pages of one word up to the first that stands for others too; returns how many.
-fn batch(filter: &Filter, size: usize, section: &mut Section, page: usize, bytes: &[u8], counts: &mut Counts) -> usize {
+fn batch(
+    filter: &Filter,
+    size: usize,
+    section: &mut Section,
+    page: usize,
+    bytes: &[u8],
+    counts: &mut Counts,
+) -> usize {
     let (rule, table) = (&filter.rule, &filter.table);
     let batch = if size == RECORD {
         table.scan(bytes.as_chunks().0)
     } else {
-        let records: Vec<Record> = bytes.chunks_exact(size).filter_map(|bytes| record(bytes, size)).collect();
+        let records: Vec<Record> = bytes
+            .chunks_exact(size)
+            .filter_map(|bytes| record(bytes, size))
+            .collect();
         table.scan(&records)
     };
     let mask = batch.drop << (page % 64);
@@ -386,7 +479,9 @@ fn batch(filter: &Filter, size: usize, section: &mut Section, page: usize, bytes
     // Some of them may not be dropped: handle them one by one.
     let (memory, allowed) = (section.memory[page / 64], section.allowed[page / 64]);
     for (n, bytes) in bytes.chunks_exact(size).take(batch.done).enumerate() {
-        let Some(record) = record(bytes, size) else { continue };
+        let Some(record) = record(bytes, size) else {
+            continue;
+        };
         let class = rule.class(&record);
         let may = match rule.evidence(&record, class) {
             Evidence::Strong => memory,
@@ -419,18 +514,21 @@ impl Records<'_> {
         let size = count * self.size;
         let mut at = 0;
         while at < size {
-            let found = self.walker.walk(&mut self.reader, start.wrapping_add(at as u64));
+            let found = self
+                .walker
+                .walk(&mut self.reader, start.wrapping_add(at as u64));
             let (length, physical) = match found {
-                Ok(mapping) => (usize::try_from(mapping.length).unwrap_or(size), Some(mapping.physical)),
+                Ok(mapping) => (
+                    usize::try_from(mapping.length).unwrap_or(size),
+                    Some(mapping.physical),
+                ),
                 Err(_) => (4096 - (start.wrapping_add(at as u64) % 4096) as usize, None),
             };
             let end = at.saturating_add(length).min(size);
             if let Some(physical) = physical {
-                match self
-                    .extents
-                    .last_mut()
-                    .filter(|(range, from)| range.end == at && *from + (range.end - range.start) as u64 == physical)
-                {
+                match self.extents.last_mut().filter(|(range, from)| {
+                    range.end == at && *from + (range.end - range.start) as u64 == physical
+                }) {
                     Some((range, _)) => range.end = end,
                     None => self.extents.push((at..end, physical)),
                 }
@@ -439,17 +537,29 @@ impl Records<'_> {
         }
     }
 
-    /// Returns the bytes of records from `at`: as many as possible at once, at least `least` if they exist.
+    /// Returns the bytes of records from `at`: as many as possible at once, at least `least` if
+    /// they exist.
     fn fetch(&mut self, at: usize, least: usize) -> Result<&[u8], MemoryError> {
         let size = self.size;
         let start = at * size;
-        let found = self.extents.partition_point(|(range, _)| range.end <= start);
-        let Some((range, physical)) = self.extents.get(found).filter(|(range, _)| range.start <= start).cloned() else {
+        let found = self
+            .extents
+            .partition_point(|(range, _)| range.end <= start);
+        let Some((range, physical)) = self
+            .extents
+            .get(found)
+            .filter(|(range, _)| range.start <= start)
+            .cloned()
+        else {
             return Err(MemoryError::Unmapped(start as u64));
         };
         let there = range.end - start;
         let from = physical + (start - range.start) as u64;
-        let wanted = if self.mapped { self.reader.piece(from, least * size) } else { self.ahead };
+        let wanted = if self.mapped {
+            self.reader.piece(from, least * size)
+        } else {
+            self.ahead
+        };
         if there >= least * size {
             let length = there.min(wanted.max(least * size));
             let whole = length - length % size;
@@ -457,10 +567,18 @@ impl Records<'_> {
         }
         // The records span two pieces; the second one may be unmapped.
         self.seam.clear();
-        self.seam.extend_from_slice(self.reader.bytes(physical + (start - range.start) as u64, there)?);
-        if let Some((next, physical)) = self.extents.get(found + 1).filter(|next| next.0.start == range.end) {
+        self.seam.extend_from_slice(
+            self.reader
+                .bytes(physical + (start - range.start) as u64, there)?,
+        );
+        if let Some((next, physical)) = self
+            .extents
+            .get(found + 1)
+            .filter(|next| next.0.start == range.end)
+        {
             let rest = (least * size - there).min(next.len());
-            self.seam.extend_from_slice(self.reader.bytes(*physical, rest)?);
+            self.seam
+                .extend_from_slice(self.reader.bytes(*physical, rest)?);
         }
         Ok(&self.seam)
     }

@@ -1,7 +1,7 @@
 //! The flattened format: a header, then records with the file offset of their bytes.
 //!
-//! It lets a file written out of order go through a pipe. All its numbers are big-endian. It is read in place, without
-//! reassembling the file: an index locates each byte.
+//! It lets a file written out of order go through a pipe. All its numbers are big-endian. It is
+//! read in place, without reassembling the file: an index locates each byte.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -53,7 +53,8 @@ impl Index {
         let (mut index, mut at) = (Self::default(), HEADER);
         loop {
             let Some(head) = head(storage, at)? else {
-                // Without an end mark, the existing records are usable, and readers detect missing ones.
+                // Without an end mark, the existing records are usable, and readers detect missing
+                // ones.
                 return Ok(index);
             };
             let (Ok(offset), Ok(size)) = (u64::try_from(head.0), u64::try_from(head.1)) else {
@@ -61,15 +62,27 @@ impl Index {
                     index.ended = true;
                     return Ok(index);
                 }
-                return Err(DumpError::malformed(storage.path(), at, strange(head.0, head.1)));
+                return Err(DumpError::malformed(
+                    storage.path(),
+                    at,
+                    strange(head.0, head.1),
+                ));
             };
             let data = at + RECORD;
             if offset.checked_add(size).is_none() {
-                return Err(DumpError::malformed(storage.path(), at, "a record that ends beyond all numbers"));
+                return Err(DumpError::malformed(
+                    storage.path(),
+                    at,
+                    "a record that ends beyond all numbers",
+                ));
             }
             index.insert(offset, size.min(end - data), data);
             if index.pieces.len() > PIECES_MAX {
-                return Err(DumpError::malformed(storage.path(), at, "too many records: rearrange it with -R first"));
+                return Err(DumpError::malformed(
+                    storage.path(),
+                    at,
+                    "too many records: rearrange it with -R first",
+                ));
             }
             if size >= end - data {
                 // The end mark is missing.
@@ -93,12 +106,15 @@ impl Index {
             .map(|p| *p.0)
             .collect();
         for start in covered {
-            let Some((old, place)) = self.pieces.remove(&start) else { continue };
+            let Some((old, place)) = self.pieces.remove(&start) else {
+                continue;
+            };
             if start < offset {
                 self.pieces.insert(start, (offset - start, place));
             }
             if start + old > end {
-                self.pieces.insert(end, (start + old - end, place + (end - start)));
+                self.pieces
+                    .insert(end, (start + old - end, place + (end - start)));
             }
         }
         self.pieces.insert(offset, (length, at));
@@ -111,7 +127,9 @@ impl Index {
 
     /// Returns the size of the original file in bytes.
     pub(crate) fn size(&self) -> u64 {
-        self.pieces.last_key_value().map_or(0, |(start, piece)| start + piece.0)
+        self.pieces
+            .last_key_value()
+            .map_or(0, |(start, piece)| start + piece.0)
     }
 
     /// Returns the locations of `length` bytes from `offset`, in order and without gaps.
@@ -120,17 +138,30 @@ impl Index {
         while done < length {
             let at = offset + done as u64;
             let rest = (length - done) as u64;
-            let holder = self.pieces.range(..=at).next_back().filter(|(start, piece)| *start + piece.0 > at);
+            let holder = self
+                .pieces
+                .range(..=at)
+                .next_back()
+                .filter(|(start, piece)| *start + piece.0 > at);
             let (count, place) = match holder {
-                Some((start, (size, place))) => ((start + size - at).min(rest), Some(place + (at - start))),
+                Some((start, (size, place))) => {
+                    ((start + size - at).min(rest), Some(place + (at - start)))
+                }
                 None => {
-                    let next = self.pieces.range(at..).next().map_or(rest, |(start, _)| start - at);
+                    let next = self
+                        .pieces
+                        .range(at..)
+                        .next()
+                        .map_or(rest, |(start, _)| start - at);
                     (next.min(rest), None)
                 }
             };
             // At most `length`, which is a usize.
             let count = usize::try_from(count).unwrap_or(length - done);
-            found.push(Piece { within: done..done + count, at: place });
+            found.push(Piece {
+                within: done..done + count,
+                at: place,
+            });
             done += count;
         }
         found
@@ -139,7 +170,10 @@ impl Index {
 
 /// Returns offset and size of the record at `at`; `None` if the file ends before it.
 fn head(storage: &Storage, at: u64) -> Result<Option<(i64, i64)>, DumpError> {
-    if at.checked_add(RECORD).is_none_or(|end| end > storage.size()) {
+    if at
+        .checked_add(RECORD)
+        .is_none_or(|end| end > storage.size())
+    {
         return Ok(None);
     }
     let mut bytes = [0; 16];
@@ -150,7 +184,9 @@ fn head(storage: &Storage, at: u64) -> Result<Option<(i64, i64)>, DumpError> {
 
 /// Describes the fault of a record's head that is no end mark.
 pub(crate) fn strange(offset: i64, size: i64) -> String {
-    format!("the record there says that it has {size} bytes for offset {offset:#x} of the file it stands for")
+    format!(
+        "the record there says that it has {size} bytes for offset {offset:#x} of the file it stands for"
+    )
 }
 
 /// Returns the header of a flattened file.

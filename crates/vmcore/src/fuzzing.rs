@@ -1,7 +1,8 @@
-//! Fuzzing: one body for each reader, shared by the targets of `fuzz/` and a bounded run in the tests.
+//! Fuzzing: one body for each reader, shared by the targets of `fuzz/` and a bounded run in the
+//! tests.
 //!
-//! A body returns for any bytes: with an error, or with a result that it checks. It panics if the result is wrong.
-//! Bodies for files write the bytes to `scratch` first.
+//! A body returns for any bytes: with an error, or with a result that it checks. It panics if the
+//! result is wrong. Bodies for files write the bytes to `scratch` first.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -71,7 +72,9 @@ pub fn btf(bytes: &[u8]) {
     }
     if let Some(types) = btf::Types::new(bytes.to_vec()) {
         types.enumerator("PG_reserved");
-        let lists = types.structure("per_cpu_pages").and_then(|pages| types.member(pages, "lists"));
+        let lists = types
+            .structure("per_cpu_pages")
+            .and_then(|pages| types.member(pages, "lists"));
         lists.map(|lists| types.length(lists.kind));
     }
 }
@@ -86,15 +89,23 @@ pub fn vmlinux(bytes: &[u8], scratch: &Path) {
     if std::fs::write(scratch, &bytes).is_err() {
         return;
     }
-    let Ok(vmlinux) = Vmlinux::open(scratch) else { return };
+    let Ok(vmlinux) = Vmlinux::open(scratch) else {
+        return;
+    };
     black_box((vmlinux.release(), vmlinux.build_id()));
     let Ok(types) = vmlinux.types() else { return };
     let variables = Variables::new(&vmlinux, &types);
     for name in ["init_task", "things", "other", "text"] {
-        let place = vmlinux.symbol(name).map_or(0xffff_ffff_8100_0010, |symbol| symbol.address);
+        let place = vmlinux
+            .symbol(name)
+            .map_or(0xffff_ffff_8100_0010, |symbol| symbol.address);
         if let Some(kind) = variables.kind(name, place) {
             black_box(variables.size(&kind));
-            black_box(variables.member(&kind, "b").and_then(|(_, kind)| variables.size(&kind)));
+            black_box(
+                variables
+                    .member(&kind, "b")
+                    .and_then(|(_, kind)| variables.size(&kind)),
+            );
         }
     }
 }
@@ -103,11 +114,15 @@ pub fn vmlinux(bytes: &[u8], scratch: &Path) {
 pub fn lzo(bytes: &[u8]) {
     let mut page = [0xa5; 4096 + 16];
     lzo::decode(bytes, &mut page[..4096]);
-    assert_eq!(page[4096..], [0xa5; 16], "nothing is written behind the page");
+    assert_eq!(
+        page[4096..],
+        [0xa5; 16],
+        "nothing is written behind the page"
+    );
 }
 
-/// A dump with corrupt memory map, page tables or log: `bytes` are positions in `image`, an ELF vmcore, each with its
-/// new eight bytes. Positions count bytes that are not zero.
+/// A dump with corrupt memory map, page tables or log: `bytes` are positions in `image`, an ELF
+/// vmcore, each with its new eight bytes. Positions count bytes that are not zero.
 pub fn image(image: &[u8], bytes: &[u8], scratch: &Path) {
     let full: Vec<usize> = image
         .chunks_exact(8)
@@ -136,23 +151,54 @@ fn file(start: &[u8], bytes: &[u8], scratch: &Path) {
     if std::fs::write(scratch, &bytes).is_err() {
         return;
     }
-    let Ok(dump) = Dump::open(&[scratch.to_owned()]) else { return };
-    let io = if bytes.len().is_multiple_of(2) { Io::Map } else { Io::Read };
+    let Ok(dump) = Dump::open(&[scratch.to_owned()]) else {
+        return;
+    };
+    let io = if bytes.len().is_multiple_of(2) {
+        Io::Map
+    } else {
+        Io::Read
+    };
     let mut reader = Reader::new(&dump, io);
-    drop((log(&mut reader, LogPart::All), log(&mut reader, LogPart::SinceClear)));
+    drop((
+        log(&mut reader, LogPart::All),
+        log(&mut reader, LogPart::SinceClear),
+    ));
     let names = system::names(&mut reader);
     let filter = Filter::new(&mut reader, Level::MAX).ok();
     if dump.pages() > PAGES_MAX {
         return;
     }
-    let work = Work { threads: 1, io, memory: 1 << 20, folder: None };
-    let Ok(plan) = Plan::make(&dump, filter.as_ref(), &work) else { return };
-    let style = Style { codec: Codec::Snappy, effort: None, level: Level::MAX, part: None, limit: None, names };
+    let work = Work {
+        threads: 1,
+        io,
+        memory: 1 << 20,
+        folder: None,
+    };
+    let Ok(plan) = Plan::make(&dump, filter.as_ref(), &work) else {
+        return;
+    };
+    let style = Style {
+        codec: Codec::Snappy,
+        effort: None,
+        level: Level::MAX,
+        part: None,
+        limit: None,
+        names,
+    };
     if let Ok(written) = write(&plan, &style, &work, &Nowhere) {
-        assert_eq!(written.pages + written.unreadable, plan.kept(), "each page is written, or said to be missing");
+        assert_eq!(
+            written.pages + written.unreadable,
+            plan.kept(),
+            "each page is written, or said to be missing"
+        );
     }
     if let Ok(written) = elf::write(&plan, &work, &Nowhere) {
-        assert_eq!(written.pages + written.unreadable, plan.kept(), "each page is written, or said to be missing");
+        assert_eq!(
+            written.pages + written.unreadable,
+            plan.kept(),
+            "each page is written, or said to be missing"
+        );
     }
 }
 
@@ -181,20 +227,40 @@ pub struct Form {
 pub fn converted(dump: &Path, form: Form, scratch: &Path) -> Result<Vec<u8>, DumpError> {
     let dump = Dump::open(&[dump.to_owned()])?;
     let filter = Filter::for_level(&mut Reader::new(&dump, Io::Map), Level::default())?;
-    let work = Work { threads: 1, io: Io::Map, memory: 64 << 20, folder: None };
+    let work = Work {
+        threads: 1,
+        io: Io::Map,
+        memory: 64 << 20,
+        folder: None,
+    };
     let plan = Plan::make(&dump, filter.as_ref(), &work)?;
     let mut flat = Vec::new();
     let sink: Box<dyn Sink + '_> = match form.flattened {
         true => Box::new(Flattened::begin(&mut flat)?),
         false => Box::new(FileSink::create(scratch, Overwrite::Yes)?),
     };
-    let codec = if let What::Kdump(codec) = form.what { codec } else { Codec::Zstd };
+    let codec = if let What::Kdump(codec) = form.what {
+        codec
+    } else {
+        Codec::Zstd
+    };
     let names = system::names(&mut Reader::new(&dump, Io::Map));
-    let style = Style { codec, effort: None, level: Level::default(), part: None, limit: None, names };
+    let style = Style {
+        codec,
+        effort: None,
+        level: Level::default(),
+        part: None,
+        limit: None,
+        names,
+    };
     match form.what {
         What::Elf => elf::write(&plan, &work, &*sink)?,
         What::Kdump(_) => write(&plan, &style, &work, &*sink)?,
     };
     drop(sink);
-    if form.flattened { Ok(flat) } else { std::fs::read(scratch).map_err(DumpError::reading(scratch, 0)) }
+    if form.flattened {
+        Ok(flat)
+    } else {
+        std::fs::read(scratch).map_err(DumpError::reading(scratch, 0))
+    }
 }

@@ -1,5 +1,5 @@
-//! The kernel's image and modules in physical memory, whose pages are never dropped whatever their records say, and the
-//! types in the image.
+//! The kernel's image and modules in physical memory, whose pages are never dropped whatever their
+//! records say, and the types in the image.
 
 use std::ops::Range;
 
@@ -15,7 +15,8 @@ const BTF_START: [u8; 8] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
 
 /// Returns the pages that the kernel's image and its modules are mapped to, sorted and merged.
 ///
-/// Some architectures keep freed memory of the image mapped there after it is reused: see `Rule::evidence`.
+/// Some architectures keep freed memory of the image mapped there after it is reused: see
+/// `Rule::evidence`.
 pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>> {
     let (page, end) = (reader.dump().page_size(), reader.dump().pages());
     let mut walker = Walker::new(map.architecture());
@@ -23,7 +24,10 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
     for area in map.architecture().image() {
         walker.range(reader, area.addresses, |address, physical, length| {
             let range = physical / page..((physical + length) / page).min(end);
-            if area.above.is_some_and(|above| address.wrapping_sub(above) != physical) {
+            if area
+                .above
+                .is_some_and(|above| address.wrapping_sub(above) != physical)
+            {
                 return;
             }
             match found.last_mut().filter(|last| last.end == range.start) {
@@ -39,8 +43,8 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
 /// Most candidates for BTF.
 const TRIES: u32 = 16;
 
-/// Returns the kernel's types from its image: the candidate with this enumerator. `start` is where the symbol table says that they
-/// begin; without it all of the image is searched.
+/// Returns the kernel's types from its image: the candidate with this enumerator. `start` is where
+/// the symbol table says that they begin; without it all of the image is searched.
 pub(crate) fn types(
     reader: &mut Reader<'_>,
     map: &MemoryMap,
@@ -50,10 +54,13 @@ pub(crate) fn types(
 ) -> Option<Types> {
     let mut walker = Walker::new(map.architecture());
     let has_it = |types: &Types| types.enumerator(enumerator).is_some();
-    start.and_then(|start| types_behind(reader, &mut walker, start)).filter(has_it).or_else(|| {
-        // Not every table has this symbol (`include/asm-generic/vmlinux.lds.h`).
-        search_types(reader, image, enumerator)
-    })
+    start
+        .and_then(|start| types_behind(reader, &mut walker, start))
+        .filter(has_it)
+        .or_else(|| {
+            // Not every table has this symbol (`include/asm-generic/vmlinux.lds.h`).
+            search_types(reader, image, enumerator)
+        })
 }
 
 /// Reads all of BTF that begins at a virtual address.
@@ -69,11 +76,17 @@ fn search_types(reader: &mut Reader<'_>, image: &[Range<u64>], enumerator: &str)
     for range in image {
         let (mut at, end) = (range.start * page, range.end * page);
         while at < end {
-            let length = usize::try_from(end - at).unwrap_or(PIECE_MAX).min(PIECE_MAX);
-            let found = reader.bytes(at, length).ok().and_then(|bytes| finder.find(bytes));
+            let length = usize::try_from(end - at)
+                .unwrap_or(PIECE_MAX)
+                .min(PIECE_MAX);
+            let found = reader
+                .bytes(at, length)
+                .ok()
+                .and_then(|bytes| finder.find(bytes));
             if let Some(within) = found {
                 let start = at + within as u64;
-                let types = types_at(reader, start, end).filter(|types| types.enumerator(enumerator).is_some());
+                let types = types_at(reader, start, end)
+                    .filter(|types| types.enumerator(enumerator).is_some());
                 if types.is_some() {
                     return types;
                 }

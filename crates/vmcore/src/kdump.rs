@@ -1,4 +1,5 @@
-//! kdump-compressed files: headers, bitmaps, page descriptors, and the pages, compressed one by one.
+//! kdump-compressed files: headers, bitmaps, page descriptors, and the pages, compressed one by
+//! one.
 //!
 //! One file, or the files of a split set. `output` writes them.
 
@@ -22,7 +23,8 @@ pub(crate) const DESCRIPTOR: usize = 24;
 pub(crate) const INCOMPLETE: u32 = 8;
 /// Size of the second header, in bytes.
 pub(crate) const SUB_HEADER: usize = 104;
-/// The last bytes before the bitmaps, where no reader looks: these, then a checksum (CRC-32) of both bitmaps.
+/// The last bytes before the bitmaps, where no reader looks: these, then a checksum (CRC-32) of
+/// both bitmaps.
 pub(crate) const SUM_MARK: &[u8; 12] = b"MARVIN CRC32";
 /// Size of mark and checksum, in bytes.
 pub(crate) const SUM: usize = SUM_MARK.len() + 4;
@@ -91,7 +93,9 @@ impl Header {
         let text = |n: usize| {
             let at = field::UTSNAME + n * field::UTSNAME_PART;
             let part = first.get(at..at + field::UTSNAME_PART).unwrap_or_default();
-            String::from_utf8_lossy(part).trim_end_matches('\0').to_owned()
+            String::from_utf8_lossy(part)
+                .trim_end_matches('\0')
+                .to_owned()
         };
         let page = u64::from(number(field::BLOCK_SIZE));
         let unknown = || DumpError::Unknown {
@@ -106,7 +110,10 @@ impl Header {
         let mut header = Self {
             version: number(field::VERSION),
             machine: named.unwrap_or(Machine::Aarch64),
-            names: first.get(field::UTSNAME..field::UTSNAME + 6 * field::UTSNAME_PART).unwrap_or_default().to_vec(),
+            names: first
+                .get(field::UTSNAME..field::UTSNAME + 6 * field::UTSNAME_PART)
+                .unwrap_or_default()
+                .to_vec(),
             status: number(field::STATUS),
             page,
             sub_blocks: u64::from(number(field::SUB_BLOCKS)),
@@ -144,14 +151,24 @@ impl Header {
             self.split = Some(number(start)..number(end));
         }
         if self.version >= 4 && number(field::NOTES) > 0 {
-            self.notes = storage.bytes(number(field::NOTES), number(field::NOTES + 8), "the notes")?;
+            self.notes =
+                storage.bytes(number(field::NOTES), number(field::NOTES + 8), "the notes")?;
         }
         if self.version >= 3 && number(field::INFO) > 0 {
-            self.info = storage.bytes(number(field::INFO), number(field::INFO + 8), "the VMCOREINFO text")?;
+            self.info = storage.bytes(
+                number(field::INFO),
+                number(field::INFO + 8),
+                "the VMCOREINFO text",
+            )?;
         }
         let (at, size) = (number(field::ERASED), number(field::ERASED + 8));
         // It is last in the file and only informative: a truncated one is no reason to fail.
-        if self.version >= 5 && size > 0 && at.checked_add(size).is_some_and(|end| end <= storage.size()) {
+        if self.version >= 5
+            && size > 0
+            && at
+                .checked_add(size)
+                .is_some_and(|end| end <= storage.size())
+        {
             self.erased = storage.bytes(at, size, "the text on what was erased")?;
         }
         Ok(())
@@ -167,17 +184,27 @@ impl Header {
         if self.machine.has_pages_of(self.page) {
             return Ok(());
         }
-        let what = format!("pages of {} bytes, which {} does not have", self.page, self.machine.name());
+        let what = format!(
+            "pages of {} bytes, which {} does not have",
+            self.page,
+            self.machine.name()
+        );
         Err(storage.malformed(field::BLOCK_SIZE as u64, what))
     }
 
     fn check(&self, storage: &Storage) -> Result<(), DumpError> {
         let wrong = |at: usize, what: String| Err(storage.malformed(at as u64, what));
         if self.pages > MEMORY_MAX / self.page {
-            return wrong(field::MAX_MAPNR, format!("{} pages, beyond any machine's", self.pages));
+            return wrong(
+                field::MAX_MAPNR,
+                format!("{} pages, beyond any machine's", self.pages),
+            );
         }
         if self.pages > self.bitmap_blocks * self.page * 8 {
-            let what = format!("bitmaps of {} blocks for {} pages", self.bitmap_blocks, self.pages);
+            let what = format!(
+                "bitmaps of {} blocks for {} pages",
+                self.bitmap_blocks, self.pages
+            );
             return wrong(field::BITMAP_BLOCKS, what);
         }
         Ok(())
@@ -224,7 +251,12 @@ impl Pages {
                 let what = format!("pages {} to {} of {}", range.start, range.end, header.pages);
                 return Err(storage.malformed(header.page + field::START_PFN_64 as u64, what));
             }
-            let mut part = Part { storage, header, range, ranks: Vec::new() };
+            let mut part = Part {
+                storage,
+                header,
+                range,
+                ranks: Vec::new(),
+            };
             part.rank()?;
             parts.push(part);
         }
@@ -233,7 +265,10 @@ impl Pages {
             let (one, other) = (&pair[0], &pair[1]);
             one.belongs_to(other)?;
             if one.range.end > other.range.start {
-                let what = format!("holds pages that {} holds too", one.storage.path().display());
+                let what = format!(
+                    "holds pages that {} holds too",
+                    one.storage.path().display()
+                );
                 return Err(DumpError::malformed(other.storage.path(), 0, what));
             }
         }
@@ -242,9 +277,15 @@ impl Pages {
 
     /// Returns the first pages that no file has: one of a split set is missing.
     pub(crate) fn missing(&self) -> Option<Range<u64>> {
-        let starts = self.parts.iter().map(|part| part.range.start).chain(self.header().map(|header| header.pages));
+        let starts = self
+            .parts
+            .iter()
+            .map(|part| part.range.start)
+            .chain(self.header().map(|header| header.pages));
         let ends = std::iter::once(0).chain(self.parts.iter().map(|part| part.range.end));
-        ends.zip(starts).map(|(end, start)| end..start).find(|range| range.start < range.end)
+        ends.zip(starts)
+            .map(|(end, start)| end..start)
+            .find(|range| range.start < range.end)
     }
 
     /// Returns the header of the first file.
@@ -252,34 +293,46 @@ impl Pages {
         self.parts.first().map(|part| &part.header)
     }
 
-    /// Returns the size of a block in bytes. It is that of a page, but for QEMU's files of Arm: the largest that Arm has.
+    /// Returns the size of a block in bytes. It is that of a page, but for QEMU's files of Arm: the
+    /// largest that Arm has.
     pub(crate) fn block_size(&self) -> u64 {
         self.header().map_or(4096, |header| header.page)
     }
 
     /// Returns whether the first file is flattened.
     pub(crate) fn flattened(&self) -> bool {
-        self.parts.first().is_some_and(|part| part.storage.flattened())
+        self.parts
+            .first()
+            .is_some_and(|part| part.storage.flattened())
     }
 
     /// Returns the number of system calls on the files.
     pub(crate) fn calls(&self) -> Counted {
-        self.parts.iter().fold(Counted::default(), |sum, part| sum.plus(part.storage.calls().counted()))
+        self.parts.iter().fold(Counted::default(), |sum, part| {
+            sum.plus(part.storage.calls().counted())
+        })
     }
 
     /// Returns the path of the first file.
     pub(crate) fn path(&self) -> &Path {
-        self.parts.first().map_or(Path::new(""), |part| part.storage.path())
+        self.parts
+            .first()
+            .map_or(Path::new(""), |part| part.storage.path())
     }
 
     /// Sets the bits of pages that were memory, from page `first`.
     pub(crate) fn memory(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
-        let Some(part) = self.parts.first() else { return Ok(()) };
+        let Some(part) = self.parts.first() else {
+            return Ok(());
+        };
         // A stored page was memory, regardless of the other bitmap.
         self.stored(first, words)?;
         let mut own = vec![0; words.len()];
         part.bitmap(Bitmap::Memory, first, &mut own)?;
-        words.iter_mut().zip(own).for_each(|(word, own)| *word |= own);
+        words
+            .iter_mut()
+            .zip(own)
+            .for_each(|(word, own)| *word |= own);
         Ok(())
     }
 
@@ -293,7 +346,10 @@ impl Pages {
                 part.bitmap(Bitmap::Stored, first, &mut own)?;
                 let mut mask = vec![0; words.len()];
                 bits::set_ranges(&mut mask, first, std::slice::from_ref(&part.range));
-                words.iter_mut().zip(own.iter().zip(mask)).for_each(|(word, (own, mask))| *word |= own & mask);
+                words
+                    .iter_mut()
+                    .zip(own.iter().zip(mask))
+                    .for_each(|(word, (own, mask))| *word |= own & mask);
             }
         }
         Ok(())
@@ -301,7 +357,10 @@ impl Pages {
 
     fn part(&self, page: u64) -> Option<(usize, &Part)> {
         let n = self.parts.partition_point(|part| part.range.end <= page);
-        self.parts.get(n).filter(|part| part.range.contains(&page)).map(|part| (n, part))
+        self.parts
+            .get(n)
+            .filter(|part| part.range.contains(&page))
+            .map(|part| (n, part))
     }
 }
 
@@ -317,7 +376,12 @@ impl Part {
         let header = &self.header;
         if header.descriptors() > self.storage.size() {
             let (path, size) = (self.storage.path().to_owned(), self.storage.size());
-            return Err(DumpError::Truncated { path, what: "the bitmaps", end: header.descriptors(), size });
+            return Err(DumpError::Truncated {
+                path,
+                what: "the bitmaps",
+                end: header.descriptors(),
+                size,
+            });
         }
         self.check_bitmaps()?;
         let (mut count, mut words) = (0, [0; CHUNK as usize / 64]);
@@ -333,17 +397,22 @@ impl Part {
         Ok(())
     }
 
-    /// Verifies the checksum of the bitmaps, if there is one: with one wrong bit every later page would be another.
+    /// Verifies the checksum of the bitmaps, if there is one: with one wrong bit every later page
+    /// would be another.
     fn check_bitmaps(&self) -> Result<(), DumpError> {
         let mut sum = [0; SUM];
         let place = self.header.bitmap() - SUM as u64;
         self.storage.fill_known(place, &mut sum)?;
-        let Some(expected) = sum.strip_prefix(SUM_MARK) else { return Ok(()) };
+        let Some(expected) = sum.strip_prefix(SUM_MARK) else {
+            return Ok(());
+        };
         let mut found = crc32fast::Hasher::new();
         let (mut at, end) = (self.header.bitmap(), self.header.descriptors());
         let mut bytes = vec![0; BITMAP_PIECE];
         while at < end {
-            let length = usize::try_from(end - at).unwrap_or(BITMAP_PIECE).min(BITMAP_PIECE);
+            let length = usize::try_from(end - at)
+                .unwrap_or(BITMAP_PIECE)
+                .min(BITMAP_PIECE);
             self.storage.fill_known(at, &mut bytes[..length])?;
             found.update(&bytes[..length]);
             at += length as u64;
@@ -352,13 +421,17 @@ impl Part {
             return Ok(());
         }
         let what = "the bitmaps are damaged: their checksum is wrong; copy the file again";
-        Err(self.storage.malformed(self.header.bitmap(), what.to_owned()))
+        Err(self
+            .storage
+            .malformed(self.header.bitmap(), what.to_owned()))
     }
 
     /// Refuses a file that belongs to another dump.
     fn belongs_to(&self, other: &Self) -> Result<(), DumpError> {
         let (one, two) = (&self.header, &other.header);
-        let what = if (one.page, one.pages, one.bitmap_blocks) != (two.page, two.pages, two.bitmap_blocks) {
+        let what = if (one.page, one.pages, one.bitmap_blocks)
+            != (two.page, two.pages, two.bitmap_blocks)
+        {
             "sizes"
         } else if one.names != two.names {
             "names of the system"
@@ -369,7 +442,10 @@ impl Part {
         } else {
             return Ok(());
         };
-        let what = format!("is of another dump than {}: their {what} differ", self.storage.path().display());
+        let what = format!(
+            "is of another dump than {}: their {what} differ",
+            self.storage.path().display()
+        );
         Err(DumpError::malformed(other.storage.path(), 0, what))
     }
 
@@ -430,14 +506,20 @@ pub(crate) struct PageReader {
 
 impl PageReader {
     /// Reads a page into `buffer`, which is one page long.
-    pub(crate) fn read(&mut self, pages: &Pages, page: u64, buffer: &mut [u8]) -> Result<(), MemoryError> {
+    pub(crate) fn read(
+        &mut self,
+        pages: &Pages,
+        page: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), MemoryError> {
         let address = page * buffer.len() as u64;
         let absent = || MemoryError::Absent(address);
         let (n, part) = pages.part(page).ok_or_else(absent)?;
         let chunk = (page - part.range.start) / CHUNK;
         if self.chunk != Some((n, chunk)) {
             self.chunk = None;
-            self.load(part, chunk).map_err(|error| unreadable(address, 0, &error))?;
+            self.load(part, chunk)
+                .map_err(|error| unreadable(address, 0, &error))?;
             self.chunk = Some((n, chunk));
         }
         let bit = usize::try_from((page - part.range.start) % CHUNK).unwrap_or_default();
@@ -455,15 +537,26 @@ impl PageReader {
         let first = part.range.start + chunk * CHUNK;
         self.words.resize(CHUNK as usize / 64, 0);
         part.bitmap(Bitmap::Stored, first, &mut self.words)?;
-        bits::clear(&mut self.words, usize::try_from(part.range.end - first).unwrap_or(usize::MAX)..usize::MAX);
-        let rank = usize::try_from(chunk).ok().and_then(|chunk| part.ranks.get(chunk)).copied().unwrap_or_default();
+        bits::clear(
+            &mut self.words,
+            usize::try_from(part.range.end - first).unwrap_or(usize::MAX)..usize::MAX,
+        );
+        let rank = usize::try_from(chunk)
+            .ok()
+            .and_then(|chunk| part.ranks.get(chunk))
+            .copied()
+            .unwrap_or_default();
         let length = usize::try_from(bits::count(&self.words)).unwrap_or_default() * DESCRIPTOR;
         self.descriptors.resize(length, 0);
         let at = part.header.descriptors() + rank * DESCRIPTOR as u64;
-        let there = usize::try_from(part.storage.size().saturating_sub(at)).unwrap_or(usize::MAX).min(length);
+        let there = usize::try_from(part.storage.size().saturating_sub(at))
+            .unwrap_or(usize::MAX)
+            .min(length);
         // Truncated descriptors are zero, like missing ones of an incomplete file.
         self.descriptors[there..].fill(0);
-        part.storage.fill_known(at, &mut self.descriptors[..there]).map(drop)
+        part.storage
+            .fill_known(at, &mut self.descriptors[..there])
+            .map(drop)
     }
 
     fn unpack(
@@ -474,33 +567,59 @@ impl PageReader {
         buffer: &mut [u8],
     ) -> Result<(), MemoryError> {
         let offset = u64_at(descriptor, 0).unwrap_or_default();
-        let (size, flags) = (u32_at(descriptor, 8).unwrap_or_default(), u32_at(descriptor, 12).unwrap_or_default());
-        let wrong = |what: String| MemoryError::Unreadable { address, offset: part.storage.place(offset), what };
+        let (size, flags) = (
+            u32_at(descriptor, 8).unwrap_or_default(),
+            u32_at(descriptor, 12).unwrap_or_default(),
+        );
+        let wrong = |what: String| MemoryError::Unreadable {
+            address,
+            offset: part.storage.place(offset),
+            what,
+        };
         if offset == 0 {
             // An incomplete file: its writer did not reach this page.
             return Err(MemoryError::Absent(address));
         }
         let Some(codec) = Codec::from_flag(flags) else {
-            return Err(wrong(format!("a page with flags {flags:#x}, of no compression that is known")));
+            return Err(wrong(format!(
+                "a page with flags {flags:#x}, of no compression that is known"
+            )));
         };
         // A compressed page is smaller than a page, or it would be stored uncompressed.
-        let size = usize::try_from(size).ok().filter(|size| (1..=buffer.len() * 2).contains(size));
+        let size = usize::try_from(size)
+            .ok()
+            .filter(|size| (1..=buffer.len() * 2).contains(size));
         let size = size.ok_or_else(|| wrong("a page of an impossible size".to_owned()))?;
-        if offset.checked_add(size as u64).is_none_or(|end| end > part.storage.size()) {
+        if offset
+            .checked_add(size as u64)
+            .is_none_or(|end| end > part.storage.size())
+        {
             return Err(wrong(format!(
                 "a page beyond the end of the file, which has {:#x} bytes",
                 part.storage.size()
             )));
         }
         self.packed.resize(size, 0);
-        part.storage.fill(offset, &mut self.packed).map_err(|error| wrong(error.to_string()))?;
+        part.storage
+            .fill(offset, &mut self.packed)
+            .map_err(|error| wrong(error.to_string()))?;
         let unpacked = self.decompressor.decompress(codec, &self.packed, buffer);
-        unpacked.ok_or_else(|| wrong(format!("a page that {} cannot unpack to {} bytes", codec.name(), buffer.len())))
+        unpacked.ok_or_else(|| {
+            wrong(format!(
+                "a page that {} cannot unpack to {} bytes",
+                codec.name(),
+                buffer.len()
+            ))
+        })
     }
 }
 
 fn unreadable(address: u64, offset: u64, error: &DumpError) -> MemoryError {
-    MemoryError::Unreadable { address, offset, what: error.to_string() }
+    MemoryError::Unreadable {
+        address,
+        offset,
+        what: error.to_string(),
+    }
 }
 
 /// Returns the descriptor of a page.

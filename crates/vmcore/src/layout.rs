@@ -1,5 +1,5 @@
-//! The layout of `struct page` in this kernel: offsets and values from the note, and from BTF if the note lacks them.
-//! No kernel version is asked for; the note's content decides.
+//! The layout of `struct page` in this kernel: offsets and values from the note, and from BTF if
+//! the note lacks them. No kernel version is asked for; the note's content decides.
 
 use crate::error::DumpError;
 use crate::note::Info;
@@ -18,16 +18,25 @@ impl TypeTest {
     /// A type that no page has: masked values have no bits outside the mask.
     const NEVER: Self = Self { mask: 0, value: 1 };
 
-    /// Since Linux kernel commit 4ffca5a96678 ("mm: support only one page_type per page") (in v6.12) the type is the
-    /// top byte and the rest may have any value; before, the whole number counts. The value shows which it is.
+    /// Since Linux kernel commit 4ffca5a96678 ("mm: support only one page_type per page") (in
+    /// v6.12) the type is the top byte and the rest may have any value; before, the whole
+    /// number counts. The value shows which it is.
     fn new(value: Option<i64>) -> Self {
-        let Some(value) = value else { return Self::NEVER };
+        let Some(value) = value else {
+            return Self::NEVER;
+        };
         // Printed as a signed or an unsigned number of 32 bits.
         let value = value as u32;
         if value & 0x00ff_ffff == 0 && value != 0 {
-            Self { mask: 0xff00_0000, value }
+            Self {
+                mask: 0xff00_0000,
+                value,
+            }
         } else {
-            Self { mask: u32::MAX, value }
+            Self {
+                mask: u32::MAX,
+                value,
+            }
         }
     }
 
@@ -101,7 +110,9 @@ impl Layout {
     /// Returns whether types are in the top byte.
     pub(crate) fn types_are_top_bytes(&self) -> bool {
         let tests = [self.buddy, self.unaccepted, self.offline, self.slab.kind];
-        tests.iter().all(|test| *test == TypeTest::NEVER || test.mask == 0xff00_0000)
+        tests
+            .iter()
+            .all(|test| *test == TypeTest::NEVER || test.mask == 0xff00_0000)
     }
 
     /// Reads the layout; `reserved` is the number of PG_reserved, if BTF has it.
@@ -111,12 +122,17 @@ impl Layout {
             let key = format!("page.{name}");
             let offset = info.need_size("OFFSET", &key)?;
             if offset % size != 0 || offset + size > RECORD.min(record) {
-                return Err(info.lies(format!("OFFSET({key})"), "the field would lie outside of struct page"));
+                return Err(info.lies(
+                    format!("OFFSET({key})"),
+                    "the field would lie outside of struct page",
+                ));
             }
             Ok(offset)
         };
         let names = ["compound_head", "compound_info"];
-        let head_pointer = names.into_iter().find(|name| info.size("OFFSET", &format!("page.{name}")).is_some());
+        let head_pointer = names
+            .into_iter()
+            .find(|name| info.size("OFFSET", &format!("page.{name}")).is_some());
         let head_pointer = head_pointer.map(|name| field(name, 8)).transpose()?;
         let head = info.number("PG_head_mask").map_or(0, i64::cast_unsigned);
         let flags = field("flags", 8)?;
@@ -150,7 +166,9 @@ impl Layout {
 
 /// Returns the mask of a flag in the note.
 fn flag(info: &Info, name: &str) -> Result<Option<u64>, DumpError> {
-    let Some(bit) = info.number(name) else { return Ok(None) };
+    let Some(bit) = info.number(name) else {
+        return Ok(None);
+    };
     match u32::try_from(bit).ok().filter(|bit| *bit < 64) {
         Some(bit) => Ok(Some(1 << bit)),
         None => Err(info.lies(format!("NUMBER({name})"), "flags have 64 bits")),
@@ -163,12 +181,19 @@ fn need_flag(info: &Info, name: &str) -> Result<u64, DumpError> {
 
 fn slab(info: &Info) -> Result<SlabTest, DumpError> {
     Ok(match info.number("PAGE_SLAB_MAPCOUNT_VALUE") {
-        Some(value) => SlabTest { flag: 0, kind: TypeTest::new(Some(value)) },
-        None => SlabTest { flag: flag(info, "PG_slab")?.unwrap_or(0), kind: TypeTest::NEVER },
+        Some(value) => SlabTest {
+            flag: 0,
+            kind: TypeTest::new(Some(value)),
+        },
+        None => SlabTest {
+            flag: flag(info, "PG_slab")?.unwrap_or(0),
+            kind: TypeTest::NEVER,
+        },
     })
 }
 
-/// Two bytes until 4.15 and one since: on little-endian machines the first byte is the order in both.
+/// Two bytes until 4.15 and one since: on little-endian machines the first byte is the order in
+/// both.
 fn order(info: &Info, record: usize, flags: usize, head: u64) -> Option<OrderRule> {
     if let Some(offset) = info.size("OFFSET", "folio._folio_order") {
         return Some(OrderRule::Byte(offset));
@@ -183,13 +208,22 @@ fn huge(info: &Info, record: usize, flags: usize) -> HugeRule {
     if let Some(value) = info.number("PAGE_HUGETLB_MAPCOUNT_VALUE") {
         return HugeRule::Type(TypeTest::new(Some(value)));
     }
-    if let Some(bit) = info.number("PG_hugetlb").and_then(|bit| u32::try_from(bit).ok()).filter(|bit| *bit < 64) {
+    if let Some(bit) = info
+        .number("PG_hugetlb")
+        .and_then(|bit| u32::try_from(bit).ok())
+        .filter(|bit| *bit < 64)
+    {
         return HugeRule::TailFlag(record + flags, 1 << bit);
     }
-    let offset = info
-        .size("OFFSET", "folio._folio_dtor")
-        .or_else(|| info.size("OFFSET", "page.compound_dtor").map(|offset| record + offset));
-    match (offset, info.number("HUGETLB_PAGE_DTOR").and_then(|number| u8::try_from(number).ok())) {
+    let offset = info.size("OFFSET", "folio._folio_dtor").or_else(|| {
+        info.size("OFFSET", "page.compound_dtor")
+            .map(|offset| record + offset)
+    });
+    match (
+        offset,
+        info.number("HUGETLB_PAGE_DTOR")
+            .and_then(|number| u8::try_from(number).ok()),
+    ) {
         (Some(offset), Some(number)) => HugeRule::Destructor(offset, number),
         _ => HugeRule::Unknown,
     }
@@ -208,6 +242,10 @@ mod tests {
         let old = TypeTest::new(Some(-129));
         assert!(old.holds(0xffff_ff7f) && !old.holds(0xffff_ff7e) && !old.holds(u32::MAX));
         let never = TypeTest::new(None);
-        assert!([0, 1, u32::MAX, 0xf000_0000].into_iter().all(|value| !never.holds(value)));
+        assert!(
+            [0, 1, u32::MAX, 0xf000_0000]
+                .into_iter()
+                .all(|value| !never.holds(value))
+        );
     }
 }

@@ -1,9 +1,10 @@
-//! Memory dumps of crashed kernels: read, filtered, compressed and written, in the formats of makedumpfile.
+//! Memory dumps of crashed kernels: read, filtered, compressed and written, in the formats of
+//! makedumpfile.
 //!
-//! A [`Dump`] is an open file of any known format; a [`Reader`] gives its physical memory. A [`Filter`] finds the
-//! kernel's memory map in it and decides which pages to drop; a [`Plan`] has the pages of a new dump, which
-//! [`write_kdump`] and [`write_elf`] write into a [`Sink`]. The crate `marvin-dump` has the command
-//! line and the output.
+//! A [`Dump`] is an open file of any known format; a [`Reader`] gives its physical memory. A
+//! [`Filter`] finds the kernel's memory map in it and decides which pages to drop; a [`Plan`] has
+//! the pages of a new dump, which [`write_kdump`] and [`write_elf`] write into a [`Sink`]. The
+//! crate `marvin-dump` has the command line and the output.
 //!
 //! ```no_run
 //! use vmcore::{Dump, Io, Reader, VirtualMemory};
@@ -19,11 +20,15 @@
 //! # }
 //! ```
 //!
-//! `examples/` has a program for each use: `release` reads by virtual address, `filter` writes a smaller dump and verifies it, `log`
-//! prints the kernel's log and checks every page. Features: `erase` (needs DWARF) and `live` (a running guest; needs JSON). Without
-//! them the crate has neither gimli nor serde.
+//! `examples/` has a program for each use: `release` reads by virtual address, `filter` writes a
+//! smaller dump and verifies it, `log` prints the kernel's log and checks every page. Features:
+//! `erase` (needs DWARF) and `live` (a running guest; needs JSON). Without them the crate has
+//! neither gimli nor serde.
 
-#![expect(unsafe_code, reason = "files are mapped; each use says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "files are mapped; each use says why it is sound"
+)]
 
 mod bits;
 mod btf;

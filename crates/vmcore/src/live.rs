@@ -1,7 +1,8 @@
 //! A running guest: QMP commands stop it while its memory is scanned, and resume it.
 //!
-//! The pages to keep are determined while it stands still; they are copied while it runs again, so they are not of one
-//! moment, and the dump is marked as live. Reference: QEMU docs/interop/qmp-spec.rst.
+//! The pages to keep are determined while it stands still; they are copied while it runs again, so
+//! they are not of one moment, and the dump is marked as live. Reference: QEMU
+//! docs/interop/qmp-spec.rst.
 
 mod signal;
 
@@ -43,7 +44,9 @@ pub fn mark_live(dump: Dump) -> Dump {
 
 /// Returns whether the pages of a dump were copied while the guest ran.
 pub fn is_live(dump: &Dump) -> bool {
-    note::notes(dump.notes()).iter().any(|note| (note.owner, note.kind) == NOTE)
+    note::notes(dump.notes())
+        .iter()
+        .any(|note| (note.owner, note.kind) == NOTE)
 }
 
 /// A guest, by its QEMU's control socket.
@@ -62,16 +65,25 @@ impl Guest {
     pub fn connect(socket: &Path, patience: Duration, clock: Clock<'_>) -> Result<Self, DumpError> {
         let (sender, receiver) = sync_channel(1);
         let path = socket.to_owned();
-        // Connecting to a socket with a full queue blocks without limit; the thread ends with that or with the program.
+        // Connecting to a socket with a full queue blocks without limit; the thread ends with that
+        // or with the program.
         std::thread::spawn(move || drop(sender.send(UnixStream::connect(path))));
-        let connected = receiver.recv_timeout(patience).unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
+        let connected = receiver
+            .recv_timeout(patience)
+            .unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
         let stream = connected.map_err(|error| {
             let socket = socket.display();
             DumpError::Usage(format!(
                 "no QEMU is reached at {socket}: {error}; it listens there with -qmp unix:{socket},server=on,wait=off"
             ))
         })?;
-        let mut guest = Self { stream, socket: socket.to_owned(), received: Vec::new(), patience, commands: 0 };
+        let mut guest = Self {
+            stream,
+            socket: socket.to_owned(),
+            received: Vec::new(),
+            patience,
+            commands: 0,
+        };
         guest
             .stream
             .set_write_timeout(Some(patience))
@@ -87,8 +99,12 @@ impl Guest {
     /// Refuses a guest whose memory is in no file.
     pub fn check_memory(&mut self, clock: Clock<'_>) -> Result<(), DumpError> {
         let devices = self.command("query-memdev", clock)?;
-        let shares: Vec<bool> =
-            devices.as_array().into_iter().flatten().filter_map(|one| one["share"].as_bool()).collect();
+        let shares: Vec<bool> = devices
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|one| one["share"].as_bool())
+            .collect();
         // Older QEMUs do not report that.
         if !shares.is_empty() && !shares.contains(&true) {
             return Err(DumpError::Usage(format!(
@@ -102,13 +118,21 @@ impl Guest {
     /// Returns whether it runs.
     pub fn runs(&mut self, clock: Clock<'_>) -> Result<bool, DumpError> {
         let status = self.command("query-status", clock)?;
-        status["running"].as_bool().ok_or_else(|| self.to_error("query-status", "it does not say whether it runs"))
+        status["running"]
+            .as_bool()
+            .ok_or_else(|| self.to_error("query-status", "it does not say whether it runs"))
     }
 
     /// Stops it for the lifetime of the value.
     pub fn stop<'g>(&'g mut self, clock: Clock<'g>) -> Result<Stopped<'g>, DumpError> {
         let on_signal = OnSignal::arm(&self.stream);
-        let stopped = Stopped { guest: self, clock, since: clock(), told: false, _on_signal: on_signal };
+        let stopped = Stopped {
+            guest: self,
+            clock,
+            since: clock(),
+            told: false,
+            _on_signal: on_signal,
+        };
         // It may stop later, even without an answer: dropping the value then resumes it.
         stopped.guest.command("stop", clock)?;
         Ok(stopped)
@@ -119,7 +143,9 @@ impl Guest {
         self.commands += 1;
         let id = json!(self.commands);
         let line = format!("{}\n", json!({ "execute": name, "id": id }));
-        self.stream.write_all(line.as_bytes()).map_err(|error| self.to_error(name, &error.to_string()))?;
+        self.stream
+            .write_all(line.as_bytes())
+            .map_err(|error| self.to_error(name, &error.to_string()))?;
         let deadline = clock() + self.patience;
         for _ in 0..LINES_MAX {
             let mut value = self.line(deadline, clock, name)?;
@@ -129,7 +155,12 @@ impl Guest {
             }
             if let Some(error) = value.get("error") {
                 // The peer may send anything.
-                let why: String = error["desc"].as_str().unwrap_or("no, and no reason").chars().take(WHY_MAX).collect();
+                let why: String = error["desc"]
+                    .as_str()
+                    .unwrap_or("no, and no reason")
+                    .chars()
+                    .take(WHY_MAX)
+                    .collect();
                 return Err(self.to_error(name, &why.escape_debug().to_string()));
             }
             return Ok(value.get_mut("return").map(Value::take).unwrap_or_default());
@@ -138,11 +169,17 @@ impl Guest {
     }
 
     /// Waits for a line.
-    fn line(&mut self, deadline: Duration, clock: Clock<'_>, name: &str) -> Result<Value, DumpError> {
+    fn line(
+        &mut self,
+        deadline: Duration,
+        clock: Clock<'_>,
+        name: &str,
+    ) -> Result<Value, DumpError> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.received.drain(..=end).collect();
-                return serde_json::from_slice(&line).map_err(|_| self.to_error(name, "that is no QMP"));
+                return serde_json::from_slice(&line)
+                    .map_err(|_| self.to_error(name, "that is no QMP"));
             }
             if self.received.len() > LINE_MAX {
                 return Err(self.to_error(name, "a line without end"));
@@ -151,14 +188,23 @@ impl Guest {
             let mut piece = [0; 4096];
             let got = match rest {
                 Duration::ZERO => Err(ErrorKind::TimedOut.into()),
-                rest => self.stream.set_read_timeout(Some(rest)).and_then(|()| self.stream.read(&mut piece)),
+                rest => self
+                    .stream
+                    .set_read_timeout(Some(rest))
+                    .and_then(|()| self.stream.read(&mut piece)),
             };
             match got {
                 Ok(0) => return Err(self.to_error(name, "QEMU hung up")),
                 Ok(count) => self.received.extend_from_slice(&piece[..count]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                    let other = if name == GREET { "; perhaps another program is connected to it" } else { "" };
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    let other = if name == GREET {
+                        "; perhaps another program is connected to it"
+                    } else {
+                        ""
+                    };
                     let what = format!("no answer within {} s{other}", self.patience.as_secs_f64());
                     return Err(self.to_error(name, &what));
                 }
@@ -168,8 +214,16 @@ impl Guest {
     }
 
     fn to_error(&self, name: &str, what: &str) -> DumpError {
-        let mend = if ["stop", "cont"].contains(&name) { "; if it stands still now, tell it `cont`" } else { "" };
-        DumpError::Guest { socket: self.socket.clone(), name: name.to_owned(), what: format!("{what}{mend}") }
+        let mend = if ["stop", "cont"].contains(&name) {
+            "; if it stands still now, tell it `cont`"
+        } else {
+            ""
+        };
+        DumpError::Guest {
+            socket: self.socket.clone(),
+            name: name.to_owned(),
+            what: format!("{what}{mend}"),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! The kernel's log, from its ring buffer (`kernel/printk/printk_ringbuffer.h`): since 5.10 a ring of descriptors, each
-//! with the position of its text in a ring of bytes.
+//! The kernel's log, from its ring buffer (`kernel/printk/printk_ringbuffer.h`): since 5.10 a ring
+//! of descriptors, each with the position of its text in a ring of bytes.
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::error::DumpError;
@@ -7,14 +7,16 @@ use crate::note::Info;
 use crate::paging::{Walker, architecture};
 use crate::reader::Reader;
 
-/// Most bits of the number of descriptors: a log buffer has at most 2^31 bytes, and 32 of them for each record.
+/// Most bits of the number of descriptors: a log buffer has at most 2^31 bytes, and 32 of them for
+/// each record.
 const COUNT_BITS_MAX: u64 = 26;
 /// Most bits of the size of the ring of bytes (`LOG_BUF_LEN_MAX`).
 const SIZE_BITS_MAX: u64 = 31;
 /// Largest returned log; kernels seldom have a larger one.
 const LOG_MAX: usize = 128 << 20;
 /// Marks a truncated log.
-const CUT: &str = "... the rest is left out: it is more than the ring of the log can hold, or than 128 MiB\n";
+const CUT: &str =
+    "... the rest is left out: it is more than the ring of the log can hold, or than 128 MiB\n";
 /// States of a descriptor with a complete record: committed and finalized, in the topmost two bits.
 const WHOLE: [u64; 2] = [1, 2];
 const STATE_SHIFT: u32 = 62;
@@ -26,11 +28,20 @@ struct Memory<'r, 'd, 'w> {
 }
 
 impl Memory<'_, '_, '_> {
-    fn read(&mut self, what: &'static str, address: u64, length: usize) -> Result<Vec<u8>, DumpError> {
+    fn read(
+        &mut self,
+        what: &'static str,
+        address: u64,
+        length: usize,
+    ) -> Result<Vec<u8>, DumpError> {
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
             let at = address.wrapping_add(bytes.len() as u64);
-            let broken = |cause| DumpError::Structure { what, address: at, cause };
+            let broken = |cause| DumpError::Structure {
+                what,
+                address: at,
+                cause,
+            };
             let place = self.walker.walk(self.reader, at).map_err(broken)?;
             let count = (length - bytes.len()).min(usize::try_from(place.length).unwrap_or(length));
             bytes.extend_from_slice(self.reader.bytes(place.physical, count).map_err(broken)?);
@@ -67,9 +78,9 @@ pub enum LogPart {
     SinceClear,
 }
 
-/// Returns the log as `dmesg` prints it, without incomplete records: time, caller where the kernel keeps it (`CONFIG_PRINTK_CALLER`:
-/// T and a thread, or C and a processor), text. The last line says where an inconsistent log, or
-/// one larger than 128 MiB, was cut off.
+/// Returns the log as `dmesg` prints it, without incomplete records: time, caller where the kernel
+/// keeps it (`CONFIG_PRINTK_CALLER`: T and a thread, or C and a processor), text. The last line
+/// says where an inconsistent log, or one larger than 128 MiB, was cut off.
 ///
 /// # Errors
 /// If the note does not have its address, or the dump lacks it.
@@ -80,15 +91,32 @@ pub fn log(reader: &mut Reader<'_>, part: LogPart) -> Result<String, DumpError> 
         return Err(DumpError::NoNote);
     }
     let architecture = architecture(dump.machine(), info)?;
-    let mut memory = Memory { reader, walker: Walker::new(&*architecture) };
-    let there: u64 = dump.in_file().iter().map(|range| range.end - range.start).sum();
+    let mut memory = Memory {
+        reader,
+        walker: Walker::new(&*architecture),
+    };
+    let there: u64 = dump
+        .in_file()
+        .iter()
+        .map(|range| range.end - range.start)
+        .sum();
     let ring = Ring::find(info, &mut memory, there.saturating_mul(dump.page_size()))?;
     let state = offset(info, "prb_desc.state_var")?;
     let block = offset(info, "prb_desc.text_blk_lpos")?;
-    let (begin_at, next_at) = (offset(info, "prb_data_blk_lpos.begin")?, offset(info, "prb_data_blk_lpos.next")?);
-    let (time_at, length_at) = (offset(info, "printk_info.ts_nsec")?, offset(info, "printk_info.text_len")?);
+    let (begin_at, next_at) = (
+        offset(info, "prb_data_blk_lpos.begin")?,
+        offset(info, "prb_data_blk_lpos.next")?,
+    );
+    let (time_at, length_at) = (
+        offset(info, "printk_info.ts_nsec")?,
+        offset(info, "printk_info.text_len")?,
+    );
     let caller_at = info.size("OFFSET", "printk_info.caller_id");
-    let first = if part == LogPart::SinceClear { cleared(info, &mut memory)? } else { 0 };
+    let first = if part == LogPart::SinceClear {
+        cleared(info, &mut memory)?
+    } else {
+        0
+    };
     let number_at = offset(info, "printk_info.seq").unwrap_or_default();
     let (mut text, mut room) = (String::new(), ring.size);
     // Ids wrap; there are no more than the ring holds.
@@ -115,7 +143,11 @@ pub fn log(reader: &mut Reader<'_>, part: LogPart) -> Result<String, DumpError> 
         let length = memory.read(WHAT, record.wrapping_add(length_at), 2)?;
         let length = usize::from(u16_at(&length, 0).unwrap_or_default());
         // An odd position means no text.
-        let said = if begin & 1 == 1 { Vec::new() } else { ring.text(&mut memory, begin, next, length)? };
+        let said = if begin & 1 == 1 {
+            Vec::new()
+        } else {
+            ring.text(&mut memory, begin, next, length)?
+        };
         // Each byte of the ring belongs to one record only.
         room = room.saturating_sub(said.len() as u64);
         if room == 0 || text.len() > LOG_MAX {
@@ -127,10 +159,13 @@ pub fn log(reader: &mut Reader<'_>, part: LogPart) -> Result<String, DumpError> 
     Ok(text)
 }
 
-/// Returns the number of the first record after the log was cleared: of two values, the one that no writer changes
-/// (`struct latched_seq`, `kernel/printk/printk.c`), or a plain number if the note has no such structure.
+/// Returns the number of the first record after the log was cleared: of two values, the one that no
+/// writer changes (`struct latched_seq`, `kernel/printk/printk.c`), or a plain number if the note
+/// has no such structure.
 fn cleared(info: &Info, memory: &mut Memory<'_, '_, '_>) -> Result<u64, DumpError> {
-    let Some(at) = info.symbol("clear_seq") else { return Ok(0) };
+    let Some(at) = info.symbol("clear_seq") else {
+        return Ok(0);
+    };
     let first = memory.number(WHAT, at)?;
     match info.size("OFFSET", "latched_seq.val") {
         Some(values) => memory.number(WHAT, at.wrapping_add(values as u64 + (first & 1) * 8)),
@@ -146,14 +181,18 @@ impl Ring {
         let descriptors = ring.wrapping_add(offset(info, "printk_ringbuffer.desc_ring")?);
         let data = ring.wrapping_add(offset(info, "printk_ringbuffer.text_data_ring")?);
         let counter = offset(info, "atomic_long_t.counter")?;
-        let mut at =
-            |base: u64, name: &str, more: u64| memory.number(WHAT, base.wrapping_add(offset(info, name)? + more));
+        let mut at = |base: u64, name: &str, more: u64| {
+            memory.number(WHAT, base.wrapping_add(offset(info, name)? + more))
+        };
         let count_bits = at(descriptors, "prb_desc_ring.count_bits", 0)? & 0xffff_ffff;
         let size_bits = at(data, "prb_data_ring.size_bits", 0)? & 0xffff_ffff;
         let sane = count_bits <= COUNT_BITS_MAX && size_bits <= SIZE_BITS_MAX;
         // A record has more than one byte, and all of them are in memory.
         if !sane || count_bits > size_bits || 1 << size_bits > size {
-            return Err(info.lies("SYMBOL(prb)".to_owned(), "there is no ring buffer of a sane size there"));
+            return Err(info.lies(
+                "SYMBOL(prb)".to_owned(),
+                "there is no ring buffer of a sane size there",
+            ));
         }
         Ok(Self {
             descriptors: at(descriptors, "prb_desc_ring.descs", 0)?,
@@ -190,7 +229,8 @@ fn offset(info: &Info, name: &str) -> Result<u64, DumpError> {
     Ok(info.need_size("OFFSET", name)?.min(1 << 20) as u64)
 }
 
-/// The bit of a caller that is a processor and not a thread (`printk_caller_id`, `kernel/printk/printk.c`).
+/// The bit of a caller that is a processor and not a thread (`printk_caller_id`,
+/// `kernel/printk/printk.c`).
 const PROCESSOR: u32 = 1 << 31;
 
 /// Appends the lines of a record, each with its time and caller; escapes unprintable bytes.
@@ -202,8 +242,18 @@ fn append(text: &mut String, time: u64, caller: Option<u32>, said: &[u8]) {
     for line in said.split(|byte| *byte == b'\n') {
         let line: String = String::from_utf8_lossy(line)
             .chars()
-            .flat_map(|c| if c.is_control() && c != '\t' { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+            .flat_map(|c| {
+                if c.is_control() && c != '\t' {
+                    c.escape_default().collect::<Vec<_>>()
+                } else {
+                    vec![c]
+                }
+            })
             .collect();
-        text.extend([format!("[{:>5}.{:06}] {caller}{line}\n", time / 1_000_000_000, time / 1000 % 1_000_000)]);
+        text.extend([format!(
+            "[{:>5}.{:06}] {caller}{line}\n",
+            time / 1_000_000_000,
+            time / 1000 % 1_000_000
+        )]);
     }
 }

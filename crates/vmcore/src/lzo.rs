@@ -1,12 +1,19 @@
-//! LZO1X, the fast compression of older dumps: a decoder, written from the kernel's description of the format
-//! (`Documentation/staging/lzo.rst`). The encoder is in `lzo_encoder.rs`.
+//! LZO1X, the fast compression of older dumps: a decoder, written from the kernel's description of
+//! the format (`Documentation/staging/lzo.rst`). The encoder is in `lzo_encoder.rs`.
 //!
-//! A stream is a sequence of instructions. Each copies earlier output, then up to three literal bytes, counted by its
-//! lowest two bits; the meaning of an instruction below 16 depends on the number of literals before it.
+//! A stream is a sequence of instructions. Each copies earlier output, then up to three literal
+//! bytes, counted by its lowest two bits; the meaning of an instruction below 16 depends on the
+//! number of literals before it.
 
-/// Decodes `input` into `output`, which it must fill exactly; `None` if it does not, or the stream is wrong.
+/// Decodes `input` into `output`, which it must fill exactly; `None` if it does not, or the stream
+/// is wrong.
 pub(crate) fn decode(input: &[u8], output: &mut [u8]) -> Option<()> {
-    let mut stream = Stream { input, at: 0, output, done: 0 };
+    let mut stream = Stream {
+        input,
+        at: 0,
+        output,
+        done: 0,
+    };
     stream.run()?;
     (stream.done == stream.output.len() && stream.at == input.len()).then_some(())
 }
@@ -45,10 +52,16 @@ impl Stream<'_> {
                 state = State::Many;
                 continue;
             }
-            let Some(found) = self.instruction(code, state)? else { return Some(()) };
+            let Some(found) = self.instruction(code, state)? else {
+                return Some(());
+            };
             self.copy(&found)?;
             self.literals(found.literals)?;
-            state = if found.literals == 0 { State::None } else { State::Few };
+            state = if found.literals == 0 {
+                State::None
+            } else {
+                State::Few
+            };
         }
     }
 
@@ -60,7 +73,11 @@ impl Stream<'_> {
         }
         self.at = 1;
         self.literals(code - 17)?;
-        Some(if code - 17 < 4 { State::Few } else { State::Many })
+        Some(if code - 17 < 4 {
+            State::Few
+        } else {
+            State::Many
+        })
     }
 
     /// Reads the rest of an instruction that is no run of literals; `None` at the end mark.
@@ -68,11 +85,19 @@ impl Stream<'_> {
         let found = match (code, state) {
             (0..16, State::Many) => {
                 let distance = (self.byte()? << 2) + (code >> 2) + 2049;
-                Match { distance, length: 3, literals: code & 3 }
+                Match {
+                    distance,
+                    length: 3,
+                    literals: code & 3,
+                }
             }
             (0..16, _) => {
                 let distance = (self.byte()? << 2) + (code >> 2) + 1;
-                Match { distance, length: 2, literals: code & 3 }
+                Match {
+                    distance,
+                    length: 2,
+                    literals: code & 3,
+                }
             }
             (16..32, _) => {
                 let length = self.length(code & 7, 7)?.checked_add(2)?;
@@ -81,12 +106,20 @@ impl Stream<'_> {
                 if distance == 16384 {
                     return Some(None);
                 }
-                Match { distance, length, literals: low & 3 }
+                Match {
+                    distance,
+                    length,
+                    literals: low & 3,
+                }
             }
             (32..64, _) => {
                 let length = self.length(code & 31, 31)?.checked_add(2)?;
                 let low = self.pair()?;
-                Match { distance: (low >> 2) + 1, length, literals: low & 3 }
+                Match {
+                    distance: (low >> 2) + 1,
+                    length,
+                    literals: low & 3,
+                }
             }
             _ => {
                 let (length, near) = if code < 128 {
@@ -94,13 +127,18 @@ impl Stream<'_> {
                 } else {
                     (5 + (code >> 5 & 3), code >> 2 & 7)
                 };
-                Match { distance: (self.byte()? << 3) + near + 1, length, literals: code & 3 }
+                Match {
+                    distance: (self.byte()? << 3) + near + 1,
+                    length,
+                    literals: code & 3,
+                }
             }
         };
         Some(Some(found))
     }
 
-    /// Returns a length: the given one or, if that is zero, the sum of the bytes up to the first that is not zero.
+    /// Returns a length: the given one or, if that is zero, the sum of the bytes up to the first
+    /// that is not zero.
     fn length(&mut self, given: usize, base: usize) -> Option<usize> {
         if given > 0 {
             return Some(given);
@@ -127,7 +165,9 @@ impl Stream<'_> {
 
     fn literals(&mut self, length: usize) -> Option<()> {
         let from = self.input.get(self.at..self.at.checked_add(length)?)?;
-        self.output.get_mut(self.done..self.done.checked_add(length)?)?.copy_from_slice(from);
+        self.output
+            .get_mut(self.done..self.done.checked_add(length)?)?
+            .copy_from_slice(from);
         self.at += length;
         self.done += length;
         Some(())
@@ -135,9 +175,13 @@ impl Stream<'_> {
 
     fn copy(&mut self, found: &Match) -> Option<()> {
         let start = self.done.checked_sub(found.distance)?;
-        let end = self.done.checked_add(found.length).filter(|end| *end <= self.output.len())?;
+        let end = self
+            .done
+            .checked_add(found.length)
+            .filter(|end| *end <= self.output.len())?;
         if found.distance >= found.length {
-            self.output.copy_within(start..start + found.length, self.done);
+            self.output
+                .copy_within(start..start + found.length, self.done);
         } else {
             // Source and target may overlap, which repeats the bytes just written.
             for at in self.done..end {
@@ -164,18 +208,42 @@ mod tests {
         const END: [u8; 3] = [17, 0, 0];
         let with_end = |start: &[u8]| [start, &END].concat();
         // 4 literals, then 4 bytes from distance 4: 01L with L = 1, D = 3.
-        assert_eq!(decoded(&with_end(b"\x15abcd\x6c\x00"), 8).unwrap(), "abcdabcd");
+        assert_eq!(
+            decoded(&with_end(b"\x15abcd\x6c\x00"), 8).unwrap(),
+            "abcdabcd"
+        );
         // One byte repeated: distance 1, 32 + length.
-        assert_eq!(decoded(&with_end(b"\x12a\x27\x00\x00"), 10).unwrap(), "aaaaaaaaaa");
+        assert_eq!(
+            decoded(&with_end(b"\x12a\x27\x00\x00"), 10).unwrap(),
+            "aaaaaaaaaa"
+        );
         // A long length: 32, then zeros that count 255 each.
-        assert_eq!(decoded(&with_end(b"\x12a\x20\x00\x01\x00\x00"), 1 + 2 + 31 + 255 + 1).unwrap(), "a".repeat(290));
+        assert_eq!(
+            decoded(
+                &with_end(b"\x12a\x20\x00\x01\x00\x00"),
+                1 + 2 + 31 + 255 + 1
+            )
+            .unwrap(),
+            "a".repeat(290)
+        );
         // Two literals behind a match, and a two-byte match behind them.
-        assert_eq!(decoded(&with_end(b"\x15abcd\x6e\x00XY\x00\x01"), 12).unwrap(), "abcdabcdXYbc");
+        assert_eq!(
+            decoded(&with_end(b"\x15abcd\x6e\x00XY\x00\x01"), 12).unwrap(),
+            "abcdabcdXYbc"
+        );
         // A run of 4 literals at the start by its own instruction.
         assert_eq!(decoded(&with_end(b"\x01abcd"), 4).unwrap(), "abcd");
-        assert_eq!(decoded(&with_end(b"\x15abcd\x6c\x00"), 9), None, "too little");
+        assert_eq!(
+            decoded(&with_end(b"\x15abcd\x6c\x00"), 9),
+            None,
+            "too little"
+        );
         assert_eq!(decoded(&with_end(b"\x15abcd\x6c\x00"), 7), None, "too much");
-        assert_eq!(decoded(&with_end(b"\x15abcd\x6c\x01"), 8), None, "from before the start");
+        assert_eq!(
+            decoded(&with_end(b"\x15abcd\x6c\x01"), 8),
+            None,
+            "from before the start"
+        );
         assert_eq!(decoded(b"\x15abcd", 4), None, "no end");
     }
 

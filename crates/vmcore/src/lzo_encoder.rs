@@ -1,12 +1,14 @@
-//! LZO1X, the fast compression of makedumpfile's `-l`: an encoder, written from the kernel's description of the format
-//! (`Documentation/staging/lzo.rst`). The decoder is in `lzo.rs`.
+//! LZO1X, the fast compression of makedumpfile's `-l`: an encoder, written from the kernel's
+//! description of the format (`Documentation/staging/lzo.rst`). The decoder is in `lzo.rs`.
 //!
-//! Greedy, with one remembered position per hash of four bytes. Matches have at least four bytes and are at most 16 KiB
-//! away, so only the two instructions for near and for farther matches are written.
+//! Greedy, with one remembered position per hash of four bytes. Matches have at least four bytes
+//! and are at most 16 KiB away, so only the two instructions for near and for farther matches are
+//! written.
 
 use std::ops::Range;
 
-/// Bits of a hash, and number of remembered positions: with the page they fit a processor's first cache.
+/// Bits of a hash, and number of remembered positions: with the page they fit a processor's first
+/// cache.
 const HASH_BITS: u32 = 12;
 /// Shortest match.
 const MATCH_MIN: usize = 4;
@@ -17,7 +19,8 @@ const FAR: usize = 16384;
 const NEAR_LENGTH: usize = 8;
 /// Most literals that the first byte can announce.
 const FIRST_LITERALS: usize = 238;
-/// After this many positions without a match the steps become longer, so that incompressible data costs little.
+/// After this many positions without a match the steps become longer, so that incompressible data
+/// costs little.
 const PATIENCE: u32 = 6;
 /// Bytes that are copied at once: moving a register is faster than a call for a few bytes.
 const CHUNK: usize = 16;
@@ -26,8 +29,9 @@ const TAIL: usize = 16;
 /// The longest input: positions have 16 bits.
 const INPUT_MAX: usize = 1 << 16;
 
-/// Returns the room that any input of this size needs. A copy of four bytes or more takes three, and one per 255 bytes;
-/// literals take one, and one per 255 of them; a chunk more may be written ahead.
+/// Returns the room that any input of this size needs. A copy of four bytes or more takes three,
+/// and one per 255 bytes; literals take one, and one per 255 of them; a chunk more may be written
+/// ahead.
 const fn room(size: usize) -> usize {
     size + size / 16 + 4 * CHUNK
 }
@@ -40,18 +44,24 @@ pub(crate) struct Encoder {
 impl Encoder {
     /// Makes an encoder.
     pub(crate) fn new() -> Self {
-        Self { places: Box::new([0; 1 << HASH_BITS]) }
+        Self {
+            places: Box::new([0; 1 << HASH_BITS]),
+        }
     }
 
-    /// Encodes `input` into `output` and returns how long that is; `None` if the input is too long, or the output has less than
-    /// [`room`].
+    /// Encodes `input` into `output` and returns how long that is; `None` if the input is too long,
+    /// or the output has less than [`room`].
     pub(crate) fn encode(&mut self, input: &[u8], output: &mut [u8]) -> Option<usize> {
         if input.len() > INPUT_MAX || output.len() < room(input.len()) {
             return None;
         }
         self.places.fill(0);
         let limit = input.len().saturating_sub(TAIL);
-        let mut stream = Stream { output, at: 0, begun: false };
+        let mut stream = Stream {
+            output,
+            at: 0,
+            begun: false,
+        };
         let (mut from, mut at) = (0, 1);
         while at < limit {
             // SAFETY: `limit` is `TAIL` bytes before the end.
@@ -79,7 +89,8 @@ impl Encoder {
     }
 }
 
-/// Returns the place of the first five bytes: matches of four are too many, and each costs a wrong prediction or two.
+/// Returns the place of the first five bytes: matches of four are too many, and each costs a wrong
+/// prediction or two.
 fn hash(bytes: u64) -> usize {
     ((bytes << 24).wrapping_mul(0x9e37_79b1_85eb_ca87) >> (64 - HASH_BITS)) as usize
 }
@@ -90,16 +101,19 @@ fn hash(bytes: u64) -> usize {
 /// It lies in the input.
 unsafe fn load<T: Copy>(input: &[u8], at: usize) -> T {
     debug_assert!(at + size_of::<T>() <= input.len());
-    // SAFETY: the caller says that it lies in the input; a number has any bytes and no alignment here.
+    // SAFETY: the caller says that it lies in the input; a number has any bytes and no alignment
+    // here.
     unsafe { input.as_ptr().add(at).cast::<T>().read_unaligned() }
 }
 
-/// Returns how many bytes from a position on are equal to those at a distance before them, up to a few bytes behind `limit`. The
-/// position is less than `MATCH_MIN` behind the limit, which is `TAIL` bytes before the end.
+/// Returns how many bytes from a position on are equal to those at a distance before them, up to a
+/// few bytes behind `limit`. The position is less than `MATCH_MIN` behind the limit, which is
+/// `TAIL` bytes before the end.
 fn equal(input: &[u8], from: usize, distance: usize, limit: usize) -> usize {
     let mut at = from;
     loop {
-        // SAFETY: `at` is less than 4 behind the limit, so that 8 bytes from it on lie in the input; the others are before them.
+        // SAFETY: `at` is less than 4 behind the limit, so that 8 bytes from it on lie in the
+        // input; the others are before them.
         let different = unsafe { load::<u64>(input, at) ^ load::<u64>(input, at - distance) };
         if different != 0 {
             return at - from + (different.trailing_zeros() / 8) as usize;
@@ -128,9 +142,15 @@ impl Stream<'_> {
     /// Writes bytes without advancing past them.
     fn ahead<const N: usize>(&mut self, bytes: [u8; N]) {
         debug_assert!(self.at + N <= self.output.len());
-        // SAFETY: `encode` checked that the output has room for all of its input, with a chunk more; no byte of the input is written
-        // twice.
-        unsafe { self.output.as_mut_ptr().add(self.at).cast::<[u8; N]>().write_unaligned(bytes) };
+        // SAFETY: `encode` checked that the output has room for all of its input, with a chunk
+        // more; no byte of the input is written twice.
+        unsafe {
+            self.output
+                .as_mut_ptr()
+                .add(self.at)
+                .cast::<[u8; N]>()
+                .write_unaligned(bytes)
+        };
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -176,7 +196,8 @@ impl Stream<'_> {
         self.byte(high);
     }
 
-    /// Writes an instruction with a length: in its own bits or, if it is too long for them, as a sum after it.
+    /// Writes an instruction with a length: in its own bits or, if it is too long for them, as a
+    /// sum after it.
     #[inline(always)]
     fn length(&mut self, code: u8, length: usize, most: usize) {
         if length <= most {
@@ -210,24 +231,37 @@ mod tests {
     #[test]
     fn pages_become_smaller_and_come_back() {
         assert!(back_and_forth(&[7; 4096]) < 40);
-        let text: Vec<u8> = b"struct page *page = pfn_to_page(pfn); ".iter().copied().cycle().take(65536).collect();
+        let text: Vec<u8> = b"struct page *page = pfn_to_page(pfn); "
+            .iter()
+            .copied()
+            .cycle()
+            .take(65536)
+            .collect();
         assert!(back_and_forth(&text) < 600);
-        let noise: Vec<u8> = (0_u32..4096).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let noise: Vec<u8> = (0_u32..4096)
+            .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+            .collect();
         assert!(back_and_forth(&noise) <= 4096 + 64);
     }
 
     #[test]
     fn oversized_values_are_none() {
         assert_eq!(Encoder::new().encode(&[7; 4096], &mut [0; 8]), None);
-        assert_eq!(Encoder::new().encode(&vec![7; INPUT_MAX + 1], &mut vec![0; 4 * INPUT_MAX]), None);
+        assert_eq!(
+            Encoder::new().encode(&vec![7; INPUT_MAX + 1], &mut vec![0; 4 * INPUT_MAX]),
+            None
+        );
     }
 
     #[test]
     fn worst_inputs_fit_their_room() {
-        // Matches of four bytes, far away, after each number of literals: what takes the most for its input.
+        // Matches of four bytes, far away, after each number of literals: what takes the most for
+        // its input.
         for literals in 0..=20 {
-            let mut input: Vec<u8> =
-                (0_u32..8192).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).take(32768).collect();
+            let mut input: Vec<u8> = (0_u32..8192)
+                .flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes())
+                .take(32768)
+                .collect();
             let mut at = 4096;
             while at + 4 + literals < input.len() {
                 input.copy_within(at - 4096..at - 4092, at);

@@ -14,7 +14,9 @@ pub enum Machine {
 impl Machine {
     /// Returns the architecture of an ELF header's `e_machine`.
     pub(crate) fn from_elf(number: u16) -> Option<Self> {
-        [Self::X86_64, Self::Aarch64].into_iter().find(|machine| machine.elf() == number)
+        [Self::X86_64, Self::Aarch64]
+            .into_iter()
+            .find(|machine| machine.elf() == number)
     }
 
     /// Returns its number in an ELF header.
@@ -27,14 +29,22 @@ impl Machine {
 
     /// Returns the architecture by `uname -m`'s name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::X86_64, Self::Aarch64].into_iter().find(|machine| machine.name() == name)
+        [Self::X86_64, Self::Aarch64]
+            .into_iter()
+            .find(|machine| machine.name() == name)
     }
 
     /// Returns the architecture by what its kernels write into their note about themselves
     /// (`arch_crash_save_vmcoreinfo`, `arch/*/kernel/`).
     pub(crate) fn from_info(info: &Info) -> Option<Self> {
-        let names = [("kimage_voffset", Self::Aarch64), ("phys_base", Self::X86_64)];
-        names.into_iter().find(|(name, _)| info.number(name).is_some()).map(|(_, machine)| machine)
+        let names = [
+            ("kimage_voffset", Self::Aarch64),
+            ("phys_base", Self::X86_64),
+        ];
+        names
+            .into_iter()
+            .find(|(name, _)| info.number(name).is_some())
+            .map(|(_, machine)| machine)
     }
 
     /// Returns whether its kernels can have pages of `size` bytes.

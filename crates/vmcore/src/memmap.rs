@@ -23,7 +23,8 @@ pub struct MemoryMap {
     record: u64,
     /// Pages of a section, as a power of two.
     section_bits: u32,
-    /// Number of each section with a map, and the address that the map of page 0 would have; by number.
+    /// Number of each section with a map, and the address that the map of page 0 would have; by
+    /// number.
     sections: Vec<(u64, u64)>,
     /// Physical addresses of the tables that contain them.
     tables: Vec<u64>,
@@ -66,9 +67,15 @@ impl MemoryMap {
         }
         let bits = info.need_number("SECTION_SIZE_BITS")?;
         let page_bits = dump.page_size().trailing_zeros();
-        let section_bits = u32::try_from(bits).ok().filter(|bits| (SECTION_BITS_MIN..=36).contains(bits));
-        let section_bits = section_bits
-            .ok_or_else(|| info.lies("NUMBER(SECTION_SIZE_BITS)".to_owned(), "no section is that large"))?;
+        let section_bits = u32::try_from(bits)
+            .ok()
+            .filter(|bits| (SECTION_BITS_MIN..=36).contains(bits));
+        let section_bits = section_bits.ok_or_else(|| {
+            info.lies(
+                "NUMBER(SECTION_SIZE_BITS)".to_owned(),
+                "no section is that large",
+            )
+        })?;
         let mut map = Self {
             architecture,
             record: record as u64,
@@ -80,10 +87,15 @@ impl MemoryMap {
         Ok(map)
     }
 
-    /// Reads the table of sections, which `SYMBOL(mem_section)` names: by its address or, in kernels of some years, by
-    /// the address of the pointer to it (Linux kernel commit a0b128034e0a ("kdump: write correct address of mem_section
-    /// into vmcoreinfo") (in v4.15)). The one that contains maps is right.
-    fn read_sections(&self, reader: &mut Reader<'_>, shape: &Sections) -> Result<SectionTables, DumpError> {
+    /// Reads the table of sections, which `SYMBOL(mem_section)` names: by its address or, in
+    /// kernels of some years, by the address of the pointer to it (Linux kernel commit
+    /// a0b128034e0a ("kdump: write correct address of mem_section into vmcoreinfo") (in
+    /// v4.15)). The one that contains maps is right.
+    fn read_sections(
+        &self,
+        reader: &mut Reader<'_>,
+        shape: &Sections,
+    ) -> Result<SectionTables, DumpError> {
         let symbol = reader.dump().info().need_symbol("mem_section")?;
         let found = self.sections_at(reader, shape, symbol)?;
         if !found.0.is_empty() {
@@ -95,28 +107,45 @@ impl MemoryMap {
             Err(_) => SectionTables::default(),
         };
         if found.0.is_empty() {
-            let cause = self.walk(reader, symbol).err().unwrap_or(MemoryError::Unmapped(symbol));
-            return Err(DumpError::Structure { what: "the table of memory sections", address: symbol, cause });
+            let cause = self
+                .walk(reader, symbol)
+                .err()
+                .unwrap_or(MemoryError::Unmapped(symbol));
+            return Err(DumpError::Structure {
+                what: "the table of memory sections",
+                address: symbol,
+                cause,
+            });
         }
         Ok(found)
     }
 
     fn walk(&self, reader: &mut Reader<'_>, address: u64) -> Result<u64, MemoryError> {
-        Walker::new(&*self.architecture).walk(reader, address).map(|mapping| mapping.physical)
+        Walker::new(&*self.architecture)
+            .walk(reader, address)
+            .map(|mapping| mapping.physical)
     }
 
     /// Reads the sections with memory, from the table at `table`.
-    fn sections_at(&self, reader: &mut Reader<'_>, shape: &Sections, table: u64) -> Result<SectionTables, DumpError> {
+    fn sections_at(
+        &self,
+        reader: &mut Reader<'_>,
+        shape: &Sections,
+        table: u64,
+    ) -> Result<SectionTables, DumpError> {
         let mut walker = Walker::new(&*self.architecture);
         let (mut found, mut tables): SectionTables = (Vec::new(), Vec::new());
         // Other readers want the pointers to all tables, also where there is no memory.
         let page = reader.dump().page_size();
         let start = table - table % page;
-        for at in (start..table.saturating_add(shape.roots * 8)).step_by(usize::try_from(page).unwrap_or(usize::MAX)) {
+        for at in (start..table.saturating_add(shape.roots * 8))
+            .step_by(usize::try_from(page).unwrap_or(usize::MAX))
+        {
             tables.extend(walker.walk(reader, at).map(|mapping| mapping.physical));
         }
         for extent in reader.dump().extents() {
-            let numbers = extent.start >> self.section_bits..((extent.end - 1) >> self.section_bits) + 1;
+            let numbers =
+                extent.start >> self.section_bits..((extent.end - 1) >> self.section_bits) + 1;
             let from = found.last().map_or(0, |last| last.0 + 1).max(numbers.start);
             let mut number = from;
             while number < numbers.end {
@@ -129,8 +158,9 @@ impl MemoryMap {
                 if let Ok((at, maps)) = read_root(reader, &mut walker, shape, pointer) {
                     tables.push(at);
                     for number in number..last {
-                        let at =
-                            usize::try_from(number % shape.per_root).unwrap_or_default() * shape.size + shape.offset;
+                        let at = usize::try_from(number % shape.per_root).unwrap_or_default()
+                            * shape.size
+                            + shape.offset;
                         let map = u64_at(&maps, at).unwrap_or_default();
                         if map & PRESENT != 0 && map & HAS_MEM_MAP != 0 {
                             if found.len() == SECTIONS_MAX {
@@ -176,18 +206,31 @@ impl MemoryMap {
 
     /// Returns the virtual address of the record of page `page` in section `number`.
     pub(crate) fn address(&self, number: u64, page: u64) -> Option<u64> {
-        let n = self.sections.binary_search_by_key(&number, |section| section.0).ok()?;
-        Some(self.sections[n].1.wrapping_add(page.wrapping_mul(self.record)))
+        let n = self
+            .sections
+            .binary_search_by_key(&number, |section| section.0)
+            .ok()?;
+        Some(
+            self.sections[n]
+                .1
+                .wrapping_add(page.wrapping_mul(self.record)),
+        )
     }
 
     /// Returns the page whose record is at a virtual address, near page `near` of section `number`.
     pub(crate) fn page_of(&self, number: u64, address: u64) -> Option<u64> {
-        let n = self.sections.binary_search_by_key(&number, |section| section.0).ok()?;
+        let n = self
+            .sections
+            .binary_search_by_key(&number, |section| section.0)
+            .ok()?;
         let distance = address.wrapping_sub(self.sections[n].1);
-        distance.is_multiple_of(self.record).then_some(distance / self.record)
+        distance
+            .is_multiple_of(self.record)
+            .then_some(distance / self.record)
     }
 
-    /// Returns the page whose record is at a virtual address, for maps that are one array (vmemmap).
+    /// Returns the page whose record is at a virtual address, for maps that are one array
+    /// (vmemmap).
     pub(crate) fn page_at(&self, address: u64) -> Option<u64> {
         let (first, _) = *self.sections.first()?;
         let page = self.page_of(first, address)?;
@@ -198,7 +241,11 @@ impl MemoryMap {
     pub(crate) fn tables(&self, reader: &mut Reader<'_>) -> Vec<u64> {
         let page = reader.dump().page_size();
         let walker = Walker::new(&*self.architecture);
-        let all = self.tables.iter().copied().chain(walker.tables(reader, TABLES_MAX));
+        let all = self
+            .tables
+            .iter()
+            .copied()
+            .chain(walker.tables(reader, TABLES_MAX));
         all.map(|address| address / page).collect()
     }
 
@@ -211,7 +258,8 @@ impl MemoryMap {
 /// Sections, and the physical addresses of their tables.
 type SectionTables = (Vec<(u64, u64)>, Vec<u64>);
 
-/// Reads a table of sections, through the pointer at virtual address `pointer`, and returns its location.
+/// Reads a table of sections, through the pointer at virtual address `pointer`, and returns its
+/// location.
 fn read_root(
     reader: &mut Reader<'_>,
     walker: &mut Walker<'_>,
@@ -234,10 +282,18 @@ impl Sections {
         let offset = info.need_size("OFFSET", "mem_section.section_mem_map")?;
         let roots = info.need_size("LENGTH", "mem_section")?;
         if !(8..=256).contains(&size) || offset + 8 > size {
-            return Err(info.lies("SIZE(mem_section)".to_owned(), "it does not hold its own section_mem_map"));
+            return Err(info.lies(
+                "SIZE(mem_section)".to_owned(),
+                "it does not hold its own section_mem_map",
+            ));
         }
         // SPARSEMEM_EXTREME: a table is a page (`SECTIONS_PER_ROOT`).
         let per_root = dump.page_size() / size as u64;
-        Ok(Self { size, offset, per_root, roots: roots as u64 })
+        Ok(Self {
+            size,
+            offset,
+            per_root,
+            roots: roots as u64,
+        })
     }
 }

@@ -26,17 +26,42 @@ pub(crate) struct Note<'a> {
 /// Returns the notes in `bytes`, up to the first invalid one.
 pub(crate) fn notes(bytes: &[u8]) -> Vec<Note<'_>> {
     let (mut found, mut at) = (Vec::new(), 0_usize);
-    let padded = |size: u32| usize::try_from(size).ok().and_then(|size| size.checked_next_multiple_of(4));
-    while let (Some(name), Some(size), Some(kind)) = (u32_at(bytes, at), u32_at(bytes, at + 4), u32_at(bytes, at + 8)) {
+    let padded = |size: u32| {
+        usize::try_from(size)
+            .ok()
+            .and_then(|size| size.checked_next_multiple_of(4))
+    };
+    while let (Some(name), Some(size), Some(kind)) = (
+        u32_at(bytes, at),
+        u32_at(bytes, at + 4),
+        u32_at(bytes, at + 8),
+    ) {
         let start = at + 12;
-        let Some(content) = padded(name).and_then(|name| start.checked_add(name)) else { break };
-        let Some(end) = usize::try_from(size).ok().and_then(|size| content.checked_add(size)) else { break };
-        let owner = start.checked_add(name as usize).and_then(|end| bytes.get(start..end));
-        let (Some(owner), Some(_)) = (owner, bytes.get(content..end)) else { break };
-        let owner = std::str::from_utf8(owner).unwrap_or_default().trim_end_matches('\0');
+        let Some(content) = padded(name).and_then(|name| start.checked_add(name)) else {
+            break;
+        };
+        let Some(end) = usize::try_from(size)
+            .ok()
+            .and_then(|size| content.checked_add(size))
+        else {
+            break;
+        };
+        let owner = start
+            .checked_add(name as usize)
+            .and_then(|end| bytes.get(start..end));
+        let (Some(owner), Some(_)) = (owner, bytes.get(content..end)) else {
+            break;
+        };
+        let owner = std::str::from_utf8(owner)
+            .unwrap_or_default()
+            .trim_end_matches('\0');
         // The kernel leaves zeros for a processor that did not save its registers.
         if !(name == 0 && size == 0) {
-            found.push(Note { owner, kind, content: content..end });
+            found.push(Note {
+                owner,
+                kind,
+                content: content..end,
+            });
         }
         match padded(size).and_then(|size| content.checked_add(size)) {
             Some(next) => at = next,
@@ -48,28 +73,39 @@ pub(crate) fn notes(bytes: &[u8]) -> Vec<Note<'_>> {
 
 /// Returns the number of processors with saved registers.
 pub(crate) fn processors(bytes: &[u8]) -> usize {
-    notes(bytes).iter().filter(|note| note.owner == "CORE" && note.kind == NT_PRSTATUS).count()
+    notes(bytes)
+        .iter()
+        .filter(|note| note.owner == "CORE" && note.kind == NT_PRSTATUS)
+        .count()
 }
 
-/// Returns the physical address of each processor's first page table, from QEMU's notes of a PC (`QEMUCPUState`,
-/// target/i386/arch_dump.c).
+/// Returns the physical address of each processor's first page table, from QEMU's notes of a PC
+/// (`QEMUCPUState`, target/i386/arch_dump.c).
 pub(crate) fn qemu_tables(bytes: &[u8]) -> Vec<u64> {
-    /// The offset of the register CR3, behind 18 others, ten segments and CR0 to CR2; and its address bits.
+    /// The offset of the register CR3, behind 18 others, ten segments and CR0 to CR2; and its
+    /// address bits.
     const CR3: usize = 8 + 18 * 8 + 10 * 24 + 3 * 8;
     const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
     let states = notes(bytes).into_iter().filter(|note| note.owner == "QEMU");
-    states.filter_map(|note| Some(u64_at(&bytes[note.content], CR3)? & ADDRESS)).collect()
+    states
+        .filter_map(|note| Some(u64_at(&bytes[note.content], CR3)? & ADDRESS))
+        .collect()
 }
 
 /// Returns the range of VMCOREINFO's text in the bytes of all notes.
 pub(crate) fn vmcoreinfo(bytes: &[u8]) -> Option<Range<usize>> {
-    notes(bytes).into_iter().find(|note| note.owner == "VMCOREINFO").map(|note| note.content)
+    notes(bytes)
+        .into_iter()
+        .find(|note| note.owner == "VMCOREINFO")
+        .map(|note| note.content)
 }
 
 /// Returns the bytes of all notes except those of an owner.
 pub(crate) fn without(bytes: &[u8], owner: &str) -> Vec<u8> {
     let others = notes(bytes).into_iter().filter(|note| note.owner != owner);
-    others.flat_map(|note| encode(note.owner, note.kind, &bytes[note.content])).collect()
+    others
+        .flat_map(|note| encode(note.owner, note.kind, &bytes[note.content]))
+        .collect()
 }
 
 /// The kernel's description of its layout.
@@ -85,9 +121,14 @@ impl Info {
         let text = String::from_utf8_lossy(&text[..text.len().min(INFO_MAX)]);
         let line = |line: &str| {
             let (key, value) = line.split_once('=')?;
-            Some((key.trim().to_owned(), value.trim().trim_end_matches('\0').to_owned()))
+            Some((
+                key.trim().to_owned(),
+                value.trim().trim_end_matches('\0').to_owned(),
+            ))
         };
-        Self { lines: text.lines().filter_map(line).collect() }
+        Self {
+            lines: text.lines().filter_map(line).collect(),
+        }
     }
 
     /// Returns whether it is empty.
@@ -98,7 +139,9 @@ impl Info {
 
     /// Returns all lines, by key.
     pub fn lines(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.lines.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        self.lines
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// Returns a line's value.
@@ -114,7 +157,10 @@ impl Info {
         match text.strip_prefix("0x") {
             // Addresses use all 64 bits.
             Some(digits) => u64::from_str_radix(digits, 16).ok().map(u64::cast_signed),
-            None => text.parse().ok().or_else(|| text.parse::<u64>().ok().map(u64::cast_signed)),
+            None => text
+                .parse()
+                .ok()
+                .or_else(|| text.parse::<u64>().ok().map(u64::cast_signed)),
         }
     }
 
@@ -131,7 +177,8 @@ impl Info {
         self.text(&format!("{kind}({name})"))?.parse().ok()
     }
 
-    /// Returns the size of a page in bytes; `None` if it is no power of two between 1 KiB and 1 MiB.
+    /// Returns the size of a page in bytes; `None` if it is no power of two between 1 KiB and 1
+    /// MiB.
     #[must_use]
     pub fn page_size(&self) -> Option<u64> {
         let size: u64 = self.text("PAGESIZE")?.parse().ok()?;
@@ -140,17 +187,20 @@ impl Info {
 
     /// Returns `NUMBER(name)`, or an error if it is missing.
     pub(crate) fn need_number(&self, name: &str) -> Result<i64, DumpError> {
-        self.number(name).ok_or_else(|| DumpError::NoteLacks(format!("NUMBER({name})")))
+        self.number(name)
+            .ok_or_else(|| DumpError::NoteLacks(format!("NUMBER({name})")))
     }
 
     /// Returns `SYMBOL(name)`, or an error if it is missing.
     pub(crate) fn need_symbol(&self, name: &str) -> Result<u64, DumpError> {
-        self.symbol(name).ok_or_else(|| DumpError::NoteLacks(format!("SYMBOL({name})")))
+        self.symbol(name)
+            .ok_or_else(|| DumpError::NoteLacks(format!("SYMBOL({name})")))
     }
 
     /// Returns `KIND(name)`, or an error if it is missing.
     pub(crate) fn need_size(&self, kind: &str, name: &str) -> Result<usize, DumpError> {
-        self.size(kind, name).ok_or_else(|| DumpError::NoteLacks(format!("{kind}({name})")))
+        self.size(kind, name)
+            .ok_or_else(|| DumpError::NoteLacks(format!("{kind}({name})")))
     }
 
     /// Makes the error for an impossible number.
@@ -188,7 +238,11 @@ mod tests {
         assert_eq!(processors(&bytes), 2);
         let text = &bytes[vmcoreinfo(&bytes).unwrap()];
         assert_eq!(Info::parse(text).page_size(), Some(4096));
-        assert_eq!(notes(&bytes[..bytes.len() - 1]).len(), 3, "padding may be missing");
+        assert_eq!(
+            notes(&bytes[..bytes.len() - 1]).len(),
+            3,
+            "padding may be missing"
+        );
         assert_eq!(notes(&bytes[..bytes.len() - 4]).len(), 2);
     }
 

@@ -1,5 +1,5 @@
-//! Page tables: from the kernel's virtual addresses to physical ones. `Architecture` has the differences between
-//! architectures; the walk is the same.
+//! Page tables: from the kernel's virtual addresses to physical ones. `Architecture` has the
+//! differences between architectures; the walk is the same.
 
 use crate::bytes::u64_at;
 use crate::error::{DumpError, MemoryError};
@@ -44,7 +44,8 @@ pub(crate) trait Architecture: std::fmt::Debug + Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) addresses: std::ops::RangeInclusive<u64>,
-    /// The distance of the image's virtual addresses to physical ones, if the range has other mappings too.
+    /// The distance of the image's virtual addresses to physical ones, if the range has other
+    /// mappings too.
     pub(crate) above: Option<u64>,
 }
 
@@ -52,9 +53,19 @@ pub(crate) struct Area {
 const RESERVED_MAX: usize = 8 << 20;
 
 /// Returns the page tables of a dump's machine.
-pub(crate) fn architecture(machine: Machine, info: &Info) -> Result<Box<dyn Architecture>, DumpError> {
-    if info.text("PAGESIZE").is_some() && !info.page_size().is_some_and(|page| machine.has_pages_of(page)) {
-        return Err(info.lies("PAGESIZE".to_owned(), "the machine has no pages of that size"));
+pub(crate) fn architecture(
+    machine: Machine,
+    info: &Info,
+) -> Result<Box<dyn Architecture>, DumpError> {
+    if info.text("PAGESIZE").is_some()
+        && !info
+            .page_size()
+            .is_some_and(|page| machine.has_pages_of(page))
+    {
+        return Err(info.lies(
+            "PAGESIZE".to_owned(),
+            "the machine has no pages of that size",
+        ));
     }
     Ok(match machine {
         Machine::X86_64 => Box::new(X86_64::new(info)?),
@@ -80,15 +91,25 @@ pub(crate) struct Walker<'a> {
 
 impl<'a> Walker<'a> {
     pub(crate) fn new(architecture: &'a dyn Architecture) -> Self {
-        Self { architecture, tables: vec![None; architecture.levels().len()] }
+        Self {
+            architecture,
+            tables: vec![None; architecture.levels().len()],
+        }
     }
 
     /// Resolves a virtual address. The depth is fixed, so cyclic tables terminate.
-    pub(crate) fn walk(&mut self, reader: &mut Reader<'_>, address: u64) -> Result<Mapping, MemoryError> {
+    pub(crate) fn walk(
+        &mut self,
+        reader: &mut Reader<'_>,
+        address: u64,
+    ) -> Result<Mapping, MemoryError> {
         match self.step(reader, address)? {
             (Entry::Memory(physical), size) => {
                 let within = address & (size - 1);
-                Ok(Mapping { physical: physical + within, length: size - within })
+                Ok(Mapping {
+                    physical: physical + within,
+                    length: size - within,
+                })
             }
             _ => Err(MemoryError::Unmapped(address)),
         }
@@ -105,14 +126,20 @@ impl<'a> Walker<'a> {
         let mut bytes = Vec::with_capacity(length.min(RESERVED_MAX));
         while bytes.len() < length {
             let mapping = self.walk(reader, address.wrapping_add(bytes.len() as u64))?;
-            let rest = (length - bytes.len()).min(usize::try_from(mapping.length).unwrap_or(length)).min(PIECE_MAX);
+            let rest = (length - bytes.len())
+                .min(usize::try_from(mapping.length).unwrap_or(length))
+                .min(PIECE_MAX);
             bytes.extend_from_slice(reader.bytes(mapping.physical, rest)?);
         }
         Ok(bytes)
     }
 
     /// Returns the 64-bit number at a virtual address.
-    pub(crate) fn u64(&mut self, reader: &mut Reader<'_>, address: u64) -> Result<u64, MemoryError> {
+    pub(crate) fn u64(
+        &mut self,
+        reader: &mut Reader<'_>,
+        address: u64,
+    ) -> Result<u64, MemoryError> {
         let bytes = self.read(reader, address, 8)?;
         u64_at(&bytes, 0).ok_or(MemoryError::Unmapped(address))
     }
@@ -124,7 +151,9 @@ impl<'a> Walker<'a> {
         for (n, level) in self.architecture.levels().iter().enumerate() {
             let end = tables.len();
             for at in from..end {
-                let Ok(bytes) = reader.bytes(tables[at], 8 << level.bits) else { continue };
+                let Ok(bytes) = reader.bytes(tables[at], 8 << level.bits) else {
+                    continue;
+                };
                 let values = bytes.chunks_exact(8).filter_map(|value| u64_at(value, 0));
                 let next = values.filter_map(|value| match self.architecture.entry(value, n) {
                     Entry::Table(next) => Some(next),
@@ -143,12 +172,16 @@ impl<'a> Walker<'a> {
         let mut table = self.architecture.root();
         let mut last = (Entry::Absent, 1);
         for (n, level) in self.architecture.levels().iter().enumerate() {
-            let index = usize::try_from(address >> level.shift & ((1 << level.bits) - 1)).unwrap_or_default();
+            let index = usize::try_from(address >> level.shift & ((1 << level.bits) - 1))
+                .unwrap_or_default();
             let length = 8 << level.bits;
             if self.tables[n].as_ref().is_none_or(|held| held.0 != table) {
                 self.tables[n] = Some((table, reader.bytes(table, length)?.to_vec()));
             }
-            let bytes = self.tables[n].as_ref().map(|held| held.1.as_slice()).unwrap_or_default();
+            let bytes = self.tables[n]
+                .as_ref()
+                .map(|held| held.1.as_slice())
+                .unwrap_or_default();
             let value = u64_at(bytes, index * 8).unwrap_or_default();
             last = (self.architecture.entry(value, n), 1 << level.shift);
             match last.0 {
@@ -159,8 +192,8 @@ impl<'a> Walker<'a> {
         Ok(last)
     }
 
-    /// Calls `each` with the mapped pieces of a range: virtual address, physical address and length. Ends after many steps,
-    /// which only a broken table needs.
+    /// Calls `each` with the mapped pieces of a range: virtual address, physical address and
+    /// length. Ends after many steps, which only a broken table needs.
     pub(crate) fn range(
         &mut self,
         reader: &mut Reader<'_>,
@@ -176,7 +209,10 @@ impl<'a> Walker<'a> {
             if let Entry::Memory(physical) = entry {
                 each(at, physical + (at & (size - 1)), size - (at & (size - 1)));
             }
-            match (at | (size - 1)).checked_add(1).filter(|next| range.contains(next)) {
+            match (at | (size - 1))
+                .checked_add(1)
+                .filter(|next| range.contains(next))
+            {
                 Some(next) => at = next,
                 None => break,
             }
@@ -184,7 +220,8 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// The start of the kernel's image mapping (`__START_KERNEL_map`), and the end of the range for image and modules.
+/// The start of the kernel's image mapping (`__START_KERNEL_map`), and the end of the range for
+/// image and modules.
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
 const IMAGE_LAST: u64 = 0xffff_ffff_feff_ffff;
 
@@ -204,14 +241,32 @@ impl X86_64 {
             .find(|name| info.symbol(name).is_some())
             .ok_or_else(|| DumpError::NoteLacks("SYMBOL(init_top_pgt)".to_owned()))?;
         let base = info.need_number("phys_base")?;
-        let root = info.need_symbol(name)?.wrapping_sub(IMAGE).wrapping_add_signed(base);
+        let root = info
+            .need_symbol(name)?
+            .wrapping_sub(IMAGE)
+            .wrapping_add_signed(base);
         if root >= 1 << 52 || root % 4096 != 0 {
-            return Err(info.lies(format!("SYMBOL({name})"), "with phys_base that is no physical address of a table"));
+            return Err(info.lies(
+                format!("SYMBOL({name})"),
+                "with phys_base that is no physical address of a table",
+            ));
         }
-        let first = if info.number("pgtable_l5_enabled") == Some(1) { 48 } else { 39 };
-        let levels = (12..=first).rev().step_by(9).map(|shift| Level { shift, bits: 9 }).collect();
+        let first = if info.number("pgtable_l5_enabled") == Some(1) {
+            48
+        } else {
+            39
+        };
+        let levels = (12..=first)
+            .rev()
+            .step_by(9)
+            .map(|shift| Level { shift, bits: 9 })
+            .collect();
         let mask = info.number("sme_mask").map_or(0, i64::cast_unsigned);
-        Ok(Self { root, levels, address: 0x000f_ffff_ffff_f000 & !mask })
+        Ok(Self {
+            root,
+            levels,
+            address: 0x000f_ffff_ffff_f000 & !mask,
+        })
     }
 }
 
@@ -237,7 +292,10 @@ impl Architecture for X86_64 {
     }
 
     fn image(&self) -> Vec<Area> {
-        vec![Area { addresses: IMAGE..=IMAGE_LAST, above: None }]
+        vec![Area {
+            addresses: IMAGE..=IMAGE_LAST,
+            above: None,
+        }]
     }
 }
 
@@ -258,32 +316,47 @@ enum HighBits {
     None,
     /// 51 to 48 in 15 to 12, with pages of 64 KiB.
     Large,
-    /// 49 and 48 in place, 51 and 50 in 9 and 8, with smaller pages and FEAT_LPA2. Linux has it on exactly if virtual
-    /// addresses have 52 bits (`lpa2_is_enabled`, `arch/arm64/include/asm/pgtable-prot.h`).
+    /// 49 and 48 in place, 51 and 50 in 9 and 8, with smaller pages and FEAT_LPA2. Linux has it on
+    /// exactly if virtual addresses have 52 bits (`lpa2_is_enabled`,
+    /// `arch/arm64/include/asm/pgtable-prot.h`).
     Lpa2,
 }
 
-/// Longest distance of the image from the beginning of its text: several times the size of any image.
+/// Longest distance of the image from the beginning of its text: several times the size of any
+/// image.
 const ARM_IMAGE_MAX: u64 = 256 << 20;
 
 impl Aarch64 {
     fn new(info: &Info) -> Result<Self, DumpError> {
-        let page = info.page_size().ok_or_else(|| DumpError::NoteLacks("PAGESIZE".to_owned()))?;
+        let page = info
+            .page_size()
+            .ok_or_else(|| DumpError::NoteLacks("PAGESIZE".to_owned()))?;
         // kimage_voffset is the difference between virtual and physical addresses of the image.
         let offset = info.need_number("kimage_voffset")?.cast_unsigned();
         let root = info.need_symbol("swapper_pg_dir")?.wrapping_sub(offset);
         if root >= 1 << 52 {
-            return Err(info.lies("SYMBOL(swapper_pg_dir)".to_owned(), "that is no physical address of a table"));
+            return Err(info.lies(
+                "SYMBOL(swapper_pg_dir)".to_owned(),
+                "that is no physical address of a table",
+            ));
         }
         // The size in use, or the configured one.
-        let bits = info.number("TCR_EL1_T1SZ").map(|unused| 64 - unused).or_else(|| info.number("VA_BITS"));
-        let bits = bits.and_then(|bits| u32::try_from(bits).ok()).filter(|bits| (32..=52).contains(bits));
+        let bits = info
+            .number("TCR_EL1_T1SZ")
+            .map(|unused| 64 - unused)
+            .or_else(|| info.number("VA_BITS"));
+        let bits = bits
+            .and_then(|bits| u32::try_from(bits).ok())
+            .filter(|bits| (32..=52).contains(bits));
         let bits = bits.ok_or_else(|| DumpError::NoteLacks("NUMBER(VA_BITS)".to_owned()))?;
         let page_bits = page.trailing_zeros();
         let mut levels = Vec::new();
         let mut shift = page_bits;
         while shift < bits {
-            levels.push(Level { shift, bits: (page_bits - 3).min(bits - shift) });
+            levels.push(Level {
+                shift,
+                bits: (page_bits - 3).min(bits - shift),
+            });
             shift += page_bits - 3;
         }
         levels.reverse();
@@ -292,19 +365,35 @@ impl Aarch64 {
             (_, 49..) => HighBits::Lpa2,
             _ => HighBits::None,
         };
-        Ok(Self { root, levels, image: arm_image(info, offset), high })
+        Ok(Self {
+            root,
+            levels,
+            image: arm_image(info, offset),
+            high,
+        })
     }
 }
 
-/// Returns the ranges of image and modules, as far as the note has them. The image lies among other mappings.
+/// Returns the ranges of image and modules, as far as the note has them. The image lies among other
+/// mappings.
 fn arm_image(info: &Info, offset: u64) -> Vec<Area> {
     // The memory before the text is freed, or boot code.
     let text = info.symbol("_stext").map(|text| text & !0xffff);
     let last = |text: u64| text.checked_add(ARM_IMAGE_MAX - 1);
-    let text = text.and_then(|text| Some(Area { addresses: text..=last(text)?, above: Some(offset) }));
+    let text = text.and_then(|text| {
+        Some(Area {
+            addresses: text..=last(text)?,
+            above: Some(offset),
+        })
+    });
     let number = |name| info.number(name).map(i64::cast_unsigned);
-    let modules = number("MODULES_VADDR").zip(number("MODULES_END")).filter(|(start, end)| start < end);
-    let modules = modules.map(|(start, end)| Area { addresses: start..=end - 1, above: None });
+    let modules = number("MODULES_VADDR")
+        .zip(number("MODULES_END"))
+        .filter(|(start, end)| start < end);
+    let modules = modules.map(|(start, end)| Area {
+        addresses: start..=end - 1,
+        above: None,
+    });
     text.into_iter().chain(modules).collect()
 }
 
@@ -353,22 +442,41 @@ mod tests {
     }
 
     fn x86(more: &str) -> X86_64 {
-        let note = format!("SYMBOL(init_top_pgt)=ffffffff82a10000\nNUMBER(phys_base)=-4194304\n{more}");
+        let note =
+            format!("SYMBOL(init_top_pgt)=ffffffff82a10000\nNUMBER(phys_base)=-4194304\n{more}");
         X86_64::new(&Info::parse(note.as_bytes())).unwrap()
     }
 
     fn shifts(levels: &[Level]) -> Vec<(u32, u32)> {
-        levels.iter().map(|level| (level.shift, level.bits)).collect()
+        levels
+            .iter()
+            .map(|level| (level.shift, level.bits))
+            .collect()
     }
 
     #[test]
     fn levels_of_arm_divide_all_bits() {
-        assert_eq!(shifts(arm(4096, 48).levels()), [(39, 9), (30, 9), (21, 9), (12, 9)]);
+        assert_eq!(
+            shifts(arm(4096, 48).levels()),
+            [(39, 9), (30, 9), (21, 9), (12, 9)]
+        );
         assert_eq!(shifts(arm(4096, 39).levels()), [(30, 9), (21, 9), (12, 9)]);
-        assert_eq!(shifts(arm(16384, 47).levels()), [(36, 11), (25, 11), (14, 11)]);
-        assert_eq!(shifts(arm(4096, 52).levels()), [(48, 4), (39, 9), (30, 9), (21, 9), (12, 9)]);
-        assert_eq!(shifts(arm(16384, 52).levels()), [(47, 5), (36, 11), (25, 11), (14, 11)]);
-        assert_eq!(shifts(arm(65536, 52).levels()), [(42, 10), (29, 13), (16, 13)]);
+        assert_eq!(
+            shifts(arm(16384, 47).levels()),
+            [(36, 11), (25, 11), (14, 11)]
+        );
+        assert_eq!(
+            shifts(arm(4096, 52).levels()),
+            [(48, 4), (39, 9), (30, 9), (21, 9), (12, 9)]
+        );
+        assert_eq!(
+            shifts(arm(16384, 52).levels()),
+            [(47, 5), (36, 11), (25, 11), (14, 11)]
+        );
+        assert_eq!(
+            shifts(arm(65536, 52).levels()),
+            [(42, 10), (29, 13), (16, 13)]
+        );
         assert_eq!(arm(4096, 48).root(), 0x40_4001_0000);
     }
 
@@ -376,18 +484,34 @@ mod tests {
     fn entries_of_arm_are_tables_blocks_and_pages() {
         let arm = arm(4096, 48);
         assert_eq!(arm.entry(0x8000_1003, 1), Entry::Table(0x8000_1000));
-        assert_eq!(arm.entry(0x0068_0000_8020_0f11, 2), Entry::Memory(0x8020_0000));
-        assert_eq!(arm.entry(0x0068_0000_8020_1f13, 3), Entry::Memory(0x8020_1000));
-        assert_eq!(arm.entry(0x8020_1001, 3), Entry::Absent, "no block at the last level");
+        assert_eq!(
+            arm.entry(0x0068_0000_8020_0f11, 2),
+            Entry::Memory(0x8020_0000)
+        );
+        assert_eq!(
+            arm.entry(0x0068_0000_8020_1f13, 3),
+            Entry::Memory(0x8020_1000)
+        );
+        assert_eq!(
+            arm.entry(0x8020_1001, 3),
+            Entry::Absent,
+            "no block at the last level"
+        );
         assert_eq!(arm.entry(0x8020_1002, 2), Entry::Absent);
         // 64 KiB pages: bits 51 to 48 of the address are bits 15 to 12.
-        assert_eq!(self::arm(65536, 52).entry(0x8001_5003, 2), Entry::Memory(0x5_0000_8001_0000));
+        assert_eq!(
+            self::arm(65536, 52).entry(0x8001_5003, 2),
+            Entry::Memory(0x5_0000_8001_0000)
+        );
         // FEAT_LPA2: bits 51 and 50 are bits 9 and 8, which are the shareability otherwise.
         for page in [4096, 16384] {
             let last = self::arm(page, 52).levels().len() - 1;
             let entry = self::arm(page, 52).entry(0x006a_0000_8020_4203, last);
             assert_eq!(entry, Entry::Memory(0xa_0000_8020_4000), "{page}");
-            let entry = self::arm(page, 48).entry(0x0068_0000_8020_4f03, self::arm(page, 48).levels().len() - 1);
+            let entry = self::arm(page, 48).entry(
+                0x0068_0000_8020_4f03,
+                self::arm(page, 48).levels().len() - 1,
+            );
             assert_eq!(entry, Entry::Memory(0x8020_4000), "{page}");
         }
     }
@@ -397,11 +521,20 @@ mod tests {
         let plain = x86("");
         assert_eq!(shifts(plain.levels()), [(39, 9), (30, 9), (21, 9), (12, 9)]);
         assert_eq!(plain.root(), 0x0261_0000);
-        assert_eq!(plain.entry(0x8000_0000_1234_5067, 0), Entry::Table(0x1234_5000));
-        assert_eq!(plain.entry(0x8000_0000_1220_00e3, 2), Entry::Memory(0x1220_0000));
+        assert_eq!(
+            plain.entry(0x8000_0000_1234_5067, 0),
+            Entry::Table(0x1234_5000)
+        );
+        assert_eq!(
+            plain.entry(0x8000_0000_1220_00e3, 2),
+            Entry::Memory(0x1220_0000)
+        );
         assert_eq!(plain.entry(0x1234_5066, 3), Entry::Absent);
         let sealed = x86("NUMBER(pgtable_l5_enabled)=1\nNUMBER(sme_mask)=2251799813685248\n");
         assert_eq!(shifts(sealed.levels())[0], (48, 9));
-        assert_eq!(sealed.entry(0x0008_0000_1234_5063, 4), Entry::Memory(0x1234_5000));
+        assert_eq!(
+            sealed.entry(0x0008_0000_1234_5063, 4),
+            Entry::Memory(0x1234_5000)
+        );
     }
 }

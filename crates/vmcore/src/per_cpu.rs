@@ -1,8 +1,8 @@
 //! Free pages on per-processor lists (`struct per_cpu_pages`, `include/linux/mmzone.h`).
 //!
-//! Their records look like unowned pages, such as those of drivers: no flag, no type, no reference. Only the lists show
-//! that they are free, so these are walked, and trusted as long as each link leads back. Other filters ignore them, but
-//! after large frees they hold an eighth of all memory.
+//! Their records look like unowned pages, such as those of drivers: no flag, no type, no reference.
+//! Only the lists show that they are free, so these are walked, and trusted as long as each link
+//! leads back. Other filters ignore them, but after large frees they hold an eighth of all memory.
 
 use std::ops::Range;
 
@@ -51,17 +51,28 @@ impl Shape {
         let info = dump.info();
         let zone = types.structure("zone")?;
         let pages = types.structure("per_cpu_pages")?;
-        // Since Linux kernel commit 28f836b6777b ("mm/page_alloc: split per cpu page lists and zone stats") (in v5.14)
-        // the zone has the set itself; before, the set was the first field of another structure.
+        // Since Linux kernel commit 28f836b6777b ("mm/page_alloc: split per cpu page lists and zone
+        // stats") (in v5.14) the zone has the set itself; before, the set was the first
+        // field of another structure.
         let (sets, first) = match types.member(zone, "per_cpu_pageset") {
             Some(sets) => (sets, 0),
-            None => (types.member(zone, "pageset")?, types.member(types.structure("per_cpu_pageset")?, "pcp")?.offset),
+            None => (
+                types.member(zone, "pageset")?,
+                types
+                    .member(types.structure("per_cpu_pageset")?, "pcp")?
+                    .offset,
+            ),
         };
         let lists = types.member(pages, "lists")?;
-        let count = types.length(lists.kind).filter(|count| *count <= LISTS_MAX)?;
-        let start = first.checked_add(lists.offset).filter(|start| *start < 4096)?;
-        let kinds =
-            usize::try_from(types.enumerator("MIGRATE_PCPTYPES")?).ok().filter(|kinds| (1..=8).contains(kinds))?;
+        let count = types
+            .length(lists.kind)
+            .filter(|count| *count <= LISTS_MAX)?;
+        let start = first
+            .checked_add(lists.offset)
+            .filter(|start| *start < 4096)?;
+        let kinds = usize::try_from(types.enumerator("MIGRATE_PCPTYPES")?)
+            .ok()
+            .filter(|kinds| (1..=8).contains(kinds))?;
         Some(Self {
             node_zones: info.size("OFFSET", "pglist_data.node_zones")?,
             zone_count: info.size("OFFSET", "pglist_data.nr_zones")?,
@@ -72,7 +83,9 @@ impl Shape {
                 heads: start..start + count * HEAD,
                 kinds,
                 lru: info.size("OFFSET", "page.lru")?,
-                references: info.size("OFFSET", "page._refcount").or_else(|| info.size("OFFSET", "page._count"))?,
+                references: info
+                    .size("OFFSET", "page._refcount")
+                    .or_else(|| info.size("OFFSET", "page._count"))?,
             },
         })
     }
@@ -96,17 +109,22 @@ impl Lists {
     ) -> Result<Self, &'static str> {
         let mut walker = Walker::new(map.architecture());
         let walker = &mut walker;
-        let shape = Shape::new(reader.dump(), types).ok_or("the kernel's types (BTF) do not describe them")?;
-        let distances = symbols
-            .distances(reader, walker)
-            .ok_or("the kernel's symbol table (kallsyms) cannot be read, or lacks __per_cpu_offset")?;
+        let shape = Shape::new(reader.dump(), types)
+            .ok_or("the kernel's types (BTF) do not describe them")?;
+        let distances = symbols.distances(reader, walker).ok_or(
+            "the kernel's symbol table (kallsyms) cannot be read, or lacks __per_cpu_offset",
+        )?;
         let mut sets = Vec::new();
         for node in symbols.nodes(reader, walker) {
-            let count =
-                number(reader, walker, node.wrapping_add(shape.zone_count as u64)).unwrap_or_default().min(ZONES_MAX);
+            let count = number(reader, walker, node.wrapping_add(shape.zone_count as u64))
+                .unwrap_or_default()
+                .min(ZONES_MAX);
             for zone in 0..u64::from(count) {
-                let zone = node.wrapping_add(shape.node_zones as u64 + zone * shape.zone_size as u64);
-                let Ok(set) = walker.u64(reader, zone.wrapping_add(shape.sets as u64)) else { continue };
+                let zone =
+                    node.wrapping_add(shape.node_zones as u64 + zone * shape.zone_size as u64);
+                let Ok(set) = walker.u64(reader, zone.wrapping_add(shape.sets as u64)) else {
+                    continue;
+                };
                 sets.extend(distances.iter().map(|distance| set.wrapping_add(*distance)));
                 if sets.len() > SETS_MAX {
                     return Err("there are more of them than any machine has");
@@ -119,16 +137,26 @@ impl Lists {
         if sets.is_empty() {
             return Err("no zone of the kernel leads to them");
         }
-        Ok(Self { sets, ..shape.lists })
+        Ok(Self {
+            sets,
+            ..shape.lists
+        })
     }
 
     /// Calls `each` with every page of the blocks on the lists, and its record.
-    pub(crate) fn walk(&self, reader: &mut Reader<'_>, map: &MemoryMap, each: &mut dyn FnMut(u64, &[u8])) {
+    pub(crate) fn walk(
+        &self,
+        reader: &mut Reader<'_>,
+        map: &MemoryMap,
+        each: &mut dyn FnMut(u64, &[u8]),
+    ) {
         let mut walker = Walker::new(map.architecture());
         let page_bits = reader.dump().page_size().trailing_zeros();
         for set in &self.sets {
             let first = set.wrapping_add(self.heads.start as u64);
-            let Ok(heads) = walker.read(reader, first, self.heads.len()) else { continue };
+            let Ok(heads) = walker.read(reader, first, self.heads.len()) else {
+                continue;
+            };
             for (n, head) in heads.chunks_exact(HEAD).enumerate() {
                 let order = match n / self.kinds {
                     order if order < LOW_ORDERS => order as u32,
@@ -137,7 +165,17 @@ impl Lists {
                 };
                 let list = first.wrapping_add((n * HEAD) as u64);
                 let next = u64_at(head, 0).unwrap_or(list);
-                self.follow(List { head: list, first: next, order }, reader, &mut walker, map, each);
+                self.follow(
+                    List {
+                        head: list,
+                        first: next,
+                        order,
+                    },
+                    reader,
+                    &mut walker,
+                    map,
+                    each,
+                );
             }
         }
     }
@@ -156,11 +194,18 @@ impl Lists {
         while at != head {
             let address = at.wrapping_sub(self.lru as u64);
             // Blocks are aligned to their size, like all blocks of the buddy allocator.
-            let Some(page) = map.page_at(address).filter(|page| page % (1 << order) == 0) else { return };
+            let Some(page) = map.page_at(address).filter(|page| page % (1 << order) == 0) else {
+                return;
+            };
             let mut next = None;
             for n in 0..1 << order {
-                let Ok(place) = walker.walk(reader, address.wrapping_add(n * map.record() as u64)) else { return };
-                let Ok(record) = reader.bytes(place.physical, map.record()) else { return };
+                let Ok(place) = walker.walk(reader, address.wrapping_add(n * map.record() as u64))
+                else {
+                    return;
+                };
+                let Ok(record) = reader.bytes(place.physical, map.record()) else {
+                    return;
+                };
                 // A block with references was taken, or is just being added.
                 let unused = u32_at(record, self.references) == Some(0);
                 if n == 0 {

@@ -1,7 +1,8 @@
-//! The plan of a new dump: the pages that it will hold. Several threads make it in one pass over the memory map.
+//! The plan of a new dump: the pages that it will hold. Several threads make it in one pass over
+//! the memory map.
 //!
-//! The bits are in memory if they fit into the limit, else in a file: so memory of any size is filtered in one pass and
-//! in bounded memory.
+//! The bits are in memory if they fit into the limit, else in a file: so memory of any size is
+//! filtered in one pass and in bounded memory.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -49,7 +50,9 @@ struct Group {
 /// Returns the parts of a range in `ranges`, which are sorted and disjoint.
 pub(crate) fn common(pages: &Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let skip = ranges.partition_point(|range| range.end <= pages.start);
-    let within = ranges[skip..].iter().take_while(|range| range.start < pages.end);
+    let within = ranges[skip..]
+        .iter()
+        .take_while(|range| range.start < pages.end);
     let parts = within.map(|range| range.start.max(pages.start)..range.end.min(pages.end));
     parts.filter(|part| part.start < part.end).collect()
 }
@@ -71,7 +74,8 @@ const LISTED_PART: u64 = 16;
 
 /// Rows of sections for choosing the faster way to read.
 const PROBES: usize = 16;
-/// Sections of a row: a window on /proc/vmcore is mapped as a whole, and covers the records of so many.
+/// Sections of a row: a window on /proc/vmcore is mapped as a whole, and covers the records of so
+/// many.
 const ROW: usize = 8;
 /// At most one of this many sections is filtered twice.
 const PROBED: usize = 16;
@@ -186,7 +190,12 @@ impl<'d> Plan<'d> {
             }
         })?;
         let (kept, counts, memory) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut plan = Self { before: sums(kept), counts, memory, ..plan };
+        let mut plan = Self {
+            before: sums(kept),
+            counts,
+            memory,
+            ..plan
+        };
         if let Some(filter) = filter {
             plan.drop_listed(filter, work)?;
             let groups = order::groups(&mut Reader::new(dump, work.io), filter, &plan)?;
@@ -195,11 +204,14 @@ impl<'d> Plan<'d> {
         Ok(plan)
     }
 
-    /// Sets groups of pages to write before the others; of the first two, the last pages come first.
+    /// Sets groups of pages to write before the others; of the first two, the last pages come
+    /// first.
     fn group(&mut self, groups: [Vec<Range<u64>>; 5]) {
         for (number, group) in groups.into_iter().enumerate() {
-            let pages: Vec<Range<u64>> =
-                bits::merge(group).into_iter().flat_map(|range| without(range, &self.grouped)).collect();
+            let pages: Vec<Range<u64>> = bits::merge(group)
+                .into_iter()
+                .flat_map(|range| without(range, &self.grouped))
+                .collect();
             let mut pieces = self.pieces_of(&pages);
             if number < 2 {
                 // The image's data is at its end.
@@ -214,7 +226,8 @@ impl<'d> Plan<'d> {
     fn pieces_of(&self, pages: &[Range<u64>]) -> Vec<usize> {
         // A block may be smaller than a piece.
         let step = PIECE_PAGES.min(self.block_pages) as usize;
-        let steps = |range: &Range<u64>| range.clone().step_by(step).chain(range.end.checked_sub(1));
+        let steps =
+            |range: &Range<u64>| range.clone().step_by(step).chain(range.end.checked_sub(1));
         let piece = |page: u64| {
             let n = self.blocks.binary_search(&(page / self.block_pages)).ok()?;
             Some(n * self.pieces() + usize::try_from(page % self.block_pages / PIECE_PAGES).ok()?)
@@ -228,9 +241,11 @@ impl<'d> Plan<'d> {
         usize::try_from(self.block_pages.div_ceil(PIECE_PAGES)).unwrap_or(1)
     }
 
-    /// Returns the `n`th piece to write: its block, its pages in that, and which of these; empty after the last.
+    /// Returns the `n`th piece to write: its block, its pages in that, and which of these; empty
+    /// after the last.
     ///
-    /// The pages that are needed to find others come first, so that an incomplete dump is readable as far as possible.
+    /// The pages that are needed to find others come first, so that an incomplete dump is readable
+    /// as far as possible.
     pub(crate) fn piece(&self, n: usize) -> Option<(usize, Range<usize>, Turn)> {
         let (mut piece, mut turn) = (n, Turn::Rest);
         for (number, group) in self.groups.iter().enumerate() {
@@ -251,15 +266,20 @@ impl<'d> Plan<'d> {
     /// Returns the pages whose turn it is, as ranges.
     pub(crate) fn spans(&self, pages: Range<u64>, turn: Turn) -> Vec<Range<u64>> {
         match turn {
-            Turn::Group(number) => self.groups.get(number).map_or_else(Vec::new, |group| common(&pages, &group.pages)),
+            Turn::Group(number) => self
+                .groups
+                .get(number)
+                .map_or_else(Vec::new, |group| common(&pages, &group.pages)),
             Turn::Rest => without(pages, &self.grouped),
         }
     }
 
-    /// Drops the free pages on per-processor lists. They are unordered; to avoid reading blocks again and again, as
-    /// many as fit into memory are sorted first.
+    /// Drops the free pages on per-processor lists. They are unordered; to avoid reading blocks
+    /// again and again, as many as fit into memory are sorted first.
     fn drop_listed(&mut self, filter: &Filter, work: &Work) -> Result<(), DumpError> {
-        let most = usize::try_from(work.memory / LISTED_PART / 8).unwrap_or(usize::MAX).max(1 << 10);
+        let most = usize::try_from(work.memory / LISTED_PART / 8)
+            .unwrap_or(usize::MAX)
+            .max(1 << 10);
         let (mut pages, mut done) = (Vec::new(), Ok(()));
         filter.listed(&mut Reader::new(self.dump, work.io), |page| {
             pages.push(page);
@@ -274,10 +294,17 @@ impl<'d> Plan<'d> {
     /// Drops these free pages, if they are still kept, and empties the list.
     fn drop_free(&mut self, pages: &mut Vec<u64>) -> Result<(), DumpError> {
         pages.sort_unstable();
-        let mut kept: Vec<u64> = self.before.windows(2).map(|sums| sums[1] - sums[0]).collect();
+        let mut kept: Vec<u64> = self
+            .before
+            .windows(2)
+            .map(|sums| sums[1] - sums[0])
+            .collect();
         let mut words = vec![0; self.words()];
-        for pages in pages.chunk_by(|one, other| one / self.block_pages == other / self.block_pages) {
-            let Ok(n) = self.blocks.binary_search(&(pages[0] / self.block_pages)) else { continue };
+        for pages in pages.chunk_by(|one, other| one / self.block_pages == other / self.block_pages)
+        {
+            let Ok(n) = self.blocks.binary_search(&(pages[0] / self.block_pages)) else {
+                continue;
+            };
             self.read(n, &mut words)?;
             for page in pages {
                 let bit = usize::try_from(page % self.block_pages).unwrap_or(usize::MAX);
@@ -295,12 +322,18 @@ impl<'d> Plan<'d> {
         Ok(())
     }
 
-    /// Measures whether filtering is faster with mapping or with reading, on some rows of sections each. A small dump
-    /// is mapped without measuring, which would take longer than it can save. `mapped` is the kind of mapping.
+    /// Measures whether filtering is faster with mapping or with reading, on some rows of sections
+    /// each. A small dump is mapped without measuring, which would take longer than it can
+    /// save. `mapped` is the kind of mapping.
     ///
     /// # Errors
     /// If the dump cannot be read.
-    pub fn faster(dump: &Dump, mapped: Io, filter: &Filter, clock: &dyn Fn() -> Duration) -> Result<Io, DumpError> {
+    pub fn faster(
+        dump: &Dump,
+        mapped: Io,
+        filter: &Filter,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<Io, DumpError> {
         let (block_pages, blocks) = (filter.map().section_pages(), filter.blocks(dump)?);
         if blocks.len() < PROBES * ROW * PROBED {
             return Ok(mapped);
@@ -308,7 +341,11 @@ impl<'d> Plan<'d> {
         let mut keep = vec![0; usize::try_from(block_pages / 64).unwrap_or_default()];
         let mut spent = [Vec::new(), Vec::new()];
         let mut scanners = [mapped, Io::Read].map(|io| filter.scanner(Reader::new(dump, io)));
-        for (n, row) in blocks.chunks(blocks.len() / PROBES).take(PROBES).enumerate() {
+        for (n, row) in blocks
+            .chunks(blocks.len() / PROBES)
+            .take(PROBES)
+            .enumerate()
+        {
             let start = clock();
             for number in row.iter().take(ROW) {
                 dump.memory(number * block_pages, &mut keep)?;
@@ -321,22 +358,33 @@ impl<'d> Plan<'d> {
             // Not the sum, which one interruption would spoil.
             spent.get(spent.len() / 2).copied().unwrap_or_default()
         });
-        // If both are about equal, map: pages that are touched again, as when copying, then cost less.
-        Ok(if read * 10 < map * 9 { Io::Read } else { mapped })
+        // If both are about equal, map: pages that are touched again, as when copying, then cost
+        // less.
+        Ok(if read * 10 < map * 9 {
+            Io::Read
+        } else {
+            mapped
+        })
     }
 
     /// Thins the memory map: leaves out records of dropped pages.
     ///
     /// # Errors
     /// If the layout of records is not supported.
-    pub fn with_thin_map(self, reader: &mut Reader<'_>, filter: &Filter) -> Result<Self, DumpError> {
+    pub fn with_thin_map(
+        self,
+        reader: &mut Reader<'_>,
+        filter: &Filter,
+    ) -> Result<Self, DumpError> {
         let thin = Some(Thin::new(reader, filter, &self)?);
         Ok(Self { thin, ..self })
     }
 
     /// Returns the replacement of a page; `None` if it is unchanged.
     pub(crate) fn instead(&self, page: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
-        self.thin.as_ref().map_or(Ok(None), |thin| thin.page(self, page, bytes))
+        self.thin
+            .as_ref()
+            .map_or(Ok(None), |thin| thin.page(self, page, bytes))
     }
 
     /// Returns the planned dump.
@@ -399,11 +447,18 @@ impl<'d> Plan<'d> {
         self.before.get(n).copied().unwrap_or_default()
     }
 
-    /// Returns the number of the `rank`th kept page, from 0; after the last one, the number after the last page.
+    /// Returns the number of the `rank`th kept page, from 0; after the last one, the number after
+    /// the last page.
     pub fn page_at(&self, rank: u64) -> Result<u64, DumpError> {
-        let n = self.before.partition_point(|before| *before <= rank).saturating_sub(1);
+        let n = self
+            .before
+            .partition_point(|before| *before <= rank)
+            .saturating_sub(1);
         if n >= self.blocks() {
-            return Ok(self.blocks().checked_sub(1).map_or(0, |last| self.pages(last).end));
+            return Ok(self
+                .blocks()
+                .checked_sub(1)
+                .map_or(0, |last| self.pages(last).end));
         }
         let mut words = vec![0; self.words()];
         self.read(n, &mut words)?;
@@ -413,7 +468,11 @@ impl<'d> Plan<'d> {
     }
 
     /// Reads the bits of the block with page `page`, and returns its pages.
-    pub(crate) fn read_around(&self, page: u64, words: &mut [u64]) -> Result<Range<u64>, DumpError> {
+    pub(crate) fn read_around(
+        &self,
+        page: u64,
+        words: &mut [u64],
+    ) -> Result<Range<u64>, DumpError> {
         let number = page / self.block_pages;
         match self.blocks.binary_search(&number) {
             Ok(n) => self.read(n, words)?,
@@ -425,13 +484,17 @@ impl<'d> Plan<'d> {
 
     /// Returns the bits of 64 pages from `page`, a multiple of 64.
     pub(crate) fn word(&self, page: u64) -> Result<u64, DumpError> {
-        let Ok(n) = self.blocks.binary_search(&(page / self.block_pages)) else { return Ok(0) };
-        let at = n * self.words() + usize::try_from(page % self.block_pages / 64).unwrap_or_default();
+        let Ok(n) = self.blocks.binary_search(&(page / self.block_pages)) else {
+            return Ok(0);
+        };
+        let at =
+            n * self.words() + usize::try_from(page % self.block_pages / 64).unwrap_or_default();
         match &self.store {
             Store::Memory(all) => Ok(lock(all).get(at).copied().unwrap_or_default()),
             Store::File(file, path) => {
                 let (offset, mut bytes) = (at as u64 * 8, [0; 8]);
-                file.read_exact_at(&mut bytes, offset).map_err(DumpError::reading(path, offset))?;
+                file.read_exact_at(&mut bytes, offset)
+                    .map_err(DumpError::reading(path, offset))?;
                 Ok(u64::from_le_bytes(bytes))
             }
         }
@@ -456,7 +519,8 @@ impl<'d> Plan<'d> {
             }
             Store::File(file, path) => {
                 let (offset, mut bytes) = (at as u64 * 8, vec![0; words.len() * 8]);
-                file.read_exact_at(&mut bytes, offset).map_err(DumpError::reading(path, offset))?;
+                file.read_exact_at(&mut bytes, offset)
+                    .map_err(DumpError::reading(path, offset))?;
                 bits::from_bytes(&bytes, words);
                 Ok(())
             }
@@ -474,7 +538,8 @@ impl<'d> Plan<'d> {
             Store::File(file, path) => {
                 let (offset, mut bytes) = (at as u64 * 8, Vec::new());
                 bits::append_bytes(words, &mut bytes);
-                file.write_all_at(&bytes, offset).map_err(DumpError::writing(path, offset))
+                file.write_all_at(&bytes, offset)
+                    .map_err(DumpError::writing(path, offset))
             }
         }
     }
@@ -495,12 +560,18 @@ pub(crate) fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpErro
     /// Most blocks: 64 TiB in sections of 128 MiB, twice.
     const BLOCKS_MAX: u64 = 1 << 20;
     let mut blocks: Vec<u64> = Vec::new();
-    for extent in dump.extents().into_iter().filter(|extent| extent.start < extent.end) {
+    for extent in dump
+        .extents()
+        .into_iter()
+        .filter(|extent| extent.start < extent.end)
+    {
         let first = (extent.start / block_pages).max(blocks.last().map_or(0, |last| last + 1));
         let end = extent.end.div_ceil(block_pages);
         if end.saturating_sub(first) > BLOCKS_MAX - blocks.len() as u64 {
-            let what =
-                format!("it speaks of {:#x} bytes of memory, more than any machine has", extent.end * dump.page_size());
+            let what = format!(
+                "it speaks of {:#x} bytes of memory, more than any machine has",
+                extent.end * dump.page_size()
+            );
             return Err(DumpError::malformed(dump.path(), 0, what));
         }
         blocks.extend(first..end);
@@ -522,7 +593,8 @@ impl Store {
             )));
         };
         let (file, path) = scratch(folder)?;
-        file.set_len(size).map_err(DumpError::writing(&path, size))?;
+        file.set_len(size)
+            .map_err(DumpError::writing(&path, size))?;
         Ok(Self::File(file, path))
     }
 }
@@ -530,9 +602,17 @@ impl Store {
 /// Makes a file that is deleted when closed.
 fn scratch(folder: &std::path::Path) -> Result<(File, PathBuf), DumpError> {
     let here = std::path::Path::new(".");
-    let folder = if folder.as_os_str().is_empty() { here } else { folder };
+    let folder = if folder.as_os_str().is_empty() {
+        here
+    } else {
+        folder
+    };
     let path = folder.join(format!(".marvin-dump-{}", std::process::id()));
-    let options = File::options().read(true).write(true).create_new(true).to_owned();
+    let options = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .to_owned();
     let file = options.open(&path).map_err(DumpError::writing(&path, 0))?;
     std::fs::remove_file(&path).map_err(DumpError::writing(&path, 0))?;
     Ok((file, path))
@@ -544,7 +624,10 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Runs a closure in several threads; returns the first error.
-pub(crate) fn crew(threads: usize, work: impl Fn() -> Result<(), DumpError> + Sync) -> Result<(), DumpError> {
+pub(crate) fn crew(
+    threads: usize,
+    work: impl Fn() -> Result<(), DumpError> + Sync,
+) -> Result<(), DumpError> {
     if threads <= 1 {
         return work();
     }
@@ -557,13 +640,19 @@ pub(crate) fn crew(threads: usize, work: impl Fn() -> Result<(), DumpError> + Sy
         };
         // If the system refuses more threads, the existing ones do all the work.
         for _ in 1..threads {
-            if std::thread::Builder::new().spawn_scoped(scope, one).is_err() {
+            if std::thread::Builder::new()
+                .spawn_scoped(scope, one)
+                .is_err()
+            {
                 break;
             }
         }
         one();
     });
-    first.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    first
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+        .map_or(Ok(()), Err)
 }
 
 #[cfg(test)]
@@ -582,7 +671,13 @@ mod tests {
     fn chosen(memory: u64, times: &[u64]) -> (Io, u64) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vmcore");
-        Large { memory, distinct: 8, mix: Mix::Free }.write(&path).unwrap();
+        Large {
+            memory,
+            distinct: 8,
+            mix: Mix::Free,
+        }
+        .write(&path)
+        .unwrap();
         let dump = Dump::open(&[path]).unwrap();
         let filter = Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX).unwrap();
         let (asked, now) = (Cell::new(0), Cell::new(0));
@@ -593,7 +688,10 @@ mod tests {
             }
             Duration::from_micros(now.get())
         };
-        (Plan::faster(&dump, Io::Map, &filter, &clock).unwrap(), asked.get())
+        (
+            Plan::faster(&dump, Io::Map, &filter, &clock).unwrap(),
+            asked.get(),
+        )
     }
 
     #[test]
@@ -603,7 +701,14 @@ mod tests {
         assert_eq!(chosen(LARGE, &[50, 100]).0, Io::Map);
         assert_eq!(chosen(LARGE, &[100, 95]).0, Io::Map, "about equal");
         // An interruption during one of eight rows.
-        assert_eq!(chosen(LARGE, &[50, 100, 50, 100, 9999, 100, 50, 100]).0, Io::Map);
-        assert_eq!(chosen(8 << 30, &[100, 50]), (Io::Map, 0), "a small one is not tried");
+        assert_eq!(
+            chosen(LARGE, &[50, 100, 50, 100, 9999, 100, 50, 100]).0,
+            Io::Map
+        );
+        assert_eq!(
+            chosen(8 << 30, &[100, 50]),
+            (Io::Map, 0),
+            "a small one is not tried"
+        );
     }
 }

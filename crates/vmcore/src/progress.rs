@@ -1,5 +1,5 @@
-//! Progress of long work. Threads add to a counter that another thread reads at intervals, so that no worker waits for
-//! output.
+//! Progress of long work. Threads add to a counter that another thread reads at intervals, so that
+//! no worker waits for output.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,5 @@
-//! A file with a guest's memory, from QEMU's `memory-backend-file`, read as a dump: it has no header, so the addresses
-//! of its bytes are given or guessed.
+//! A file with a guest's memory, from QEMU's `memory-backend-file`, read as a dump: it has no
+//! header, so the addresses of its bytes are given or guessed.
 //!
 //! The file is never written. It has no registers, and so the new dump has none.
 
@@ -16,9 +16,9 @@ use crate::reader::{Io, Reader};
 use crate::search;
 use crate::storage::Storage;
 
-/// Where the memory of QEMU's PCs below 4 GiB ends, if they have more: q35 and microvm with much and with little
-/// memory, pc with much and with little (`pc_q35_init`, `pc_init1`, `microvm_memory_init`). The guest's memory shows
-/// which one it is.
+/// Where the memory of QEMU's PCs below 4 GiB ends, if they have more: q35 and microvm with much
+/// and with little memory, pc with much and with little (`pc_q35_init`, `pc_init1`,
+/// `microvm_memory_init`). The guest's memory shows which one it is.
 const LOW_ENDS: [u64; 4] = [0x8000_0000, 0xb000_0000, 0xc000_0000, 0xe000_0000];
 /// Where the rest of it begins.
 const HIGH: u64 = 1 << 32;
@@ -33,7 +33,8 @@ const PAGE: u64 = 4096;
 /// First bytes of files that are dumps already.
 const DUMPS: [&[u8]; 2] = [b"KDUMP   ", b"makedumpfile"];
 const ELF: &[u8] = b"\x7fELF";
-/// Type of an ELF core, and its offset. A microvm's memory begins with the headers of its vmlinux, of another type.
+/// Type of an ELF core, and its offset. A microvm's memory begins with the headers of its vmlinux,
+/// of another type.
 const CORE: (usize, &[u8]) = (16, &[4, 0]);
 
 /// A part of a guest's memory: `FILE`, or `FILE@ADDRESS[+SIZE][:OFFSET]`.
@@ -63,10 +64,18 @@ impl FromStr for Part {
             return Err("name the file of the guest's memory".to_owned());
         }
         // A file name may contain the character too.
-        let split = text.rsplit_once('@').and_then(|(path, place)| Some((path, FileRange::parse(place)?)));
+        let split = text
+            .rsplit_once('@')
+            .and_then(|(path, place)| Some((path, FileRange::parse(place)?)));
         Ok(match split.filter(|(path, _)| !path.is_empty()) {
-            Some((path, place)) => Self { path: path.into(), place: Some(place) },
-            None => Self { path: text.into(), place: None },
+            Some((path, place)) => Self {
+                path: path.into(),
+                place: Some(place),
+            },
+            None => Self {
+                path: text.into(),
+                place: None,
+            },
         })
     }
 }
@@ -78,7 +87,11 @@ impl FileRange {
             Some((address, size)) => (address, Some(number(size)?)),
             None => (span, None),
         };
-        Some(Self { address: number(address)?, size, offset: number(offset)? })
+        Some(Self {
+            address: number(address)?,
+            size,
+            offset: number(offset)?,
+        })
     }
 }
 
@@ -88,7 +101,9 @@ fn number(text: &str) -> Option<u64> {
         return u64::from_str_radix(digits, 16).ok();
     }
     let units = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
-    let unit = units.into_iter().find_map(|(letter, shift)| Some((text.strip_suffix(letter)?, shift)));
+    let unit = units
+        .into_iter()
+        .find_map(|(letter, shift)| Some((text.strip_suffix(letter)?, shift)));
     let (digits, shift) = unit.unwrap_or((text, 0));
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
@@ -104,14 +119,19 @@ pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     };
     if let Some(other) = parts.iter().find(|part| part.path != *path) {
         let (one, other) = (path.display(), other.path.display());
-        return usage(format!("{one} and {other}: the memory of a guest is read from one file only"));
+        return usage(format!(
+            "{one} and {other}: the memory of a guest is read from one file only"
+        ));
     }
     let storage = Storage::of_memory(path)?;
     let size = storage.size() - storage.size() % PAGE;
     check_file(&storage, size)?;
     let places: Option<Vec<FileRange>> = parts.iter().map(|part| part.place.clone()).collect();
     match places {
-        Some(places) => with_note(Dump::of_memory(storage, &make_segments(path, size, &places)?)?, note),
+        Some(places) => with_note(
+            Dump::of_memory(storage, &make_segments(path, size, &places)?)?,
+            note,
+        ),
         None if parts.len() > 1 => usage(format!(
             "{} has several parts: say for each where it is, as in {0}@0+2G and {0}@4G:2G",
             path.display()
@@ -142,7 +162,9 @@ fn try_notes(
 ) -> Result<(Dump, bool), DumpError> {
     let mut from = 0;
     for _ in 0..NOTES_MAX {
-        let Some((page, text)) = search::next(&dump, from) else { break };
+        let Some((page, text)) = search::next(&dump, from) else {
+            break;
+        };
         let right;
         (dump, right) = attempt(dump, &text)?;
         if right {
@@ -188,10 +210,15 @@ fn guess_layout(storage: Storage, size: u64, note: Option<&[u8]>) -> Result<Dump
 
 /// Returns whether the kernel has records of all this memory, and of none above it.
 fn fits(dump: &Dump) -> bool {
-    let Ok(map) = MemoryMap::find(&mut Reader::new(dump, Io::Read)) else { return false };
+    let Ok(map) = MemoryMap::find(&mut Reader::new(dump, Io::Read)) else {
+        return false;
+    };
     let pages = map.section_pages();
     let sections = |extent: Range<u64>| extent.start / pages..extent.end.div_ceil(pages);
-    dump.extents().into_iter().flat_map(sections).all(|number| map.address(number, number * pages).is_some())
+    dump.extents()
+        .into_iter()
+        .flat_map(sections)
+        .all(|number| map.address(number, number * pages).is_some())
 }
 
 /// Returns all layouts of a machine with this much memory: a PC, or QEMU's virt for Arm.
@@ -206,21 +233,36 @@ fn layouts(machine: Machine, size: u64) -> Vec<Vec<Segment>> {
 }
 
 fn segment(start: u64, offset: u64, size: u64) -> Segment {
-    Segment { start, memory: size, stored: size, offset, address: 0 }
+    Segment {
+        start,
+        memory: size,
+        stored: size,
+        offset,
+        address: 0,
+    }
 }
 
 /// Refuses files that are no guest's memory.
 fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
     let path = storage.path();
     if size == 0 {
-        let what = format!("it has {} bytes, less than a page of memory", storage.size());
-        return Err(DumpError::Unknown { path: path.to_owned(), what });
+        let what = format!(
+            "it has {} bytes, less than a page of memory",
+            storage.size()
+        );
+        return Err(DumpError::Unknown {
+            path: path.to_owned(),
+            what,
+        });
     }
     let mut start = [0; 18];
     storage.fill(0, &mut start)?;
     let is_core = start.starts_with(ELF) && start[CORE.0..] == *CORE.1;
     if is_core || DUMPS.iter().any(|dump| start.starts_with(dump)) {
-        return Err(DumpError::Usage(format!("{} is a dump: name it without --ram", path.display())));
+        return Err(DumpError::Usage(format!(
+            "{} is a dump: name it without --ram",
+            path.display()
+        )));
     }
     Ok(())
 }
@@ -228,22 +270,41 @@ fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
 /// Returns the given parts.
 fn make_segments(path: &Path, size: u64, places: &[FileRange]) -> Result<Vec<Segment>, DumpError> {
     let wrong = |place: &FileRange, what: &str| {
-        let FileRange { address, offset, .. } = place;
-        Err(DumpError::Usage(format!("--ram {}@{address:#x} at offset {offset:#x}: {what}", path.display())))
+        let FileRange {
+            address, offset, ..
+        } = place;
+        Err(DumpError::Usage(format!(
+            "--ram {}@{address:#x} at offset {offset:#x}: {what}",
+            path.display()
+        )))
     };
     let mut loads: Vec<Segment> = Vec::new();
     for place in places {
         let length = place.size.unwrap_or(size.saturating_sub(place.offset));
-        if length == 0 || place.offset.checked_add(length).is_none_or(|end| end > size) {
+        if length == 0
+            || place
+                .offset
+                .checked_add(length)
+                .is_none_or(|end| end > size)
+        {
             return wrong(place, &format!("the file has only {size:#x} bytes"));
         }
-        if [place.address, place.offset, length].iter().any(|number| number % PAGE != 0) {
+        if [place.address, place.offset, length]
+            .iter()
+            .any(|number| number % PAGE != 0)
+        {
             return wrong(place, "addresses, sizes and offsets are multiples of 4096");
         }
-        if place.address.checked_add(length).is_none_or(|end| end > ADDRESS_MAX) {
+        if place
+            .address
+            .checked_add(length)
+            .is_none_or(|end| end > ADDRESS_MAX)
+        {
             return wrong(place, "no machine has such addresses");
         }
-        let meets = |load: &Segment| load.start < place.address + length && place.address < load.start + load.memory;
+        let meets = |load: &Segment| {
+            load.start < place.address + length && place.address < load.start + load.memory
+        };
         if loads.iter().any(meets) {
             return wrong(place, "another part is there already");
         }
@@ -264,7 +325,13 @@ mod tests {
 
     fn place(text: &str) -> Option<(u64, Option<u64>, u64)> {
         let part: Part = text.parse().unwrap();
-        part.place.map(|FileRange { address, size, offset }| (address, size, offset))
+        part.place.map(
+            |FileRange {
+                 address,
+                 size,
+                 offset,
+             }| (address, size, offset),
+        )
     }
 
     #[test]
@@ -272,7 +339,10 @@ mod tests {
         assert_eq!(place("ram"), None);
         assert_eq!(place("ram@4G"), Some((4 << 30, None, 0)));
         assert_eq!(place("a@b@0+2G"), Some((0, Some(2 << 30), 0)));
-        assert_eq!(place("ram@0x100000000+4096:2G"), Some((4 << 30, Some(4096), 2 << 30)));
+        assert_eq!(
+            place("ram@0x100000000+4096:2G"),
+            Some((4 << 30, Some(4096), 2 << 30))
+        );
         for name in ["a@b", "ram@", "ram@4X", "ram@1+2+3", "ram@99999999T", "@4G"] {
             let part: Part = name.parse().unwrap();
             assert_eq!((part.path.to_str(), part.place), (Some(name), None));
@@ -281,7 +351,12 @@ mod tests {
 
     #[test]
     fn layouts_hold_each_byte_once() {
-        for (size, count) in [(1 << 30, 1), (0xb000_0000, 2), (0xe000_0000, 4), (8 << 30, 4)] {
+        for (size, count) in [
+            (1 << 30, 1),
+            (0xb000_0000, 2),
+            (0xe000_0000, 4),
+            (8 << 30, 4),
+        ] {
             let layouts = layouts(Machine::X86_64, size);
             assert_eq!(layouts.len(), count, "{size:#x}");
             for layout in layouts {

@@ -22,10 +22,11 @@ pub enum Io {
 }
 
 impl Io {
-    /// Returns windows that together need no more than half of `memory`; each thread has two readers.
+    /// Returns windows that together need no more than half of `memory`; each thread has two
+    /// readers.
     ///
-    /// Larger ones than 4 MiB gain nothing, and below 64 KiB mapping costs more than reading (`marvin-dump experiment
-    /// map-size`).
+    /// Larger ones than 4 MiB gain nothing, and below 64 KiB mapping costs more than reading
+    /// (`marvin-dump experiment map-size`).
     #[must_use]
     pub fn within(memory: u64, threads: usize) -> Self {
         let readers = 2 * threads.max(1) as u64 * WINDOWS as u64;
@@ -66,13 +67,20 @@ impl<'d> Reader<'d> {
             Io::Read => None,
         };
         let windows = match (&dump.content, window) {
-            (Content::Segments { storage, .. }, Some(window)) => {
-                storage.plain().map(|file| Windows::new(file, storage.size(), window, storage.calls()))
-            }
+            (Content::Segments { storage, .. }, Some(window)) => storage
+                .plain()
+                .map(|file| Windows::new(file, storage.size(), window, storage.calls())),
             _ => None,
         };
         let pages = PageReader::default();
-        Self { dump, windows, buffer: Vec::new(), pages, held: None, erased: Vec::new() }
+        Self {
+            dump,
+            windows,
+            buffer: Vec::new(),
+            pages,
+            held: None,
+            erased: Vec::new(),
+        }
     }
 
     /// Returns its dump.
@@ -99,8 +107,8 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// Returns `length` bytes of memory at a physical address, at most 256 KiB. The part of a page that was no memory
-    /// is zero.
+    /// Returns `length` bytes of memory at a physical address, at most 256 KiB. The part of a page
+    /// that was no memory is zero.
     ///
     /// # Errors
     /// If one of their pages is not in the dump, or the file cannot be read.
@@ -121,13 +129,19 @@ impl<'d> Reader<'d> {
     fn as_they_are(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
         let length = length.min(PIECE_MAX);
         let place = match &self.dump.content {
-            Content::Segments { storage, segments, .. } => self.segment(storage, segments, address, length)?,
+            Content::Segments {
+                storage, segments, ..
+            } => self.segment(storage, segments, address, length)?,
             Content::Pages(pages) => self.page(pages, address, length)?,
         };
         match (place, &mut self.windows) {
             (BytesSource::Window { offset }, Some(windows)) => windows
                 .slice(offset, length)
-                .map_err(|error| MemoryError::Unreadable { address, offset, what: error.to_string() }),
+                .map_err(|error| MemoryError::Unreadable {
+                    address,
+                    offset,
+                    what: error.to_string(),
+                }),
             (BytesSource::Window { .. }, None) => Err(MemoryError::Absent(address)),
             (BytesSource::Buffer { at }, _) => Ok(&self.buffer[at..at + length]),
         }
@@ -142,11 +156,17 @@ impl<'d> Reader<'d> {
         length: usize,
     ) -> Result<BytesSource, MemoryError> {
         let end = address.saturating_add(length as u64);
-        let whole = segments.from(address).filter(|s| s.start <= address && end - s.start <= s.stored);
+        let whole = segments
+            .from(address)
+            .filter(|s| s.start <= address && end - s.start <= s.stored);
         if let Some(segment) = whole {
             let offset = segment.offset + (address - segment.start);
             // If mapping is refused, as for some devices, read instead.
-            if self.windows.as_mut().is_some_and(|windows| windows.slice(offset, length).is_ok()) {
+            if self
+                .windows
+                .as_mut()
+                .is_some_and(|windows| windows.slice(offset, length).is_ok())
+            {
                 return Ok(BytesSource::Window { offset });
             }
         }
@@ -161,14 +181,25 @@ impl<'d> Reader<'d> {
                 Some(_) => length,
                 None => usize::try_from(rest).unwrap_or(length - within),
             };
-            gather(storage, segments, at, page, &mut self.buffer[within..within + rest])?;
+            gather(
+                storage,
+                segments,
+                at,
+                page,
+                &mut self.buffer[within..within + rest],
+            )?;
             at += rest as u64;
         }
         Ok(BytesSource::Buffer { at: 0 })
     }
 
     /// Unpacks the blocks of a kdump file with the bytes.
-    fn page(&mut self, pages: &Pages, address: u64, length: usize) -> Result<BytesSource, MemoryError> {
+    fn page(
+        &mut self,
+        pages: &Pages,
+        address: u64,
+        length: usize,
+    ) -> Result<BytesSource, MemoryError> {
         let block = pages.block_size();
         // Not more than the largest page: a usize.
         let size = block as usize;
@@ -178,7 +209,11 @@ impl<'d> Reader<'d> {
             let count = (skip + length).div_ceil(size);
             self.buffer.resize((count * size).max(self.buffer.len()), 0);
             for n in 0..count {
-                self.pages.read(pages, first + n as u64, &mut self.buffer[n * size..(n + 1) * size])?;
+                self.pages.read(
+                    pages,
+                    first + n as u64,
+                    &mut self.buffer[n * size..(n + 1) * size],
+                )?;
             }
             self.held = (count == 1).then_some(first);
         }
@@ -192,7 +227,8 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// Reads within one page, or one segment, into `buffer`; the part of the page that is no memory is zero.
+/// Reads within one page, or one segment, into `buffer`; the part of the page that is no memory is
+/// zero.
 fn gather(
     storage: &Storage,
     segments: &Segments,
@@ -210,11 +246,20 @@ fn gather(
         fill(storage, segment, address, buffer)?;
         at = segment.start + segment.memory;
     }
-    if any { Ok(()) } else { Err(MemoryError::Absent(address)) }
+    if any {
+        Ok(())
+    } else {
+        Err(MemoryError::Absent(address))
+    }
 }
 
 /// Copies a segment's part of the bytes from `address`.
-fn fill(storage: &Storage, segment: &Segment, address: u64, buffer: &mut [u8]) -> Result<(), MemoryError> {
+fn fill(
+    storage: &Storage,
+    segment: &Segment,
+    address: u64,
+    buffer: &mut [u8],
+) -> Result<(), MemoryError> {
     let (start, end) = (segment.start.max(address), segment.start + segment.stored);
     let end = end.min(address + buffer.len() as u64);
     if start >= end {
@@ -222,8 +267,13 @@ fn fill(storage: &Storage, segment: &Segment, address: u64, buffer: &mut [u8]) -
     }
     let offset = segment.offset + (start - segment.start);
     let within = |at: u64| usize::try_from(at - address).unwrap_or(usize::MAX);
-    let place = buffer.get_mut(within(start)..within(end)).unwrap_or_default();
-    let broken =
-        |error: DumpError| MemoryError::Unreadable { address, offset: storage.place(offset), what: error.to_string() };
+    let place = buffer
+        .get_mut(within(start)..within(end))
+        .unwrap_or_default();
+    let broken = |error: DumpError| MemoryError::Unreadable {
+        address,
+        offset: storage.place(offset),
+        what: error.to_string(),
+    };
     storage.fill(offset, place).map_err(broken)
 }

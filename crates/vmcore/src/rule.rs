@@ -31,7 +31,8 @@ impl Level {
         self.0 & 1 != 0
     }
 
-    /// Returns whether it needs the memory map: all but 0 and 1, which only drop memory that must not be touched.
+    /// Returns whether it needs the memory map: all but 0 and 1, which only drop memory that must
+    /// not be touched.
     #[must_use]
     pub fn filters(self) -> bool {
         self.0 > 1
@@ -78,8 +79,15 @@ impl Class {
     /// The number of classes.
     pub const COUNT: usize = 7;
     /// All of them, by number.
-    pub const ALL: [Self; Self::COUNT] =
-        [Self::Kept, Self::Cache, Self::PrivateCache, Self::User, Self::Free, Self::Poisoned, Self::Offline];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Kept,
+        Self::Cache,
+        Self::PrivateCache,
+        Self::User,
+        Self::Free,
+        Self::Poisoned,
+        Self::Offline,
+    ];
 
     /// Returns its name.
     #[must_use]
@@ -121,7 +129,13 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// All of them, by number.
-    pub(crate) const ALL: [Self; 5] = [Self::Other, Self::Buddy, Self::Unaccepted, Self::Offline, Self::Slab];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Other,
+        Self::Buddy,
+        Self::Unaccepted,
+        Self::Offline,
+        Self::Slab,
+    ];
 }
 
 /// The decisive fields of a record.
@@ -173,7 +187,10 @@ impl Rule {
             (layout.unaccepted, Kind::Unaccepted),
             (layout.offline, Kind::Offline),
         ];
-        tests.into_iter().find(|(test, _)| test.holds(page_type)).map_or(Kind::Other, |(_, kind)| kind)
+        tests
+            .into_iter()
+            .find(|(test, _)| test.holds(page_type))
+            .map_or(Kind::Other, |(_, kind)| kind)
     }
 
     fn facts(&self, record: &Record) -> Facts {
@@ -181,7 +198,9 @@ impl Rule {
         let page_type = (long(record, layout.page_type) >> (layout.page_type % 8 * 8)) as u32;
         Facts {
             flags: long(record, layout.flags),
-            tail: layout.head_pointer.is_some_and(|at| long(record, at) & 1 == 1),
+            tail: layout
+                .head_pointer
+                .is_some_and(|at| long(record, at) & 1 == 1),
             anon: long(record, layout.mapping) & 1 == 1,
             kind: self.kind(page_type),
             order: long(record, layout.private) != 0,
@@ -191,7 +210,8 @@ impl Rule {
     /// Returns whether a record allows its page to be free: no decisive flag, no type, no owner.
     pub(crate) fn may_be_free(&self, record: &Record) -> bool {
         let facts = self.facts(record);
-        let page_type = (long(record, self.layout.page_type) >> (self.layout.page_type % 8 * 8)) as u32;
+        let page_type =
+            (long(record, self.layout.page_type) >> (self.layout.page_type % 8 * 8)) as u32;
         facts.flags & self.flags() == 0
             && !facts.tail
             && long(record, self.layout.mapping) == 0
@@ -200,22 +220,28 @@ impl Rule {
 
     /// Returns the address of a tail's head, by the record at an address.
     ///
-    /// The field is a pointer with its lowest bit set; since Linux 7.1, in kernels that give the records of huge pages back,
-    /// it is a mask of the tail's own address (`_compound_head`, `include/linux/page-flags.h`). A mask has all high bits,
-    /// a pointer into the memory map does not.
+    /// The field is a pointer with its lowest bit set; since Linux 7.1, in kernels that give the
+    /// records of huge pages back, it is a mask of the tail's own address (`_compound_head`,
+    /// `include/linux/page-flags.h`). A mask has all high bits, a pointer into the memory map
+    /// does not.
     pub(crate) fn head_address(&self, record: &Record, address: u64) -> Option<u64> {
         let value = long(record, self.layout.head_pointer?);
         if value & 1 == 0 {
             return None;
         }
         let is_mask = (!(value - 1)).wrapping_add(1).is_power_of_two();
-        Some(if is_mask { address & (value - 1) } else { value - 1 })
+        Some(if is_mask {
+            address & (value - 1)
+        } else {
+            value - 1
+        })
     }
 
     /// Returns whether a page stands for pages after it too.
     pub(crate) fn speaks_for_others(&self, facts: &Facts) -> bool {
         let head = facts.flags & self.layout.head != 0;
-        let block = self.level.free() && (facts.kind == Kind::Buddy && facts.order || facts.kind == Kind::Unaccepted);
+        let block = self.level.free()
+            && (facts.kind == Kind::Buddy && facts.order || facts.kind == Kind::Unaccepted);
         !facts.tail && (head || block)
     }
 
@@ -251,25 +277,39 @@ impl Rule {
         }
     }
 
-    /// Returns the class of page number `page`, and for how many pages it holds: `behind` are the bytes from its record
-    /// on.
+    /// Returns the class of page number `page`, and for how many pages it holds: `behind` are the
+    /// bytes from its record on.
     pub(crate) fn block(&self, record: &Record, page: u64, behind: &[u8]) -> (Class, u64) {
         let layout = &self.layout;
         let facts = self.facts(record);
         let class = self.decide(&facts, false);
         if class == Class::Free {
             let whole = layout.orders.saturating_sub(1);
-            let order = if facts.kind == Kind::Unaccepted { whole } else { long(record, layout.private) };
+            let order = if facts.kind == Kind::Unaccepted {
+                whole
+            } else {
+                long(record, layout.private)
+            };
             // An impossible order is a broken record, which says nothing about any page.
-            return if order < layout.orders { (Class::Free, 1 << order) } else { (Class::Kept, 1) };
+            return if order < layout.orders {
+                (Class::Free, 1 << order)
+            } else {
+                (Class::Kept, 1)
+            };
         }
         if facts.tail || facts.flags & layout.head == 0 {
             return (class, 1);
         }
-        let Some(order) = self.order(behind).filter(|order| *order < 40 && page.is_multiple_of(1 << order)) else {
+        let Some(order) = self
+            .order(behind)
+            .filter(|order| *order < 40 && page.is_multiple_of(1 << order))
+        else {
             return (class, 1);
         };
-        (self.decide(&facts, self.is_huge(record, behind)), 1 << order)
+        (
+            self.decide(&facts, self.is_huge(record, behind)),
+            1 << order,
+        )
     }
 
     /// Returns the order of a compound page: `bytes` are the head's record and the bytes after it.
@@ -286,20 +326,27 @@ impl Rule {
                 let at = self.layout.page_type;
                 test.holds((long(record, at) >> (at % 8 * 8)) as u32)
             }
-            HugeRule::TailFlag(at, mask) => u64_at(bytes, at).is_some_and(|flags| flags & mask != 0),
+            HugeRule::TailFlag(at, mask) => {
+                u64_at(bytes, at).is_some_and(|flags| flags & mask != 0)
+            }
             HugeRule::Destructor(at, number) => bytes.get(at) == Some(&number),
             HugeRule::Unknown => false,
         }
     }
 
-    /// Returns how far to trust the record of a page in the kernel's image. Freed memory of the image is not reserved
-    /// any more, and either free or owned. Any other record there may never have been initialised.
+    /// Returns how far to trust the record of a page in the kernel's image. Freed memory of the
+    /// image is not reserved any more, and either free or owned. Any other record there may
+    /// never have been initialised.
     pub(crate) fn evidence(&self, record: &Record, class: Class) -> Evidence {
         let layout = &self.layout;
         let given = layout.reserved != 0 && long(record, layout.flags) & layout.reserved == 0;
         let owned = long(record, layout.mapping) != 0;
         let must_go = matches!(class, Class::Free | Class::Poisoned | Class::Offline);
-        if must_go || given && owned { Evidence::Strong } else { Evidence::Weak }
+        if must_go || given && owned {
+            Evidence::Strong
+        } else {
+            Evidence::Weak
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Finds VMCOREINFO in memory, for dumps that QEMU made of guests without the vmcoreinfo device.
 //!
-//! The kernel keeps the note in separate pages, so it begins at a page's start (`crash_save_vmcoreinfo_init` in
-//! kernel/vmcore_info.c, kernel/crash_core.c before 6.9).
+//! The kernel keeps the note in separate pages, so it begins at a page's start
+//! (`crash_save_vmcoreinfo_init` in kernel/vmcore_info.c, kernel/crash_core.c before 6.9).
 
 use crate::bytes::u32_at;
 use crate::dump::Dump;
@@ -20,11 +20,15 @@ pub(crate) fn find(dump: &Dump) -> Option<Vec<u8>> {
     next(dump, 0).map(|(_, text)| text)
 }
 
-/// Returns the page and the text of the first note from page `from`: an earlier kernel may have left one too.
+/// Returns the page and the text of the first note from page `from`: an earlier kernel may have
+/// left one too.
 pub(crate) fn next(dump: &Dump, from: u64) -> Option<(u64, Vec<u8>)> {
     let mut reader = Reader::new(dump, Io::Map);
     let page = dump.page_size();
-    let numbers = dump.in_file().into_iter().flat_map(|range| range.start.max(from)..range.end);
+    let numbers = dump
+        .in_file()
+        .into_iter()
+        .flat_map(|range| range.start.max(from)..range.end);
     let mut found = |number: u64| Some((number, at(&mut reader, number.checked_mul(page)?)?));
     numbers.into_iter().find_map(&mut found)
 }
@@ -35,7 +39,9 @@ fn at(reader: &mut Reader<'_>, address: u64) -> Option<Vec<u8>> {
     if !is_note || !head[12..].starts_with(NAME) {
         return None;
     }
-    let size = usize::try_from(u32_at(head, 4)?).ok().filter(|size| *size <= TEXT_MAX)?;
+    let size = usize::try_from(u32_at(head, 4)?)
+        .ok()
+        .filter(|size| *size <= TEXT_MAX)?;
     let text = reader.bytes(address.checked_add(TEXT as u64)?, size).ok()?;
     let has = |line: &[u8]| text.windows(line.len()).any(|window| window == line);
     (text.starts_with(LINES[0]) && has(LINES[1])).then(|| text.to_vec())

@@ -45,7 +45,10 @@ impl Storage {
     /// # Errors
     /// If it cannot be opened.
     pub(crate) fn of_memory(path: &Path) -> Result<Self, DumpError> {
-        Ok(Self { memory: true, ..Self::plainly(path)? })
+        Ok(Self {
+            memory: true,
+            ..Self::plainly(path)?
+        })
     }
 
     fn plainly(path: &Path) -> Result<Self, DumpError> {
@@ -57,9 +60,19 @@ impl Storage {
             )));
         }
         let mut file = File::open(path).map_err(DumpError::reading(path, 0))?;
-        // The length of a device is its end position; a directory has none, and reading it fails later.
-        let size = file.seek(SeekFrom::End(0)).map_err(DumpError::reading(path, 0))?;
-        Ok(Self { path: path.to_owned(), file, size, index: None, memory: false, calls: Calls::default() })
+        // The length of a device is its end position; a directory has none, and reading it fails
+        // later.
+        let size = file
+            .seek(SeekFrom::End(0))
+            .map_err(DumpError::reading(path, 0))?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            size,
+            index: None,
+            memory: false,
+            calls: Calls::default(),
+        })
     }
 
     /// Returns the path it was opened by.
@@ -84,24 +97,41 @@ impl Storage {
 
     /// Returns whether it is flattened without an end mark.
     pub(crate) fn is_cut(&self) -> bool {
-        self.index.as_ref().is_some_and(|index| !index.has_end_mark())
+        self.index
+            .as_ref()
+            .is_some_and(|index| !index.has_end_mark())
     }
 
-    /// Returns the file if its bytes are the content, so that it can be mapped. A guest's memory is not mapped:
-    /// touching an unused page would allocate it, and a page must not change while it is compressed.
+    /// Returns the file if its bytes are the content, so that it can be mapped. A guest's memory is
+    /// not mapped: touching an unused page would allocate it, and a page must not change while
+    /// it is compressed.
     pub(crate) fn plain(&self) -> Option<&File> {
         (self.index.is_none() && !self.memory).then_some(&self.file)
     }
 
     /// Fills `buffer` with the content from `offset`; a hole in a flattened file is an error.
     pub(crate) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DumpError> {
-        let Some(hole) = self.fill_known(offset, buffer)? else { return Ok(()) };
-        let what = format!("no record of this flattened file has the {} bytes that belong there", hole.len());
-        Err(DumpError::malformed(&self.path, offset + hole.start as u64, what))
+        let Some(hole) = self.fill_known(offset, buffer)? else {
+            return Ok(());
+        };
+        let what = format!(
+            "no record of this flattened file has the {} bytes that belong there",
+            hole.len()
+        );
+        Err(DumpError::malformed(
+            &self.path,
+            offset + hole.start as u64,
+            what,
+        ))
     }
 
-    /// Fills `buffer` with the content from `offset`, with zeros for holes in a flattened file; returns the first hole.
-    pub(crate) fn fill_known(&self, offset: u64, buffer: &mut [u8]) -> Result<Option<Range<usize>>, DumpError> {
+    /// Fills `buffer` with the content from `offset`, with zeros for holes in a flattened file;
+    /// returns the first hole.
+    pub(crate) fn fill_known(
+        &self,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<Option<Range<usize>>, DumpError> {
         let Some(index) = &self.index else {
             return self.fill_raw(offset, buffer).map(|()| None);
         };
@@ -120,7 +150,10 @@ impl Storage {
 
     /// Returns the location of the content's byte in the file itself, if it has one.
     pub(crate) fn place(&self, offset: u64) -> u64 {
-        let piece = self.index.as_ref().and_then(|index| index.pieces(offset, 1).pop());
+        let piece = self
+            .index
+            .as_ref()
+            .and_then(|index| index.pieces(offset, 1).pop());
         piece.and_then(|piece| piece.at).unwrap_or(offset)
     }
 
@@ -132,19 +165,34 @@ impl Storage {
     /// Fills `buffer` with bytes of the file itself.
     pub(crate) fn fill_raw(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DumpError> {
         self.calls.read();
-        self.file.read_exact_at(buffer, offset).map_err(DumpError::reading(&self.path, offset))
+        self.file
+            .read_exact_at(buffer, offset)
+            .map_err(DumpError::reading(&self.path, offset))
     }
 
     /// Returns `length` bytes from `offset`; at most `LENGTH_MAX`. `what` names them in errors.
-    pub(crate) fn bytes(&self, offset: u64, length: u64, what: &'static str) -> Result<Vec<u8>, DumpError> {
+    pub(crate) fn bytes(
+        &self,
+        offset: u64,
+        length: u64,
+        what: &'static str,
+    ) -> Result<Vec<u8>, DumpError> {
         /// Largest header, note or table of program headers.
         const LENGTH_MAX: u64 = 64 << 20;
         let end = offset.saturating_add(length);
         if end > self.size {
-            return Err(DumpError::Truncated { path: self.path.clone(), what, end, size: self.size });
+            return Err(DumpError::Truncated {
+                path: self.path.clone(),
+                what,
+                end,
+                size: self.size,
+            });
         }
-        let length = usize::try_from(length).ok().filter(|_| length <= LENGTH_MAX);
-        let length = length.ok_or_else(|| self.malformed(offset, format!("{what} is too large")))?;
+        let length = usize::try_from(length)
+            .ok()
+            .filter(|_| length <= LENGTH_MAX);
+        let length =
+            length.ok_or_else(|| self.malformed(offset, format!("{what} is too large")))?;
         let mut bytes = vec![0; length];
         self.fill(offset, &mut bytes)?;
         Ok(bytes)

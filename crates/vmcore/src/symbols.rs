@@ -1,4 +1,5 @@
-//! Addresses of variables and places in the kernel's image that the note does not have, from its symbol table.
+//! Addresses of variables and places in the kernel's image that the note does not have, from its
+//! symbol table.
 //!
 //! `per_cpu` and `order` say what is there.
 
@@ -24,7 +25,8 @@ pub(crate) struct Symbols {
     pub(crate) settled_end: Option<u64>,
     /// Writable data, which is last in the image.
     pub(crate) data: Option<u64>,
-    /// Variables with the first address of the area for memory in single pages (vmalloc), and of the next area.
+    /// Variables with the first address of the area for memory in single pages (vmalloc), and of
+    /// the next area.
     vmalloc: Option<u64>,
     vmalloc_end: Option<u64>,
     /// Where variables of processors begin and end, without the processor's distance.
@@ -59,18 +61,28 @@ impl Symbols {
             ("nr_node_ids", &mut symbols.node_count),
         ];
         let found = kallsyms::addresses(reader, walker, wanted.each_ref().map(|(name, _)| *name));
-        wanted.iter_mut().zip(found).for_each(|((_, symbol), found)| **symbol = found);
+        wanted
+            .iter_mut()
+            .zip(found)
+            .for_each(|((_, symbol), found)| **symbol = found);
         symbols
     }
 
-    /// Returns the addresses of the area for memory in single pages: stacks, modules on some architectures, large tables. The
-    /// note of 64-bit Arm has them.
-    pub(crate) fn vmalloc(&self, reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Option<RangeInclusive<u64>> {
+    /// Returns the addresses of the area for memory in single pages: stacks, modules on some
+    /// architectures, large tables. The note of 64-bit Arm has them.
+    pub(crate) fn vmalloc(
+        &self,
+        reader: &mut Reader<'_>,
+        walker: &mut Walker<'_>,
+    ) -> Option<RangeInclusive<u64>> {
         let info = reader.dump().info();
         let told = info.number("VMALLOC_START").zip(info.number("VMALLOC_END"));
         let (start, end) = match told {
             Some((start, end)) => (start.cast_unsigned(), end.cast_unsigned()),
-            None => (walker.u64(reader, self.vmalloc?).ok()?, walker.u64(reader, self.vmalloc_end?).ok()?),
+            None => (
+                walker.u64(reader, self.vmalloc?).ok()?,
+                walker.u64(reader, self.vmalloc_end?).ok()?,
+            ),
         };
         Some(start..=end.checked_sub(1)?).filter(|range| !range.is_empty())
     }
@@ -80,25 +92,55 @@ impl Symbols {
         if let Some(node) = self.node {
             return vec![node];
         }
-        let Some(table) = self.nodes else { return Vec::new() };
-        let count = self.node_count.and_then(|at| number(reader, walker, at)).map_or(1, u64::from);
-        numbers(reader, walker, table, count.min(NODES_MAX)).into_iter().filter(|node| *node != 0).collect()
+        let Some(table) = self.nodes else {
+            return Vec::new();
+        };
+        let count = self
+            .node_count
+            .and_then(|at| number(reader, walker, at))
+            .map_or(1, u64::from);
+        numbers(reader, walker, table, count.min(NODES_MAX))
+            .into_iter()
+            .filter(|node| *node != 0)
+            .collect()
     }
 
     /// Returns the distance of each processor's variables; `None` if the table does not tell.
-    pub(crate) fn distances(&self, reader: &mut Reader<'_>, walker: &mut Walker<'_>) -> Option<Vec<u64>> {
+    pub(crate) fn distances(
+        &self,
+        reader: &mut Reader<'_>,
+        walker: &mut Walker<'_>,
+    ) -> Option<Vec<u64>> {
         let count = number(reader, walker, self.processors?).map_or(0, u64::from);
-        Some(numbers(reader, walker, self.distances?, count.min(PROCESSORS_MAX)))
+        Some(numbers(
+            reader,
+            walker,
+            self.distances?,
+            count.min(PROCESSORS_MAX),
+        ))
     }
 }
 
 /// Reads a number of 32 bits.
-pub(crate) fn number(reader: &mut Reader<'_>, walker: &mut Walker<'_>, address: u64) -> Option<u32> {
+pub(crate) fn number(
+    reader: &mut Reader<'_>,
+    walker: &mut Walker<'_>,
+    address: u64,
+) -> Option<u32> {
     u32_at(&walker.read(reader, address, 4).ok()?, 0)
 }
 
 /// Reads a table of addresses; empty if it is unreadable.
 fn numbers(reader: &mut Reader<'_>, walker: &mut Walker<'_>, address: u64, count: u64) -> Vec<u64> {
-    let bytes = walker.read(reader, address, usize::try_from(count * 8).unwrap_or_default()).unwrap_or_default();
-    bytes.chunks_exact(8).filter_map(|number| u64_at(number, 0)).collect()
+    let bytes = walker
+        .read(
+            reader,
+            address,
+            usize::try_from(count * 8).unwrap_or_default(),
+        )
+        .unwrap_or_default();
+    bytes
+        .chunks_exact(8)
+        .filter_map(|number| u64_at(number, 0))
+        .collect()
 }

@@ -1,5 +1,6 @@
-//! The rule as a lookup table, for speed: the decisive bits of a record are gathered into a small number, the table's
-//! index. Branches would be unpredictable in mixed memory, so there are none for single pages.
+//! The rule as a lookup table, for speed: the decisive bits of a record are gathered into a small
+//! number, the table's index. Branches would be unpredictable in mixed memory, so there are none
+//! for single pages.
 
 use crate::layout::RECORD;
 use crate::rule::{Class, Facts, Kind, Record, Rule, long};
@@ -19,7 +20,8 @@ const KEYS: usize = 1 << (FLAGS + 6);
 #[derive(Debug)]
 pub(crate) struct Table {
     verdicts: Box<[u8; KEYS]>,
-    /// The kind for each top byte of a type, shifted into place; `None` if whole types are compared.
+    /// The kind for each top byte of a type, shifted into place; `None` if whole types are
+    /// compared.
     tops: Option<Box<[u16; 256]>>,
     rule: Rule,
     /// Decisive flags.
@@ -52,11 +54,23 @@ impl Table {
         let mask = rule.flags();
         let mut verdicts = Box::new([0; KEYS]);
         for (key, verdict) in verdicts.iter_mut().enumerate() {
-            let kind = Kind::ALL.get(key >> KIND & 7).copied().unwrap_or(Kind::Other);
+            let kind = Kind::ALL
+                .get(key >> KIND & 7)
+                .copied()
+                .unwrap_or(Kind::Other);
             let has = |bit: u32| key >> bit & 1 == 1;
-            let facts =
-                Facts { flags: spread(key as u64, mask), tail: has(TAIL), anon: has(ANON), kind, order: has(ORDER) };
-            let speaks = if rule.speaks_for_others(&facts) { SPEAKS } else { 0 };
+            let facts = Facts {
+                flags: spread(key as u64, mask),
+                tail: has(TAIL),
+                anon: has(ANON),
+                kind,
+                order: has(ORDER),
+            };
+            let speaks = if rule.speaks_for_others(&facts) {
+                SPEAKS
+            } else {
+                0
+            };
             *verdict = rule.decide(&facts, false) as u8 | speaks;
         }
         let tops = layout.types_are_top_bytes().then(|| {
@@ -89,7 +103,9 @@ impl Table {
             // SAFETY: the processor was asked for what the function needs.
             Some(tops) if self.fast => unsafe { self.scan_fast(records, tops) },
             Some(tops) => self.row::<false>(records, |page_type| tops[(page_type >> 24) as usize]),
-            None => self.row::<false>(records, |page_type| (self.rule.kind(page_type) as u16) << KIND),
+            None => self.row::<false>(records, |page_type| {
+                (self.rule.kind(page_type) as u16) << KIND
+            }),
         }
     }
 
@@ -137,7 +153,8 @@ fn fast() -> bool {
 fn gather<const FAST: bool>(value: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if FAST {
-        // SAFETY: `FAST` is true only in functions that ask for BMI2, which are called only where it is.
+        // SAFETY: `FAST` is true only in functions that ask for BMI2, which are called only where
+        // it is.
         return unsafe { std::arch::x86_64::_pext_u64(value, mask) };
     }
     let (mut gathered, mut rest, mut at) = (0, mask, 0);

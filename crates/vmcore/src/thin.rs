@@ -1,8 +1,8 @@
-//! Thins the memory map of a new dump: a page of records that are all of dropped pages is replaced by a standard one,
-//! and as these are equal, they are stored once.
+//! Thins the memory map of a new dump: a page of records that are all of dropped pages is replaced
+//! by a standard one, and as these are equal, they are stored once.
 //!
-//! Unlike makedumpfile's `-e` it does not drop them: a reader that walks all records finds one for each page, which
-//! looks like an unused page.
+//! Unlike makedumpfile's `-e` it does not drop them: a reader that walks all records finds one for
+//! each page, which looks like an unused page.
 
 use std::ops::Range;
 
@@ -17,7 +17,8 @@ use crate::reader::Reader;
 /// The location of the records, and their replacement.
 #[derive(Debug)]
 pub(crate) struct Thin {
-    /// Physical addresses of records, by address, without overlaps; and the page of the first record.
+    /// Physical addresses of records, by address, without overlaps; and the page of the first
+    /// record.
     extents: Vec<(Range<u64>, u64)>,
     /// Bytes of a record.
     record: usize,
@@ -28,8 +29,8 @@ pub(crate) struct Thin {
     place: u64,
 }
 
-/// Most bits of the zone (`ZONES_SHIFT` in include/linux/page-flags-layout.h); they and those of the node are the
-/// topmost of the flags.
+/// Most bits of the zone (`ZONES_SHIFT` in include/linux/page-flags-layout.h); they and those of
+/// the node are the topmost of the flags.
 const ZONE_BITS: u32 = 3;
 
 impl Thin {
@@ -37,7 +38,11 @@ impl Thin {
     ///
     /// # Errors
     /// If the layout of records is not supported.
-    pub(crate) fn new(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan<'_>) -> Result<Self, DumpError> {
+    pub(crate) fn new(
+        reader: &mut Reader<'_>,
+        filter: &Filter,
+        plan: &Plan<'_>,
+    ) -> Result<Self, DumpError> {
         let (map, layout) = (filter.map(), filter.layout());
         let (page, record) = (reader.dump().page_size(), map.record() as u64);
         if page % (record * 64) != 0 {
@@ -45,20 +50,43 @@ impl Thin {
                 "--exclude-vmemmap: records of {record} bytes do not fill pages of {page} in rows of 64"
             )));
         }
-        let nodes = reader.dump().info().size("LENGTH", "node_data").unwrap_or(1).clamp(1, 1 << 16);
+        let nodes = reader
+            .dump()
+            .info()
+            .size("LENGTH", "node_data")
+            .unwrap_or(1)
+            .clamp(1, 1 << 16);
         let node_bits = nodes.next_power_of_two().trailing_zeros();
         let place = u64::MAX << (64 - node_bits - ZONE_BITS);
         let extents = apart(extents(reader, filter, plan));
         let (flags, page_type, buddy) = (layout.flags, layout.page_type, layout.buddy);
-        Ok(Self { extents, record: record as usize, flags, page_type, buddy, place })
+        Ok(Self {
+            extents,
+            record: record as usize,
+            flags,
+            page_type,
+            buddy,
+            place,
+        })
     }
 
     /// Returns the replacement of a page; `None` if it stays.
-    pub(crate) fn page(&self, plan: &Plan<'_>, number: u64, bytes: &[u8]) -> Result<Option<Vec<u8>>, DumpError> {
+    pub(crate) fn page(
+        &self,
+        plan: &Plan<'_>,
+        number: u64,
+        bytes: &[u8],
+    ) -> Result<Option<Vec<u8>>, DumpError> {
         let dump = plan.dump();
         let address = number * dump.page_size();
-        let n = self.extents.partition_point(|(range, _)| range.end <= address);
-        let Some((range, first)) = self.extents.get(n).filter(|(range, _)| range.start <= address) else {
+        let n = self
+            .extents
+            .partition_point(|(range, _)| range.end <= address);
+        let Some((range, first)) = self
+            .extents
+            .get(n)
+            .filter(|(range, _)| range.start <= address)
+        else {
             return Ok(None);
         };
         let first = first + (address - range.start) / self.record as u64;
@@ -71,10 +99,16 @@ impl Thin {
                 return Ok(None);
             }
         }
-        Ok(Some(bytes.chunks_exact(self.record).flat_map(|record| self.rest(record)).collect()))
+        Ok(Some(
+            bytes
+                .chunks_exact(self.record)
+                .flat_map(|record| self.rest(record))
+                .collect(),
+        ))
     }
 
-    /// Returns the replacement of a record: free blocks keep theirs, because readers walk their lists.
+    /// Returns the replacement of a record: free blocks keep theirs, because readers walk their
+    /// lists.
     fn rest(&self, record: &[u8]) -> Vec<u8> {
         if u32_at(record, self.page_type).is_some_and(|page_type| self.buddy.holds(page_type)) {
             return record.to_vec();
@@ -88,16 +122,22 @@ impl Thin {
     }
 }
 
-/// Returns the physical addresses of the records of a plan's blocks, in the order of their pages, each with the page of the first
-/// record.
-pub(crate) fn extents(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan<'_>) -> Vec<(Range<u64>, u64)> {
+/// Returns the physical addresses of the records of a plan's blocks, in the order of their pages,
+/// each with the page of the first record.
+pub(crate) fn extents(
+    reader: &mut Reader<'_>,
+    filter: &Filter,
+    plan: &Plan<'_>,
+) -> Vec<(Range<u64>, u64)> {
     let (map, page) = (filter.map(), reader.dump().page_size());
     let record = map.record() as u64;
     let mut extents = Vec::new();
     let mut walker = Walker::new(map.architecture());
     for n in 0..plan.blocks() {
         let pages = plan.pages(n);
-        let Some(start) = map.address(pages.start / map.section_pages(), pages.start) else { continue };
+        let Some(start) = map.address(pages.start / map.section_pages(), pages.start) else {
+            continue;
+        };
         let size = map.section_pages() * record;
         let mut at = 0;
         while at < size {
@@ -105,7 +145,10 @@ pub(crate) fn extents(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan<'_>)
             match walker.walk(reader, start.wrapping_add(at)) {
                 Ok(found) if found.physical % page == 0 => {
                     let length = found.length.min(size - at);
-                    extents.push((found.physical..found.physical + length, pages.start + at / record));
+                    extents.push((
+                        found.physical..found.physical + length,
+                        pages.start + at / record,
+                    ));
                     at += length;
                 }
                 _ => at += page,
@@ -115,8 +158,8 @@ pub(crate) fn extents(reader: &mut Reader<'_>, filter: &Filter, plan: &Plan<'_>)
     extents
 }
 
-/// Removes overlaps: records of large pages that were given back share pages of records (HVO), and a statement about
-/// one is not true of all.
+/// Removes overlaps: records of large pages that were given back share pages of records (HVO), and
+/// a statement about one is not true of all.
 fn apart(mut extents: Vec<(Range<u64>, u64)>) -> Vec<(Range<u64>, u64)> {
     extents.sort_by_key(|(range, _)| range.start);
     let (mut done, mut end): (Vec<(Range<u64>, u64)>, u64) = (Vec::new(), 0);
@@ -142,8 +185,14 @@ mod tests {
 
     #[test]
     fn shared_pages_of_records_are_skipped() {
-        assert_eq!(apart(vec![(20..30, 7), (0..10, 1)]), [(0..10, 1), (20..30, 7)]);
-        assert_eq!(apart(vec![(0..10, 1), (5..7, 2), (6..12, 3), (12..14, 4)]), [(0..5, 1), (12..14, 4)]);
+        assert_eq!(
+            apart(vec![(20..30, 7), (0..10, 1)]),
+            [(0..10, 1), (20..30, 7)]
+        );
+        assert_eq!(
+            apart(vec![(0..10, 1), (5..7, 2), (6..12, 3), (12..14, 4)]),
+            [(0..5, 1), (12..14, 4)]
+        );
         assert_eq!(apart(vec![(0..10, 1), (0..10, 2)]), []);
     }
 }

@@ -28,7 +28,8 @@ const SHARDS: usize = 64;
 /// Keys and pages of one part of the table.
 type Shard = Vec<Option<(u64, Stored)>>;
 
-/// Pages of one thread that other threads cannot refer to yet, by key; of two with one place the newer is found.
+/// Pages of one thread that other threads cannot refer to yet, by key; of two with one place the
+/// newer is found.
 #[derive(Debug)]
 pub(crate) struct Pending {
     all: Vec<(u64, Stored)>,
@@ -38,7 +39,10 @@ pub(crate) struct Pending {
 
 impl Default for Pending {
     fn default() -> Self {
-        Self { all: Vec::new(), places: [0; Self::PLACES] }
+        Self {
+            all: Vec::new(),
+            places: [0; Self::PLACES],
+        }
     }
 }
 
@@ -47,7 +51,10 @@ impl Pending {
 
     pub(crate) fn find(&self, key: u64) -> Option<Stored> {
         let place = self.places[(key % Self::PLACES as u64) as usize];
-        self.all.get(usize::from(place)).filter(|(own, _)| *own == key).map(|(_, stored)| *stored)
+        self.all
+            .get(usize::from(place))
+            .filter(|(own, _)| *own == key)
+            .map(|(_, stored)| *stored)
     }
 
     pub(crate) fn push(&mut self, key: u64, stored: Stored) {
@@ -70,7 +77,8 @@ const SKETCH: usize = 1 << 15;
 pub(crate) struct Twins {
     shards: Vec<Mutex<Shard>>,
     slots: usize,
-    /// A bit for each key that was noted: most pages have no twin, and need no look into the table.
+    /// A bit for each key that was noted: most pages have no twin, and need no look into the
+    /// table.
     sketch: Vec<AtomicU64>,
 }
 
@@ -78,7 +86,9 @@ impl Twins {
     /// Makes a table of at most `size` bytes.
     pub(crate) fn new(size: u64) -> Self {
         let entry = size_of::<Option<(u64, Stored)>>() as u64;
-        let slots = usize::try_from(size.min(64 << 20) / entry / SHARDS as u64).unwrap_or(1).max(1);
+        let slots = usize::try_from(size.min(64 << 20) / entry / SHARDS as u64)
+            .unwrap_or(1)
+            .max(1);
         Self {
             shards: (0..SHARDS).map(|_| Mutex::new(vec![None; slots])).collect(),
             slots,
@@ -96,7 +106,8 @@ impl Twins {
         before & bit != 0
     }
 
-    /// Returns a key of a page's content: of one word of each cache line, each at another place in its line.
+    /// Returns a key of a page's content: of one word of each cache line, each at another place in
+    /// its line.
     pub(crate) fn key(page: &[u8]) -> u64 {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         const LINE: usize = 64;
@@ -107,13 +118,17 @@ impl Twins {
                 *lane = (*lane ^ word).wrapping_mul(FACTOR).rotate_left(29);
             }
         }
-        lanes.iter().fold(0, |key, lane| (key ^ lane).wrapping_mul(FACTOR).rotate_left(31))
+        lanes.iter().fold(0, |key, lane| {
+            (key ^ lane).wrapping_mul(FACTOR).rotate_left(31)
+        })
     }
 
     /// Returns a page with this key.
     pub(crate) fn find(&self, key: u64) -> Option<Stored> {
         let (shard, slot) = self.place(key);
-        lock(&self.shards[shard])[slot].filter(|(own, _)| *own == key).map(|(_, stored)| stored)
+        lock(&self.shards[shard])[slot]
+            .filter(|(own, _)| *own == key)
+            .map(|(_, stored)| stored)
     }
 
     /// Inserts a page, and replaces an existing one.
@@ -124,6 +139,9 @@ impl Twins {
 
     fn place(&self, key: u64) -> (usize, usize) {
         // Small numbers after the remainder.
-        ((key % SHARDS as u64) as usize, (key / SHARDS as u64 % self.slots as u64) as usize)
+        (
+            (key % SHARDS as u64) as usize,
+            (key / SHARDS as u64 % self.slots as u64) as usize,
+        )
     }
 }

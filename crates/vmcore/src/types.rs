@@ -1,4 +1,5 @@
-//! The kernel's types, from BTF: sizes, members with their offsets, enumerators. BTF has no addresses.
+//! The kernel's types, from BTF: sizes, members with their offsets, enumerators. BTF has no
+//! addresses.
 //!
 //! The format is the kernel's `Documentation/bpf/btf.rst`.
 
@@ -81,7 +82,11 @@ impl Types {
         let mut at = HEADER.checked_add(number(8)?)?;
         let end = at.checked_add(number(12)?)?;
         let strings = HEADER.checked_add(number(16)?)?;
-        let mut types = Self { bytes, starts: Vec::new(), strings };
+        let mut types = Self {
+            bytes,
+            starts: Vec::new(),
+            strings,
+        };
         while at.checked_add(12)? <= end {
             types.starts.push(at);
             let head = types.at(at)?;
@@ -108,8 +113,12 @@ impl Types {
     }
 
     fn name(&self, at: u32) -> &[u8] {
-        let start = usize::try_from(at).ok().and_then(|at| at.checked_add(self.strings));
-        let rest = start.and_then(|start| self.bytes.get(start..)).unwrap_or_default();
+        let start = usize::try_from(at)
+            .ok()
+            .and_then(|at| at.checked_add(self.strings));
+        let rest = start
+            .and_then(|start| self.bytes.get(start..))
+            .unwrap_or_default();
         &rest[..memchr::memchr(0, rest).unwrap_or_default()]
     }
 
@@ -119,13 +128,15 @@ impl Types {
         let of = |kinds: &[u32]| {
             (1..).zip(&self.starts).find_map(|(id, at)| {
                 let head = self.at(*at)?;
-                (kinds.contains(&head.kind) && self.name(head.name) == name.as_bytes()).then_some(id)
+                (kinds.contains(&head.kind) && self.name(head.name) == name.as_bytes())
+                    .then_some(id)
             })
         };
         of(&[kind::STRUCT, kind::UNION]).or_else(|| of(&[kind::TYPEDEF]))
     }
 
-    /// Returns the type of a variable, if BTF has it: for most kernels it has only per-processor variables.
+    /// Returns the type of a variable, if BTF has it: for most kernels it has only per-processor
+    /// variables.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<TypeId> {
         self.starts.iter().find_map(|at| {
@@ -137,7 +148,8 @@ impl Types {
     /// Returns whether a type has a name, apart from typedefs and qualifiers.
     #[cfg(feature = "erase")]
     pub(crate) fn is_called(&self, id: TypeId, name: &str) -> bool {
-        self.plain(id).is_some_and(|(_, head)| self.name(head.name) == name.as_bytes())
+        self.plain(id)
+            .is_some_and(|(_, head)| self.name(head.name) == name.as_bytes())
     }
 
     /// Returns the type without typedefs and qualifiers.
@@ -145,7 +157,9 @@ impl Types {
         for _ in 0..DEPTH_MAX {
             let head = self.head(id)?;
             match head.kind {
-                kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => id = head.third,
+                kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG => {
+                    id = head.third
+                }
                 _ => return Some((id, head)),
             }
         }
@@ -154,9 +168,13 @@ impl Types {
 
     /// Returns the kind of a type.
     pub(crate) fn shape(&self, id: TypeId) -> Shape {
-        let Some((_, head)) = self.plain(id) else { return Shape::Void };
+        let Some((_, head)) = self.plain(id) else {
+            return Shape::Void;
+        };
         match head.kind {
-            kind::INT | kind::ENUM | kind::ENUM64 | kind::FLOAT => Shape::Number(u64::from(head.third)),
+            kind::INT | kind::ENUM | kind::ENUM64 | kind::FLOAT => {
+                Shape::Number(u64::from(head.third))
+            }
             kind::POINTER => Shape::Pointer(head.third),
             kind::STRUCT | kind::UNION => Shape::Record(u64::from(head.third)),
             kind::ARRAY => {
@@ -175,26 +193,44 @@ impl Types {
             match self.shape(id) {
                 Shape::Number(size) | Shape::Record(size) => return factor.checked_mul(size),
                 Shape::Pointer(_) => return factor.checked_mul(8),
-                Shape::Array(element, count) => (id, factor) = (element, factor.checked_mul(count)?),
+                Shape::Array(element, count) => {
+                    (id, factor) = (element, factor.checked_mul(count)?)
+                }
                 Shape::Void => return None,
             }
         }
         None
     }
 
-    /// Returns offset (in bytes) and type of a member, including members of anonymous structures; bit fields have none.
+    /// Returns offset (in bytes) and type of a member, including members of anonymous structures;
+    /// bit fields have none.
     pub(crate) fn member(&self, id: TypeId, name: &str) -> Option<(u64, TypeId)> {
         self.member_within(id, name.as_bytes(), DEPTH_MAX, &Cell::new(MEMBERS_MAX))
     }
 
-    fn member_within(&self, id: TypeId, name: &[u8], depth: u32, budget: &Cell<u32>) -> Option<(u64, TypeId)> {
-        let (_, head) = self.plain(id).filter(|(_, head)| [kind::STRUCT, kind::UNION].contains(&head.kind))?;
+    fn member_within(
+        &self,
+        id: TypeId,
+        name: &[u8],
+        depth: u32,
+        budget: &Cell<u32>,
+    ) -> Option<(u64, TypeId)> {
+        let (_, head) = self
+            .plain(id)
+            .filter(|(_, head)| [kind::STRUCT, kind::UNION].contains(&head.kind))?;
         for n in 0..head.count {
             budget.set(budget.get().checked_sub(1)?);
             let at = head.rest + n * 12;
-            let (own, kind, place) =
-                (u32_at(&self.bytes, at)?, u32_at(&self.bytes, at + 4)?, u32_at(&self.bytes, at + 8)?);
-            let (bits, width) = if head.flag { (place & 0xff_ffff, place >> 24) } else { (place, 0) };
+            let (own, kind, place) = (
+                u32_at(&self.bytes, at)?,
+                u32_at(&self.bytes, at + 4)?,
+                u32_at(&self.bytes, at + 8)?,
+            );
+            let (bits, width) = if head.flag {
+                (place & 0xff_ffff, place >> 24)
+            } else {
+                (place, 0)
+            };
             let offset = u64::from(bits / 8);
             let own = self.name(own);
             if own == name {
@@ -214,14 +250,16 @@ impl Types {
     #[must_use]
     pub fn path(&self, path: &str) -> Option<(u64, TypeId)> {
         let (name, members) = path.split_once('.')?;
-        members.split('.').try_fold((0, self.named(name)?), |(offset, id), member| {
-            let (within, id) = self.member(id, member)?;
-            Some((offset + within, id))
-        })
+        members
+            .split('.')
+            .try_fold((0, self.named(name)?), |(offset, id), member| {
+                let (within, id) = self.member(id, member)?;
+                Some((offset + within, id))
+            })
     }
 
-    /// Returns the member that is so many bytes into a type, such as `mmap_lock.count.counter`; of a union the first that is
-    /// there, and nothing between members.
+    /// Returns the member that is so many bytes into a type, such as `mmap_lock.count.counter`; of
+    /// a union the first that is there, and nothing between members.
     #[must_use]
     pub fn member_at(&self, id: TypeId, offset: u64) -> Option<String> {
         let (mut id, mut offset, mut path) = (id, offset, String::new());
@@ -231,7 +269,11 @@ impl Types {
                     let (start, member, name) = self.member_over(id, offset)?;
                     if !name.is_empty() {
                         let name = String::from_utf8_lossy(name);
-                        path = if path.is_empty() { name.into_owned() } else { format!("{path}.{name}") };
+                        path = if path.is_empty() {
+                            name.into_owned()
+                        } else {
+                            format!("{path}.{name}")
+                        };
                     }
                     (id, offset) = (member, offset - start);
                 }
@@ -251,12 +293,17 @@ impl Types {
         let (_, head) = self.plain(id)?;
         (0..head.count).find_map(|n| {
             let at = head.rest + n * 12;
-            let (name, kind, place) =
-                (u32_at(&self.bytes, at)?, u32_at(&self.bytes, at + 4)?, u32_at(&self.bytes, at + 8)?);
+            let (name, kind, place) = (
+                u32_at(&self.bytes, at)?,
+                u32_at(&self.bytes, at + 4)?,
+                u32_at(&self.bytes, at + 8)?,
+            );
             let bits = if head.flag { place & 0xff_ffff } else { place };
             let start = u64::from(bits / 8);
             let end = start.checked_add(self.size(kind)?)?;
-            (start..end).contains(&offset).then(|| (start, kind, self.name(name)))
+            (start..end)
+                .contains(&offset)
+                .then(|| (start, kind, self.name(name)))
         })
     }
 
@@ -270,7 +317,11 @@ impl Types {
             (0..head.count).find_map(|n| {
                 let own = u32_at(&self.bytes, head.rest + n * 8)?;
                 let value = u32_at(&self.bytes, head.rest + n * 8 + 4)?;
-                let value = if head.flag { i64::from(value.cast_signed()) } else { i64::from(value) };
+                let value = if head.flag {
+                    i64::from(value.cast_signed())
+                } else {
+                    i64::from(value)
+                };
                 (self.name(own) == name.as_bytes()).then_some(value)
             })
         })
@@ -292,7 +343,16 @@ mod tests {
         let inner = btf.record("", 16, &[("first", long, 0), ("second", long, 8)]);
         let alias = btf.typedef("alias_t", inner);
         let pointer = btf.pointer(char);
-        btf.record("thing", 100, &[("head", long, 0), ("", alias, 8), ("text", name, 24), ("more", pointer, 92)]);
+        btf.record(
+            "thing",
+            100,
+            &[
+                ("head", long, 0),
+                ("", alias, 8),
+                ("text", name, 24),
+                ("more", pointer, 92),
+            ],
+        );
         btf.enumeration("colours", &[("RED", 3), ("GREEN", 5)]);
         btf.bytes()
     }
@@ -306,14 +366,24 @@ mod tests {
         let (at, text) = types.member(thing, "text").unwrap();
         assert_eq!((at, types.size(text)), (24, Some(65)));
         assert!(matches!(types.shape(text), Shape::Array(_, 65)));
-        assert!(matches!(types.shape(types.member(thing, "more").unwrap().1), Shape::Pointer(_)));
+        assert!(matches!(
+            types.shape(types.member(thing, "more").unwrap().1),
+            Shape::Pointer(_)
+        ));
         assert_eq!(types.size(types.named("alias_t").unwrap()), Some(16));
         assert_eq!(types.path("thing.third"), None);
         assert_eq!(types.path("thing"), None);
         assert_eq!((types.size(0), types.size(1000)), (None, None));
         assert_eq!(types.enumerator("colours", "GREEN"), Some(5));
         let at = |offset| types.member_at(thing, offset);
-        assert_eq!((at(0), at(20), at(25)), (Some("head".into()), Some("second".into()), Some("text[1]".into())));
+        assert_eq!(
+            (at(0), at(20), at(25)),
+            (
+                Some("head".into()),
+                Some("second".into()),
+                Some("text[1]".into())
+            )
+        );
         assert_eq!((at(90), at(95), at(100)), (None, Some("more".into()), None));
         assert_eq!(types.enumerator("flowers", "GREEN"), None);
     }

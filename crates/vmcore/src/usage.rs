@@ -66,7 +66,12 @@ impl Usage {
         let usage = lock(&all).clone();
         let dropped: u64 = plan.counts().dropped.iter().sum();
         let missing = plan.memory().saturating_sub(plan.kept() + dropped);
-        Ok(Self { memory: plan.memory(), counts: plan.counts().clone(), missing, ..usage })
+        Ok(Self {
+            memory: plan.memory(),
+            counts: plan.counts().clone(),
+            missing,
+            ..usage
+        })
     }
 
     /// Classifies a page that no level drops by its class.

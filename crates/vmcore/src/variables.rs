@@ -1,5 +1,5 @@
-//! The types of the kernel's variables. BTF has the types' layout, but for most kernels only DWARF has the variables'
-//! types.
+//! The types of the kernel's variables. BTF has the types' layout, but for most kernels only DWARF
+//! has the variables' types.
 
 use std::cell::OnceCell;
 
@@ -10,7 +10,8 @@ use crate::vmlinux::Vmlinux;
 
 /// Most indirections: names for names, and pointers to pointers.
 const DEPTH_MAX: u32 = 32;
-/// The beginning of an address in DWARF: an expression of nine bytes, and the opcode for an address.
+/// The beginning of an address in DWARF: an expression of nine bytes, and the opcode for an
+/// address.
 const LOCATION: [u8; 2] = [9, 3];
 
 type Bytes<'v> = EndianSlice<'v, LittleEndian>;
@@ -43,17 +44,25 @@ pub(crate) struct Variables<'v> {
 
 impl<'v> Variables<'v> {
     pub(crate) fn new(vmlinux: &'v Vmlinux, types: &'v Types) -> Self {
-        Self { vmlinux, types, dwarf: OnceCell::new() }
+        Self {
+            vmlinux,
+            types,
+            dwarf: OnceCell::new(),
+        }
     }
 
     /// Returns a named structure, union or other type.
     pub(crate) fn named(&self, name: &str) -> Option<Kind> {
-        self.types.named(name).map(|id| self.expand(&Kind::Type(id)))
+        self.types
+            .named(name)
+            .map(|id| self.expand(&Kind::Type(id)))
     }
 
     /// Returns what a type of BTF is.
     pub(crate) fn expand(&self, kind: &Kind) -> Kind {
-        let Kind::Type(id) = kind else { return kind.clone() };
+        let Kind::Type(id) = kind else {
+            return kind.clone();
+        };
         match self.types.shape(*id) {
             Shape::Number(_) if self.types.is_called(*id, "char") => Kind::Char,
             Shape::Number(size) => Kind::Number(size),
@@ -129,36 +138,50 @@ impl<'v> Variables<'v> {
         }
         let own = Description { dwarf, unit: &unit };
         let defined = last?;
-        // If a header declares and a file defines a variable, the declaration has its name, and its type too, unless
-        // the definition has more, such as the length of an array.
-        let declared = own.reference(defined, gimli::DW_AT_specification).unwrap_or(defined);
+        // If a header declares and a file defines a variable, the declaration has its name, and its
+        // type too, unless the definition has more, such as the length of an array.
+        let declared = own
+            .reference(defined, gimli::DW_AT_specification)
+            .unwrap_or(defined);
         if own.name(declared)? != name.as_bytes() {
             return None;
         }
-        let kind = own.reference(defined, gimli::DW_AT_type).or_else(|| own.reference(declared, gimli::DW_AT_type));
+        let kind = own
+            .reference(defined, gimli::DW_AT_type)
+            .or_else(|| own.reference(declared, gimli::DW_AT_type));
         self.describe_type(&own, kind?, DEPTH_MAX)
     }
 
-    /// Returns a type of DWARF; `None` for an anonymous structure, which cannot be looked up in BTF.
-    fn describe_type(&self, own: &Description<'_, '_>, offset: UnitOffset, depth: u32) -> Option<Kind> {
+    /// Returns a type of DWARF; `None` for an anonymous structure, which cannot be looked up in
+    /// BTF.
+    fn describe_type(
+        &self,
+        own: &Description<'_, '_>,
+        offset: UnitOffset,
+        depth: u32,
+    ) -> Option<Kind> {
         let depth = depth.checked_sub(1)?;
         let target = own.reference(offset, gimli::DW_AT_type);
         let entry = own.unit.entry(offset).ok()?;
         let number = |name| entry.attr_value(name).and_then(|value| value.udata_value());
         let named = || self.named(std::str::from_utf8(own.name(offset)?).ok()?);
         match entry.tag() {
-            gimli::DW_TAG_const_type | gimli::DW_TAG_volatile_type | gimli::DW_TAG_restrict_type => {
-                self.describe_type(own, target?, depth)
-            }
+            gimli::DW_TAG_const_type
+            | gimli::DW_TAG_volatile_type
+            | gimli::DW_TAG_restrict_type => self.describe_type(own, target?, depth),
             gimli::DW_TAG_typedef => self.describe_type(own, target?, depth).or_else(named),
             gimli::DW_TAG_pointer_type => {
-                let target = target.map_or(Some(Kind::Void), |target| self.describe_type(own, target, depth));
+                let target = target.map_or(Some(Kind::Void), |target| {
+                    self.describe_type(own, target, depth)
+                });
                 target.map(|target| Kind::Pointer(Box::new(target)))
             }
             gimli::DW_TAG_array_type => {
                 let element = self.describe_type(own, target?, depth)?;
                 let counts = own.counts(offset)?.into_iter().rev();
-                Some(counts.fold(element, |element, count| Kind::Array(Box::new(element), count)))
+                Some(counts.fold(element, |element, count| {
+                    Kind::Array(Box::new(element), count)
+                }))
             }
             gimli::DW_TAG_structure_type | gimli::DW_TAG_union_type => named(),
             gimli::DW_TAG_base_type if own.name(offset) == Some(b"char") => Some(Kind::Char),
@@ -187,8 +210,15 @@ impl<'v> Description<'_, 'v> {
     }
 
     fn name(&self, offset: UnitOffset) -> Option<&'v [u8]> {
-        let name = self.unit.entry(offset).ok()?.attr_value(gimli::DW_AT_name)?;
-        self.dwarf.attr_string(self.unit, name).ok().map(|name| name.slice())
+        let name = self
+            .unit
+            .entry(offset)
+            .ok()?
+            .attr_value(gimli::DW_AT_name)?;
+        self.dwarf
+            .attr_string(self.unit, name)
+            .ok()
+            .map(|name| name.slice())
     }
 
     /// Returns the lengths of an array, one per dimension.
@@ -196,7 +226,12 @@ impl<'v> Description<'_, 'v> {
         let mut tree = self.unit.entries_tree(Some(offset)).ok()?;
         let (mut children, mut counts) = (tree.root().ok()?.children(), Vec::new());
         while let Some(child) = children.next().ok()? {
-            let number = |name| child.entry().attr_value(name).and_then(|value| value.udata_value());
+            let number = |name| {
+                child
+                    .entry()
+                    .attr_value(name)
+                    .and_then(|value| value.udata_value())
+            };
             let last = || number(gimli::DW_AT_upper_bound).and_then(|last| last.checked_add(1));
             // An array without a length has none.
             counts.push(number(gimli::DW_AT_count).or_else(last).unwrap_or_default());
@@ -252,8 +287,11 @@ mod tests {
     }
 
     fn sections() -> Vec<(String, u64, Vec<u8>)> {
-        let abbreviations: Vec<u8> =
-            ABBREVIATIONS.iter().flat_map(|one| [one, &[0, 0][..]].concat()).chain([0]).collect();
+        let abbreviations: Vec<u8> = ABBREVIATIONS
+            .iter()
+            .flat_map(|one| [one, &[0, 0][..]].concat())
+            .chain([0])
+            .collect();
         // Length, version 4, no offset of abbreviations, addresses of eight bytes.
         let mut dwarf = Dwarf(vec![0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 8]);
         dwarf.add(1, &[]);
@@ -277,15 +315,27 @@ mod tests {
         let long = btf.int("long", 8);
         btf.record("thing", 16, &[("a", long, 0), ("b", long, 8)]);
         btf.typedef("thing_t", 2);
-        let sections = [(".BTF", btf.bytes()), (".debug_abbrev", abbreviations), (".debug_info", dwarf.bytes())];
-        sections.into_iter().map(|(name, bytes)| (name.to_owned(), 0, bytes)).collect()
+        let sections = [
+            (".BTF", btf.bytes()),
+            (".debug_abbrev", abbreviations),
+            (".debug_info", dwarf.bytes()),
+        ];
+        sections
+            .into_iter()
+            .map(|(name, bytes)| (name.to_owned(), 0, bytes))
+            .collect()
     }
 
     #[test]
     fn variables_have_the_types_that_dwarf_says() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vmlinux");
-        vmlinux::Vmlinux { sections: sections(), symbols: Vec::new() }.write(&path).unwrap();
+        vmlinux::Vmlinux {
+            sections: sections(),
+            symbols: Vec::new(),
+        }
+        .write(&path)
+        .unwrap();
         let vmlinux = Vmlinux::open(&path).unwrap();
         let types = vmlinux.types().unwrap();
         let variables = Variables::new(&vmlinux, &types);
@@ -293,7 +343,10 @@ mod tests {
         assert_eq!(kind("number", 0), Some(Kind::Number(8)));
         assert_eq!(kind("text", 8), Some(Kind::Pointer(Box::new(Kind::Char))));
         let things = kind("things", 16).unwrap();
-        assert!(matches!(&things, Kind::Array(inner, 3) if matches!(**inner, Kind::Array(_, 2))), "{things:?}");
+        assert!(
+            matches!(&things, Kind::Array(inner, 3) if matches!(**inner, Kind::Array(_, 2))),
+            "{things:?}"
+        );
         assert_eq!(variables.size(&things), Some(96));
         let other = kind("other", 24).unwrap();
         assert_eq!(variables.member(&other, "b"), Some((8, Kind::Number(8))));
@@ -310,7 +363,12 @@ mod tests {
         for at in 0..good[2].2.len() {
             let mut sections = good.clone();
             sections[2].2[at] ^= 0x55;
-            vmlinux::Vmlinux { sections, symbols: Vec::new() }.write(&path).unwrap();
+            vmlinux::Vmlinux {
+                sections,
+                symbols: Vec::new(),
+            }
+            .write(&path)
+            .unwrap();
             let vmlinux = Vmlinux::open(&path).unwrap();
             let types = vmlinux.types().unwrap();
             let variables = Variables::new(&vmlinux, &types);

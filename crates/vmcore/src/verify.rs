@@ -1,4 +1,5 @@
-//! Compares a written dump with the original, byte by byte, and reads all pages of a dump that has no original.
+//! Compares a written dump with the original, byte by byte, and reads all pages of a dump that has
+//! no original.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,7 +66,8 @@ pub fn check(dump: &Dump, work: &Work) -> Result<Damage, DumpError> {
     Ok(lock(&all).clone())
 }
 
-/// Compares all pages of a plan; pages that are unreadable in the original may be missing in `copy`.
+/// Compares all pages of a plan; pages that are unreadable in the original may be missing in
+/// `copy`.
 ///
 /// # Errors
 /// If the plan cannot be read.
@@ -85,17 +87,30 @@ pub fn verify(plan: &Plan<'_>, copy: &Dump, work: &Work) -> Result<Differences, 
             // A page in the copy alone is as wrong as one that it lacks.
             let first = plan.pages(block).start;
             copy.stored(first, &mut stored)?;
-            let more = stored.iter().zip(&words).map(|(stored, kept)| stored & !kept).collect::<Vec<_>>();
-            for bit in bits::runs(&more).flatten().filter(|_| copy.level().is_some()) {
+            let more = stored
+                .iter()
+                .zip(&words)
+                .map(|(stored, kept)| stored & !kept)
+                .collect::<Vec<_>>();
+            for bit in bits::runs(&more)
+                .flatten()
+                .filter(|_| copy.level().is_some())
+            {
                 note(&all, first + bit as u64);
             }
             for bit in bits::runs(&words).flatten() {
                 let page = first + bit as u64;
                 // Pages have at most 1 MiB.
                 let length = size as usize;
-                let same = match (one.bytes(page * size, length), other.bytes(page * size, length)) {
+                let same = match (
+                    one.bytes(page * size, length),
+                    other.bytes(page * size, length),
+                ) {
                     (Ok(one), Ok(other)) => {
-                        one == other || plan.instead(page, one)?.is_some_and(|instead| instead == other)
+                        one == other
+                            || plan
+                                .instead(page, one)?
+                                .is_some_and(|instead| instead == other)
                     }
                     (Err(_), Err(_)) => true,
                     _ => false,

@@ -17,14 +17,21 @@ impl VirtualMemory {
     /// # Errors
     /// If the note does not tell where they are, or this crate does not know the architecture.
     pub fn new(dump: &Dump) -> Result<Self, DumpError> {
-        Ok(Self { architecture: architecture(dump.machine(), dump.info())? })
+        Ok(Self {
+            architecture: architecture(dump.machine(), dump.info())?,
+        })
     }
 
     /// Reads `length` bytes at a virtual address.
     ///
     /// # Errors
     /// If the address is not mapped, or the dump lacks its page or a page table.
-    pub fn read(&self, reader: &mut Reader<'_>, address: u64, length: usize) -> Result<Vec<u8>, MemoryError> {
+    pub fn read(
+        &self,
+        reader: &mut Reader<'_>,
+        address: u64,
+        length: usize,
+    ) -> Result<Vec<u8>, MemoryError> {
         Walker::new(&*self.architecture).read(reader, address, length)
     }
 
@@ -33,7 +40,9 @@ impl VirtualMemory {
     /// # Errors
     /// If it is not mapped, or the dump lacks a page table.
     pub fn translate(&self, reader: &mut Reader<'_>, address: u64) -> Result<u64, MemoryError> {
-        Ok(Walker::new(&*self.architecture).walk(reader, address)?.physical)
+        Ok(Walker::new(&*self.architecture)
+            .walk(reader, address)?
+            .physical)
     }
 }
 

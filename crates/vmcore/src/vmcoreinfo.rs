@@ -1,7 +1,9 @@
-//! Writes the text of VMCOREINFO: from a vmlinux, for kernels whose dumps have none, or from a dump.
+//! Writes the text of VMCOREINFO: from a vmlinux, for kernels whose dumps have none, or from a
+//! dump.
 //!
-//! A vmlinux lacks what only the running kernel knows: the location of kernel and memory (KERNELOFFSET, phys_base,
-//! mem_section's value), the number of page table levels, and constants of its headers.
+//! A vmlinux lacks what only the running kernel knows: the location of kernel and memory
+//! (KERNELOFFSET, phys_base, mem_section's value), the number of page table levels, and constants
+//! of its headers.
 
 use crate::dump::Dump;
 use crate::error::DumpError;
@@ -10,8 +12,9 @@ use crate::note;
 use crate::types::{Shape, Types};
 use crate::vmlinux::Vmlinux;
 
-/// The lines, in the order of the kernel's own note (kernel/vmcore_info.c, and `arch_crash_save_vmcoreinfo` of x86).
-/// Lines for names that the kernel lacks are left out, as there.
+/// The lines, in the order of the kernel's own note (kernel/vmcore_info.c, and
+/// `arch_crash_save_vmcoreinfo` of x86). Lines for names that the kernel lacks are left out, as
+/// there.
 const SYMBOLS: [&str; 16] = [
     "init_uts_ns",
     "_stext",
@@ -121,8 +124,9 @@ const NUMBERS: [(&str, &str); 9] = [
     ("pageflags", "PG_hugetlb"),
     ("compound_dtor_id", "HUGETLB_PAGE_DTOR"),
 ];
-/// Types of pages: their enumerators are the top byte of the note's value, since Linux kernel commit 4ffca5a96678 ("mm:
-/// support only one page_type per page") (in v6.12). Before, only headers define them.
+/// Types of pages: their enumerators are the top byte of the note's value, since Linux kernel
+/// commit 4ffca5a96678 ("mm: support only one page_type per page") (in v6.12). Before, only headers
+/// define them.
 const PAGE_TYPES: [(&str, &str); 5] = [
     ("PAGE_SLAB_MAPCOUNT_VALUE", "PGTY_slab"),
     ("PAGE_BUDDY_MAPCOUNT_VALUE", "PGTY_buddy"),
@@ -138,12 +142,20 @@ const PAGE_TYPES: [(&str, &str); 5] = [
 pub fn of_vmlinux(vmlinux: &Vmlinux) -> Result<String, DumpError> {
     let types = vmlinux.types()?;
     let mut lines = Vec::new();
-    lines.extend(vmlinux.release().map(|release| format!("OSRELEASE={release}")));
+    lines.extend(
+        vmlinux
+            .release()
+            .map(|release| format!("OSRELEASE={release}")),
+    );
     lines.extend(vmlinux.build_id().map(|id| format!("BUILD-ID={id}")));
     if vmlinux.machine() == Machine::X86_64 {
         lines.push("PAGESIZE=4096".to_owned());
     }
-    let symbol = |name: &str| vmlinux.symbol(name).map(|symbol| format!("SYMBOL({name})={:x}", symbol.address));
+    let symbol = |name: &str| {
+        vmlinux
+            .symbol(name)
+            .map(|symbol| format!("SYMBOL({name})={:x}", symbol.address))
+    };
     lines.extend(SYMBOLS.into_iter().filter_map(symbol));
     if vmlinux.symbol("swapper_pg_dir").is_none() {
         // On x86-64 it is another name for it (`arch/x86/include/asm/pgtable_64.h`).
@@ -155,9 +167,11 @@ pub fn of_vmlinux(vmlinux: &Vmlinux) -> Result<String, DumpError> {
     lines.extend(SIZES.into_iter().filter_map(size));
     let offset = |path: &str| Some(format!("OFFSET({path})={}", types.path(path)?.0));
     lines.extend(OFFSETS.into_iter().filter_map(offset));
-    lines.extend(LENGTHS.into_iter().filter_map(|(name, path)| match types.shape(types.path(path)?.1) {
-        Shape::Array(_, count) => Some(format!("LENGTH({name})={count}")),
-        _ => None,
+    lines.extend(LENGTHS.into_iter().filter_map(|(name, path)| {
+        match types.shape(types.path(path)?.1) {
+            Shape::Array(_, count) => Some(format!("LENGTH({name})={count}")),
+            _ => None,
+        }
     }));
     // An array of pointers, whose length only its symbol has.
     let nodes = vmlinux.symbol("node_data").filter(|nodes| nodes.size >= 8);
@@ -166,23 +180,35 @@ pub fn of_vmlinux(vmlinux: &Vmlinux) -> Result<String, DumpError> {
     Ok(lines.join("\n") + "\n")
 }
 
-/// Returns the line of the set of online nodes, one of an array of sets (`include/linux/nodemask.h`).
+/// Returns the line of the set of online nodes, one of an array of sets
+/// (`include/linux/nodemask.h`).
 fn online(vmlinux: &Vmlinux, types: &Types) -> Option<String> {
     let sets = vmlinux.symbol("node_states")?.address;
     let number = u64::try_from(types.enumerator("node_states", "N_ONLINE")?).ok()?;
     let size = types.size(types.named("nodemask_t")?)?;
-    Some(format!("SYMBOL(node_online_map)={:x}", sets.checked_add(number * size)?))
+    Some(format!(
+        "SYMBOL(node_online_map)={:x}",
+        sets.checked_add(number * size)?
+    ))
 }
 
 fn numbers(types: &Types) -> Vec<String> {
     let mut lines = Vec::new();
     for (enumeration, name) in NUMBERS {
-        lines.extend(types.enumerator(enumeration, name).map(|number| format!("NUMBER({name})={number}")));
+        lines.extend(
+            types
+                .enumerator(enumeration, name)
+                .map(|number| format!("NUMBER({name})={number}")),
+        );
     }
-    let head = types.enumerator("pageflags", "PG_head").filter(|bit| (0..63).contains(bit));
+    let head = types
+        .enumerator("pageflags", "PG_head")
+        .filter(|bit| (0..63).contains(bit));
     lines.extend(head.map(|bit| format!("NUMBER(PG_head_mask)={}", 1_i64 << bit)));
     for (name, enumerator) in PAGE_TYPES {
-        let top = types.enumerator("pagetype", enumerator).filter(|top| (1..256).contains(top));
+        let top = types
+            .enumerator("pagetype", enumerator)
+            .filter(|top| (1..256).contains(top));
         // A signed number of 32 bits.
         lines.extend(top.map(|top| format!("NUMBER({name})={}", (top as i32) << 24)));
     }
@@ -197,6 +223,10 @@ pub fn of_dump(dump: &Dump) -> Result<Vec<u8>, DumpError> {
     match note::vmcoreinfo(dump.notes()) {
         Some(range) => Ok(dump.notes()[range].to_vec()),
         None if dump.info().is_empty() => Err(DumpError::NoNote),
-        None => Ok(dump.info().lines().flat_map(|(key, value)| format!("{key}={value}\n").into_bytes()).collect()),
+        None => Ok(dump
+            .info()
+            .lines()
+            .flat_map(|(key, value)| format!("{key}={value}\n").into_bytes())
+            .collect()),
     }
 }

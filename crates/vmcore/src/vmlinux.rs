@@ -58,17 +58,28 @@ impl Vmlinux {
     /// If it cannot be read or is no vmlinux.
     pub fn open(path: &Path) -> Result<Self, DumpError> {
         let file = File::open(path).map_err(DumpError::reading(path, 0))?;
-        // SAFETY: the mapping is read-only, and its bytes are numbers and names that are checked on use; any values are
-        // valid, even if another process changes the file.
+        // SAFETY: the mapping is read-only, and its bytes are numbers and names that are checked on
+        // use; any values are valid, even if another process changes the file.
         let map = unsafe { Mmap::map(&file) }.map_err(DumpError::reading(path, 0))?;
         let half = |at| u16_at(&map, at).unwrap_or_default();
         if !map.starts_with(b"\x7fELF\x02\x01") || ![2, 3].contains(&half(16)) {
             let what = "is no vmlinux: not a 64-bit little-endian ELF program";
-            return Err(DumpError::Usage(format!("{} {what}; name the uncompressed one", path.display())));
+            return Err(DumpError::Usage(format!(
+                "{} {what}; name the uncompressed one",
+                path.display()
+            )));
         }
         let machine = Machine::from_elf(half(18));
-        let machine = machine.ok_or_else(|| DumpError::Usage(format!("{} is of no known machine", path.display())))?;
-        let mut vmlinux = Self { path: path.to_owned(), map, machine, sections: Vec::new(), symbols: HashMap::new() };
+        let machine = machine.ok_or_else(|| {
+            DumpError::Usage(format!("{} is of no known machine", path.display()))
+        })?;
+        let mut vmlinux = Self {
+            path: path.to_owned(),
+            map,
+            machine,
+            sections: Vec::new(),
+            symbols: HashMap::new(),
+        };
         vmlinux.read_sections();
         vmlinux.read_symbols();
         Ok(vmlinux)
@@ -89,20 +100,32 @@ impl Vmlinux {
         let mut found = Vec::new();
         for header in (0..half(60)).filter_map(header) {
             let Some(bytes) = bytes(header) else { continue };
-            let at = names.start.saturating_add(u32_at(header, 0).unwrap_or_default() as usize);
+            let at = names
+                .start
+                .saturating_add(u32_at(header, 0).unwrap_or_default() as usize);
             let compressed = u64_at(header, 8).unwrap_or_default() & COMPRESSED != 0;
             let address = u64_at(header, 16).unwrap_or_default();
-            found.push(Section { name: text(map, at).to_vec(), address, bytes, compressed });
+            found.push(Section {
+                name: text(map, at).to_vec(),
+                address,
+                bytes,
+                compressed,
+            });
         }
         self.sections = found;
     }
 
     fn read_symbols(&mut self) {
         let mut found = HashMap::new();
-        let (Some(table), Some(names)) = (self.section(".symtab"), self.section(".strtab")) else { return };
+        let (Some(table), Some(names)) = (self.section(".symtab"), self.section(".strtab")) else {
+            return;
+        };
         for symbol in table.chunks_exact(SYMBOL) {
             let name = text(names, u32_at(symbol, 0).unwrap_or_default() as usize);
-            let (address, size) = (u64_at(symbol, 8).unwrap_or_default(), u64_at(symbol, 16).unwrap_or_default());
+            let (address, size) = (
+                u64_at(symbol, 8).unwrap_or_default(),
+                u64_at(symbol, 16).unwrap_or_default(),
+            );
             // Skip undefined symbols; of equal names the global one counts.
             if name.is_empty() || u16_at(symbol, 6) == Some(0) {
                 continue;
@@ -122,7 +145,10 @@ impl Vmlinux {
 
     /// Returns the bytes of a section; `None` if it is missing or compressed.
     pub(crate) fn section(&self, name: &str) -> Option<&[u8]> {
-        let section = self.sections.iter().find(|section| section.name == name.as_bytes() && !section.compressed)?;
+        let section = self
+            .sections
+            .iter()
+            .find(|section| section.name == name.as_bytes() && !section.compressed)?;
         self.map.get(section.bytes.clone())
     }
 
@@ -134,7 +160,9 @@ impl Vmlinux {
     /// Returns the bytes from a linked address to the end of its section.
     pub(crate) fn linked(&self, address: u64) -> Option<&[u8]> {
         let section = self.sections.iter().find(|section| {
-            section.address != 0 && section.address <= address && address - section.address < section.bytes.len() as u64
+            section.address != 0
+                && section.address <= address
+                && address - section.address < section.bytes.len() as u64
         })?;
         let skip = usize::try_from(address - section.address).ok()?;
         self.map.get(section.bytes.start + skip..section.bytes.end)
@@ -143,15 +171,24 @@ impl Vmlinux {
     /// Returns the kernel's release, as `uname -r` prints it.
     pub(crate) fn release(&self) -> Option<String> {
         let banner = text(self.linked(self.symbol("linux_banner")?.address)?, 0);
-        let words = std::str::from_utf8(banner).ok()?.strip_prefix("Linux version ")?;
+        let words = std::str::from_utf8(banner)
+            .ok()?
+            .strip_prefix("Linux version ")?;
         words.split(' ').next().map(str::to_owned)
     }
 
     /// Returns the build id, in hexadecimal.
     pub(crate) fn build_id(&self) -> Option<String> {
         let bytes = self.section(".notes")?;
-        let note = note::notes(bytes).into_iter().find(|note| note.owner == "GNU" && note.kind == BUILD_ID)?;
-        Some(bytes[note.content].iter().map(|byte| format!("{byte:02x}")).collect())
+        let note = note::notes(bytes)
+            .into_iter()
+            .find(|note| note.owner == "GNU" && note.kind == BUILD_ID)?;
+        Some(
+            bytes[note.content]
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+        )
     }
 
     /// Returns the kernel's types.
@@ -159,7 +196,9 @@ impl Vmlinux {
     /// # Errors
     /// If it has none.
     pub fn types(&self) -> Result<Types, DumpError> {
-        let types = self.section(".BTF").and_then(|bytes| Types::new(bytes.to_vec()));
+        let types = self
+            .section(".BTF")
+            .and_then(|bytes| Types::new(bytes.to_vec()));
         types.ok_or_else(|| {
             DumpError::Usage(format!(
                 "{} has no types (section .BTF): name the vmlinux of a kernel that was built with CONFIG_DEBUG_INFO_BTF",
@@ -184,8 +223,15 @@ mod tests {
 
     fn small() -> vmlinux::Vmlinux {
         vmlinux::Vmlinux {
-            sections: vec![(".rodata".to_owned(), 0x1000, b"....Linux version 6.12.0 (x)\n\0".to_vec())],
-            symbols: vec![("linux_banner".to_owned(), 0x1004, 26), ("other".to_owned(), 0x9000, 8)],
+            sections: vec![(
+                ".rodata".to_owned(),
+                0x1000,
+                b"....Linux version 6.12.0 (x)\n\0".to_vec(),
+            )],
+            symbols: vec![
+                ("linux_banner".to_owned(), 0x1004, 26),
+                ("other".to_owned(), 0x9000, 8),
+            ],
         }
     }
 
@@ -195,13 +241,30 @@ mod tests {
         let path = folder.path().join("vmlinux");
         small().write(&path).unwrap();
         let vmlinux = Vmlinux::open(&path).unwrap();
-        assert_eq!(vmlinux.symbol("other"), Some(Symbol { address: 0x9000, size: 8 }));
+        assert_eq!(
+            vmlinux.symbol("other"),
+            Some(Symbol {
+                address: 0x9000,
+                size: 8
+            })
+        );
         assert_eq!(vmlinux.symbol("another"), None);
         assert_eq!(vmlinux.release().as_deref(), Some("6.12.0"));
         assert_eq!(vmlinux.linked(0x9000), None);
-        assert!(vmlinux.types().unwrap_err().to_string().contains("has no types"));
+        assert!(
+            vmlinux
+                .types()
+                .unwrap_err()
+                .to_string()
+                .contains("has no types")
+        );
         std::fs::write(&path, "text").unwrap();
-        assert!(Vmlinux::open(&path).unwrap_err().to_string().contains("is no vmlinux"));
+        assert!(
+            Vmlinux::open(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("is no vmlinux")
+        );
     }
 
     proptest! {

@@ -1,11 +1,11 @@
 //! Windows on a file: a few mapped parts of it.
 //!
-//! Mapping /proc/vmcore fills the page tables of the whole range at once; a plain file is mapped lazily, and touched
-//! pages count as the program's memory. So windows are small, but large enough that mapping them is cheaper than
-//! reading (`marvin-dump experiment map-size`).
+//! Mapping /proc/vmcore fills the page tables of the whole range at once; a plain file is mapped
+//! lazily, and touched pages count as the program's memory. So windows are small, but large enough
+//! that mapping them is cheaper than reading (`marvin-dump experiment map-size`).
 //!
-//! If a mapped file is truncated, touching the lost part ends the program with SIGBUS, after a message
-//! (`crates/marvin-dump/src/guard.rs`); `--io read` avoids this.
+//! If a mapped file is truncated, touching the lost part ends the program with SIGBUS, after a
+//! message (`crates/marvin-dump/src/guard.rs`); `--io read` avoids this.
 
 use std::fs::File;
 use std::io;
@@ -42,16 +42,26 @@ struct Slot {
 }
 
 impl<'d> Windows<'d> {
-    /// Prepares windows on a file of `size` bytes, without mapping. Each has `window` bytes, a multiple of a page, or a
-    /// good size for the file.
+    /// Prepares windows on a file of `size` bytes, without mapping. Each has `window` bytes, a
+    /// multiple of a page, or a good size for the file.
     pub(crate) fn new(file: &'d File, size: u64, window: Option<u64>, calls: &'d Calls) -> Self {
         let window = window.unwrap_or(WINDOW);
-        Self { file, size, window, slots: Vec::new(), clock: 0, last: 0, calls }
+        Self {
+            file,
+            size,
+            window,
+            slots: Vec::new(),
+            clock: 0,
+            last: 0,
+            calls,
+        }
     }
 
     /// Returns the best request size.
     pub(crate) fn piece(&self) -> usize {
-        usize::try_from(self.window).unwrap_or(PIECE_MAX).min(PIECE_MAX)
+        usize::try_from(self.window)
+            .unwrap_or(PIECE_MAX)
+            .min(PIECE_MAX)
     }
 
     /// Returns `length` bytes from `offset`; at most `PIECE_MAX`, all within the file.
@@ -69,29 +79,47 @@ impl<'d> Windows<'d> {
         let slot = &mut self.slots[self.last];
         slot.used = self.clock;
         let at = usize::try_from(offset - start).unwrap_or(usize::MAX);
-        slot.map.get(at..at.saturating_add(length)).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+        slot.map
+            .get(at..at.saturating_add(length))
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
     /// Maps the window at `start` with `least` bytes, instead of the least recently used one.
     fn map(&mut self, start: u64, least: u64) -> io::Result<usize> {
         // A request at the end of a large window fits in it as well.
-        let more = if self.window > PIECE_MAX as u64 { PIECE_MAX as u64 } else { 0 };
-        let length = (self.window + more).max(least).min(self.size.saturating_sub(start));
+        let more = if self.window > PIECE_MAX as u64 {
+            PIECE_MAX as u64
+        } else {
+            0
+        };
+        let length = (self.window + more)
+            .max(least)
+            .min(self.size.saturating_sub(start));
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
         if length == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        let oldest = self.slots.iter().enumerate().min_by_key(|(_, slot)| slot.used).map(|(n, _)| n);
+        let oldest = self
+            .slots
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, slot)| slot.used)
+            .map(|(n, _)| n);
         let full = oldest.filter(|_| self.slots.len() >= WINDOWS);
         if let Some(n) = full {
             drop(self.slots.swap_remove(n));
             self.calls.unmapped(1);
         }
-        // SAFETY: the mapping is read-only and its bytes are only copied, compared and compressed; any values are
-        // valid, even if another process changes the file, as with the memory of a running machine.
+        // SAFETY: the mapping is read-only and its bytes are only copied, compared and compressed;
+        // any values are valid, even if another process changes the file, as with the
+        // memory of a running machine.
         let map = unsafe { MmapOptions::new().offset(start).len(length).map(self.file) }?;
         self.calls.mapped();
-        self.slots.push(Slot { start, map, used: self.clock });
+        self.slots.push(Slot {
+            start,
+            map,
+            used: self.clock,
+        });
         Ok(self.slots.len() - 1)
     }
 }
@@ -115,8 +143,19 @@ mod tests {
         for window in [4096, 16 << 10, 1 << 20] {
             let calls = Calls::default();
             let mut windows = Windows::new(&file, bytes.len() as u64, Some(window), &calls);
-            for (at, length) in [(0, 4096), (4000, 200), (4090, 8192), (90_000, 10_000), (4000, 200), (99_999, 1)] {
-                assert_eq!(windows.slice(at as u64, length).unwrap(), &bytes[at..at + length], "{window}");
+            for (at, length) in [
+                (0, 4096),
+                (4000, 200),
+                (4090, 8192),
+                (90_000, 10_000),
+                (4000, 200),
+                (99_999, 1),
+            ] {
+                assert_eq!(
+                    windows.slice(at as u64, length).unwrap(),
+                    &bytes[at..at + length],
+                    "{window}"
+                );
             }
             assert!(windows.slice(99_999, 2).is_err());
             drop(windows);

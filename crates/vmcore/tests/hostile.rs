@@ -1,4 +1,5 @@
-//! Bad input: truncated anywhere, changed anywhere, full disks, closed pipes. An error or a usable dump, never a panic.
+//! Bad input: truncated anywhere, changed anywhere, full disks, closed pipes. An error or a usable
+//! dump, never a panic.
 
 use std::error::Error;
 use std::fs::File;
@@ -8,7 +9,8 @@ use std::path::Path;
 use proptest::prelude::{any, prop, proptest};
 use synthetic_dumps::Synthetic;
 use vmcore::{
-    Codec, Dump, DumpError, FileSink, Filter, Flattened, Io, Level, Overwrite, Plan, Reader, Style, Work, write_kdump,
+    Codec, Dump, DumpError, FileSink, Filter, Flattened, Io, Level, Overwrite, Plan, Reader, Style,
+    Work, write_kdump,
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -16,16 +18,33 @@ type Outcome = Result<(), Box<dyn Error>>;
 const GROUPS: &str = "0x010+40 anon\n 0x080+3 cache 4\n 0x0c0 free 4\n 0x480 huge 5";
 
 fn small() -> Synthetic {
-    Synthetic { groups: GROUPS.to_owned(), own: 0x100, memory: vec![0..0x50, 0x58..0x4ec], ..Synthetic::default() }
+    Synthetic {
+        groups: GROUPS.to_owned(),
+        own: 0x100,
+        memory: vec![0..0x50, 0x58..0x4ec],
+        ..Synthetic::default()
+    }
 }
 
 fn work(io: Io) -> Work {
-    Work { threads: 1, io, memory: 64 << 20, folder: None }
+    Work {
+        threads: 1,
+        io,
+        memory: 64 << 20,
+        folder: None,
+    }
 }
 
 fn style() -> Style {
     let names = ["Linux", "", "", "", "x86_64", ""].map(str::to_owned);
-    Style { codec: Codec::Zstd, effort: None, level: Level::MAX, part: None, limit: None, names }
+    Style {
+        codec: Codec::Zstd,
+        effort: None,
+        level: Level::MAX,
+        part: None,
+        limit: None,
+        names,
+    }
 }
 
 /// Most pages to visit one by one.
@@ -37,15 +56,29 @@ fn use_all(path: &Path, out: &Path, io: Io) -> Result<(), DumpError> {
     let filter = Filter::new(&mut Reader::new(&dump, io), Level::MAX);
     let plan = Plan::make(&dump, filter.as_ref().ok(), &work(io))?;
     if dump.pages() > PAGES_MAX {
-        // A changed header may ask for terabytes: writing and reading these one by one would take hours.
+        // A changed header may ask for terabytes: writing and reading these one by one would take
+        // hours.
         return filter.map(drop);
     }
-    let written = write_kdump(&plan, &style(), &work(io), &FileSink::create(out, Overwrite::Yes)?)?;
+    let written = write_kdump(
+        &plan,
+        &style(),
+        &work(io),
+        &FileSink::create(out, Overwrite::Yes)?,
+    )?;
     let copy = Dump::open(&[out.to_owned()])?;
     let mut reader = Reader::new(&copy, io);
-    let readable = (0..copy.pages()).filter(|page| reader.bytes(page * 4096, 4096).is_ok()).count() as u64;
-    assert_eq!(readable, written.pages, "all that was written, and no more, can be read");
-    assert_eq!(copy.incomplete(), dump.incomplete() || written.unreadable > 0);
+    let readable = (0..copy.pages())
+        .filter(|page| reader.bytes(page * 4096, 4096).is_ok())
+        .count() as u64;
+    assert_eq!(
+        readable, written.pages,
+        "all that was written, and no more, can be read"
+    );
+    assert_eq!(
+        copy.incomplete(),
+        dump.incomplete() || written.unreadable > 0
+    );
     filter.map(drop)
 }
 
@@ -62,12 +95,18 @@ fn truncated_dump_is_an_error_or_incomplete() -> Outcome {
     let folder = tempfile::tempdir()?;
     let (path, out) = (folder.path().join("cut"), folder.path().join("copy"));
     for bytes in both(folder.path())? {
-        let fine = (0..600).chain((600..12_000).step_by(97)).chain((12_000..bytes.len()).step_by(90_001));
+        let fine = (0..600)
+            .chain((600..12_000).step_by(97))
+            .chain((12_000..bytes.len()).step_by(90_001));
         for length in fine {
             std::fs::write(&path, &bytes[..length])?;
-            let complete = Dump::open(std::slice::from_ref(&path)).is_ok_and(|dump| !dump.incomplete());
+            let complete =
+                Dump::open(std::slice::from_ref(&path)).is_ok_and(|dump| !dump.incomplete());
             let elf = bytes.starts_with(b"\x7fELF");
-            assert!(!(complete && elf && length < bytes.len() - 4096), "{length}");
+            assert!(
+                !(complete && elf && length < bytes.len() - 4096),
+                "{length}"
+            );
             drop(use_all(&path, &out, Io::Read));
         }
     }
@@ -131,13 +170,28 @@ fn non_dump_is_an_error() -> Outcome {
         told("program", &changed(&elf, 16, &[2]))?,
         told("no-headers", &changed(&elf, 56, &[0, 0]))?,
         told("far", &changed(&elf, 32, &[0xff; 8]))?,
-        told("huge", &changed(&elf, 64 + 56 + 40, &(1_u64 << 60).to_le_bytes()))?,
+        told(
+            "huge",
+            &changed(&elf, 64 + 56 + 40, &(1_u64 << 60).to_le_bytes()),
+        )?,
         told("mips", &changed(&kdump, 12 + 4 * 65, b"mips64"))?,
         told("odd-pages", &changed(&kdump, 428, &5000_u32.to_le_bytes()))?,
-        told("huge-pages", &changed(&kdump, 428, &(512_u32 << 10).to_le_bytes()))?,
-        told("pages-of-arm", &changed(&kdump, 428, &(64_u32 << 10).to_le_bytes()))?,
-        told("many-pages", &changed(&kdump, 4096 + 96, &(1_u64 << 60).to_le_bytes()))?,
-        told("sparse", &changed(&kdump, 4096 + 96, &(1_u64 << 38).to_le_bytes()))?,
+        told(
+            "huge-pages",
+            &changed(&kdump, 428, &(512_u32 << 10).to_le_bytes()),
+        )?,
+        told(
+            "pages-of-arm",
+            &changed(&kdump, 428, &(64_u32 << 10).to_le_bytes()),
+        )?,
+        told(
+            "many-pages",
+            &changed(&kdump, 4096 + 96, &(1_u64 << 60).to_le_bytes()),
+        )?,
+        told(
+            "sparse",
+            &changed(&kdump, 4096 + 96, &(1_u64 << 38).to_le_bytes()),
+        )?,
         told("few-bits", &changed(&kdump, 436, &0_u32.to_le_bytes()))?,
         told("cut", &kdump[..9000])?,
     ];
@@ -152,25 +206,46 @@ fn inconsistent_notes_are_errors() -> Outcome {
     small().write(&path)?;
     let mut all = Vec::new();
     let dump = Dump::open(std::slice::from_ref(&path))?;
-    let lines: Vec<String> = dump.info().lines().map(|(key, value)| format!("{key}={value}")).collect();
+    let lines: Vec<String> = dump
+        .info()
+        .lines()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
     for (key, line) in [
         ("SIZE(page)", ""),
         ("SIZE(page)", "SIZE(page)=5000000000"),
         ("NUMBER(phys_base)", "NUMBER(phys_base)=1152921504606846976"),
         ("NUMBER(SECTION_SIZE_BITS)", "NUMBER(SECTION_SIZE_BITS)=-1"),
-        ("SYMBOL(mem_section)", "SYMBOL(mem_section)=ffff8880deadbeef"),
+        (
+            "SYMBOL(mem_section)",
+            "SYMBOL(mem_section)=ffff8880deadbeef",
+        ),
         ("OFFSET(page.mapping)", "OFFSET(page.mapping)=4096"),
         ("NUMBER(PG_lru)", "NUMBER(PG_lru)=64"),
         ("SIZE(mem_section)", "SIZE(mem_section)=4"),
         ("SYMBOL(init_top_pgt)", ""),
     ] {
-        let text: Vec<&str> =
-            lines.iter().map(String::as_str).filter(|own| !own.starts_with(key)).chain(Some(line)).collect();
+        let text: Vec<&str> = lines
+            .iter()
+            .map(String::as_str)
+            .filter(|own| !own.starts_with(key))
+            .chain(Some(line))
+            .collect();
         let dump = Dump::open(std::slice::from_ref(&path))?.with_info(text.join("\n").as_bytes());
-        all.push(Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX).map(drop).unwrap_err().to_string());
+        all.push(
+            Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX)
+                .map(drop)
+                .unwrap_err()
+                .to_string(),
+        );
     }
     let none = Dump::open(std::slice::from_ref(&path))?.with_info(b"");
-    all.push(Filter::new(&mut Reader::new(&none, Io::Map), Level::MAX).map(drop).unwrap_err().to_string());
+    all.push(
+        Filter::new(&mut Reader::new(&none, Io::Map), Level::MAX)
+            .map(drop)
+            .unwrap_err()
+            .to_string(),
+    );
     insta::assert_snapshot!(all.join("\n"));
     Ok(())
 }
@@ -180,14 +255,20 @@ fn a_note_cannot_change_the_size_of_pages() -> Outcome {
     let folder = tempfile::tempdir()?;
     let [elf, _] = both(folder.path())?;
     let path = folder.path().join("changed");
-    let at = elf.windows(13).position(|bytes| bytes == b"PAGESIZE=4096").ok_or("no line")?;
+    let at = elf
+        .windows(13)
+        .position(|bytes| bytes == b"PAGESIZE=4096")
+        .ok_or("no line")?;
     for size in ["8192", "1024", "9999"] {
         let mut bytes = elf.clone();
         bytes[at + 9..at + 13].copy_from_slice(size.as_bytes());
         std::fs::write(&path, bytes)?;
         let dump = Dump::open(std::slice::from_ref(&path))?;
         assert_eq!((dump.page_size(), dump.pages()), (4096, 0x4ec), "{size}");
-        assert!(Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX).is_err(), "{size}");
+        assert!(
+            Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX).is_err(),
+            "{size}"
+        );
     }
     Ok(())
 }
@@ -203,7 +284,13 @@ fn given_note_replaces_the_dumps_note() -> Outcome {
     assert_eq!((dump.page_size(), dump.pages()), (4096, 0x4ec));
     let dump = dump.with_info(b"PAGESIZE=65536\n");
     assert_eq!((dump.page_size(), dump.pages()), (65536, 0x4f));
-    assert_eq!(dump.notes().windows(9).filter(|bytes| bytes == b"PAGESIZE=").count(), 1);
+    assert_eq!(
+        dump.notes()
+            .windows(9)
+            .filter(|bytes| bytes == b"PAGESIZE=")
+            .count(),
+        1
+    );
     Ok(())
 }
 

@@ -1,4 +1,5 @@
-//! The exclusion rule on synthetic dumps: every kind of page, in every layout of records, at every level.
+//! The exclusion rule on synthetic dumps: every kind of page, in every layout of records, at every
+//! level.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -57,7 +58,12 @@ fn dropped_by(kind: &str) -> u8 {
 }
 
 fn work(io: Io, threads: usize) -> Work {
-    Work { threads, io, memory: 64 << 20, folder: None }
+    Work {
+        threads,
+        io,
+        memory: 64 << 20,
+        folder: None,
+    }
 }
 
 /// Returns the pages that a level drops.
@@ -66,18 +72,30 @@ fn dropped(dump: &Dump, level: u8, work: &Work) -> Result<BTreeSet<u64>, Box<dyn
     let filter = Filter::new(&mut Reader::new(dump, work.io), level)?;
     let plan = Plan::make(dump, Some(&filter), work)?;
     let all: u64 = plan.counts().dropped.iter().sum();
-    let memory: BTreeSet<u64> = Plan::make(dump, None, work)?.kept_pages()?.into_iter().collect();
+    let memory: BTreeSet<u64> = Plan::make(dump, None, work)?
+        .kept_pages()?
+        .into_iter()
+        .collect();
     let kept: BTreeSet<u64> = plan.kept_pages()?.into_iter().collect();
-    assert_eq!(memory.len() - kept.len(), usize::try_from(all)?, "what was counted is what was dropped");
+    assert_eq!(
+        memory.len() - kept.len(),
+        usize::try_from(all)?,
+        "what was counted is what was dropped"
+    );
     assert_eq!(plan.counts().unknown, 0);
     Ok(memory.difference(&kept).copied().collect())
 }
 
 fn expected(synthetic: &Synthetic, level: u8) -> Result<BTreeSet<u64>, Box<dyn Error>> {
     let groups = synthetic.groups().ok_or("a wrong group")?;
-    let gone = groups.iter().filter(|group| dropped_by(&group.kind) & level != 0);
+    let gone = groups
+        .iter()
+        .filter(|group| dropped_by(&group.kind) & level != 0);
     let pages: BTreeSet<u64> = gone.flat_map(|group| group.pages.clone()).collect();
-    Ok(pages.into_iter().filter(|page| synthetic.memory.iter().any(|range| range.contains(page))).collect())
+    Ok(pages
+        .into_iter()
+        .filter(|page| synthetic.memory.iter().any(|range| range.contains(page)))
+        .collect())
 }
 
 fn check(synthetic: &Synthetic, levels: Range<u8>) -> Outcome {
@@ -88,11 +106,24 @@ fn check(synthetic: &Synthetic, levels: Range<u8>) -> Outcome {
     for level in levels {
         let found = dropped(&dump, level, &work(Io::Map, 1))?;
         let wanted = expected(synthetic, level)?;
-        let more: Vec<_> = found.difference(&wanted).map(|page| format!("{page:#x}")).collect();
-        let less: Vec<_> = wanted.difference(&found).map(|page| format!("{page:#x}")).collect();
+        let more: Vec<_> = found
+            .difference(&wanted)
+            .map(|page| format!("{page:#x}"))
+            .collect();
+        let less: Vec<_> = wanted
+            .difference(&found)
+            .map(|page| format!("{page:#x}"))
+            .collect();
         let kernel = synthetic.kernel.release;
-        assert!(more.is_empty() && less.is_empty(), "{kernel} level {level}: dropped {more:?}, did not drop {less:?}");
-        assert_eq!(found, dropped(&dump, level, &work(Io::Read, 2))?, "by reading, with threads");
+        assert!(
+            more.is_empty() && less.is_empty(),
+            "{kernel} level {level}: dropped {more:?}, did not drop {less:?}"
+        );
+        assert_eq!(
+            found,
+            dropped(&dump, level, &work(Io::Read, 2))?,
+            "by reading, with threads"
+        );
     }
     Ok(())
 }
@@ -100,9 +131,20 @@ fn check(synthetic: &Synthetic, levels: Range<u8>) -> Outcome {
 #[test]
 fn page_kinds_are_dropped_at_levels_per_layout() -> Outcome {
     for kernel in KERNELS {
-        let unaccepted = if kernel.has_unaccepted() { "\n 0xc00 unaccepted 9\n" } else { "" };
+        let unaccepted = if kernel.has_unaccepted() {
+            "\n 0xc00 unaccepted 9\n"
+        } else {
+            ""
+        };
         let groups = format!("{ALL}{unaccepted}");
-        check(&Synthetic { kernel, groups, ..Synthetic::default() }, 2..32)?;
+        check(
+            &Synthetic {
+                kernel,
+                groups,
+                ..Synthetic::default()
+            },
+            2..32,
+        )?;
     }
     Ok(())
 }
@@ -112,7 +154,15 @@ fn page_table_depth_and_record_layout_change_nothing() -> Outcome {
     for levels in [4, 5] {
         for scattered in [false, true] {
             let groups = ALL.to_owned();
-            check(&Synthetic { levels, scattered, groups, ..Synthetic::default() }, 31..32)?;
+            check(
+                &Synthetic {
+                    levels,
+                    scattered,
+                    groups,
+                    ..Synthetic::default()
+                },
+                31..32,
+            )?;
         }
     }
     Ok(())
@@ -122,24 +172,50 @@ fn page_table_depth_and_record_layout_change_nothing() -> Outcome {
 fn memory_of_arm_is_filtered_too() -> Outcome {
     for scattered in [false, true] {
         let groups = ALL.to_owned();
-        check(&Synthetic { machine: Machine::Aarch64, scattered, groups, ..Synthetic::default() }, 2..32)?;
+        check(
+            &Synthetic {
+                machine: Machine::Aarch64,
+                scattered,
+                groups,
+                ..Synthetic::default()
+            },
+            2..32,
+        )?;
     }
     // The first two pages of the image; the third is mapped among it, but is no part of it.
     let groups = "0x13e8 garbage\n 0x13e9 garbage\n 0x1ff0 garbage".to_owned();
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
-    Synthetic { machine: Machine::Aarch64, groups, ..Synthetic::default() }.write(&path)?;
+    Synthetic {
+        machine: Machine::Aarch64,
+        groups,
+        ..Synthetic::default()
+    }
+    .write(&path)?;
     let dump = Dump::open(&[path])?;
-    assert_eq!(dropped(&dump, 31, &work(Io::Map, 1))?.into_iter().collect::<Vec<_>>(), [0x1ff0]);
+    assert_eq!(
+        dropped(&dump, 31, &work(Io::Map, 1))?
+            .into_iter()
+            .collect::<Vec<_>>(),
+        [0x1ff0]
+    );
     Ok(())
 }
 
 #[test]
 fn memory_with_holes_is_filtered_around_them() -> Outcome {
-    // A hole inside a section, one of several sections, and an end inside a section and inside a word.
+    // A hole inside a section, one of several sections, and an end inside a section and inside a
+    // word.
     let memory = vec![0..0x12, 0x18..0x210, 0x700..0x9f5, 0x1000..0x1fe1];
     let groups = ALL.to_owned();
-    check(&Synthetic { memory, groups, ..Synthetic::default() }, 2..32)
+    check(
+        &Synthetic {
+            memory,
+            groups,
+            ..Synthetic::default()
+        },
+        2..32,
+    )
 }
 
 #[test]
@@ -148,7 +224,15 @@ fn compound_pages_reach_over_sections() -> Outcome {
     let groups = "0x800 huge 11\n 0x400 anon 10\n".to_owned();
     for kernel in KERNELS {
         for scattered in [false, true] {
-            check(&Synthetic { kernel, groups: groups.clone(), scattered, ..Synthetic::default() }, 8..9)?;
+            check(
+                &Synthetic {
+                    kernel,
+                    groups: groups.clone(),
+                    scattered,
+                    ..Synthetic::default()
+                },
+                8..9,
+            )?;
         }
     }
     Ok(())
@@ -159,13 +243,26 @@ fn broken_pages_of_kept_blocks_are_dropped() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     for kernel in KERNELS {
-        // One within a section, and one that begins in a section and whose broken page is found from its head.
-        Synthetic { kernel, groups: "0x100 hurt 5\n 0x400 hurt 10".to_owned(), ..Synthetic::default() }.write(&path)?;
+        // One within a section, and one that begins in a section and whose broken page is found
+        // from its head.
+        Synthetic {
+            kernel,
+            groups: "0x100 hurt 5\n 0x400 hurt 10".to_owned(),
+            ..Synthetic::default()
+        }
+        .write(&path)?;
         let dump = Dump::open(std::slice::from_ref(&path))?;
         for level in [0, 1, 2, 8, 16, 31] {
             // Filters of the levels 0 and 1 drop what may not be read, too.
-            let found: Vec<u64> = dropped(&dump, level, &work(Io::Map, 1))?.into_iter().collect();
-            assert_eq!(found, [0x100 + HURT, 0x400 + HURT], "{} level {level}", kernel.release);
+            let found: Vec<u64> = dropped(&dump, level, &work(Io::Map, 1))?
+                .into_iter()
+                .collect();
+            assert_eq!(
+                found,
+                [0x100 + HURT, 0x400 + HURT],
+                "{} level {level}",
+                kernel.release
+            );
         }
     }
     Ok(())
@@ -175,12 +272,21 @@ fn broken_pages_of_kept_blocks_are_dropped() -> Outcome {
 fn kernel_image_is_kept_despite_its_records() -> Outcome {
     // 0x1000 + 1000 and the next two are mapped as the image, the topmost page table among them.
     let groups = "0x13e8 garbage\n 0x13e9 anon\n 0x13ea free\n 0x1000 garbage\n 0x1ff0 garbage";
-    for (btf, gone) in [(true, vec![0x13e9, 0x13ea, 0x1ff0]), (false, vec![0x13ea, 0x1ff0])] {
+    for (btf, gone) in [
+        (true, vec![0x13e9, 0x13ea, 0x1ff0]),
+        (false, vec![0x13ea, 0x1ff0]),
+    ] {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("vmcore");
-        Synthetic { groups: groups.to_owned(), btf, ..Synthetic::default() }.write(&path)?;
+        Synthetic {
+            groups: groups.to_owned(),
+            btf,
+            ..Synthetic::default()
+        }
+        .write(&path)?;
         let dump = Dump::open(&[path])?;
-        // If BTF shows that a page is not reserved any more, the kernel freed it, and it has a new owner.
+        // If BTF shows that a page is not reserved any more, the kernel freed it, and it has a new
+        // owner.
         let found: Vec<u64> = dropped(&dump, 31, &work(Io::Map, 1))?.into_iter().collect();
         assert_eq!(found, gone, "BTF {btf}");
     }
@@ -192,7 +298,12 @@ fn reserved_pages_are_known_by_btf_only() -> Outcome {
     for (btf, kept) in [(true, true), (false, false)] {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("vmcore");
-        Synthetic { groups: "0x19 reserved".to_owned(), btf, ..Synthetic::default() }.write(&path)?;
+        Synthetic {
+            groups: "0x19 reserved".to_owned(),
+            btf,
+            ..Synthetic::default()
+        }
+        .write(&path)?;
         let dump = Dump::open(&[path])?;
         assert_eq!(dropped(&dump, 31, &work(Io::Map, 1))?.is_empty(), kept);
     }
@@ -201,16 +312,26 @@ fn reserved_pages_are_known_by_btf_only() -> Outcome {
 
 #[test]
 fn processor_lists_are_trusted_while_links_hold() -> Outcome {
-    // Two processors and three kinds of each order: every sixth page is on the same list. The seventh is just being
-    // taken.
+    // Two processors and three kinds of each order: every sixth page is on the same list. The
+    // seventh is just being taken.
     let groups = "0x100+6 listed\n 0x106 taken\n 0x107+24 listed".to_owned();
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     for (btf, gone) in [
-        (true, (0x100..0x11f).filter(|page| *page < 0x106 || *page > 0x106 && (page - 0x107) % 6 != 0).collect()),
+        (
+            true,
+            (0x100..0x11f)
+                .filter(|page| *page < 0x106 || *page > 0x106 && (page - 0x107) % 6 != 0)
+                .collect(),
+        ),
         (false, Vec::new()),
     ] {
-        Synthetic { groups: groups.clone(), btf, ..Synthetic::default() }.write(&path)?;
+        Synthetic {
+            groups: groups.clone(),
+            btf,
+            ..Synthetic::default()
+        }
+        .write(&path)?;
         let dump = Dump::open(std::slice::from_ref(&path))?;
         let found: Vec<u64> = dropped(&dump, 16, &work(Io::Map, 1))?.into_iter().collect();
         assert_eq!(found, gone, "without types nothing leads to the lists");
@@ -224,9 +345,16 @@ fn misaligned_blocks_on_lists_are_not_trusted() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     for (start, gone) in [(0x108, 0x108..0x110), (0x10c, 0..0)] {
-        Synthetic { groups: format!("{start:#x} listed 3"), ..Synthetic::default() }.write(&path)?;
+        Synthetic {
+            groups: format!("{start:#x} listed 3"),
+            ..Synthetic::default()
+        }
+        .write(&path)?;
         let dump = Dump::open(std::slice::from_ref(&path))?;
-        assert!(dropped(&dump, 16, &work(Io::Map, 1))?.into_iter().eq(gone), "{start:#x}");
+        assert!(
+            dropped(&dump, 16, &work(Io::Map, 1))?.into_iter().eq(gone),
+            "{start:#x}"
+        );
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Addresses: encodes names from outside as parts of a path for servers and files alike, and parses query strings.
+//! Addresses: encodes names from outside as parts of a path for servers and files alike, and parses
+//! query strings.
 
 /// Length limit of a path or query.
 pub(crate) const LENGTH_MAX: usize = 2048;
@@ -6,8 +7,9 @@ pub(crate) const LENGTH_MAX: usize = 2048;
 /// Limit on names in a query.
 const NAMES_MAX: usize = 16;
 
-/// Encodes a name as a part of a path: ASCII letters, digits, `.`, `_` and `-` stay, each byte of others becomes `~`
-/// and two digits. A dot at the beginning is encoded too, so that `..` never appears.
+/// Encodes a name as a part of a path: ASCII letters, digits, `.`, `_` and `-` stay, each byte of
+/// others becomes `~` and two digits. A dot at the beginning is encoded too, so that `..` never
+/// appears.
 pub(crate) fn slug(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for (place, byte) in name.bytes().enumerate() {
@@ -18,7 +20,11 @@ pub(crate) fn slug(name: &str) -> String {
             text.extend(['~', digit(byte >> 4), digit(byte & 15)]);
         }
     }
-    if text.is_empty() { "~".to_owned() } else { text }
+    if text.is_empty() {
+        "~".to_owned()
+    } else {
+        text
+    }
 }
 
 /// Decodes the output of [`slug`]; `None` for anything else.
@@ -35,7 +41,9 @@ pub(crate) fn unslug(part: &str) -> Option<String> {
             rest = behind;
         }
     }
-    String::from_utf8(bytes).ok().filter(|name| slug(name) == part)
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|name| slug(name) == part)
 }
 
 /// A query: names and values, decoded.
@@ -52,7 +60,13 @@ impl Query {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decode(name)?, decode(value)?))
         };
-        Self(text.split('&').filter(|pair| !pair.is_empty()).take(NAMES_MAX).filter_map(pair).collect())
+        Self(
+            text.split('&')
+                .filter(|pair| !pair.is_empty())
+                .take(NAMES_MAX)
+                .filter_map(pair)
+                .collect(),
+        )
     }
 
     /// Returns a value that is not empty.
@@ -65,15 +79,26 @@ impl Query {
     }
 }
 
-/// Returns whether a query contains a secret. Proxies log addresses, browsers keep them, and people paste them into
-/// mails.
+/// Returns whether a query contains a secret. Proxies log addresses, browsers keep them, and people
+/// paste them into mails.
 pub(crate) fn has_secret(question: &str) -> bool {
     let is_secret = |name: &str| {
-        ["token", "secret", "password", "passwd", "api_key", "apikey", "authorization"]
-            .iter()
-            .any(|word| name.to_ascii_lowercase().contains(word))
+        [
+            "token",
+            "secret",
+            "password",
+            "passwd",
+            "api_key",
+            "apikey",
+            "authorization",
+        ]
+        .iter()
+        .any(|word| name.to_ascii_lowercase().contains(word))
     };
-    question.split('&').filter_map(|pair| decode(pair.split('=').next()?)).any(|name| is_secret(&name))
+    question
+        .split('&')
+        .filter_map(|pair| decode(pair.split('=').next()?))
+        .any(|name| is_secret(&name))
 }
 
 /// Encodes a value for a query.
@@ -98,7 +123,9 @@ fn decode(text: &str) -> Option<String> {
         match first {
             b'+' => bytes.push(b' '),
             b'%' => {
-                let digits = std::str::from_utf8(behind.get(..2)?).ok().filter(|two| !two.starts_with('+'))?;
+                let digits = std::str::from_utf8(behind.get(..2)?)
+                    .ok()
+                    .filter(|two| !two.starts_with('+'))?;
                 bytes.push(u8::from_str_radix(digits, 16).ok()?);
                 rest = &behind[2..];
             }
@@ -130,7 +157,9 @@ mod tests {
             assert_eq!(slug(name), part);
             assert_eq!(unslug(part).as_deref(), Some(name));
         }
-        for wrong in ["..", ".hidden", "a/b", "~2", "~zz", "~61", "a%2fb", "~+1", "~C3~B6", "a~", "~~"] {
+        for wrong in [
+            "..", ".hidden", "a/b", "~2", "~zz", "~61", "a%2fb", "~+1", "~C3~B6", "a~", "~~",
+        ] {
             assert_eq!(unslug(wrong), None, "{wrong}");
         }
     }
@@ -140,7 +169,14 @@ mod tests {
         let question = Query::read("base=6.1.9&target=6.12+%28rt%29&filter=&x&&bad=%ff&base=no");
         assert_eq!(question.get("base"), Some("6.1.9"));
         assert_eq!(question.get("target"), Some("6.12 (rt)"));
-        assert_eq!((question.get("filter"), question.get("bad"), question.get("x")), (None, None, None));
+        assert_eq!(
+            (
+                question.get("filter"),
+                question.get("bad"),
+                question.get("x")
+            ),
+            (None, None, None)
+        );
         assert_eq!(Query::read(&"a=b&".repeat(10_000)), Query::default());
     }
 

@@ -1,4 +1,5 @@
-//! The JSON documents: the pages' contents for programs. Their schemas are stable; `openapi.rs` describes them.
+//! The JSON documents: the pages' contents for programs. Their schemas are stable; `openapi.rs`
+//! describes them.
 
 use history::{History, Key, Overview, alerts_document, history_document};
 use model::Line;
@@ -123,7 +124,10 @@ pub(crate) fn document(snapshot: &Snapshot, name: &str) -> Result<Option<String>
 /// Returns the document of an overview.
 pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
     let counts = &seen.counts;
-    let rows = seen.groups.iter().flat_map(|group| group.rows.iter().map(move |row| (group, row)));
+    let rows = seen
+        .groups
+        .iter()
+        .flat_map(|group| group.rows.iter().map(move |row| (group, row)));
     let cells = rows.flat_map(|(group, row)| {
         row.cells.iter().map(move |cell| CellDocument {
             workload: row.workload.to_string(),
@@ -154,7 +158,11 @@ pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
 }
 
 /// Returns the series that a query selects, with at most this many values.
-pub(crate) fn series(history: &History, question: &Query, values_max: usize) -> Result<String, Refusal> {
+pub(crate) fn series(
+    history: &History,
+    question: &Query,
+    values_max: usize,
+) -> Result<String, Refusal> {
     let line: Line = question
         .get("line")
         .map_or(Ok(Line::All), str::parse)
@@ -165,7 +173,9 @@ pub(crate) fn series(history: &History, question: &Query, values_max: usize) -> 
             && is("track", &key.track)
             && is("machine", &history.machines()[key.machine].id.to_string())
     };
-    Ok(serde_json::to_string(&history_document(history, line, values_max, fits))?)
+    Ok(serde_json::to_string(&history_document(
+        history, line, values_max, fits,
+    ))?)
 }
 
 /// Returns the document of runs.
@@ -182,7 +192,10 @@ pub(crate) fn runs(newest: &[RunSummary]) -> Document {
         unsupported: run.unsupported,
         failed: run.failed,
     };
-    serde_json::to_string(&RunsDocument { schema_version: SCHEMA_VERSION, runs: newest.iter().map(run).collect() })
+    serde_json::to_string(&RunsDocument {
+        schema_version: SCHEMA_VERSION,
+        runs: newest.iter().map(run).collect(),
+    })
 }
 
 fn kernels(history: &History) -> KernelsDocument {
@@ -196,7 +209,10 @@ fn kernels(history: &History) -> KernelsDocument {
             origin: kernel.build.origin.to_string(),
         }
     };
-    KernelsDocument { schema_version: SCHEMA_VERSION, kernels: history.order().iter().map(kernel).collect() }
+    KernelsDocument {
+        schema_version: SCHEMA_VERSION,
+        kernels: history.order().iter().map(kernel).collect(),
+    }
 }
 
 fn machines(history: &History) -> MachinesDocument {
@@ -217,6 +233,11 @@ fn machines(history: &History) -> MachinesDocument {
     };
     MachinesDocument {
         schema_version: SCHEMA_VERSION,
-        machines: all.iter().zip(history.repeats()).enumerate().map(machine).collect(),
+        machines: all
+            .iter()
+            .zip(history.repeats())
+            .enumerate()
+            .map(machine)
+            .collect(),
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    Build, Capabilities, Declared, LKP, MMTESTS, MachineId, Run, Suite, Workload, imported_metric, imported_workload,
+    Build, Capabilities, Declared, LKP, MMTESTS, MachineId, Run, Suite, Workload, imported_metric,
+    imported_workload,
 };
 use report::{Machines, Question};
 use store::{Store, StoreError};
@@ -13,9 +14,17 @@ use store::{Store, StoreError};
 const ALL_SUITES: &str = "all suites";
 
 /// Returns all runs of a build on a machine with any guest config, newest first.
-pub(crate) fn all_runs(store: &Store, build: &Build, machines: &[&MachineId]) -> Result<Vec<Run>, StoreError> {
+pub(crate) fn all_runs(
+    store: &Store,
+    build: &Build,
+    machines: &[&MachineId],
+) -> Result<Vec<Run>, StoreError> {
     let mut runs = Vec::new();
-    for suite in model::SUITES.iter().map(|suite| suite.name).chain([MMTESTS, LKP]) {
+    for suite in model::SUITES
+        .iter()
+        .map(|suite| suite.name)
+        .chain([MMTESTS, LKP])
+    {
         for machine in machines {
             runs.extend(store.runs_of(&build.id, machine, suite)?);
         }
@@ -26,10 +35,14 @@ pub(crate) fn all_runs(store: &Store, build: &Build, machines: &[&MachineId]) ->
     Ok(runs)
 }
 
-/// Builds the comparison of the seeds and workloads that both have; `None` if they have none in common. `command`
-/// compares the two kernels; the suite, workloads and seeds are appended. Runs of a noisy machine are not paired by
-/// number, so all of them count.
-pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: String) -> Option<Question> {
+/// Builds the comparison of the seeds and workloads that both have; `None` if they have none in
+/// common. `command` compares the two kernels; the suite, workloads and seeds are appended. Runs of
+/// a noisy machine are not paired by number, so all of them count.
+pub(crate) fn asked_of(
+    machine: Capabilities,
+    [old, new]: [&[Run]; 2],
+    command: String,
+) -> Option<Question> {
     let mut seeds = Vec::new();
     if machine.deterministic {
         let of = |runs: &[Run]| runs.iter().map(|run| run.seed).collect::<BTreeSet<u64>>();
@@ -38,11 +51,25 @@ pub(crate) fn asked_of(machine: Capabilities, [old, new]: [&[Run]; 2], command: 
             return None;
         }
     }
-    let has = |runs: &[Run], name: &str| runs.iter().flat_map(|run| &run.results).any(|result| result.workload == name);
-    let known = if machine.foreign { imported_rows(new) } else { own_rows(new) };
-    let workloads: Vec<Arc<Workload>> =
-        known.into_iter().filter(|workload| has(old, &workload.name) && has(new, &workload.name)).collect();
-    let command = if machine.foreign { command } else { measuring(&command, &workloads, &seeds) };
+    let has = |runs: &[Run], name: &str| {
+        runs.iter()
+            .flat_map(|run| &run.results)
+            .any(|result| result.workload == name)
+    };
+    let known = if machine.foreign {
+        imported_rows(new)
+    } else {
+        own_rows(new)
+    };
+    let workloads: Vec<Arc<Workload>> = known
+        .into_iter()
+        .filter(|workload| has(old, &workload.name) && has(new, &workload.name))
+        .collect();
+    let command = if machine.foreign {
+        command
+    } else {
+        measuring(&command, &workloads, &seeds)
+    };
     (!workloads.is_empty()).then(|| Question {
         suite: ALL_SUITES.to_owned(),
         workloads,
@@ -62,14 +89,27 @@ fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> Strin
     let mut left: BTreeSet<&str> = workloads.iter().map(|workload| &*workload.name).collect();
     let mut commands = Vec::new();
     while !left.is_empty() {
-        let held = |suite: &Suite| left.iter().filter(|name| suite.find(name).is_some()).count();
-        // Among suites with the most workloads take the first: the last two only select from the others.
-        let Some(suite) = model::SUITES.iter().rev().max_by_key(|suite| held(suite)).filter(|suite| held(suite) > 0)
+        let held = |suite: &Suite| {
+            left.iter()
+                .filter(|name| suite.find(name).is_some())
+                .count()
+        };
+        // Among suites with the most workloads take the first: the last two only select from the
+        // others.
+        let Some(suite) = model::SUITES
+            .iter()
+            .rev()
+            .max_by_key(|suite| held(suite))
+            .filter(|suite| held(suite) > 0)
         else {
             break;
         };
         let is_held = |name: &&str| left.contains(name) && suite.find(name).is_some();
-        let named: Vec<&str> = workloads.iter().map(|workload| &*workload.name).filter(is_held).collect();
+        let named: Vec<&str> = workloads
+            .iter()
+            .map(|workload| &*workload.name)
+            .filter(is_held)
+            .collect();
         let some = if named.len() < suite.workloads.len() {
             format!(" --workload {}", named.join(","))
         } else {
@@ -85,9 +125,15 @@ fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> Strin
 /// Returns all declared workloads, and those of the runs with other numbers of tasks.
 fn own_rows(runs: &[Run]) -> Vec<Arc<Workload>> {
     let results = runs.iter().flat_map(|run| &run.results);
-    let tasks = results.filter_map(|result| model::SCALE.find(&result.workload)?.tasks).chain([1]);
+    let tasks = results
+        .filter_map(|result| model::SCALE.find(&result.workload)?.tasks)
+        .chain([1]);
     let counts: Vec<u32> = tasks.collect::<BTreeSet<_>>().into_iter().collect();
-    model::in_tasks(&model::workloads().into_iter().cloned().collect::<Vec<_>>(), &[], &counts)
+    model::in_tasks(
+        &model::workloads().into_iter().cloned().collect::<Vec<_>>(),
+        &[],
+        &counts,
+    )
 }
 
 /// Returns the rows of imported runs whose direction is known.
@@ -96,18 +142,24 @@ fn imported_rows(runs: &[Run]) -> Vec<Arc<Workload>> {
     for run in runs {
         for result in &run.results {
             let known = imported_metric(&run.suite, &result.workload);
-            found.entry(&result.workload).or_insert_with(|| match &result.declared {
-                Some(then) => then.clone().or(known),
-                None => known,
-            });
+            found
+                .entry(&result.workload)
+                .or_insert_with(|| match &result.declared {
+                    Some(then) => then.clone().or(known),
+                    None => known,
+                });
         }
     }
-    found.into_iter().filter_map(|(name, declared)| imported_workload(name, &declared)).collect()
+    found
+        .into_iter()
+        .filter_map(|(name, declared)| imported_workload(name, &declared))
+        .collect()
 }
 
 /// Turns runs of several suites into runs of one: a workload's samples do not depend on the suite.
 pub(crate) fn as_one_suite(runs: &mut [Run]) {
-    runs.iter_mut().for_each(|run| ALL_SUITES.clone_into(&mut run.suite));
+    runs.iter_mut()
+        .for_each(|run| ALL_SUITES.clone_into(&mut run.suite));
 }
 
 #[cfg(test)]
@@ -122,16 +174,25 @@ mod tests {
             measuring("compare A B", &model::SEEDS.workloads, &[1, 2, 5]),
             "compare A B --suite seeds --seeds 5"
         );
-        let scaling = ["fault-thr-1", "fault-thr-2"].map(|name| model::find_workload(name).unwrap());
+        let scaling =
+            ["fault-thr-1", "fault-thr-2"].map(|name| model::find_workload(name).unwrap());
         assert_eq!(
             measuring("compare A B", &scaling, &[1]),
             "compare A B --suite scale --seeds 1 --workload fault-thr-1,fault-thr-2"
         );
         let named = |names: &[&str]| -> Vec<Arc<model::Workload>> {
-            model::workloads().into_iter().filter(|workload| names.contains(&&*workload.name)).cloned().collect()
+            model::workloads()
+                .into_iter()
+                .filter(|workload| names.contains(&&*workload.name))
+                .cloned()
+                .collect()
         };
         assert_eq!(
-            measuring("compare A B", &named(&["getppid", "reclaim-slow", "reclaim-anon"]), &[1]),
+            measuring(
+                "compare A B",
+                &named(&["getppid", "reclaim-slow", "reclaim-anon"]),
+                &[1]
+            ),
             "compare A B --suite reclaim --seeds 1 --workload reclaim-anon,reclaim-slow && \
              compare A B --suite micro --seeds 1 --workload getppid"
         );

@@ -1,9 +1,12 @@
-//! The lab at work: its machines with what they do and for whom, and its latest jobs. Read from the store at each request;
-//! the page, the document and the metrics show the same values.
+//! The lab at work: its machines with what they do and for whom, and its latest jobs. Read from the
+//! store at each request; the page, the document and the metrics show the same values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Health, JobState, QueuedJob, Reservation, USUAL_MACHINE, describe_off, quarantine_of, reservation_of};
+use model::{
+    Health, JobState, QueuedJob, Reservation, USUAL_MACHINE, describe_off, quarantine_of,
+    reservation_of,
+};
 use serde::Serialize;
 use store::{QueueOverview, Store, StoreError};
 
@@ -13,7 +16,14 @@ use report::render::SCHEMA_VERSION;
 const OPEN_MAX: u32 = 100;
 const OVER_MAX: u32 = 50;
 /// The states of jobs, in the order of the metrics.
-pub(crate) const STATES: [&str; 6] = ["waiting", "running", "done", "failed", "cancelled", "replaced"];
+pub(crate) const STATES: [&str; 6] = [
+    "waiting",
+    "running",
+    "done",
+    "failed",
+    "cancelled",
+    "replaced",
+];
 
 /// The lab at work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -76,18 +86,31 @@ impl LabDocument {
         let queue = store.queue_overview(now_unix, OPEN_MAX, OVER_MAX)?;
         let (reservations, health) = (store.reservations(own_unix)?, store.health()?);
         let mut names: Vec<&str> = vec![USUAL_MACHINE];
-        let others = servers.iter().map(String::as_str).chain(queue.counts.iter().map(|count| &*count.machine));
+        let others = servers
+            .iter()
+            .map(String::as_str)
+            .chain(queue.counts.iter().map(|count| &*count.machine));
         for name in others {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
-        let now = Now { queue: &queue, reservations: &reservations, health: &health, off, now_unix };
+        let now = Now {
+            queue: &queue,
+            reservations: &reservations,
+            health: &health,
+            off,
+            now_unix,
+        };
         let mut states: BTreeMap<&'static str, usize> = STATES.map(|state| (state, 0)).into();
         for count in &queue.counts {
             *states.entry(count.state).or_default() += count.jobs;
         }
-        let open = queue.running.iter().chain(&queue.waiting).take(OPEN_MAX as usize);
+        let open = queue
+            .running
+            .iter()
+            .chain(&queue.waiting)
+            .take(OPEN_MAX as usize);
         Ok(Self {
             schema_version: SCHEMA_VERSION,
             now_unix,
@@ -101,8 +124,16 @@ impl LabDocument {
 
     /// Returns the number of open jobs that are not listed.
     pub(crate) fn unlisted(&self) -> usize {
-        let open: usize = ["waiting", "running"].iter().filter_map(|state| self.states.get(state)).sum();
-        open.saturating_sub(self.jobs.iter().filter(|job| ["waiting", "running"].contains(&job.state)).count())
+        let open: usize = ["waiting", "running"]
+            .iter()
+            .filter_map(|state| self.states.get(state))
+            .sum();
+        open.saturating_sub(
+            self.jobs
+                .iter()
+                .filter(|job| ["waiting", "running"].contains(&job.state))
+                .count(),
+        )
     }
 
     /// Returns the metrics of machines and queue, in Prometheus' text format.
@@ -110,36 +141,91 @@ impl LabDocument {
         let mut text = String::new();
         let mut family = |name: &str, kind: &str, help: &str, values: Vec<(String, u64)>| {
             text.extend([format!("# HELP {name} {help}\n# TYPE {name} {kind}\n")]);
-            text.extend(values.into_iter().map(|(labels, value)| format!("{name}{labels} {value}\n")));
+            text.extend(
+                values
+                    .into_iter()
+                    .map(|(labels, value)| format!("{name}{labels} {value}\n")),
+            );
         };
         let each = |of: fn(&WorkingMachine) -> u64| -> Vec<(String, u64)> {
-            let label = |machine: &WorkingMachine| format!("{{machine=\"{}\"}}", escape(&machine.name));
-            self.machines.iter().map(|machine| (label(machine), of(machine))).collect()
+            let label =
+                |machine: &WorkingMachine| format!("{{machine=\"{}\"}}", escape(&machine.name));
+            self.machines
+                .iter()
+                .map(|machine| (label(machine), of(machine)))
+                .collect()
         };
         let state = |machine: &WorkingMachine| {
-            (format!("{{machine=\"{}\",state=\"{}\"}}", escape(&machine.name), machine.state), 1)
+            (
+                format!(
+                    "{{machine=\"{}\",state=\"{}\"}}",
+                    escape(&machine.name),
+                    machine.state
+                ),
+                1,
+            )
         };
         let states = self.machines.iter().map(state).collect();
-        family("marvin_machine_state", "gauge", "1 for the state that a machine is in.", states);
+        family(
+            "marvin_machine_state",
+            "gauge",
+            "1 for the state that a machine is in.",
+            states,
+        );
         let failures = each(|machine| machine.failures.into());
-        family("marvin_machine_failures", "gauge", "Failures of the lab in a row on a machine.", failures);
-        family("marvin_queue_depth", "gauge", "Jobs that wait.", each(|machine| machine.waiting as u64));
+        family(
+            "marvin_machine_failures",
+            "gauge",
+            "Failures of the lab in a row on a machine.",
+            failures,
+        );
+        family(
+            "marvin_queue_depth",
+            "gauge",
+            "Jobs that wait.",
+            each(|machine| machine.waiting as u64),
+        );
         let waits = each(|machine| machine.waits_s);
-        family("marvin_queue_wait_seconds", "gauge", "How long the first free job of a machine has waited.", waits);
-        let jobs = self.states.iter().map(|(state, count)| (format!("{{state=\"{state}\"}}"), *count as u64)).collect();
+        family(
+            "marvin_queue_wait_seconds",
+            "gauge",
+            "How long the first free job of a machine has waited.",
+            waits,
+        );
+        let jobs = self
+            .states
+            .iter()
+            .map(|(state, count)| (format!("{{state=\"{state}\"}}"), *count as u64))
+            .collect();
         family("marvin_jobs", "gauge", "Queued jobs by state.", jobs);
         let sum = ("_sum".to_owned(), self.done_seconds);
-        let count = ("_count".to_owned(), self.states.get("done").copied().unwrap_or_default() as u64);
-        family("marvin_job_seconds", "summary", "How long jobs took that are done.", vec![sum, count]);
+        let count = (
+            "_count".to_owned(),
+            self.states.get("done").copied().unwrap_or_default() as u64,
+        );
+        family(
+            "marvin_job_seconds",
+            "summary",
+            "How long jobs took that are done.",
+            vec![sum, count],
+        );
         let undelivered = vec![(String::new(), self.undelivered as u64)];
-        family("marvin_notices_undelivered", "gauge", "Notices that are not delivered yet.", undelivered);
+        family(
+            "marvin_notices_undelivered",
+            "gauge",
+            "Notices that are not delivered yet.",
+            undelivered,
+        );
         text
     }
 }
 
 /// Escapes a label's value.
 fn escape(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 /// What the states of machines follow from.
@@ -162,13 +248,19 @@ impl Now<'_> {
         });
         let is_off = self.off.contains(name);
         // A reservation that a killed lab left says less than that the server is off.
-        let reserved = reservation_of(name, self.reservations, self.now_unix).filter(|one| !(is_off && one.by_lab));
-        let (state, about, until_unix) = match (quarantine_of(name, self.health), running, reserved) {
+        let reserved = reservation_of(name, self.reservations, self.now_unix)
+            .filter(|one| !(is_off && one.by_lab));
+        let (state, about, until_unix) = match (quarantine_of(name, self.health), running, reserved)
+        {
             (Some(ill), ..) => ("quarantined", ill.reason.clone(), Some(ill.next_unix)),
             (_, Some((about, until)), _) => ("measuring", about, Some(until)),
             (.., Some(one)) => {
                 let off = if is_off { "; it is off" } else { "" };
-                ("reserved", format!("{}: {}{off}", one.holder, one.why), Some(one.until_unix))
+                (
+                    "reserved",
+                    format!("{}: {}{off}", one.holder, one.why),
+                    Some(one.until_unix),
+                )
             }
             _ if is_off => ("off", describe_off(name), None),
             _ => ("ready", String::new(), None),
@@ -182,8 +274,14 @@ impl Now<'_> {
             waiting: count("waiting"),
             done: count("done"),
             failed: count("failed"),
-            failures: self.health.iter().find(|health| health.machine == name).map_or(0, |health| health.failures),
-            waits_s: first.map_or(0, |since| u64::try_from(self.now_unix.saturating_sub(since)).unwrap_or(0)),
+            failures: self
+                .health
+                .iter()
+                .find(|health| health.machine == name)
+                .map_or(0, |health| health.failures),
+            waits_s: first.map_or(0, |since| {
+                u64::try_from(self.now_unix.saturating_sub(since)).unwrap_or(0)
+            }),
         }
     }
 }

@@ -6,21 +6,50 @@ use crate::source::Snapshot;
 pub(crate) fn text(snapshot: &Snapshot, trouble: bool) -> String {
     let history = &snapshot.history;
     let sum = |of: fn(&history::Repeats) -> usize| history.repeats().iter().map(of).sum::<usize>();
-    let open = snapshot.alerts.iter().filter(|triaged| triaged.is_open()).count();
+    let open = snapshot
+        .alerts
+        .iter()
+        .filter(|triaged| triaged.is_open())
+        .count();
     let all: Vec<usize> = (0..history.machines().len()).collect();
     let trust = history.trust(&all);
     let numbers: [(&str, &str, &str, usize); 11] = [
-        ("marvin_runs_total", "counter", "Stored runs.", history.run_count()),
-        ("marvin_kernels", "gauge", "Builds with results.", history.order().len()),
-        ("marvin_machines", "gauge", "Machines with results.", history.machines().len()),
-        ("marvin_series", "gauge", "Series of a workload on a machine.", history.series().count()),
+        (
+            "marvin_runs_total",
+            "counter",
+            "Stored runs.",
+            history.run_count(),
+        ),
+        (
+            "marvin_kernels",
+            "gauge",
+            "Builds with results.",
+            history.order().len(),
+        ),
+        (
+            "marvin_machines",
+            "gauge",
+            "Machines with results.",
+            history.machines().len(),
+        ),
+        (
+            "marvin_series",
+            "gauge",
+            "Series of a workload on a machine.",
+            history.series().count(),
+        ),
         (
             "marvin_alerts",
             "gauge",
             "Performance changes, grouped by the kernel that introduced them.",
             snapshot.alerts.len(),
         ),
-        ("marvin_alerts_open", "gauge", "Alerts with an open regression.", open),
+        (
+            "marvin_alerts_open",
+            "gauge",
+            "Alerts with an open regression.",
+            open,
+        ),
         (
             "marvin_results_repeated_total",
             "counter",
@@ -39,8 +68,18 @@ pub(crate) fn text(snapshot: &Snapshot, trouble: bool) -> String {
             "Comparisons of a kernel with itself in the last 90 days.",
             trust.compared,
         ),
-        ("marvin_false_alarms", "gauge", "Comparisons of a kernel with itself that found a difference.", trust.alarms),
-        ("marvin_store_unreadable", "gauge", "1 if the last read of the store failed.", usize::from(trouble)),
+        (
+            "marvin_false_alarms",
+            "gauge",
+            "Comparisons of a kernel with itself that found a difference.",
+            trust.alarms,
+        ),
+        (
+            "marvin_store_unreadable",
+            "gauge",
+            "1 if the last read of the store failed.",
+            usize::from(trouble),
+        ),
     ];
     let line = |(name, kind, help, value): (&str, &str, &str, usize)| {
         format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")

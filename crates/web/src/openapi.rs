@@ -1,23 +1,27 @@
-//! The description of the JSON documents (OpenAPI 3.1), derived from the documents themselves: one value with every
-//! optional field and one without any, whose serialised forms give the schema. So the description cannot contradict the
-//! code.
+//! The description of the JSON documents (OpenAPI 3.1), derived from the documents themselves: one
+//! value with every optional field and one without any, whose serialised forms give the schema. So
+//! the description cannot contradict the code.
 
 use history::{
-    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument, KernelNameDocument, MemberDocument,
-    RunListDocument, SeriesDocument, TriageDocument,
+    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument,
+    KernelNameDocument, MemberDocument, RunListDocument, SeriesDocument, TriageDocument,
 };
 use report::render::SCHEMA_VERSION;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::{
-    CellDocument, CountsDocument, KernelDocument, KernelsDocument, MachineDocument, MachinesDocument, OverviewDocument,
-    RunDocument, RunsDocument,
+    CellDocument, CountsDocument, KernelDocument, KernelsDocument, MachineDocument,
+    MachinesDocument, OverviewDocument, RunDocument, RunsDocument,
 };
 use crate::jobs::{LabDocument, LabJob, STATES, WorkingMachine};
 
 /// A document: its name, its description, and its query parameters with their meaning.
-type DocumentEntry = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+type DocumentEntry = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
 
 /// All documents.
 pub(crate) const DOCUMENTS: [DocumentEntry; 7] = [
@@ -25,11 +29,18 @@ pub(crate) const DOCUMENTS: [DocumentEntry; 7] = [
         "overview.json",
         "Two kernels compared in all workloads",
         &[
-            ("base", "Baseline kernel: title, version or beginning of the build's id"),
+            (
+                "base",
+                "Baseline kernel: title, version or beginning of the build's id",
+            ),
             ("target", "Kernel to compare with it, in the same forms"),
         ],
     ),
-    ("alerts.json", "Performance changes, grouped by the kernel that introduced them", &[]),
+    (
+        "alerts.json",
+        "Performance changes, grouped by the kernel that introduced them",
+        &[],
+    ),
     (
         "series.json",
         "Series of a workload on a machine over kernels, with their changes",
@@ -37,11 +48,22 @@ pub(crate) const DOCUMENTS: [DocumentEntry; 7] = [
             ("workload", "Only this workload"),
             ("machine", "Only the machine with this id"),
             ("track", "Only kernels of this track"),
-            ("line", "Only kernels of this line: all, mainline, or a stable series such as 6.12"),
+            (
+                "line",
+                "Only kernels of this line: all, mainline, or a stable series such as 6.12",
+            ),
         ],
     ),
-    ("kernels.json", "Kernels in the order of their releases", &[]),
-    ("machines.json", "Machines, with the number of repeated and of equal results", &[]),
+    (
+        "kernels.json",
+        "Kernels in the order of their releases",
+        &[],
+    ),
+    (
+        "machines.json",
+        "Machines, with the number of repeated and of equal results",
+        &[],
+    ),
     ("runs.json", "The newest runs", &[]),
     ("lab.json", "The lab at work: machines and jobs", &[]),
 ];
@@ -70,7 +92,10 @@ pub(crate) fn document() -> Value {
 pub(crate) fn schema_of(name: &str) -> Value {
     let shape = |full: bool| match name {
         "overview.json" => value(&overview(full)),
-        "alerts.json" => value(&AlertsDocument { schema_version: SCHEMA_VERSION, alerts: vec![alert(full)] }),
+        "alerts.json" => value(&AlertsDocument {
+            schema_version: SCHEMA_VERSION,
+            alerts: vec![alert(full)],
+        }),
         "series.json" => value(&series_list(full)),
         "kernels.json" => value(&kernels()),
         "machines.json" => value(&machines()),
@@ -98,15 +123,27 @@ fn schema(full: &Value, sparse: &Value) -> Value {
             return json!({"type": "array", "items": schema(first, other)});
         }
         Value::Object(fields) => {
-            let property =
-                |(name, field): (&String, &Value)| (name.clone(), schema(field, sparse.get(name).unwrap_or(field)));
+            let property = |(name, field): (&String, &Value)| {
+                (
+                    name.clone(),
+                    schema(field, sparse.get(name).unwrap_or(field)),
+                )
+            };
             let properties: Map<String, Value> = fields.iter().map(property).collect();
             let required: Vec<&String> = fields.keys().collect();
-            let kind = if sparse.is_null() { json!(["object", "null"]) } else { json!("object") };
+            let kind = if sparse.is_null() {
+                json!(["object", "null"])
+            } else {
+                json!("object")
+            };
             return json!({"type": kind, "properties": properties, "required": required});
         }
     };
-    if sparse.is_null() { json!({"type": [kind, "null"]}) } else { json!({ "type": kind }) }
+    if sparse.is_null() {
+        json!({"type": [kind, "null"]})
+    } else {
+        json!({ "type": kind })
+    }
 }
 
 fn overview(full: bool) -> OverviewDocument {
@@ -114,7 +151,15 @@ fn overview(full: bool) -> OverviewDocument {
         schema_version: SCHEMA_VERSION,
         base: "6.1.190".to_owned(),
         target: "6.12.117".to_owned(),
-        counts: CountsDocument { worse: 1, better: 0, same: 0, unclear: 0, unrated: 0, failed: 0, missing: 0 },
+        counts: CountsDocument {
+            worse: 1,
+            better: 0,
+            same: 0,
+            unclear: 0,
+            unrated: 0,
+            failed: 0,
+            missing: 0,
+        },
         geometric_mean: full.then_some(0.957),
         cells: vec![CellDocument {
             workload: "fault-anon".to_owned(),
@@ -138,7 +183,9 @@ fn alert(full: bool) -> AlertDocument {
         worse: 1,
         better: 0,
         gone: 0,
-        bisection: vec!["marvin bisect 111111111111 222222222222 --tree linux --workload fault-anon".to_owned()],
+        bisection: vec![
+            "marvin bisect 111111111111 222222222222 --tree linux --workload fault-anon".to_owned(),
+        ],
         members: vec![MemberDocument {
             after: "6.1.190".to_owned(),
             at: "6.12.100".to_owned(),
@@ -162,8 +209,15 @@ fn series_list(full: bool) -> HistoryDocument {
     HistoryDocument {
         schema_version: SCHEMA_VERSION,
         complete: true,
-        kernels: vec![KernelNameDocument { title: "6.12.117".to_owned(), build: "build_00".to_owned() }],
-        runs: vec![RunListDocument { kernels: vec![0], seeds: vec![1], ids: vec!["run_00".to_owned()] }],
+        kernels: vec![KernelNameDocument {
+            title: "6.12.117".to_owned(),
+            build: "build_00".to_owned(),
+        }],
+        runs: vec![RunListDocument {
+            kernels: vec![0],
+            seeds: vec![1],
+            ids: vec!["run_00".to_owned()],
+        }],
         series: vec![series(full)],
     }
 }
@@ -181,7 +235,10 @@ fn series(full: bool) -> SeriesDocument {
         runs: 0,
         values: vec![full.then_some(345.6)],
         medians: vec![full.then_some(345.6)],
-        absent: vec![AbsentDocument { kernel: "6.12.117".to_owned(), why: "failed: hung".to_owned() }],
+        absent: vec![AbsentDocument {
+            kernel: "6.12.117".to_owned(),
+            why: "failed: hung".to_owned(),
+        }],
         changes: vec![ChangeDocument {
             after: "6.1.190".to_owned(),
             at: "6.12.100".to_owned(),
@@ -204,7 +261,10 @@ fn kernels() -> KernelsDocument {
         track: text("cloud-amd64"),
         origin: text("linux-image-6.12.117+deb12-cloud-amd64 6.12.117-1"),
     };
-    KernelsDocument { schema_version: SCHEMA_VERSION, kernels: vec![kernel] }
+    KernelsDocument {
+        schema_version: SCHEMA_VERSION,
+        kernels: vec![kernel],
+    }
 }
 
 fn machines() -> MachinesDocument {
@@ -220,7 +280,10 @@ fn machines() -> MachinesDocument {
         false_alarms: 0,
         same_as: text("machine_00"),
     };
-    MachinesDocument { schema_version: SCHEMA_VERSION, machines: vec![machine] }
+    MachinesDocument {
+        schema_version: SCHEMA_VERSION,
+        machines: vec![machine],
+    }
 }
 
 fn lab(full: bool) -> LabDocument {
@@ -270,5 +333,8 @@ fn runs() -> RunsDocument {
         unsupported: 1,
         failed: 0,
     };
-    RunsDocument { schema_version: SCHEMA_VERSION, runs: vec![run] }
+    RunsDocument {
+        schema_version: SCHEMA_VERSION,
+        runs: vec![run],
+    }
 }

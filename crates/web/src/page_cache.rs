@@ -1,4 +1,5 @@
-//! A cache of pages, valid while they show the newest state of the store: a repeated request gets the same bytes.
+//! A cache of pages, valid while they show the newest state of the store: a repeated request gets
+//! the same bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,7 +38,9 @@ impl PageCache {
     /// Returns the cached page of an address in a state of the store.
     pub(crate) fn get(&self, generation: u64, path: &str, question: &str) -> Option<Arc<Reply>> {
         let mut pages = self.pages();
-        let place = pages.iter().position(|page| page.generation == generation && page.is_at(path, question))?;
+        let place = pages
+            .iter()
+            .position(|page| page.generation == generation && page.is_at(path, question))?;
         pages[..=place].rotate_right(1);
         Some(Arc::clone(&pages[0].reply))
     }
@@ -51,14 +54,25 @@ impl PageCache {
         pages.retain(|page| !(page.generation == generation && page.is_at(path, question)));
         pages.truncate(PAGES_MAX - 1);
         let (path, question) = (path.to_owned(), question.to_owned());
-        pages.insert(0, Page { generation, path, question, reply: Arc::clone(reply) });
+        pages.insert(
+            0,
+            Page {
+                generation,
+                path,
+                question,
+                reply: Arc::clone(reply),
+            },
+        );
     }
 
     /// Returns the most recently requested addresses, the latest last.
     pub(crate) fn latest(&self, count: usize) -> Vec<(String, String)> {
         let pages = self.pages();
-        let mut found: Vec<_> =
-            pages.iter().take(count).map(|page| (page.path.clone(), page.question.clone())).collect();
+        let mut found: Vec<_> = pages
+            .iter()
+            .take(count)
+            .map(|page| (page.path.clone(), page.question.clone()))
+            .collect();
         found.reverse();
         found
     }
@@ -77,7 +91,11 @@ mod tests {
     use crate::site::{Kind, Reply};
 
     fn reply(status: u16, bytes: usize) -> Arc<Reply> {
-        Arc::new(Reply { status, kind: Kind::Html, body: vec![b'x'; bytes] })
+        Arc::new(Reply {
+            status,
+            kind: Kind::Html,
+            body: vec![b'x'; bytes],
+        })
     }
 
     #[test]
@@ -92,7 +110,11 @@ mod tests {
         }
         kept.put(1, "/", "more", &reply(200, 1));
         assert!(kept.get(1, "/", "0").is_none());
-        let latest = kept.latest(2).into_iter().map(|(_, question)| question).collect::<Vec<_>>();
+        let latest = kept
+            .latest(2)
+            .into_iter()
+            .map(|(_, question)| question)
+            .collect::<Vec<_>>();
         assert_eq!(latest, ["", "more"]);
         kept.forget(2);
         assert!(kept.latest(9).is_empty());

@@ -1,4 +1,5 @@
-//! The same pages as files: every page linked from the first one, for any server, a mirror or a memory stick.
+//! The same pages as files: every page linked from the first one, for any server, a mirror or a
+//! memory stick.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +29,9 @@ pub enum PublishError {
     #[error("cannot publish to {folder}: it holds files that marvin did not write\nhint: name a new or empty directory", folder = .0.display())]
     Foreign(PathBuf),
     /// There are too many pages.
-    #[error("cannot publish: more than {FILES_MAX} files\nhint: marvin serve shows a store of any size")]
+    #[error(
+        "cannot publish: more than {FILES_MAX} files\nhint: marvin serve shows a store of any size"
+    )]
     TooMuch,
     /// The system failed.
     #[error("cannot write {path}: {source}", path = .path.display())]
@@ -75,7 +78,9 @@ pub fn publish(site: &Site, folder: &Path) -> Result<Published, PublishError> {
 fn write_all(site: &Site, folder: &Path) -> Result<Published, PublishError> {
     let mut published = Published { files: 0, bytes: 0 };
     let mut known: BTreeSet<String> = BTreeSet::new();
-    let mut left: Vec<String> = ["index.html", "api/v1/openapi.json"].map(str::to_owned).to_vec();
+    let mut left: Vec<String> = ["index.html", "api/v1/openapi.json"]
+        .map(str::to_owned)
+        .to_vec();
     left.extend(crate::openapi::DOCUMENTS.map(|(name, _, _)| format!("api/v1/{name}")));
     while let Some(path) = left.pop() {
         if !known.insert(path.clone()) {
@@ -93,7 +98,10 @@ fn write_all(site: &Site, folder: &Path) -> Result<Published, PublishError> {
             fs::create_dir_all(file.parent().unwrap_or(folder))?;
             fs::write(&file, &reply.body)
         };
-        write().map_err(|source| PublishError::Io { path: file.clone(), source })?;
+        write().map_err(|source| PublishError::Io {
+            path: file.clone(),
+            source,
+        })?;
         published.files += 1;
         published.bytes += reply.body.len() as u64;
     }
@@ -104,11 +112,27 @@ fn write_all(site: &Site, folder: &Path) -> Result<Published, PublishError> {
 
 /// Returns the links of a page, as paths from the top. Drops links to other sites.
 pub(crate) fn links(page: &str, html: &str) -> Vec<String> {
-    let folder: Vec<&str> = page.split('/').rev().skip(1).collect::<Vec<_>>().into_iter().rev().collect();
-    let starts = html.match_indices("href=\"").map(|(at, word)| at + word.len());
-    let scripts = html.match_indices("src=\"").map(|(at, word)| at + word.len());
+    let folder: Vec<&str> = page
+        .split('/')
+        .rev()
+        .skip(1)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .collect();
+    let starts = html
+        .match_indices("href=\"")
+        .map(|(at, word)| at + word.len());
+    let scripts = html
+        .match_indices("src=\"")
+        .map(|(at, word)| at + word.len());
     let target = |start: usize| {
-        let link = html[start..].split('"').next()?.split(['#', '?']).next().filter(|link| !link.is_empty())?;
+        let link = html[start..]
+            .split('"')
+            .next()?
+            .split(['#', '?'])
+            .next()
+            .filter(|link| !link.is_empty())?;
         let mut parts = folder.clone();
         for part in link.split('/') {
             match part {
@@ -131,7 +155,13 @@ mod tests {
     fn links_stay_below_the_top() {
         let html = r##"<a href="../../index.html#x"> <a href="b.html?q=1"> <a href="../../../../etc/passwd"> <a href="http://x/y">
                       <a href="#here"> <script src="../../script.js">"##;
-        assert_eq!(links("s/m/a.html", html), ["index.html", "s/m/b.html", "script.js"]);
-        assert_eq!(links("index.html", r#"<a href="s/m/~2e~2e.html">"#), ["s/m/~2e~2e.html"]);
+        assert_eq!(
+            links("s/m/a.html", html),
+            ["index.html", "s/m/b.html", "script.js"]
+        );
+        assert_eq!(
+            links("index.html", r#"<a href="s/m/~2e~2e.html">"#),
+            ["s/m/~2e~2e.html"]
+        );
     }
 }

@@ -29,11 +29,19 @@ const PAGES: [(&str, &str); 7] = [
 #[test]
 fn three_clicks_lead_to_a_regression() {
     let lab = Lab::usual();
-    let Some((mut browser, _)) = open_lab(&lab) else { return };
+    let Some((mut browser, _)) = open_lab(&lab) else {
+        return;
+    };
     assert_eq!(browser.text("h1"), "6.12.117 against 6.1.192");
     assert!(browser.text(".counts .worse").contains("2 worse"));
     let card = browser.text(".card:has(a[href$='fault-anon.html'])");
-    for text in ["First seen in 6.12.100", "fault-anon", "2 of 2 machines", "-4.55%", "not in 6.1.192"] {
+    for text in [
+        "First seen in 6.12.100",
+        "fault-anon",
+        "2 of 2 machines",
+        "-4.55%",
+        "not in 6.1.192",
+    ] {
         assert!(card.contains(text), "{text}: {card}");
     }
     browser.click(".card a[href$='fault-anon.html']");
@@ -52,13 +60,23 @@ fn three_clicks_lead_to_a_regression() {
 #[test]
 fn cell_links_to_its_series() {
     let lab = Lab::usual();
-    let Some((mut browser, _)) = open_lab(&lab) else { return };
-    assert_eq!(browser.text("tr[data-n^='fault-anon'] td.worse a"), "0.96 ▼");
+    let Some((mut browser, _)) = open_lab(&lab) else {
+        return;
+    };
+    assert_eq!(
+        browser.text("tr[data-n^='fault-anon'] td.worse a"),
+        "0.96 ▼"
+    );
     browser.click("tr[data-n^='fault-anon'] td.worse a");
     browser.loaded();
     let rows = browser
         .value("[...document.querySelectorAll('tbody tr')].map(r => r.innerText.split('\\t').slice(1, 4).join(' '))");
-    let rows: Vec<&str> = rows.as_array().unwrap().iter().filter_map(|row| row.as_str()).collect();
+    let rows: Vec<&str> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row.as_str())
+        .collect();
     let expected = [
         "6.1.170 330.00 ",
         "6.1.192 330.00 0.00%",
@@ -67,16 +85,18 @@ fn cell_links_to_its_series() {
         "6.12.117 345.00 0.00%",
     ];
     assert_eq!(rows, expected);
-    let told = browser.value("[...document.querySelectorAll('svg.plot circle title')].map(t => t.textContent)");
+    let told = browser
+        .value("[...document.querySelectorAll('svg.plot circle title')].map(t => t.textContent)");
     assert_eq!(told[2], "6.12.100: 345.00");
 }
 
 #[test]
 fn filter_works_live_and_by_keyboard() {
     let lab = Lab::usual();
-    let Some((mut browser, top)) = open_lab(&lab) else { return };
-    let rows =
-        "[...document.querySelectorAll('tr[data-n]')].filter(r => !r.hidden).map(r => r.cells[0].innerText).join()";
+    let Some((mut browser, top)) = open_lab(&lab) else {
+        return;
+    };
+    let rows = "[...document.querySelectorAll('tr[data-n]')].filter(r => !r.hidden).map(r => r.cells[0].innerText).join()";
     assert_eq!(browser.value(rows), "fault-anon,getppid,switch-yield");
     browser.write("/");
     browser.write("fault");
@@ -86,27 +106,57 @@ fn filter_works_live_and_by_keyboard() {
     browser.key("Escape", 27);
     assert_eq!(browser.value(rows), "fault-anon,getppid,switch-yield");
     browser.open(&format!("{top}?filter=fualt"));
-    assert!(browser.text("[role=status]").contains("did you mean fault?"));
-    // Tab by tab from the top: past the header through the form into the cards and the table, in the order of the page.
+    assert!(
+        browser
+            .text("[role=status]")
+            .contains("did you mean fault?")
+    );
+    // Tab by tab from the top: past the header through the form into the cards and the table, in
+    // the order of the page.
     browser.open(&top);
     let mut met = Vec::new();
     for _ in 0..40 {
         browser.key("Tab", 9);
-        let at = browser.value("(e => e.innerText?.trim() || e.name || e.className)(document.activeElement)");
-        met.push(at.as_str().unwrap_or_default().lines().next().unwrap_or_default().to_owned());
+        let at = browser
+            .value("(e => e.innerText?.trim() || e.name || e.className)(document.activeElement)");
+        met.push(
+            at.as_str()
+                .unwrap_or_default()
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        );
     }
-    let place = |text: &str| met.iter().position(|at| at == text).unwrap_or_else(|| panic!("{text} is not in {met:?}"));
-    let order =
-        ["Skip to content", "Overview", "▼ 2 worse", "filter", "Show", "All of this alert", "0.96 ▼"].map(place);
+    let place = |text: &str| {
+        met.iter()
+            .position(|at| at == text)
+            .unwrap_or_else(|| panic!("{text} is not in {met:?}"))
+    };
+    let order = [
+        "Skip to content",
+        "Overview",
+        "▼ 2 worse",
+        "filter",
+        "Show",
+        "All of this alert",
+        "0.96 ▼",
+    ]
+    .map(place);
     assert!(order.is_sorted(), "{met:?}");
     assert_eq!(met[0], "Skip to content");
-    assert_ne!(browser.value("getComputedStyle(document.activeElement).outlineStyle"), "none");
+    assert_ne!(
+        browser.value("getComputedStyle(document.activeElement).outlineStyle"),
+        "none"
+    );
 }
 
 #[test]
 fn pages_are_complete_without_scripts_and_printed() {
     let lab = Lab::usual();
-    let Some((mut browser, top)) = open_lab(&lab) else { return };
+    let Some((mut browser, top)) = open_lab(&lab) else {
+        return;
+    };
     browser.without_scripts();
     browser.open(&format!("{top}?base=6.1.170&target=6.1.192&show=all"));
     assert_eq!(browser.text("h1"), "6.1.192 against 6.1.170");
@@ -114,11 +164,15 @@ fn pages_are_complete_without_scripts_and_printed() {
     browser.print();
     browser.open(&top);
     browser.picture("first-print");
-    assert_eq!(browser.value("getComputedStyle(document.querySelector('header')).display"), "none");
+    assert_eq!(
+        browser.value("getComputedStyle(document.querySelector('header')).display"),
+        "none"
+    );
     assert!(browser.text("table.grid").contains("getppid"));
 }
 
-/// Finds text with too little contrast: less than 4.5 to 1, or 3 to 1 for large text (WCAG 2.2, 1.4.3).
+/// Finds text with too little contrast: less than 4.5 to 1, or 3 to 1 for large text (WCAG 2.2,
+/// 1.4.3).
 const PALE: &str = r"(() => {
   const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
   const light = (c) => { const l = c.slice(0, 3).map((v) => v / 255).map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
@@ -162,18 +216,33 @@ const NAMELESS: &str = r"(() => {
 fn every_page_is_accessible_in_each_layout() {
     let lab = Lab::usual();
     lab.queue_jobs();
-    let Some((mut browser, top)) = open_lab(&lab) else { return };
-    for (scheme, size) in [("light", WIDE), ("dark", WIDE), ("light", NARROW), ("dark", NARROW)] {
+    let Some((mut browser, top)) = open_lab(&lab) else {
+        return;
+    };
+    for (scheme, size) in [
+        ("light", WIDE),
+        ("dark", WIDE),
+        ("light", NARROW),
+        ("dark", NARROW),
+    ] {
         browser.show(size.0, size.1, scheme);
         for (name, path) in PAGES {
             browser.open(&format!("{top}{path}"));
             let shown = format!("{name}-{scheme}-{}", size.0);
             browser.picture(&shown);
-            assert_eq!(browser.value(PALE), serde_json::json!([]), "{shown}: text that is too pale");
+            assert_eq!(
+                browser.value(PALE),
+                serde_json::json!([]),
+                "{shown}: text that is too pale"
+            );
             assert_eq!(browser.value(NAMELESS), serde_json::json!([]), "{shown}");
-            let width = browser.value("document.documentElement.scrollWidth").as_u64().unwrap();
+            let width = browser
+                .value("document.documentElement.scrollWidth")
+                .as_u64()
+                .unwrap();
             assert!(width <= u64::from(size.0), "{shown}: {width} pixels wide");
-            let is_dark = browser.value("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)";
+            let is_dark = browser.value("getComputedStyle(document.body).backgroundColor")
+                != "rgb(255, 255, 255)";
             assert_eq!(is_dark, scheme == "dark", "{shown}");
         }
     }
@@ -182,12 +251,24 @@ fn every_page_is_accessible_in_each_layout() {
 #[test]
 fn hostile_names_do_nothing_in_a_browser() {
     let lab = Lab::hostile();
-    let Some((mut browser, top)) = open_lab(&lab) else { return };
-    for path in ["", "alerts.html", "runs.html", "?filter=%3Cscript%3Ealert(1)%3C/script%3E"] {
+    let Some((mut browser, top)) = open_lab(&lab) else {
+        return;
+    };
+    for path in [
+        "",
+        "alerts.html",
+        "runs.html",
+        "?filter=%3Cscript%3Ealert(1)%3C/script%3E",
+    ] {
         // A dialog would block the page, and the next answer would not come.
         browser.open(&format!("{top}{path}"));
-        let scripts = browser.value("[...document.scripts].map(s => new URL(s.src).pathname).join()");
+        let scripts =
+            browser.value("[...document.scripts].map(s => new URL(s.src).pathname).join()");
         assert_eq!(scripts, "/script.js", "{path}");
-        assert_eq!(browser.value("document.querySelectorAll('img, [onmouseover], [onerror]').length"), 0, "{path}");
+        assert_eq!(
+            browser.value("document.querySelectorAll('img, [onmouseover], [onerror]').length"),
+            0,
+            "{path}"
+        );
     }
 }

@@ -45,7 +45,11 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            clients: ClientLimits { all: 128, of_one: 32, of_others: 112 },
+            clients: ClientLimits {
+                all: 128,
+                of_one: 32,
+                of_others: 112,
+            },
             head_bytes: 16 << 10,
             head_time: Duration::from_secs(10),
             answer_time: Duration::from_secs(30),
@@ -76,8 +80,8 @@ const ROOM_TIME: Duration = Duration::from_secs(2);
 #[error("cannot serve: {0}")]
 pub struct ServeError(#[from] std::io::Error);
 
-/// Serves a site until the process ends, and shows new results of its store meanwhile. Answers requests for an IP
-/// address, for localhost, and for these names of the host.
+/// Serves a site until the process ends, and shows new results of its store meanwhile. Answers
+/// requests for an IP address, for localhost, and for these names of the host.
 ///
 /// # Errors
 /// If the socket or threads cannot be used.
@@ -90,7 +94,9 @@ pub fn serve(
 ) -> Result<Infallible, ServeError> {
     listener.set_nonblocking(true)?;
     let followed = Arc::clone(&site);
-    std::thread::Builder::new().name("follow".to_owned()).spawn(move || follow(&followed, source, limits))?;
+    std::thread::Builder::new()
+        .name("follow".to_owned())
+        .spawn(move || follow(&followed, source, limits))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .max_blocking_threads(MAKERS)
@@ -101,9 +107,18 @@ pub fn serve(
     // A thread of its own: a store that does not answer keeps those that make pages.
     let (lab, questions) = sync_channel(METRICS_MAX);
     let read = Arc::clone(&site);
-    std::thread::Builder::new().name("metrics".to_owned()).spawn(move || read_lab(&read, &questions))?;
+    std::thread::Builder::new()
+        .name("metrics".to_owned())
+        .spawn(move || read_lab(&read, &questions))?;
     let clients = Mutex::new(ClientCounts::new(limits.clients));
-    let server = Arc::new(Server { site, limits, names: names.to_vec(), budget, clients, lab });
+    let server = Arc::new(Server {
+        site,
+        limits,
+        names: names.to_vec(),
+        budget,
+        clients,
+        lab,
+    });
     runtime.block_on(accept(listener, &server))
 }
 
@@ -156,14 +171,24 @@ struct Admitted {
 impl Admitted {
     /// Counts a connection; `None` if it is one too many.
     fn new(server: &Arc<Server>, address: IpAddr) -> Option<Self> {
-        let mut clients = server.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.admit(address).then(|| Self { server: Arc::clone(server), address })
+        let mut clients = server
+            .clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        clients.admit(address).then(|| Self {
+            server: Arc::clone(server),
+            address,
+        })
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.server.clients.lock().unwrap_or_else(PoisonError::into_inner).release(self.address);
+        self.server
+            .clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .release(self.address);
     }
 }
 
@@ -184,12 +209,16 @@ async fn accept(listener: TcpListener, server: &Arc<Server>) -> Result<Infallibl
         };
         let server = Arc::clone(server);
         tokio::spawn(async move {
-            let service = service_fn(move |request| respond(Arc::clone(&server), request, is_loopback));
+            let service =
+                service_fn(move |request| respond(Arc::clone(&server), request, is_loopback));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(limits.head_time)
                 .max_buf_size(limits.head_bytes.max(8 << 10))
-                .serve_connection(TokioIo::new(Punctual::new(stream, limits.write_time)), service);
+                .serve_connection(
+                    TokioIo::new(Punctual::new(stream, limits.write_time)),
+                    service,
+                );
             // Ignore how a connection ends.
             drop(tokio::time::timeout(limits.connection_time, connection).await);
             drop(place);
@@ -199,18 +228,33 @@ async fn accept(listener: TcpListener, server: &Arc<Server>) -> Result<Infallibl
 
 type Answer = Response<AnswerBody>;
 
-async fn respond(server: Arc<Server>, request: Request<Incoming>, is_loopback: bool) -> Result<Answer, Infallible> {
-    if let Some((status, text)) = refuse(&request).or_else(|| refuse_host(&request, &server.names, is_loopback)) {
+async fn respond(
+    server: Arc<Server>,
+    request: Request<Incoming>,
+    is_loopback: bool,
+) -> Result<Answer, Infallible> {
+    if let Some((status, text)) =
+        refuse(&request).or_else(|| refuse_host(&request, &server.names, is_loopback))
+    {
         return Ok(plain(status, text));
     }
     let start = Instant::now();
-    let (path, question) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
+    let (path, question) = (
+        request.uri().path().to_owned(),
+        request.uri().query().unwrap_or_default().to_owned(),
+    );
     if path == "/metrics" {
         return Ok(add_timing(to_answer(metrics(&server).await, None), start));
     }
     let units = memory_of(&path).div_ceil(UNIT) as u32;
-    let room = tokio::time::timeout(ROOM_TIME, Arc::clone(&server.budget).acquire_many_owned(units)).await;
-    let Ok(Ok(room)) = room else { return Ok(too_busy()) };
+    let room = tokio::time::timeout(
+        ROOM_TIME,
+        Arc::clone(&server.budget).acquire_many_owned(units),
+    )
+    .await;
+    let Ok(Ok(room)) = room else {
+        return Ok(too_busy());
+    };
     if let Some(reply) = server.site.cached(&path, &question) {
         return Ok(add_timing(to_answer(reply, Some(room)), start));
     }
@@ -221,18 +265,27 @@ async fn respond(server: Arc<Server>, request: Request<Incoming>, is_loopback: b
         Some(found) => send_artefact(site, found, room, is_head),
         None => Ok(to_answer(site.answer(&path, &question), Some(room))),
     });
-    Ok(match tokio::time::timeout(server.limits.answer_time, work).await {
-        Ok(Ok(Ok(answer))) => add_timing(answer, start),
-        Ok(Ok(Err(_))) | Err(_) => too_busy(),
-        Ok(Err(_)) => plain(StatusCode::INTERNAL_SERVER_ERROR, "a bug in marvin, please report it\n"),
-    })
+    Ok(
+        match tokio::time::timeout(server.limits.answer_time, work).await {
+            Ok(Ok(Ok(answer))) => add_timing(answer, start),
+            Ok(Ok(Err(_))) | Err(_) => too_busy(),
+            Ok(Err(_)) => plain(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "a bug in marvin, please report it\n",
+            ),
+        },
+    )
 }
 
 /// Returns the metrics: at once, and without those of the lab, if the store does not answer.
 async fn metrics(server: &Server) -> Arc<Reply> {
     let (question, lab) = oneshot::channel();
     let lab = match server.lab.try_send(question) {
-        Ok(()) => tokio::time::timeout(METRICS_TIME, lab).await.ok().and_then(Result::ok).flatten(),
+        Ok(()) => tokio::time::timeout(METRICS_TIME, lab)
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .flatten(),
         Err(_) => None,
     };
     Arc::new(server.site.metrics(lab))
@@ -249,13 +302,19 @@ fn memory_of(path: &str) -> usize {
 }
 
 fn too_busy() -> Answer {
-    let mut answer = plain(StatusCode::SERVICE_UNAVAILABLE, "the lab is too busy; try again later\n");
-    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
+    let mut answer = plain(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "the lab is too busy; try again later\n",
+    );
+    answer
+        .headers_mut()
+        .insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
     answer
 }
 
-/// Sends an artifact in pieces, from a thread of its own: slow readers must not occupy those that make pages. The store
-/// verifies the checksum behind the last piece; if it is wrong, the connection breaks off before the end.
+/// Sends an artifact in pieces, from a thread of its own: slow readers must not occupy those that
+/// make pages. The store verifies the checksum behind the last piece; if it is wrong, the
+/// connection breaks off before the end.
 fn send_artefact(
     site: Arc<Site>,
     found: FoundArtefact,
@@ -265,31 +324,49 @@ fn send_artefact(
     let (sender, pieces) = mpsc::channel(1);
     let (kind, left) = (found.kind, found.size as u64);
     if !is_head {
-        std::thread::Builder::new().name("artifact".to_owned()).spawn(move || {
-            // One piece is held back: the last one goes out after the verification.
-            let mut held: Option<Bytes> = None;
-            let copied = site.copy_artefact(&found, &mut |piece| match held.replace(Bytes::copy_from_slice(piece)) {
-                Some(before) => sender.blocking_send(before).is_ok(),
-                None => true,
-            });
-            if let (Ok(()), Some(last)) = (copied, held) {
-                drop(sender.blocking_send(last));
-            }
-            drop(room);
-        })?;
+        std::thread::Builder::new()
+            .name("artifact".to_owned())
+            .spawn(move || {
+                // One piece is held back: the last one goes out after the verification.
+                let mut held: Option<Bytes> = None;
+                let copied = site.copy_artefact(&found, &mut |piece| match held
+                    .replace(Bytes::copy_from_slice(piece))
+                {
+                    Some(before) => sender.blocking_send(before).is_ok(),
+                    None => true,
+                });
+                if let (Ok(()), Some(last)) = (copied, held) {
+                    drop(sender.blocking_send(last));
+                }
+                drop(room);
+            })?;
     }
-    Ok(with_headers(Response::new(AnswerBody::Pieces { pieces, left }), 200, kind))
+    Ok(with_headers(
+        Response::new(AnswerBody::Pieces { pieces, left }),
+        200,
+        kind,
+    ))
 }
 
 /// Refuses requests other than GET and HEAD, and impossible ones.
 fn refuse(request: &Request<Incoming>) -> Option<(StatusCode, &'static str)> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return Some((StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD: the dashboard is read-only\n"));
+        return Some((
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET and HEAD: the dashboard is read-only\n",
+        ));
     }
     if !request.body().is_end_stream() {
-        return Some((StatusCode::PAYLOAD_TOO_LARGE, "a request must not have a body\n"));
+        return Some((
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "a request must not have a body\n",
+        ));
     }
-    if request.uri().path_and_query().is_some_and(|text| text.as_str().len() > LENGTH_MAX) {
+    if request
+        .uri()
+        .path_and_query()
+        .is_some_and(|text| text.as_str().len() > LENGTH_MAX)
+    {
         return Some((StatusCode::URI_TOO_LONG, "the address is too long\n"));
     }
     if request.uri().query().is_some_and(has_secret) {
@@ -301,14 +378,25 @@ fn refuse(request: &Request<Incoming>) -> Option<(StatusCode, &'static str)> {
     None
 }
 
-/// Refuses requests that do not name this host exactly once. A foreign page may point its own host name at this address
-/// (DNS rebinding) to read private pages; it cannot make an IP address its name.
-fn refuse_host(request: &Request<Incoming>, names: &[String], is_loopback: bool) -> Option<(StatusCode, &'static str)> {
+/// Refuses requests that do not name this host exactly once. A foreign page may point its own host
+/// name at this address (DNS rebinding) to read private pages; it cannot make an IP address its
+/// name.
+fn refuse_host(
+    request: &Request<Incoming>,
+    names: &[String],
+    is_loopback: bool,
+) -> Option<(StatusCode, &'static str)> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
-        return Some((StatusCode::BAD_REQUEST, "a request must have exactly one Host header\n"));
+        return Some((
+            StatusCode::BAD_REQUEST,
+            "a request must have exactly one Host header\n",
+        ));
     };
-    let authority = request.uri().authority().map(hyper::http::uri::Authority::as_str);
+    let authority = request
+        .uri()
+        .authority()
+        .map(hyper::http::uri::Authority::as_str);
     let asked = [Some(host.to_str().unwrap_or_default()), authority];
     let is_ours = |host: &str| is_name_of_ours(host, names, is_loopback);
     if asked.into_iter().flatten().all(is_ours) {
@@ -324,11 +412,20 @@ fn refuse_host(request: &Request<Incoming>, names: &[String], is_loopback: bool)
 
 /// Returns whether a host, with or without a port, is an address, localhost, or one of these names.
 fn is_name_of_ours(host: &str, names: &[String], is_loopback: bool) -> bool {
-    let name =
-        host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit())).map_or(host, |(n, _)| n);
-    let address = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
-    let is_address = address.parse::<IpAddr>().is_ok_and(|ip| !is_loopback || ip.is_loopback());
-    is_address || name.eq_ignore_ascii_case("localhost") || names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    let name = host
+        .rsplit_once(':')
+        .filter(|(_, port)| port.bytes().all(|b| b.is_ascii_digit()))
+        .map_or(host, |(n, _)| n);
+    let address = name
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(name);
+    let is_address = address
+        .parse::<IpAddr>()
+        .is_ok_and(|ip| !is_loopback || ip.is_loopback());
+    is_address
+        || name.eq_ignore_ascii_case("localhost")
+        || names.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Adds the duration of the answer in milliseconds, for browsers and for the bench.
@@ -348,22 +445,43 @@ fn to_answer(reply: Arc<Reply>, room: Option<OwnedSemaphorePermit>) -> Answer {
 }
 
 fn with_headers(mut answer: Answer, status: u16, kind: Kind) -> Answer {
-    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *answer.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind.mime()));
     if let Ok(policy) = HeaderValue::from_str(&format!("{SITE_POLICY}; frame-ancestors 'none'")) {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    let keep = if matches!(kind, Kind::Css | Kind::Script) { "max-age=300" } else { "no-cache" };
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    headers.insert(
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    );
+    let keep = if matches!(kind, Kind::Css | Kind::Script) {
+        "max-age=300"
+    } else {
+        "no-cache"
+    };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
     if kind == Kind::Bytes {
-        headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+        headers.insert(
+            header::CONTENT_DISPOSITION,
+            HeaderValue::from_static("attachment"),
+        );
     }
     answer
 }
 
 fn plain(status: StatusCode, text: &'static str) -> Answer {
-    to_answer(Arc::new(Reply { status: status.as_u16(), kind: Kind::Text, body: text.into() }), None)
+    to_answer(
+        Arc::new(Reply {
+            status: status.as_u16(),
+            kind: Kind::Text,
+            body: text.into(),
+        }),
+        None,
+    )
 }

@@ -13,7 +13,11 @@ use crate::{Limits, Site, Source, serve};
 
 fn send(address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
     stream
 }
 
@@ -22,21 +26,32 @@ fn ask(address: SocketAddr, path: &str) -> (String, Duration) {
     let begun = Instant::now();
     let mut answer = Vec::new();
     send(address, path).read_to_end(&mut answer).unwrap();
-    (String::from_utf8_lossy(&answer).into_owned(), begun.elapsed())
+    (
+        String::from_utf8_lossy(&answer).into_owned(),
+        begun.elapsed(),
+    )
 }
 
 fn wait_for(address: SocketAddr, path: &str, text: &str) {
     let begun = Instant::now();
     while !ask(address, path).0.contains(text) {
-        assert!(begun.elapsed() < Duration::from_secs(40), "{path}: {}", ask(address, path).0);
+        assert!(
+            begun.elapsed() < Duration::from_secs(40),
+            "{path}: {}",
+            ask(address, path).0
+        );
         std::thread::sleep(Duration::from_millis(200));
     }
 }
 
 #[test]
 fn metrics_come_while_the_store_is_silent() {
-    let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else { return };
-    let location = Location::server(&cluster.place().unwrap(), None).unwrap().impatient();
+    let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else {
+        return;
+    };
+    let location = Location::server(&cluster.place().unwrap(), None)
+        .unwrap()
+        .impatient();
     let mut lab = Lab::on(&location);
     lab.run("6.12.100", "aa", 1, vec![result("getppid", 100.0)]);
     let mut source = Source::open(&location).unwrap();
@@ -53,14 +68,18 @@ fn metrics_come_while_the_store_is_silent() {
         let (metrics, time) = ask(address, "/metrics");
         assert!(time < Duration::from_millis(2500), "{time:?}");
         assert!(
-            metrics.contains("marvin_store_unreadable 1\n") && metrics.contains("marvin_runs_total 1\n"),
+            metrics.contains("marvin_store_unreadable 1\n")
+                && metrics.contains("marvin_runs_total 1\n"),
             "{metrics}"
         );
         std::thread::sleep(Duration::from_millis(300));
     }
     drop(waiting);
     let (alerts, time) = ask(address, "/alerts.html");
-    assert!(alerts.starts_with("HTTP/1.1 200") && time < Duration::from_secs(12), "{time:?} {alerts}");
+    assert!(
+        alerts.starts_with("HTTP/1.1 200") && time < Duration::from_secs(12),
+        "{time:?} {alerts}"
+    );
     cluster.signal("CONT").unwrap();
     wait_for(address, "/metrics", "marvin_store_unreadable 0\n");
     wait_for(address, "/runs.html", "HTTP/1.1 200");

@@ -71,7 +71,11 @@ pub struct Reply {
 
 impl Reply {
     fn ok(kind: Kind, body: impl Into<Vec<u8>>) -> Self {
-        Self { status: 200, kind, body: body.into() }
+        Self {
+            status: 200,
+            kind,
+            body: body.into(),
+        }
     }
 }
 
@@ -86,7 +90,8 @@ pub(crate) struct FoundArtefact {
 
 /// What clients see of a store that cannot be read.
 const UNREADABLE: &str = "cannot read the store; marvin on its host prints the reason";
-/// For how long a store that did not answer is not asked again: each question keeps a thread that makes pages.
+/// For how long a store that did not answer is not asked again: each question keeps a thread that
+/// makes pages.
 const SILENCE_TIME: Duration = Duration::from_secs(5);
 
 /// Why there is no answer.
@@ -132,7 +137,8 @@ impl From<StoreError> for Refusal {
 pub struct Site {
     location: Location,
     snapshot: RwLock<Arc<Snapshot>>,
-    /// The snapshot's generation, readable without holding the snapshot: the last holder has to deallocate it.
+    /// The snapshot's generation, readable without holding the snapshot: the last holder has to
+    /// deallocate it.
     generation: AtomicU64,
     stores: Mutex<Vec<Store>>,
     /// When the store's server last did not answer.
@@ -153,7 +159,8 @@ pub struct Site {
 
 type Answered = Result<Reply, Refusal>;
 
-/// Explains why a workload differs between two builds, in sentences; none if the store does not tell.
+/// Explains why a workload differs between two builds, in sentences; none if the store does not
+/// tell.
 pub type Explain = fn(&Store, &[Build; 2], &str) -> Vec<String>;
 
 impl Site {
@@ -204,18 +211,28 @@ impl Site {
     /// Makes the site for files, whose pages have no forms.
     #[must_use]
     pub fn of_files(location: impl Into<Location>, snapshot: Snapshot) -> Self {
-        Self { is_static: true, ..Self::new(location, snapshot) }
+        Self {
+            is_static: true,
+            ..Self::new(location, snapshot)
+        }
     }
 
-    /// Shows a newer snapshot. Makes recently viewed pages first, so that readers do not wait for them.
+    /// Shows a newer snapshot. Makes recently viewed pages first, so that readers do not wait for
+    /// them.
     pub fn renew(&self, snapshot: Snapshot) {
         for (path, question) in self.kept.latest(RENEWED) {
             let reply = self.made(&snapshot, &path, &question);
-            self.kept.put(snapshot.generation, &path, &question, &Arc::new(reply));
+            self.kept
+                .put(snapshot.generation, &path, &question, &Arc::new(reply));
         }
         let new = Arc::new(snapshot);
-        let old =
-            std::mem::replace(&mut *self.snapshot.write().unwrap_or_else(PoisonError::into_inner), Arc::clone(&new));
+        let old = std::mem::replace(
+            &mut *self
+                .snapshot
+                .write()
+                .unwrap_or_else(PoisonError::into_inner),
+            Arc::clone(&new),
+        );
         self.generation.store(new.generation, Ordering::Release);
         self.kept.forget(new.generation);
         drop(old);
@@ -228,7 +245,8 @@ impl Site {
     /// Returns the answer if it is cached, without work or waiting.
     #[must_use]
     pub fn cached(&self, path: &str, question: &str) -> Option<Arc<Reply>> {
-        self.kept.get(self.generation.load(Ordering::Acquire), path, question)
+        self.kept
+            .get(self.generation.load(Ordering::Acquire), path, question)
     }
 
     /// Records whether the last read of the store failed.
@@ -240,7 +258,10 @@ impl Site {
     #[must_use]
     pub fn answer(&self, path: &str, question: &str) -> Arc<Reply> {
         if path.len() > LENGTH_MAX || question.len() > LENGTH_MAX {
-            return Arc::new(refusal(1, Refusal::NotFound("The address is too long.".to_owned())));
+            return Arc::new(refusal(
+                1,
+                Refusal::NotFound("The address is too long.".to_owned()),
+            ));
         }
         if !is_cacheable(path) {
             return Arc::new(self.made(&self.snapshot(), path, question));
@@ -277,8 +298,15 @@ impl Site {
             ["c", machine, base, file] => self.compare(snapshot, machine, base, file),
             ["r", run, "index.html"] => self.run(run),
             ["r", run, name] => self.artefact(run, name),
-            [file] => match file.strip_prefix("all-").and_then(|rest| rest.strip_suffix(".html")) {
-                Some(page) => self.overview(snapshot, question, Some(page.parse().map_err(|_| nothing())?)),
+            [file] => match file
+                .strip_prefix("all-")
+                .and_then(|rest| rest.strip_suffix(".html"))
+            {
+                Some(page) => self.overview(
+                    snapshot,
+                    question,
+                    Some(page.parse().map_err(|_| nothing())?),
+                ),
                 None => Err(nothing()),
             },
             _ => Err(nothing()),
@@ -290,9 +318,16 @@ impl Site {
             let text = "No results yet. Results of marvin run KERNEL appear here by themselves.";
             return html(pages::message(Frame::at(0, "Marvin"), text));
         };
-        let page = question.get("page").and_then(|page| page.parse::<usize>().ok()).or(all).unwrap_or(1);
+        let page = question
+            .get("page")
+            .and_then(|page| page.parse::<usize>().ok())
+            .or(all)
+            .unwrap_or(1);
         let asked = RowRequest {
-            show: question.get("show").and_then(Show::read).or(all.map(|_| Show::All)),
+            show: question
+                .get("show")
+                .and_then(Show::read)
+                .or(all.map(|_| Show::All)),
             filter: question.get("filter").unwrap_or_default().to_owned(),
             page: page.saturating_sub(1),
             is_static: self.is_static,
@@ -303,14 +338,21 @@ impl Site {
 
     /// Returns the overview of two kernels, computed once per state of the store.
     fn seen(&self, snapshot: &Snapshot, base: usize, target: usize) -> Arc<(u64, Overview)> {
-        let kept = || self.overviews.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || {
+            self.overviews
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
         let is_it = |seen: &&Arc<(u64, Overview)>| {
             seen.0 == snapshot.generation && (seen.1.base, seen.1.target) == (base, target)
         };
         if let Some(found) = kept().iter().find(is_it) {
             return Arc::clone(found);
         }
-        let new = Arc::new((snapshot.generation, overview(&snapshot.history, base, target, &snapshot.alerts)));
+        let new = Arc::new((
+            snapshot.generation,
+            overview(&snapshot.history, base, target, &snapshot.alerts),
+        ));
         let mut kept = kept();
         kept.retain(|seen| seen.0 >= snapshot.generation && !is_it(&seen));
         kept.truncate(OVERVIEWS - 1);
@@ -321,11 +363,17 @@ impl Site {
     fn api(&self, snapshot: &Snapshot, name: &str, question: &Query) -> Answered {
         let body = match name {
             "overview.json" => match pair(&snapshot.history, question)? {
-                Some((base, target)) => api::overview(&snapshot.history, &self.seen(snapshot, base, target).1)?,
+                Some((base, target)) => {
+                    api::overview(&snapshot.history, &self.seen(snapshot, base, target).1)?
+                }
                 None => return Err(Refusal::NotFound("No results yet.".to_owned())),
             },
             "series.json" => {
-                let values_max = if self.is_static { usize::MAX } else { api::VALUES_MAX };
+                let values_max = if self.is_static {
+                    usize::MAX
+                } else {
+                    api::VALUES_MAX
+                };
                 api::series(&snapshot.history, question, values_max)?
             }
             "lab.json" => serde_json::to_string(&self.lab()?)?,
@@ -337,12 +385,27 @@ impl Site {
 
     fn runs(&self, snapshot: &Snapshot) -> Answered {
         let newest = self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?;
-        html(pages::runs(Frame::at(0, "Runs"), snapshot.history.run_count(), &newest))
+        html(pages::runs(
+            Frame::at(0, "Runs"),
+            snapshot.history.run_count(),
+            &newest,
+        ))
     }
 
     fn lab(&self) -> Result<LabDocument, Refusal> {
-        let off = self.off.read().unwrap_or_else(PoisonError::into_inner).clone();
-        self.with_store(|store| Ok(LabDocument::read(store, &self.servers, &off, (self.clock)())?))
+        let off = self
+            .off
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        self.with_store(|store| {
+            Ok(LabDocument::read(
+                store,
+                &self.servers,
+                &off,
+                (self.clock)(),
+            )?)
+        })
     }
 
     /// Returns the metrics of machines and queue; `None` if the store cannot be read.
@@ -350,7 +413,8 @@ impl Site {
         self.lab().ok().map(|lab| lab.metrics())
     }
 
-    /// Returns all metrics. Without those of the lab the others still say that the store is unreadable.
+    /// Returns all metrics. Without those of the lab the others still say that the store is
+    /// unreadable.
     pub(crate) fn metrics(&self, lab: Option<String>) -> Reply {
         let trouble = *self.trouble.read().unwrap_or_else(PoisonError::into_inner);
         let text = metrics::text(&self.snapshot(), trouble || lab.is_none());
@@ -359,14 +423,23 @@ impl Site {
 
     fn run(&self, id: &str) -> Answered {
         let shown = self.with_store(|store| {
-            let id: RunId = RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
+            let id: RunId =
+                RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
             let run = store.run(&id)?;
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
             let is_omitted = |size: usize| self.is_static && size > ARTEFACT_BYTES_MAX;
-            let (omitted, sent): (Vec<_>, Vec<_>) =
-                store.artefact_sizes(&id)?.into_iter().partition(|(_, size)| is_omitted(*size));
+            let (omitted, sent): (Vec<_>, Vec<_>) = store
+                .artefact_sizes(&id)?
+                .into_iter()
+                .partition(|(_, size)| is_omitted(*size));
             let artefacts = sent.into_iter().map(|(name, _)| name).collect();
-            Ok(pages::Shown { artefacts, omitted, run, build, machine })
+            Ok(pages::Shown {
+                artefacts,
+                omitted,
+                run,
+                build,
+                machine,
+            })
         })?;
         html(pages::run(Frame::at(2, shown.run.id.short()), &shown))
     }
@@ -376,8 +449,9 @@ impl Site {
         let found = self.find_artefact(id, name)?;
         if found.size > ARTEFACT_BYTES_MAX {
             let (mib, how) = (found.size >> 20, pages::get_artefact(&found.run, name));
-            let text =
-                format!("{name} has {mib} MiB, too large for these pages. Who has the results gets it with: {how}");
+            let text = format!(
+                "{name} has {mib} MiB, too large for these pages. Who has the results gets it with: {how}"
+            );
             return Err(Refusal::TooLarge(text));
         }
         let mut bytes = Vec::new();
@@ -392,15 +466,27 @@ impl Site {
     fn find_artefact(&self, id: &str, name: &str) -> Result<FoundArtefact, Refusal> {
         self.with_store(|store| {
             let run = RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
-            let (name, size) =
-                store.artefact_sizes(&run)?.into_iter().find(|(known, _)| known == name).ok_or_else(nothing)?;
-            let kind = if name.ends_with(".console") { Kind::Text } else { Kind::Bytes };
-            Ok(FoundArtefact { run, name, size, kind })
+            let (name, size) = store
+                .artefact_sizes(&run)?
+                .into_iter()
+                .find(|(known, _)| known == name)
+                .ok_or_else(nothing)?;
+            let kind = if name.ends_with(".console") {
+                Kind::Text
+            } else {
+                Kind::Bytes
+            };
+            Ok(FoundArtefact {
+                run,
+                name,
+                size,
+                kind,
+            })
         })
     }
 
-    /// Returns the artifact at a path, for a server that sends it in pieces; `None` for other paths and errors, which
-    /// [`Site::answer`] has pages for.
+    /// Returns the artifact at a path, for a server that sends it in pieces; `None` for other paths
+    /// and errors, which [`Site::answer`] has pages for.
     pub(crate) fn artefact_at(&self, path: &str) -> Option<FoundArtefact> {
         let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         match parts.as_slice() {
@@ -409,8 +495,8 @@ impl Site {
         }
     }
 
-    /// Hands an artifact over in pieces of bounded size, until `take` returns false. After an error, none of the pieces
-    /// may count.
+    /// Hands an artifact over in pieces of bounded size, until `take` returns false. After an
+    /// error, none of the pieces may count.
     pub(crate) fn copy_artefact(
         &self,
         found: &FoundArtefact,
@@ -426,16 +512,31 @@ impl Site {
         let new = file.strip_suffix(".html").ok_or_else(nothing)?;
         let (base, new) = named(base).zip(named(new)).ok_or_else(nothing)?;
         let known = &history.machines()[machine];
-        let others = history.kin(machine).into_iter().filter(|other| *other != machine);
+        let others = history
+            .kin(machine)
+            .into_iter()
+            .filter(|other| *other != machine);
         let also: Vec<&Machine> = others.map(|other| &history.machines()[other]).collect();
-        let machines: Vec<&MachineId> = [known].into_iter().chain(also.iter().copied()).map(|m| &m.id).collect();
+        let machines: Vec<&MachineId> = [known]
+            .into_iter()
+            .chain(also.iter().copied())
+            .map(|m| &m.id)
+            .collect();
         let of = |kernel: usize| -> Result<_, Refusal> {
             let build = &history.kernel(kernel).build;
-            Ok((build, self.with_store(|store| Ok(compared::all_runs(store, build, &machines)?))?))
+            Ok((
+                build,
+                self.with_store(|store| Ok(compared::all_runs(store, build, &machines)?))?,
+            ))
         };
         let ((old_build, mut old), (new_build, mut new)) = (of(base)?, of(new)?);
-        let command = format!("marvin compare {} {}", old_build.exact_name(), new_build.exact_name());
-        let Some(mut question) = compared::asked_of(known.capabilities(), [&old, &new], command) else {
+        let command = format!(
+            "marvin compare {} {}",
+            old_build.exact_name(),
+            new_build.exact_name()
+        );
+        let Some(mut question) = compared::asked_of(known.capabilities(), [&old, &new], command)
+        else {
             let text = "The two kernels have no seed and no known workload in common.";
             return html(pages::message(Frame::at(3, "No comparison"), text));
         };
@@ -446,8 +547,16 @@ impl Site {
         }
         compared::as_one_suite(&mut old);
         compared::as_one_suite(&mut new);
-        let side = |build, runs| Side { build, machine: known, also: also.clone(), runs };
-        let sides = [side(old_build, old.iter().collect()), side(new_build, new.iter().collect())];
+        let side = |build, runs| Side {
+            build,
+            machine: known,
+            also: also.clone(),
+            runs,
+        };
+        let sides = [
+            side(old_build, old.iter().collect()),
+            side(new_build, new.iter().collect()),
+        ];
         let comparison = match report::compare(&sides[0], &sides[1..], &question) {
             Ok(comparison) => comparison,
             Err(error @ CompareError::MetricChanged { .. }) => {
@@ -456,27 +565,54 @@ impl Site {
             Err(error) => return Err(Refusal::Failed(error.to_string())),
         };
         let document = report::render::comparison(&comparison, &report::render::View::default());
-        let page = document.html_of_site("../../../").map_err(|error| Refusal::Failed(error.to_string()))?;
+        let page = document
+            .html_of_site("../../../")
+            .map_err(|error| Refusal::Failed(error.to_string()))?;
         let back = "<main>\n<nav aria-label=\"Pages\"><a href=\"../../../index.html\">Overview</a> \
                     <a href=\"../../../alerts.html\">Alerts</a> <a href=\"../../../runs.html\">Runs</a> \
                     <a href=\"../../../lab.html\">Lab</a></nav>";
         Ok(Reply::ok(Kind::Html, page.replacen("<main>", back, 1)))
     }
 
-    fn series(&self, snapshot: &Snapshot, machine: &str, track: &str, file: &str, question: &Query) -> Answered {
+    fn series(
+        &self,
+        snapshot: &Snapshot,
+        machine: &str,
+        track: &str,
+        file: &str,
+        question: &Query,
+    ) -> Answered {
         let history = &snapshot.history;
         let machine = machine_named(history, machine).ok_or_else(nothing)?;
         let workload = file.strip_suffix(".html").ok_or_else(nothing)?;
-        let line: Line = question.get("line").map_or(Ok(Line::All), str::parse).map_err(|_| nothing())?;
-        let is_it = |key: &&Key| key.machine == machine && slug(&key.track) == track && slug(&key.workload) == workload;
-        let key = history.series().map(|(key, _)| key).find(is_it).ok_or_else(nothing)?.clone();
+        let line: Line = question
+            .get("line")
+            .map_or(Ok(Line::All), str::parse)
+            .map_err(|_| nothing())?;
+        let is_it = |key: &&Key| {
+            key.machine == machine && slug(&key.track) == track && slug(&key.workload) == workload
+        };
+        let key = history
+            .series()
+            .map(|(key, _)| key)
+            .find(is_it)
+            .ok_or_else(nothing)?
+            .clone();
         let frame = Frame::at(3, key.workload.to_string());
         let explain = |base: usize, new: usize, workload: &str| {
             let builds = [base, new].map(|kernel| history.kernel(kernel).build.clone());
             // Without a readable store the page has everything else.
-            self.with_store(|store| Ok((self.explain)(store, &builds, workload))).unwrap_or_default()
+            self.with_store(|store| Ok((self.explain)(store, &builds, workload)))
+                .unwrap_or_default()
         };
-        html(pages::series(frame, history, &snapshot.alerts, line, &[key], &explain))
+        html(pages::series(
+            frame,
+            history,
+            &snapshot.alerts,
+            line,
+            &[key],
+            &explain,
+        ))
     }
 
     fn with_store<T>(&self, work: impl FnOnce(&Store) -> Result<T, Refusal>) -> Result<T, Refusal> {
@@ -507,7 +643,9 @@ impl Site {
 
 /// Returns the time of this host, in seconds since 1970-01-01 UTC.
 fn clock() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
@@ -532,16 +670,25 @@ fn refusal(depth: usize, why: Refusal) -> Reply {
         Refusal::Silent => (500, "Failed", UNREADABLE.to_owned()),
         Refusal::Failed(text) => (500, "Failed", text),
     };
-    let page = pages::message(Frame::at(depth.min(8), title), &text).unwrap_or_else(|_| title.to_owned());
-    Reply { status, kind: Kind::Html, body: page.into_bytes() }
+    let page =
+        pages::message(Frame::at(depth.min(8), title), &text).unwrap_or_else(|_| title.to_owned());
+    Reply {
+        status,
+        kind: Kind::Html,
+        body: page.into_bytes(),
+    }
 }
 
 /// Returns the requested or default kernels; `None` if there are no results.
 fn pair(history: &History, question: &Query) -> Result<Option<(usize, usize)>, Refusal> {
-    let Some((base, target)) = history.usual_pair() else { return Ok(None) };
+    let Some((base, target)) = history.usual_pair() else {
+        return Ok(None);
+    };
     let named = |name: &str| {
         let known = |text: &str| {
-            history.kernel_named(text).ok_or_else(|| Refusal::NotFound(format!("No results of a kernel {text}.")))
+            history
+                .kernel_named(text)
+                .ok_or_else(|| Refusal::NotFound(format!("No results of a kernel {text}.")))
         };
         question.get(name).map(known).transpose()
     };

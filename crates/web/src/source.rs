@@ -59,7 +59,14 @@ impl Source {
     pub fn open(location: impl Into<Location>) -> Result<Self, SourceError> {
         let store = Store::open_read_only(location)?;
         let (history, decisions, found) = (History::default(), Vec::new(), Vec::new());
-        Ok(Self { store, last: 0, history, decisions, home: None, found })
+        Ok(Self {
+            store,
+            last: 0,
+            history,
+            decisions,
+            home: None,
+            found,
+        })
     }
 
     /// Adds the bisections of a data directory.
@@ -83,7 +90,8 @@ impl Source {
                     self.history.know_build(&self.store.build(&run.build)?);
                 }
                 if self.history.machine_number(&run.machine).is_none() {
-                    self.history.know_machine(&self.store.machine(&run.machine)?);
+                    self.history
+                        .know_machine(&self.store.machine(&run.machine)?);
                 }
                 self.history.take(run)?;
                 self.last = *number;
@@ -102,22 +110,39 @@ impl Source {
     pub fn snapshot(&self, generation: u64) -> Snapshot {
         let decided = self.decisions.clone();
         let alerts = triage_alerts(&self.history, alerts(&self.history, Line::All), &decided);
-        Snapshot { history: self.history.clone(), alerts, decided, found: self.found.clone(), generation }
+        Snapshot {
+            history: self.history.clone(),
+            alerts,
+            decided,
+            found: self.found.clone(),
+            generation,
+        }
     }
 }
 
-/// Reads the findings of a data directory's bisections. Skips foreign and unreadable files: one answer less.
+/// Reads the findings of a data directory's bisections. Skips foreign and unreadable files: one
+/// answer less.
 fn bisections(home: &Path) -> Vec<BisectionRecord> {
-    let entries = std::fs::read_dir(home.join("bisections")).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(home.join("bisections"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let mut files: Vec<PathBuf> = entries
         .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "found"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "found")
+        })
         .take(FOUND_MAX)
         .collect();
     files.sort();
     let read = |file: &PathBuf| {
         let mut text = String::new();
-        std::fs::File::open(file).ok()?.take(FOUND_BYTES_MAX).read_to_string(&mut text).ok()?;
+        std::fs::File::open(file)
+            .ok()?
+            .take(FOUND_BYTES_MAX)
+            .read_to_string(&mut text)
+            .ok()?;
         BisectionRecord::read(&text)
     };
     files.iter().filter_map(read).collect()

@@ -1,4 +1,5 @@
-//! CRC-32 (IEEE 802.3, reflected, as in zlib): guards frames against a noisy line, not against malice.
+//! CRC-32 (IEEE 802.3, reflected, as in zlib): guards frames against a noisy line, not against
+//! malice.
 
 /// Returns the CRC-32 of the concatenated parts.
 #[must_use]

@@ -29,7 +29,9 @@ pub(crate) fn unescape(word: &str) -> Option<Vec<u8>> {
 }
 
 fn nibble(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
 }
 
 #[cfg(test)]
@@ -45,6 +47,14 @@ mod tests {
 
     #[test]
     fn broken_words_are_none() {
-        assert_eq!((unescape("%"), unescape("%4"), unescape("%zz"), unescape("a b")), (None, None, None, None));
+        assert_eq!(
+            (
+                unescape("%"),
+                unescape("%4"),
+                unescape("%zz"),
+                unescape("a b")
+            ),
+            (None, None, None, None)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The job of the agent after the snapshot. Always [`JOB_SIZE`] bytes, so that reading any job costs the guest the same
-//! instructions.
+//! The job of the agent after the snapshot. Always [`JOB_SIZE`] bytes, so that reading any job
+//! costs the guest the same instructions.
 
 use crate::PROTOCOL;
 use crate::checksum::crc32;
@@ -25,8 +25,8 @@ pub enum Clock {
 pub struct Perturbation {
     /// Sleep before the workload, in microseconds: moves the phase of the timer tick.
     pub delay_us: u64,
-    /// Additional rounds of about a millisecond that the workload's process runs before it begins: moves it against
-    /// other processes in the scheduler's account.
+    /// Additional rounds of about a millisecond that the workload's process runs before it begins:
+    /// moves it against other processes in the scheduler's account.
     pub spins: u64,
     /// Pages that a child process touches and holds: moves the physical layout.
     pub child_pages: u64,
@@ -60,22 +60,23 @@ pub enum Task {
         warm_up: u32,
         /// Measured iterations.
         iterations: u32,
-        /// How many tasks do the operations at the same time, each all of them on a processor of its own.
+        /// How many tasks do the operations at the same time, each all of them on a processor of
+        /// its own.
         tasks: u32,
-        /// Whether its processes may use all processors that the agent may; otherwise, outside of a guest, the agent keeps
-        /// to the last.
+        /// Whether its processes may use all processors that the agent may; otherwise, outside of
+        /// a guest, the agent keeps to the last.
         all_processors: bool,
         /// Kernel functions to count entries of with kprobes; empty for a measurement.
         probes: Vec<String>,
-        /// Milliseconds between copies of the kernel's counters, 0 for copies before and after only; `None` for a
-        /// measurement.
+        /// Milliseconds between copies of the kernel's counters, 0 for copies before and after
+        /// only; `None` for a measurement.
         monitors: Option<u64>,
-        /// Nanoseconds between samples of where the processors are in the measured iterations, which come as the files
-        /// `samples` and `symbols`; `None` for a measurement.
+        /// Nanoseconds between samples of where the processors are in the measured iterations,
+        /// which come as the files `samples` and `symbols`; `None` for a measurement.
         sampling: Option<u64>,
     },
-    /// Run an external tool. Samples are the ticks of each run; its output comes as files, `0/stdout`, `0/stderr` and
-    /// so on for each run.
+    /// Run an external tool. Samples are the ticks of each run; its output comes as files,
+    /// `0/stdout`, `0/stderr` and so on for each run.
     Tool(ToolTask),
 }
 
@@ -112,7 +113,12 @@ impl Job {
     /// # Errors
     /// If it does not fit.
     pub fn encode(&self) -> Result<Vec<u8>, JobError> {
-        let Perturbation { delay_us, spins, child_pages, child_forks } = self.perturbation;
+        let Perturbation {
+            delay_us,
+            spins,
+            child_pages,
+            child_forks,
+        } = self.perturbation;
         let clock = match self.clock {
             Clock::Tsc => "tsc",
             Clock::Monotonic => "monotonic",
@@ -132,7 +138,11 @@ impl Job {
                 words.push("task=tool".into());
                 words.extend(tool.lines());
             }
-            Task::Rmap { case, processes, mappings } => {
+            Task::Rmap {
+                case,
+                processes,
+                mappings,
+            } => {
                 words.push("task=rmap".into());
                 words.push(format!("case={}", escape(case.as_bytes())));
                 words.push(format!("processes={processes}"));
@@ -158,11 +168,19 @@ impl Job {
                 words.extend(all_processors.then(|| "processors=all".to_owned()));
                 words.extend(monitors.map(|interval_ms| format!("monitors={interval_ms}")));
                 words.extend(sampling.map(|period_ns| format!("sampling={period_ns}")));
-                words.extend(probes.iter().map(|probe| format!("probe={}", escape(probe.as_bytes()))));
+                words.extend(
+                    probes
+                        .iter()
+                        .map(|probe| format!("probe={}", escape(probe.as_bytes()))),
+                );
             }
         }
         let body = words.join("\n");
-        let mut out = format!("{HEAD} {PROTOCOL} {:08x}\n{body}", crc32(&[body.as_bytes()])).into_bytes();
+        let mut out = format!(
+            "{HEAD} {PROTOCOL} {:08x}\n{body}",
+            crc32(&[body.as_bytes()])
+        )
+        .into_bytes();
         if out.len() > JOB_SIZE {
             return Err(JobError::TooLong(out.len()));
         }
@@ -176,8 +194,11 @@ impl Job {
     /// If the bytes are not a job of this protocol version, whole and undamaged.
     pub fn decode(bytes: &[u8]) -> Result<Self, JobError> {
         let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
-        let text = std::str::from_utf8(&bytes[..end]).map_err(|_| JobError::Malformed("not text"))?;
-        let (head, body) = text.split_once('\n').ok_or(JobError::Malformed("no header"))?;
+        let text =
+            std::str::from_utf8(&bytes[..end]).map_err(|_| JobError::Malformed("not text"))?;
+        let (head, body) = text
+            .split_once('\n')
+            .ok_or(JobError::Malformed("no header"))?;
         let mut head = head.split(' ');
         if head.next() != Some(HEAD) {
             return Err(JobError::Malformed("no header"));
@@ -186,7 +207,9 @@ impl Job {
         if version != PROTOCOL.to_string() {
             return Err(JobError::Version(version.to_owned()));
         }
-        let crc = head.next().and_then(|word| u32::from_str_radix(word, 16).ok());
+        let crc = head
+            .next()
+            .and_then(|word| u32::from_str_radix(word, 16).ok());
         if crc != Some(crc32(&[body.as_bytes()])) {
             return Err(JobError::Malformed("checksum"));
         }
@@ -199,7 +222,9 @@ struct Fields<'a>(&'a str);
 
 impl<'a> Fields<'a> {
     fn all(&self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.lines().filter_map(move |line| line.strip_prefix(name)?.strip_prefix('='))
+        self.0
+            .lines()
+            .filter_map(move |line| line.strip_prefix(name)?.strip_prefix('='))
     }
 
     fn number<T: std::str::FromStr>(&self, name: &'a str) -> Option<T> {
@@ -209,7 +234,9 @@ impl<'a> Fields<'a> {
     /// The inner one is none without such a line, the outer one if it is no number.
     #[expect(clippy::option_option, reason = "an absent line is not a damaged one")]
     fn optional<T: std::str::FromStr>(&self, name: &'a str) -> Option<Option<T>> {
-        self.all(name).next().map_or(Some(None), |word| word.parse().ok().map(Some))
+        self.all(name)
+            .next()
+            .map_or(Some(None), |word| word.parse().ok().map(Some))
     }
 
     fn text(word: &str) -> Option<String> {
@@ -264,7 +291,12 @@ mod tests {
         Job {
             id: 0xfeed_0000_0000_0001,
             clock: Clock::Tsc,
-            perturbation: Perturbation { delay_us: 17, spins: 2, child_pages: 1000, child_forks: 10 },
+            perturbation: Perturbation {
+                delay_us: 17,
+                spins: 2,
+                child_pages: 1000,
+                child_forks: 10,
+            },
             task: Task::Workload {
                 name: "fault-anon".into(),
                 operations: 2048,
@@ -284,12 +316,30 @@ mod tests {
         let bytes = job().encode().unwrap();
         assert_eq!(bytes.len(), JOB_SIZE);
         assert_eq!(Job::decode(&bytes), Ok(job()));
-        let cell = Job { task: Task::Rmap { case: "file".into(), processes: 10, mappings: 1000 }, ..job() };
+        let cell = Job {
+            task: Task::Rmap {
+                case: "file".into(),
+                processes: 10,
+                mappings: 1000,
+            },
+            ..job()
+        };
         assert_eq!(Job::decode(&cell.encode().unwrap()), Ok(cell));
-        let environment = Job { task: Task::Environment, clock: Clock::Monotonic, ..job() };
+        let environment = Job {
+            task: Task::Environment,
+            clock: Clock::Monotonic,
+            ..job()
+        };
         assert_eq!(Job::decode(&environment.encode().unwrap()), Ok(environment));
         let command = vec!["/bin/true".to_owned()];
-        let tool = Job { task: Task::Tool(ToolTask { command, runs: 2, ..ToolTask::default() }), ..job() };
+        let tool = Job {
+            task: Task::Tool(ToolTask {
+                command,
+                runs: 2,
+                ..ToolTask::default()
+            }),
+            ..job()
+        };
         assert_eq!(Job::decode(&tool.encode().unwrap()), Ok(tool));
     }
 
@@ -302,7 +352,10 @@ mod tests {
             assert!(Job::decode(&bad).is_err(), "byte {at}");
         }
         assert_eq!(Job::decode(b""), Err(JobError::Malformed("no header")));
-        assert_eq!(Job::decode(b"marvin-job 9 00000000\n"), Err(JobError::Version("9".into())));
+        assert_eq!(
+            Job::decode(b"marvin-job 9 00000000\n"),
+            Err(JobError::Version("9".into()))
+        );
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! The protocol between host and agent: a job goes in, a stream of frames comes out. Versioned, checksummed, text.
+//! The protocol between host and agent: a job goes in, a stream of frames comes out. Versioned,
+//! checksummed, text.
 //!
-//! Pure: bytes in, values out. `machine` and the agent transport the bytes (fw_cfg, a serial line, ssh); `ingest`
-//! interprets the values. All functions are total: hostile bytes give an error.
+//! Pure: bytes in, values out. `machine` and the agent transport the bytes (fw_cfg, a serial line,
+//! ssh); `ingest` interprets the values. All functions are total: hostile bytes give an error.
 
 mod checksum;
 mod escape;
@@ -20,6 +21,6 @@ pub const PROTOCOL: u32 = 1;
 /// Follows each job's stream where a guest does one job after the other; no frame contains it.
 pub const JOB_END: u8 = 4;
 
-/// The name of the file in which the agent of a machine that measures time says what it took of a processor in a job, and how
-/// long the job took (ns).
+/// The name of the file in which the agent of a machine that measures time says what it took of a
+/// processor in a job, and how long the job took (ns).
 pub const OWN_COST: &str = "own cost";

@@ -1,7 +1,7 @@
 //! The result stream: one frame per line, between other lines of the console.
 //!
-//! A line is `#M<protocol> <sequence> <kind> <crc> <payload>`; the checksum covers the job's id, so that frames of
-//! other jobs are refused. Sequence numbers count up from 0; [`Frame::End`] is last.
+//! A line is `#M<protocol> <sequence> <kind> <crc> <payload>`; the checksum covers the job's id, so
+//! that frames of other jobs are refused. Sequence numbers count up from 0; [`Frame::End`] is last.
 
 use crate::PROTOCOL;
 use crate::checksum::crc32;
@@ -82,14 +82,27 @@ pub enum StreamError {
 pub fn encode(job: u64, sequence: usize, frame: &Frame) -> String {
     let (kind, payload) = match frame {
         Frame::Hello { agent } => ("hello", escape(agent.as_bytes())),
-        Frame::File { name, bytes } => ("file", format!("{}:{}", escape(name.as_bytes()), escape(bytes))),
-        Frame::Samples(ticks) => ("samples", ticks.iter().map(u64::to_string).collect::<Vec<_>>().join(",")),
+        Frame::File { name, bytes } => (
+            "file",
+            format!("{}:{}", escape(name.as_bytes()), escape(bytes)),
+        ),
+        Frame::Samples(ticks) => (
+            "samples",
+            ticks
+                .iter()
+                .map(u64::to_string)
+                .collect::<Vec<_>>()
+                .join(","),
+        ),
         Frame::Unsupported(why) => ("unsupported", escape(why.as_bytes())),
         Frame::Failed(why) => ("failed", escape(why.as_bytes())),
         Frame::Died(how) => ("died", escape(how.as_bytes())),
         Frame::End => ("end", String::new()),
     };
-    format!("{MARK}{PROTOCOL} {sequence} {kind} {:08x} {payload}\n", seal(job, sequence, kind, &payload))
+    format!(
+        "{MARK}{PROTOCOL} {sequence} {kind} {:08x} {payload}\n",
+        seal(job, sequence, kind, &payload)
+    )
 }
 
 fn seal(job: u64, sequence: usize, kind: &str, payload: &str) -> u32 {
@@ -105,7 +118,8 @@ pub fn decode(bytes: &[u8], job: u64) -> Result<Stream, StreamError> {
     let mut frames = Vec::new();
     let mut ended = false;
     for line in marked_lines(bytes) {
-        // If a guest boots and runs its job at once, the agent's hello comes before the job's stream.
+        // If a guest boots and runs its job at once, the agent's hello comes before the job's
+        // stream.
         if job != 0 && frames.is_empty() && matches!(parse(line, 0, 0), Ok(Frame::Hello { .. })) {
             continue;
         }
@@ -136,14 +150,18 @@ pub fn find_hello(bytes: &[u8]) -> Option<String> {
 /// Returns the guest's error outside any job, if it sent one.
 #[must_use]
 pub fn find_last_words(bytes: &[u8]) -> Option<String> {
-    marked_lines(bytes).flat_map(|line| (0..2).map(move |n| parse(line, 0, n))).find_map(|frame| match frame {
-        Ok(Frame::Failed(why)) => Some(why),
-        _ => None,
-    })
+    marked_lines(bytes)
+        .flat_map(|line| (0..2).map(move |n| parse(line, 0, n)))
+        .find_map(|frame| match frame {
+            Ok(Frame::Failed(why)) => Some(why),
+            _ => None,
+        })
 }
 
 fn marked_lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(|&b| b == b'\n').filter(|line| line.starts_with(MARK.as_bytes()))
+    bytes
+        .split(|&b| b == b'\n')
+        .filter(|line| line.starts_with(MARK.as_bytes()))
 }
 
 fn parse(line: &[u8], job: u64, expected: usize) -> Result<Frame, StreamError> {
@@ -172,13 +190,23 @@ fn parse(line: &[u8], job: u64, expected: usize) -> Result<Frame, StreamError> {
 fn frame(kind: &str, payload: &str) -> Option<Frame> {
     let text = |word: &str| String::from_utf8(unescape(word)?).ok();
     Some(match kind {
-        "hello" => Frame::Hello { agent: text(payload)? },
+        "hello" => Frame::Hello {
+            agent: text(payload)?,
+        },
         "file" => {
             // A colon within the name is not escaped, but Marvin's paths have none.
             let (name, bytes) = payload.split_once(':')?;
-            Frame::File { name: text(name)?, bytes: unescape(bytes)? }
+            Frame::File {
+                name: text(name)?,
+                bytes: unescape(bytes)?,
+            }
         }
-        "samples" => Frame::Samples(payload.split(',').map(|tick| tick.parse().ok()).collect::<Option<_>>()?),
+        "samples" => Frame::Samples(
+            payload
+                .split(',')
+                .map(|tick| tick.parse().ok())
+                .collect::<Option<_>>()?,
+        ),
         "unsupported" => Frame::Unsupported(text(payload)?),
         "failed" => Frame::Failed(text(payload)?),
         "died" => Frame::Died(text(payload)?),
@@ -195,8 +223,13 @@ mod tests {
 
     fn frames() -> Vec<Frame> {
         vec![
-            Frame::Hello { agent: "0.1.0".into() },
-            Frame::File { name: "/proc/version".into(), bytes: b"Linux: 100%\n".to_vec() },
+            Frame::Hello {
+                agent: "0.1.0".into(),
+            },
+            Frame::File {
+                name: "/proc/version".into(),
+                bytes: b"Linux: 100%\n".to_vec(),
+            },
             Frame::Samples(vec![6_531_004, 6_530_001]),
             Frame::Unsupported("no huge pages".into()),
             Frame::Failed("open: ENOENT".into()),
@@ -205,7 +238,12 @@ mod tests {
     }
 
     fn lines() -> Vec<String> {
-        frames().iter().chain([&Frame::End]).enumerate().map(|(n, frame)| encode(JOB, n, frame)).collect()
+        frames()
+            .iter()
+            .chain([&Frame::End])
+            .enumerate()
+            .map(|(n, frame)| encode(JOB, n, frame))
+            .collect()
     }
 
     fn decoded(lines: &[String]) -> Result<Vec<Frame>, StreamError> {
@@ -215,8 +253,14 @@ mod tests {
     #[test]
     fn stream_is_decoded_between_console_lines() {
         assert_eq!(decoded(&lines()), Ok(frames()));
-        let noisy = format!("[ 0.1] Linux\r\n{}[ 9.9] bye", lines().join("[ 1.0] noise\r\n").replace('\n', "\r\n"));
-        assert_eq!(decode(noisy.as_bytes(), JOB).map(|s| s.frames), Ok(frames()));
+        let noisy = format!(
+            "[ 0.1] Linux\r\n{}[ 9.9] bye",
+            lines().join("[ 1.0] noise\r\n").replace('\n', "\r\n")
+        );
+        assert_eq!(
+            decode(noisy.as_bytes(), JOB).map(|s| s.frames),
+            Ok(frames())
+        );
     }
 
     #[test]
@@ -235,7 +279,13 @@ mod tests {
         assert_eq!(replay, Err(StreamError::Garbled(0)));
         let mut twice = lines();
         twice.insert(2, twice[1].clone());
-        assert_eq!(decoded(&twice), Err(StreamError::Sequence { expected: 2, found: 1 }));
+        assert_eq!(
+            decoded(&twice),
+            Err(StreamError::Sequence {
+                expected: 2,
+                found: 1
+            })
+        );
         let mut after = lines();
         after.push(encode(JOB, 7, &Frame::End));
         assert_eq!(decoded(&after), Err(StreamError::Endless));
@@ -247,19 +297,32 @@ mod tests {
         for at in 0..whole.len() - 1 {
             let mut bad = whole.clone();
             bad[at] ^= 4;
-            assert_ne!(decode(&bad, JOB).map(|s| s.frames), Ok(frames()), "byte {at}");
+            assert_ne!(
+                decode(&bad, JOB).map(|s| s.frames),
+                Ok(frames()),
+                "byte {at}"
+            );
         }
     }
 
     #[test]
     fn another_version_is_named() {
         let line = lines()[0].replace("#M1", "#M7");
-        assert_eq!(decode(line.as_bytes(), JOB), Err(StreamError::Version("7".into())));
+        assert_eq!(
+            decode(line.as_bytes(), JOB),
+            Err(StreamError::Version("7".into()))
+        );
     }
 
     #[test]
     fn hello_outside_a_job_is_accepted_first_only() {
-        let hello = encode(0, 0, &Frame::Hello { agent: "0.1.0".into() });
+        let hello = encode(
+            0,
+            0,
+            &Frame::Hello {
+                agent: "0.1.0".into(),
+            },
+        );
         let mut lines = lines();
         lines.insert(0, hello.clone());
         assert_eq!(decoded(&lines), Ok(frames()));
@@ -269,14 +332,26 @@ mod tests {
 
     #[test]
     fn hello_outside_a_job_is_found() {
-        let console = format!("noise\n{}", encode(0, 0, &Frame::Hello { agent: "0.1.0".into() }));
+        let console = format!(
+            "noise\n{}",
+            encode(
+                0,
+                0,
+                &Frame::Hello {
+                    agent: "0.1.0".into()
+                }
+            )
+        );
         assert_eq!(find_hello(console.as_bytes()), Some("0.1.0".into()));
         assert_eq!(find_hello(b"#M1 garbage"), None);
         let failed = Frame::Failed("init: no ports".into());
         assert_eq!(find_last_words(console.as_bytes()), None);
         for sequence in 0..2 {
             let console = format!("{console}{}", encode(0, sequence, &failed));
-            assert_eq!(find_last_words(console.as_bytes()), Some("init: no ports".into()));
+            assert_eq!(
+                find_last_words(console.as_bytes()),
+                Some("init: no ports".into())
+            );
         }
     }
 

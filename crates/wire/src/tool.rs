@@ -5,7 +5,8 @@ use crate::escape::{escape, unescape};
 /// A program and its arguments.
 pub type Command = Vec<String>;
 
-/// The name of the file in which an agent on a host describes the programs that it ran, a line `NAME=…` each.
+/// The name of the file in which an agent on a host describes the programs that it ran, a line
+/// `NAME=…` each.
 pub const PROGRAMS: &str = "programs";
 /// How an agent on a host says that a program is missing; its path follows.
 pub const NOT_INSTALLED: &str = "not installed: ";
@@ -39,8 +40,11 @@ impl ToolTask {
             let words: Vec<String> = command.iter().map(text).collect();
             format!("{key}={}", words.join(" "))
         };
-        let mut lines: Vec<String> =
-            self.environment.iter().map(|(name, value)| format!("env={} {}", text(name), text(value))).collect();
+        let mut lines: Vec<String> = self
+            .environment
+            .iter()
+            .map(|(name, value)| format!("env={} {}", text(name), text(value)))
+            .collect();
         lines.extend(self.setup.iter().map(|command| line("setup", command)));
         if let Some((command, port)) = &self.server {
             lines.push(line("server", command));
@@ -57,10 +61,16 @@ impl ToolTask {
     /// Reads it from a job's body.
     pub(crate) fn from_body(body: &str) -> Option<Self> {
         let all = |key: &'static str| {
-            body.lines().filter_map(move |line| line.strip_prefix(key)?.strip_prefix('=')).map(words)
+            body.lines()
+                .filter_map(move |line| line.strip_prefix(key)?.strip_prefix('='))
+                .map(words)
         };
         let number = |key: &'static str| all(key).next()??.pop()?.parse::<u32>().ok();
-        let pair = |words: Option<Command>| <[String; 2]>::try_from(words?).ok().map(|[name, value]| (name, value));
+        let pair = |words: Option<Command>| {
+            <[String; 2]>::try_from(words?)
+                .ok()
+                .map(|[name, value]| (name, value))
+        };
         let server = match all("server").next() {
             Some(command) => Some((command?, u16::try_from(number("port")?).ok()?)),
             None => None,
@@ -72,14 +82,18 @@ impl ToolTask {
             prepare: all("prepare").collect::<Option<_>>()?,
             command: all("command").next()??,
             runs: number("runs")?,
-            files: all("file").map(|words| words?.pop()).collect::<Option<_>>()?,
+            files: all("file")
+                .map(|words| words?.pop())
+                .collect::<Option<_>>()?,
             limit_s: number("limit_s")?,
         })
     }
 }
 
 fn words(line: &str) -> Option<Command> {
-    line.split(' ').map(|word| String::from_utf8(unescape(word)?).ok()).collect()
+    line.split(' ')
+        .map(|word| String::from_utf8(unescape(word)?).ok())
+        .collect()
 }
 
 #[cfg(test)]

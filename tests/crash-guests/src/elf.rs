@@ -1,8 +1,12 @@
-//! ELF vmcores: reads QEMU's, and writes the same memory in the form of /proc/vmcore, which more programs can read.
+//! ELF vmcores: reads QEMU's, and writes the same memory in the form of /proc/vmcore, which more
+//! programs can read.
 //!
-//! makedumpfile expects the program headers at offset 64, and virtual addresses; QEMU has them elsewhere, and writes
-//! physical addresses only.
-#![expect(clippy::unwrap_used, reason = "for tests and benches: one that cannot go on has failed")]
+//! makedumpfile expects the program headers at offset 64, and virtual addresses; QEMU has them
+//! elsewhere, and writes physical addresses only.
+#![expect(
+    clippy::unwrap_used,
+    reason = "for tests and benches: one that cannot go on has failed"
+)]
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -50,9 +54,15 @@ impl Elf {
         let (headers, count) = (number(32, 8), number(56, 2));
         let (mut loads, mut notes) = (Vec::new(), Vec::new());
         for at in (0..count).map(|header| headers + header * 56) {
-            let [offset, virtual_address, physical, size] = [8, 16, 24, 32].map(|field| number(at + field, 8));
+            let [offset, virtual_address, physical, size] =
+                [8, 16, 24, 32].map(|field| number(at + field, 8));
             match number(at, 4) as u32 {
-                PT_LOAD => loads.push(Load { offset, virtual_address, physical, size }),
+                PT_LOAD => loads.push(Load {
+                    offset,
+                    virtual_address,
+                    physical,
+                    size,
+                }),
                 PT_NOTE => {
                     notes = vec![0; usize::try_from(size).unwrap()];
                     file.read_exact_at(&mut notes, offset).unwrap();
@@ -61,7 +71,12 @@ impl Elf {
             }
         }
         let vmcoreinfo = vmcoreinfo(&notes);
-        Self { file, loads, notes, vmcoreinfo }
+        Self {
+            file,
+            loads,
+            notes,
+            vmcoreinfo,
+        }
     }
 
     /// Returns the address of a symbol in the note.
@@ -71,34 +86,52 @@ impl Elf {
 
     /// Returns the offset of a physical address in the file.
     pub fn place(&self, physical: u64) -> u64 {
-        let load = self.loads.iter().find(|load| (load.physical..load.physical + load.size).contains(&physical));
+        let load = self
+            .loads
+            .iter()
+            .find(|load| (load.physical..load.physical + load.size).contains(&physical));
         let load = load.unwrap_or_else(|| panic!("no memory at {physical:#x}"));
         load.offset + physical - load.physical
     }
 
     /// Reads memory at a physical address.
     pub fn read(&self, physical: u64, bytes: &mut [u8]) {
-        self.file.read_exact_at(bytes, self.place(physical)).unwrap();
+        self.file
+            .read_exact_at(bytes, self.place(physical))
+            .unwrap();
     }
 }
 
 fn vmcoreinfo(notes: &[u8]) -> BTreeMap<String, String> {
     let name = b"VMCOREINFO\0";
-    let at = notes.windows(name.len()).position(|window| window == name).unwrap();
+    let at = notes
+        .windows(name.len())
+        .position(|window| window == name)
+        .unwrap();
     let size = u32::from_le_bytes(notes[at - 8..at - 4].try_into().unwrap()) as usize;
     // The name is padded to 12 bytes.
     let text = String::from_utf8_lossy(&notes[at + 12..at + 12 + size]).into_owned();
-    text.lines().filter_map(|line| line.split_once('=')).map(|(name, value)| (name.into(), value.into())).collect()
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
 }
 
-/// Writes the memory of a vmcore like the kernel after a crash: in pages, with the addresses of the direct map, and the
-/// kernel's text once more with its own.
+/// Writes the memory of a vmcore like the kernel after a crash: in pages, with the addresses of the
+/// direct map, and the kernel's text once more with its own.
 pub fn rewrite(from: &Elf, to: &Path) {
     let base = direct_map(from);
     let mut place = (PAGE + from.notes.len() as u64).next_multiple_of(PAGE);
     let mut loads = Vec::new();
     for piece in memory(&from.loads) {
-        loads.push((piece, Load { offset: place, virtual_address: base + piece.physical, ..piece }));
+        loads.push((
+            piece,
+            Load {
+                offset: place,
+                virtual_address: base + piece.physical,
+                ..piece
+            },
+        ));
         place += piece.size;
     }
     let file = File::create(to).unwrap();
@@ -108,11 +141,21 @@ pub fn rewrite(from: &Elf, to: &Path) {
     }
     let text = from.symbol("_stext") & !0x1f_ffff;
     let physical = image_to_physical(from, text);
-    let around = |load: &Load| load.physical <= physical && physical + TEXT <= load.physical + load.size;
+    let around =
+        |load: &Load| load.physical <= physical && physical + TEXT <= load.physical + load.size;
     let (_, around) = loads.iter().find(|(_, load)| around(load)).unwrap();
-    let text = Load { offset: around.offset + physical - around.physical, virtual_address: text, physical, size: TEXT };
-    let headers: Vec<Load> = [text].into_iter().chain(loads.iter().map(|(_, load)| *load)).collect();
-    file.write_all_at(&header(&headers, from.notes.len() as u64), 0).unwrap();
+    let text = Load {
+        offset: around.offset + physical - around.physical,
+        virtual_address: text,
+        physical,
+        size: TEXT,
+    };
+    let headers: Vec<Load> = [text]
+        .into_iter()
+        .chain(loads.iter().map(|(_, load)| *load))
+        .collect();
+    file.write_all_at(&header(&headers, from.notes.len() as u64), 0)
+        .unwrap();
     file.write_all_at(&from.notes, PAGE).unwrap();
 }
 
@@ -126,7 +169,12 @@ fn memory(loads: &[Load]) -> Vec<Load> {
             let first = start.next_multiple_of(PAGE);
             if first < stop {
                 let offset = load.offset + first - load.physical;
-                pieces.push(Load { offset, virtual_address: 0, physical: first, size: stop - first });
+                pieces.push(Load {
+                    offset,
+                    virtual_address: 0,
+                    physical: first,
+                    size: stop - first,
+                });
             }
             start = start.max(after.min(end));
         }
@@ -141,7 +189,8 @@ fn copy(from: &File, piece: &Load, to: &File, offset: u64) {
     let mut done = 0;
     while done < piece.size {
         let count = bytes.len().min(usize::try_from(piece.size - done).unwrap());
-        from.read_exact_at(&mut bytes[..count], piece.offset + done).unwrap();
+        from.read_exact_at(&mut bytes[..count], piece.offset + done)
+            .unwrap();
         if bytes[..count].iter().any(|byte| *byte != 0) {
             to.write_all_at(&bytes[..count], offset + done).unwrap();
         }
@@ -161,11 +210,26 @@ fn header(loads: &[Load], notes: u64) -> Vec<u8> {
     for number in [0, 0, 64, 56, count, 0, 0, 0_u16] {
         bytes.extend(number.to_le_bytes());
     }
-    let note = Load { offset: PAGE, virtual_address: 0, physical: 0, size: notes };
-    for (kind, load) in [(PT_NOTE, &note)].into_iter().chain(loads.iter().map(|load| (PT_LOAD, load))) {
+    let note = Load {
+        offset: PAGE,
+        virtual_address: 0,
+        physical: 0,
+        size: notes,
+    };
+    for (kind, load) in [(PT_NOTE, &note)]
+        .into_iter()
+        .chain(loads.iter().map(|load| (PT_LOAD, load)))
+    {
         bytes.extend(kind.to_le_bytes());
         bytes.extend(7_u32.to_le_bytes());
-        for number in [load.offset, load.virtual_address, load.physical, load.size, load.size, 0] {
+        for number in [
+            load.offset,
+            load.virtual_address,
+            load.physical,
+            load.size,
+            load.size,
+            0,
+        ] {
             bytes.extend(number.to_le_bytes());
         }
     }

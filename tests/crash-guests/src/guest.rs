@@ -1,12 +1,15 @@
 //! QEMU with a crash guest: its command line, and its memory and disks once it has stopped.
 //!
-//! It runs on q35 with real firmware, so that a bzImage chooses a random address (KASLR) and finds what kdump and the
-//! vmcoreinfo device need; the exact machine has none of these. Same QEMU, same process, same deadlines.
+//! It runs on q35 with real firmware, so that a bzImage chooses a random address (KASLR) and finds
+//! what kdump and the vmcoreinfo device need; the exact machine has none of these. Same QEMU, same
+//! process, same deadlines.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, VmcoreFormat, failure};
+use machine::qemu::{
+    Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, VmcoreFormat, failure,
+};
 use machine::{MachineError, free_mib};
 use model::{Stage, SubjectFailure};
 
@@ -70,12 +73,17 @@ pub struct StillGuest {
 }
 
 impl Guest<'_> {
-    /// Boots the guest with this QEMU, in a directory below `parent`, and waits until it has stopped.
+    /// Boots the guest with this QEMU, in a directory below `parent`, and waits until it has
+    /// stopped.
     pub(crate) fn boot(&self, qemu: &Qemu, parent: &Path) -> Result<End, CrashError> {
         // Its memory is written to disk with a vmcore, and then completely.
         let needed_mib = u64::from(self.memory_mib) + 64;
         if free_mib(parent).is_some_and(|free| free < needed_mib) {
-            return Err(MachineError::NoSpace { folder: parent.to_owned(), needed_mib }.into());
+            return Err(MachineError::NoSpace {
+                folder: parent.to_owned(),
+                needed_mib,
+            }
+            .into());
         }
         let scratch = Scratch::new(parent)?;
         scratch.link("kernel", self.image)?;
@@ -83,17 +91,26 @@ impl Guest<'_> {
         for disk in self.disks {
             let path = scratch.path(disk.serial);
             let file = fs::File::create(&path).map_err(CrashError::io("create", &path))?;
-            file.set_len(u64::from(disk.mib) << 20).map_err(CrashError::io("create", &path))?;
+            file.set_len(u64::from(disk.mib) << 20)
+                .map_err(CrashError::io("create", &path))?;
         }
         let mut process = Process::start(qemu, &arguments(self), &scratch)?;
-        let budget =
-            Budget { until: None, is_fast: false, wall_s: self.cpu_s * WALL_FACTOR, console_bytes: CONSOLE_BYTES };
+        let budget = Budget {
+            until: None,
+            is_fast: false,
+            wall_s: self.cpu_s * WALL_FACTOR,
+            console_bytes: CONSOLE_BYTES,
+        };
         let ended = process.wait_for_end(&budget)?;
         Ok(match ended {
-            Ended::Stopped | Ended::PoweredOff => {
-                End::Still(StillGuest { process, scratch, memory_mib: self.memory_mib })
+            Ended::Stopped | Ended::PoweredOff => End::Still(StillGuest {
+                process,
+                scratch,
+                memory_mib: self.memory_mib,
+            }),
+            Ended::Deadline | Ended::ConsoleFull => {
+                End::Failed(failure(Stage::Workload, ended, &scratch.console()))
             }
-            Ended::Deadline | Ended::ConsoleFull => End::Failed(failure(Stage::Workload, ended, &scratch.console())),
         })
     }
 }
@@ -122,7 +139,10 @@ impl StillGuest {
         drop(self.process);
         for (disk, bytes, to) in disks {
             let path = self.scratch.path(disk.serial);
-            let file = fs::File::options().write(true).open(&path).map_err(CrashError::io("open", &path))?;
+            let file = fs::File::options()
+                .write(true)
+                .open(&path)
+                .map_err(CrashError::io("open", &path))?;
             file.set_len(*bytes).map_err(CrashError::io("cut", &path))?;
             keep(&path, to)?;
         }
@@ -132,7 +152,9 @@ impl StillGuest {
 
 /// Moves a file, also to another file system.
 fn keep(from: &Path, to: &Path) -> Result<(), CrashError> {
-    fs::rename(from, to).or_else(|_| fs::copy(from, to).map(drop)).map_err(CrashError::io("keep", to))
+    fs::rename(from, to)
+        .or_else(|_| fs::copy(from, to).map(drop))
+        .map_err(CrashError::io("keep", to))
 }
 
 fn arguments(guest: &Guest<'_>) -> Vec<String> {
@@ -144,18 +166,38 @@ fn arguments(guest: &Guest<'_>) -> Vec<String> {
         "-kernel kernel -initrd initrd",
         CONTROL,
     ];
-    let mut words: Vec<String> = words.iter().flat_map(|line| line.split(' ')).map(str::to_owned).collect();
+    let mut words: Vec<String> = words
+        .iter()
+        .flat_map(|line| line.split(' '))
+        .map(str::to_owned)
+        .collect();
     let cpu = match guest.paging {
         Paging::FourLevels => "max,la57=off",
         Paging::FiveLevels => "max",
     };
     words.extend(["-cpu", cpu, "-m"].map(str::to_owned));
-    words.extend([guest.memory_mib.to_string(), "-serial".into(), format!("file:{CONSOLE}")]);
+    words.extend([
+        guest.memory_mib.to_string(),
+        "-serial".into(),
+        format!("file:{CONSOLE}"),
+    ]);
     for Disk { serial, .. } in guest.disks {
-        words.extend(["-drive".into(), format!("if=none,id={serial},file={serial},format=raw,cache=unsafe")]);
-        words.extend(["-device".into(), format!("virtio-blk-pci,drive={serial},serial={serial}")]);
+        words.extend([
+            "-drive".into(),
+            format!("if=none,id={serial},file={serial},format=raw,cache=unsafe"),
+        ]);
+        words.extend([
+            "-device".into(),
+            format!("virtio-blk-pci,drive={serial},serial={serial}"),
+        ]);
     }
-    words.extend(["-append".into(), format!("console=ttyS0 reboot=t panic=-1 oops=panic {}", guest.command_line)]);
+    words.extend([
+        "-append".into(),
+        format!(
+            "console=ttyS0 reboot=t panic=-1 oops=panic {}",
+            guest.command_line
+        ),
+    ]);
     words
 }
 
@@ -172,7 +214,10 @@ mod tests {
             command_line: "nokaslr",
             memory_mib: 512,
             paging: Paging::FourLevels,
-            disks: &[Disk { serial: "scratch", mib: 64 }],
+            disks: &[Disk {
+                serial: "scratch",
+                mib: 64,
+            }],
             cpu_s: 1,
         };
         insta::assert_snapshot!(arguments(&guest).join(" "), @"-nodefaults -no-user-config -display none -no-reboot -nic none -M q35 -accel tcg,thread=multi,tb-size=256 -device vmcoreinfo -device ib700 -action watchdog=pause -action shutdown=pause -kernel kernel -initrd initrd -chardev stdio,id=control,signal=off -mon chardev=control,mode=control -cpu max,la57=off -m 512 -serial file:console -drive if=none,id=scratch,file=scratch,format=raw,cache=unsafe -device virtio-blk-pci,drive=scratch,serial=scratch -append console=ttyS0 reboot=t panic=-1 oops=panic nokaslr");

@@ -1,5 +1,8 @@
 //! Walks a kernel's page tables in a vmcore, to find its direct map.
-#![expect(clippy::unwrap_used, reason = "for tests and benches: one that cannot go on has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "for tests and benches: one that cannot go on has failed"
+)]
 
 use crate::elf::Elf;
 
@@ -12,7 +15,10 @@ const LARGE: u64 = 1 << 7;
 
 /// The kernel's configuration at build and boot, from its note.
 pub fn has_five_levels(vmcore: &Elf) -> bool {
-    vmcore.vmcoreinfo.get("NUMBER(pgtable_l5_enabled)").is_some_and(|value| value == "1")
+    vmcore
+        .vmcoreinfo
+        .get("NUMBER(pgtable_l5_enabled)")
+        .is_some_and(|value| value == "1")
 }
 
 /// Returns the physical address of an address in the kernel's image, by the note's offset.

@@ -1,8 +1,9 @@
-//! Every reader of bytes from outside, each as a target: a name, what it does with bytes, and files to start from.
+//! Every reader of bytes from outside, each as a target: a name, what it does with bytes, and files
+//! to start from.
 //!
-//! An input follows from its number: a seed, damaged at positions of a pseudorandom sequence. So a number repeats it.
-//! `targets.rs` lists the readers; the program in `main.rs` runs them for some minutes, the tests for a second, and
-//! `crates/vmcore/fuzz` under libFuzzer.
+//! An input follows from its number: a seed, damaged at positions of a pseudorandom sequence. So a
+//! number repeats it. `targets.rs` lists the readers; the program in `main.rs` runs them for some
+//! minutes, the tests for a second, and `crates/vmcore/fuzz` under libFuzzer.
 
 mod bodies;
 mod seeds;
@@ -68,5 +69,9 @@ fn spliced(bytes: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     let to = (from + 1 + numbers.below(256)).min(bytes.len());
     let times = [0, 2, 3, 40][numbers.below(4)];
     let all = [&bytes[..from], &bytes[from..to].repeat(times), &bytes[to..]].concat();
-    if all.len() > INPUT_MAX { bytes.to_vec() } else { all }
+    if all.len() > INPUT_MAX {
+        bytes.to_vec()
+    } else {
+        all
+    }
 }

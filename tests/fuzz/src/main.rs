@@ -1,9 +1,15 @@
-//! Runs all targets in turn for some minutes, in two processes, and prints executions, the slowest and the memory of each.
+//! Runs all targets in turn for some minutes, in two processes, and prints executions, the slowest
+//! and the memory of each.
 //!
-//! `fuzz --minutes N` fails on a panic, on more than 2 s of processor time, and on more than 512 MiB. It then prints the
-//! command that repeats the input: `fuzz TARGET NUMBER`. Each session goes on with the number where the former ended, which
-//! is in a file beside this program, or begins with `--from N`; `--workers N` are other processes.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of the terminal")]
+//! `fuzz --minutes N` fails on a panic, on more than 2 s of processor time, and on more than 512
+//! MiB. It then prints the command that repeats the input: `fuzz TARGET NUMBER`. Each session goes
+//! on with the number where the former ended, which is in a file beside this program, or begins
+//! with `--from N`; `--workers N` are other processes.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program of the terminal"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -68,18 +74,30 @@ struct Session {
 
 impl Session {
     fn of(options: &[&str]) -> Result<Self> {
-        let usage = || anyhow!("usage: fuzz --minutes N [--from N] [--workers N] | fuzz TARGET NUMBER");
+        let usage =
+            || anyhow!("usage: fuzz --minutes N [--from N] [--workers N] | fuzz TARGET NUMBER");
         let (from, before) = former()?.unwrap_or_default();
-        let mut session = Self { minutes: String::new(), from, workers: WORKERS, before };
+        let mut session = Self {
+            minutes: String::new(),
+            from,
+            workers: WORKERS,
+            before,
+        };
         for pair in options.chunks(2) {
             match *pair {
                 ["--minutes", minutes] => minutes.clone_into(&mut session.minutes),
-                ["--from", from] => (session.from, session.before) = (from.parse().context("--from")?, 0),
+                ["--from", from] => {
+                    (session.from, session.before) = (from.parse().context("--from")?, 0)
+                }
                 ["--workers", workers] => session.workers = workers.parse().context("--workers")?,
                 _ => return Err(usage()),
             }
         }
-        if session.minutes.is_empty() || session.workers == 0 { Err(usage()) } else { Ok(session) }
+        if session.minutes.is_empty() || session.workers == 0 {
+            Err(usage())
+        } else {
+            Ok(session)
+        }
     }
 }
 
@@ -90,9 +108,16 @@ fn place() -> Result<PathBuf> {
 
 fn former() -> Result<Option<(u64, u64)>> {
     let place = place()?;
-    let Ok(text) = fs::read_to_string(&place) else { return Ok(None) };
-    let numbers = text.trim().split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-    Ok(Some(numbers.with_context(|| format!("{} is not two numbers: remove it", place.display()))?))
+    let Ok(text) = fs::read_to_string(&place) else {
+        return Ok(None);
+    };
+    let numbers = text
+        .trim()
+        .split_once(' ')
+        .and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+    Ok(Some(numbers.with_context(|| {
+        format!("{} is not two numbers: remove it", place.display())
+    })?))
 }
 
 /// Starts the workers and prints the sums of what they print.
@@ -102,20 +127,35 @@ fn all(session: &Session) -> Result<()> {
     for worker in 0..session.workers {
         let folder = scratch()?;
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["--worker", &(first + worker).to_string(), &session.workers.to_string(), &session.minutes]);
-        workers.push((command.arg(folder.path()).stdout(Stdio::piped()).spawn()?, folder));
+        command.args([
+            "--worker",
+            &(first + worker).to_string(),
+            &session.workers.to_string(),
+            &session.minutes,
+        ]);
+        workers.push((
+            command.arg(folder.path()).stdout(Stdio::piped()).spawn()?,
+            folder,
+        ));
     }
-    let (mut order, mut sums, mut failed, mut next) = (Vec::new(), BTreeMap::<String, Figures>::new(), false, first);
+    let (mut order, mut sums, mut failed, mut next) =
+        (Vec::new(), BTreeMap::<String, Figures>::new(), false, first);
     for (worker, folder) in workers {
         let output = worker.wait_with_output()?;
         if !output.status.success() {
             failed = true;
             let place = fs::read_to_string(folder.path().join("progress")).unwrap_or_default();
-            eprintln!("fuzz: a worker failed ({}), in the {BATCH} executions from: fuzz {place}", output.status);
+            eprintln!(
+                "fuzz: a worker failed ({}), in the {BATCH} executions from: fuzz {place}",
+                output.status
+            );
         }
         for line in String::from_utf8_lossy(&output.stdout).lines() {
             let (name, numbers) = line.split_once(' ').context("a worker's line")?;
-            let numbers: Vec<u64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+            let numbers: Vec<u64> = numbers
+                .split(' ')
+                .map(str::parse)
+                .collect::<Result<_, _>>()?;
             let &[executions, time, slowest, number, memory] = numbers.as_slice() else {
                 bail!("a worker's line: {line}")
             };
@@ -137,23 +177,43 @@ fn all(session: &Session) -> Result<()> {
     }
     let total = print(&order, &sums, begun.elapsed());
     let (next, all) = (next * BATCH, session.before + total);
-    println!("numbers {} to {next}; {all} executions in all sessions since --from", session.from);
+    println!(
+        "numbers {} to {next}; {all} executions in all sessions since --from",
+        session.from
+    );
     fs::write(place()?, format!("{next} {all}\n"))?;
-    if failed { Err(anyhow!("a reader failed")) } else { Ok(()) }
+    if failed {
+        Err(anyhow!("a reader failed"))
+    } else {
+        Ok(())
+    }
 }
 
 /// Prints the table; returns all executions.
 fn print(order: &[String], sums: &BTreeMap<String, Figures>, time: Duration) -> u64 {
-    println!("{:<12}{:>12}{:>12}{:>12}{:>13}{:>12}", "target", "executions", "mean", "slowest", "number", "memory");
+    println!(
+        "{:<12}{:>12}{:>12}{:>12}{:>13}{:>12}",
+        "target", "executions", "mean", "slowest", "number", "memory"
+    );
     for name in order {
         let sum = sums[name];
         let slowest = format!("{:.1} ms", sum.slowest.as_secs_f64() * 1000.0);
-        let mean = format!("{:.1} us", sum.time.as_secs_f64() * 1e6 / sum.executions.max(1) as f64);
+        let mean = format!(
+            "{:.1} us",
+            sum.time.as_secs_f64() * 1e6 / sum.executions.max(1) as f64
+        );
         let memory = format!("{} MiB", sum.memory >> 20);
-        println!("{name:<12}{:>12}{mean:>12}{slowest:>12}{:>13}{memory:>12}", sum.executions, sum.slowest_number);
+        println!(
+            "{name:<12}{:>12}{mean:>12}{slowest:>12}{:>13}{memory:>12}",
+            sum.executions, sum.slowest_number
+        );
     }
     let total: u64 = sums.values().map(|sum| sum.executions).sum();
-    println!("{total} executions in {:.0} s, {:.0} per second", time.as_secs_f64(), total as f64 / time.as_secs_f64());
+    println!(
+        "{total} executions in {:.0} s, {:.0} per second",
+        time.as_secs_f64(),
+        total as f64 / time.as_secs_f64()
+    );
     total
 }
 
@@ -167,11 +227,27 @@ fn work(first: &str, step: &str, minutes: &str, folder: &Path) -> Result<()> {
     let (mut round, step): (u64, u64) = (first.parse()?, step.parse()?);
     let mut done = Ok(());
     while done.is_ok() && Instant::now() < end {
-        done = (0..targets.len()).try_for_each(|n| batch(n, &targets[n], round, folder, &now, &mut figures[n]));
+        done = (0..targets.len())
+            .try_for_each(|n| batch(n, &targets[n], round, folder, &now, &mut figures[n]));
         round += step;
     }
-    for (target, Figures { executions, time, slowest, slowest_number, memory }) in targets.iter().zip(figures) {
-        println!("{} {executions} {} {} {slowest_number} {memory}", target.name, time.as_nanos(), slowest.as_nanos());
+    for (
+        target,
+        Figures {
+            executions,
+            time,
+            slowest,
+            slowest_number,
+            memory,
+        },
+    ) in targets.iter().zip(figures)
+    {
+        println!(
+            "{} {executions} {} {} {slowest_number} {memory}",
+            target.name,
+            time.as_nanos(),
+            slowest.as_nanos()
+        );
     }
     println!("{NEXT} {round} 0 0 0 0");
     done
@@ -187,7 +263,10 @@ fn batch(
     figures: &mut Figures,
 ) -> Result<()> {
     let numbers = round * BATCH..(round + 1) * BATCH;
-    fs::write(folder.join("progress"), format!("{} {}", target.name, numbers.start))?;
+    fs::write(
+        folder.join("progress"),
+        format!("{} {}", target.name, numbers.start),
+    )?;
     let before = reset_memory()?;
     let begun = Instant::now();
     for number in numbers.clone() {
@@ -230,7 +309,10 @@ fn execute(target: &Target, number: u64, folder: &Path, figures: &mut Figures) -
 fn one(name: &str, number: &str) -> Result<()> {
     let (folder, number) = (scratch()?, number.parse()?);
     let targets = targets(folder.path()).map_err(|error| anyhow!("{error}"))?;
-    let target = targets.iter().find(|target| target.name == name).with_context(|| format!("no target `{name}`"))?;
+    let target = targets
+        .iter()
+        .find(|target| target.name == name)
+        .with_context(|| format!("no target `{name}`"))?;
     let file = std::env::temp_dir().join(format!("fuzz-{name}-{number}"));
     fs::write(&file, target.input(number))?;
     println!("input: {}", file.display());
@@ -243,7 +325,10 @@ fn one(name: &str, number: &str) -> Result<()> {
 }
 
 fn repeat(target: &Target, number: u64) -> String {
-    format!("repeat it with `cargo run --release -p fuzz -- {} {number}`", target.name)
+    format!(
+        "repeat it with `cargo run --release -p fuzz -- {} {number}`",
+        target.name
+    )
 }
 
 /// Ends this process if an execution does not end.
@@ -269,13 +354,19 @@ fn watch() -> Arc<AtomicU64> {
 /// Returns a directory in memory, if there is one.
 fn scratch() -> Result<tempfile::TempDir> {
     let memory = Path::new("/dev/shm");
-    Ok(if memory.is_dir() { tempfile::tempdir_in(memory)? } else { tempfile::tempdir()? })
+    Ok(if memory.is_dir() {
+        tempfile::tempdir_in(memory)?
+    } else {
+        tempfile::tempdir()?
+    })
 }
 
 /// Returns the processor time of this thread.
 fn processor() -> Result<Duration> {
     let text = fs::read_to_string("/proc/thread-self/schedstat")?;
-    Ok(Duration::from_nanos(text.split(' ').next().unwrap_or_default().parse()?))
+    Ok(Duration::from_nanos(
+        text.split(' ').next().unwrap_or_default().parse()?,
+    ))
 }
 
 /// Begins a new peak of memory; returns the memory in use.
@@ -288,6 +379,9 @@ fn reset_memory() -> Result<u64> {
 /// Returns a field of this process's status, in bytes.
 fn status(field: &str) -> Result<u64> {
     let text = fs::read_to_string("/proc/self/status")?;
-    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).context("no memory")?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+        .context("no memory")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10)
 }

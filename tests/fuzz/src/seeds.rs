@@ -1,4 +1,5 @@
-//! Files to start from: golden and real data of the tree, this program itself, and small ones made here.
+//! Files to start from: golden and real data of the tree, this program itself, and small ones made
+//! here.
 
 use std::error::Error;
 use std::fs;
@@ -21,7 +22,9 @@ type Seeds = Vec<Vec<u8>>;
 const SEED_MAX: u64 = 64 << 10;
 
 fn tree(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
 }
 
 /// Returns the files below a directory, by path.
@@ -42,33 +45,62 @@ fn below(folder: &Path) -> Outcome<Vec<(PathBuf, Vec<u8>)>> {
 
 pub(crate) fn streams() -> Seeds {
     let frames = [
-        Frame::Hello { agent: "0.1.0".into() },
-        Frame::File { name: "/proc/version".into(), bytes: b"Linux: 100%\n".to_vec() },
+        Frame::Hello {
+            agent: "0.1.0".into(),
+        },
+        Frame::File {
+            name: "/proc/version".into(),
+            bytes: b"Linux: 100%\n".to_vec(),
+        },
         Frame::Samples(vec![6_531_004, 6_530_001, 6_529_999]),
         Frame::Failed("open: ENOENT".into()),
         Frame::End,
     ];
-    let lines: String = frames.iter().enumerate().map(|(n, frame)| wire::encode(JOB, n, frame)).collect();
-    vec![lines.clone().into_bytes(), format!("[ 0.1] Linux\r\n{}", lines.replace('\n', "\r\n")).into_bytes()]
+    let lines: String = frames
+        .iter()
+        .enumerate()
+        .map(|(n, frame)| wire::encode(JOB, n, frame))
+        .collect();
+    vec![
+        lines.clone().into_bytes(),
+        format!("[ 0.1] Linux\r\n{}", lines.replace('\n', "\r\n")).into_bytes(),
+    ]
 }
 
-/// How many copies of /proc a stream to start from has: few, so that damage hits each of them as often.
+/// How many copies of /proc a stream to start from has: few, so that damage hits each of them as
+/// often.
 const COPIES_A_SEED: usize = 3;
 
 /// Names of files with their content, as jobs send them.
 pub(crate) fn files() -> Outcome<Seeds> {
     let escaped = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\n', "\\n");
-    let mut lines = "row latency=1\\n2\\n3\nrmap=file 10 1000 123 456\nconfig=CONFIG_A=y\n/proc/kallsyms=".to_owned();
+    let mut lines =
+        "row latency=1\\n2\\n3\nrmap=file 10 1000 123 456\nconfig=CONFIG_A=y\n/proc/kallsyms="
+            .to_owned();
     lines += &escaped(SYMBOLS.as_bytes());
     let mut seeds = vec![lines.into_bytes()];
     let copies = below(&tree("crates/ingest/corpus/6.12"))?;
-    let small: Vec<_> = copies.iter().filter(|(_, bytes)| bytes.len() < 4096).collect();
+    let small: Vec<_> = copies
+        .iter()
+        .filter(|(_, bytes)| bytes.len() < 4096)
+        .collect();
     for group in small.chunks(COPIES_A_SEED) {
         let line = |(path, bytes): &&(PathBuf, Vec<u8>)| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().replace('_', "/");
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .replace('_', "/");
             ["start 10 20 /proc/", &name, "=", &escaped(bytes)].concat()
         };
-        seeds.push(group.iter().map(line).collect::<Vec<_>>().join("\n").into_bytes());
+        seeds.push(
+            group
+                .iter()
+                .map(line)
+                .collect::<Vec<_>>()
+                .join("\n")
+                .into_bytes(),
+        );
     }
     Ok(seeds)
 }
@@ -88,14 +120,33 @@ pub(crate) fn jobs() -> Outcome<Seeds> {
         monitors,
         sampling,
     };
-    let rmap = Task::Rmap { case: "file".into(), processes: 10, mappings: 1000 };
-    let perturbation = Perturbation { delay_us: 17, spins: 2, child_pages: 1000, child_forks: 10 };
-    let seed = |task| Job { id: JOB, clock: Clock::Tsc, perturbation, task }.encode();
+    let rmap = Task::Rmap {
+        case: "file".into(),
+        processes: 10,
+        mappings: 1000,
+    };
+    let perturbation = Perturbation {
+        delay_us: 17,
+        spins: 2,
+        child_pages: 1000,
+        child_forks: 10,
+    };
+    let seed = |task| {
+        Job {
+            id: JOB,
+            clock: Clock::Tsc,
+            perturbation,
+            task,
+        }
+        .encode()
+    };
     Ok(vec![seed(workload)?, seed(rmap)?, seed(Task::Environment)?])
 }
 
 pub(crate) fn symbols() -> Seeds {
-    let many: String = (0..200).map(|n| format!("t{n:x} __pfx_f{n}\nT10 f{n}\tmodule\n")).collect();
+    let many: String = (0..200)
+        .map(|n| format!("t{n:x} __pfx_f{n}\nT10 f{n}\tmodule\n"))
+        .collect();
     vec![SYMBOLS.into(), many.into()]
 }
 
@@ -106,9 +157,9 @@ pub(crate) fn counts() -> Seeds {
 
 /// What the agent sampled, and its stored form.
 pub(crate) fn samples() -> Seeds {
-    let head =
-        "marvin-samples 1\nevent cpu-clock\nscope system\nperiod 250007\nprocessors 2\nlost 1\nthrottled 0\nunkept 0\n";
-    let stacks = "at 1000\nat 1110\nuser 5 0\nidle 2 0 1\nprocess 4 0 0 1\nprocess 3 1 1 1\nany 1 0 1\n";
+    let head = "marvin-samples 1\nevent cpu-clock\nscope system\nperiod 250007\nprocessors 2\nlost 1\nthrottled 0\nunkept 0\n";
+    let stacks =
+        "at 1000\nat 1110\nuser 5 0\nidle 2 0 1\nprocess 4 0 0 1\nprocess 3 1 1 1\nany 1 0 1\n";
     let stored = "marvin-sampled 1\nevent\tcycles\nscope\tprocesses\nperiod\t7\nprocessors\t2\noperations\t9\nidle\t0\n\
                   lost\t0\nthrottled\t0\nunkept\t0\nuser\t5\t[user]\nkernel\t4\tentry_SYSCALL_64;vfs_read\n";
     vec![(head.to_owned() + stacks).into(), stored.into()]
@@ -121,7 +172,8 @@ pub(crate) fn calls() -> Seeds {
 }
 
 pub(crate) fn kept() -> Outcome<Seeds> {
-    let profile = "marvin-profile 1\noperations\t2\nregion\t10\t61\t7\t0\nkernel\t61\t0\t4\tdo_syscall_64\n";
+    let profile =
+        "marvin-profile 1\noperations\t2\nregion\t10\t61\t7\t0\nkernel\t61\t0\t4\tdo_syscall_64\n";
     let mut copies = b"marvin-monitors 1\n".to_vec();
     for name in ["vmstat", "meminfo", "stat"] {
         let bytes = fs::read(tree("crates/ingest/corpus/6.12").join(name))?;
@@ -136,39 +188,59 @@ pub(crate) fn monitors() -> Outcome<Seeds> {
     let files = below(&tree("crates/ingest/corpus"))?;
     let named = |(path, bytes): (PathBuf, Vec<u8>)| {
         let name = path.file_name()?.to_string_lossy().into_owned();
-        let paths = [name.clone(), name.replace('_', "/"), format!("1/{}", name.trim_start_matches("thread_"))];
-        let path =
-            paths.iter().map(|path| format!("/proc/{path}")).find(|path| model::MonitorFile::of_path(path).is_some());
+        let paths = [
+            name.clone(),
+            name.replace('_', "/"),
+            format!("1/{}", name.trim_start_matches("thread_")),
+        ];
+        let path = paths
+            .iter()
+            .map(|path| format!("/proc/{path}"))
+            .find(|path| model::MonitorFile::of_path(path).is_some());
         Some([path?.into_bytes(), b"\n".to_vec(), bytes].concat())
     };
     Ok(files.into_iter().filter_map(named).collect())
 }
 
 pub(crate) fn settings() -> Outcome<Seeds> {
-    Ok(below(&tree("docs/samples"))?.into_iter().map(|(_, bytes)| bytes).collect())
+    Ok(below(&tree("docs/samples"))?
+        .into_iter()
+        .map(|(_, bytes)| bytes)
+        .collect())
 }
 
 pub(crate) fn manifests() -> Seeds {
-    ingest::SHIPPED.iter().map(|(_, manifest)| manifest.as_bytes().to_vec()).collect()
+    ingest::SHIPPED
+        .iter()
+        .map(|(_, manifest)| manifest.as_bytes().to_vec())
+        .collect()
 }
 
 /// What tools have written, behind the name of a workload that reads it.
 pub(crate) fn outputs() -> Outcome<Seeds> {
     let is_output = |path: &Path| path.ends_with("output") || path.ends_with("written");
-    let files = below(&tree("crates/ingest/golden/tools"))?.into_iter().filter(|(path, _)| is_output(path));
+    let files = below(&tree("crates/ingest/golden/tools"))?
+        .into_iter()
+        .filter(|(path, _)| is_output(path));
     let workloads = workloads();
     let named = |(_, bytes): (PathBuf, Vec<u8>)| {
-        let workload = workloads.iter().find(|workload| read_output(workload, &bytes))?;
+        let workload = workloads
+            .iter()
+            .find(|workload| read_output(workload, &bytes))?;
         Some([workload.name.as_bytes(), b"\n", &bytes].concat())
     };
     Ok(files.filter_map(named).collect())
 }
 
 pub(crate) fn lkp() -> Seeds {
-    let run =
-        r#"{"vm-scalability.median": [1.5, 2, 3], "vm-scalability.throughput": 12.5, "kmsg.x": [null, "a\u00e9"]}"#;
-    let matrix = r#"{"stats_source": ["/r/0/a.json", "/r/1/a.json"], "vm-scalability.median": [1, 2]}"#;
-    vec![run.into(), matrix.into(), b"suite: vm-scalability\nstart_time: '1700000000'\nend_time: 1700000100\n".to_vec()]
+    let run = r#"{"vm-scalability.median": [1.5, 2, 3], "vm-scalability.throughput": 12.5, "kmsg.x": [null, "a\u00e9"]}"#;
+    let matrix =
+        r#"{"stats_source": ["/r/0/a.json", "/r/1/a.json"], "vm-scalability.median": [1, 2]}"#;
+    vec![
+        run.into(),
+        matrix.into(),
+        b"suite: vm-scalability\nstart_time: '1700000000'\nend_time: 1700000100\n".to_vec(),
+    ]
 }
 
 pub(crate) fn mmtests() -> Outcome<Seeds> {
@@ -210,9 +282,19 @@ fn packed(content: &[u8]) -> Outcome<Seeds> {
     }
     block.push(rest as u8);
     block.extend(content);
-    let lz4 = [&0x184C_2102_u32.to_le_bytes()[..], &(block.len() as u32).to_le_bytes(), &block].concat();
+    let lz4 = [
+        &0x184C_2102_u32.to_le_bytes()[..],
+        &(block.len() as u32).to_le_bytes(),
+        &block,
+    ]
+    .concat();
     let sized = |bytes: Vec<u8>| [&bytes[..], &size].concat();
-    Ok(vec![gzip.finish()?, sized(xz.finish()?), sized(zstd::encode_all(content, 1)?), sized(lz4)])
+    Ok(vec![
+        gzip.finish()?,
+        sized(xz.finish()?),
+        sized(zstd::encode_all(content, 1)?),
+        sized(lz4),
+    ])
 }
 
 pub(crate) fn images() -> Outcome<Seeds> {
@@ -251,7 +333,8 @@ pub(crate) fn payloads() -> Outcome<Seeds> {
 pub(crate) fn archives() -> Seeds {
     let header = |name: &str, kind: u8, size: usize| {
         let mut block = [0_u8; 512];
-        let mut put = |at: usize, text: &str| block[at..at + text.len()].copy_from_slice(text.as_bytes());
+        let mut put =
+            |at: usize, text: &str| block[at..at + text.len()].copy_from_slice(text.as_bytes());
         put(0, name);
         put(100, "0000755");
         put(124, &format!("{size:011o}"));
@@ -269,11 +352,31 @@ pub(crate) fn archives() -> Seeds {
     };
     let long = format!("top/{}", "d/".repeat(80));
     let records = "30 path=top/of/pax/with/records\n";
-    let file = [header("top/Kbuild", b'0', 6), body("obj-y\n"), header("top/link", b'2', 0)].concat();
-    let gnu = [header("././@LongLink", b'L', long.len()), body(&long), header("top/x", b'0', 0)].concat();
-    let pax = [header("pax", b'x', records.len()), body(records), header("top/x", b'0', 3), body("abc")].concat();
+    let file = [
+        header("top/Kbuild", b'0', 6),
+        body("obj-y\n"),
+        header("top/link", b'2', 0),
+    ]
+    .concat();
+    let gnu = [
+        header("././@LongLink", b'L', long.len()),
+        body(&long),
+        header("top/x", b'0', 0),
+    ]
+    .concat();
+    let pax = [
+        header("pax", b'x', records.len()),
+        body(records),
+        header("top/x", b'0', 3),
+        body("abc"),
+    ]
+    .concat();
     let end = vec![0; 1024];
-    vec![[file.clone(), end.clone()].concat(), [gnu, file, end.clone()].concat(), [pax, end].concat()]
+    vec![
+        [file.clone(), end.clone()].concat(),
+        [gnu, file, end.clone()].concat(),
+        [pax, end].concat(),
+    ]
 }
 
 /// The beginning of this program, whose tables are there, and a small vmlinux.
@@ -293,7 +396,10 @@ pub(crate) fn records() -> Seeds {
             "ab".repeat(32)
         )
     };
-    vec![record("6.1.0-9").into(), [record("6.12.9"), record("6.19~rc1")].join("\n").into()]
+    vec![
+        record("6.1.0-9").into(),
+        [record("6.12.9"), record("6.19~rc1")].join("\n").into(),
+    ]
 }
 
 pub(crate) fn beside() -> Seeds {
@@ -306,8 +412,7 @@ pub(crate) fn beside() -> Seeds {
 
 pub(crate) fn patches() -> Seeds {
     let hash = "ab".repeat(20);
-    let hunk =
-        "@@ -1,3 +1,4 @@ static int walk(struct mm *mm)\n {\n-\told(\"x\"); /* y */\n+\tnew(mm);\n+\treturn 0;\n }\n";
+    let hunk = "@@ -1,3 +1,4 @@ static int walk(struct mm *mm)\n {\n-\told(\"x\"); /* y */\n+\tnew(mm);\n+\treturn 0;\n }\n";
     vec![
         format!(
             "Re: [PATCH v3 2/7] mm: walk\n\ncommit {hash} upstream.\n\nFixes: {hash} (\"mm: a\")\nCc: stable@vger.kernel.org # 6.1\n\
@@ -334,21 +439,37 @@ pub(crate) fn dumps(folder: &Path) -> Outcome<Dumps> {
     fs::write(&small, tiny())?;
     let made = |what, flattened| converted(&small, Form { what, flattened }, &scratch);
     let mapped = folder.join("mapped");
-    Synthetic { groups: "0x010+40 anon\n 0x0c0 free 4".to_owned(), ..Synthetic::default() }.write(&mapped)?;
+    Synthetic {
+        groups: "0x010+40 anon\n 0x0c0 free 4".to_owned(),
+        ..Synthetic::default()
+    }
+    .write(&mapped)?;
     let dump = Dump::open(&[mapped])?;
-    let text: String = dump.info().lines().map(|(key, value)| format!("{key}={value}\n")).collect();
+    let text: String = dump
+        .info()
+        .lines()
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect();
     let codecs = [Codec::Zstd, Codec::Zlib, Codec::Snappy, Codec::Lzo];
-    let kdump = codecs.map(|codec| made(What::Kdump(codec), false)).into_iter().collect::<Result<_, _>>()?;
+    let kdump = codecs
+        .map(|codec| made(What::Kdump(codec), false))
+        .into_iter()
+        .collect::<Result<_, _>>()?;
     Ok(Dumps {
         elf: vec![tiny(), made(What::Elf, false)?],
         kdump,
-        flattened: vec![made(What::Kdump(Codec::Zstd), true)?, made(What::Elf, true)?],
+        flattened: vec![
+            made(What::Kdump(Codec::Zstd), true)?,
+            made(What::Elf, true)?,
+        ],
         note: vec![dump.notes().to_vec(), text.into_bytes()],
     })
 }
 
 pub(crate) fn modules() -> Seeds {
-    let many: String = (0..100).map(|n| format!("m{n}=\\0depends=m{},m{}\\0\n", n + 1, n * 7 % 100)).collect();
+    let many: String = (0..100)
+        .map(|n| format!("m{n}=\\0depends=m{},m{}\\0\n", n + 1, n * 7 % 100))
+        .collect();
     let few = "virtio_blk=\\0depends=virtio,virtio_ring\\0\nvirtio=\\0depends=virtio_ring\\0\n\
                virtio_ring=\\0depends=virtio\\0\n";
     vec![few.into(), many.into()]
@@ -410,19 +531,41 @@ fn compiled(folder: &Path, dwarf: &str) -> Outcome<Vec<u8>> {
     types.record("thing", 16, &[("a", long, 0), ("b", long, 8)]);
     types.typedef("thing_t", 2);
     fs::write(at("types"), types.bytes())?;
-    let flags = ["-O1", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-Wl,-e,start,--build-id=none", "-o", "program"];
-    run(Command::new("cc").arg(dwarf).args(flags).arg("source.c").current_dir(folder))?;
-    run(Command::new("objcopy").args(["--add-section", ".BTF=types", "program"]).current_dir(folder))?;
+    let flags = [
+        "-O1",
+        "-nostdlib",
+        "-static",
+        "-fno-pie",
+        "-no-pie",
+        "-Wl,-e,start,--build-id=none",
+        "-o",
+        "program",
+    ];
+    run(Command::new("cc")
+        .arg(dwarf)
+        .args(flags)
+        .arg("source.c")
+        .current_dir(folder))?;
+    run(Command::new("objcopy")
+        .args(["--add-section", ".BTF=types", "program"])
+        .current_dir(folder))?;
     Ok(fs::read(at("program"))?)
 }
 
 fn run(command: &mut Command) -> Outcome<()> {
     let status = command.status()?;
-    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{command:?}: {status}").into())
+    }
 }
 
 pub(crate) fn vmlinuxes(folder: &Path) -> Outcome<Seeds> {
-    Ok(vec![compiled(folder, "-gdwarf-5")?, compiled(folder, "-gdwarf-4")?])
+    Ok(vec![
+        compiled(folder, "-gdwarf-5")?,
+        compiled(folder, "-gdwarf-4")?,
+    ])
 }
 
 /// The same, each behind the address where it begins.
@@ -433,7 +576,10 @@ pub(crate) fn lines(folder: &Path) -> Outcome<Seeds> {
 
 pub(crate) fn btf() -> Seeds {
     let numbers: [u32; 11] = [0x0001_eb9f, 24, 0, 28, 28, 13, 1, 6 << 24 | 1, 4, 1, 12];
-    let mut types: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let mut types: Vec<u8> = numbers
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
     types.extend(b"\0PG_reserved\0");
     vec![types]
 }

@@ -11,8 +11,16 @@ use crate::{Body, Target};
 /// # Errors
 /// If a seed cannot be made or read.
 pub fn targets(folder: &Path) -> Outcome<Vec<Target>> {
-    let bytes = |name, body, seeds| Target { name, body: Body::Bytes(body), seeds };
-    let file = |name, body, seeds| Target { name, body: Body::File(body), seeds };
+    let bytes = |name, body, seeds| Target {
+        name,
+        body: Body::Bytes(body),
+        seeds,
+    };
+    let file = |name, body, seeds| Target {
+        name,
+        body: Body::File(body),
+        seeds,
+    };
     let dumps = seeds::dumps(folder)?;
     Ok(vec![
         bytes("stream", bodies::stream, seeds::streams()),
@@ -37,12 +45,20 @@ pub fn targets(folder: &Path) -> Outcome<Vec<Target>> {
         bytes("beside", kernel::fuzzing::beside, seeds::beside()),
         bytes("patch", kernel::fuzzing::patch, seeds::patches()),
         bytes("modules", kernel::fuzzing::modules, seeds::modules()),
-        bytes("package", kernel::fuzzing::source_package, seeds::packages()?),
+        bytes(
+            "package",
+            kernel::fuzzing::source_package,
+            seeds::packages()?,
+        ),
         file("lines", kernel::fuzzing::lines, seeds::lines(folder)?),
         bytes("artefact", store::fuzzing::artefact, seeds::artefacts()?),
         bytes("imported", exchange::fuzzing::file, seeds::imported()?),
         bytes("cpio", bodies::cpio, seeds::initrds()),
-        file("vmlinux", vmcore::fuzzing::vmlinux, seeds::vmlinuxes(folder)?),
+        file(
+            "vmlinux",
+            vmcore::fuzzing::vmlinux,
+            seeds::vmlinuxes(folder)?,
+        ),
         file("elf", vmcore::fuzzing::elf, dumps.elf),
         file("kdump", vmcore::fuzzing::kdump, dumps.kdump),
         file("flattened", vmcore::fuzzing::flattened, dumps.flattened),

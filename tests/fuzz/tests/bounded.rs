@@ -1,4 +1,5 @@
-//! A bounded run of every target: its seeds and damaged ones. No panic, and no input that takes long.
+//! A bounded run of every target: its seeds and damaged ones. No panic, and no input that takes
+//! long.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -17,7 +18,12 @@ fn every_reader_takes_any_bytes() -> Result<(), Box<dyn Error + Send + Sync>> {
             assert!(!input.is_empty() || number > 0, "{}: no seed", target.name);
             target.run(&input, &scratch);
         }
-        assert!(begun.elapsed() < LIMIT, "{}: {:?}", target.name, begun.elapsed());
+        assert!(
+            begun.elapsed() < LIMIT,
+            "{}: {:?}",
+            target.name,
+            begun.elapsed()
+        );
     }
     Ok(())
 }

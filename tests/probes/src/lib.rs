@@ -1,5 +1,5 @@
-//! Runs workloads with kprobes on the kernel functions that they exercise. For tests and benches only: runs with probes
-//! are no measurements, and are not stored.
+//! Runs workloads with kprobes on the kernel functions that they exercise. For tests and benches
+//! only: runs with probes are no measurements, and are not stored.
 
 mod table;
 
@@ -31,7 +31,14 @@ pub trait Probe {
 
 impl Probe for Lab {
     fn probe(&self, build: &Build, workload: &Workload) -> Result<Probed, LabError> {
-        let frames = self.run_task(Measurement { build, workload, replicate: 1 }, task(workload))?;
+        let frames = self.run_task(
+            Measurement {
+                build,
+                workload,
+                replicate: 1,
+            },
+            task(workload),
+        )?;
         let (mut table, mut ticks) = (Vec::new(), Vec::new());
         for frame in frames.unwrap_or_default() {
             match frame {
@@ -41,12 +48,20 @@ impl Probe for Lab {
             }
         }
         let operations = workload.operations * u64::from(workload.warm_up + workload.iterations);
-        Ok(Probed { hits: probe_hits(&table), operations, ticks })
+        Ok(Probed {
+            hits: probe_hits(&table),
+            operations,
+            ticks,
+        })
     }
 }
 
 fn task(workload: &Workload) -> Task {
-    let probes = workload.exercises.iter().flat_map(|names| names.iter()).map(ToString::to_string);
+    let probes = workload
+        .exercises
+        .iter()
+        .flat_map(|names| names.iter())
+        .map(ToString::to_string);
     Task::Workload {
         name: workload.name.to_string(),
         operations: workload.operations,

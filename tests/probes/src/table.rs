@@ -1,4 +1,5 @@
-//! The kernel's table of kprobe hits: lines of event, hits and misses (Documentation/trace/kprobetrace.rst).
+//! The kernel's table of kprobe hits: lines of event, hits and misses
+//! (Documentation/trace/kprobetrace.rst).
 
 /// A probe and its number of entries.
 pub type ProbeHits = (String, u64);
@@ -23,7 +24,10 @@ mod tests {
     fn a_table_of_a_real_kernel_is_read() {
         let table =
             b"  do_anonymous_page                                        36864               0\n  x 1 0\n\nnonsense\n";
-        assert_eq!(probe_hits(table), [("do_anonymous_page".to_owned(), 36864), ("x".to_owned(), 1)]);
+        assert_eq!(
+            probe_hits(table),
+            [("do_anonymous_page".to_owned(), 36864), ("x".to_owned(), 1)]
+        );
     }
 
     proptest::proptest! {

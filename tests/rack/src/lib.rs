@@ -1,5 +1,5 @@
-//! A rack of Debian servers for tests: QEMU guests with sshd, kexec, a boot loader on their disks, a power switch and a
-//! recorded console. For tests only.
+//! A rack of Debian servers for tests: QEMU guests with sshd, kexec, a boot loader on their disks,
+//! a power switch and a recorded console. For tests only.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), rack::RackError> {
@@ -12,13 +12,15 @@
 //! # }
 //! ```
 //!
-//! A server is a copy of one that has booted, with its processes: it answers within seconds. All copies have the boot_id,
-//! the machine-id and the host key of the first; a reboot makes a new boot_id. `image` makes that first server, from
-//! Debian's packages and without root. A server runs under emulation: a boot takes a minute of processor time.
+//! A server is a copy of one that has booted, with its processes: it answers within seconds. All
+//! copies have the boot_id, the machine-id and the host key of the first; a reboot makes a new
+//! boot_id. `image` makes that first server, from Debian's packages and without root. A server runs
+//! under emulation: a boot takes a minute of processor time.
 //!
-//! The kernel's command line has `panic=10`, a reboot goes through the firmware and never through kexec, and GRUB's default
-//! stays the first kernel when others are installed. As with a firewall that drops, connections to a server that is off
-//! are accepted and get no answer. `MARVIN_TEST_CACHE` names another directory than cargo's for the image, which several
+//! The kernel's command line has `panic=10`, a reboot goes through the firmware and never through
+//! kexec, and GRUB's default stays the first kernel when others are installed. As with a firewall
+//! that drops, connections to a server that is off are accepted and get no answer.
+//! `MARVIN_TEST_CACHE` names another directory than cargo's for the image, which several
 //! trees may share.
 
 mod disk;
@@ -65,7 +67,9 @@ impl Rack {
     /// # Errors
     /// If the host lacks a program, or the image cannot be made.
     pub fn open() -> Result<Self, RackError> {
-        let cache = std::env::var_os(CACHE).map_or_else(|| target().join("tmp"), PathBuf::from).join("rack");
+        let cache = std::env::var_os(CACHE)
+            .map_or_else(|| target().join("tmp"), PathBuf::from)
+            .join("rack");
         let image = Image::find_or_make(&cache)?;
         Ok(Self { cache, image })
     }
@@ -75,7 +79,13 @@ impl Rack {
     /// # Errors
     /// If QEMU fails, or the server does not answer.
     pub fn server(&self, name: &str) -> Result<Server, RackError> {
-        let server = Server::start(name, &self.image, Start::Copy, MEMORY_MIB, Some(self.place()?))?;
+        let server = Server::start(
+            name,
+            &self.image,
+            Start::Copy,
+            MEMORY_MIB,
+            Some(self.place()?),
+        )?;
         server.wait_for_ssh(ANSWER)?;
         server.settle()?;
         Ok(server)
@@ -86,31 +96,58 @@ impl Rack {
     /// # Errors
     /// If QEMU fails.
     pub fn cold_server(&self, name: &str, memory_mib: u32) -> Result<Server, RackError> {
-        Server::start(name, &self.image, Start::Boot, memory_mib, Some(self.place()?))
+        Server::start(
+            name,
+            &self.image,
+            Start::Boot,
+            memory_mib,
+            Some(self.place()?),
+        )
     }
 
-    /// Switches a server on that boots by UEFI and systemd-boot, with this much memory, waits until it answers, and mounts its
-    /// EFI system partition. `None` if the host has no OVMF, mtools, dosfstools or fdisk.
+    /// Switches a server on that boots by UEFI and systemd-boot, with this much memory, waits until
+    /// it answers, and mounts its EFI system partition. `None` if the host has no OVMF, mtools,
+    /// dosfstools or fdisk.
     ///
     /// # Errors
     /// If the partition cannot be made, QEMU fails, or the server does not answer.
     pub fn efi_server(&self, name: &str, memory_mib: u32) -> Result<Option<Server>, RackError> {
-        let needed = ["/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/bin/mcopy", "/usr/sbin/mkfs.vfat", "/usr/sbin/sfdisk"];
+        let needed = [
+            "/usr/share/OVMF/OVMF_CODE_4M.fd",
+            "/usr/bin/mcopy",
+            "/usr/sbin/mkfs.vfat",
+            "/usr/sbin/sfdisk",
+        ];
         if !needed.iter().all(|path| Path::new(path).exists()) {
             return Ok(None);
         }
-        let server = Server::start(name, &self.image, Start::Efi, memory_mib, Some(self.place()?))?;
+        let server = Server::start(
+            name,
+            &self.image,
+            Start::Efi,
+            memory_mib,
+            Some(self.place()?),
+        )?;
         server.wait_for_ssh(BOOT)?;
-        server.run("mkdir -p /efi && echo '/dev/vdb1 /efi vfat umask=0077 0 0' >>/etc/fstab && mount /efi")?;
+        server.run(
+            "mkdir -p /efi && echo '/dev/vdb1 /efi vfat umask=0077 0 0' >>/etc/fstab && mount /efi",
+        )?;
         Ok(Some(server))
     }
 
-    /// Returns a server that is off, with this much memory; its power switch can have it boot from its network.
+    /// Returns a server that is off, with this much memory; its power switch can have it boot from
+    /// its network.
     ///
     /// # Errors
     /// If QEMU fails.
     pub fn network_server(&self, name: &str, memory_mib: u32) -> Result<Server, RackError> {
-        Server::start(name, &self.image, Start::Network, memory_mib, Some(self.place()?))
+        Server::start(
+            name,
+            &self.image,
+            Start::Network,
+            memory_mib,
+            Some(self.place()?),
+        )
     }
 
     /// Waits for one of the rack's places.
@@ -130,9 +167,13 @@ impl Rack {
     }
 }
 
-/// Returns cargo's target directory: that of the running test, `TARGET/PROFILE/deps/TEST`, or example, `TARGET/PROFILE/examples/NAME`.
+/// Returns cargo's target directory: that of the running test, `TARGET/PROFILE/deps/TEST`, or
+/// example, `TARGET/PROFILE/examples/NAME`.
 fn target() -> PathBuf {
     let test = std::env::current_exe().unwrap_or_default();
-    let deps = test.ancestors().find(|folder| folder.ends_with("deps") || folder.ends_with("examples"));
-    deps.and_then(|deps| deps.ancestors().nth(2)).map_or_else(|| PathBuf::from("target"), Path::to_owned)
+    let deps = test
+        .ancestors()
+        .find(|folder| folder.ends_with("deps") || folder.ends_with("examples"));
+    deps.and_then(|deps| deps.ancestors().nth(2))
+        .map_or_else(|| PathBuf::from("target"), Path::to_owned)
 }

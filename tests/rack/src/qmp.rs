@@ -26,12 +26,18 @@ impl Qmp {
         let stream = loop {
             match UnixStream::connect(socket) {
                 Ok(stream) => break stream,
-                Err(error) if begun.elapsed() > PATIENCE => return Err(format!("no control socket: {error}")),
+                Err(error) if begun.elapsed() > PATIENCE => {
+                    return Err(format!("no control socket: {error}"));
+                }
                 Err(_) => sleep(LOOK),
             }
         };
-        stream.set_read_timeout(Some(PATIENCE)).map_err(|error| error.to_string())?;
-        let mut qmp = Self { from: BufReader::new(stream) };
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .map_err(|error| error.to_string())?;
+        let mut qmp = Self {
+            from: BufReader::new(stream),
+        };
         // The greeting.
         qmp.line()?;
         qmp.command("qmp_capabilities", json!({}))?;
@@ -41,14 +47,20 @@ impl Qmp {
     /// Sends a command and returns QEMU's answer.
     pub(crate) fn command(&mut self, name: &str, arguments: Value) -> Result<Value, String> {
         let line = format!("{}\n", json!({ "execute": name, "arguments": arguments }));
-        self.from.get_mut().write_all(line.as_bytes()).map_err(|error| format!("{name}: {error}"))?;
+        self.from
+            .get_mut()
+            .write_all(line.as_bytes())
+            .map_err(|error| format!("{name}: {error}"))?;
         loop {
             let mut answer = self.line()?;
             if let Some(value) = answer.get_mut("return") {
                 return Ok(value.take());
             }
             if let Some(error) = answer.get("error") {
-                return Err(format!("{name}: {}", error["desc"].as_str().unwrap_or("refused")));
+                return Err(format!(
+                    "{name}: {}",
+                    error["desc"].as_str().unwrap_or("refused")
+                ));
             }
         }
     }
@@ -75,7 +87,10 @@ impl Qmp {
                 return Ok(status);
             }
             if begun.elapsed() > PATIENCE {
-                return Err(format!("{query} reports {status} for {} s", PATIENCE.as_secs()));
+                return Err(format!(
+                    "{query} reports {status} for {} s",
+                    PATIENCE.as_secs()
+                ));
             }
             sleep(LOOK);
         }
@@ -85,7 +100,9 @@ impl Qmp {
         let mut line = String::new();
         match self.from.read_line(&mut line) {
             Ok(0) => Err("QEMU has ended".to_owned()),
-            Ok(_) => serde_json::from_str(&line).map_err(|error| format!("answers no JSON: {error}")),
+            Ok(_) => {
+                serde_json::from_str(&line).map_err(|error| format!("answers no JSON: {error}"))
+            }
             Err(error) => Err(format!("does not answer: {error}")),
         }
     }

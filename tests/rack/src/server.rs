@@ -1,4 +1,5 @@
-//! One server: a QEMU that lives as long as the value, however often its guest is switched off and on.
+//! One server: a QEMU that lives as long as the value, however often its guest is switched off and
+//! on.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -20,19 +21,21 @@ use crate::{RackError, Ssh};
 
 /// Memory of a server in MiB.
 pub const MEMORY_MIB: u32 = 1024;
-/// QEMU's arguments that are the same for all servers. The processor is the plainest, as an emulated one is slower with
-/// every extension that the kernel uses.
+/// QEMU's arguments that are the same for all servers. The processor is the plainest, as an
+/// emulated one is slower with every extension that the kernel uses.
 pub(crate) const ARGUMENTS: &str = "-nodefaults -no-user-config -display none -no-shutdown -M q35 -cpu qemu64,-svm -smp 2 \
     -accel tcg,thread=multi,tb-size=256 -rtc base=utc -smbios type=1,manufacturer=Marvin,product=Rack,serial=1 -device virtio-blk-pci,drive=disk -device virtio-net-pci,netdev=net \
     -netdev user,id=net,hostfwd=tcp:127.0.0.1:0-:22 -device virtio-rng-pci -qmp unix:control.socket,server=on,wait=off \
     -qmp unix:power.socket,server=on,wait=off -device isa-serial,chardev=console \
     -chardev socket,id=console,host=127.0.0.1,port=0,server=on,wait=off,logfile=console.log,logappend=on";
-/// What a server by UEFI has besides: firmware that keeps its variables, and the disk with systemd-boot.
+/// What a server by UEFI has besides: firmware that keeps its variables, and the disk with
+/// systemd-boot.
 const EFI: &str = "-drive if=pflash,format=raw,readonly=on,file=/usr/share/OVMF/OVMF_CODE_4M.fd \
     -drive if=pflash,format=raw,file=vars.fd -drive file=esp.raw,format=raw,if=none,id=esp,cache=unsafe \
     -device virtio-blk-pci,drive=esp,bootindex=0";
 const ESP: &str = include_str!("esp.sh");
-/// What a server that boots from its network has besides: devices whose order the power switch changes, and a TFTP server.
+/// What a server that boots from its network has besides: devices whose order the power switch
+/// changes, and a TFTP server.
 const NETWORK: [(&str, &str); 3] = [
     ("virtio-blk-pci,drive=disk", ",id=boot-disk,bootindex=1"),
     ("virtio-net-pci,netdev=net", ",id=boot-net,bootindex=2"),
@@ -103,13 +106,18 @@ impl Server {
     ) -> Result<Self, RackError> {
         // A path to a socket has at most 107 bytes: the target directory's may be longer.
         let folder = tempfile::Builder::new().prefix("rack-").tempdir();
-        let folder = folder.map_err(RackError::io("create a directory in", &std::env::temp_dir()))?;
+        let folder = folder.map_err(RackError::io(
+            "create a directory in",
+            &std::env::temp_dir(),
+        ))?;
         let path = folder.path();
         let drive = match start {
             Start::First => format!("file={},format=raw", image.file(DISK).display()),
             Start::Copy | Start::Boot | Start::Efi | Start::Network => {
                 let words = ["create", "-q", "-f", "qcow2", "-F", "raw", "-b"].map(Into::into);
-                let words = words.into_iter().chain([image.file(DISK).into_os_string(), OVERLAY.into()]);
+                let words = words
+                    .into_iter()
+                    .chain([image.file(DISK).into_os_string(), OVERLAY.into()]);
                 done(&Program::new("qemu-img").args(words).folder(path))?;
                 format!("file={OVERLAY},format=qcow2")
             }
@@ -124,24 +132,43 @@ impl Server {
                 word.push_str(found.map_or("", |(_, more)| more));
             }
         }
-        words.extend(["-m".into(), memory_mib.to_string(), "-name".into(), name.into()]);
-        words.extend(["-drive".into(), format!("{drive},if=none,id=disk,cache=unsafe")]);
+        words.extend([
+            "-m".into(),
+            memory_mib.to_string(),
+            "-name".into(),
+            name.into(),
+        ]);
+        words.extend([
+            "-drive".into(),
+            format!("{drive},if=none,id=disk,cache=unsafe"),
+        ]);
         if start == Start::Efi {
-            let words_of_esp =
-                ["-c", ESP, "esp"].map(OsString::from).into_iter().chain([image.file(DISK).into_os_string()]);
+            let words_of_esp = ["-c", ESP, "esp"]
+                .map(OsString::from)
+                .into_iter()
+                .chain([image.file(DISK).into_os_string()]);
             done(&Program::new("sh").args(words_of_esp).folder(path))?;
             words.extend(EFI.split_whitespace().map(Into::into));
         }
         if start == Start::Copy {
-            words.extend(["-incoming".into(), format!("exec:cat '{}'", image.file(STATE).display())]);
+            words.extend([
+                "-incoming".into(),
+                format!("exec:cat '{}'", image.file(STATE).display()),
+            ]);
         }
         write_power(path)?;
-        let keeper =
-            Keeper::start(Program::new("qemu-system-x86_64").args(words).folder(path).deadline_s(LIFE_S), path)?;
+        let keeper = Keeper::start(
+            Program::new("qemu-system-x86_64")
+                .args(words)
+                .folder(path)
+                .deadline_s(LIFE_S),
+            path,
+        )?;
         let failed = |said: String| qemu_error(name, path, said);
         let mut qmp = Qmp::connect(&path.join("control.socket")).map_err(failed)?;
         if start == Start::Copy {
-            qmp.until_not("query-status", &["inmigrate"]).map_err(failed)?;
+            qmp.until_not("query-status", &["inmigrate"])
+                .map_err(failed)?;
             qmp.command("cont", json!({})).map_err(failed)?;
         }
         let port = ssh_port(&qmp.human("info usernet").map_err(failed)?);
@@ -150,7 +177,15 @@ impl Server {
             return Err(failed("no port for ssh or the console".to_owned()));
         };
         let ssh = Ssh::write(path, name, port, &image.file(KEY), &image.host_key()?)?;
-        Ok(Self { name: name.to_owned(), qmp: Mutex::new(qmp), ssh, console_port, keeper, folder, _place: place })
+        Ok(Self {
+            name: name.to_owned(),
+            qmp: Mutex::new(qmp),
+            ssh,
+            console_port,
+            keeper,
+            folder,
+            _place: place,
+        })
     }
 
     /// Returns how ssh reaches it.
@@ -183,7 +218,10 @@ impl Server {
             return Ok(ended.text());
         }
         let said = format!("{}{}", ended.said, ended.reason());
-        Err(RackError::Failed { command: format!("{}: {command}", self.name), said })
+        Err(RackError::Failed {
+            command: format!("{}: {command}", self.name),
+            said,
+        })
     }
 
     /// Waits until the server answers.
@@ -199,7 +237,11 @@ impl Server {
             sleep(LOOK);
         }
         let console = tail(&self.console());
-        Err(RackError::NoSsh { server: self.name.clone(), seconds: deadline.as_secs(), console })
+        Err(RackError::NoSsh {
+            server: self.name.clone(),
+            seconds: deadline.as_secs(),
+            console,
+        })
     }
 
     /// Returns the kernel's number of this boot.
@@ -207,7 +249,10 @@ impl Server {
     /// # Errors
     /// If the server cannot be reached.
     pub fn boot_id(&self) -> Result<String, RackError> {
-        Ok(self.run("cat /proc/sys/kernel/random/boot_id")?.trim().to_owned())
+        Ok(self
+            .run("cat /proc/sys/kernel/random/boot_id")?
+            .trim()
+            .to_owned())
     }
 
     /// Waits until the server answers with another boot_id than this.
@@ -223,7 +268,11 @@ impl Server {
             sleep(LOOK);
         }
         let console = tail(&self.console());
-        Err(RackError::NoSsh { server: self.name.clone(), seconds: deadline.as_secs(), console })
+        Err(RackError::NoSsh {
+            server: self.name.clone(),
+            seconds: deadline.as_secs(),
+            console,
+        })
     }
 
     /// Returns what its serial console showed so far. A copy's begins when it was copied.
@@ -234,7 +283,8 @@ impl Server {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Returns the address of its serial console, for one client at a time: host and port of a TCP connection.
+    /// Returns the address of its serial console, for one client at a time: host and port of a TCP
+    /// connection.
     #[must_use]
     pub fn console_address(&self) -> (&str, u16) {
         ("127.0.0.1", self.console_port)
@@ -261,17 +311,20 @@ impl Server {
     pub fn power(&self, power: Power) -> Result<(), RackError> {
         match power {
             Power::On if self.is_on()? => Ok(()),
-            Power::On => {
-                self.command("system_reset", json!({})).and_then(|_| self.command("cont", json!({}))).map(drop)
-            }
-            Power::Off => {
-                self.command("stop", json!({})).and_then(|_| self.command("system_reset", json!({}))).map(drop)
-            }
+            Power::On => self
+                .command("system_reset", json!({}))
+                .and_then(|_| self.command("cont", json!({})))
+                .map(drop),
+            Power::Off => self
+                .command("stop", json!({}))
+                .and_then(|_| self.command("system_reset", json!({})))
+                .map(drop),
             Power::Cycle => self.power(Power::Off).and_then(|()| self.power(Power::On)),
         }
     }
 
-    /// Stops its processors, as a hang does that no watchdog ends; the power switch goes on working.
+    /// Stops its processors, as a hang does that no watchdog ends; the power switch goes on
+    /// working.
     ///
     /// # Errors
     /// If QEMU refuses.
@@ -288,8 +341,8 @@ impl Server {
         Ok(status == "running")
     }
 
-    /// Returns the program that is its power switch: `on`, `off`, `cycle`, `reset`, `status`, and `boot` with
-    /// `pxe` or `disk` are its commands.
+    /// Returns the program that is its power switch: `on`, `off`, `cycle`, `reset`, `status`, and
+    /// `boot` with `pxe` or `disk` are its commands.
     #[must_use]
     pub fn power_command(&self) -> PathBuf {
         self.folder.path().join("power")
@@ -321,7 +374,8 @@ impl Server {
     }
 
     fn set_link(&self, is_up: bool) -> Result<(), RackError> {
-        self.command("set_link", json!({ "name": "net", "up": is_up })).map(drop)
+        self.command("set_link", json!({ "name": "net", "up": is_up }))
+            .map(drop)
     }
 
     /// Fills its disk until not even root can write to it.
@@ -329,7 +383,8 @@ impl Server {
     /// # Errors
     /// If the server cannot be reached.
     pub fn fill_disk(&self) -> Result<(), RackError> {
-        // A large file takes a moment, and what is too small for it is written until the disk is full.
+        // A large file takes a moment, and what is too small for it is written until the disk is
+        // full.
         let script = "fallocate -l $(($(stat -fc %f /) * $(stat -fc %S /) - (64 << 20))) /var/filler && \
             ! dd if=/dev/zero of=/var/filler.rest bs=64k status=none && sync";
         self.run(script).map(drop)
@@ -345,10 +400,15 @@ impl Server {
 
     /// Makes a copy a server of its own: its name, and the time of day.
     pub(crate) fn settle(&self) -> Result<(), RackError> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let name = &self.name;
-        self.run(&format!("date -s @{:.3} >&2; hostname {name}; echo {name} >/etc/hostname", now.as_secs_f64()))
-            .map(drop)
+        self.run(&format!(
+            "date -s @{:.3} >&2; hostname {name}; echo {name} >/etc/hostname",
+            now.as_secs_f64()
+        ))
+        .map(drop)
     }
 
     /// Saves the state of memory and devices, and ends the server's work.
@@ -356,16 +416,29 @@ impl Server {
         let failed = |said: String| self.failed(said);
         let mut qmp = self.control();
         qmp.command("stop", json!({})).map_err(failed)?;
-        qmp.command("migrate-set-parameters", json!({ "max-bandwidth": 1_u64 << 40 })).map_err(failed)?;
-        qmp.command("migrate", json!({ "uri": format!("exec:cat > '{}'", state.display()) })).map_err(failed)?;
-        match &*qmp.until_not("query-migrate", &["none", "setup", "active", "device"]).map_err(failed)? {
+        qmp.command(
+            "migrate-set-parameters",
+            json!({ "max-bandwidth": 1_u64 << 40 }),
+        )
+        .map_err(failed)?;
+        qmp.command(
+            "migrate",
+            json!({ "uri": format!("exec:cat > '{}'", state.display()) }),
+        )
+        .map_err(failed)?;
+        match &*qmp
+            .until_not("query-migrate", &["none", "setup", "active", "device"])
+            .map_err(failed)?
+        {
             "completed" => Ok(()),
             status => Err(failed(format!("saving its state ends as {status}"))),
         }
     }
 
     fn command(&self, name: &str, arguments: Value) -> Result<Value, RackError> {
-        self.control().command(name, arguments).map_err(|said| self.failed(said))
+        self.control()
+            .command(name, arguments)
+            .map_err(|said| self.failed(said))
     }
 
     fn control(&self) -> MutexGuard<'_, Qmp> {
@@ -383,7 +456,8 @@ impl Drop for Server {
     }
 }
 
-/// The thread that started QEMU: the kernel ends QEMU when that thread ends, and the one of a test may end before others.
+/// The thread that started QEMU: the kernel ends QEMU when that thread ends, and the one of a test
+/// may end before others.
 #[derive(Debug)]
 struct Keeper {
     stop: Option<Sender<()>>,
@@ -396,18 +470,26 @@ impl Keeper {
         let errors = File::create(&log).map_err(RackError::io("create", &log))?;
         let (stop, stopped) = channel();
         let (started, has_started) = channel();
-        let thread = thread::spawn(move || match program.start(Stdio::null(), Stdio::null(), errors.into()) {
-            Ok(running) => {
-                // Both ends of these channels are in one process: a closed one says what a message would.
-                started.send(Ok(())).ok();
-                stopped.recv().ok();
-                drop(running);
+        let thread = thread::spawn(move || {
+            match program.start(Stdio::null(), Stdio::null(), errors.into()) {
+                Ok(running) => {
+                    // Both ends of these channels are in one process: a closed one says what a
+                    // message would.
+                    started.send(Ok(())).ok();
+                    stopped.recv().ok();
+                    drop(running);
+                }
+                Err(error) => started.send(Err(error)).unwrap_or_default(),
             }
-            Err(error) => started.send(Err(error)).unwrap_or_default(),
         });
-        let result = has_started.recv().unwrap_or_else(|_| Err(std::io::Error::other("its thread ended")));
+        let result = has_started
+            .recv()
+            .unwrap_or_else(|_| Err(std::io::Error::other("its thread ended")));
         result.map_err(RackError::io("start QEMU in", folder))?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        Ok(Self {
+            stop: Some(stop),
+            thread: Some(thread),
+        })
     }
 
     fn end(&mut self) {
@@ -435,10 +517,14 @@ fn write_power(folder: &Path) -> Result<(), RackError> {
 
 fn qemu_error(server: &str, folder: &Path, said: String) -> RackError {
     let log = fs::read_to_string(folder.join("qemu.log")).unwrap_or_default();
-    RackError::Qemu { server: server.to_owned(), said: format!("{said}\n{}", log.trim_end()).trim_end().to_owned() }
+    RackError::Qemu {
+        server: server.to_owned(),
+        said: format!("{said}\n{}", log.trim_end()).trim_end().to_owned(),
+    }
 }
 
-/// Finds the port of this host that leads to sshd: `TCP[HOST_FORWARD] FD ADDRESS PORT ADDRESS 22 …`.
+/// Finds the port of this host that leads to sshd: `TCP[HOST_FORWARD] FD ADDRESS PORT ADDRESS 22
+/// …`.
 fn ssh_port(usernet: &str) -> Option<u16> {
     let line = usernet.lines().find(|line| line.contains("HOST_FORWARD"))?;
     line.split_whitespace().nth(3)?.parse().ok()
@@ -446,8 +532,18 @@ fn ssh_port(usernet: &str) -> Option<u16> {
 
 /// Finds the console's port: `disconnected:tcp:127.0.0.1:PORT,server=on`.
 fn console_port(chardevs: &Value) -> Option<u16> {
-    let console = chardevs.as_array()?.iter().find(|chardev| chardev["label"] == "console")?;
-    console["filename"].as_str()?.split_once("127.0.0.1:")?.1.split(',').next()?.parse().ok()
+    let console = chardevs
+        .as_array()?
+        .iter()
+        .find(|chardev| chardev["label"] == "console")?;
+    console["filename"]
+        .as_str()?
+        .split_once("127.0.0.1:")?
+        .1
+        .split(',')
+        .next()?
+        .parse()
+        .ok()
 }
 
 fn tail(console: &str) -> String {
@@ -465,10 +561,16 @@ mod tests {
     fn ports_are_found_in_answers_of_qemu() {
         let usernet = "Hub -1 (net):\n  Protocol[State]    FD  Source Address  Port   Dest. Address  Port RecvQ SendQ\n  \
             TCP[HOST_FORWARD]  14       127.0.0.1 43211       10.0.2.15    22     0     0\n";
-        assert_eq!((ssh_port(usernet), ssh_port("no network")), (Some(43211), None));
+        assert_eq!(
+            (ssh_port(usernet), ssh_port("no network")),
+            (Some(43211), None)
+        );
         let chardevs = json!([{ "label": "x", "filename": "vc" },
             { "label": "console", "filename": "disconnected:tcp:127.0.0.1:40001,server=on" }]);
-        assert_eq!((console_port(&chardevs), console_port(&json!([]))), (Some(40001), None));
+        assert_eq!(
+            (console_port(&chardevs), console_port(&json!([]))),
+            (Some(40001), None)
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A Slurm on this host, as any user: a controller and nodes, with a munged of their own. A node is a slurmd of this host.
+//! A Slurm on this host, as any user: a controller and nodes, with a munged of their own. A node is
+//! a slurmd of this host.
 //!
 //! Debian's slurmd allows several on one host. Jobs get the name of their node: SLURMD_NODENAME.
 
@@ -43,8 +44,12 @@ impl Slurm {
     /// If it does not start.
     pub fn start(nodes: &[&str]) -> Result<Option<Self>, RackError> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let is_there = |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).exists());
-        if !["slurmctld", "slurmd", "munged", "sbatch"].iter().all(|name| is_there(name)) {
+        let is_there =
+            |name: &str| std::env::split_paths(&path).any(|folder| folder.join(name).exists());
+        if !["slurmctld", "slurmd", "munged", "sbatch"]
+            .iter()
+            .all(|name| is_there(name))
+        {
             return Ok(None);
         }
         let folder = TempDir::new().map_err(RackError::io("create", Path::new("a directory")))?;
@@ -69,15 +74,25 @@ impl Slurm {
             ],
         )?;
         let nodes = nodes.iter().map(|&node| node.to_owned()).collect();
-        let mut slurm = Self { folder, nodes, munged, controller: None, slurmds: Vec::new() };
-        slurm.wait_for("munged to listen", |slurm| slurm.folder.path().join("munge.socket").exists())?;
+        let mut slurm = Self {
+            folder,
+            nodes,
+            munged,
+            controller: None,
+            slurmds: Vec::new(),
+        };
+        slurm.wait_for("munged to listen", |slurm| {
+            slurm.folder.path().join("munge.socket").exists()
+        })?;
         slurm.start_controller()?;
         for node in slurm.nodes.clone() {
             slurm.start_node(&node)?;
         }
         slurm.wait_for("all nodes to be idle", |slurm| {
             let idle = slurm.run("sinfo", &["-N", "-h", "-o", "%T"]);
-            idle.is_ok_and(|text| text.lines().filter(|line| *line == "idle").count() == slurm.nodes.len())
+            idle.is_ok_and(|text| {
+                text.lines().filter(|line| *line == "idle").count() == slurm.nodes.len()
+            })
         })?;
         Ok(Some(slurm))
     }
@@ -93,7 +108,12 @@ impl Slurm {
     /// # Errors
     /// If the command fails.
     pub fn run(&self, command: &str, arguments: &[&str]) -> Result<String, RackError> {
-        done(&Program::new(command).args(arguments).variable("SLURM_CONF", self.configuration()).deadline_s(60))
+        done(
+            &Program::new(command)
+                .args(arguments)
+                .variable("SLURM_CONF", self.configuration())
+                .deadline_s(60),
+        )
     }
 
     /// Kills the controller.
@@ -112,7 +132,10 @@ impl Slurm {
     /// If it cannot be started.
     pub fn start_controller(&mut self) -> Result<(), RackError> {
         let file = self.configuration().display().to_string();
-        self.controller = Some(start("slurmctld", &["-D".to_owned(), "-f".to_owned(), file])?);
+        self.controller = Some(start(
+            "slurmctld",
+            &["-D".to_owned(), "-f".to_owned(), file],
+        )?);
         Ok(())
     }
 
@@ -144,8 +167,15 @@ impl Slurm {
     /// If it cannot be started.
     pub fn start_node(&mut self, node: &str) -> Result<(), RackError> {
         let file = self.configuration().display().to_string();
-        let words = ["-D".to_owned(), "-f".to_owned(), file, "-N".to_owned(), node.to_owned()];
-        self.slurmds.push((node.to_owned(), start("slurmd", &words)?));
+        let words = [
+            "-D".to_owned(),
+            "-f".to_owned(),
+            file,
+            "-N".to_owned(),
+            node.to_owned(),
+        ];
+        self.slurmds
+            .push((node.to_owned(), start("slurmd", &words)?));
         Ok(())
     }
 
@@ -162,14 +192,24 @@ impl Slurm {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.munged.try_wait() {
-                return Err(RackError::Failed { command: "munged".to_owned(), said: status.to_string() });
+                return Err(RackError::Failed {
+                    command: "munged".to_owned(),
+                    said: status.to_string(),
+                });
             }
             sleep(LOOK);
         }
         let log = fs::read_to_string(self.folder.path().join("controller.log")).unwrap_or_default();
         let tail: Vec<&str> = log.lines().rev().take(10).collect();
-        let said = format!("no {what} within {} s\n{}", READY.as_secs(), tail.join("\n"));
-        Err(RackError::Failed { command: "slurmctld".to_owned(), said })
+        let said = format!(
+            "no {what} within {} s\n{}",
+            READY.as_secs(),
+            tail.join("\n")
+        );
+        Err(RackError::Failed {
+            command: "slurmctld".to_owned(),
+            said,
+        })
     }
 }
 
@@ -177,7 +217,10 @@ impl Drop for Slurm {
     fn drop(&mut self) {
         if self.controller.is_some() && self.run("scancel", &["--me"]).is_ok() {
             let begun = Instant::now();
-            let is_empty = || self.run("squeue", &["-h"]).is_ok_and(|text| text.trim().is_empty());
+            let is_empty = || {
+                self.run("squeue", &["-h"])
+                    .is_ok_and(|text| text.trim().is_empty())
+            };
             while begun.elapsed() < CANCEL && !is_empty() {
                 sleep(LOOK);
             }
@@ -188,9 +231,12 @@ impl Drop for Slurm {
 fn write_key(path: &Path) -> Result<(), RackError> {
     let mut key = [0; 64];
     let random = Path::new("/dev/urandom");
-    File::open(random).and_then(|mut file| file.read_exact(&mut key)).map_err(RackError::io("read", random))?;
+    File::open(random)
+        .and_then(|mut file| file.read_exact(&mut key))
+        .map_err(RackError::io("read", random))?;
     fs::write(path, key).map_err(RackError::io("write", path))?;
-    fs::set_permissions(path, Permissions::from_mode(0o400)).map_err(RackError::io("set the mode of", path))
+    fs::set_permissions(path, Permissions::from_mode(0o400))
+        .map_err(RackError::io("set the mode of", path))
 }
 
 fn start(name: &str, arguments: &[String]) -> Result<Running, RackError> {
@@ -199,14 +245,19 @@ fn start(name: &str, arguments: &[String]) -> Result<Running, RackError> {
     started.map_err(RackError::io("start", Path::new(name)))
 }
 
-/// Returns a configuration without cgroups, accounting and mail; a node that is silent for 20 s is down.
+/// Returns a configuration without cgroups, accounting and mail; a node that is silent for 20 s is
+/// down.
 fn configuration(at: &Path, nodes: &[&str]) -> Result<String, RackError> {
     let user = done(&Program::new("id").args(["-un"]))?;
     let (user, at) = (user.trim(), at.display());
     let listeners = (0..=nodes.len()).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-    let listeners =
-        listeners.collect::<Result<Vec<_>, _>>().map_err(RackError::io("find", Path::new("a free port")))?;
-    let ports: Vec<u16> = listeners.iter().filter_map(|one| Some(one.local_addr().ok()?.port())).collect();
+    let listeners = listeners
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(RackError::io("find", Path::new("a free port")))?;
+    let ports: Vec<u16> = listeners
+        .iter()
+        .filter_map(|one| Some(one.local_addr().ok()?.port()))
+        .collect();
     let mut text = format!(
         "ClusterName=rack\nSlurmctldHost=localhost(127.0.0.1)\nSlurmctldPort={}\nSlurmUser={user}\nSlurmdUser={user}\n\
          AuthType=auth/munge\nAuthInfo=socket={at}/munge.socket\nCredType=cred/munge\nStateSaveLocation={at}/state\n\

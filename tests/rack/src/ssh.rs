@@ -34,8 +34,18 @@ pub struct Ssh {
 
 impl Ssh {
     /// Writes the files.
-    pub(crate) fn write(folder: &Path, name: &str, port: u16, key: &Path, host_key: &str) -> Result<Self, RackError> {
-        let (host, known_hosts, config) = ("127.0.0.1", folder.join("known_hosts"), folder.join("ssh_config"));
+    pub(crate) fn write(
+        folder: &Path,
+        name: &str,
+        port: u16,
+        key: &Path,
+        host_key: &str,
+    ) -> Result<Self, RackError> {
+        let (host, known_hosts, config) = (
+            "127.0.0.1",
+            folder.join("known_hosts"),
+            folder.join("ssh_config"),
+        );
         let known = format!("[{host}]:{port} {host_key}\n{name} {host_key}\n");
         fs::write(&known_hosts, known).map_err(RackError::io("write", &known_hosts))?;
         let text = format!(
@@ -46,7 +56,14 @@ impl Ssh {
             known_hosts.display(),
         );
         fs::write(&config, text).map_err(RackError::io("write", &config))?;
-        Ok(Self { name: name.to_owned(), host: host.to_owned(), port, key: key.to_owned(), known_hosts, config })
+        Ok(Self {
+            name: name.to_owned(),
+            host: host.to_owned(),
+            port,
+            key: key.to_owned(),
+            known_hosts,
+            config,
+        })
     }
 
     /// Runs a command line of the server's shell.
@@ -57,13 +74,18 @@ impl Ssh {
     /// Runs a command line of the server's shell with bytes as its input.
     pub(crate) fn run_with(&self, command: &str, input: &[u8]) -> Result<Ended, RackError> {
         // A command that does not read to the end fails by its status.
-        Ok(self.program(command).fed(|to| to.write_all(input).is_ok())?.0)
+        Ok(self
+            .program(command)
+            .fed(|to| to.write_all(input).is_ok())?
+            .0)
     }
 
     fn program(&self, command: &str) -> Program {
         let words = ["-o", "LogLevel=ERROR", "-F"].map(Into::into);
         let config = self.config.clone().into_os_string();
-        let words = words.into_iter().chain([config, (&self.name).into(), command.into()]);
+        let words = words
+            .into_iter()
+            .chain([config, (&self.name).into(), command.into()]);
         Program::new("ssh").args(words).deadline_s(COMMAND_S)
     }
 
@@ -73,7 +95,9 @@ impl Ssh {
     }
 
     fn greets(&self) -> bool {
-        let Ok(mut stream) = TcpStream::connect((&*self.host, self.port)) else { return false };
+        let Ok(mut stream) = TcpStream::connect((&*self.host, self.port)) else {
+            return false;
+        };
         let mut greeting = [0; 4];
         stream.set_read_timeout(Some(BANNER)).is_ok()
             && stream.read_exact(&mut greeting).is_ok()

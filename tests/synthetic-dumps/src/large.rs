@@ -1,5 +1,6 @@
-//! Dumps of very large machines in sparse files: a few sections have separate records, and all others share them
-//! through page tables. That is valid, because a record does not contain its page's number.
+//! Dumps of very large machines in sparse files: a few sections have separate records, and all
+//! others share them through page tables. That is valid, because a record does not contain its
+//! page's number.
 
 use std::fs::File;
 use std::io;
@@ -53,7 +54,9 @@ impl Large {
         for section in 0..self.distinct {
             bytes.clear();
             for page in 0..SECTION {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
                 bytes.extend(self.record(section, page, state >> 33));
             }
             file.write_all_at(&bytes, records + section * SECTION * RECORD)?;

@@ -1,8 +1,8 @@
-//! Writes small synthetic dumps: page tables, sections, records and a note, from one line per group of pages. For tests
-//! and benches.
+//! Writes small synthetic dumps: page tables, sections, records and a note, from one line per group
+//! of pages. For tests and benches.
 //!
-//! The records are those of each kernel, by the table of layouts below. The code shares nothing with the reader, so
-//! that a wrong layout is noticed unless both are wrong in the same way.
+//! The records are those of each kernel, by the table of layouts below. The code shares nothing
+//! with the reader, so that a wrong layout is noticed unless both are wrong in the same way.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -54,7 +54,11 @@ impl Machine {
 /// Returns a note in file format.
 fn note(owner: &str, kind: u32, content: &[u8]) -> Vec<u8> {
     let sizes = [owner.len() as u32 + 1, content.len() as u32, kind];
-    let mut bytes: Vec<u8> = sizes.iter().flat_map(|number| number.to_le_bytes()).chain(owner.bytes()).collect();
+    let mut bytes: Vec<u8> = sizes
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .chain(owner.bytes())
+        .collect();
     bytes.resize((bytes.len() + 1).next_multiple_of(4), 0);
     bytes.extend(content);
     bytes.resize(bytes.len().next_multiple_of(4), 0);
@@ -68,8 +72,8 @@ pub struct Kernel {
     pub release: &'static str,
     /// `_mapcount` of free, offline, slab, hugetlb and unaccepted pages, if the kernel has them.
     types: [Option<u32>; 5],
-    /// Offsets of order and destructor of a compound page, from the head's record; `None` if flags of the tail have
-    /// them.
+    /// Offsets of order and destructor of a compound page, from the head's record; `None` if flags
+    /// of the tail have them.
     compound: Option<(usize, usize)>,
     /// Names of their offsets in the note.
     names: [&'static str; 2],
@@ -170,8 +174,13 @@ pub const KERNELS: [Kernel; 8] = [
     },
 ];
 
-const NEW_TYPES: [Option<u32>; 5] =
-    [Some(0xf000_0000), Some(0xf100_0000), Some(0xf500_0000), Some(0xf400_0000), Some(0xf800_0000)];
+const NEW_TYPES: [Option<u32>; 5] = [
+    Some(0xf000_0000),
+    Some(0xf100_0000),
+    Some(0xf500_0000),
+    Some(0xf400_0000),
+    Some(0xf800_0000),
+];
 
 const fn old(slab: Option<u32>, huge: Option<u32>) -> [Option<u32>; 5] {
     [Some(0xffff_ff7f), Some(0xffff_feff), slab, huge, None]
@@ -208,7 +217,8 @@ pub struct Synthetic {
     pub memory: Vec<Range<u64>>,
     /// Bits of a section's size in bytes.
     pub section_bits: u32,
-    /// Groups of pages, one per line: `PAGE[+COUNT] KIND [ORDER]`; other pages are kept kernel memory.
+    /// Groups of pages, one per line: `PAGE[+COUNT] KIND [ORDER]`; other pages are kept kernel
+    /// memory.
     pub groups: String,
     /// First page of 1024 or more for the kernel's own structures.
     pub own: u64,
@@ -272,12 +282,25 @@ impl Synthetic {
                 None => text.parse().ok(),
             };
             let (start, count, order) = (number(start)?, number(count)?, order.parse().ok()?);
-            Some(Group { pages: start..start + (count << order), kind: kind.to_owned(), order })
+            Some(Group {
+                pages: start..start + (count << order),
+                kind: kind.to_owned(),
+                order,
+            })
         };
-        let groups: Vec<Group> =
-            self.groups.lines().filter(|text| !text.trim().is_empty()).map(line).collect::<Option<_>>()?;
-        let meet = |one: &Group, other: &Group| one.pages.start < other.pages.end && other.pages.start < one.pages.end;
-        let apart = groups.iter().enumerate().all(|(n, one)| !groups[n + 1..].iter().any(|other| meet(one, other)));
+        let groups: Vec<Group> = self
+            .groups
+            .lines()
+            .filter(|text| !text.trim().is_empty())
+            .map(line)
+            .collect::<Option<_>>()?;
+        let meet = |one: &Group, other: &Group| {
+            one.pages.start < other.pages.end && other.pages.start < one.pages.end
+        };
+        let apart = groups
+            .iter()
+            .enumerate()
+            .all(|(n, one)| !groups[n + 1..].iter().any(|other| meet(one, other)));
         apart.then_some(groups)
     }
 
@@ -287,17 +310,29 @@ impl Synthetic {
     /// If the file cannot be written, or a group is wrong.
     pub fn write(&self, path: &Path) -> io::Result<u64> {
         let wrong = || io::Error::from(io::ErrorKind::InvalidInput);
-        let mut image = Image { wish: self, pages: BTreeMap::new(), next: self.own, root: 0 };
+        let mut image = Image {
+            wish: self,
+            pages: BTreeMap::new(),
+            next: self.own,
+            root: 0,
+        };
         image.root = image.page();
         let (info, records) = image.kernel(&self.groups().ok_or_else(wrong)?);
         let mut notes = note("CORE", 1, &[0; 336]);
         notes.extend(note("VMCOREINFO", 0, info.as_bytes()));
         let places = self.write_elf(path, &image, &notes)?;
-        let place = places.iter().find(|(range, _)| range.contains(&(records / PAGE)));
+        let place = places
+            .iter()
+            .find(|(range, _)| range.contains(&(records / PAGE)));
         Ok(place.map_or(0, |(range, at)| at + records - range.start * PAGE))
     }
 
-    fn write_elf(&self, path: &Path, image: &Image<'_>, notes: &[u8]) -> io::Result<Vec<(Range<u64>, u64)>> {
+    fn write_elf(
+        &self,
+        path: &Path,
+        image: &Image<'_>,
+        notes: &[u8],
+    ) -> io::Result<Vec<(Range<u64>, u64)>> {
         let count = self.memory.len() as u64 + 1;
         let table = ELF + self.gap;
         let notes_at = table + count * PROGRAM_HEADER;
@@ -314,7 +349,11 @@ impl Synthetic {
                 head[start + 8 + k * 8..start + 16 + k * 8].copy_from_slice(&number.to_le_bytes());
             }
         };
-        header(0, 4, [notes_at, 0, 0, notes.len() as u64, notes.len() as u64]);
+        header(
+            0,
+            4,
+            [notes_at, 0, 0, notes.len() as u64, notes.len() as u64],
+        );
         let mut places = Vec::new();
         for (n, range) in self.memory.iter().enumerate() {
             let (start, size) = (range.start * PAGE, (range.end - range.start) * PAGE);
@@ -349,7 +388,10 @@ impl Image<'_> {
     fn put(&mut self, address: u64, bytes: &[u8]) {
         for (n, byte) in bytes.iter().enumerate() {
             let at = address + n as u64;
-            let page = self.pages.entry(at / PAGE).or_insert_with(|| Box::new([0; PAGE as usize]));
+            let page = self
+                .pages
+                .entry(at / PAGE)
+                .or_insert_with(|| Box::new([0; PAGE as usize]));
             page[(at % PAGE) as usize] = *byte;
         }
     }
@@ -357,7 +399,8 @@ impl Image<'_> {
     fn get(&self, address: u64) -> u64 {
         let page = self.pages.get(&(address / PAGE));
         let at = (address % PAGE) as usize;
-        page.and_then(|page| page[at..at + 8].try_into().ok()).map_or(0, u64::from_le_bytes)
+        page.and_then(|page| page[at..at + 8].try_into().ok())
+            .map_or(0, u64::from_le_bytes)
     }
 
     /// Maps a page of 1 << `shift` bytes.
@@ -378,7 +421,11 @@ impl Image<'_> {
             }
             if self.get(entry) == 0 {
                 let next = self.page() * PAGE;
-                let bits = if self.wish.machine == Machine::X86_64 { 0x63 } else { 3 };
+                let bits = if self.wish.machine == Machine::X86_64 {
+                    0x63
+                } else {
+                    3
+                };
                 self.put(entry, &(next | bits).to_le_bytes());
             }
             table = self.get(entry) & !(PAGE - 1);
@@ -397,7 +444,11 @@ impl Image<'_> {
     /// Makes the table of sections; returns the physical address of the first record.
     fn sections(&mut self) -> u64 {
         let wish = self.wish;
-        let count = wish.memory.last().map_or(0, |range| range.end).div_ceil(wish.section_pages());
+        let count = wish
+            .memory
+            .last()
+            .map_or(0, |range| range.end)
+            .div_ceil(wish.section_pages());
         let table = self.page() * PAGE;
         self.map(DIRECT + table, table, 12);
         for root in 0..count.div_ceil(PER_ROOT) {
@@ -406,8 +457,15 @@ impl Image<'_> {
             self.put(table + root * 8, &(DIRECT + page).to_le_bytes());
             for n in root * PER_ROOT..((root + 1) * PER_ROOT).min(count) {
                 let pages = n * wish.section_pages()..(n + 1) * wish.section_pages();
-                if wish.memory.iter().any(|range| range.start < pages.end && pages.start < range.end) {
-                    self.put(page + n % PER_ROOT * MEM_SECTION, &(VMEMMAP | 0b1111).to_le_bytes());
+                if wish
+                    .memory
+                    .iter()
+                    .any(|range| range.start < pages.end && pages.start < range.end)
+                {
+                    self.put(
+                        page + n % PER_ROOT * MEM_SECTION,
+                        &(VMEMMAP | 0b1111).to_le_bytes(),
+                    );
                 }
             }
         }
@@ -415,7 +473,11 @@ impl Image<'_> {
         // Before the image if there is space.
         let base = self.next.next_multiple_of(512);
         let fits = wish.distinct.is_none() && base + pages <= wish.own + 1000;
-        let base = if fits { base } else { (wish.own + OWN).next_multiple_of(512) };
+        let base = if fits {
+            base
+        } else {
+            (wish.own + OWN).next_multiple_of(512)
+        };
         if wish.scattered {
             for n in 0..pages {
                 self.map(VMEMMAP + n * PAGE, (base + pages - 1 - n) * PAGE, 12);
@@ -435,7 +497,12 @@ impl Image<'_> {
         if !self.wish.scattered {
             return base + at;
         }
-        let pages = self.wish.memory.last().map_or(0, |range| range.end).div_ceil(self.wish.section_pages())
+        let pages = self
+            .wish
+            .memory
+            .last()
+            .map_or(0, |range| range.end)
+            .div_ceil(self.wish.section_pages())
             * self.wish.section_pages()
             * RECORD
             / PAGE;
@@ -464,8 +531,14 @@ impl Image<'_> {
         self.map(IMAGE + 0x100_2000, self.root * PAGE, 12);
         self.put((own + 1000) * PAGE, b"\0\0\0\0Linux\0");
         self.put((own + 1000) * PAGE + 4 + 65, b"synthetic\0");
-        self.put((own + 1000) * PAGE + 4 + 2 * 65, self.wish.kernel.release.as_bytes());
-        self.put((own + 1000) * PAGE + 4 + 4 * 65, self.wish.machine.name().as_bytes());
+        self.put(
+            (own + 1000) * PAGE + 4 + 2 * 65,
+            self.wish.kernel.release.as_bytes(),
+        );
+        self.put(
+            (own + 1000) * PAGE + 4 + 4 * 65,
+            self.wish.machine.name().as_bytes(),
+        );
         if self.wish.btf {
             self.put((own + 1001) * PAGE + 40, &per_cpu::btf());
         }
@@ -482,11 +555,14 @@ impl Image<'_> {
                 root.wrapping_sub(0x100_2000).cast_signed(),
                 u8::from(self.wish.levels == 5)
             ),
-            // The image's first two pages have the same distance to their physical addresses as the rest.
+            // The image's first two pages have the same distance to their physical addresses as the
+            // rest.
             Machine::Aarch64 => {
                 let above = IMAGE + 0x100_0000 - (self.wish.own + 1000) * PAGE;
                 let table = root.wrapping_add(above);
-                format!("SYMBOL(swapper_pg_dir)={table:x}\nNUMBER(kimage_voffset)={above:#x}\nNUMBER(VA_BITS)=48")
+                format!(
+                    "SYMBOL(swapper_pg_dir)={table:x}\nNUMBER(kimage_voffset)={above:#x}\nNUMBER(VA_BITS)=48"
+                )
             }
         }
     }
@@ -516,15 +592,29 @@ impl Image<'_> {
         ];
         let names = ["BUDDY", "OFFLINE", "SLAB", "HUGETLB", "UNACCEPTED"];
         for (name, value) in names.into_iter().zip(kernel.types) {
-            lines.extend(value.map(|value| format!("NUMBER(PAGE_{name}_MAPCOUNT_VALUE)={}", value.cast_signed())));
+            lines.extend(value.map(|value| {
+                format!("NUMBER(PAGE_{name}_MAPCOUNT_VALUE)={}", value.cast_signed())
+            }));
         }
         lines.extend(kernel.slab.map(|bit| format!("NUMBER(PG_slab)={bit}")));
-        lines.extend(kernel.huge_flag.map(|bit| format!("NUMBER(PG_hugetlb)={bit}")));
+        lines.extend(
+            kernel
+                .huge_flag
+                .map(|bit| format!("NUMBER(PG_hugetlb)={bit}")),
+        );
         if let Some((order, destructor)) = kernel.compound {
             // Page: in the first tail. Folio: from the head.
-            let from = if kernel.names == PAGE_NAMES { RECORD as usize } else { 0 };
+            let from = if kernel.names == PAGE_NAMES {
+                RECORD as usize
+            } else {
+                0
+            };
             lines.push(format!("OFFSET({})={}", kernel.names[0], order - from));
-            lines.push(format!("OFFSET({})={}\nNUMBER(HUGETLB_PAGE_DTOR)=2", kernel.names[1], destructor - from));
+            lines.push(format!(
+                "OFFSET({})={}\nNUMBER(HUGETLB_PAGE_DTOR)=2",
+                kernel.names[1],
+                destructor - from
+            ));
         }
         lines.join("\n") + "\n"
     }
@@ -540,12 +630,17 @@ impl Kernel {
     /// Returns the record of the `n`th page of a block that begins at `page`.
     fn record(&self, kind: &str, page: u64, n: u64, order: u32) -> [u8; RECORD as usize] {
         let mut record = [0; RECORD as usize];
-        let mut put = |at: usize, value: u64| record[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        let mut put =
+            |at: usize, value: u64| record[at..at + 8].copy_from_slice(&value.to_le_bytes());
         let (buddy, offline, unaccepted) = (self.types[0], self.types[1], self.types[4]);
         let cache = flag::LRU | flag::REFERENCED;
         let pointer = DIRECT + 0x1000;
         let listed = matches!(kind, "listed" | "taken");
-        let head = if order > 0 && !listed && !matches!(kind, "free" | "unaccepted") { flag::HEAD } else { 0 };
+        let head = if order > 0 && !listed && !matches!(kind, "free" | "unaccepted") {
+            flag::HEAD
+        } else {
+            0
+        };
         if n > 0 && head == 0 {
             // Inside a free block: leftovers of the last owner; on lists, prepared for reuse.
             if listed {
@@ -555,7 +650,14 @@ impl Kernel {
         }
         if n > 0 {
             let head = VMEMMAP + page * RECORD;
-            put(8, if self.mask { u64::MAX << (order + RECORD.trailing_zeros()) | 1 } else { head + 1 });
+            put(
+                8,
+                if self.mask {
+                    u64::MAX << (order + RECORD.trailing_zeros()) | 1
+                } else {
+                    head + 1
+                },
+            );
             if kind == "hurt" && n == HURT {
                 put(0, flag::POISON);
             }
@@ -574,7 +676,12 @@ impl Kernel {
             "private" => (cache | flag::PRIVATE, pointer, pointer, None),
             "swap" => (flag::SWAP_CACHE | flag::SWAP_BACKED, pointer, 5, None),
             "halfswap" => (flag::SWAP_CACHE, pointer, 0, None),
-            "slab" => (self.slab.map_or(0, |bit| 1 << bit), pointer | 1, 0, self.types[2]),
+            "slab" => (
+                self.slab.map_or(0, |bit| 1 << bit),
+                pointer | 1,
+                0,
+                self.types[2],
+            ),
             "huge" => (0, pointer, 0, self.types[3]),
             "poisoned" => (flag::POISON, 0, 0, None),
             // Kept memory of the kernel with a broken page in it.
@@ -589,7 +696,10 @@ impl Kernel {
         put(24, mapping);
         put(40, private);
         // Not mapped: -1 in the kernel's count.
-        put(48, u64::from(kind.unwrap_or(u32::MAX)) | u64::from(!on_list) << 32);
+        put(
+            48,
+            u64::from(kind.unwrap_or(u32::MAX)) | u64::from(!on_list) << 32,
+        );
         record
     }
 
@@ -600,7 +710,8 @@ impl Kernel {
             record[order_at - from] = order as u8;
             record[destructor_at - from] = if huge { 2 } else { 1 };
         } else {
-            let flags = u64::from(order) | self.huge_flag.filter(|_| huge).map_or(0, |bit| 1 << bit);
+            let flags =
+                u64::from(order) | self.huge_flag.filter(|_| huge).map_or(0, |bit| 1 << bit);
             record[..8].copy_from_slice(&flags.to_le_bytes());
         }
     }

@@ -1,5 +1,5 @@
-//! Free pages on lists of two processors: pages of kind `listed`, and of kind `taken`, which is just being removed from
-//! a list, so that the rest of the list is not trusted.
+//! Free pages on lists of two processors: pages of kind `listed`, and of kind `taken`, which is
+//! just being removed from a list, so that the rest of the list is not trusted.
 
 use super::{DIRECT, Group, IMAGE, Image, PAGE, RESERVED_BIT, VMEMMAP};
 
@@ -36,9 +36,17 @@ pub(super) fn put(image: &mut Image<'_>, records: u64, groups: &[Group]) {
     for n in 0..PROCESSORS {
         let set = (image.wish.own + 1003 + n as u64) * PAGE;
         image.map(DIRECT + set, set, 12);
-        image.put(data + DISTANCES + n as u64 * 8, &(DIRECT + set).wrapping_sub(VARIABLE).to_le_bytes());
+        image.put(
+            data + DISTANCES + n as u64 * 8,
+            &(DIRECT + set).wrapping_sub(VARIABLE).to_le_bytes(),
+        );
         for list in 0..LISTS {
-            link(image, records, &blocks(groups, n, list), set + LISTS_AT + list as u64 * 16);
+            link(
+                image,
+                records,
+                &blocks(groups, n, list),
+                set + LISTS_AT + list as u64 * 16,
+            );
         }
     }
     symbols(image, data);
@@ -46,15 +54,24 @@ pub(super) fn put(image: &mut Image<'_>, records: u64, groups: &[Group]) {
 
 /// Returns the blocks on a list: adjacent ones belong to different processors and kinds.
 fn blocks(groups: &[Group], processor: usize, list: usize) -> Vec<u64> {
-    let ours = groups.iter().filter(|group| matches!(group.kind.as_str(), "listed" | "taken"));
+    let ours = groups
+        .iter()
+        .filter(|group| matches!(group.kind.as_str(), "listed" | "taken"));
     let of = |group: &Group, n: usize| {
         let kind = n / PROCESSORS % KINDS;
-        let place = if group.order == HUGE { 4 * KINDS + kind % 2 } else { group.order as usize * KINDS + kind };
+        let place = if group.order == HUGE {
+            4 * KINDS + kind % 2
+        } else {
+            group.order as usize * KINDS + kind
+        };
         n % PROCESSORS == processor && place == list
     };
     let blocks = ours.flat_map(|group| {
         let starts = group.pages.clone().step_by(1 << group.order).enumerate();
-        starts.filter(|(n, _)| of(group, *n)).map(|(_, page)| page).collect::<Vec<_>>()
+        starts
+            .filter(|(n, _)| of(group, *n))
+            .map(|(_, page)| page)
+            .collect::<Vec<_>>()
     });
     blocks.collect()
 }
@@ -62,7 +79,11 @@ fn blocks(groups: &[Group], processor: usize, list: usize) -> Vec<u64> {
 /// Links blocks to a list's head, which has a physical address.
 fn link(image: &mut Image<'_>, records: u64, blocks: &[u64], head: u64) {
     let mut ring = vec![(head, DIRECT + head)];
-    ring.extend(blocks.iter().map(|page| (image.record(records, *page) + 8, VMEMMAP + page * 64 + 8)));
+    ring.extend(
+        blocks
+            .iter()
+            .map(|page| (image.record(records, *page) + 8, VMEMMAP + page * 64 + 8)),
+    );
     for (n, (at, _)) in ring.iter().enumerate() {
         let next = ring[(n + 1) % ring.len()].1;
         let last = ring[(n + ring.len() - 1) % ring.len()].1;
@@ -91,7 +112,10 @@ fn symbols(image: &mut Image<'_>, data: u64) {
     image.put(data + NAMES, &names);
     for letter in 0..128_u8 {
         image.put(data + TOKENS + u64::from(letter) * 2, &[letter, 0]);
-        image.put(data + INDEX + u64::from(letter) * 2, &(u16::from(letter) * 2).to_le_bytes());
+        image.put(
+            data + INDEX + u64::from(letter) * 2,
+            &(u16::from(letter) * 2).to_le_bytes(),
+        );
     }
     image.put(data + BASE, &IMAGE.to_le_bytes());
 }
@@ -106,7 +130,9 @@ pub(super) fn note() -> String {
         ("kallsyms_offsets", OFFSETS),
         ("kallsyms_relative_base", BASE),
     ];
-    let mut lines: Vec<String> = symbols.map(|(name, at)| format!("SYMBOL({name})={:x}", IMAGE + DATA + at)).into();
+    let mut lines: Vec<String> = symbols
+        .map(|(name, at)| format!("SYMBOL({name})={:x}", IMAGE + DATA + at))
+        .into();
     lines.push(format!(
         "OFFSET(pglist_data.node_zones)=0\nOFFSET(pglist_data.nr_zones)={ZONE_COUNT}\nSIZE(zone)={ZONE}"
     ));
@@ -127,7 +153,13 @@ pub(super) fn btf() -> Vec<u8> {
     ]
     .concat();
     let mut bytes = vec![0x9f, 0xeb, 1, 0];
-    for number in [24, 0, types.len() as u32 * 4, types.len() as u32 * 4, strings.len() as u32] {
+    for number in [
+        24,
+        0,
+        types.len() as u32 * 4,
+        types.len() as u32 * 4,
+        strings.len() as u32,
+    ] {
         bytes.extend(number.to_le_bytes());
     }
     bytes.extend(types.iter().flat_map(|number| number.to_le_bytes()));

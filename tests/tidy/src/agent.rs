@@ -25,26 +25,45 @@ pub fn interpreter(program: &[u8]) -> Result<bool, String> {
         return Err("no 64-bit little-endian ELF file".into());
     }
     // e_phoff, e_phentsize and e_phnum of elf(5).
-    let (table, size, count) = (number(program, 32, 8)?, number(program, 54, 2)?, number(program, 56, 2)?);
+    let (table, size, count) = (
+        number(program, 32, 8)?,
+        number(program, 54, 2)?,
+        number(program, 56, 2)?,
+    );
     if count == 0 {
         return Err("no program headers".into());
     }
-    let kinds =
-        (0..count).map(|n| number(program, table.saturating_add(n * size), 4)).collect::<Result<Vec<_>, _>>()?;
+    let kinds = (0..count)
+        .map(|n| number(program, table.saturating_add(n * size), 4))
+        .collect::<Result<Vec<_>, _>>()?;
     Ok(kinds.contains(&PT_INTERP))
 }
 
 fn number(bytes: &[u8], at: u64, size: usize) -> Result<u64, String> {
-    let field = usize::try_from(at).ok().and_then(|at| bytes.get(at..at.checked_add(size)?));
+    let field = usize::try_from(at)
+        .ok()
+        .and_then(|at| bytes.get(at..at.checked_add(size)?));
     let field = field.ok_or_else(|| format!("cut: nothing at {at}"))?;
-    Ok(field.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
+    Ok(field
+        .iter()
+        .rev()
+        .fold(0, |value, byte| value << 8 | u64::from(*byte)))
 }
 
 /// Finds paths of the host in a program.
 #[must_use]
 pub fn leaks(program: &[u8], paths: &[String]) -> Vec<Finding> {
-    let holds = |path: &str| !path.is_empty() && program.windows(path.len()).any(|window| window == path.as_bytes());
-    paths.iter().filter(|path| holds(path)).map(|path| LEAKS.at("the agent", 1, format!("holds `{path}`"))).collect()
+    let holds = |path: &str| {
+        !path.is_empty()
+            && program
+                .windows(path.len())
+                .any(|window| window == path.as_bytes())
+    };
+    paths
+        .iter()
+        .filter(|path| holds(path))
+        .map(|path| LEAKS.at("the agent", 1, format!("holds `{path}`")))
+        .collect()
 }
 
 /// Finds differences between the declared workloads and the agent's.
@@ -52,13 +71,22 @@ pub fn leaks(program: &[u8], paths: &[String]) -> Vec<Finding> {
 pub fn unlike(declared: &[&str], programs: &[&str]) -> Vec<Finding> {
     let lacking = |these: &[&str], those: &[&str], file: &str, verb: &str| -> Vec<Finding> {
         let absent = those.iter().filter(|name| !these.contains(name));
-        absent.map(|name| WORKLOADS.at(file, 1, format!("`{name}` is not {verb}"))).collect()
+        absent
+            .map(|name| WORKLOADS.at(file, 1, format!("`{name}` is not {verb}")))
+            .collect()
     };
     let mut found = lacking(declared, programs, DECLARATIONS, "declared");
     found.extend(lacking(programs, declared, PROGRAMS, "written"));
-    let differs = declared.iter().zip(programs).find(|(one, other)| one != other);
+    let differs = declared
+        .iter()
+        .zip(programs)
+        .find(|(one, other)| one != other);
     if let (true, Some((one, other))) = (found.is_empty(), differs) {
-        found.push(WORKLOADS.at(PROGRAMS, 1, format!("`{other}` stands where `{one}` is declared")));
+        found.push(WORKLOADS.at(
+            PROGRAMS,
+            1,
+            format!("`{other}` stands where `{one}` is declared"),
+        ));
     }
     if found.is_empty() && declared.len() != programs.len() {
         found.push(WORKLOADS.at(PROGRAMS, 1, "a name twice"));
@@ -107,12 +135,18 @@ mod tests {
     #[test]
     fn workloads_that_part_are_found() {
         let what = |declared: &[&str], programs: &[&str]| {
-            unlike(declared, programs).into_iter().map(|found| found.what).collect::<Vec<_>>()
+            unlike(declared, programs)
+                .into_iter()
+                .map(|found| found.what)
+                .collect::<Vec<_>>()
         };
         assert!(what(&["a", "b"], &["a", "b"]).is_empty());
         assert_eq!(what(&["a"], &["a", "b"]), ["`b` is not declared"]);
         assert_eq!(what(&["a", "b"], &["b"]), ["`a` is not written"]);
-        assert_eq!(what(&["a", "b"], &["b", "a"]), ["`b` stands where `a` is declared"]);
+        assert_eq!(
+            what(&["a", "b"], &["b", "a"]),
+            ["`b` stands where `a` is declared"]
+        );
         assert_eq!(what(&["a"], &["a", "a"]), ["a name twice"]);
     }
 }

@@ -8,13 +8,21 @@ const DOMAIN: Rule = Rule {
 };
 const WORDS: &[&str] = &["kernel", "workload", "machine", "guest", "boot"];
 
-/// Finds words of the domain in code, comments and names: `KernelName` and `guest_pages` contain one each.
+/// Finds words of the domain in code, comments and names: `KernelName` and `guest_pages` contain
+/// one each.
 #[must_use]
 pub fn domain_words(file: &str, text: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let known = |word: &String| WORDS.contains(&word.as_str()) || WORDS.iter().any(|w| *word == format!("{w}s"));
-        found.extend(words(line).into_iter().filter(known).map(|w| DOMAIN.at(file, number + 1, format!("`{w}`"))));
+        let known = |word: &String| {
+            WORDS.contains(&word.as_str()) || WORDS.iter().any(|w| *word == format!("{w}s"))
+        };
+        found.extend(
+            words(line)
+                .into_iter()
+                .filter(known)
+                .map(|w| DOMAIN.at(file, number + 1, format!("`{w}`"))),
+        );
     }
     found
 }
@@ -42,7 +50,13 @@ mod tests {
     #[test]
     fn words_are_found_in_comments_and_in_names() {
         let text = "//! Of kernels.\nfn guest_pages(m: &MachineId) {}\nconst BOOT_S: u8;\nfn bootstrap() {}\n";
-        let found: Vec<_> = domain_words("a.rs", text).into_iter().map(|f| format!("{} {}", f.line, f.what)).collect();
-        assert_eq!(found, ["1 `kernels`", "2 `guest`", "2 `machine`", "3 `boot`"]);
+        let found: Vec<_> = domain_words("a.rs", text)
+            .into_iter()
+            .map(|f| format!("{} {}", f.line, f.what))
+            .collect();
+        assert_eq!(
+            found,
+            ["1 `kernels`", "2 `guest`", "2 `machine`", "3 `boot`"]
+        );
     }
 }

@@ -14,7 +14,12 @@ pub struct Rule {
 impl Rule {
     /// Makes a finding at a line of a file.
     pub(crate) fn at(&self, file: &str, line: usize, what: impl Into<String>) -> Finding {
-        Finding { file: file.to_owned(), line, rule: *self, what: what.into() }
+        Finding {
+            file: file.to_owned(),
+            line,
+            rule: *self,
+            what: what.into(),
+        }
     }
 }
 
@@ -34,7 +39,11 @@ pub struct Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Rule { name, remedy } = self.rule;
-        write!(f, "{}:{}: {}\n    rule: {name}\n    do:   {remedy}", self.file, self.line, self.what)
+        write!(
+            f,
+            "{}:{}: {}\n    rule: {name}\n    do:   {remedy}",
+            self.file, self.line, self.what
+        )
     }
 }
 
@@ -44,19 +53,30 @@ impl fmt::Display for Finding {
 /// If there are findings.
 pub fn none(findings: &[Finding]) {
     let list: Vec<String> = findings.iter().map(Finding::to_string).collect();
-    assert!(findings.is_empty(), "{} found\n\n{}\n", findings.len(), list.join("\n"));
+    assert!(
+        findings.is_empty(),
+        "{} found\n\n{}\n",
+        findings.len(),
+        list.join("\n")
+    );
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Rule, none};
 
-    const RULE: Rule = Rule { name: "nothing is red", remedy: "paint it" };
+    const RULE: Rule = Rule {
+        name: "nothing is red",
+        remedy: "paint it",
+    };
 
     #[test]
     fn finding_prints_place_reason_and_remedy() {
         let text = RULE.at("a/b.rs", 7, "a red line").to_string();
-        assert_eq!(text, "a/b.rs:7: a red line\n    rule: nothing is red\n    do:   paint it");
+        assert_eq!(
+            text,
+            "a/b.rs:7: a red line\n    rule: nothing is red\n    do:   paint it"
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Kinds of machines: only code that declares or makes machines asks for their kind; other code asks for capabilities.
+//! Kinds of machines: only code that declares or makes machines asks for their kind; other code
+//! asks for capabilities.
 
 use crate::source::{code, line_at, occurrences};
 use crate::{Finding, Rule};
@@ -18,7 +19,10 @@ pub fn machine_kinds(file: &str, text: &str) -> Vec<Finding> {
     }
     let code = code(text);
     let found = |at| KINDS.at(file, line_at(&code, at), "`MachineKind::…`");
-    occurrences(&code, "MachineKind::").into_iter().map(found).collect()
+    occurrences(&code, "MachineKind::")
+        .into_iter()
+        .map(found)
+        .collect()
 }
 
 #[cfg(test)]
@@ -28,8 +32,15 @@ mod tests {
     #[test]
     fn kinds_are_found_above_the_machine() {
         let text = "// MachineKind::Exact\nfn f(kind: MachineKind) -> bool {\n    kind == MachineKind::Exact\n}\n";
-        let lines = |file: &str| machine_kinds(file, text).iter().map(|found| found.line).collect::<Vec<_>>();
+        let lines = |file: &str| {
+            machine_kinds(file, text)
+                .iter()
+                .map(|found| found.line)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(lines("crates/report/src/a.rs"), [3]);
-        assert!(lines("crates/machine/src/a.rs").is_empty() && lines("benches/src/a.rs").is_empty());
+        assert!(
+            lines("crates/machine/src/a.rs").is_empty() && lines("benches/src/a.rs").is_empty()
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Rules for the source tree beyond the compiler's: layers, sizes, forbidden code and words.
 //!
-//! Each check takes text and returns its findings, so that its own tests can show it a bad example. The tests in
-//! `tests/` run the checks on the tree: `cargo test -p tidy`. rustfmt, rustdoc and clippy check format, documents and
-//! the length of functions.
+//! Each check takes text and returns its findings, so that its own tests can show it a bad example.
+//! The tests in `tests/` run the checks on the tree: `cargo test -p tidy`. rustfmt, rustdoc and
+//! clippy check format, documents and the length of functions.
 
 mod agent;
 mod domain;

@@ -1,4 +1,5 @@
-//! The root manifest: each dependency is on one line with its reason; and the lock file: the number of packages.
+//! The root manifest: each dependency is on one line with its reason; and the lock file: the number
+//! of packages.
 
 use crate::{Finding, Rule};
 
@@ -24,7 +25,10 @@ pub fn reasons(file: &str, text: &str) -> Vec<Finding> {
         if line.starts_with('[') {
             inside = line == TABLE;
         }
-        let name = line.split_once('=').map(|(name, _)| name.trim()).filter(|name| is_name(name));
+        let name = line
+            .split_once('=')
+            .map(|(name, _)| name.trim())
+            .filter(|name| is_name(name));
         let ours = line.contains("path =");
         if line.starts_with(SUBTABLE) {
             found.push(REASONS.at(file, number + 1, format!("`{line}`")));
@@ -42,13 +46,22 @@ pub fn reasons(file: &str, text: &str) -> Vec<Finding> {
 /// Finds a lock file with too many packages.
 #[must_use]
 pub fn packages(file: &str, text: &str) -> Vec<Finding> {
-    let count = text.lines().filter(|line| line.starts_with("source = ")).count();
-    (count > PACKAGES_MAX).then(|| PACKAGES.at(file, 1, format!("{count} packages"))).into_iter().collect()
+    let count = text
+        .lines()
+        .filter(|line| line.starts_with("source = "))
+        .count();
+    (count > PACKAGES_MAX)
+        .then(|| PACKAGES.at(file, 1, format!("{count} packages")))
+        .into_iter()
+        .collect()
 }
 
 /// Returns whether a line is a key of a table, not a comment or a part of a list.
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c))
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-_.".contains(c))
 }
 
 /// Returns the comment after `#`, outside quotes.
@@ -71,10 +84,16 @@ mod tests {
     #[test]
     fn too_many_packages_are_found() {
         assert!(PACKAGES.name.contains(&PACKAGES_MAX.to_string()));
-        let (ours, other) = ("[[package]]\nname = \"a\"\n", "[[package]]\nname = \"b\"\nsource = \"registry\"\n");
+        let (ours, other) = (
+            "[[package]]\nname = \"a\"\n",
+            "[[package]]\nname = \"b\"\nsource = \"registry\"\n",
+        );
         let lock = |others: usize| ours.repeat(40) + &other.repeat(others);
         assert!(packages("Cargo.lock", &lock(PACKAGES_MAX)).is_empty());
-        assert_eq!(packages("Cargo.lock", &lock(PACKAGES_MAX + 1))[0].what, "236 packages");
+        assert_eq!(
+            packages("Cargo.lock", &lock(PACKAGES_MAX + 1))[0].what,
+            "236 packages"
+        );
     }
 
     #[test]
@@ -83,11 +102,17 @@ mod tests {
             "[package]\nx = 1\n{TABLE}\nours = {{ path = \"crates/ours\" }}\n# a = 1\ngood = \"1\" # why\nbad = \"1\"\n\
              hash = {{ git = \"a#b\" }}\nempty = \"1\" #\n[workspace.dependencies.long]\nversion = \"1\"\n[other]\ny = 1\n"
         );
-        let found: Vec<_> =
-            reasons("Cargo.toml", &text).into_iter().map(|f| format!("{} {}", f.line, f.what)).collect();
+        let found: Vec<_> = reasons("Cargo.toml", &text)
+            .into_iter()
+            .map(|f| format!("{} {}", f.line, f.what))
+            .collect();
         let reasons = |name: &str, line: u32| format!("{line} `{name}` without a reason");
-        let all =
-            [reasons("bad", 7), reasons("hash", 8), reasons("empty", 9), "10 `[workspace.dependencies.long]`".into()];
+        let all = [
+            reasons("bad", 7),
+            reasons("hash", 8),
+            reasons("empty", 9),
+            "10 `[workspace.dependencies.long]`".into(),
+        ];
         assert_eq!(found, all);
     }
 }

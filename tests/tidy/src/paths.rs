@@ -16,9 +16,17 @@ pub fn machine_paths(file: &str, text: &str) -> Vec<Finding> {
         let before = text.as_bytes()[..at].last();
         !before.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_.$-".contains(byte))
     };
-    let named = |at: usize| FOLDERS.iter().find(|folder| text[at + 1..].starts_with(**folder));
-    let slashes = text.match_indices('/').map(|(at, _)| at).filter(|at| begins(*at));
-    let found = slashes.filter_map(|at| Some(PATHS.at(file, line_at(text, at), format!("`/{}`", named(at)?))));
+    let named = |at: usize| {
+        FOLDERS
+            .iter()
+            .find(|folder| text[at + 1..].starts_with(**folder))
+    };
+    let slashes = text
+        .match_indices('/')
+        .map(|(at, _)| at)
+        .filter(|at| begins(*at));
+    let found = slashes
+        .filter_map(|at| Some(PATHS.at(file, line_at(text, at), format!("`/{}`", named(at)?))));
     found.collect()
 }
 
@@ -30,13 +38,23 @@ mod tests {
     fn paths_are_found_where_they_begin() {
         for folder in FOLDERS {
             for before in ["", " ", "\"", "(", "=", "path:", "\n"] {
-                assert_eq!(machine_paths("a", &format!("{before}/{folder}x")).len(), 1, "{before}/{folder}");
+                assert_eq!(
+                    machine_paths("a", &format!("{before}/{folder}x")).len(),
+                    1,
+                    "{before}/{folder}"
+                );
             }
             for before in ["a", "..", "$HOME", "shared-", "var_"] {
-                assert!(machine_paths("a", &format!("{before}/{folder}x")).is_empty(), "{before}/{folder}");
+                assert!(
+                    machine_paths("a", &format!("{before}/{folder}x")).is_empty(),
+                    "{before}/{folder}"
+                );
             }
         }
         assert!(machine_paths("a", "/templates/ /usr/ /worker/").is_empty());
-        assert_eq!(machine_paths("a", &format!("\n /{}", FOLDERS[0]))[0].line, 2);
+        assert_eq!(
+            machine_paths("a", &format!("\n /{}", FOLDERS[0]))[0].line,
+            2
+        );
     }
 }

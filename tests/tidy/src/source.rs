@@ -1,5 +1,5 @@
-//! Views of Rust source for checks: without comments, without literals, without tests. Removed text becomes blanks, so
-//! that line numbers stay.
+//! Views of Rust source for checks: without comments, without literals, without tests. Removed text
+//! becomes blanks, so that line numbers stay.
 //!
 //! A scanner, no parser: it knows what a comment and a literal are, and counts braces.
 
@@ -43,20 +43,33 @@ pub fn test_modules(text: &str) -> Vec<String> {
     test_items(&code).into_iter().filter_map(declared).collect()
 }
 
-/// Returns the positions of a word or a piece of code, as a whole: `rand::` does not match in `operand::`.
+/// Returns the positions of a word or a piece of code, as a whole: `rand::` does not match in
+/// `operand::`.
 pub(crate) fn occurrences(code: &str, wanted: &str) -> Vec<usize> {
     let in_word = |c: char| c.is_alphanumeric() || c == '_';
     let whole = |&(start, found): &(usize, &str)| {
-        let before = code[..start].chars().next_back().is_some_and(in_word) && wanted.starts_with(in_word);
-        let after = code[start + found.len()..].chars().next().is_some_and(in_word) && wanted.ends_with(in_word);
+        let before =
+            code[..start].chars().next_back().is_some_and(in_word) && wanted.starts_with(in_word);
+        let after = code[start + found.len()..]
+            .chars()
+            .next()
+            .is_some_and(in_word)
+            && wanted.ends_with(in_word);
         !before && !after
     };
-    code.match_indices(wanted).filter(whole).map(|(start, _)| start).collect()
+    code.match_indices(wanted)
+        .filter(whole)
+        .map(|(start, _)| start)
+        .collect()
 }
 
 /// Returns the line of an offset, from 1.
 pub(crate) fn line_at(text: &str, offset: usize) -> usize {
-    text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1
+    text.as_bytes()[..offset]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+        + 1
 }
 
 fn view(text: &str, wanted: &[Kind]) -> String {
@@ -74,7 +87,10 @@ fn view(text: &str, wanted: &[Kind]) -> String {
 }
 
 fn blank(bytes: &mut [u8]) {
-    bytes.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
+    bytes
+        .iter_mut()
+        .filter(|byte| **byte != b'\n')
+        .for_each(|byte| *byte = b' ');
 }
 
 /// Returns the kind of the token at an offset, and its end.
@@ -83,7 +99,10 @@ fn piece(text: &[u8], at: usize) -> (Kind, usize) {
     let in_word = at > 0 && (text[at - 1].is_ascii_alphanumeric() || text[at - 1] == b'_');
     let literal = |length: usize| (Kind::Literal, (at + length).min(text.len()));
     match rest {
-        [b'/', b'/', ..] => (Kind::Comment, at + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())),
+        [b'/', b'/', ..] => (
+            Kind::Comment,
+            at + rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len()),
+        ),
         [b'/', b'*', ..] => (Kind::Comment, at + block_comment(rest)),
         [b'"', ..] => literal(quoted(rest, b'"')),
         [b'\'', b'\\', ..] => literal(quoted(rest, b'\'')),
@@ -141,15 +160,20 @@ fn raw_string(rest: &[u8]) -> Option<usize> {
     }
     let end = [vec![b'"'], vec![b'#'; hashes]].concat();
     let body = &rest[2 + hashes..];
-    let length = body.windows(end.len()).position(|window| window == end).unwrap_or(body.len());
+    let length = body
+        .windows(end.len())
+        .position(|window| window == end)
+        .unwrap_or(body.len());
     Some(2 + hashes + length + end.len())
 }
 
 /// Returns where test-only items begin: at the attribute.
 fn test_items(code: &[u8]) -> Vec<usize> {
     let text = String::from_utf8_lossy(code);
-    let mut starts: Vec<usize> =
-        ["#[cfg(test", "#[cfg(all(test"].iter().flat_map(|attribute| occurrences(&text, attribute)).collect();
+    let mut starts: Vec<usize> = ["#[cfg(test", "#[cfg(all(test"]
+        .iter()
+        .flat_map(|attribute| occurrences(&text, attribute))
+        .collect();
     starts.sort_unstable();
     starts
 }
@@ -184,9 +208,15 @@ mod tests {
     #[test]
     fn comments_and_literals_become_equal_sized_blanks() {
         let text = "a // b\nc /* d /* e */ f */ g \"h \\\" i\" j 'k' '\\'' 'ä' r#\"l \" m\"# n br\"o\" p 'q: r\n";
-        assert_eq!(words(&code(text)), ["a", "c", "g", "j", "n", "b", "p", "'q:", "r"]);
+        assert_eq!(
+            words(&code(text)),
+            ["a", "c", "g", "j", "n", "b", "p", "'q:", "r"]
+        );
         assert_eq!(code(text).len(), text.len());
-        assert_eq!(words(&code_and_comments("a // b \"c\"\n\"d\"")), ["a", "//", "b", "\"c\""]);
+        assert_eq!(
+            words(&code_and_comments("a // b \"c\"\n\"d\"")),
+            ["a", "//", "b", "\"c\""]
+        );
         assert_eq!(line_at(&code(text), text.find("/* d").unwrap()), 2);
     }
 
@@ -199,10 +229,14 @@ mod tests {
 
     #[test]
     fn tests_are_no_production_code() {
-        let text = "a();\n#[cfg(test)]\nmod tests { fn b() { [c; 1] } }\nd();\n#[cfg(test)]\nmod e;\nf();";
+        let text =
+            "a();\n#[cfg(test)]\nmod tests { fn b() { [c; 1] } }\nd();\n#[cfg(test)]\nmod e;\nf();";
         assert_eq!(words(&production(text)), ["a();", "d();", "f();"]);
         assert_eq!(test_modules(text), ["e"]);
-        assert_eq!(words(&production("#[cfg(testing)] a();")), ["#[cfg(testing)]", "a();"]);
+        assert_eq!(
+            words(&production("#[cfg(testing)] a();")),
+            ["#[cfg(testing)]", "a();"]
+        );
     }
 
     #[test]

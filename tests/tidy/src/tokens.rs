@@ -1,4 +1,5 @@
-//! Forbidden code: `unsafe`, clock and randomness, leaked memory, locks in pure crates, loose serde, leftovers.
+//! Forbidden code: `unsafe`, clock and randomness, leaked memory, locks in pure crates, loose
+//! serde, leftovers.
 
 use crate::source::{code, code_and_comments, line_at, occurrences, production};
 use crate::{Finding, Rule};
@@ -29,9 +30,21 @@ const LEFTOVER: Rule = Rule {
 };
 
 /// Crates whose work is system calls and bytes of memory.
-const UNSAFE_CRATES: &[&str] = &["crates/agent/", "crates/vmcore/", "crates/marvin-dump/", "crates/tracer/"];
-const CLOCK_WORDS: &[&str] =
-    &["SystemTime::now", "Instant::now", "UNIX_EPOCH.elapsed", "rand::", "fastrand::", "getrandom", "RandomState"];
+const UNSAFE_CRATES: &[&str] = &[
+    "crates/agent/",
+    "crates/vmcore/",
+    "crates/marvin-dump/",
+    "crates/tracer/",
+];
+const CLOCK_WORDS: &[&str] = &[
+    "SystemTime::now",
+    "Instant::now",
+    "UNIX_EPOCH.elapsed",
+    "rand::",
+    "fastrand::",
+    "getrandom",
+    "RandomState",
+];
 /// Crates that give memory to another program for its lifetime: counters that QEMU increments.
 const LEAK_CRATES: &[&str] = &["crates/tracer/"];
 const LEAK_WORDS: &[&str] = &["Box::leak", "Vec::leak", "String::leak", ".leak()"];
@@ -75,25 +88,43 @@ pub fn locks(file: &str, text: &str) -> Vec<Finding> {
 pub fn loose_serde(file: &str, text: &str) -> Vec<Finding> {
     let code = code(text);
     let attribute = |start: usize| {
-        let end = code[start..].find(']').map_or(code.len(), |length| start + length);
-        find(SERDE, file, &code[start..end], SERDE_WORDS).into_iter().map(move |found| (start, found))
+        let end = code[start..]
+            .find(']')
+            .map_or(code.len(), |length| start + length);
+        find(SERDE, file, &code[start..end], SERDE_WORDS)
+            .into_iter()
+            .map(move |found| (start, found))
     };
-    let at_line = |(start, found): (usize, Finding)| Finding { line: line_at(&code, start) + found.line - 1, ..found };
-    occurrences(&code, "serde(").into_iter().flat_map(attribute).map(at_line).collect()
+    let at_line = |(start, found): (usize, Finding)| Finding {
+        line: line_at(&code, start) + found.line - 1,
+        ..found
+    };
+    occurrences(&code, "serde(")
+        .into_iter()
+        .flat_map(attribute)
+        .map(at_line)
+        .collect()
 }
 
 /// Finds unfinished code, ignored tests, and notes to oneself.
 #[must_use]
 pub fn leftovers(file: &str, text: &str) -> Vec<Finding> {
     let mut found = find(LEFTOVER, file, &code(text), LEFTOVER_CODE);
-    found.extend(find(LEFTOVER, file, &code_and_comments(text), LEFTOVER_WORDS));
+    found.extend(find(
+        LEFTOVER,
+        file,
+        &code_and_comments(text),
+        LEFTOVER_WORDS,
+    ));
     found
 }
 
 fn find(rule: Rule, file: &str, view: &str, wanted: &[&str]) -> Vec<Finding> {
     let of = |word: &&str| {
         let word = (*word).to_owned();
-        occurrences(view, &word).into_iter().map(move |at| rule.at(file, line_at(view, at), format!("`{word}`")))
+        occurrences(view, &word)
+            .into_iter()
+            .map(move |at| rule.at(file, line_at(view, at), format!("`{word}`")))
     };
     wanted.iter().flat_map(of).collect()
 }
@@ -104,13 +135,19 @@ mod tests {
     use crate::Finding;
 
     fn describe(findings: &[Finding]) -> Vec<String> {
-        findings.iter().map(|found| format!("{} {}", found.line, found.what)).collect()
+        findings
+            .iter()
+            .map(|found| format!("{} {}", found.line, found.what))
+            .collect()
     }
 
     #[test]
     fn forbidden_unsafe_code_is_found() {
         let text = "//! unsafe\n#![deny(unsafe_code)]\nfn a() { unsafe { b() } }\n\"unsafe\";\n";
-        assert_eq!(describe(&unsafe_code("crates/store/src/a.rs", text)), ["3 `unsafe`"]);
+        assert_eq!(
+            describe(&unsafe_code("crates/store/src/a.rs", text)),
+            ["3 `unsafe`"]
+        );
         assert!(unsafe_code("crates/agent/src/a.rs", text).is_empty());
     }
 
@@ -118,14 +155,20 @@ mod tests {
     fn clocks_and_dice_are_found_outside_tests() {
         let text = "use std::time::Instant;\nfn a() { Instant::now(); operand::b(); rand::c(); }\n\
             #[cfg(test)]\nmod tests { fn d() { SystemTime::now(); } }\n";
-        assert_eq!(describe(&clock_and_chance("a.rs", text)), ["2 `Instant::now`", "2 `rand::`"]);
+        assert_eq!(
+            describe(&clock_and_chance("a.rs", text)),
+            ["2 `Instant::now`", "2 `rand::`"]
+        );
     }
 
     #[test]
     fn leaked_memory_outside_tests_and_tracer_is_found() {
         let text = "fn a() { Box::leak(b); c.leak(); d.leaked(); }\nfn e() { Vec::leak(f) }\n\
             #[cfg(test)]\nmod tests { fn g() { String::leak(h); } }\n";
-        assert_eq!(describe(&leaked("crates/lab/src/a.rs", text)), ["1 `Box::leak`", "2 `Vec::leak`", "1 `.leak()`"]);
+        assert_eq!(
+            describe(&leaked("crates/lab/src/a.rs", text)),
+            ["1 `Box::leak`", "2 `Vec::leak`", "1 `.leak()`"]
+        );
         assert!(leaked("crates/tracer/src/a.rs", text).is_empty());
     }
 
@@ -138,16 +181,25 @@ mod tests {
 
     #[test]
     fn loose_serde_is_found_beside_other_words() {
-        let text =
-            "#[serde(default, flatten)]\na: B,\n#[serde(untagged)]\n#[serde(rename = \"flatten\")]\nc.flatten();";
-        assert_eq!(describe(&loose_serde("a.rs", text)), ["1 `flatten`", "3 `untagged`"]);
+        let text = "#[serde(default, flatten)]\na: B,\n#[serde(untagged)]\n#[serde(rename = \"flatten\")]\nc.flatten();";
+        assert_eq!(
+            describe(&loose_serde("a.rs", text)),
+            ["1 `flatten`", "3 `untagged`"]
+        );
     }
 
     #[test]
     fn leftovers_outside_strings_are_found() {
         let text = "todo!()\nunimplemented!(\"a\")\ndbg!(b)\n#[ignore = \"slow\"]\n// FIXME: c\n/* XXX */\n\
             \"FIXME\";\nmktemp(\"XXXXXX\");\n// todo!() in words\n";
-        let all = ["1 `todo!(`", "2 `unimplemented!(`", "3 `dbg!(`", "4 `#[ignore`", "5 `FIXME`", "6 `XXX`"];
+        let all = [
+            "1 `todo!(`",
+            "2 `unimplemented!(`",
+            "3 `dbg!(`",
+            "4 `#[ignore`",
+            "5 `FIXME`",
+            "6 `XXX`",
+        ];
         assert_eq!(describe(&leftovers("a.rs", text)), all);
     }
 }

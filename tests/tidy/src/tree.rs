@@ -34,7 +34,11 @@ pub struct Tree {
 /// Returns the root of the workspace.
 #[must_use]
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned).unwrap_or_default()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .map(Path::to_owned)
+        .unwrap_or_default()
 }
 
 impl Tree {
@@ -46,18 +50,41 @@ impl Tree {
         let root = root();
         let mut git = Command::new("git");
         // The gate may run as root in another user's clone.
-        git.arg("-c").arg(format!("safe.directory={}", root.display())).current_dir(&root);
-        let output = git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).output()?;
+        git.arg("-c")
+            .arg(format!("safe.directory={}", root.display()))
+            .current_dir(&root);
+        let output = git
+            .args([
+                "ls-files",
+                "-z",
+                "--cached",
+                "--others",
+                "--exclude-standard",
+            ])
+            .output()?;
         if !output.status.success() {
-            return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim()).into());
+            return Err(format!(
+                "git ls-files: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            )
+            .into());
         }
         let names = String::from_utf8(output.stdout)?;
-        let paths: BTreeSet<&str> = names.split('\0').filter(|name| root.join(name).is_file()).collect();
+        let paths: BTreeSet<&str> = names
+            .split('\0')
+            .filter(|name| root.join(name).is_file())
+            .collect();
         let read = |path: &str| {
-            let bytes = std::fs::read(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
-            Ok(File { path: path.to_owned(), text: String::from_utf8_lossy(&bytes).into_owned() })
+            let bytes =
+                std::fs::read(root.join(path)).map_err(|error| format!("{path}: {error}"))?;
+            Ok(File {
+                path: path.to_owned(),
+                text: String::from_utf8_lossy(&bytes).into_owned(),
+            })
         };
-        Ok(Self { files: paths.into_iter().map(read).collect::<Result<_, String>>()? })
+        Ok(Self {
+            files: paths.into_iter().map(read).collect::<Result<_, String>>()?,
+        })
     }
 
     /// Returns the Rust source.
@@ -69,9 +96,14 @@ impl Tree {
     #[must_use]
     pub fn production(&self, name: &str) -> Vec<&File> {
         let folder = format!("crates/{name}/src/");
-        let all: Vec<&File> = self.rust().filter(|file| file.path.starts_with(&folder)).collect();
+        let all: Vec<&File> = self
+            .rust()
+            .filter(|file| file.path.starts_with(&folder))
+            .collect();
         let tests: Vec<String> = all.iter().flat_map(|file| test_files(file)).collect();
-        all.into_iter().filter(|file| !tests.iter().any(|prefix| file.path.starts_with(prefix))).collect()
+        all.into_iter()
+            .filter(|file| !tests.iter().any(|prefix| file.path.starts_with(prefix)))
+            .collect()
     }
 }
 
@@ -79,9 +111,21 @@ impl Tree {
 fn test_files(file: &File) -> Vec<String> {
     let stem = file.path.strip_suffix(".rs").unwrap_or(&file.path);
     let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
-    let inside = if matches!(name, "lib" | "main" | "mod") { folder } else { stem };
-    let both = |module: String| [format!("{inside}/{module}.rs"), format!("{inside}/{module}/")];
-    test_modules(&file.text).into_iter().flat_map(both).collect()
+    let inside = if matches!(name, "lib" | "main" | "mod") {
+        folder
+    } else {
+        stem
+    };
+    let both = |module: String| {
+        [
+            format!("{inside}/{module}.rs"),
+            format!("{inside}/{module}/"),
+        ]
+    };
+    test_modules(&file.text)
+        .into_iter()
+        .flat_map(both)
+        .collect()
 }
 
 #[cfg(test)]
@@ -90,7 +134,10 @@ mod tests {
 
     #[test]
     fn files_of_tests_are_no_production_code() {
-        let file = |path: &str, text: &str| File { path: format!("crates/a/{path}"), text: text.to_owned() };
+        let file = |path: &str, text: &str| File {
+            path: format!("crates/a/{path}"),
+            text: text.to_owned(),
+        };
         let files = vec![
             file("src/lib.rs", "mod b;\n#[cfg(test)]\nmod testing;"),
             file("src/testing.rs", ""),
@@ -101,8 +148,19 @@ mod tests {
             file("src/d.txt", ""),
         ];
         let tree = Tree { files };
-        let paths: Vec<&str> = tree.production("a").iter().map(|file| file.path.as_str()).collect();
-        assert_eq!(paths, ["crates/a/src/lib.rs", "crates/a/src/b.rs", "crates/a/src/b/testing.rs"]);
+        let paths: Vec<&str> = tree
+            .production("a")
+            .iter()
+            .map(|file| file.path.as_str())
+            .collect();
+        assert_eq!(
+            paths,
+            [
+                "crates/a/src/lib.rs",
+                "crates/a/src/b.rs",
+                "crates/a/src/b/testing.rs"
+            ]
+        );
         assert!(tree.production("b").is_empty());
     }
 }

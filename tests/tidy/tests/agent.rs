@@ -12,14 +12,22 @@ const BYTES_MAX: usize = 3_000_000;
 
 #[test]
 fn the_agent_is_small() {
-    assert!(AGENT.len() <= BYTES_MAX, "the agent has {} bytes, {BYTES_MAX} are allowed: see what grew", AGENT.len());
+    assert!(
+        AGENT.len() <= BYTES_MAX,
+        "the agent has {} bytes, {BYTES_MAX} are allowed: see what grew",
+        AGENT.len()
+    );
 }
 
 #[test]
 fn the_guests_programs_are_static() {
     let remedy = "link it statically, in crates/lab/build.rs: a guest has no libraries";
     for (name, program) in [("marvin-agent", AGENT), ("marvin-crash", CRASH)] {
-        assert_eq!(tidy::interpreter(program), Ok(false), "{name} asks for a dynamic linker: {remedy}");
+        assert_eq!(
+            tidy::interpreter(program),
+            Ok(false),
+            "{name} asks for a dynamic linker: {remedy}"
+        );
     }
 }
 
@@ -42,13 +50,20 @@ fn the_agent_has_the_workloads_that_are_declared() -> Result<(), Box<dyn Error>>
     std::fs::write(&program, AGENT)?;
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
     let output = Command::new(&program).arg("list").output()?;
-    assert!(output.status.success(), "`marvin-agent list` ended with {}", output.status);
+    assert!(
+        output.status.success(),
+        "`marvin-agent list` ended with {}",
+        output.status
+    );
     let listed = String::from_utf8(output.stdout)?;
     let declared: Vec<&str> = model::workloads()
         .into_iter()
         .filter(|workload| workload.row_of.is_none())
         .map(|workload| &*workload.name)
         .collect();
-    tidy::none(&tidy::unlike(&declared, &listed.lines().collect::<Vec<_>>()));
+    tidy::none(&tidy::unlike(
+        &declared,
+        &listed.lines().collect::<Vec<_>>(),
+    ));
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! Applies the rules for files to the tree.
-#![expect(clippy::print_stdout, reason = "a check says what it leaves out, and why")]
+#![expect(
+    clippy::print_stdout,
+    reason = "a check says what it leaves out, and why"
+)]
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -9,23 +12,36 @@ use tidy::{Finding, Tree, none};
 type Outcome = Result<(), Box<dyn Error>>;
 
 /// Crates below `lab`, which read no clock and draw no random number.
-const BELOW_LAB: &[&str] =
-    &["model", "stats", "wire", "ingest", "document", "report", "explain", "history", "kernel", "machine", "store"];
+const BELOW_LAB: &[&str] = &[
+    "model", "stats", "wire", "ingest", "document", "report", "explain", "history", "kernel",
+    "machine", "store",
+];
 
 /// Crates without input, output or state between calls.
-const PURE: &[&str] = &["model", "stats", "wire", "ingest", "document", "report", "explain", "history"];
+const PURE: &[&str] = &[
+    "model", "stats", "wire", "ingest", "document", "report", "explain", "history",
+];
 
 /// Sources that the rules for prose leave alone, each with the reason.
 const NO_PROSE: &[(&str, &str)] = &[
-    ("crates/agent/", "its sources are part of the machine's fingerprint"),
-    ("crates/tracer/", "its sources are part of the machine's fingerprint"),
+    (
+        "crates/agent/",
+        "its sources are part of the machine's fingerprint",
+    ),
+    (
+        "crates/tracer/",
+        "its sources are part of the machine's fingerprint",
+    ),
     ("tests/tidy/src/prose.rs", "it lists the words"),
 ];
 
 /// Runs a check on all Rust source.
 fn rust(check: fn(&str, &str) -> Vec<Finding>) -> Outcome {
     let tree = Tree::read()?;
-    let found: Vec<Finding> = tree.rust().flat_map(|file| check(&file.path, &file.text)).collect();
+    let found: Vec<Finding> = tree
+        .rust()
+        .flat_map(|file| check(&file.path, &file.text))
+        .collect();
     none(&found);
     Ok(())
 }
@@ -33,10 +49,24 @@ fn rust(check: fn(&str, &str) -> Vec<Finding>) -> Outcome {
 #[test]
 fn the_tree_is_read() -> Outcome {
     let tree = Tree::read()?;
-    for path in ["Cargo.toml", "crates/model/src/lib.rs", "tests/tidy/tests/tree.rs"] {
-        assert!(tree.files.iter().any(|file| file.path == path && !file.text.is_empty()), "{path}");
+    for path in [
+        "Cargo.toml",
+        "crates/model/src/lib.rs",
+        "tests/tidy/tests/tree.rs",
+    ] {
+        assert!(
+            tree.files
+                .iter()
+                .any(|file| file.path == path && !file.text.is_empty()),
+            "{path}"
+        );
     }
-    assert!(!tree.files.iter().any(|file| file.path.starts_with("target/")));
+    assert!(
+        !tree
+            .files
+            .iter()
+            .any(|file| file.path.starts_with("target/"))
+    );
     Ok(())
 }
 
@@ -81,8 +111,15 @@ fn crates_below_lab_use_no_clock_or_chance() -> Outcome {
     let mut found = Vec::new();
     for name in BELOW_LAB {
         let files = tree.production(name);
-        assert!(!files.is_empty(), "crate `{name}` has no source: is it gone? Then take it out of BELOW_LAB");
-        found.extend(files.iter().flat_map(|file| tidy::clock_and_chance(&file.path, &file.text)));
+        assert!(
+            !files.is_empty(),
+            "crate `{name}` has no source: is it gone? Then take it out of BELOW_LAB"
+        );
+        found.extend(
+            files
+                .iter()
+                .flat_map(|file| tidy::clock_and_chance(&file.path, &file.text)),
+        );
     }
     none(&found);
     Ok(())
@@ -91,12 +128,21 @@ fn crates_below_lab_use_no_clock_or_chance() -> Outcome {
 #[test]
 fn memory_is_not_leaked() -> Outcome {
     let tree = Tree::read()?;
-    let names: BTreeSet<&str> =
-        tree.rust().filter_map(|file| Some(file.path.strip_prefix("crates/")?.split_once("/src/")?.0)).collect();
+    let names: BTreeSet<&str> = tree
+        .rust()
+        .filter_map(|file| Some(file.path.strip_prefix("crates/")?.split_once("/src/")?.0))
+        .collect();
     assert!(names.contains("model") && names.contains("marvin"));
     let benches = tree.rust().filter(|file| file.path.starts_with("benches/"));
-    let files = names.iter().flat_map(|name| tree.production(name)).chain(benches);
-    none(&files.flat_map(|file| tidy::leaked(&file.path, &file.text)).collect::<Vec<_>>());
+    let files = names
+        .iter()
+        .flat_map(|name| tree.production(name))
+        .chain(benches);
+    none(
+        &files
+            .flat_map(|file| tidy::leaked(&file.path, &file.text))
+            .collect::<Vec<_>>(),
+    );
     Ok(())
 }
 
@@ -106,8 +152,15 @@ fn pure_crates_have_no_locks() -> Outcome {
     let mut found = Vec::new();
     for name in PURE {
         let files = tree.production(name);
-        assert!(!files.is_empty(), "crate `{name}` has no source: is it gone? Then take it out of PURE");
-        found.extend(files.iter().flat_map(|file| tidy::locks(&file.path, &file.text)));
+        assert!(
+            !files.is_empty(),
+            "crate `{name}` has no source: is it gone? Then take it out of PURE"
+        );
+        found.extend(
+            files
+                .iter()
+                .flat_map(|file| tidy::locks(&file.path, &file.text)),
+        );
     }
     none(&found);
     Ok(())
@@ -116,23 +169,40 @@ fn pure_crates_have_no_locks() -> Outcome {
 #[test]
 fn stats_knows_no_word_of_the_domain() -> Outcome {
     let tree = Tree::read()?;
-    let stats: Vec<_> = tree.rust().filter(|file| file.path.starts_with("crates/stats/")).collect();
+    let stats: Vec<_> = tree
+        .rust()
+        .filter(|file| file.path.starts_with("crates/stats/"))
+        .collect();
     assert!(!stats.is_empty());
-    none(&stats.iter().flat_map(|file| tidy::domain_words(&file.path, &file.text)).collect::<Vec<_>>());
+    none(
+        &stats
+            .iter()
+            .flat_map(|file| tidy::domain_words(&file.path, &file.text))
+            .collect::<Vec<_>>(),
+    );
     Ok(())
 }
 
 #[test]
 fn machines_are_asked_for_capabilities() -> Outcome {
     let tree = Tree::read()?;
-    none(&tree.rust().flat_map(|file| tidy::machine_kinds(&file.path, &file.text)).collect::<Vec<_>>());
+    none(
+        &tree
+            .rust()
+            .flat_map(|file| tidy::machine_kinds(&file.path, &file.text))
+            .collect::<Vec<_>>(),
+    );
     Ok(())
 }
 
 #[test]
 fn dependencies_have_reasons() -> Outcome {
     let tree = Tree::read()?;
-    let manifest = tree.files.iter().find(|file| file.path == "Cargo.toml").ok_or("no root manifest")?;
+    let manifest = tree
+        .files
+        .iter()
+        .find(|file| file.path == "Cargo.toml")
+        .ok_or("no root manifest")?;
     none(&tidy::reasons(&manifest.path, &manifest.text));
     Ok(())
 }
@@ -140,7 +210,11 @@ fn dependencies_have_reasons() -> Outcome {
 #[test]
 fn dependencies_bring_few_packages() -> Outcome {
     let tree = Tree::read()?;
-    let lock = tree.files.iter().find(|file| file.path == "Cargo.lock").ok_or("no lock file")?;
+    let lock = tree
+        .files
+        .iter()
+        .find(|file| file.path == "Cargo.lock")
+        .ok_or("no lock file")?;
     none(&tidy::packages(&lock.path, &lock.text));
     Ok(())
 }
@@ -155,11 +229,16 @@ fn no_paths_of_a_machine() -> Outcome {
             || path.starts_with("crates/agent/src/")
     };
     let files = tree.files.iter().filter(|file| !excepted(&file.path));
-    none(&files.flat_map(|file| tidy::machine_paths(&file.path, &file.text)).collect::<Vec<_>>());
+    none(
+        &files
+            .flat_map(|file| tidy::machine_paths(&file.path, &file.text))
+            .collect::<Vec<_>>(),
+    );
     Ok(())
 }
 
-/// Runs a check on the files for which the rules of prose hold, and prints those that it leaves out.
+/// Runs a check on the files for which the rules of prose hold, and prints those that it leaves
+/// out.
 fn prose(ends: &[&str], check: fn(&str, &str) -> Vec<Finding>) -> Outcome {
     for (path, reason) in NO_PROSE {
         println!("not checked: {path}: {reason}");
@@ -170,9 +249,15 @@ fn prose(ends: &[&str], check: fn(&str, &str) -> Vec<Finding>) -> Outcome {
             || path.split('/').any(|part| matches!(part, "corpus" | "golden" | "testdata"))
     };
     let tree = Tree::read()?;
-    let files = tree.files.iter().filter(|file| ends.iter().any(|end| file.path.ends_with(end)));
+    let files = tree
+        .files
+        .iter()
+        .filter(|file| ends.iter().any(|end| file.path.ends_with(end)));
     none(
-        &files.filter(|file| !excepted(&file.path)).flat_map(|file| check(&file.path, &file.text)).collect::<Vec<_>>(),
+        &files
+            .filter(|file| !excepted(&file.path))
+            .flat_map(|file| check(&file.path, &file.text))
+            .collect::<Vec<_>>(),
     );
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Figures of looks after each further group: error rates, and what they find beside designs of fixed size.
+//! Figures of looks after each further group: error rates, and what they find beside designs of
+//! fixed size.
 
 use std::io::Write;
 
@@ -27,11 +28,20 @@ fn looks(groups: usize) -> Rule {
 }
 
 fn normal(shift: f64, margin: f64, rule: &Rule) -> Ends {
-    Course { noise: Between::Normal, shift, margin }.play(rule, TRIALS, SEED)
+    Course {
+        noise: Between::Normal,
+        shift,
+        margin,
+    }
+    .play(rule, TRIALS, SEED)
 }
 
 fn errors(out: &mut impl Write) -> anyhow::Result<()> {
-    let most = Ends { trials: TRIALS, ..Ends::default() }.most();
+    let most = Ends {
+        trials: TRIALS,
+        ..Ends::default()
+    }
+    .most();
     writeln!(
         out,
         "\nLooks after each further boot, {TRIALS} trials: shares of plans with a wrong verdict at any look (most: {most:.4}); \
@@ -42,12 +52,26 @@ fn errors(out: &mut impl Write) -> anyhow::Result<()> {
         "{:<15} {:>5} {:>12} {:>7} {:>11} {:>12} {:>12}",
         "noise", "boots", "false alarms", "beyond", "false same", "forecast 1.5", "forecast 2.5"
     )?;
-    for (noise, groups) in Between::ALL.into_iter().flat_map(|noise| PLANS.map(|groups| (noise, groups))) {
-        let play = |shift, margin| Course { noise, shift, margin }.play(&looks(groups), TRIALS, SEED);
+    for (noise, groups) in Between::ALL
+        .into_iter()
+        .flat_map(|noise| PLANS.map(|groups| (noise, groups)))
+    {
+        let play = |shift, margin| {
+            Course {
+                noise,
+                shift,
+                margin,
+            }
+            .play(&looks(groups), TRIALS, SEED)
+        };
         let (equal, edge) = (play(0.0, NONE), play(1.0, 1.0));
         let forecast = |margin| {
             let Ends { expected, kept, .. } = play(0.0, margin);
-            if expected * 100 < TRIALS { "-".to_owned() } else { format!("{:.3}", kept as f64 / expected as f64) }
+            if expected * 100 < TRIALS {
+                "-".to_owned()
+            } else {
+                format!("{:.3}", kept as f64 / expected as f64)
+            }
         };
         writeln!(
             out,
@@ -64,20 +88,34 @@ fn errors(out: &mut impl Write) -> anyhow::Result<()> {
 }
 
 fn found(out: &mut impl Write) -> anyhow::Result<()> {
-    for (margin, title) in [(NONE, "no margin: found"), (1.0, "a margin of 1 deviation: found, same for 0")] {
-        writeln!(out, "\nNormal noise, {title} (mean boots of each side), by difference in deviations")?;
+    for (margin, title) in [
+        (NONE, "no margin: found"),
+        (1.0, "a margin of 1 deviation: found, same for 0"),
+    ] {
+        writeln!(
+            out,
+            "\nNormal noise, {title} (mean boots of each side), by difference in deviations"
+        )?;
         write!(out, "{:<16}", "design")?;
-        SHIFTS.iter().try_for_each(|shift| write!(out, " {shift:>12}"))?;
+        SHIFTS
+            .iter()
+            .try_for_each(|shift| write!(out, " {shift:>12}"))?;
         writeln!(out)?;
         let fixed = [5, 10, 20].map(|groups| (format!("{groups} boots"), Rule::Once(groups)));
-        let sequences = PLANS[1..].iter().map(|groups| (format!("looks up to {groups}"), looks(*groups)));
+        let sequences = PLANS[1..]
+            .iter()
+            .map(|groups| (format!("looks up to {groups}"), looks(*groups)));
         for (name, rule) in fixed.into_iter().chain(sequences) {
             write!(out, "{name:<16}")?;
             for shift in SHIFTS {
                 let ends = normal(shift, margin, &rule);
                 let is_same = shift <= 0.0 && margin >= 1.0;
                 let seen = ends.share(if is_same { ends.same } else { ends.better });
-                write!(out, " {:>12}", format!("{seen:.3} ({:.1})", ends.groups_mean()))?;
+                write!(
+                    out,
+                    " {:>12}",
+                    format!("{seen:.3} ({:.1})", ends.groups_mean())
+                )?;
             }
             writeln!(out)?;
         }
@@ -92,7 +130,9 @@ fn spending(out: &mut impl Write) -> anyhow::Result<()> {
         "\nNormal noise: found (mean boots of each side), by rule, most boots, and difference in deviations"
     )?;
     write!(out, "{:<22} {:>5}", "rule", "boots")?;
-    SHIFTS[1..].iter().try_for_each(|shift| write!(out, " {shift:>12}"))?;
+    SHIFTS[1..]
+        .iter()
+        .try_for_each(|shift| write!(out, " {shift:>12}"))?;
     writeln!(out)?;
     for groups in [5, 10, 20] {
         let rules = [
@@ -105,7 +145,11 @@ fn spending(out: &mut impl Write) -> anyhow::Result<()> {
             write!(out, "{name:<22} {groups:>5}")?;
             for shift in &SHIFTS[1..] {
                 let ends = normal(*shift, NONE, &rule);
-                write!(out, " {:>12}", format!("{:.3} ({:.1})", ends.share(ends.better), ends.groups_mean()))?;
+                write!(
+                    out,
+                    " {:>12}",
+                    format!("{:.3} ({:.1})", ends.share(ends.better), ends.groups_mean())
+                )?;
             }
             writeln!(out)?;
         }

@@ -1,4 +1,5 @@
-//! The capture kernel's work: run the filter on /proc/vmcore, and copy its result and the whole to disks.
+//! The capture kernel's work: run the filter on /proc/vmcore, and copy its result and the whole to
+//! disks.
 //!
 //! A disk that is not there is not written to, so that the host decides what it wants to see.
 
@@ -19,7 +20,8 @@ const RESULT: &str = "/tmp/dump";
 const SAID: &str = "/tmp/said";
 /// Most that is reported of what the filter said, in bytes.
 const SAID_MAX: usize = 16 << 10;
-/// How much is copied at a time; as much as that is left out where it is zero, so that the host's file stays sparse.
+/// How much is copied at a time; as much as that is left out where it is zero, so that the host's
+/// file stays sparse.
 const PIECE: usize = 64 << 10;
 
 /// Does it, and returns a line for each thing done.
@@ -34,20 +36,32 @@ pub(crate) fn capture(words: &Words) -> io::Result<String> {
             && let Some(disk) = disks::open(serial)?
         {
             let start = Instant::now();
-            let bytes = copy(from, disk).map_err(|error| io::Error::other(format!("copying {from}: {error}")))?;
-            report.push(format!("{serial} {bytes} bytes in {} ms\n", start.elapsed().as_millis()));
+            let bytes = copy(from, disk)
+                .map_err(|error| io::Error::other(format!("copying {from}: {error}")))?;
+            report.push(format!(
+                "{serial} {bytes} bytes in {} ms\n",
+                start.elapsed().as_millis()
+            ));
         }
     }
     Ok(report.concat())
 }
 
-/// Runs the filter. That it fails is its own affair: the report has its words, and the vmcore is copied all the same.
+/// Runs the filter. That it fails is its own affair: the report has its words, and the vmcore is
+/// copied all the same.
 fn filter(words: &[String]) -> io::Result<String> {
     let said = File::create(SAID)?;
     let start = Instant::now();
     let mut command = Command::new(FILTER);
-    command.args(words).args([VMCORE, RESULT]).stdin(Stdio::null()).stdout(said.try_clone()?).stderr(said);
-    let status = command.status().map_err(|error| io::Error::other(format!("starting {FILTER}: {error}")))?;
+    command
+        .args(words)
+        .args([VMCORE, RESULT])
+        .stdin(Stdio::null())
+        .stdout(said.try_clone()?)
+        .stderr(said);
+    let status = command
+        .status()
+        .map_err(|error| io::Error::other(format!("starting {FILTER}: {error}")))?;
     let wall_ms = start.elapsed().as_millis();
     // SAFETY: an rusage of zeroes is a valid value of the C struct.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -57,7 +71,9 @@ fn filter(words: &[String]) -> io::Result<String> {
     let (user, system, rss) = (ms(usage.ru_utime), ms(usage.ru_stime), usage.ru_maxrss);
     let text = fs::read(SAID)?;
     let text = String::from_utf8_lossy(&text[..text.len().min(SAID_MAX)]).into_owned();
-    Ok(format!("filter {status}, {wall_ms} ms, user {user} ms, system {system} ms, at most {rss} KiB\n{text}\n"))
+    Ok(format!(
+        "filter {status}, {wall_ms} ms, user {user} ms, system {system} ms, at most {rss} KiB\n{text}\n"
+    ))
 }
 
 /// Copies a file to a disk of zeroes and returns its length.

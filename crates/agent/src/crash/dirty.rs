@@ -1,4 +1,5 @@
-//! Filling memory of each kind and keeping it. Each kind is held by a process of its own, so that the dump has some.
+//! Filling memory of each kind and keeping it. Each kind is held by a process of its own, so that
+//! the dump has some.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -37,8 +38,12 @@ pub(crate) fn all(words: &Words) -> io::Result<String> {
         one("files", words.files, &files)?,
         one("huge", words.huge, &|mib| hold(|| huge(mib)))?,
         one("thp", words.thp, &|mib| hold(|| thp(mib)))?,
-        one("anon", words.anon, &|mib| hold(|| anonymous(mib, private, libc::MADV_NOHUGEPAGE)))?,
-        one("shm", words.shm, &|mib| hold(|| anonymous(mib, libc::MAP_SHARED, libc::MADV_NOHUGEPAGE)))?,
+        one("anon", words.anon, &|mib| {
+            hold(|| anonymous(mib, private, libc::MADV_NOHUGEPAGE))
+        })?,
+        one("shm", words.shm, &|mib| {
+            hold(|| anonymous(mib, libc::MAP_SHARED, libc::MADV_NOHUGEPAGE))
+        })?,
         one("shmhuge", words.shmhuge, &|mib| hold(|| shmhuge(mib)))?,
         one("same", words.same, &|mib| hold(|| same(mib)))?,
         one("poison", words.poison, &|pages| hold(|| poison(pages)))?,
@@ -55,7 +60,9 @@ fn all_are_there() -> io::Result<()> {
     // SAFETY: `status` is a valid int for the duration of the call.
     match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } {
         0 | -1 => Ok(()),
-        _ => Err(io::Error::other("a process that held memory was killed: there is too little memory")),
+        _ => Err(io::Error::other(
+            "a process that held memory was killed: there is too little memory",
+        )),
     }
 }
 
@@ -66,7 +73,10 @@ fn one(name: &str, amount: usize, action: &dyn Fn(usize) -> io::Result<()>) -> i
     }
     let start = Instant::now();
     action(amount).map_err(|error| io::Error::other(format!("marvin.{name}={amount}: {error}")))?;
-    Ok(format!("{name} {amount} in {} ms\n", start.elapsed().as_millis()))
+    Ok(format!(
+        "{name} {amount} in {} ms\n",
+        start.elapsed().as_millis()
+    ))
 }
 
 /// Mounts a tmpfs that may take nearly all memory.
@@ -75,7 +85,16 @@ pub(crate) fn mount_tmpfs(target: &str) -> io::Result<()> {
     let (target, data) = (c(target)?, c"size=95%");
     let (kind, none) = (c"tmpfs".as_ptr(), std::ptr::null());
     // SAFETY: the strings are valid and outlive the call; a remount reads no source.
-    check(unsafe { libc::mount(none, target.as_ptr(), kind, libc::MS_REMOUNT, data.as_ptr().cast()) }).map(|_| ())
+    check(unsafe {
+        libc::mount(
+            none,
+            target.as_ptr(),
+            kind,
+            libc::MS_REMOUNT,
+            data.as_ptr().cast(),
+        )
+    })
+    .map(|_| ())
 }
 
 /// Does something in a child that lives on, and waits until it is done.
@@ -84,7 +103,10 @@ fn hold(action: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     match sys::fork()? {
         Fork::Child => {
             drop(receiver);
-            let said = action().map_err(|error| error.to_string()).err().unwrap_or_default();
+            let said = action()
+                .map_err(|error| error.to_string())
+                .err()
+                .unwrap_or_default();
             if sender.write_all(format!("{said}\0").as_bytes()).is_err() || !said.is_empty() {
                 sys::exit_now(1);
             }
@@ -110,13 +132,14 @@ fn hold(action: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
 fn map(bytes: usize, flags: i32) -> io::Result<&'static mut [u8]> {
     let start = sys::map_anonymous(bytes + HUGE_PAGE, flags)?;
     let start = start.wrapping_add(start.align_offset(HUGE_PAGE));
-    // SAFETY: the mapping has room for so much behind its first border, holds zeroes and is never taken back.
+    // SAFETY: the mapping has room for so much behind its first border, holds zeroes and is never
+    // taken back.
     Ok(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
 }
 
 fn advise(memory: &mut [u8], advice: i32) -> io::Result<()> {
-    // SAFETY: the range is of a mapping of ours, which is not read again once it was given back or poisoned; what is
-    // given back would read as zeroes.
+    // SAFETY: the range is of a mapping of ours, which is not read again once it was given back or
+    // poisoned; what is given back would read as zeroes.
     check(unsafe { libc::madvise(memory.as_mut_ptr().cast(), memory.len(), advice) }).map(|_| ())
 }
 
@@ -152,7 +175,8 @@ fn same(mib: usize) -> io::Result<()> {
     fs::write(format!("{KSM}/pages_to_scan"), "100000")?;
     fs::write(format!("{KSM}/run"), "1")?;
     let start = Instant::now();
-    let merged = || fs::read_to_string(format!("{KSM}/pages_sharing")).map(|text| text.trim() != "0");
+    let merged =
+        || fs::read_to_string(format!("{KSM}/pages_sharing")).map(|text| text.trim() != "0");
     while !merged()? {
         if start.elapsed() > MERGING {
             return Err(io::Error::other("KSM merges nothing"));
@@ -171,7 +195,8 @@ fn poison(pages: usize) -> io::Result<()> {
 
 /// The child's end frees what it filled.
 fn freed(mib: usize) -> io::Result<()> {
-    in_child(|| anonymous(mib, libc::MAP_PRIVATE, libc::MADV_NOHUGEPAGE).map(|()| Vec::new())).map(|_| ())
+    in_child(|| anonymous(mib, libc::MAP_PRIVATE, libc::MADV_NOHUGEPAGE).map(|()| Vec::new()))
+        .map(|_| ())
 }
 
 /// Gives every second page back, so that what is free lies in the smallest pieces.
@@ -179,7 +204,10 @@ fn holes(mib: usize) -> io::Result<()> {
     let memory = map(mib * MIB, libc::MAP_PRIVATE)?;
     advise(memory, libc::MADV_NOHUGEPAGE)?;
     fill(memory);
-    memory.chunks_mut(PAGE).step_by(2).try_for_each(|page| advise(page, libc::MADV_DONTNEED))
+    memory
+        .chunks_mut(PAGE)
+        .step_by(2)
+        .try_for_each(|page| advise(page, libc::MADV_DONTNEED))
 }
 
 /// ramfs is nothing but page cache: on the LRU, without buffers.
@@ -190,7 +218,8 @@ fn cache(mib: usize) -> io::Result<()> {
 
 /// Block devices keep buffers with each page of their cache.
 fn disk(mib: usize) -> io::Result<()> {
-    let mut disk = disks::open("scratch")?.ok_or_else(|| io::Error::other("there is no disk `scratch`"))?;
+    let mut disk =
+        disks::open("scratch")?.ok_or_else(|| io::Error::other("there is no disk `scratch`"))?;
     write_much(&mut disk, mib)?;
     disk.sync_all()?;
     // Open for good: the last one to close a disk drops its cache.
@@ -203,7 +232,9 @@ fn write_much(file: &mut File, mib: usize) -> io::Result<()> {
     fill(&mut piece);
     for number in 0..mib {
         // No two pieces are equal.
-        piece.chunks_mut(PAGE).for_each(|page| page[..8].copy_from_slice(&(number as u64).to_le_bytes()));
+        piece
+            .chunks_mut(PAGE)
+            .for_each(|page| page[..8].copy_from_slice(&(number as u64).to_le_bytes()));
         file.write_all(&piece)?;
     }
     Ok(())
@@ -221,7 +252,12 @@ fn files(count: usize) -> io::Result<()> {
         match number % 8 {
             0 => fs::write(&path, format!("file {number}\n"))?,
             1 => symlink("/proc/self/a-target-that-does-not-exist", &path)?,
-            _ => drop(OpenOptions::new().write(true).create_new(true).open(&path)?),
+            _ => drop(
+                OpenOptions::new()
+                    .write(true)
+                    .create_new(true)
+                    .open(&path)?,
+            ),
         }
     }
     Ok(())

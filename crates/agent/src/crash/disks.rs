@@ -1,5 +1,5 @@
-//! The guest's disks, found by the serial number that the host gave them: the order in which they appear is nobody's
-//! promise.
+//! The guest's disks, found by the serial number that the host gave them: the order in which they
+//! appear is nobody's promise.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,7 +13,11 @@ pub(crate) fn open(serial: &str) -> io::Result<Option<File>> {
         let found = fs::read_to_string(format!("/sys/block/{name}/serial")).unwrap_or_default();
         if found.trim_end() == serial {
             let device = format!("/dev/{name}");
-            return OpenOptions::new().read(true).write(true).open(device).map(Some);
+            return OpenOptions::new()
+                .read(true)
+                .write(true)
+                .open(device)
+                .map(Some);
         }
     }
     Ok(None)

@@ -1,8 +1,13 @@
-//! `marvin-crash`: PID 1 of a guest that exists to be dumped. Fills memory of every kind as the kernel's command line
-//! says, reports, and then waits to be dumped, or panics; in the capture kernel it brings out what /proc/vmcore holds.
+//! `marvin-crash`: PID 1 of a guest that exists to be dumped. Fills memory of every kind as the
+//! kernel's command line says, reports, and then waits to be dumped, or panics; in the capture
+//! kernel it brings out what /proc/vmcore holds.
 //!
-//! Nothing is measured here: this program is no part of the exact machine, and may use newer system calls.
-#![expect(unsafe_code, reason = "the guest's programs are made of system calls; each block says why it is sound")]
+//! Nothing is measured here: this program is no part of the exact machine, and may use newer system
+//! calls.
+#![expect(
+    unsafe_code,
+    reason = "the guest's programs are made of system calls; each block says why it is sound"
+)]
 
 mod capture;
 mod dirty;
@@ -38,9 +43,12 @@ fn live() -> io::Result<std::convert::Infallible> {
     dirty::mount_tmpfs("/tmp")?;
     let words = Words::read(&fs::read_to_string("/proc/cmdline")?)?;
     let mut sender = Sender::new(console()?, 0);
-    sender.send(&Frame::Hello { agent: guest::VERSION.to_owned() })?;
+    sender.send(&Frame::Hello {
+        agent: guest::VERSION.to_owned(),
+    })?;
     modules::load("/modules")?;
-    // Only a kernel that was told where the memory of a crashed one is has this file (fs/proc/vmcore.c).
+    // Only a kernel that was told where the memory of a crashed one is has this file
+    // (fs/proc/vmcore.c).
     if Path::new("/proc/vmcore").exists() {
         report(&mut sender, "captured", &capture::capture(&words)?)?;
         sender.drain()?;
@@ -64,7 +72,10 @@ fn report(sender: &mut Sender, name: &str, text: &str) -> io::Result<()> {
 
 fn end(end: End) -> io::Result<std::convert::Infallible> {
     // In the kernel's log as well, where a dump's reader finds it.
-    fs::write("/dev/kmsg", format!("marvin-crash: memory is filled, the end is {end:?}\n"))?;
+    fs::write(
+        "/dev/kmsg",
+        format!("marvin-crash: memory is filled, the end is {end:?}\n"),
+    )?;
     match end {
         End::Stop => {
             in_child(|| ports::start_watchdog().map(|()| Vec::new()))?;

@@ -1,10 +1,12 @@
-//! What memory is filled with: zeroes, text, noise, and what looks like structures with pointers, a quarter each. So a
-//! dump of it compresses about as well as one of a machine at work.
+//! What memory is filled with: zeroes, text, noise, and what looks like structures with pointers, a
+//! quarter each. So a dump of it compresses about as well as one of a machine at work.
 
 const PAGE: usize = 4096;
-const TEXT: &[u8] = b"the quick brown fox jumps over the lazy dog, line by line, and the log goes on and on.\n";
+const TEXT: &[u8] =
+    b"the quick brown fox jumps over the lazy dog, line by line, and the log goes on and on.\n";
 
-/// Fills memory, a quarter with each pattern, in pages that differ from one another but for those of zeroes.
+/// Fills memory, a quarter with each pattern, in pages that differ from one another but for those
+/// of zeroes.
 pub(crate) fn fill(memory: &mut [u8]) {
     let pages = memory.len().div_ceil(PAGE).max(1);
     let mut noise = 0x9e37_79b9_7f4a_7c15;
@@ -25,7 +27,8 @@ pub(crate) fn fill_equally(memory: &mut [u8]) {
 
 fn text(page: &mut [u8], number: usize) {
     let line = [number.to_string().as_bytes(), b" ", TEXT].concat();
-    page.chunks_mut(line.len()).for_each(|piece| piece.copy_from_slice(&line[..piece.len()]));
+    page.chunks_mut(line.len())
+        .for_each(|piece| piece.copy_from_slice(&line[..piece.len()]));
 }
 
 fn words(page: &mut [u8], mut word: impl FnMut(usize) -> u64) {
@@ -34,7 +37,8 @@ fn words(page: &mut [u8], mut word: impl FnMut(usize) -> u64) {
     }
 }
 
-/// A word of something like an object of 64 bytes: pointers into the direct map, flags, a count and much that is zero.
+/// A word of something like an object of 64 bytes: pointers into the direct map, flags, a count and
+/// much that is zero.
 fn structure(at: usize, number: usize) -> u64 {
     let object = (number * PAGE + at * 8) as u64 / 64;
     match at % 8 {
@@ -63,7 +67,11 @@ mod tests {
         let mut memory = vec![1; 64 * PAGE];
         fill(&mut memory);
         let mut pages: Vec<&[u8]> = memory.chunks(PAGE).collect();
-        assert!(pages[..16].iter().all(|page| page.iter().all(|byte| *byte == 0)));
+        assert!(
+            pages[..16]
+                .iter()
+                .all(|page| page.iter().all(|byte| *byte == 0))
+        );
         pages.sort();
         pages.dedup();
         assert_eq!(pages.len(), 49);
@@ -73,6 +81,10 @@ mod tests {
     fn equal_pages_are_equal_and_not_zero() {
         let mut memory = vec![0; 3 * PAGE];
         fill_equally(&mut memory);
-        assert!(memory.chunks(PAGE).all(|page| page == &memory[..PAGE] && page.iter().any(|byte| *byte != 0)));
+        assert!(
+            memory
+                .chunks(PAGE)
+                .all(|page| page == &memory[..PAGE] && page.iter().any(|byte| *byte != 0))
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! What the guest is to do, from the kernel's command line: words such as `marvin.anon=64`.
 //!
-//! The kernel takes a word with a dot for a parameter of a module that is not there, and leaves it alone.
+//! The kernel takes a word with a dot for a parameter of a module that is not there, and leaves it
+//! alone.
 
 use std::io;
 
@@ -56,15 +57,24 @@ impl Words {
     /// Reads the words of ours among those of a command line.
     pub(crate) fn read(line: &str) -> io::Result<Self> {
         let mut words = Self::default();
-        for word in line.split_whitespace().filter_map(|word| word.strip_prefix(PREFIX)) {
-            let bad = || io::Error::other(format!("the command line's `{PREFIX}{word}` means nothing here"));
+        for word in line
+            .split_whitespace()
+            .filter_map(|word| word.strip_prefix(PREFIX))
+        {
+            let bad = || {
+                io::Error::other(format!(
+                    "the command line's `{PREFIX}{word}` means nothing here"
+                ))
+            };
             let (name, value) = word.split_once('=').ok_or_else(bad)?;
             match (name, value) {
                 ("end", "stop") => words.end = End::Stop,
                 ("end", "panic") => words.end = End::Panic,
                 ("end", "kdump") => words.end = End::Kdump,
                 ("filter", value) => words.filter = value.split(',').map(str::to_owned).collect(),
-                (name, value) => *words.amount(name).ok_or_else(bad)? = value.parse().map_err(|_| bad())?,
+                (name, value) => {
+                    *words.amount(name).ok_or_else(bad)? = value.parse().map_err(|_| bad())?
+                }
             }
         }
         Ok(words)
@@ -95,17 +105,36 @@ mod tests {
 
     #[test]
     fn words_of_others_are_passed_over() {
-        let words = Words::read("console=ttyS0 marvin.anon=64 marvin.end=kdump marvin.filter=-d,31\n").unwrap();
+        let words =
+            Words::read("console=ttyS0 marvin.anon=64 marvin.end=kdump marvin.filter=-d,31\n")
+                .unwrap();
         let filter = vec!["-d".to_owned(), "31".to_owned()];
-        assert_eq!(words, Words { anon: 64, end: End::Kdump, filter, ..Words::default() });
+        assert_eq!(
+            words,
+            Words {
+                anon: 64,
+                end: End::Kdump,
+                filter,
+                ..Words::default()
+            }
+        );
         assert_eq!(Words::read("").unwrap(), Words::default());
     }
 
     #[test]
     fn a_word_that_means_nothing_is_an_error() {
-        for bad in ["marvin.anom=1", "marvin.anon=x", "marvin.anon", "marvin.end=never", "marvin.anon=-1"] {
+        for bad in [
+            "marvin.anom=1",
+            "marvin.anon=x",
+            "marvin.anon",
+            "marvin.end=never",
+            "marvin.anon=-1",
+        ] {
             let said = Words::read(bad).unwrap_err().to_string();
-            assert_eq!(said, format!("the command line's `{bad}` means nothing here"));
+            assert_eq!(
+                said,
+                format!("the command line's `{bad}` means nothing here")
+            );
         }
     }
 }

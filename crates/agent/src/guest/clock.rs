@@ -1,42 +1,48 @@
-//! Time: reading it, from the time stamp counter, which on the exact machine counts guest instructions, or from
-//! CLOCK_MONOTONIC; and waiting for it.
+//! Time: reading it, from the time stamp counter, which on the exact machine counts guest
+//! instructions, or from CLOCK_MONOTONIC; and waiting for it.
 
 use std::arch::asm;
 use std::io;
 
 use wire::Clock;
 
-/// Round points of guest time, in nanoseconds: what starts there is not moved against the timer tick by what came
-/// before, such as reading a job whose digits differ or finding a workload among others.
+/// Round points of guest time, in nanoseconds: what starts there is not moved against the timer
+/// tick by what came before, such as reading a job whose digits differ or finding a workload among
+/// others.
 const ROUND_NS: u64 = 100_000_000;
 
 /// Round points of the time stamp counter, in ticks: about a millisecond on the exact machine.
 const ROUND_TICKS: u64 = 1 << 20;
-/// Ticks that must remain to a round point for it to be met: more than the instructions around the loop that waits.
+/// Ticks that must remain to a round point for it to be met: more than the instructions around the
+/// loop that waits.
 const ROOM_TICKS: u64 = 1000;
 
 /// Returns the clock's reading in ticks: TSC cycles or nanoseconds.
 #[inline(always)]
 pub fn now(clock: Clock) -> u64 {
     match clock {
-        // SAFETY: RDTSC reads a counter and touches no memory. Linux leaves it open to user space unless a task
-        // asked for PR_TSC_SIGSEGV, which we do not.
+        // SAFETY: RDTSC reads a counter and touches no memory. Linux leaves it open to user space
+        // unless a task asked for PR_TSC_SIGSEGV, which we do not.
         Clock::Tsc => unsafe { core::arch::x86_64::_rdtsc() },
         Clock::Monotonic => monotonic_ns(),
     }
 }
 
 fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is a valid timespec that outlives the call.
     let result = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     debug_assert_eq!(result, 0, "CLOCK_MONOTONIC is always there");
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Sleeps to a round point of guest time, not the next one but one, so that what was woken before has gone to sleep
-/// again; and from there a delay in microseconds; and to a round point of the time stamp counter, to the instruction,
-/// and so many rounds more.
+/// Sleeps to a round point of guest time, not the next one but one, so that what was woken before
+/// has gone to sleep again; and from there a delay in microseconds; and to a round point of the
+/// time stamp counter, to the instruction, and so many rounds more.
 ///
 /// # Errors
 /// When the kernel refuses to sleep.
@@ -49,8 +55,9 @@ pub fn sleep_to_round_point(delay_us: u64, spins: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Executes instructions until the time stamp counter is at a round point. Where it counts instructions this ends at
-/// that very one, whatever the reading before: a guest that was woken some instructions late has caught up.
+/// Executes instructions until the time stamp counter is at a round point. Where it counts
+/// instructions this ends at that very one, whatever the reading before: a guest that was woken
+/// some instructions late has caught up.
 fn spin_to_round_tick() {
     // SAFETY: reads a counter and computes in registers; touches no memory.
     unsafe {
@@ -81,10 +88,18 @@ fn spin_to_round_tick() {
 
 fn sleep_until(monotonic_ns: u64) -> io::Result<()> {
     let seconds = libc::time_t::try_from(monotonic_ns / 1_000_000_000).map_err(io::Error::other)?;
-    let time = libc::timespec { tv_sec: seconds, tv_nsec: (monotonic_ns % 1_000_000_000) as libc::c_long };
+    let time = libc::timespec {
+        tv_sec: seconds,
+        tv_nsec: (monotonic_ns % 1_000_000_000) as libc::c_long,
+    };
     // SAFETY: `time` is valid and outlives the call; no remaining time is asked for.
     match unsafe {
-        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut())
+        libc::clock_nanosleep(
+            libc::CLOCK_MONOTONIC,
+            libc::TIMER_ABSTIME,
+            &raw const time,
+            std::ptr::null_mut(),
+        )
     } {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),

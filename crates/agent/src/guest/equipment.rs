@@ -1,4 +1,5 @@
-//! What an equipped guest carries beside its programs: modules in a folder, and a list that says how to load them.
+//! What an equipped guest carries beside its programs: modules in a folder, and a list that says
+//! how to load them.
 
 use std::fs;
 
@@ -31,13 +32,20 @@ impl<'a> Line<'a> {
             "may" => false,
             _ => return None,
         };
-        Some(Self { file, must, parameters: words.next().unwrap_or_default() })
+        Some(Self {
+            file,
+            must,
+            parameters: words.next().unwrap_or_default(),
+        })
     }
 
     /// Returns the module's name.
     #[must_use]
     pub fn name(&self) -> &'a str {
-        let name = self.file.split_once('-').map_or(self.file, |(_, name)| name);
+        let name = self
+            .file
+            .split_once('-')
+            .map_or(self.file, |(_, name)| name);
         name.strip_suffix(".ko").unwrap_or(name)
     }
 }
@@ -55,8 +63,17 @@ mod tests {
     #[test]
     fn lines_are_read() {
         let line = Line::parse("03-scsi_debug.ko must delay=0 dev_size_mb=64").unwrap();
-        assert_eq!((line.name(), line.must, line.parameters), ("scsi_debug", true, "delay=0 dev_size_mb=64"));
-        assert_eq!(Line::parse("00-lzo.ko may").map(|line| (line.must, line.parameters)), Some((false, "")));
-        assert_eq!((Line::parse("00-lzo.ko"), Line::parse("a.ko perhaps")), (None, None));
+        assert_eq!(
+            (line.name(), line.must, line.parameters),
+            ("scsi_debug", true, "delay=0 dev_size_mb=64")
+        );
+        assert_eq!(
+            Line::parse("00-lzo.ko may").map(|line| (line.must, line.parameters)),
+            Some((false, ""))
+        );
+        assert_eq!(
+            (Line::parse("00-lzo.ko"), Line::parse("a.ko perhaps")),
+            (None, None)
+        );
     }
 }

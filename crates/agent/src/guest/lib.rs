@@ -1,8 +1,13 @@
-//! What the programs of the guest need: system calls, ports, the result stream, mounts, children, power-off.
+//! What the programs of the guest need: system calls, ports, the result stream, mounts, children,
+//! power-off.
 //!
-//! The first program, `marvin-init`, is PID 1 until the workload's turn comes, and holds no workload: nothing that
-//! happens until then can depend on which workloads there are. The second, `marvin-agent`, takes its place then.
-#![expect(unsafe_code, reason = "the guest's programs are made of system calls; each block says why it is sound")]
+//! The first program, `marvin-init`, is PID 1 until the workload's turn comes, and holds no
+//! workload: nothing that happens until then can depend on which workloads there are. The second,
+//! `marvin-agent`, takes its place then.
+#![expect(
+    unsafe_code,
+    reason = "the guest's programs are made of system calls; each block says why it is sound"
+)]
 
 pub mod clock;
 pub mod equipment;

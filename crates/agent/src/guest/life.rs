@@ -16,7 +16,11 @@ pub fn die_saying(why: &str) -> ! {
     // There is nobody to return an error to: a console that cannot be written to stays silent.
     if let Ok(console) = console() {
         let mut sender = Sender::new(console, 0);
-        drop(sender.send(&Frame::Failed(why.to_owned())).and_then(|()| sender.drain()));
+        drop(
+            sender
+                .send(&Frame::Failed(why.to_owned()))
+                .and_then(|()| sender.drain()),
+        );
     }
     power_off()
 }
@@ -29,7 +33,10 @@ pub fn in_child(action: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Vec<
             drop(receiver);
             let code = match action().and_then(|bytes| sender.write_all(&bytes)) {
                 Ok(()) => 0,
-                Err(error) => error.raw_os_error().filter(|code| (1..=255).contains(code)).unwrap_or(255),
+                Err(error) => error
+                    .raw_os_error()
+                    .filter(|code| (1..=255).contains(code))
+                    .unwrap_or(255),
             };
             sys::exit_now(code)
         }
@@ -50,11 +57,20 @@ pub fn mount(kind: &str, target: &str) -> io::Result<()> {
     fs::create_dir_all(target)?;
     let (kind, target) = (c(kind)?, c(target)?);
     // SAFETY: the strings are valid and outlive the call; no data is passed.
-    let result = unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) };
+    let result = unsafe {
+        libc::mount(
+            kind.as_ptr(),
+            target.as_ptr(),
+            kind.as_ptr(),
+            0,
+            std::ptr::null(),
+        )
+    };
     match check(result) {
-        Err(error) if error.raw_os_error() != Some(libc::EBUSY) => {
-            Err(io::Error::new(error.kind(), format!("mount {target:?}: {error}")))
-        }
+        Err(error) if error.raw_os_error() != Some(libc::EBUSY) => Err(io::Error::new(
+            error.kind(),
+            format!("mount {target:?}: {error}"),
+        )),
         _ => Ok(()),
     }
 }
@@ -65,12 +81,22 @@ pub fn console() -> io::Result<File> {
     open("/dev/ttyS0").or_else(|_| open("/dev/console"))
 }
 
-/// Switches on the loopback interface. A kernel without a network has none: workloads that need it will say so.
+/// Switches on the loopback interface. A kernel without a network has none: workloads that need it
+/// will say so.
 pub fn loopback_up() -> io::Result<()> {
     // SAFETY: socket takes no memory of ours.
-    let socket = match check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) }) {
+    let socket = match check(unsafe {
+        libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0)
+    }) {
         Ok(socket) => socket as i32,
-        Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EAFNOSUPPORT)) => return Ok(()),
+        Err(error)
+            if matches!(
+                error.raw_os_error(),
+                Some(libc::ENOSYS | libc::EAFNOSUPPORT)
+            ) =>
+        {
+            return Ok(());
+        }
         Err(error) => return Err(error),
     };
     // SAFETY: an ifreq of zeroes is a valid value of the C struct.

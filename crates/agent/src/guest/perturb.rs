@@ -1,6 +1,7 @@
 //! Disturbing the guest on purpose before a workload, so that seeds sample its state.
 //!
-//! Memory is held by a child, never by the process that measures: held by that one it would be copied at each fork.
+//! Memory is held by a child, never by the process that measures: held by that one it would be
+//! copied at each fork.
 
 use std::io;
 use std::time::Duration;
@@ -18,9 +19,14 @@ pub fn perturb(perturbation: &Perturbation) -> io::Result<()> {
         match sys::fork()? {
             Fork::Child => {
                 drop(ready);
-                // The holder ends with the guest; one that could not do its work ends at once, without a word.
-                let done = fork_often(perturbation.child_forks).and_then(|()| hold(perturbation.child_pages));
-                if done.and_then(|()| io::Write::write_all(&mut holder, b"!")).is_ok() {
+                // The holder ends with the guest; one that could not do its work ends at once,
+                // without a word.
+                let done = fork_often(perturbation.child_forks)
+                    .and_then(|()| hold(perturbation.child_pages));
+                if done
+                    .and_then(|()| io::Write::write_all(&mut holder, b"!"))
+                    .is_ok()
+                {
                     drop(holder);
                     loop {
                         std::thread::sleep(Duration::from_secs(3600));
@@ -33,7 +39,9 @@ pub fn perturb(perturbation: &Perturbation) -> io::Result<()> {
                 let mut word = Vec::new();
                 io::Read::read_to_end(&mut ready, &mut word)?;
                 if word.is_empty() {
-                    return Err(io::Error::other("memory for a child process that holds some"));
+                    return Err(io::Error::other(
+                        "memory for a child process that holds some",
+                    ));
                 }
             }
         }

@@ -1,7 +1,8 @@
-//! I/O ports of the exact machine: the watchdog that stops it and the fw_cfg port that holds the job.
+//! I/O ports of the exact machine: the watchdog that stops it and the fw_cfg port that holds the
+//! job.
 //!
-//! Layouts: QEMU hw/watchdog/wdt_ib700.c and docs/specs/fw_cfg.rst. A process that ever had ports open pays for it at
-//! each system call, so all of this belongs into short-lived children.
+//! Layouts: QEMU hw/watchdog/wdt_ib700.c and docs/specs/fw_cfg.rst. A process that ever had ports
+//! open pays for it at each system call, so all of this belongs into short-lived children.
 
 use std::arch::asm;
 use std::io;
@@ -24,9 +25,10 @@ const ENTRIES_MAX: u32 = 256;
 
 /// Has the machine stopped two seconds from now.
 ///
-/// By a timer and not by a port that stops at once: QEMU's main loop may or may not move the clock of a processor that
-/// has just been stopped to its next timer, before it stops the clock as well, so that two boots would differ. When a
-/// timer stops a machine whose processor is idle, one thread does all of it.
+/// By a timer and not by a port that stops at once: QEMU's main loop may or may not move the clock
+/// of a processor that has just been stopped to its next timer, before it stops the clock as well,
+/// so that two boots would differ. When a timer stops a machine whose processor is idle, one thread
+/// does all of it.
 pub fn start_watchdog() -> io::Result<()> {
     open(WATCHDOG, 1)?;
     // SAFETY: the port was opened above; the watchdog does not touch memory.
@@ -39,7 +41,8 @@ pub fn start_watchdog() -> io::Result<()> {
 /// Returns the job.
 pub fn read_job(name: &str) -> io::Result<Vec<u8>> {
     open(FW_CFG, 2)?;
-    let selector = find_file(name).ok_or_else(|| io::Error::other(format!("no fw_cfg file {name}")))?;
+    let selector =
+        find_file(name).ok_or_else(|| io::Error::other(format!("no fw_cfg file {name}")))?;
     select(selector);
     let mut job = vec![0; JOB_SIZE];
     read(&mut job);
@@ -55,13 +58,16 @@ fn find_file(name: &str) -> Option<u16> {
     select(FILE_DIRECTORY);
     let mut count = [0; 4];
     read(&mut count);
-    // All entries are read whatever their order, so that the position of ours does not change the count of
-    // instructions.
+    // All entries are read whatever their order, so that the position of ours does not change the
+    // count of instructions.
     let mut found = None;
     for _ in 0..u32::from_be_bytes(count).min(ENTRIES_MAX) {
         let mut entry = [0; ENTRY_SIZE];
         read(&mut entry);
-        let end = entry[8..].iter().position(|&b| b == 0).map_or(ENTRY_SIZE, |end| 8 + end);
+        let end = entry[8..]
+            .iter()
+            .position(|&b| b == 0)
+            .map_or(ENTRY_SIZE, |end| 8 + end);
         if &entry[8..end] == name.as_bytes() {
             found = Some(u16::from_be_bytes([entry[4], entry[5]]));
         }

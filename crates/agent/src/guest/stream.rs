@@ -22,7 +22,11 @@ pub struct Sender {
 impl Sender {
     /// Starts the stream of a job.
     pub fn new(console: File, job: u64) -> Self {
-        Self { console, job, sequence: 0 }
+        Self {
+            console,
+            job,
+            sequence: 0,
+        }
     }
 
     /// Sends one frame. A line break goes first, in case the console stands within a line.
@@ -34,9 +38,12 @@ impl Sender {
 
     /// Sends a file of the guest, as raw pieces.
     pub fn send_file(&mut self, name: &str, content: &[u8]) -> io::Result<()> {
-        content
-            .chunks(PIECE)
-            .try_for_each(|piece| self.send(&Frame::File { name: name.to_owned(), bytes: piece.to_vec() }))
+        content.chunks(PIECE).try_for_each(|piece| {
+            self.send(&Frame::File {
+                name: name.to_owned(),
+                bytes: piece.to_vec(),
+            })
+        })
     }
 
     /// Waits until everything has left the machine.

@@ -1,4 +1,5 @@
-//! System calls with `io::Result`: the few that std does not offer and more than one place here needs.
+//! System calls with `io::Result`: the few that std does not offer and more than one place here
+//! needs.
 
 use std::ffi::CString;
 use std::io;
@@ -27,7 +28,8 @@ pub enum Fork {
 
 /// Forks. The agent has one thread wherever it forks, so the child may do anything.
 pub fn fork() -> io::Result<Fork> {
-    // SAFETY: a single-threaded process may fork; the child continues with its own copy of everything.
+    // SAFETY: a single-threaded process may fork; the child continues with its own copy of
+    // everything.
     match check(unsafe { libc::fork() })? {
         0 => Ok(Fork::Child),
         pid => Ok(Fork::Parent(pid as libc::pid_t)),
@@ -68,13 +70,27 @@ pub fn bad_end(status: i32) -> Option<String> {
 pub fn map_anonymous(bytes: usize, flags: i32) -> io::Result<*mut u8> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a fresh mapping at an address of the kernel's choice overlaps nothing of ours.
-    let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags | libc::MAP_ANONYMOUS, -1, 0) };
-    if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
+    let address = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            protection,
+            flags | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(address.cast())
+    }
 }
 
 /// Ends a child at once and waits for it.
 pub fn kill_and_wait(pid: libc::pid_t) -> io::Result<i32> {
-    // SAFETY: kill takes no memory of ours; `pid` is a child that nobody has waited for yet, so still the same one.
+    // SAFETY: kill takes no memory of ours; `pid` is a child that nobody has waited for yet, so
+    // still the same one.
     check(unsafe { libc::kill(pid, libc::SIGKILL) })?;
     wait_for(pid)
 }
@@ -85,7 +101,8 @@ pub fn yield_now() {
     unsafe { libc::sched_yield() };
 }
 
-/// Keeps this process, and the threads and children it starts from now on, on the processor it is on.
+/// Keeps this process, and the threads and children it starts from now on, on the processor it is
+/// on.
 pub fn stay_on_this_cpu() -> io::Result<()> {
     // SAFETY: sched_getcpu takes nothing.
     let cpu = check(unsafe { libc::sched_getcpu() })?;
@@ -100,7 +117,10 @@ pub fn processors() -> io::Result<Vec<usize>> {
     check(unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) })?;
     // SAFETY: `set` is valid; CPU_ISSET checks that the number is within it.
     let may_use = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
-    Ok((0..libc::CPU_SETSIZE as usize).rev().filter(may_use).collect())
+    Ok((0..libc::CPU_SETSIZE as usize)
+        .rev()
+        .filter(may_use)
+        .collect())
 }
 
 /// Keeps this process, and the threads and children it starts from now on, on these processors.
@@ -115,13 +135,16 @@ pub fn stay_on(cpus: &[usize]) -> io::Result<()> {
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) }).map(|_| ())
 }
 
-/// Makes this process, and the threads and children it starts from now on, never displace another one by waking up.
+/// Makes this process, and the threads and children it starts from now on, never displace another
+/// one by waking up.
 ///
-/// So a ping-pong has the same two switches each time. Otherwise it depends on the scheduler's accounts whether the one
-/// who is woken runs at once or when the other has gone to sleep, and that goes on changing.
+/// So a ping-pong has the same two switches each time. Otherwise it depends on the scheduler's
+/// accounts whether the one who is woken runs at once or when the other has gone to sleep, and that
+/// goes on changing.
 pub fn wake_up_politely() -> io::Result<()> {
     // SAFETY: a sched_param of zeroes is valid: the only priority that this policy has.
     let parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     // SAFETY: the parameters are valid for the call.
-    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) }).map(|_| ())
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameters) })
+        .map(|_| ())
 }

@@ -1,4 +1,5 @@
-//! Knobs of make-believe machines: what is turned, and that `restore` sets back everything wherever `prepare` dies.
+//! Knobs of make-believe machines: what is turned, and that `restore` sets back everything wherever
+//! `prepare` dies.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,8 +17,14 @@ pub(crate) struct MakeBelieve {
 impl MakeBelieve {
     pub(crate) fn new(files: &[(&str, &str)]) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("marvin-knobs-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let made = Self { folder: std::env::temp_dir().join(name) };
+        let name = format!(
+            "marvin-knobs-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
+        let made = Self {
+            folder: std::env::temp_dir().join(name),
+        };
         fs::create_dir_all(made.folder.join("root")).unwrap();
         files.iter().for_each(|(path, text)| made.set(path, text));
         made
@@ -105,7 +112,12 @@ fn prepared_machine_is_set_and_set_back() {
     assert_eq!(lines, expected);
     assert_eq!(machine.files(), before);
     assert!(!machine.undo().exists());
-    assert!(restore(&machine.tree(), &machine.undo()).unwrap().is_empty(), "there is nothing left to do");
+    assert!(
+        restore(&machine.tree(), &machine.undo())
+            .unwrap()
+            .is_empty(),
+        "there is nothing left to do"
+    );
 }
 
 #[test]
@@ -113,7 +125,10 @@ fn policies_that_are_alike_share_a_line() {
     let machine = laptop();
     machine.set(&format!("{POLICY}1/scaling_governor"), "powersave");
     let lines = prepare(&machine.tree(), &machine.undo()).unwrap();
-    assert!(lines.contains(&"knob governor powersave performance".to_owned()), "{lines:?}");
+    assert!(
+        lines.contains(&"knob governor powersave performance".to_owned()),
+        "{lines:?}"
+    );
 }
 
 #[test]
@@ -121,7 +136,10 @@ fn followers_are_set_back_after_their_governor() {
     let machine = laptop();
     prepare(&machine.tree(), &machine.undo()).unwrap();
     // What a driver does by itself when its governor changes.
-    machine.set(&format!("{POLICY}0/energy_performance_preference"), "performance");
+    machine.set(
+        &format!("{POLICY}0/energy_performance_preference"),
+        "performance",
+    );
     machine.set(&format!("{POLICY}0/scaling_max_freq"), "2100000");
     let lines = restore(&machine.tree(), &machine.undo()).unwrap();
     let expected = [
@@ -141,13 +159,19 @@ fn death_at_any_step_is_undone() {
             if twice {
                 prepare(&machine.tree(), &machine.undo()).unwrap();
             }
-            let dying = Tree { changes_left: Cell::new(steps), ..machine.tree() };
+            let dying = Tree {
+                changes_left: Cell::new(steps),
+                ..machine.tree()
+            };
             let ended = prepare(&dying, &machine.undo());
             let is_done = dying.changes_left.get() > 0;
             assert!(ended.is_ok() || !is_done);
             // The one that sets back may die as well.
             for steps in 0..3 {
-                let dying = Tree { changes_left: Cell::new(steps), ..machine.tree() };
+                let dying = Tree {
+                    changes_left: Cell::new(steps),
+                    ..machine.tree()
+                };
                 drop(restore(&dying, &machine.undo()));
             }
             restore(&machine.tree(), &machine.undo()).unwrap();
@@ -169,7 +193,11 @@ fn undo_of_an_earlier_boot_sets_nothing() {
     machine.set(BOOT_ID, "boot-2");
     machine.set(&format!("{POLICY}0/scaling_governor"), "ondemand");
     let after = machine.files();
-    assert!(restore(&machine.tree(), &machine.undo()).unwrap().is_empty());
+    assert!(
+        restore(&machine.tree(), &machine.undo())
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(machine.files(), after);
     assert!(!machine.undo().exists());
 }
@@ -179,10 +207,19 @@ fn damaged_undo_file_sets_nothing() {
     let machine = laptop();
     prepare(&machine.tree(), &machine.undo()).unwrap();
     let (after, text) = (machine.files(), fs::read_to_string(machine.undo()).unwrap());
-    for damaged in [text[..text.len() / 2].to_owned(), text.replace("powersave", "powersafe"), String::new()] {
+    for damaged in [
+        text[..text.len() / 2].to_owned(),
+        text.replace("powersave", "powersafe"),
+        String::new(),
+    ] {
         fs::write(machine.undo(), damaged).unwrap();
-        let error = restore(&machine.tree(), &machine.undo()).unwrap_err().to_string();
-        assert!(error.ends_with("undo: the undo file is damaged; no knob was turned"), "{error}");
+        let error = restore(&machine.tree(), &machine.undo())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with("undo: the undo file is damaged; no knob was turned"),
+            "{error}"
+        );
         assert!(prepare(&machine.tree(), &machine.undo()).is_err());
         assert_eq!(machine.files(), after);
     }
@@ -191,12 +228,23 @@ fn damaged_undo_file_sets_nothing() {
 #[test]
 fn undo_file_sets_nothing_but_knobs() {
     let machine = laptop();
-    for path in ["/proc/sys/kernel/core_pattern", "/sys/devices/system/cpu/cpufreq/policy0/../x/scaling_governor"] {
+    for path in [
+        "/proc/sys/kernel/core_pattern",
+        "/sys/devices/system/cpu/cpufreq/policy0/../x/scaling_governor",
+    ] {
         let values = vec![(path.to_owned(), "|/bin/evil".to_owned())];
-        let undo = crate::undo::Undo { boot: "boot-1".into(), values };
+        let undo = crate::undo::Undo {
+            boot: "boot-1".into(),
+            values,
+        };
         fs::write(machine.undo(), undo.to_text()).unwrap();
-        let error = restore(&machine.tree(), &machine.undo()).unwrap_err().to_string();
-        assert!(error.ends_with(&format!("{path} is no knob; no knob was turned")), "{error}");
+        let error = restore(&machine.tree(), &machine.undo())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with(&format!("{path} is no knob; no knob was turned")),
+            "{error}"
+        );
     }
 }
 
@@ -209,7 +257,10 @@ fn refused_knob_says_why() {
     fs::create_dir(&place).unwrap();
     let lines = prepare(&machine.tree(), &machine.undo()).unwrap();
     let line = lines.last().unwrap();
-    assert!(line.starts_with("knob caches kept refused: Is a directory"), "{line}");
+    assert!(
+        line.starts_with("knob caches kept refused: Is a directory"),
+        "{line}"
+    );
 }
 
 #[test]
@@ -217,5 +268,9 @@ fn machine_without_knobs_is_prepared() {
     let machine = MakeBelieve::new(&[(BOOT_ID, "boot-1")]);
     let lines = prepare(&machine.tree(), &machine.undo()).unwrap();
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(restore(&machine.tree(), &machine.undo()).unwrap().is_empty());
+    assert!(
+        restore(&machine.tree(), &machine.undo())
+            .unwrap()
+            .is_empty()
+    );
 }

@@ -1,9 +1,11 @@
-//! A crew: tasks, threads or processes, that each do all operations of an iteration at the same time, each on a processor
-//! of its own. So an operation of a task costs the same with any number of tasks, if the kernel scales.
+//! A crew: tasks, threads or processes, that each do all operations of an iteration at the same
+//! time, each on a processor of its own. So an operation of a task costs the same with any number
+//! of tasks, if the kernel scales.
 //!
-//! The workload's process is the first task and has the clock. All tasks make ready, then meet at a gate; the iteration
-//! begins when it opens and ends with the last task. Tasks do not sleep at the gate: to wake them one by one would take
-//! longer than many iterations. Between iterations they sleep.
+//! The workload's process is the first task and has the clock. All tasks make ready, then meet at a
+//! gate; the iteration begins when it opens and ends with the last task. Tasks do not sleep at the
+//! gate: to wake them one by one would take longer than many iterations. Between iterations they
+//! sleep.
 
 use std::io;
 use std::ptr::null;
@@ -20,15 +22,18 @@ use crate::sys;
 
 /// The order that ends a task.
 const END: u32 = u32::MAX;
-/// How often a task looks before it lets others run: they may be on its processor if the host has too few.
+/// How often a task looks before it lets others run: they may be on its processor if the host has
+/// too few.
 const LOOKS: u32 = 1 << 12;
 /// How many such rounds pass between two looks after members that died.
 const ROUNDS: u32 = 1 << 8;
 
-/// What the tasks share, at the beginning of a page: its words are atomic, and all are zero at first.
+/// What the tasks share, at the beginning of a page: its words are atomic, and all are zero at
+/// first.
 #[repr(C)]
 struct Board {
-    /// The number of the present order, which the first task counts up; others sleep until it changes.
+    /// The number of the present order, which the first task counts up; others sleep until it
+    /// changes.
     order: AtomicU32,
     /// What the order is, as a [`Step`].
     step: AtomicU32,
@@ -64,8 +69,8 @@ struct Page(Region);
 unsafe impl Sync for Page {}
 
 fn board(page: &Page) -> &Board {
-    // SAFETY: the page is aligned, larger than a board, zeroed by the kernel, and lives as long as the reference; all its
-    // words are atomic, in this process and in others.
+    // SAFETY: the page is aligned, larger than a board, zeroed by the kernel, and lives as long as
+    // the reference; all its words are atomic, in this process and in others.
     unsafe { &*page.0.start().cast::<Board>() }
 }
 
@@ -86,11 +91,18 @@ impl Crew {
             others.push(match kind {
                 Kind::Process => Life::Process(Peer::start(live)?),
                 // What ends it early is on the board.
-                Kind::Thread => Life::Thread(Some(std::thread::Builder::new().spawn(move || drop(live()))?)),
+                Kind::Thread => Life::Thread(Some(
+                    std::thread::Builder::new().spawn(move || drop(live()))?,
+                )),
             });
         }
         sys::stay_on(&places[..1])?;
-        let mut crew = Self { own: make(0)?, others, page, _shared: shared };
+        let mut crew = Self {
+            own: make(0)?,
+            others,
+            page,
+            _shared: shared,
+        };
         crew.wait()?;
         Ok(crew)
     }
@@ -105,7 +117,9 @@ impl Crew {
         board.step.store(step as u32, Ordering::Relaxed);
         board.operations.store(operations, Ordering::Relaxed);
         board.arrived.store(0, Ordering::Relaxed);
-        board.order.store(board.order.load(Ordering::Relaxed) + 1, Ordering::Release);
+        board
+            .order
+            .store(board.order.load(Ordering::Relaxed) + 1, Ordering::Release);
         futex(&board.order, libc::FUTEX_WAKE, i32::MAX as u32);
     }
 
@@ -129,7 +143,11 @@ impl Life {
             Self::Process(peer) => peer.is_over()?,
             Self::Thread(thread) => thread.as_ref().is_none_or(JoinHandle::is_finished),
         };
-        if is_over { Err(io::Error::other("a task died")) } else { Ok(()) }
+        if is_over {
+            Err(io::Error::other("a task died"))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -147,7 +165,9 @@ impl Workload for Crew {
     fn run(&mut self, operations: u64) -> io::Result<()> {
         let board = self.board();
         board.arrived.store(0, Ordering::Relaxed);
-        board.gate.store(board.order.load(Ordering::Relaxed), Ordering::Release);
+        board
+            .gate
+            .store(board.order.load(Ordering::Relaxed), Ordering::Release);
         self.own.run(operations)?;
         self.wait()
     }
@@ -168,7 +188,9 @@ impl Drop for Crew {
         for life in &mut self.others {
             match life {
                 // It removes what it made in the file system. One that cannot is ended by its drop.
-                Life::Process(peer) => drop(spin_until(|| peer.is_over().unwrap_or(true), || Ok(()))),
+                Life::Process(peer) => {
+                    drop(spin_until(|| peer.is_over().unwrap_or(true), || Ok(())))
+                }
                 Life::Thread(thread) => drop(thread.take().map(JoinHandle::join)),
             }
         }
@@ -177,7 +199,9 @@ impl Drop for Crew {
 
 /// Lives the life of a task but the first: makes its work and follows orders.
 fn follow(board: &Board, place: usize, make: impl FnOnce() -> Made) -> io::Result<()> {
-    let made = sys::stay_on(&[place]).map_err(Failure::from).and_then(|()| make());
+    let made = sys::stay_on(&[place])
+        .map_err(Failure::from)
+        .and_then(|()| make());
     let mut work = match made {
         Ok(work) => work,
         Err(failure) => {
@@ -225,7 +249,9 @@ fn next(board: &Board, last: u32) -> u32 {
 
 fn arrive(board: &Board, done: io::Result<()>) {
     if let Err(error) = done {
-        board.failed.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
+        board
+            .failed
+            .store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
     }
     board.arrived.fetch_add(1, Ordering::Release);
 }
@@ -251,7 +277,15 @@ fn spin_until(is_so: impl Fn() -> bool, check: impl Fn() -> io::Result<()>) -> i
 fn futex(word: &AtomicU32, operation: i32, value: u32) {
     // The result does not matter: who sleeps looks again.
     // SAFETY: the word lives for the call; no timeout is passed.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, null::<libc::timespec>()) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            operation,
+            value,
+            null::<libc::timespec>(),
+        )
+    };
 }
 
 /// Returns a processor for each task, from the last that this process may use.
@@ -304,7 +338,8 @@ mod tests {
         let make = move |_| -> Made { Ok(Box::new(Count(Arc::clone(&count)))) };
         // On a thread, as a crew keeps the one that starts it on a processor.
         let crew = std::thread::spawn(move || {
-            let mut crew = Crew::start(Kind::Thread, tasks, None, make).map_err(|failure| failure.to_string())?;
+            let mut crew = Crew::start(Kind::Thread, tasks, None, make)
+                .map_err(|failure| failure.to_string())?;
             for _ in 0..3 {
                 crew.prepare(10)
                     .and_then(|()| crew.run(10))
@@ -322,10 +357,16 @@ mod tests {
         if processors() < 2 {
             return;
         }
-        let make =
-            |number| -> Made { if number == 1 { Ok(Box::new(Refuse)) } else { Ok(Box::new(Count(Arc::default()))) } };
+        let make = |number| -> Made {
+            if number == 1 {
+                Ok(Box::new(Refuse))
+            } else {
+                Ok(Box::new(Count(Arc::default())))
+            }
+        };
         let failed = std::thread::spawn(move || {
-            let mut crew = Crew::start(Kind::Thread, 2, None, make).map_err(|failure| failure.to_string())?;
+            let mut crew =
+                Crew::start(Kind::Thread, 2, None, make).map_err(|failure| failure.to_string())?;
             crew.prepare(1).map_err(|error| error.to_string())?;
             Ok::<_, String>(crew.run(1).unwrap_err().raw_os_error())
         });
@@ -335,6 +376,9 @@ mod tests {
     #[test]
     fn too_many_tasks_are_unsupported() {
         let why = places(1_000_000).unwrap_err();
-        assert!(matches!(&why, Failure::Unsupported(why) if why.contains("1000000 processors")), "{why}");
+        assert!(
+            matches!(&why, Failure::Unsupported(why) if why.contains("1000000 processors")),
+            "{why}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! Files on a scratch disk: what a file system and the block layer cost, in a guest that has such a disk for itself.
+//! Files on a scratch disk: what a file system and the block layer cost, in a guest that has such a
+//! disk for itself.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -25,18 +26,31 @@ struct Mount;
 impl Mount {
     fn new(file_system: &str) -> Result<Self, Failure> {
         if !in_guest() || !Path::new(DISK).exists() {
-            return Err(Failure::Unsupported(format!("needs a guest with a scratch disk ({DISK})")));
+            return Err(Failure::Unsupported(format!(
+                "needs a guest with a scratch disk ({DISK})"
+            )));
         }
         fs::create_dir_all(TARGET)?;
         let (disk, target, kind) = (c(DISK)?, c(TARGET)?, c(file_system)?);
         // SAFETY: the strings are valid and outlive the call; no data is passed.
-        let mounted = unsafe { libc::mount(disk.as_ptr(), target.as_ptr(), kind.as_ptr(), 0, std::ptr::null()) };
+        let mounted = unsafe {
+            libc::mount(
+                disk.as_ptr(),
+                target.as_ptr(),
+                kind.as_ptr(),
+                0,
+                std::ptr::null(),
+            )
+        };
         match check(mounted) {
             Ok(_) => Ok(Self),
-            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {
-                Err(Failure::Unsupported(format!("the kernel has no {file_system}")))
-            }
-            Err(error) => Err(Failure::Error(io::Error::new(error.kind(), format!("mount {file_system}: {error}")))),
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Err(Failure::Unsupported(
+                format!("the kernel has no {file_system}"),
+            )),
+            Err(error) => Err(Failure::Error(io::Error::new(
+                error.kind(),
+                format!("mount {file_system}: {error}"),
+            ))),
         }
     }
 }
@@ -44,7 +58,8 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         if let Ok(target) = c(TARGET) {
-            // SAFETY: the path is a valid string that outlives the call. What is open keeps the file system alive.
+            // SAFETY: the path is a valid string that outlives the call. What is open keeps the
+            // file system alive.
             unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
         }
     }
@@ -63,7 +78,9 @@ fn sync() {
 
 /// Returns the paths of so many files.
 fn paths(count: u64) -> Vec<PathBuf> {
-    (0..count).map(|number| Path::new(TARGET).join(format!("file-{number:06}"))).collect()
+    (0..count)
+        .map(|number| Path::new(TARGET).join(format!("file-{number:06}")))
+        .collect()
 }
 
 fn make(path: &Path) -> io::Result<File> {
@@ -85,7 +102,9 @@ impl Workload for Fsync {
     }
 
     fn run(&mut self, _operations: u64) -> io::Result<()> {
-        self.files.iter().try_for_each(|path| make(path)?.sync_all())
+        self.files
+            .iter()
+            .try_for_each(|path| make(path)?.sync_all())
     }
 
     fn clear(&mut self, _operations: u64) -> io::Result<()> {
@@ -95,7 +114,10 @@ impl Workload for Fsync {
 
 /// …-fsync: make a small file and have it written to the disk.
 pub(super) fn fsync(file_system: &str) -> Made {
-    Ok(Box::new(Fsync { _mount: Mount::new(file_system)?, files: Vec::new() }))
+    Ok(Box::new(Fsync {
+        _mount: Mount::new(file_system)?,
+        files: Vec::new(),
+    }))
 }
 
 struct Unlink {
@@ -106,7 +128,9 @@ struct Unlink {
 impl Workload for Unlink {
     fn prepare(&mut self, operations: u64) -> io::Result<()> {
         self.files = paths(operations);
-        self.files.iter().try_for_each(|path| make(path).map(drop))?;
+        self.files
+            .iter()
+            .try_for_each(|path| make(path).map(drop))?;
         sync();
         Ok(())
     }
@@ -118,14 +142,18 @@ impl Workload for Unlink {
 
 /// …-unlink: remove small files that are on the disk.
 pub(super) fn unlink(file_system: &str) -> Made {
-    Ok(Box::new(Unlink { _mount: Mount::new(file_system)?, files: Vec::new() }))
+    Ok(Box::new(Unlink {
+        _mount: Mount::new(file_system)?,
+        files: Vec::new(),
+    }))
 }
 
 struct Read {
     file: File,
     path: PathBuf,
     buffer: Vec<u8>,
-    /// The state of the numbers by which the next block is chosen; none if blocks are read one after the other.
+    /// The state of the numbers by which the next block is chosen; none if blocks are read one
+    /// after the other.
     random: Option<u64>,
     _mount: Mount,
 }
@@ -143,7 +171,8 @@ impl Workload for Read {
                 Some(state) => next_random(state) % blocks,
                 None => operation % blocks,
             };
-            self.file.read_exact_at(&mut self.buffer, (block * size) as u64)?;
+            self.file
+                .read_exact_at(&mut self.buffer, (block * size) as u64)?;
         }
         Ok(())
     }
@@ -159,10 +188,21 @@ impl Drop for Read {
 fn reading(file_system: &str, size: usize, random: Option<u64>) -> Made {
     let mount = Mount::new(file_system)?;
     let path = Path::new(TARGET).join("file");
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)?;
     scratch::fill(&mut file, FILE_BYTES)?;
     file.sync_all()?;
-    Ok(Box::new(Read { file, path, buffer: vec![0; size], random, _mount: mount }))
+    Ok(Box::new(Read {
+        file,
+        path,
+        buffer: vec![0; size],
+        random,
+        _mount: mount,
+    }))
 }
 
 /// …-read: read a file that is not in memory from its beginning to its end.

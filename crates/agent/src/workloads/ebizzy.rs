@@ -31,7 +31,9 @@ impl Workload for Ebizzy {
 
 /// Returns the next of a row of numbers that look random (Knuth's MMIX generator).
 pub(super) fn next_random(state: &mut u64) -> usize {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize
 }
 
@@ -40,13 +42,19 @@ fn copy_and_search(chunk: &[Record], key: Record) -> io::Result<()> {
     // SAFETY: the region is ours alone, page aligned, zeroed, and as long as the records.
     let copy = unsafe { std::slice::from_raw_parts_mut(region.start().cast::<Record>(), RECORDS) };
     copy.copy_from_slice(chunk);
-    copy.binary_search(&key).map(|_| ()).map_err(|_| io::Error::from_raw_os_error(libc::EIO))
+    copy.binary_search(&key)
+        .map(|_| ())
+        .map_err(|_| io::Error::from_raw_os_error(libc::EIO))
 }
 
 /// ebizzy: copy a chunk into new memory, search it, give the memory back.
 pub(super) fn ebizzy() -> Made {
     crate::sys::wake_up_politely()?;
-    let chunks: Arc<Vec<Vec<Record>>> = Arc::new((0..CHUNKS).map(|_| (0..RECORDS as Record).collect()).collect());
+    let chunks: Arc<Vec<Vec<Record>>> = Arc::new(
+        (0..CHUNKS)
+            .map(|_| (0..RECORDS as Record).collect())
+            .collect(),
+    );
     let act = |member: usize| -> Act {
         let chunks = Arc::clone(&chunks);
         let mut state = member as u64;
@@ -58,5 +66,8 @@ pub(super) fn ebizzy() -> Made {
             Ok(())
         })
     };
-    Ok(Box::new(Ebizzy(Team::start(Kind::Thread, (0..MEMBERS).map(act).collect())?)))
+    Ok(Box::new(Ebizzy(Team::start(
+        Kind::Thread,
+        (0..MEMBERS).map(act).collect(),
+    )?)))
 }

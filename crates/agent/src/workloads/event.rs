@@ -20,18 +20,24 @@ fn owned(value: i64) -> io::Result<OwnedFd> {
 
 fn new_eventfd(value: u32) -> io::Result<OwnedFd> {
     // SAFETY: eventfd takes no memory of ours.
-    owned(check(unsafe { libc::eventfd(value, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?)
+    owned(check(unsafe {
+        libc::eventfd(value, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)
+    })?)
 }
 
 fn watched() -> io::Result<Vec<OwnedFd>> {
-    (0..WATCHED).map(|number| new_eventfd(u32::from(number % READY_EACH == 0))).collect()
+    (0..WATCHED)
+        .map(|number| new_eventfd(u32::from(number % READY_EACH == 0)))
+        .collect()
 }
 
 fn expect_ready(count: i64) -> io::Result<()> {
     if usize::try_from(count) == Ok(READY) {
         Ok(())
     } else {
-        Err(io::Error::other(format!("{count} descriptors were ready and not {READY}")))
+        Err(io::Error::other(format!(
+            "{count} descriptors were ready and not {READY}"
+        )))
     }
 }
 
@@ -66,7 +72,12 @@ impl Workload for Epoll {
         for _ in 0..operations {
             // SAFETY: `events` has room for the number of events named.
             expect_ready(check(unsafe {
-                libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), WATCHED as i32, 0)
+                libc::epoll_wait(
+                    self.epoll.as_raw_fd(),
+                    events.as_mut_ptr(),
+                    WATCHED as i32,
+                    0,
+                )
             })?)?;
         }
         Ok(())
@@ -79,13 +90,24 @@ pub(super) fn epoll_wait() -> Made {
     let epoll = owned(check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?)?;
     let watched = watched()?;
     for (descriptor, number) in watched.iter().zip(0..) {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number };
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: number,
+        };
         // SAFETY: `event` is valid for the call, and both descriptors are open.
         check(unsafe {
-            libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor.as_raw_fd(), &raw mut event)
+            libc::epoll_ctl(
+                epoll.as_raw_fd(),
+                libc::EPOLL_CTL_ADD,
+                descriptor.as_raw_fd(),
+                &raw mut event,
+            )
         })?;
     }
-    Ok(Box::new(Epoll { epoll, _watched: watched }))
+    Ok(Box::new(Epoll {
+        epoll,
+        _watched: watched,
+    }))
 }
 
 struct Poll {
@@ -97,7 +119,9 @@ impl Workload for Poll {
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             // SAFETY: `list` has the number of entries named.
-            expect_ready(check(unsafe { libc::poll(self.list.as_mut_ptr(), WATCHED as libc::nfds_t, 0) })?)?;
+            expect_ready(check(unsafe {
+                libc::poll(self.list.as_mut_ptr(), WATCHED as libc::nfds_t, 0)
+            })?)?;
         }
         Ok(())
     }
@@ -108,7 +132,14 @@ pub(super) fn poll() -> Made {
     let watched = watched()?;
     let list = watched
         .iter()
-        .map(|descriptor| libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+        .map(|descriptor| libc::pollfd {
+            fd: descriptor.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        })
         .collect();
-    Ok(Box::new(Poll { list, _watched: watched }))
+    Ok(Box::new(Poll {
+        list,
+        _watched: watched,
+    }))
 }

@@ -1,8 +1,9 @@
 //! Making processes: fork, vfork, exec.
 //!
-//! The loop is machine code in a page of its own. Compiled code would make the numbers depend on the agent: a child that
-//! runs in the agent's text takes faults for it, as many as the compiler's and linker's layout wants, and each write to
-//! the stack copies a page. Here neither side touches memory between fork and exit or exec.
+//! The loop is machine code in a page of its own. Compiled code would make the numbers depend on
+//! the agent: a child that runs in the agent's text takes faults for it, as many as the compiler's
+//! and linker's layout wants, and each write to the stack copies a page. Here neither side touches
+//! memory between fork and exit or exec.
 
 use std::arch::global_asm;
 use std::ffi::CString;
@@ -20,8 +21,8 @@ use crate::sys::{c, check};
 /// Memory of a process that has some.
 const MEMORY: usize = 1024 * 1024;
 
-/// The loop: number of operations, clone flags, what to execute or null, where to put the wait status. Returns 0, a
-/// negative error number, or 1 when a child ended badly.
+/// The loop: number of operations, clone flags, what to execute or null, where to put the wait
+/// status. Returns 0, a negative error number, or 1 when a child ended badly.
 type Loop = unsafe extern "C" fn(u64, u64, *const Program, *mut i32) -> i64;
 
 /// The arguments of execve.
@@ -32,8 +33,8 @@ struct Program {
     environment: *const *const libc::c_char,
 }
 
-// Registers: rbx operations left, rbp clone flags, r12 program, r13 status. The system call numbers are clone 56,
-// execve 59, wait4 61, exit_group 231.
+// Registers: rbx operations left, rbp clone flags, r12 program, r13 status. The system call numbers
+// are clone 56, execve 59, wait4 61, exit_group 231.
 global_asm!(
     ".pushsection .rodata.marvin_fork_loop, \"a\"",
     "marvin_fork_loop:",
@@ -144,7 +145,10 @@ impl Executable {
     fn new() -> io::Result<Self> {
         let folder = Folder::new()?;
         let program = Self::at(&folder.path("program"))?;
-        Ok(Self { _folder: Some(folder), ..program })
+        Ok(Self {
+            _folder: Some(folder),
+            ..program
+        })
     }
 
     /// Writes the program to a path in a folder of the caller's.
@@ -159,12 +163,21 @@ impl Executable {
             // An empty list is the null at the end of the other one.
             environment: &raw const arguments[1],
         });
-        Ok(Self { program, _path: path, _arguments: arguments, _folder: None })
+        Ok(Self {
+            program,
+            _path: path,
+            _arguments: arguments,
+            _folder: None,
+        })
     }
 
     /// Executes it in the place of this process, and returns only to say why that failed.
     pub(super) fn execute(&self) -> io::Error {
-        let Program { path, arguments, environment } = *self.program;
+        let Program {
+            path,
+            arguments,
+            environment,
+        } = *self.program;
         // SAFETY: all three point to strings and lists that live as long as `self`.
         unsafe { libc::execve(path, arguments, environment) };
         io::Error::last_os_error()
@@ -191,11 +204,16 @@ impl Workload for Make {
         if operations == 0 {
             return Ok(());
         }
-        let program = self.executable.as_ref().map_or(null(), |it| &raw const *it.program);
-        // SAFETY: the region holds the loop, which is position independent and follows the C calling convention.
+        let program = self
+            .executable
+            .as_ref()
+            .map_or(null(), |it| &raw const *it.program);
+        // SAFETY: the region holds the loop, which is position independent and follows the C
+        // calling convention.
         let code = unsafe { std::mem::transmute::<*mut u8, Loop>(self.code.start()) };
-        // SAFETY: `program` is null or points to valid strings; `status` is a valid, aligned int. Children leave the
-        // loop only by ending, and use no stack, so that a child of vfork may share ours.
+        // SAFETY: `program` is null or points to valid strings; `status` is a valid, aligned int.
+        // Children leave the loop only by ending, and use no stack, so that a child of
+        // vfork may share ours.
         match unsafe { code(operations, self.flags, program, self.status.start().cast()) } {
             0 => Ok(()),
             1 => Err(io::Error::other("a child ended badly")),
@@ -212,21 +230,30 @@ fn make(flags: i32, executable: Option<Executable>) -> Made {
 fn make_large(executable: Option<Executable>) -> Made {
     let memory = Region::small_pages(1, MEMORY)?;
     memory.touch(PAGE);
-    Ok(Box::new(Make { _memory: Some(memory), ..new_make(0, executable)? }))
+    Ok(Box::new(Make {
+        _memory: Some(memory),
+        ..new_make(0, executable)?
+    }))
 }
 
 fn new_make(flags: i32, executable: Option<Executable>) -> io::Result<Make> {
     let code = Region::anonymous(PAGE, libc::MAP_PRIVATE)?;
     let (start, end) = (&raw const marvin_fork_loop, &raw const marvin_fork_loop_end);
-    // SAFETY: both labels are in the same section, the second behind the first and less than a page away; the
-    // region is a writable page that nobody else uses.
+    // SAFETY: both labels are in the same section, the second behind the first and less than a page
+    // away; the region is a writable page that nobody else uses.
     unsafe { start.copy_to_nonoverlapping(code.start(), end.offset_from(start) as usize) };
     let protection = libc::PROT_READ | libc::PROT_EXEC;
     // SAFETY: the page is ours, and from here on it is only executed.
     check(unsafe { libc::mprotect(code.start().cast(), PAGE, protection) })?;
     let status = Region::anonymous(PAGE, libc::MAP_SHARED)?;
     status.touch(PAGE);
-    Ok(Make { code, status, flags: (flags | libc::SIGCHLD) as u64, executable, _memory: None })
+    Ok(Make {
+        code,
+        status,
+        flags: (flags | libc::SIGCHLD) as u64,
+        executable,
+        _memory: None,
+    })
 }
 
 /// fork-exit: make a process that ends at once, and wait for it.

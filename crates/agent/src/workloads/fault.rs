@@ -54,7 +54,8 @@ impl Workload for OfFile {
         Ok(())
     }
 
-    /// Only writes: the kernel maps the neighbours of a page that is read, but not of one that is written.
+    /// Only writes: the kernel maps the neighbours of a page that is read, but not of one that is
+    /// written.
     fn run(&mut self, _operations: u64) -> io::Result<()> {
         touch(self.region.as_ref(), PAGE);
         Ok(())
@@ -68,7 +69,12 @@ impl Workload for OfFile {
 
 fn of_file(flags: i32) -> Made {
     let folder = Folder::new()?;
-    Ok(Box::new(OfFile { file: folder.file("file")?, flags, region: None, _folder: folder }))
+    Ok(Box::new(OfFile {
+        file: folder.file("file")?,
+        flags,
+        region: None,
+        _folder: folder,
+    }))
 }
 
 /// fault-file-private: the first write to a page of a private file mapping, which copies the page.
@@ -76,7 +82,8 @@ pub(super) fn file_private() -> Made {
     of_file(libc::MAP_PRIVATE)
 }
 
-/// fault-file-shared: the first write to a page of a shared file mapping; the page is in memory already.
+/// fault-file-shared: the first write to a page of a shared file mapping; the page is in memory
+/// already.
 pub(super) fn file_shared() -> Made {
     of_file(libc::MAP_SHARED)
 }
@@ -139,12 +146,13 @@ impl Workload for Huge {
         Ok(())
     }
 
-    /// One byte of each huge page was written: where that gave a small page, the rest is not in memory.
+    /// One byte of each huge page was written: where that gave a small page, the rest is not in
+    /// memory.
     fn clear(&mut self, _operations: u64) -> io::Result<()> {
         match self.0.take() {
-            Some(region) if !region.is_resident()? => {
-                Err(io::Error::other("the kernel gave small pages for huge ones"))
-            }
+            Some(region) if !region.is_resident()? => Err(io::Error::other(
+                "the kernel gave small pages for huge ones",
+            )),
             _ => Ok(()),
         }
     }
@@ -152,7 +160,8 @@ impl Workload for Huge {
 
 /// fault-huge: the first write to a huge page of anonymous memory.
 ///
-/// The kernel turns huge pages off in machines with less than 512 MB, as the guest is; there they are turned on again.
+/// The kernel turns huge pages off in machines with less than 512 MB, as the guest is; there they
+/// are turned on again.
 pub(super) fn huge() -> Made {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     let unsupported = |why: String| Err(Failure::Unsupported(format!("huge pages: {why}")));

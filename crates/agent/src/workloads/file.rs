@@ -35,11 +35,17 @@ impl Workload for Transfer {
 
 fn transfer(size: usize, action: fn(&File, &mut [u8], u64) -> io::Result<()>) -> Made {
     let mut file = scratch::page_cache_file().map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => Failure::Unsupported(format!("needs the right to mount a ramfs: {error}")),
+        io::ErrorKind::PermissionDenied => {
+            Failure::Unsupported(format!("needs the right to mount a ramfs: {error}"))
+        }
         _ => Failure::from(error),
     })?;
     scratch::fill(&mut file, FILE_SIZE)?;
-    Ok(Box::new(Transfer { file, buffer: vec![1; size], action }))
+    Ok(Box::new(Transfer {
+        file,
+        buffer: vec![1; size],
+        action,
+    }))
 }
 
 fn read(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
@@ -98,7 +104,10 @@ pub(super) fn open_close() -> Made {
 
 /// The same of a file that is there, in a folder to keep.
 pub(super) fn open_close_at(path: PathBuf, folder: Option<Folder>) -> Made {
-    Ok(Box::new(OpenClose { path, _folder: folder }))
+    Ok(Box::new(OpenClose {
+        path,
+        _folder: folder,
+    }))
 }
 
 struct Stat {
@@ -125,7 +134,10 @@ pub(super) fn stat() -> Made {
     folder.file("file")?;
     let path = folder.path("file");
     let path = c(path.to_str().unwrap_or_default())?;
-    Ok(Box::new(Stat { path, _folder: folder }))
+    Ok(Box::new(Stat {
+        path,
+        _folder: folder,
+    }))
 }
 
 struct CreateUnlink {
@@ -158,7 +170,10 @@ pub(super) fn create_unlink() -> Made {
 
 /// The same with this path, in a folder to keep.
 pub(super) fn create_unlink_at(path: PathBuf, folder: Option<Folder>) -> Made {
-    Ok(Box::new(CreateUnlink { path, _folder: folder }))
+    Ok(Box::new(CreateUnlink {
+        path,
+        _folder: folder,
+    }))
 }
 
 struct ReadDir {
@@ -175,7 +190,12 @@ impl Workload for ReadDir {
             check(unsafe { libc::lseek(descriptor, 0, libc::SEEK_SET) })?;
             // SAFETY: the buffer is as long as said and aligned for the entries.
             while check(unsafe {
-                libc::syscall(libc::SYS_getdents64, descriptor, buffer.as_mut_ptr(), size_of_val(&buffer))
+                libc::syscall(
+                    libc::SYS_getdents64,
+                    descriptor,
+                    buffer.as_mut_ptr(),
+                    size_of_val(&buffer),
+                )
             })? > 0
             {}
         }
@@ -189,5 +209,8 @@ pub(super) fn readdir() -> Made {
     for number in 0..NAMES {
         folder.file(&format!("name-{number:02}"))?;
     }
-    Ok(Box::new(ReadDir { list: File::open(folder.path(""))?, _folder: folder }))
+    Ok(Box::new(ReadDir {
+        list: File::open(folder.path(""))?,
+        _folder: folder,
+    }))
 }

@@ -68,7 +68,10 @@ pub(super) fn hackbench(kind: Kind, channel: Channel) -> Made {
         for _ in 0..SENDERS {
             let (from, ends) = channel.open()?;
             receivers.push(receiver(from));
-            of_group.iter_mut().zip(ends).for_each(|(of_sender, end)| of_sender.push(end));
+            of_group
+                .iter_mut()
+                .zip(ends)
+                .for_each(|(of_sender, end)| of_sender.push(end));
         }
         senders.extend(of_group.into_iter().map(sender));
     }

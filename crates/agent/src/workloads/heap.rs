@@ -1,4 +1,5 @@
-//! The heap as AIM9's tests use it: a megabyte more of it, given back by 16 pages and taken again page by page.
+//! The heap as AIM9's tests use it: a megabyte more of it, given back by 16 pages and taken again
+//! page by page.
 
 use std::io;
 
@@ -52,7 +53,10 @@ impl Workload for Heap {
             if self.taken == Taken::Touched {
                 for offset in (0..PAGE).step_by(STEP) {
                     // SAFETY: the page has just become part of the heap, and nobody else has it.
-                    unsafe { std::ptr::with_exposed_provenance_mut::<u8>(start + offset).write_volatile(b' ') };
+                    unsafe {
+                        std::ptr::with_exposed_provenance_mut::<u8>(start + offset)
+                            .write_volatile(b' ')
+                    };
                 }
             }
         }
@@ -66,10 +70,18 @@ impl Workload for Heap {
 
 /// aim9-page: take pages of the heap and write to them.
 pub(super) fn page() -> Made {
-    Ok(Box::new(Heap { taken: Taken::Touched, before: 0, end: 0 }))
+    Ok(Box::new(Heap {
+        taken: Taken::Touched,
+        before: 0,
+        end: 0,
+    }))
 }
 
 /// aim9-brk: take pages of the heap.
 pub(super) fn brk() -> Made {
-    Ok(Box::new(Heap { taken: Taken::Untouched, before: 0, end: 0 }))
+    Ok(Box::new(Heap {
+        taken: Taken::Untouched,
+        before: 0,
+        end: 0,
+    }))
 }

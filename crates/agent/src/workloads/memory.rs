@@ -38,8 +38,10 @@ struct Protect(Region);
 
 impl Protect {
     fn set(&self, protection: i32) -> io::Result<()> {
-        // SAFETY: the region is three pieces long, the middle one is ours and nobody has a reference to it.
-        check(unsafe { libc::mprotect(self.0.start().add(PIECE).cast(), PIECE, protection) }).map(|_| ())
+        // SAFETY: the region is three pieces long, the middle one is ours and nobody has a
+        // reference to it.
+        check(unsafe { libc::mprotect(self.0.start().add(PIECE).cast(), PIECE, protection) })
+            .map(|_| ())
     }
 }
 
@@ -58,7 +60,8 @@ impl Workload for Protect {
     }
 }
 
-/// mem-mprotect: make the middle of a mapping read-only and writable again, which splits it and joins it.
+/// mem-mprotect: make the middle of a mapping read-only and writable again, which splits it and
+/// joins it.
 pub(super) fn mprotect() -> Made {
     let region = Region::small_pages(3, PIECE)?;
     region.touch(PAGE);
@@ -69,10 +72,11 @@ struct Brk {
     end: usize,
 }
 
-/// Moves the end of the heap and returns where it is then; it is left alone for 0 or when the kernel refuses. Workloads
-/// move it down only to where it was, and allocate nothing in between.
+/// Moves the end of the heap and returns where it is then; it is left alone for 0 or when the
+/// kernel refuses. Workloads move it down only to where it was, and allocate nothing in between.
 pub(super) fn set_end_of_heap(address: usize) -> io::Result<usize> {
-    // SAFETY: moving the end of the heap up takes nothing from anybody, and what is below where it was stays.
+    // SAFETY: moving the end of the heap up takes nothing from anybody, and what is below where it
+    // was stays.
     let end = check(unsafe { libc::syscall(libc::SYS_brk, address) })?;
     usize::try_from(end).map_err(io::Error::other)
 }
@@ -122,7 +126,13 @@ impl Workload for DontNeed {
         };
         for piece in 0..operations as usize {
             // SAFETY: the piece lies within our region, which nobody has a reference to.
-            check(unsafe { libc::madvise(region.start().add(piece * DROPPED).cast(), DROPPED, libc::MADV_DONTNEED) })?;
+            check(unsafe {
+                libc::madvise(
+                    region.start().add(piece * DROPPED).cast(),
+                    DROPPED,
+                    libc::MADV_DONTNEED,
+                )
+            })?;
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! Workloads that misbehave, each in one way: what the host must cope with. Only its tests ask for them.
+//! Workloads that misbehave, each in one way: what the host must cope with. Only its tests ask for
+//! them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -25,7 +26,9 @@ fn act_in_guest(action: fn(u64) -> io::Result<()>) -> Made {
     if super::in_guest() {
         act(action)
     } else {
-        Err(Failure::Unsupported("only in a guest whose first process is the agent".to_owned()))
+        Err(Failure::Unsupported(
+            "only in a guest whose first process is the agent".to_owned(),
+        ))
     }
 }
 
@@ -81,7 +84,9 @@ pub(super) fn print() -> Made {
     act_in_guest(|_| {
         let mut console = console()?;
         loop {
-            console.write_all(b"And another line that nobody asked for, of many that will never end.\n")?;
+            console.write_all(
+                b"And another line that nobody asked for, of many that will never end.\n",
+            )?;
         }
     })
 }

@@ -1,7 +1,8 @@
-//! The workloads. Their declarations (what they stress, how many operations, which metric) are in `model`.
+//! The workloads. Their declarations (what they stress, how many operations, which metric) are in
+//! `model`.
 //!
-//! A workload is small: set up once, do N operations, take down by dropping. What is not to be measured goes into
-//! `prepare` and `clear`. Three rules keep the numbers honest:
+//! A workload is small: set up once, do N operations, take down by dropping. What is not to be
+//! measured goes into `prepare` and `clear`. Three rules keep the numbers honest:
 //!
 //! * `run` costs N times one operation and nothing else: no fixed part per iteration.
 //! * Nothing depends on the agent itself: not on its size, nor on what other workloads it holds.
@@ -52,14 +53,15 @@ use tiobench::Order;
 pub(crate) enum Between {
     /// Sleep to a round point of guest time, so that each iteration meets the timer tick alike.
     Rest,
-    /// Go on at once. For operations that leave work to be done later, such as memory that RCU frees after a grace
-    /// period: resting would do it unmeasured, and the first operations of each iteration would be too cheap. And for
-    /// peers that spin: while we rest they would have the processor, and the scheduler would hold it against them.
+    /// Go on at once. For operations that leave work to be done later, such as memory that RCU
+    /// frees after a grace period: resting would do it unmeasured, and the first operations of
+    /// each iteration would be too cheap. And for peers that spin: while we rest they would
+    /// have the processor, and the scheduler would hold it against them.
     GoOn,
 }
 
-/// Something else that was measured in an iteration: its name, as declared, and a number: nanoseconds, things, or
-/// thousandths of a percent.
+/// Something else that was measured in an iteration: its name, as declared, and a number:
+/// nanoseconds, things, or thousandths of a percent.
 pub(crate) type Row = (String, u64);
 
 /// A program that does a number of equal operations.
@@ -82,7 +84,8 @@ pub(crate) trait Workload {
         Ok(())
     }
 
-    /// Returns what else was measured in the iteration that has just been cleared up; the same names each time.
+    /// Returns what else was measured in the iteration that has just been cleared up; the same
+    /// names each time.
     fn rows(&mut self) -> Vec<Row> {
         Vec::new()
     }
@@ -107,10 +110,13 @@ impl std::fmt::Display for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// A call that the kernel does not know means that the workload cannot be run there, which is no failure.
+    /// A call that the kernel does not know means that the workload cannot be run there, which is
+    /// no failure.
     fn from(error: io::Error) -> Self {
         match error.raw_os_error() {
-            Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => Self::Unsupported(error.to_string()),
+            Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT) => {
+                Self::Unsupported(error.to_string())
+            }
             // PID 1 of a guest may do everything; an ordinary process may not.
             Some(libc::EPERM) => Self::Unsupported(format!("{error}: it needs root")),
             _ => Self::Error(error),
@@ -183,9 +189,15 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("pagealloc-4-16", || pages::blocks(4, 16)),
     ("ebizzy", ebizzy::ebizzy),
     ("hackbench-pipe", || hackbench(Kind::Process, Channel::Pipe)),
-    ("hackbench-sock", || hackbench(Kind::Process, Channel::Socket)),
-    ("hackbench-thr-pipe", || hackbench(Kind::Thread, Channel::Pipe)),
-    ("hackbench-thr-sock", || hackbench(Kind::Thread, Channel::Socket)),
+    ("hackbench-sock", || {
+        hackbench(Kind::Process, Channel::Socket)
+    }),
+    ("hackbench-thr-pipe", || {
+        hackbench(Kind::Thread, Channel::Pipe)
+    }),
+    ("hackbench-thr-sock", || {
+        hackbench(Kind::Thread, Channel::Socket)
+    }),
     ("sdet-like-1", || scripts::sdet(1)),
     ("sdet-like-4", || scripts::sdet(4)),
     ("sdet-like-16", || scripts::sdet(16)),
@@ -278,8 +290,8 @@ const HIDDEN: &[(&str, Create)] = &[
     ("misbehave-unsupported", misbehave::unsupported),
 ];
 
-/// Says whether this is a guest that is ours alone: the agent is its first process, or that one says so. Elsewhere
-/// nothing may be changed that others notice.
+/// Says whether this is a guest that is ours alone: the agent is its first process, or that one
+/// says so. Elsewhere nothing may be changed that others notice.
 fn in_guest() -> bool {
     if std::env::var_os(guest::IN_GUEST).is_some() {
         return true;
@@ -295,10 +307,14 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
     named(WORKLOADS).chain(scaling).chain(named(share::SHARE))
 }
 
-/// Makes the workload of that name, with so many tasks: at the end of the name of a workload that scales.
+/// Makes the workload of that name, with so many tasks: at the end of the name of a workload that
+/// scales.
 pub(crate) fn create(name: &str, tasks: u32) -> Made {
     let series = name.strip_suffix(&format!("-{tasks}"));
-    if let Some((_, create)) = scale::SCALING.iter().find(|(known, _)| Some(*known) == series) {
+    if let Some((_, create)) = scale::SCALING
+        .iter()
+        .find(|(known, _)| Some(*known) == series)
+    {
         return create(tasks as usize);
     }
     let (_, create) = WORKLOADS

@@ -103,7 +103,8 @@ impl Workload for Contended {
         Between::GoOn
     }
 
-    /// The other thread gives up the processor only by waiting for the mutex: when we see that it wants it, it waits.
+    /// The other thread gives up the processor only by waiting for the mutex: when we see that it
+    /// wants it, it waits.
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             self.shared.mutex.lock()?;
@@ -126,11 +127,18 @@ impl Drop for Contended {
     }
 }
 
-/// mutex-contended: two threads on one processor; one holds the mutex while the other comes to wait for it.
+/// mutex-contended: two threads on one processor; one holds the mutex while the other comes to wait
+/// for it.
 pub(super) fn contended() -> Made {
     sys::stay_on_this_cpu()?;
-    let shared = Arc::new(Shared { mutex: Mutex::new(), state: AtomicU32::new(REST) });
+    let shared = Arc::new(Shared {
+        mutex: Mutex::new(),
+        state: AtomicU32::new(REST),
+    });
     let theirs = Arc::clone(&shared);
     let thread = std::thread::Builder::new().spawn(move || theirs.want_each_time())?;
-    Ok(Box::new(Contended { shared, thread: Some(thread) }))
+    Ok(Box::new(Contended {
+        shared,
+        thread: Some(thread),
+    }))
 }

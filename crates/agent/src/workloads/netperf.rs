@@ -39,7 +39,11 @@ pub(super) fn tcp_stream(size: usize) -> Made {
     let (own, other) = tcp_pair()?;
     fix_buffers(&own)?;
     fix_buffers(&other)?;
-    Ok(Box::new(Stream { own, other, message: vec![1; size] }))
+    Ok(Box::new(Stream {
+        own,
+        other,
+        message: vec![1; size],
+    }))
 }
 
 /// Two ends of UDP, the second of which keeps all that the first sends.
@@ -57,11 +61,15 @@ impl Datagrams {
         // What was lost would be waited for in vain.
         to.set_nonblocking(true)?;
         match set_option(&to, libc::SO_RCVBUFFORCE, &QUEUE) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                Err(Failure::Unsupported(format!("needs the right to have a long queue: {error}")))
-            }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(
+                Failure::Unsupported(format!("needs the right to have a long queue: {error}")),
+            ),
             Err(error) => Err(error.into()),
-            Ok(()) => Ok(Self { from, to, message: vec![1; size] }),
+            Ok(()) => Ok(Self {
+                from,
+                to,
+                message: vec![1; size],
+            }),
         }
     }
 

@@ -1,4 +1,5 @@
-//! Having the kernel allocate pages and blocks of pages, by what pipes take: buffers of a page each, and rings.
+//! Having the kernel allocate pages and blocks of pages, by what pipes take: buffers of a page
+//! each, and rings.
 
 use std::io::{self, Read, Write};
 use std::io::{PipeReader, PipeWriter};
@@ -26,7 +27,14 @@ fn packet_pipe() -> io::Result<(PipeReader, PipeWriter)> {
 /// Gives a pipe's ring so many slots.
 fn set_slots(pipe: &PipeWriter, slots: usize) -> io::Result<()> {
     // SAFETY: the call takes no memory of ours.
-    check(unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETPIPE_SZ, (slots * PAGE) as libc::c_int) }).map(|_| ())
+    check(unsafe {
+        libc::fcntl(
+            pipe.as_raw_fd(),
+            libc::F_SETPIPE_SZ,
+            (slots * PAGE) as libc::c_int,
+        )
+    })
+    .map(|_| ())
 }
 
 struct Pages {
@@ -59,7 +67,11 @@ pub(super) fn pages(batch: usize) -> Made {
     if batch > SLOTS {
         set_slots(&to, batch)?;
     }
-    Ok(Box::new(Pages { from, to, batch: batch as u64 }))
+    Ok(Box::new(Pages {
+        from,
+        to,
+        batch: batch as u64,
+    }))
 }
 
 struct Blocks {
@@ -73,7 +85,9 @@ impl Workload for Blocks {
         while left > 0 {
             let batch = left.min(self.pipes.len());
             for slots in [self.slots, 1] {
-                self.pipes[..batch].iter().try_for_each(|(_, pipe)| set_slots(pipe, slots))?;
+                self.pipes[..batch]
+                    .iter()
+                    .try_for_each(|(_, pipe)| set_slots(pipe, slots))?;
             }
             left -= batch;
         }
@@ -85,11 +99,16 @@ impl Workload for Blocks {
 pub(super) fn blocks(order: u32, batch: usize) -> Made {
     // A power of two, as the kernel makes it, and more than half of the block.
     let slots = ((PAGE << order) / SLOT_BYTES + 1).next_power_of_two() / 2;
-    let pipes = (0..batch).map(|_| io::pipe()).collect::<io::Result<Vec<_>>>()?;
-    match pipes.iter().try_for_each(|(_, pipe)| set_slots(pipe, slots).and_then(|()| set_slots(pipe, 1))) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Err(Failure::Unsupported(format!("needs the right to have large pipes: {error}")))
-        }
+    let pipes = (0..batch)
+        .map(|_| io::pipe())
+        .collect::<io::Result<Vec<_>>>()?;
+    match pipes
+        .iter()
+        .try_for_each(|(_, pipe)| set_slots(pipe, slots).and_then(|()| set_slots(pipe, 1)))
+    {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(Failure::Unsupported(
+            format!("needs the right to have large pipes: {error}"),
+        )),
         Err(error) => Err(error.into()),
         Ok(()) => Ok(Box::new(Blocks { pipes, slots })),
     }

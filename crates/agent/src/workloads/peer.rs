@@ -11,7 +11,8 @@ pub(super) struct Peer(libc::pid_t);
 impl Peer {
     /// Starts a process that does `work` until that fails or the peer is dropped.
     ///
-    /// What `work` owns is closed in this process, so that the end of the peer shows as the end of a stream.
+    /// What `work` owns is closed in this process, so that the end of the peer shows as the end of
+    /// a stream.
     pub(super) fn start(work: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
         match sys::fork()? {
             Fork::Child => live(work),
@@ -27,7 +28,9 @@ impl Peer {
         let mut ended: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         // SAFETY: the struct is valid for the call; the child is still to be waited for.
-        sys::check(unsafe { libc::waitid(libc::P_PID, self.0 as libc::id_t, &raw mut ended, flags) })?;
+        sys::check(unsafe {
+            libc::waitid(libc::P_PID, self.0 as libc::id_t, &raw mut ended, flags)
+        })?;
         // SAFETY: the kernel has filled in the struct of a child, or left it zero.
         Ok(unsafe { ended.si_pid() } != 0)
     }
@@ -58,8 +61,15 @@ pub(super) fn together(count: usize, work: impl Fn(usize) -> io::Result<()>) -> 
             Fork::Parent(pid) => children.push(pid),
         }
     }
-    let ends = children.into_iter().map(sys::wait_for).collect::<io::Result<Vec<_>>>()?;
-    ends.into_iter().find_map(sys::bad_end).map_or(Ok(()), |how| Err(io::Error::other(format!("a child: {how}"))))
+    let ends = children
+        .into_iter()
+        .map(sys::wait_for)
+        .collect::<io::Result<Vec<_>>>()?;
+    ends.into_iter()
+        .find_map(sys::bad_end)
+        .map_or(Ok(()), |how| {
+            Err(io::Error::other(format!("a child: {how}")))
+        })
 }
 
 /// Sends back each byte that comes.

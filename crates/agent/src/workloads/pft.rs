@@ -36,5 +36,8 @@ pub(super) fn faults(kind: Kind, members: usize) -> Made {
             Ok(())
         })
     };
-    Ok(Box::new(Faults(Team::start(kind, (0..members).map(act).collect())?)))
+    Ok(Box::new(Faults(Team::start(
+        kind,
+        (0..members).map(act).collect(),
+    )?)))
 }

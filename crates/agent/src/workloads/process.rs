@@ -10,7 +10,8 @@ use crate::sys;
 
 /// pipe-pingpong: a byte goes to a child process and comes back.
 ///
-/// The only ping-pong in which a process that is woken may displace the other: here the scheduler's policy counts.
+/// The only ping-pong in which a process that is woken may displace the other: here the scheduler's
+/// policy counts.
 pub(super) fn pipe_pingpong() -> Made {
     let (child_from, to) = io::pipe()?;
     let (from, child_to) = io::pipe()?;
@@ -27,8 +28,8 @@ struct SwitchYield {
 }
 
 fn turn(region: &Region) -> &AtomicU32 {
-    // SAFETY: the region is page aligned, at least 4 bytes, zeroed by the kernel and lives as long as the reference;
-    // both processes use it as an atomic only.
+    // SAFETY: the region is page aligned, at least 4 bytes, zeroed by the kernel and lives as long
+    // as the reference; both processes use it as an atomic only.
     unsafe { AtomicU32::from_ptr(region.start().cast()) }
 }
 
@@ -59,9 +60,11 @@ impl Workload for SwitchYield {
     }
 }
 
-/// switch-yield: two processes on one processor that can always run and hand it over with sched_yield(2).
+/// switch-yield: two processes on one processor that can always run and hand it over with
+/// sched_yield(2).
 ///
-/// The turn in shared memory makes sure that each operation is two switches, whatever the scheduler makes of a yield.
+/// The turn in shared memory makes sure that each operation is two switches, whatever the scheduler
+/// makes of a yield.
 pub(super) fn switch_yield() -> Made {
     sys::stay_on_this_cpu()?;
     let region = Region::anonymous(PAGE, libc::MAP_SHARED)?;
@@ -72,5 +75,8 @@ pub(super) fn switch_yield() -> Made {
             hand_over(shared, OURS, THEIRS);
         }
     })?;
-    Ok(Box::new(SwitchYield { turn: region, _peer }))
+    Ok(Box::new(SwitchYield {
+        turn: region,
+        _peer,
+    }))
 }

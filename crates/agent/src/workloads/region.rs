@@ -8,8 +8,8 @@ use crate::sys::{self, check};
 
 /// Size of a page.
 pub(super) const PAGE: usize = 4096;
-/// Size of a huge page, and of what one page table covers. Regions start at a multiple of it, so that N times the
-/// pages need N times the page tables.
+/// Size of a huge page, and of what one page table covers. Regions start at a multiple of it, so
+/// that N times the pages need N times the page tables.
 pub(super) const HUGE: usize = 2 * 1024 * 1024;
 
 /// A mapping that starts at a multiple of [`HUGE`].
@@ -76,7 +76,8 @@ impl Region {
     /// Writes one byte in each piece of `step` bytes.
     pub(super) fn touch(&self, step: usize) {
         for offset in (0..self.bytes).step_by(step) {
-            // SAFETY: the offset lies within the mapping, which is writable and has no references to it.
+            // SAFETY: the offset lies within the mapping, which is writable and has no references
+            // to it.
             unsafe { self.start.add(offset).write_volatile(1) };
         }
     }
@@ -98,7 +99,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours and not used after this. It cannot fail for a mapping that is there.
+        // SAFETY: the mapping is ours and not used after this. It cannot fail for a mapping that is
+        // there.
         unsafe { unmap(self.start, self.bytes) }.ok();
     }
 }

@@ -1,4 +1,5 @@
-//! Workloads of the scale suite: what the micro workloads do, by tasks on several processors at the same time.
+//! Workloads of the scale suite: what the micro workloads do, by tasks on several processors at the
+//! same time.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -19,16 +20,28 @@ pub(super) type Create = fn(usize) -> Made;
 
 /// The workloads by their names without the number of tasks.
 pub(super) const SCALING: &[(&str, Create)] = &[
-    ("fault-thr", |tasks| crew(Kind::Thread, tasks, |_| fault::anon())),
-    ("fault-proc", |tasks| crew(Kind::Process, tasks, |_| fault::anon())),
-    ("mmap-thr", |tasks| crew(Kind::Thread, tasks, |_| memory::mmap_munmap())),
-    ("mmap-proc", |tasks| crew(Kind::Process, tasks, |_| memory::mmap_munmap())),
-    ("futex-own", |tasks| crew(Kind::Thread, tasks, |_| refused(Arc::default()))),
+    ("fault-thr", |tasks| {
+        crew(Kind::Thread, tasks, |_| fault::anon())
+    }),
+    ("fault-proc", |tasks| {
+        crew(Kind::Process, tasks, |_| fault::anon())
+    }),
+    ("mmap-thr", |tasks| {
+        crew(Kind::Thread, tasks, |_| memory::mmap_munmap())
+    }),
+    ("mmap-proc", |tasks| {
+        crew(Kind::Process, tasks, |_| memory::mmap_munmap())
+    }),
+    ("futex-own", |tasks| {
+        crew(Kind::Thread, tasks, |_| refused(Arc::default()))
+    }),
     ("futex-shared", |tasks| {
         let word = Arc::new(Word::default());
         crew(Kind::Thread, tasks, move |_| refused(Arc::clone(&word)))
     }),
-    ("switch-pair", |tasks| crew(Kind::Process, tasks, |_| process::pipe_pingpong())),
+    ("switch-pair", |tasks| {
+        crew(Kind::Process, tasks, |_| process::pipe_pingpong())
+    }),
     ("pipe-own", |tasks| {
         crew(Kind::Process, tasks, |_| {
             let (from, to) = io::pipe()?;
@@ -41,18 +54,26 @@ pub(super) const SCALING: &[(&str, Create)] = &[
             Ok(Box::new(Through { from, to }))
         })
     }),
-    ("open-own", |tasks| crew(Kind::Process, tasks, |_| file::open_close())),
+    ("open-own", |tasks| {
+        crew(Kind::Process, tasks, |_| file::open_close())
+    }),
     ("open-shared", |tasks| {
         let folder = Folder::new()?;
         folder.file("file")?;
         let path = folder.path("file");
-        in_folder(tasks, folder, move |_| file::open_close_at(path.clone(), None))
+        in_folder(tasks, folder, move |_| {
+            file::open_close_at(path.clone(), None)
+        })
     }),
-    ("unlink-own", |tasks| crew(Kind::Process, tasks, |_| file::create_unlink())),
+    ("unlink-own", |tasks| {
+        crew(Kind::Process, tasks, |_| file::create_unlink())
+    }),
     ("unlink-shared", |tasks| {
         let folder = Folder::new()?;
         let files = folder.path("");
-        in_folder(tasks, folder, move |number| file::create_unlink_at(files.join(format!("file-{number:04}")), None))
+        in_folder(tasks, folder, move |number| {
+            file::create_unlink_at(files.join(format!("file-{number:04}")), None)
+        })
     }),
 ];
 
@@ -61,8 +82,17 @@ fn crew(kind: Kind, tasks: usize, make: impl Fn(usize) -> Made + Clone + Send + 
 }
 
 /// Starts processes that share a folder.
-fn in_folder(tasks: usize, folder: Folder, make: impl Fn(usize) -> Made + Clone + Send + 'static) -> Made {
-    Ok(Box::new(Crew::start(Kind::Process, tasks, Some(folder), make)?))
+fn in_folder(
+    tasks: usize,
+    folder: Folder,
+    make: impl Fn(usize) -> Made + Clone + Send + 'static,
+) -> Made {
+    Ok(Box::new(Crew::start(
+        Kind::Process,
+        tasks,
+        Some(folder),
+        make,
+    )?))
 }
 
 /// The word of a futex, on a cache line of its own.
@@ -77,14 +107,22 @@ impl Workload for Refused {
         let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
         for _ in 0..operations {
             // SAFETY: the word lives as long as `self`; no timeout is passed.
-            unsafe { libc::syscall(libc::SYS_futex, self.0.0.as_ptr(), operation, 1, null::<libc::timespec>()) };
+            unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.0.0.as_ptr(),
+                    operation,
+                    1,
+                    null::<libc::timespec>(),
+                )
+            };
         }
         Ok(())
     }
 }
 
-/// futex-…: wait for another value than the word has. The kernel takes the lock of the word's hash bucket, looks, and
-/// refuses.
+/// futex-…: wait for another value than the word has. The kernel takes the lock of the word's hash
+/// bucket, looks, and refuses.
 fn refused(word: Arc<Word>) -> Made {
     Ok(Box::new(Refused(word)))
 }

@@ -1,4 +1,5 @@
-//! Files to work with: a folder in /tmp, which the guest keeps in memory (tmpfs), and a bare page cache (ramfs).
+//! Files to work with: a folder in /tmp, which the guest keeps in memory (tmpfs), and a bare page
+//! cache (ramfs).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +12,8 @@ use guest::mount;
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes an empty folder. All names have the same length, so that looking one up always costs the same.
+    /// Makes an empty folder. All names have the same length, so that looking one up always costs
+    /// the same.
     pub(super) fn new() -> io::Result<Self> {
         let path = PathBuf::from(format!("/tmp/marvin-{:010}", std::process::id()));
         fs::create_dir(&path)?;
@@ -36,15 +38,20 @@ impl Drop for Folder {
     }
 }
 
-/// Makes a file in a file system that is nothing but page cache: tmpfs reads and writes by ways of its own, ramfs by
-/// those that the file systems on disks use. The file system is gone with the file.
+/// Makes a file in a file system that is nothing but page cache: tmpfs reads and writes by ways of
+/// its own, ramfs by those that the file systems on disks use. The file system is gone with the
+/// file.
 pub(super) fn page_cache_file() -> io::Result<File> {
     let folder = Folder::new()?;
-    let target = folder.0.to_str().ok_or_else(|| io::Error::other("path is not text"))?;
+    let target = folder
+        .0
+        .to_str()
+        .ok_or_else(|| io::Error::other("path is not text"))?;
     mount("ramfs", target)?;
     let file = folder.file("file");
     let path = c(target)?;
-    // SAFETY: the path is a valid string that outlives the call. The open file keeps the file system alive.
+    // SAFETY: the path is a valid string that outlives the call. The open file keeps the file
+    // system alive.
     check(unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH) })?;
     file
 }
@@ -63,5 +70,9 @@ pub(super) fn fill(file: &mut File, bytes: usize) -> io::Result<()> {
 }
 
 fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create_new(true).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)
 }

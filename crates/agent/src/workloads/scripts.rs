@@ -1,5 +1,5 @@
-//! Several scripts at a time, each made of small processes: shell commands, after SDET, and what a compiler asks of the
-//! kernel.
+//! Several scripts at a time, each made of small processes: shell commands, after SDET, and what a
+//! compiler asks of the kernel.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -66,7 +66,8 @@ fn name(number: usize) -> String {
     format!("file-{number:02}")
 }
 
-/// Reads a file from its beginning to its end. Not with std, which asks for its size with statx(2) first.
+/// Reads a file from its beginning to its end. Not with std, which asks for its size with statx(2)
+/// first.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let (mut file, mut bytes) = (File::open(path)?, vec![0; FILE_SIZE]);
     let mut length = 0;
@@ -81,7 +82,12 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    OpenOptions::new().write(true).create(true).truncate(true).open(path)?.write_all(bytes)
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)?
+        .write_all(bytes)
 }
 
 fn stat(path: &Path) -> io::Result<()> {
@@ -149,7 +155,11 @@ pub(super) fn compile(place: &Place, number: usize) -> io::Result<()> {
 }
 
 fn scripts(script: Script, at_a_time: u64) -> Made {
-    Ok(Box::new(Scripts { place: new_place()?, script, at_a_time }))
+    Ok(Box::new(Scripts {
+        place: new_place()?,
+        script,
+        at_a_time,
+    }))
 }
 
 /// sdet-like-N: so many scripts of small commands at a time.

@@ -13,7 +13,8 @@ use crate::sys::{self, check};
 const PORT: u16 = 5001;
 /// What one operation of the stream sends.
 const PIECE: usize = 64 * 1024;
-/// Size that is asked for of the stream's buffers: a whole piece fits, so that sending one never waits.
+/// Size that is asked for of the stream's buffers: a whole piece fits, so that sending one never
+/// waits.
 const BUFFER: i32 = 128 * 1024;
 
 /// unix-pingpong: a byte goes to a child process and comes back over a unix stream socket.
@@ -22,7 +23,11 @@ pub(super) fn unix_pingpong() -> Made {
     let (own, other) = UnixStream::pair()?;
     let _peer = Peer::start(move || echo(&other, &other))?;
     let from = own.try_clone()?;
-    Ok(Box::new(PingPong { from, to: own, _peer }))
+    Ok(Box::new(PingPong {
+        from,
+        to: own,
+        _peer,
+    }))
 }
 
 /// Binds to the fixed port, or to any when the port is taken, which never happens in the guest.
@@ -46,7 +51,10 @@ pub(super) fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
 
 /// Makes a connection end at once, leaving no port waiting behind.
 fn close_with_reset(stream: &TcpStream) -> io::Result<()> {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let linger = libc::linger {
+        l_onoff: 1,
+        l_linger: 0,
+    };
     set_option(stream, libc::SO_LINGER, &linger)
 }
 
@@ -58,7 +66,8 @@ pub(super) fn fix_buffers(stream: &TcpStream) -> io::Result<()> {
 
 /// Sets an option of a socket; the type must be the one that the option has in C.
 pub(super) fn set_option<T>(socket: &impl AsRawFd, name: i32, value: &T) -> io::Result<()> {
-    // SAFETY: the value is valid for the call and of the size given, so the kernel reads nothing else.
+    // SAFETY: the value is valid for the call and of the size given, so the kernel reads nothing
+    // else.
     check(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -94,8 +103,8 @@ impl Workload for Connect {
 
 /// tcp-connect: connect over loopback, accept, close both ends.
 ///
-/// The end is a reset: after a proper one the port would be taken for a minute, and searching for a free one would
-/// cost more from operation to operation.
+/// The end is a reset: after a proper one the port would be taken for a minute, and searching for a
+/// free one would cost more from operation to operation.
 pub(super) fn tcp_connect() -> Made {
     Ok(Box::new(Connect(bind(TcpListener::bind)?)))
 }
@@ -106,7 +115,11 @@ pub(super) fn tcp_rr() -> Made {
     let (own, other) = tcp_pair()?;
     let _peer = Peer::start(move || echo(&other, &other))?;
     let from = own.try_clone()?;
-    Ok(Box::new(PingPong { from, to: own, _peer }))
+    Ok(Box::new(PingPong {
+        from,
+        to: own,
+        _peer,
+    }))
 }
 
 struct Stream {
@@ -116,8 +129,8 @@ struct Stream {
 }
 
 impl Workload for Stream {
-    /// One process does both: with two, it depends on the scheduler how much is under way at a time, and that goes on
-    /// changing for many iterations.
+    /// One process does both: with two, it depends on the scheduler how much is under way at a
+    /// time, and that goes on changing for many iterations.
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             self.own.write_all(&self.buffer)?;
@@ -132,7 +145,11 @@ pub(super) fn tcp_stream() -> Made {
     let (own, other) = tcp_pair()?;
     fix_buffers(&own)?;
     fix_buffers(&other)?;
-    Ok(Box::new(Stream { own, other, buffer: vec![0; PIECE] }))
+    Ok(Box::new(Stream {
+        own,
+        other,
+        buffer: vec![0; PIECE],
+    }))
 }
 
 struct Udp {

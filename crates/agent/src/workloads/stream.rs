@@ -37,8 +37,16 @@ impl Workload for Stream {
         let [a, b, c] = &mut self.arrays;
         for _ in 0..operations {
             let piece = self.at..self.at + PIECE;
-            pass(&mut a[piece.clone()], &mut b[piece.clone()], black_box(&mut c[piece]));
-            self.at = if self.at + 2 * PIECE > a.len() { 0 } else { self.at + PIECE };
+            pass(
+                &mut a[piece.clone()],
+                &mut b[piece.clone()],
+                black_box(&mut c[piece]),
+            );
+            self.at = if self.at + 2 * PIECE > a.len() {
+                0
+            } else {
+                self.at + PIECE
+            };
         }
         Ok(())
     }
@@ -48,5 +56,12 @@ impl Workload for Stream {
 pub(super) fn stream(power: u32) -> Made {
     let elements = (1_usize << power) / ARRAYS / size_of::<f64>();
     // Written once, so that all of it is there.
-    Ok(Box::new(Stream { arrays: [vec![1.0; elements], vec![2.0; elements], vec![3.0; elements]], at: 0 }))
+    Ok(Box::new(Stream {
+        arrays: [
+            vec![1.0; elements],
+            vec![2.0; elements],
+            vec![3.0; elements],
+        ],
+        at: 0,
+    }))
 }

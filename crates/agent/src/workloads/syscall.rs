@@ -39,7 +39,9 @@ impl Workload for Signal {
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             // SAFETY: the action is valid for the call; its handler only adds to an atomic.
-            check(unsafe { libc::sigaction(libc::SIGUSR1, &raw const self.action, std::ptr::null_mut()) })?;
+            check(unsafe {
+                libc::sigaction(libc::SIGUSR1, &raw const self.action, std::ptr::null_mut())
+            })?;
             // SAFETY: kill takes no memory of ours.
             check(unsafe { libc::kill(self.own, libc::SIGUSR1) })?;
         }
@@ -49,7 +51,9 @@ impl Workload for Signal {
     fn clear(&mut self, operations: u64) -> io::Result<()> {
         match ARRIVED.swap(0, Ordering::Relaxed) {
             arrived if arrived == operations => Ok(()),
-            arrived => Err(io::Error::other(format!("{arrived} of {operations} signals arrived"))),
+            arrived => Err(io::Error::other(format!(
+                "{arrived} of {operations} signals arrived"
+            ))),
         }
     }
 }
@@ -78,7 +82,11 @@ impl Workload for Semaphore {
 
 impl Semaphore {
     fn add(&self, value: i16) -> io::Result<()> {
-        let mut operation = libc::sembuf { sem_num: 0, sem_op: value, sem_flg: 0 };
+        let mut operation = libc::sembuf {
+            sem_num: 0,
+            sem_op: value,
+            sem_flg: 0,
+        };
         // SAFETY: one operation is passed, and it is valid for the call.
         check(unsafe { libc::semop(self.0, &raw mut operation, 1) }).map(|_| ())
     }

@@ -9,8 +9,8 @@ use super::team::{Act, Kind, Step, Team};
 use super::{Made, Workload};
 use crate::sys;
 
-/// Requests and their answers in bytes, in about the proportions that dbench's client.txt has: mostly names and
-/// attributes, of which 6 read and 2 write data.
+/// Requests and their answers in bytes, in about the proportions that dbench's client.txt has:
+/// mostly names and attributes, of which 6 read and 2 write data.
 const EXCHANGES: [(u32, u32); 24] = [
     (160, 107),  // open
     (120, 4160), // read
@@ -85,7 +85,12 @@ pub(super) fn tbench(clients: usize) -> Made {
         let (own, other) = tcp_pair()?;
         servers.push(Peer::start(move || serve(&other))?);
         let mut buffer = [0; LARGEST];
-        acts.push(Box::new(move |_, operations| (0..operations).try_for_each(|_| ask(&own, &mut buffer))));
+        acts.push(Box::new(move |_, operations| {
+            (0..operations).try_for_each(|_| ask(&own, &mut buffer))
+        }));
     }
-    Ok(Box::new(Tbench { clients: Team::start(Kind::Process, acts)?, _servers: servers }))
+    Ok(Box::new(Tbench {
+        clients: Team::start(Kind::Process, acts)?,
+        _servers: servers,
+    }))
 }

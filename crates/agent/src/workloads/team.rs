@@ -1,7 +1,8 @@
 //! Members of a team, processes or threads, that each do a share of every iteration at a signal.
 //!
-//! They are there before the first iteration and wait for orders. An order and its answer are two system calls on each
-//! side: iterations of teams are long enough for that to be no part of the cost.
+//! They are there before the first iteration and wait for orders. An order and its answer are two
+//! system calls on each side: iterations of teams are long enough for that to be no part of the
+//! cost.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::thread::JoinHandle;
@@ -57,9 +58,13 @@ impl Team {
             let answer = answer.try_clone()?;
             let work = move || follow(receiver, answer, act);
             let life = match kind {
-                Kind::Process => Life::Process { _peer: Peer::start(work)? },
+                Kind::Process => Life::Process {
+                    _peer: Peer::start(work)?,
+                },
                 // Whatever ends it early, its end of the pipe says so.
-                Kind::Thread => Life::Thread(std::thread::Builder::new().spawn(move || drop(work()))?),
+                Kind::Thread => {
+                    Life::Thread(std::thread::Builder::new().spawn(move || drop(work()))?)
+                }
             };
             members.push(Member { orders, life });
         }
@@ -69,7 +74,9 @@ impl Team {
     /// Has the members share so many operations in a step, and waits for all of them.
     pub(super) fn share(&mut self, step: Step, operations: u64) -> io::Result<()> {
         let members = self.members.len() as u64;
-        self.tell(step, |member| operations / members + u64::from((member as u64) < operations % members))
+        self.tell(step, |member| {
+            operations / members + u64::from((member as u64) < operations % members)
+        })
     }
 
     /// Has each member do a number of operations in a step, and waits for all of them.
@@ -112,7 +119,9 @@ fn follow(mut orders: PipeReader, mut answer: PipeWriter, mut act: Act) -> io::R
         let [step, operations @ ..] = order;
         let step = [Step::Prepare, Step::Run, Step::Clear][usize::from(step) % 3];
         let done = act(step, u64::from_le_bytes(operations));
-        let code = done.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+        let code = done
+            .err()
+            .map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
         answer.write_all(&code.to_le_bytes())?;
     }
 }
@@ -136,7 +145,11 @@ mod tests {
                 Ok(())
             })
         };
-        let mut team = Team::start(Kind::Thread, (0..4).map(|_| act(Arc::clone(&done))).collect()).unwrap();
+        let mut team = Team::start(
+            Kind::Thread,
+            (0..4).map(|_| act(Arc::clone(&done))).collect(),
+        )
+        .unwrap();
         team.share(Step::Prepare, 10).unwrap();
         team.share(Step::Run, 10).unwrap();
         assert_eq!(done.load(Ordering::Relaxed), 10);
@@ -146,6 +159,9 @@ mod tests {
     fn what_fails_in_a_member_is_told() {
         let refuse: Act = Box::new(|_, _| Err(io::Error::from_raw_os_error(libc::ENOMEM)));
         let mut team = Team::start(Kind::Process, vec![refuse]).unwrap();
-        assert_eq!(team.share(Step::Run, 1).unwrap_err().raw_os_error(), Some(libc::ENOMEM));
+        assert_eq!(
+            team.share(Step::Run, 1).unwrap_err().raw_os_error(),
+            Some(libc::ENOMEM)
+        );
     }
 }

@@ -37,8 +37,16 @@ impl Workload for Create {
     fn run(&mut self, operations: u64) -> io::Result<()> {
         for _ in 0..operations {
             let mut thread = 0;
-            // SAFETY: attributes and thread are valid for the call; the function uses no memory of ours.
-            pthread(unsafe { libc::pthread_create(&raw mut thread, &raw const self.attributes, nothing, null_mut()) })?;
+            // SAFETY: attributes and thread are valid for the call; the function uses no memory of
+            // ours.
+            pthread(unsafe {
+                libc::pthread_create(
+                    &raw mut thread,
+                    &raw const self.attributes,
+                    nothing,
+                    null_mut(),
+                )
+            })?;
             // SAFETY: the thread was just made and nobody else joins it.
             pthread(unsafe { libc::pthread_join(thread, null_mut()) })?;
         }
@@ -95,8 +103,9 @@ impl Gate {
         self.futex(libc::FUTEX_WAKE, 1);
     }
 
-    /// Waits until the gate is open and closes it. Always asks the kernel, also when the gate is open already, so that
-    /// an operation has the same system calls whichever thread the scheduler prefers.
+    /// Waits until the gate is open and closes it. Always asks the kernel, also when the gate is
+    /// open already, so that an operation has the same system calls whichever thread the
+    /// scheduler prefers.
     fn pass(&self) -> u32 {
         loop {
             self.futex(libc::FUTEX_WAIT, CLOSED);
@@ -149,5 +158,8 @@ pub(super) fn futex_pingpong() -> Made {
             theirs.back.set(OPEN);
         }
     })?;
-    Ok(Box::new(FutexPingPong { gates, thread: Some(thread) }))
+    Ok(Box::new(FutexPingPong {
+        gates,
+        thread: Some(thread),
+    }))
 }

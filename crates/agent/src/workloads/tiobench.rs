@@ -64,10 +64,14 @@ fn tiobench(order: Order, threads: usize, action: Action) -> Made {
 
 /// tio-like-…rd-N: so many threads read.
 pub(super) fn read(order: Order, threads: usize) -> Made {
-    tiobench(order, threads, |file, buffer, at| file.read_exact_at(buffer, at))
+    tiobench(order, threads, |file, buffer, at| {
+        file.read_exact_at(buffer, at)
+    })
 }
 
 /// tio-like-…wr-N: so many threads write.
 pub(super) fn write(order: Order, threads: usize) -> Made {
-    tiobench(order, threads, |file, buffer, at| file.write_all_at(buffer, at))
+    tiobench(order, threads, |file, buffer, at| {
+        file.write_all_at(buffer, at)
+    })
 }

@@ -1,8 +1,9 @@
 //! The recorded console of a server: files of lines with time stamps, bounded in size.
 //!
-//! `current` is what is written now; full ones are compressed and named after the time of their first line, in milliseconds
-//! since 1970-01-01 UTC: `1795516953123.gz`. A line is that time, a space, and what the server printed; with `!` instead of the
-//! space it is a note of the recorder: connected, or why not. `tail` reads them.
+//! `current` is what is written now; full ones are compressed and named after the time of their
+//! first line, in milliseconds since 1970-01-01 UTC: `1795516953123.gz`. A line is that time, a
+//! space, and what the server printed; with `!` instead of the space it is a note of the recorder:
+//! connected, or why not. `tail` reads them.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -42,7 +43,11 @@ impl ConsoleLine {
             b'!' => true,
             _ => return None,
         };
-        Some(Self { at_ms, is_note, bytes: line[at + 1..].to_vec() })
+        Some(Self {
+            at_ms,
+            is_note,
+            bytes: line[at + 1..].to_vec(),
+        })
     }
 }
 
@@ -68,7 +73,11 @@ impl Log {
             compress(folder, &path, first_ms)?;
         }
         let path = current(folder);
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&path)?;
         let size = file.metadata()?.len();
         let first_ms = first_of(&file);
         let mut last = [b'\n'];
@@ -76,7 +85,14 @@ impl Log {
             file.seek(SeekFrom::End(-1))?;
             file.read_exact(&mut last)?;
         }
-        Ok(Self { folder: folder.to_owned(), file, size, first_ms, is_in_line: last != *b"\n", line: 0 })
+        Ok(Self {
+            folder: folder.to_owned(),
+            file,
+            size,
+            first_ms,
+            is_in_line: last != *b"\n",
+            line: 0,
+        })
     }
 
     /// Writes what a server printed.
@@ -104,8 +120,15 @@ impl Log {
 
     /// Writes a note.
     pub(super) fn note(&mut self, text: &str, now_ms: i64) -> io::Result<()> {
-        let end = if std::mem::take(&mut self.is_in_line) { "\n" } else { "" };
-        self.append(format!("{end}{now_ms}!{}\n", model::plain(text)).as_bytes(), now_ms)
+        let end = if std::mem::take(&mut self.is_in_line) {
+            "\n"
+        } else {
+            ""
+        };
+        self.append(
+            format!("{end}{now_ms}!{}\n", model::plain(text)).as_bytes(),
+            now_ms,
+        )
     }
 
     fn append(&mut self, text: &[u8], now_ms: i64) -> io::Result<()> {
@@ -123,7 +146,11 @@ impl Log {
         }
         let full = self.folder.join(format!("{first_ms}.log"));
         fs::rename(&current, &full)?;
-        self.file = OpenOptions::new().read(true).append(true).create(true).open(&current)?;
+        self.file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(&current)?;
         (self.size, self.first_ms, self.is_in_line) = (0, None, false);
         compress(&self.folder, &full, first_ms)?;
         prune(&self.folder)
@@ -143,8 +170,11 @@ pub(super) fn first_of(file: &File) -> Option<i64> {
 
 /// Returns the names of the full files, compressed or not yet, oldest first.
 pub(super) fn names(folder: &Path) -> Vec<i64> {
-    let names: BTreeSet<i64> =
-        ["gz", "log"].iter().flat_map(|ending| files(folder, ending)).map(|(name, _)| name).collect();
+    let names: BTreeSet<i64> = ["gz", "log"]
+        .iter()
+        .flat_map(|ending| files(folder, ending))
+        .map(|(name, _)| name)
+        .collect();
     names.into_iter().collect()
 }
 
@@ -197,7 +227,11 @@ mod tests {
             .iter()
             .map(|line| {
                 let mark = if line.is_note { '!' } else { ' ' };
-                format!("{}{mark}{}", line.at_ms, String::from_utf8_lossy(&line.bytes))
+                format!(
+                    "{}{mark}{}",
+                    line.at_ms,
+                    String::from_utf8_lossy(&line.bytes)
+                )
             })
             .collect()
     }
@@ -211,7 +245,9 @@ mod tests {
     }
 
     fn new_lines(tail: &mut Tail) -> Vec<ConsoleLine> {
-        std::iter::from_fn(|| Some(tail.new_lines()).filter(|lines| !lines.is_empty())).flatten().collect()
+        std::iter::from_fn(|| Some(tail.new_lines()).filter(|lines| !lines.is_empty()))
+            .flatten()
+            .collect()
     }
 
     #[test]
@@ -231,7 +267,10 @@ mod tests {
         let mut log = Log::open(folder.path()).unwrap();
         log.write(b" a line\n2 3\n", 60).unwrap();
         assert_eq!(text(&tail.new_lines()), "50 half a line\n60 2 3\n");
-        assert_eq!(text(&lines_since(folder.path(), 40)), "40!lost\n50 half a line\n60 2 3\n");
+        assert_eq!(
+            text(&lines_since(folder.path(), 40)),
+            "40!lost\n50 half a line\n60 2 3\n"
+        );
     }
 
     #[test]
@@ -255,7 +294,12 @@ mod tests {
         assert_eq!(lines_since(folder.path(), at).len(), 1);
         // As if there were too much.
         let oldest = files(folder.path(), "gz").remove(0).1;
-        std::fs::File::options().write(true).open(&oldest).unwrap().set_len(super::ALL_MAX).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(&oldest)
+            .unwrap()
+            .set_len(super::ALL_MAX)
+            .unwrap();
         super::prune(folder.path()).unwrap();
         assert!(!oldest.exists() && !files(folder.path(), "gz").is_empty());
     }

@@ -1,8 +1,10 @@
-//! Consoles of servers: recorded by a process that outlives each measurement, and read as they grow.
+//! Consoles of servers: recorded by a process that outlives each measurement, and read as they
+//! grow.
 //!
-//! `source` connects, `log` keeps what comes. A BMC gives its console to one client, so one process records a server; who
-//! measures reads the record, and connects itself only if no recorder runs. A break or a sysrq goes the same way: the process
-//! with the connection sends it, and others ask that process (`request`).
+//! `source` connects, `log` keeps what comes. A BMC gives its console to one client, so one process
+//! records a server; who measures reads the record, and connects itself only if no recorder runs. A
+//! break or a sysrq goes the same way: the process with the connection sends it, and others ask
+//! that process (`request`).
 
 mod log;
 mod request;
@@ -30,17 +32,20 @@ pub use self::tail::Tail;
 
 /// Wait before a connection that ended is opened again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// How long a connection that is opened for one signal may take to begin: some BMCs need 10 s for each question.
+/// How long a connection that is opened for one signal may take to begin: some BMCs need 10 s for
+/// each question.
 const CONNECTS: Duration = Duration::from_secs(40);
 /// How long its answer is recorded.
 const ANSWERS: Duration = Duration::from_secs(3);
-/// Names of locks in a console's directory: of who records it, and of a measurement that reads it itself.
+/// Names of locks in a console's directory: of who records it, and of a measurement that reads it
+/// itself.
 const RECORDS: &str = "lock";
 const READS: &str = "reads";
 /// Limit on what is kept between two looks of who measures (bytes).
 const KEPT_MAX: usize = 16 << 20;
 /// What stands for the rest.
-const LEFT_OUT: &[u8] = b"\n[marvin: the console printed more than is kept here between two looks]\n";
+const LEFT_OUT: &[u8] =
+    b"\n[marvin: the console printed more than is kept here between two looks]\n";
 
 /// What stands for lines of the record that are gone.
 const MISSING: &[u8] =
@@ -77,7 +82,9 @@ pub enum SignalError {
         why: String,
     },
     /// The recorder took the request and did not answer.
-    #[error("cannot tell whether {signal} was sent to the console of {name}: its recorder took it and did not answer")]
+    #[error(
+        "cannot tell whether {signal} was sent to the console of {name}: its recorder took it and did not answer"
+    )]
     Unknown {
         /// The server.
         name: String,
@@ -95,7 +102,8 @@ pub fn console_folder(home: &Path, name: &str) -> PathBuf {
 /// Returns whether a process records the console in a directory.
 #[must_use]
 pub fn is_recorded(folder: &Path) -> bool {
-    File::open(folder.join(RECORDS)).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    File::open(folder.join(RECORDS))
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// The right to record a server's console.
@@ -107,7 +115,8 @@ pub struct Recorder {
     _lock: File,
 }
 
-/// What the two threads of a recorder share: one reads the console, the other sends what is asked for.
+/// What the two threads of a recorder share: one reads the console, the other sends what is asked
+/// for.
 struct Shared {
     log: Mutex<Log>,
     /// The connection, while there is one.
@@ -121,15 +130,23 @@ impl Shared {
     }
 
     fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends something to the console, with a note in the record before it.
     fn send(&self, signal: &Signal, who: &str, clock: Clock<'_>) -> Result<(), String> {
         let mut connection = self.connection();
-        let Some(connection) = &mut *connection else { return Err("there is no connection to the console now".into()) };
-        self.log(|log| log.note(&format!("sends {signal} for {who}"), clock())).map_err(|error| error.to_string())?;
-        let sent = signal.keys().into_iter().try_for_each(|key| connection.send_break(key));
+        let Some(connection) = &mut *connection else {
+            return Err("there is no connection to the console now".into());
+        };
+        self.log(|log| log.note(&format!("sends {signal} for {who}"), clock()))
+            .map_err(|error| error.to_string())?;
+        let sent = signal
+            .keys()
+            .into_iter()
+            .try_for_each(|key| connection.send_break(key));
         if let Err(why) = &sent {
             drop(self.log(|log| log.note(&format!("cannot send {signal}: {why}"), clock())));
         }
@@ -144,13 +161,21 @@ impl Recorder {
     /// If its directory cannot be used.
     pub fn open(server: &ServerSettings, home: &Path) -> io::Result<Option<Self>> {
         let folder = console_folder(home, &server.name);
-        let Some(lock) = lock(&folder, RECORDS)? else { return Ok(None) };
+        let Some(lock) = lock(&folder, RECORDS)? else {
+            return Ok(None);
+        };
         let log = Log::open(&folder)?;
-        Ok(Some(Self { server: server.clone(), folder, log, _lock: lock }))
+        Ok(Some(Self {
+            server: server.clone(),
+            folder,
+            log,
+            _lock: lock,
+        }))
     }
 
-    /// Records until the disk is full or the process ends: a connection that ends is opened again. Sends what other processes
-    /// ask for with [`send_signal`]. `clock` returns milliseconds since 1970-01-01 UTC.
+    /// Records until the disk is full or the process ends: a connection that ends is opened again.
+    /// Sends what other processes ask for with [`send_signal`]. `clock` returns milliseconds
+    /// since 1970-01-01 UTC.
     ///
     /// # Errors
     /// If the record cannot be written.
@@ -159,9 +184,23 @@ impl Recorder {
     }
 
     /// Records while `goes_on`, which is asked before each connection.
-    fn record_with(self, clock: Clock<'_>, again: Duration, goes_on: impl Fn() -> bool) -> io::Result<()> {
-        let Self { server, folder, log, _lock } = self;
-        let shared = Shared { log: Mutex::new(log), connection: Mutex::default(), has_ended: AtomicBool::new(false) };
+    fn record_with(
+        self,
+        clock: Clock<'_>,
+        again: Duration,
+        goes_on: impl Fn() -> bool,
+    ) -> io::Result<()> {
+        let Self {
+            server,
+            folder,
+            log,
+            _lock,
+        } = self;
+        let shared = Shared {
+            log: Mutex::new(log),
+            connection: Mutex::default(),
+            has_ended: AtomicBool::new(false),
+        };
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !shared.has_ended.load(Ordering::Relaxed) {
@@ -185,8 +224,17 @@ impl Recorder {
 
     /// Connects, sends something, and records what the console prints in the next seconds.
     fn send(self, signal: &Signal, who: &str, clock: Clock<'_>) -> Result<(), String> {
-        let Self { server, folder: _, log, _lock } = self;
-        let shared = Shared { log: Mutex::new(log), connection: Mutex::default(), has_ended: AtomicBool::new(false) };
+        let Self {
+            server,
+            folder: _,
+            log,
+            _lock,
+        } = self;
+        let shared = Shared {
+            log: Mutex::new(log),
+            connection: Mutex::default(),
+            has_ended: AtomicBool::new(false),
+        };
         std::thread::scope(|scope| {
             let (shared, server) = (&shared, &server);
             let reader = scope.spawn(move || {
@@ -207,15 +255,30 @@ impl Recorder {
             // Ends the reader.
             drop(shared.connection().take());
             let why = reader.join().unwrap_or_default();
-            sent.map_err(|sent| if why.is_empty() { sent } else { format!("{sent}: {why}") })
+            sent.map_err(|sent| {
+                if why.is_empty() {
+                    sent
+                } else {
+                    format!("{sent}: {why}")
+                }
+            })
         })
     }
 }
 
-/// Connects once, and records until the connection ends. `last` is why it ended, which is noted once.
-fn read_once(server: &ServerSettings, shared: &Shared, clock: Clock<'_>, last: &mut String) -> io::Result<()> {
+/// Connects once, and records until the connection ends. `last` is why it ended, which is noted
+/// once.
+fn read_once(
+    server: &ServerSettings,
+    shared: &Shared,
+    clock: Clock<'_>,
+    last: &mut String,
+) -> io::Result<()> {
     let note = |text: &str| shared.log(|log| log.note(text, clock()));
-    let source::Open { mut bytes, connection } = match source::open(server) {
+    let source::Open {
+        mut bytes,
+        connection,
+    } = match source::open(server) {
         Ok(open) => open,
         Err(why) => {
             // A server that is off for a day is named once.
@@ -231,7 +294,11 @@ fn read_once(server: &ServerSettings, shared: &Shared, clock: Clock<'_>, last: &
     if !matches!(connection, Some(Connection::Sol { .. })) {
         *shared.connection() = connection.take();
     }
-    let place = server.console.as_ref().map(ConsoleSettings::place).unwrap_or_default();
+    let place = server
+        .console
+        .as_ref()
+        .map(ConsoleSettings::place)
+        .unwrap_or_default();
     let mut read = || {
         let (mut part, mut is_silent) = ([0; 1 << 14], true);
         while let Ok(count @ 1..) = bytes.read(&mut part) {
@@ -259,9 +326,9 @@ fn read_once(server: &ServerSettings, shared: &Shared, clock: Clock<'_>, last: &
     Ok(())
 }
 
-/// Sends something to the console of a server: by its recorder, or by a connection of its own if none runs. `home` is the lab's
-/// data directory, `who` asks, `clock` returns milliseconds since 1970-01-01 UTC. That it was sent is all that is known: what
-/// came of it, the record says.
+/// Sends something to the console of a server: by its recorder, or by a connection of its own if
+/// none runs. `home` is the lab's data directory, `who` asks, `clock` returns milliseconds since
+/// 1970-01-01 UTC. That it was sent is all that is known: what came of it, the record says.
 ///
 /// # Errors
 /// If the console has no break, or it was not sent.
@@ -273,7 +340,11 @@ pub fn send_signal(
     clock: Clock<'_>,
 ) -> Result<(), SignalError> {
     let (name, signal_text) = (|| server.name.clone(), signal.to_string());
-    let failed = |why| SignalError::Failed { name: name(), signal: signal_text.clone(), why };
+    let failed = |why| SignalError::Failed {
+        name: name(),
+        signal: signal_text.clone(),
+        why,
+    };
     check_break(server, signal)?;
     let said = |error: io::Error| failed(error.to_string());
     let folder = console_folder(home, &server.name);
@@ -293,23 +364,41 @@ pub fn send_signal(
 ///
 /// # Errors
 /// If the console has no break, no recorder runs, or it was not sent.
-pub fn request_signal(server: &ServerSettings, home: &Path, signal: &Signal, who: &str) -> Result<(), SignalError> {
+pub fn request_signal(
+    server: &ServerSettings,
+    home: &Path,
+    signal: &Signal,
+    who: &str,
+) -> Result<(), SignalError> {
     check_break(server, signal)?;
     let (name, signal_text) = (server.name.clone(), signal.to_string());
-    request::ask(&console_folder(home, &server.name), who, signal).map_err(|problem| match problem {
-        Unanswered::Failed(why) => SignalError::Failed { name, signal: signal_text, why },
-        Unanswered::Unknown => SignalError::Unknown { name, signal: signal_text },
-    })
+    request::ask(&console_folder(home, &server.name), who, signal).map_err(
+        |problem| match problem {
+            Unanswered::Failed(why) => SignalError::Failed {
+                name,
+                signal: signal_text,
+                why,
+            },
+            Unanswered::Unknown => SignalError::Unknown {
+                name,
+                signal: signal_text,
+            },
+        },
+    )
 }
 
 fn check_break(server: &ServerSettings, signal: &Signal) -> Result<(), SignalError> {
     let none = Err(("give its [[machine]] a [machine.console]", "it has none"));
-    server.console.as_ref().map_or(none, ConsoleSettings::check_break).map_err(|(setting, why)| SignalError::NoBreak {
-        name: server.name.clone(),
-        signal: signal.to_string(),
-        setting,
-        why,
-    })
+    server
+        .console
+        .as_ref()
+        .map_or(none, ConsoleSettings::check_break)
+        .map_err(|(setting, why)| SignalError::NoBreak {
+            name: server.name.clone(),
+            signal: signal.to_string(),
+            setting,
+            why,
+        })
 }
 
 /// Takes a lock in a console's directory; `None` if another process has it.
@@ -359,7 +448,8 @@ impl Console {
         Self(Kind::None)
     }
 
-    /// Reads the record of a server's console from its end on or, if no process records it, connects to it.
+    /// Reads the record of a server's console from its end on or, if no process records it,
+    /// connects to it.
     #[must_use]
     pub fn open(server: &ServerSettings, home: &Path) -> Self {
         let folder = console_folder(home, &server.name);
@@ -370,32 +460,51 @@ impl Console {
             return Self(Kind::Recorded(Mutex::new(Tail::at_end(&folder))));
         }
         // A console that cannot be opened is none: what the kernel did is known without it, too.
-        let Ok(source::Open { mut bytes, connection }) = source::open(server) else { return Self(Kind::None) };
+        let Ok(source::Open {
+            mut bytes,
+            connection,
+        }) = source::open(server)
+        else {
+            return Self(Kind::None);
+        };
         let printed: Arc<Mutex<Vec<u8>>> = Arc::default();
         let kept = Arc::clone(&printed);
         spawn(move || {
             let mut part = [0; 1 << 14];
             while let Ok(count @ 1..) = bytes.read(&mut part) {
-                keep(&mut kept.lock().unwrap_or_else(PoisonError::into_inner), &part[..count]);
+                keep(
+                    &mut kept.lock().unwrap_or_else(PoisonError::into_inner),
+                    &part[..count],
+                );
             }
         });
         let lock = lock(&folder, READS).unwrap_or_default();
-        Self(Kind::Own(Own { printed, connection: Mutex::new(connection), _lock: lock }))
+        Self(Kind::Own(Own {
+            printed,
+            connection: Mutex::new(connection),
+            _lock: lock,
+        }))
     }
 
     /// Returns what was printed since the last call.
     pub fn take(&self) -> Vec<u8> {
         match &self.0 {
             Kind::None => Vec::new(),
-            Kind::Own(own) => std::mem::take(&mut *own.printed.lock().unwrap_or_else(PoisonError::into_inner)),
+            Kind::Own(own) => {
+                std::mem::take(&mut *own.printed.lock().unwrap_or_else(PoisonError::into_inner))
+            }
             Kind::Recorded(tail) => {
-                let (mut tail, mut kept) = (tail.lock().unwrap_or_else(PoisonError::into_inner), Vec::new());
+                let (mut tail, mut kept) = (
+                    tail.lock().unwrap_or_else(PoisonError::into_inner),
+                    Vec::new(),
+                );
                 loop {
                     let lines = tail.new_lines();
                     if lines.is_empty() {
                         return kept;
                     }
-                    // Of the recorder's notes, only that lines are missing is of what the server printed.
+                    // Of the recorder's notes, only that lines are missing is of what the server
+                    // printed.
                     for line in &lines {
                         if tail::is_gap(line) {
                             keep(&mut kept, MISSING);
@@ -426,9 +535,16 @@ impl Console {
             Kind::None => false,
             Kind::Recorded(_) => request_signal(server, home, signal, who).is_ok(),
             Kind::Own(own) => {
-                let mut connection = own.connection.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut connection = own
+                    .connection
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
                 check_break(server, signal).is_ok()
-                    && signal.keys().into_iter().try_for_each(|key| connection.send_break(key)).is_ok()
+                    && signal
+                        .keys()
+                        .into_iter()
+                        .try_for_each(|key| connection.send_break(key))
+                        .is_ok()
             }
         }
     }

@@ -1,8 +1,9 @@
 //! A break or a sysrq for a console, from another process than the one with the connection.
 //!
-//! A BMC gives its console to one client, the recorder. Who wants to send something leaves a file in the console's directory, which
-//! the recorder takes by renaming it, so that it is taken once: `ask.ID` becomes `taken.ID`, and the answer is `answer.ID`. An
-//! asker that waits no longer removes its file, and a file that is too old is not obeyed: a sysrq must not come an hour late.
+//! A BMC gives its console to one client, the recorder. Who wants to send something leaves a file
+//! in the console's directory, which the recorder takes by renaming it, so that it is taken once:
+//! `ask.ID` becomes `taken.ID`, and the answer is `answer.ID`. An asker that waits no longer
+//! removes its file, and a file that is too old is not obeyed: a sysrq must not come an hour late.
 
 use std::fmt;
 use std::fs;
@@ -28,7 +29,8 @@ const WHO_MAX: usize = 80;
 pub enum Signal {
     /// A break.
     Break,
-    /// For each key a break and the key: the kernel's magic sysrq (Documentation/admin-guide/sysrq.rst).
+    /// For each key a break and the key: the kernel's magic sysrq
+    /// (Documentation/admin-guide/sysrq.rst).
     Sysrq(String),
 }
 
@@ -36,7 +38,8 @@ impl Signal {
     /// Returns the sysrq of these keys; `None` unless they are letters and digits, from one to 16.
     #[must_use]
     pub fn sysrq(keys: &str) -> Option<Self> {
-        let fits = (1..=KEYS_MAX).contains(&keys.len()) && keys.bytes().all(|key| key.is_ascii_alphanumeric());
+        let fits = (1..=KEYS_MAX).contains(&keys.len())
+            && keys.bytes().all(|key| key.is_ascii_alphanumeric());
         fits.then(|| Self::Sysrq(keys.to_owned()))
     }
 
@@ -69,15 +72,23 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Takes the next request in a directory; `None` if there is none that may still be obeyed. The time is in milliseconds
-    /// since 1970-01-01 UTC.
+    /// Takes the next request in a directory; `None` if there is none that may still be obeyed. The
+    /// time is in milliseconds since 1970-01-01 UTC.
     pub(super) fn take(folder: &Path, now_ms: i64) -> Option<Self> {
         for entry in fs::read_dir(folder).ok()?.flatten() {
             let name = entry.file_name();
-            let Some(id) = name.to_str().and_then(|name| name.strip_prefix("ask.")).map(str::to_owned) else {
+            let Some(id) = name
+                .to_str()
+                .and_then(|name| name.strip_prefix("ask."))
+                .map(str::to_owned)
+            else {
                 continue;
             };
-            let age_ms = entry.metadata().ok().and_then(|meta| age_ms(&meta, now_ms)).unwrap_or(i64::MAX);
+            let age_ms = entry
+                .metadata()
+                .ok()
+                .and_then(|meta| age_ms(&meta, now_ms))
+                .unwrap_or(i64::MAX);
             let taken = folder.join(format!("taken.{id}"));
             if fs::rename(entry.path(), &taken).is_err() {
                 // Its asker waits no longer.
@@ -93,7 +104,12 @@ impl Request {
             let is_late = age_ms > i64::try_from(TAKEN.as_millis()).unwrap_or(i64::MAX);
             if let (Some(signal), false) = (signal, is_late) {
                 let who = who.chars().take(WHO_MAX).collect::<String>();
-                return Some(Self { folder: folder.to_owned(), id, signal, who: model::plain(&who) });
+                return Some(Self {
+                    folder: folder.to_owned(),
+                    id,
+                    signal,
+                    who: model::plain(&who),
+                });
             }
         }
         None
@@ -101,14 +117,25 @@ impl Request {
 
     /// Answers whether it was sent, or why not.
     pub(super) fn answer(&self, sent: Result<(), String>) {
-        let text = sent.map_or_else(|why| format!("failed {}\n", model::plain(&why)), |()| "sent\n".to_owned());
+        let text = sent.map_or_else(
+            |why| format!("failed {}\n", model::plain(&why)),
+            |()| "sent\n".to_owned(),
+        );
         // An asker without an answer says so.
-        drop(write_whole(&self.folder, &format!("answer.{}", self.id), &text));
+        drop(write_whole(
+            &self.folder,
+            &format!("answer.{}", self.id),
+            &text,
+        ));
     }
 }
 
 fn age_ms(meta: &fs::Metadata, now_ms: i64) -> Option<i64> {
-    let written = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let written = meta
+        .modified()
+        .ok()?
+        .duration_since(std::time::UNIX_EPOCH)
+        .ok()?;
     Some(now_ms.saturating_sub(i64::try_from(written.as_millis()).ok()?))
 }
 
@@ -124,12 +151,24 @@ pub(super) enum Unanswered {
 /// Asks the recorder of a directory to send something, and waits until it has.
 pub(super) fn ask(folder: &Path, who: &str, signal: &Signal) -> Result<(), Unanswered> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let id = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let (ask, answer) = (folder.join(format!("ask.{id}")), folder.join(format!("answer.{id}")));
+    let id = format!(
+        "{}-{}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    );
+    let (ask, answer) = (
+        folder.join(format!("ask.{id}")),
+        folder.join(format!("answer.{id}")),
+    );
     // Of a process of the same number that was killed.
     drop(fs::remove_file(&answer));
     let failed = |error: io::Error| Unanswered::Failed(format!("{}: {error}", folder.display()));
-    write_whole(folder, &format!("ask.{id}"), &format!("{}\n{signal}\n", model::plain(who))).map_err(failed)?;
+    write_whole(
+        folder,
+        &format!("ask.{id}"),
+        &format!("{}\n{signal}\n", model::plain(who)),
+    )
+    .map_err(failed)?;
     let begun = Instant::now();
     while begun.elapsed() < TAKEN + ANSWERED {
         if let Ok(text) = fs::read_to_string(&answer) {
@@ -141,7 +180,9 @@ pub(super) fn ask(folder: &Path, who: &str, signal: &Signal) -> Result<(), Unans
         }
         // Only one of the two gets the file: what is removed here is not sent.
         if begun.elapsed() >= TAKEN && fs::remove_file(&ask).is_ok() {
-            return Err(Unanswered::Failed("its recorder does not answer".to_owned()));
+            return Err(Unanswered::Failed(
+                "its recorder does not answer".to_owned(),
+            ));
         }
         sleep(LOOK);
     }
@@ -163,7 +204,10 @@ mod tests {
 
     #[test]
     fn keys_are_letters_and_digits() {
-        assert_eq!(Signal::sysrq("8wt").map(|signal| signal.keys().len()), Some(3));
+        assert_eq!(
+            Signal::sysrq("8wt").map(|signal| signal.keys().len()),
+            Some(3)
+        );
         for wrong in ["", "w t", "w\n", "~.", "wwwwwwwwwwwwwwwww"] {
             assert_eq!(Signal::sysrq(wrong), None, "{wrong}");
         }
@@ -179,12 +223,19 @@ mod tests {
                     break request;
                 }
             };
-            assert_eq!((request.who.as_str(), request.signal.to_string().as_str()), ("anna@lab", "sysrq wt"));
+            assert_eq!(
+                (request.who.as_str(), request.signal.to_string().as_str()),
+                ("anna@lab", "sysrq wt")
+            );
             assert!(Request::take(folder.path(), 0).is_none());
             request.answer(Ok(()));
             assert!(asked.join().unwrap().is_ok());
         });
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "no file is left");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            0,
+            "no file is left"
+        );
     }
 
     #[test]
@@ -193,8 +244,16 @@ mod tests {
         let file = folder.path().join("ask.1-0");
         let now = SystemTime::now();
         fs::write(&file, "anna@lab\nsysrq b\n").unwrap();
-        fs::File::options().write(true).open(&file).unwrap().set_modified(now - Duration::from_secs(60)).unwrap();
-        let now_ms = now.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+        fs::File::options()
+            .write(true)
+            .open(&file)
+            .unwrap()
+            .set_modified(now - Duration::from_secs(60))
+            .unwrap();
+        let now_ms = now
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap()
+            .as_millis();
         assert!(Request::take(folder.path(), i64::try_from(now_ms).unwrap()).is_none());
         assert!(!file.exists(), "and is gone");
     }
@@ -202,7 +261,10 @@ mod tests {
     #[test]
     fn request_without_recorder_is_withdrawn() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(matches!(ask(folder.path(), "anna@lab", &Signal::Break), Err(Unanswered::Failed(_))));
+        assert!(matches!(
+            ask(folder.path(), "anna@lab", &Signal::Break),
+            Err(Unanswered::Failed(_))
+        ));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

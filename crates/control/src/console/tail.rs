@@ -1,7 +1,8 @@
 //! Reads the record of a console, from a time or from its end on, and as it grows.
 //!
-//! A record has more than fits in memory, and its files are replaced while they are read: `current` is renamed when it is full,
-//! then compressed, and the oldest files are removed. So it is read piece by piece, and file after file.
+//! A record has more than fits in memory, and its files are replaced while they are read: `current`
+//! is renamed when it is full, then compressed, and the oldest files are removed. So it is read
+//! piece by piece, and file after file.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -33,7 +34,8 @@ pub struct Tail {
     full: Option<Full>,
     /// The last file, which may have become a full one meanwhile.
     file: Option<File>,
-    /// The newest full file that was read, is waiting, or was too old: later ones came after `file` was opened.
+    /// The newest full file that was read, is waiting, or was too old: later ones came after
+    /// `file` was opened.
     newest: Option<i64>,
     /// Whether `file` is a full one now, and is read to its end.
     is_renamed: bool,
@@ -80,7 +82,12 @@ impl Tail {
         let all = tail.turn();
         // A file ends where the next one begins.
         let ends = all.iter().skip(1).copied().chain([i64::MAX]);
-        tail.waiting = all.iter().zip(ends).filter(|(_, end_ms)| *end_ms >= since_ms).map(|(name, _)| *name).collect();
+        tail.waiting = all
+            .iter()
+            .zip(ends)
+            .filter(|(_, end_ms)| *end_ms >= since_ms)
+            .map(|(name, _)| *name)
+            .collect();
         Ok(tail)
     }
 
@@ -110,12 +117,17 @@ impl Tail {
 
     /// Skips the last file. Of a line that is not complete, what follows is read.
     fn skip(&mut self) -> io::Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
         let size = file.seek(SeekFrom::End(0))?;
         let from = size.saturating_sub(LINE_MAX as u64);
         let mut end = vec![0; usize::try_from(size - from).unwrap_or(0)];
         file.read_exact_at(&mut end, from)?;
-        let begun = end.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let begun = end
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
         if let Some(line) = ConsoleLine::read(&end[begun..]) {
             (self.is_cut, self.at_ms) = (true, line.at_ms);
         }
@@ -139,10 +151,12 @@ impl Tail {
     /// Returns the line that is not complete at the end of the record.
     #[must_use]
     pub fn unfinished(&self) -> Option<ConsoleLine> {
-        self.line(&self.rest).filter(|line| line.at_ms >= self.since_ms)
+        self.line(&self.rest)
+            .filter(|line| line.at_ms >= self.since_ms)
     }
 
-    /// Reads on in the file at hand; 0 at its end. What cannot be read ends it: a compressed file that was cut.
+    /// Reads on in the file at hand; 0 at its end. What cannot be read ends it: a compressed file
+    /// that was cut.
     fn read(&mut self, piece: &mut [u8]) -> usize {
         match (&mut self.full, &mut self.file) {
             (Some(full), _) => full.read(piece).unwrap_or(0),
@@ -188,7 +202,8 @@ impl Tail {
         true
     }
 
-    /// Opens the last file, and returns the full ones that are newer than the newest known one, oldest first.
+    /// Opens the last file, and returns the full ones that are newer than the newest known one,
+    /// oldest first.
     fn turn(&mut self) -> Vec<i64> {
         let inode = |meta: io::Result<fs::Metadata>| meta.ok().map(|meta| meta.ino());
         let path = current(&self.folder);
@@ -217,8 +232,14 @@ impl Tail {
     /// Opens a full file, which may be compressed at this moment; `None` if it was removed.
     fn open_full(&self, name: i64) -> Option<Full> {
         let path = |ending: &str| self.folder.join(format!("{name}.{ending}"));
-        let packed = || File::open(path("gz")).ok().map(|file| Full::Packed(Box::new(GzDecoder::new(file))));
-        packed().or_else(|| File::open(path("log")).ok().map(Full::Plain)).or_else(packed)
+        let packed = || {
+            File::open(path("gz"))
+                .ok()
+                .map(|file| Full::Packed(Box::new(GzDecoder::new(file))))
+        };
+        packed()
+            .or_else(|| File::open(path("log")).ok().map(Full::Plain))
+            .or_else(packed)
     }
 
     fn split(&mut self, piece: &[u8], lines: &mut Vec<ConsoleLine>) {
@@ -250,13 +271,21 @@ impl Tail {
     fn line(&self, bytes: &[u8]) -> Option<ConsoleLine> {
         match bytes {
             [] => None,
-            bytes if self.is_cut => Some(ConsoleLine { at_ms: self.at_ms, is_note: false, bytes: bytes.to_vec() }),
+            bytes if self.is_cut => Some(ConsoleLine {
+                at_ms: self.at_ms,
+                is_note: false,
+                bytes: bytes.to_vec(),
+            }),
             bytes => ConsoleLine::read(bytes),
         }
     }
 
     fn note_gap(&self, lines: &mut Vec<ConsoleLine>) {
-        lines.push(ConsoleLine { at_ms: self.at_ms, is_note: true, bytes: GAP.to_vec() });
+        lines.push(ConsoleLine {
+            at_ms: self.at_ms,
+            is_note: true,
+            bytes: GAP.to_vec(),
+        });
     }
 }
 
@@ -291,13 +320,16 @@ mod tests {
     fn fill(log: &mut Log, numbers: std::ops::Range<usize>, now_ms: i64) {
         let filler = "x".repeat(1000);
         for number in numbers {
-            log.write(format!("{number} {filler}\n").as_bytes(), now_ms).unwrap();
+            log.write(format!("{number} {filler}\n").as_bytes(), now_ms)
+                .unwrap();
         }
     }
 
     /// Checks that a text has all of the numbered lines, each once and in order.
     fn check(text: &str, numbers: std::ops::Range<usize>) {
-        let mut found = text.lines().map(|line| line.split(' ').next().unwrap().parse::<usize>().unwrap());
+        let mut found = text
+            .lines()
+            .map(|line| line.split(' ').next().unwrap().parse::<usize>().unwrap());
         numbers.for_each(|number| assert_eq!(found.next(), Some(number)));
         assert_eq!(found.next(), None);
     }
@@ -311,7 +343,11 @@ mod tests {
         check(&drain(&mut tail), 0..10);
         // All at one moment: names stay distinct.
         fill(&mut log, 10..20_000, 5);
-        assert!(names(folder.path()).len() >= 3, "{:?}", names(folder.path()));
+        assert!(
+            names(folder.path()).len() >= 3,
+            "{:?}",
+            names(folder.path())
+        );
         check(&drain(&mut tail), 10..20_000);
         fill(&mut log, 20_000..30_000, 4);
         check(&drain(&mut tail), 20_000..30_000);
@@ -332,7 +368,13 @@ mod tests {
         }
         let text = drain(&mut tail);
         assert!(text.contains("!lines are missing here"), "{}", &text[..200]);
-        assert!(text.trim_end().lines().last().unwrap().starts_with("11999 "));
+        assert!(
+            text.trim_end()
+                .lines()
+                .last()
+                .unwrap()
+                .starts_with("11999 ")
+        );
     }
 
     #[test]
@@ -344,19 +386,29 @@ mod tests {
         for _ in 0..200 {
             log.write(&[b'x'; 100_000], 7).unwrap();
             let text = drain(&mut tail);
-            assert!(text.lines().all(|line| line.len() < 70_000 && line.ends_with(" [cut: the line goes on]")));
+            assert!(
+                text.lines()
+                    .all(|line| line.len() < 70_000 && line.ends_with(" [cut: the line goes on]"))
+            );
             seen += text.bytes().filter(|byte| *byte == b'x').count();
             assert!(tail.rest.len() < 70_000);
         }
         log.write(b"\n", 7).unwrap();
-        seen += drain(&mut tail).bytes().filter(|byte| *byte == b'x').count();
+        seen += drain(&mut tail)
+            .bytes()
+            .filter(|byte| *byte == b'x')
+            .count();
         assert_eq!(seen, 200 * 100_000);
     }
 
     #[test]
     fn line_of_older_record_comes_in_pieces() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("current"), format!("5 {}\n6 next\n", "y".repeat(5 << 20))).unwrap();
+        fs::write(
+            folder.path().join("current"),
+            format!("5 {}\n6 next\n", "y".repeat(5 << 20)),
+        )
+        .unwrap();
         let mut tail = Tail::since(folder.path(), 0).unwrap();
         let mut count = 0;
         loop {
@@ -364,8 +416,16 @@ mod tests {
             if lines.is_empty() {
                 break;
             }
-            assert!(lines.iter().all(|line| line.at_ms >= 5 && line.bytes.len() <= 2 << 20));
-            count += lines.iter().flat_map(|line| &line.bytes).filter(|byte| **byte == b'y').count();
+            assert!(
+                lines
+                    .iter()
+                    .all(|line| line.at_ms >= 5 && line.bytes.len() <= 2 << 20)
+            );
+            count += lines
+                .iter()
+                .flat_map(|line| &line.bytes)
+                .filter(|byte| **byte == b'y')
+                .count();
         }
         assert_eq!(count, 5 << 20);
     }

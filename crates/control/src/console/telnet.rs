@@ -4,7 +4,8 @@ use std::io::{self, Read};
 
 /// Interpret as command.
 const IAC: u8 = 255;
-/// Commands: the begin and the end of a subnegotiation, the first of the four that name an option, and the break.
+/// Commands: the begin and the end of a subnegotiation, the first of the four that name an option,
+/// and the break.
 const SB: u8 = 250;
 const SE: u8 = 240;
 const WILL: u8 = 251;
@@ -95,7 +96,9 @@ mod tests {
                     Ok(piece.len())
                 }
             }
-            Telnet::new(Pieces(sent.chunks(pieces).collect())).read_to_end(&mut text).unwrap();
+            Telnet::new(Pieces(sent.chunks(pieces).collect()))
+                .read_to_end(&mut text)
+                .unwrap();
             assert_eq!(text, b"ab\xffc", "{pieces}");
         }
     }

@@ -10,12 +10,16 @@ use model::{ConsoleSettings, ServerSettings};
 
 use super::log::{Log, names};
 use super::{
-    Console, KEPT_MAX, Kind, LEFT_OUT, MISSING, RECORDS, Recorder, Signal, Tail, console_folder, is_recorded, keep,
-    lock, send_signal,
+    Console, KEPT_MAX, Kind, LEFT_OUT, MISSING, RECORDS, Recorder, Signal, Tail, console_folder,
+    is_recorded, keep, lock, send_signal,
 };
 
 fn server(console: ConsoleSettings) -> ServerSettings {
-    ServerSettings { boot_s: 30, console: Some(console), ..ServerSettings::of_host("testbox", "root@testbox") }
+    ServerSettings {
+        boot_s: 30,
+        console: Some(console),
+        ..ServerSettings::of_host("testbox", "root@testbox")
+    }
 }
 
 fn tcp(address: String, is_telnet: bool) -> ConsoleSettings {
@@ -25,17 +29,30 @@ fn tcp(address: String, is_telnet: bool) -> ConsoleSettings {
 /// A console that a shell prints; another one sends its breaks.
 fn command(prints: &str, sends: &str) -> ConsoleSettings {
     let shell = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
-    let sends_break = if sends.is_empty() { Vec::new() } else { [shell(sends), vec!["break".to_owned()]].concat() };
-    ConsoleSettings::Command { words: shell(prints), sends_break }
+    let sends_break = if sends.is_empty() {
+        Vec::new()
+    } else {
+        [shell(sends), vec!["break".to_owned()]].concat()
+    };
+    ConsoleSettings::Command {
+        words: shell(prints),
+        sends_break,
+    }
 }
 
 fn recorded(home: &Path) -> String {
     let mut tail = Tail::since(&console_folder(home, "testbox"), 0).unwrap();
     let mut lines: Vec<_> =
-        std::iter::from_fn(|| Some(tail.new_lines()).filter(|lines| !lines.is_empty())).flatten().collect();
+        std::iter::from_fn(|| Some(tail.new_lines()).filter(|lines| !lines.is_empty()))
+            .flatten()
+            .collect();
     lines.extend(tail.unfinished());
     let line = |line: super::ConsoleLine| {
-        format!("{}{}", if line.is_note { "-- " } else { "" }, String::from_utf8_lossy(&line.bytes))
+        format!(
+            "{}{}",
+            if line.is_note { "-- " } else { "" },
+            String::from_utf8_lossy(&line.bytes)
+        )
     };
     lines.into_iter().map(line).collect()
 }
@@ -44,7 +61,9 @@ fn recorded(home: &Path) -> String {
 fn record(recorder: Recorder, connections: u32) {
     let left = Cell::new(connections);
     let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;
-    recorder.record_with(&|| 1000, Duration::from_millis(10), goes_on).unwrap();
+    recorder
+        .record_with(&|| 1000, Duration::from_millis(10), goes_on)
+        .unwrap();
 }
 
 #[test]
@@ -54,10 +73,18 @@ fn console_that_breaks_is_opened_again() {
     let address = listener.local_addr().unwrap().to_string();
     let server = server(tcp(address.clone(), false));
     let recorder = Recorder::open(&server, home.path()).unwrap().unwrap();
-    assert!(Recorder::open(&server, home.path()).unwrap().is_none(), "one process records it");
+    assert!(
+        Recorder::open(&server, home.path()).unwrap().is_none(),
+        "one process records it"
+    );
     let printer = std::thread::spawn(move || {
         for text in ["boot\n", "half a line", "", "", "again\n"] {
-            listener.accept().unwrap().0.write_all(text.as_bytes()).unwrap();
+            listener
+                .accept()
+                .unwrap()
+                .0
+                .write_all(text.as_bytes())
+                .unwrap();
         }
         // Nothing listens any more.
     });
@@ -88,7 +115,9 @@ fn who_measures_reads_the_record_or_the_console() {
     let console = Console::open(&own, home.path());
     wait_for(&console, "hello\n");
     drop(console);
-    let recorder = Recorder::open(&server(words("sleep 0.3; echo oops")), home.path()).unwrap().unwrap();
+    let recorder = Recorder::open(&server(words("sleep 0.3; echo oops")), home.path())
+        .unwrap()
+        .unwrap();
     assert!(is_recorded(&folder));
     let console = Console::open(&own, home.path());
     std::thread::scope(|scope| {
@@ -96,7 +125,10 @@ fn who_measures_reads_the_record_or_the_console() {
         wait_for(&console, "oops\n");
     });
     assert!(!is_recorded(&folder), "it has ended");
-    let none = ServerSettings { console: None, ..own };
+    let none = ServerSettings {
+        console: None,
+        ..own
+    };
     assert!(Console::open(&none, home.path()).take().is_empty());
 }
 
@@ -125,15 +157,32 @@ fn recorder_sends_what_others_ask_for() {
         while !recorded(home.path()).contains("login") {
             std::thread::sleep(Duration::from_millis(10));
         }
-        let send = |signal: &Signal| send_signal(&server, home.path(), signal, "anna@lab", &|| 1000);
+        let send =
+            |signal: &Signal| send_signal(&server, home.path(), signal, "anna@lab", &|| 1000);
         send(&Signal::sysrq("8w").unwrap()).unwrap();
         send(&Signal::Break).unwrap();
     });
-    assert_eq!(line.join().unwrap(), (b"\xff\xf38\xff\xf3w".to_vec(), b"\xff\xf3".to_vec()));
+    assert_eq!(
+        line.join().unwrap(),
+        (b"\xff\xf38\xff\xf3w".to_vec(), b"\xff\xf3".to_vec())
+    );
     let told = recorded(home.path());
-    let notes: Vec<&str> = told.lines().filter(|line| line.starts_with("-- sends")).collect();
-    assert_eq!(notes, ["-- sends sysrq 8w for anna@lab", "-- sends break for anna@lab"], "{told}");
-    assert!(told.contains("login: \n") && told.contains("sysrq: Show Blocked State\n"), "{told}");
+    let notes: Vec<&str> = told
+        .lines()
+        .filter(|line| line.starts_with("-- sends"))
+        .collect();
+    assert_eq!(
+        notes,
+        [
+            "-- sends sysrq 8w for anna@lab",
+            "-- sends break for anna@lab"
+        ],
+        "{told}"
+    );
+    assert!(
+        told.contains("login: \n") && told.contains("sysrq: Show Blocked State\n"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -142,11 +191,22 @@ fn break_without_recorder_is_sent_and_recorded() {
     let sent = home.path().join("sent");
     let sends = format!("echo \"$0 $1\" >> {}", sent.display());
     let server = server(command("echo hello; exec sleep 60", &sends));
-    let send = |keys: &str| send_signal(&server, home.path(), &Signal::sysrq(keys).unwrap(), "anna@lab", &|| 1000);
+    let send = |keys: &str| {
+        send_signal(
+            &server,
+            home.path(),
+            &Signal::sysrq(keys).unwrap(),
+            "anna@lab",
+            &|| 1000,
+        )
+    };
     send("wt").unwrap();
     assert_eq!(std::fs::read_to_string(sent).unwrap(), "break w\nbreak t\n");
     let told = recorded(home.path());
-    assert!(told.contains("hello\n") && told.contains("-- sends sysrq wt for anna@lab\n"), "{told}");
+    assert!(
+        told.contains("hello\n") && told.contains("-- sends sysrq wt for anna@lab\n"),
+        "{told}"
+    );
     assert!(!is_recorded(&console_folder(home.path(), "testbox")));
     // A measurement that reads the console itself keeps its connection.
     let measures = Console::open(&server, home.path());
@@ -160,9 +220,15 @@ fn break_that_cannot_be_sent_is_explained() {
     let home = tempfile::tempdir().unwrap();
     let send = |console| {
         let signal = Signal::sysrq("w").unwrap();
-        send_signal(&server(console), home.path(), &signal, "anna@lab", &|| 1000).unwrap_err().to_string()
+        send_signal(&server(console), home.path(), &signal, "anna@lab", &|| 1000)
+            .unwrap_err()
+            .to_string()
     };
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let silent = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string();
     let told = [
         send(tcp("terminals.lab:7003".into(), false)),
         send(command("sleep 60", "")),
@@ -191,7 +257,9 @@ fn more_than_is_kept_is_told_once() {
 fn measurement_is_told_of_missing_lines() {
     let home = tempfile::tempdir().unwrap();
     let mut log = Log::open(home.path()).unwrap();
-    let console = Console(Kind::Recorded(std::sync::Mutex::new(Tail::at_end(home.path()))));
+    let console = Console(Kind::Recorded(std::sync::Mutex::new(Tail::at_end(
+        home.path(),
+    ))));
     let line = format!("{}\n", "x".repeat(1000));
     (0..12_000).for_each(|_| log.write(line.as_bytes(), 5).unwrap());
     for name in names(home.path()) {
@@ -208,5 +276,8 @@ fn link_for_a_console_lock_is_refused() {
     let target = home.path().join("target");
     std::os::unix::fs::symlink(&target, home.path().join(RECORDS)).unwrap();
     let error = lock(home.path(), RECORDS).unwrap_err().to_string();
-    assert!(error.contains("it is a link") && !target.exists(), "{error}");
+    assert!(
+        error.contains("it is a link") && !target.exists(),
+        "{error}"
+    );
 }

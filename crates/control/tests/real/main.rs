@@ -1,6 +1,10 @@
-//! Power by real parts: OpenIPMI's `ipmi_sim` behind ipmitool, a Redfish BMC with the habits of real ones behind curl, and
-//! sushy-emulator where it is installed.
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail by panicking, and say what they skip")]
+//! Power by real parts: OpenIPMI's `ipmi_sim` behind ipmitool, a Redfish BMC with the habits of
+//! real ones behind curl, and sushy-emulator where it is installed.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests fail by panicking, and say what they skip"
+)]
 
 mod ipmi;
 mod redfish;

@@ -1,5 +1,6 @@
-//! A BMC with Redfish on loopback that behaves as real ones do: it wants a login, rejects fields that it does not know, takes
-//! its time, and reports states between. And sushy-emulator, a Redfish service of others.
+//! A BMC with Redfish on loopback that behaves as real ones do: it wants a login, rejects fields
+//! that it does not know, takes its time, and reports states between. And sushy-emulator, a Redfish
+//! service of others.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -32,7 +33,10 @@ fn answer(stream: TcpStream, bmc: &Mutex<Bmc>) -> Option<()> {
     let mut lines = BufReader::new(stream);
     let mut head = String::new();
     while lines.read_line(&mut head).ok()? > 2 {}
-    let length = head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    let length = head
+        .to_lowercase()
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     lines.read_exact(&mut body).ok()?;
     let mut words = head.split(' ');
@@ -40,7 +44,10 @@ fn answer(stream: TcpStream, bmc: &Mutex<Bmc>) -> Option<()> {
     let mut bmc = bmc.lock().ok()?;
     let (status, document) = respond(&mut bmc, method, path, &head, &body);
     let text = document.to_string();
-    let answer = format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
+    let answer = format!(
+        "HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+        text.len()
+    );
     lines.get_mut().write_all(answer.as_bytes()).ok()
 }
 
@@ -56,7 +63,11 @@ fn respond(bmc: &mut Bmc, method: &str, path: &str, head: &str, body: &[u8]) -> 
     };
     match (method, path) {
         ("GET", "/redfish/v1/Systems") => {
-            let members: Vec<_> = bmc.systems.iter().map(|path| json!({ "@odata.id": path })).collect();
+            let members: Vec<_> = bmc
+                .systems
+                .iter()
+                .map(|path| json!({ "@odata.id": path }))
+                .collect();
             (200, json!({ "Members": members }))
         }
         ("GET", "/redfish/v1/Systems/1") => {
@@ -64,12 +75,16 @@ fn respond(bmc: &mut Bmc, method: &str, path: &str, head: &str, body: &[u8]) -> 
             let types = ["On", "ForceOff", "GracefulShutdown"];
             let reset = json!({ "target": "/redfish/v1/Systems/1/Reset", "ResetType@Redfish.AllowableValues": types });
             let actions = json!({ "#ComputerSystem.Reset": reset });
-            (200, json!({ "PowerState": state, "Actions": actions, "Boot": bmc.boot, "@odata.etag": "W/\"7\"" }))
+            (
+                200,
+                json!({ "PowerState": state, "Actions": actions, "Boot": bmc.boot, "@odata.etag": "W/\"7\"" }),
+            )
         }
         ("PATCH", "/redfish/v1/Systems/1") => {
             let body: Value = serde_json::from_slice(body).unwrap();
             let sent = &body["Boot"];
-            let is_whole = sent.as_object().unwrap().len() == 3 && sent["BootSourceOverrideMode"] == "UEFI";
+            let is_whole =
+                sent.as_object().unwrap().len() == 3 && sent["BootSourceOverrideMode"] == "UEFI";
             if !head.contains("If-Match: W/\"7\"\r\n") || !is_whole {
                 return (400, json!({}));
             }
@@ -106,7 +121,12 @@ fn start(bmc: Bmc) -> (Arc<Mutex<Bmc>>, String) {
 }
 
 fn power(address: &str, login: Option<Login>) -> Power {
-    let redfish = Redfish { address: address.to_owned(), system: None, login, insecure: false };
+    let redfish = Redfish {
+        address: address.to_owned(),
+        system: None,
+        login,
+        insecure: false,
+    };
     Power::new("testbox", &PowerSettings::Redfish(redfish)).hasty()
 }
 
@@ -115,9 +135,19 @@ fn redfish_follows_what_the_system_offers() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("password");
     fs::write(&file, "se\"sa\\me\n").unwrap();
-    Command::new("chmod").arg("600").arg(&file).status().unwrap();
-    let login = Some(Login { user: "lab".into(), password: Secret::File(file) });
-    let (bmc, address) = start(Bmc { systems: vec!["/redfish/v1/Systems/1"], ..Bmc::default() });
+    Command::new("chmod")
+        .arg("600")
+        .arg(&file)
+        .status()
+        .unwrap();
+    let login = Some(Login {
+        user: "lab".into(),
+        password: Secret::File(file),
+    });
+    let (bmc, address) = start(Bmc {
+        systems: vec!["/redfish/v1/Systems/1"],
+        ..Bmc::default()
+    });
     let one = power(&address, login.clone());
     assert_eq!(one.state().unwrap(), PowerState::Off);
     assert_eq!(one.cycle().unwrap(), PowerState::On);
@@ -131,7 +161,13 @@ fn redfish_follows_what_the_system_offers() {
     let refused = power(&address, None).state().unwrap_err().to_string();
     assert!(refused.contains("401"), "{refused}");
     bmc.lock().unwrap().systems.push("/redfish/v1/Systems/Self");
-    insta::assert_snapshot!(power(&address, login).state().unwrap_err().to_string().replace(&address, "ADDRESS"));
+    insta::assert_snapshot!(
+        power(&address, login)
+            .state()
+            .unwrap_err()
+            .to_string()
+            .replace(&address, "ADDRESS")
+    );
 }
 
 #[test]
@@ -152,11 +188,23 @@ fn redfish_switches_an_emulator_of_others() {
     let file = folder.path().join("settings");
     fs::write(&file, settings).unwrap();
     let mut emulator = Command::new("sushy-emulator");
-    emulator.arg("--fake").arg("--config").arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
+    emulator
+        .arg("--fake")
+        .arg("--config")
+        .arg(&file)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let _emulator = Ends(emulator.spawn().unwrap());
     let address = format!("http://127.0.0.1:{port}");
-    wait_until("sushy-emulator listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
-    let redfish = Redfish { address, system: None, login: None, insecure: false };
+    wait_until("sushy-emulator listens", || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    let redfish = Redfish {
+        address,
+        system: None,
+        login: None,
+        insecure: false,
+    };
     let power = Power::new("testbox", &PowerSettings::Redfish(redfish));
     assert_eq!(power.state().unwrap(), PowerState::Off);
     assert_eq!(power.turn(true).unwrap(), PowerState::On);

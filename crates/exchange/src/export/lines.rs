@@ -4,7 +4,8 @@ use model::{escape_json, printable};
 
 use super::{Column, Table, Value};
 
-/// Renders a table as CSV with a header line. A missing value is an empty field, an empty text a quoted one.
+/// Renders a table as CSV with a header line. A missing value is an empty field, an empty text a
+/// quoted one.
 pub fn csv(table: &Table) -> String {
     let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
     let mut text = names.join(",") + "\n";
@@ -27,22 +28,28 @@ fn field(value: &Value) -> String {
     }
 }
 
-/// Quotes a text. A program for tables takes one that begins like a formula for a formula, and computes it: an
-/// apostrophe prevents that.
+/// Quotes a text. A program for tables takes one that begins like a formula for a formula, and
+/// computes it: an apostrophe prevents that.
 fn quote(words: &str) -> String {
     let words = printable(words);
-    let words = if words.starts_with(['=', '+', '-', '@', '\t']) { format!("'{words}") } else { words };
+    let words = if words.starts_with(['=', '+', '-', '@', '\t']) {
+        format!("'{words}")
+    } else {
+        words
+    };
     if words.is_empty() || words.contains([',', '"', '\n']) {
         return format!("\"{}\"", words.replace('"', "\"\""));
     }
     words
 }
 
-/// Renders a table as JSON, one row a line, with every column in every row. Numbers that are not finite become null.
+/// Renders a table as JSON, one row a line, with every column in every row. Numbers that are not
+/// finite become null.
 pub fn json_lines(table: &Table) -> String {
     let mut text = String::new();
     for row in &table.rows {
-        let named = |(column, value): (&Column, &Value)| format!("\"{}\":{}", column.name, json(value));
+        let named =
+            |(column, value): (&Column, &Value)| format!("\"{}\":{}", column.name, json(value));
         let fields: Vec<String> = table.columns.iter().zip(row).map(named).collect();
         text.push('{');
         text.push_str(&fields.join(","));

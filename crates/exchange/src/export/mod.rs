@@ -1,4 +1,5 @@
-//! Stored results as tables for notebooks: columns with types and units, one row for each run, result or sample.
+//! Stored results as tables for notebooks: columns with types and units, one row for each run,
+//! result or sample.
 //!
 //! `docs/export.md` documents the columns; a test compares it with them.
 
@@ -101,11 +102,21 @@ pub struct Exported {
 }
 
 const fn column(name: &'static str, kind: Kind, unit: &'static str) -> Column {
-    Column { name, kind, is_required: true, unit }
+    Column {
+        name,
+        kind,
+        is_required: true,
+        unit,
+    }
 }
 
 const fn optional(name: &'static str, kind: Kind, unit: &'static str) -> Column {
-    Column { name, kind, is_required: false, unit }
+    Column {
+        name,
+        kind,
+        is_required: false,
+        unit,
+    }
 }
 
 const RUN: &[Column] = &[
@@ -117,7 +128,11 @@ const RUN: &[Column] = &[
     column("machine_kind", Kind::Text, "exact or imported"),
     column("suite", Kind::Text, "name of the suite"),
     column("seed", Kind::Unsigned, "seed of boot and run"),
-    optional("started_unix", Kind::Whole, "seconds since 1970-01-01 UTC; none if not known"),
+    optional(
+        "started_unix",
+        Kind::Whole,
+        "seconds since 1970-01-01 UTC; none if not known",
+    ),
 ];
 
 const RUN_ONLY: &[Column] = &[
@@ -139,11 +154,19 @@ const RESULT: &[Column] = &[
 const RESULT_ONLY: &[Column] = &[
     column("outcome", Kind::Text, "completed, unsupported or failed"),
     optional("stage", Kind::Text, "stage at which the kernel failed"),
-    optional("reason", Kind::Text, "reason of the failure, or what is not supported"),
+    optional(
+        "reason",
+        Kind::Text,
+        "reason of the failure, or what is not supported",
+    ),
     column("iterations", Kind::Whole, "samples, warm-ups included"),
     optional("value", Kind::Number, "the compared value, per operation"),
     optional("unit", Kind::Text, "unit of the value"),
-    optional("value_of", Kind::Text, "counts, or reported: guest time or a number from the workload"),
+    optional(
+        "value_of",
+        Kind::Text,
+        "counts, or reported: guest time or a number from the workload",
+    ),
 ];
 
 const SAMPLE: &[Column] = &[
@@ -153,9 +176,17 @@ const SAMPLE: &[Column] = &[
         Kind::Number,
         "per operation: instructions by the guest's clock on the exact machine; the suite's unit where imported",
     ),
-    optional("counted_kernel", Kind::Unsigned, "instructions of the whole iteration: the kernel's for the workload"),
+    optional(
+        "counted_kernel",
+        Kind::Unsigned,
+        "instructions of the whole iteration: the kernel's for the workload",
+    ),
     optional("counted_user", Kind::Unsigned, "the same: its user code's"),
-    optional("counted_interrupt", Kind::Unsigned, "the same: of interrupts"),
+    optional(
+        "counted_interrupt",
+        Kind::Unsigned,
+        "the same: of interrupts",
+    ),
     optional("counted_other", Kind::Unsigned, "the same: of other tasks"),
 ];
 
@@ -171,12 +202,22 @@ pub fn columns(rows: Rows) -> Vec<Column> {
 
 /// Makes a table of runs, oldest first, with the workloads that `fits` accepts.
 pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Table {
-    let mut table = Table { columns: columns(rows), rows: Vec::new() };
+    let mut table = Table {
+        columns: columns(rows),
+        rows: Vec::new(),
+    };
     let fits = &fits;
     let superseded = superseded(runs);
     for (place, exported) in runs.iter().enumerate() {
-        let counts = |result: &WorkloadResult| !superseded.contains(&(place, result.workload.as_str()));
-        let results = || exported.run.results.iter().filter(move |result| fits(&result.workload));
+        let counts =
+            |result: &WorkloadResult| !superseded.contains(&(place, result.workload.as_str()));
+        let results = || {
+            exported
+                .run
+                .results
+                .iter()
+                .filter(move |result| fits(&result.workload))
+        };
         match rows {
             Rows::Runs => {
                 let count = |is: fn(&Outcome) -> bool| {
@@ -188,7 +229,9 @@ pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Tabl
                     count(|outcome| matches!(outcome, Outcome::Unsupported(_))),
                     count(|outcome| matches!(outcome, Outcome::Failed(_))),
                 ];
-                table.rows.push(of_run(exported).into_iter().chain(counts).collect());
+                table
+                    .rows
+                    .push(of_run(exported).into_iter().chain(counts).collect());
             }
             Rows::Results => table.rows.extend(results().map(|result| {
                 of_run(exported)
@@ -214,7 +257,12 @@ pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Tabl
 }
 
 fn of_run(exported: &Exported) -> Vec<Value> {
-    let Exported { run, kernel, version, machine_kind } = exported;
+    let Exported {
+        run,
+        kernel,
+        version,
+        machine_kind,
+    } = exported;
     vec![
         Value::Text(run.id.to_string()),
         Value::Text(kernel.clone()),
@@ -228,7 +276,8 @@ fn of_run(exported: &Exported) -> Vec<Value> {
     ]
 }
 
-/// Returns the results, by the place of their run, that one of a later run replaces, as reports choose: of its own suite.
+/// Returns the results, by the place of their run, that one of a later run replaces, as reports
+/// choose: of its own suite.
 fn superseded(runs: &[Exported]) -> HashSet<(usize, &str)> {
     let (mut known, mut superseded) = (HashSet::new(), HashSet::new());
     for (place, Exported { run, .. }) in runs.iter().enumerate().rev() {
@@ -243,7 +292,11 @@ fn superseded(runs: &[Exported]) -> HashSet<(usize, &str)> {
 }
 
 fn of_workload(result: &WorkloadResult, counts: bool) -> [Value; 3] {
-    [Value::Text(result.workload.clone()), Value::Unsigned(result.operations), Value::Whole(counts.into())]
+    [
+        Value::Text(result.workload.clone()),
+        Value::Unsigned(result.operations),
+        Value::Whole(counts.into()),
+    ]
 }
 
 fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
@@ -257,7 +310,13 @@ fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
     let capabilities = machine.capabilities();
     let value = run_value(result, capabilities).ok();
     let unit = value.and_then(|value| value_unit(result, value.scale, capabilities.clock));
-    let scale = value.map(|value| if value.scale == Scale::Counted { "counts" } else { "reported" });
+    let scale = value.map(|value| {
+        if value.scale == Scale::Counted {
+            "counts"
+        } else {
+            "reported"
+        }
+    });
     [
         Value::Text(outcome.to_owned()),
         stage,
@@ -271,7 +330,8 @@ fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
 
 fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
     let counted = result.counted.get(iteration);
-    let count = |of: fn(&Region) -> u64| counted.map_or(Value::None, |region| Value::Unsigned(of(region)));
+    let count =
+        |of: fn(&Region) -> u64| counted.map_or(Value::None, |region| Value::Unsigned(of(region)));
     [
         Value::Whole(i64::try_from(iteration).unwrap_or(i64::MAX)),
         Value::Number(result.samples[iteration]),
@@ -285,7 +345,8 @@ fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
 #[cfg(test)]
 mod tests {
     use model::{
-        BuildId, FailureReason, MachineId, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult,
+        BuildId, FailureReason, MachineId, Outcome, Region, Run, RunId, Stage, SubjectFailure,
+        WorkloadResult,
     };
 
     use super::{Exported, Rows, Table, Value, columns, csv, json_lines, table};
@@ -299,7 +360,15 @@ mod tests {
             counted: if samples.is_empty() {
                 vec![]
             } else {
-                vec![Region { user: 10_000, kernel: 20_000, interrupt: 3, other: 4 }; samples.len()]
+                vec![
+                    Region {
+                        user: 10_000,
+                        kernel: 20_000,
+                        interrupt: 3,
+                        other: 4
+                    };
+                    samples.len()
+                ]
             },
             outcome,
             samples,
@@ -312,7 +381,11 @@ mod tests {
         let results = vec![
             result("getppid", Outcome::Completed, vec![100.5, f64::NAN]),
             result("mmap", Outcome::Completed, vec![100.5, 99.0]),
-            result("io,uring", Outcome::Unsupported("=io_uring".to_owned()), vec![]),
+            result(
+                "io,uring",
+                Outcome::Unsupported("=io_uring".to_owned()),
+                vec![],
+            ),
             result("größe\u{1b}", Outcome::Failed(failure), vec![]),
         ];
         let run = |hex: &str, results| Run {
@@ -365,11 +438,30 @@ mod tests {
         let again = runs[0].run.results[1].clone();
         runs[1].run.results.push(again);
         let table = table(&runs, Rows::Results, |_| true);
-        let at = |name: &str| table.columns.iter().position(|column| column.name == name).unwrap();
-        let found: Vec<_> = table.rows.iter().map(|row| (&row[at("workload")], &row[at("counts")])).collect();
+        let at = |name: &str| {
+            table
+                .columns
+                .iter()
+                .position(|column| column.name == name)
+                .unwrap()
+        };
+        let found: Vec<_> = table
+            .rows
+            .iter()
+            .map(|row| (&row[at("workload")], &row[at("counts")]))
+            .collect();
         let mmap = |counts| (Value::Text("mmap".to_owned()), Value::Whole(counts));
-        assert_eq!(found.iter().filter(|(_, counts)| **counts == Value::Whole(0)).count(), 1);
-        assert_eq!([found[1], found[4]], [(&mmap(0).0, &mmap(0).1), (&mmap(1).0, &mmap(1).1)]);
+        assert_eq!(
+            found
+                .iter()
+                .filter(|(_, counts)| **counts == Value::Whole(0))
+                .count(),
+            1
+        );
+        assert_eq!(
+            [found[1], found[4]],
+            [(&mmap(0).0, &mmap(0).1), (&mmap(1).0, &mmap(1).1)]
+        );
     }
 
     #[test]
@@ -379,13 +471,22 @@ mod tests {
         runs[1].run.results.push(again);
         runs[1].run.suite = "unixbench".to_owned();
         let table = table(&runs, Rows::Results, |_| true);
-        let at = table.columns.iter().position(|column| column.name == "counts").unwrap();
+        let at = table
+            .columns
+            .iter()
+            .position(|column| column.name == "counts")
+            .unwrap();
         assert!(table.rows.iter().all(|row| row[at] == Value::Whole(1)));
     }
 
     #[test]
     fn unmatched_workloads_are_omitted() {
-        assert_eq!(table(&runs(), Rows::Results, |name| name == "getppid").rows.len(), 1);
+        assert_eq!(
+            table(&runs(), Rows::Results, |name| name == "getppid")
+                .rows
+                .len(),
+            1
+        );
         assert!(table(&[], Rows::Samples, |_| true).rows.is_empty());
     }
 
@@ -393,17 +494,34 @@ mod tests {
     fn every_row_is_as_wide_as_its_table() {
         for rows in [Rows::Runs, Rows::Results, Rows::Samples] {
             let table = all(rows);
-            assert!(!table.rows.is_empty() && table.rows.iter().all(|row| row.len() == table.columns.len()));
+            assert!(
+                !table.rows.is_empty()
+                    && table
+                        .rows
+                        .iter()
+                        .all(|row| row.len() == table.columns.len())
+            );
         }
     }
 
     #[test]
     fn document_lists_every_column_with_type() {
-        let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/export.md")).unwrap();
+        let document =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/export.md"))
+                .unwrap();
         for rows in [Rows::Runs, Rows::Results, Rows::Samples] {
             for column in columns(rows) {
-                let nullable = if column.is_required { "" } else { ", or nothing" };
-                let line = format!("| `{}` | {}{nullable} | {} |", column.name, column.kind.word(), column.unit);
+                let nullable = if column.is_required {
+                    ""
+                } else {
+                    ", or nothing"
+                };
+                let line = format!(
+                    "| `{}` | {}{nullable} | {} |",
+                    column.name,
+                    column.kind.word(),
+                    column.unit
+                );
                 assert!(document.contains(&line), "docs/export.md lacks: {line}");
             }
         }

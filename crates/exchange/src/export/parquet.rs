@@ -1,9 +1,10 @@
-//! Tables as Parquet, in the subset that every reader knows: one data page (version 1) for each column of a row group,
-//! values plain, compressed with zstd, and the metadata in Thrift's compact protocol.
+//! Tables as Parquet, in the subset that every reader knows: one data page (version 1) for each
+//! column of a row group, values plain, compressed with zstd, and the metadata in Thrift's compact
+//! protocol.
 //!
 //! Written after the specification in apache/parquet-format (`README.md`, `Encodings.md`,
-//! `src/main/thrift/parquet.thrift`) and apache/thrift (`doc/specs/thrift-compact-protocol.md`). The crate `parquet`
-//! would bring many dependencies.
+//! `src/main/thrift/parquet.thrift`) and apache/thrift (`doc/specs/thrift-compact-protocol.md`).
+//! The crate `parquet` would bring many dependencies.
 
 use super::{Column, Kind, Table, Value};
 
@@ -15,7 +16,8 @@ const GROUP: usize = 100_000;
 /// zstd's default.
 const LEVEL: i32 = 3;
 
-/// From `parquet.thrift`: physical types, repetitions, converted types, encodings, the codec, the type of page.
+/// From `parquet.thrift`: physical types, repetitions, converted types, encodings, the codec, the
+/// type of page.
 const INT64: i64 = 2;
 const DOUBLE: i64 = 5;
 const BYTE_ARRAY: i64 = 6;
@@ -61,7 +63,11 @@ pub fn parquet(table: &Table) -> std::io::Result<Vec<u8>> {
     let metadata = metadata(table, &groups);
     file.extend_from_slice(&metadata);
     // Names and numbers of row groups: far below 4 GiB.
-    file.extend_from_slice(&u32::try_from(metadata.len()).unwrap_or(u32::MAX).to_le_bytes());
+    file.extend_from_slice(
+        &u32::try_from(metadata.len())
+            .unwrap_or(u32::MAX)
+            .to_le_bytes(),
+    );
     file.extend_from_slice(MAGIC);
     Ok(file)
 }
@@ -70,7 +76,11 @@ fn chunk(file: &mut Vec<u8>, column: &Column, values: &[&Value]) -> std::io::Res
     let mut page = Vec::new();
     if !column.is_required {
         let levels = levels(values);
-        page.extend_from_slice(&u32::try_from(levels.len()).unwrap_or(u32::MAX).to_le_bytes());
+        page.extend_from_slice(
+            &u32::try_from(levels.len())
+                .unwrap_or(u32::MAX)
+                .to_le_bytes(),
+        );
         page.extend_from_slice(&levels);
     }
     values.iter().for_each(|value| plain(&mut page, value));
@@ -90,7 +100,11 @@ fn chunk(file: &mut Vec<u8>, column: &Column, values: &[&Value]) -> std::io::Res
     let offset = file.len();
     file.extend_from_slice(&head);
     file.extend_from_slice(&packed);
-    Ok(Chunk { offset, sizes: [head.len() + packed.len(), head.len() + page.len()], values: values.len() })
+    Ok(Chunk {
+        offset,
+        sizes: [head.len() + packed.len(), head.len() + page.len()],
+        values: values.len(),
+    })
 }
 
 fn plain(page: &mut Vec<u8>, value: &Value) {
@@ -106,7 +120,8 @@ fn plain(page: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Encodes which values exist: runs of equal levels, each as its doubled length and the level (`Encodings.md`, RLE).
+/// Encodes which values exist: runs of equal levels, each as its doubled length and the level
+/// (`Encodings.md`, RLE).
 fn levels(values: &[&Value]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for run in values.chunk_by(|a, b| (**a == Value::None) == (**b == Value::None)) {
@@ -125,21 +140,41 @@ fn metadata(table: &Table, groups: &[(Vec<Chunk>, usize)]) -> Vec<u8> {
         root.number(5, I32, to_integer(table.columns.len()));
         root.end()
     };
-    let elements: Vec<Vec<u8>> = std::iter::once(root).chain(table.columns.iter().map(element)).collect();
+    let elements: Vec<Vec<u8>> = std::iter::once(root)
+        .chain(table.columns.iter().map(element))
+        .collect();
     all.list(2, STRUCT, &elements);
     all.number(3, I64, to_integer(table.rows.len()));
-    let groups: Vec<Vec<u8>> = groups.iter().map(|group| row_group(&table.columns, group)).collect();
+    let groups: Vec<Vec<u8>> = groups
+        .iter()
+        .map(|group| row_group(&table.columns, group))
+        .collect();
     all.list(4, STRUCT, &groups);
     let units: Vec<Vec<u8>> = table.columns.iter().map(unit).collect();
     all.list(5, STRUCT, &units);
-    all.text(6, concat!("marvin version ", env!("CARGO_PKG_VERSION"), " (build none)"));
+    all.text(
+        6,
+        concat!(
+            "marvin version ",
+            env!("CARGO_PKG_VERSION"),
+            " (build none)"
+        ),
+    );
     all.end()
 }
 
 fn element(column: &Column) -> Vec<u8> {
     let mut element = Thrift::default();
     element.number(1, I32, physical(column.kind));
-    element.number(3, I32, if column.is_required { REQUIRED } else { OPTIONAL });
+    element.number(
+        3,
+        I32,
+        if column.is_required {
+            REQUIRED
+        } else {
+            OPTIONAL
+        },
+    );
     element.text(4, column.name);
     match column.kind {
         Kind::Text => element.number(6, I32, UTF8),
@@ -175,8 +210,16 @@ fn row_group(columns: &[Column], (chunks, rows): &(Vec<Chunk>, usize)) -> Vec<u8
         all.end()
     };
     let mut group = Thrift::default();
-    group.list(1, STRUCT, &columns.iter().zip(chunks).map(of_chunk).collect::<Vec<_>>());
-    group.number(2, I64, to_integer(chunks.iter().map(|chunk| chunk.sizes[1]).sum()));
+    group.list(
+        1,
+        STRUCT,
+        &columns.iter().zip(chunks).map(of_chunk).collect::<Vec<_>>(),
+    );
+    group.number(
+        2,
+        I64,
+        to_integer(chunks.iter().map(|chunk| chunk.sizes[1]).sum()),
+    );
     group.number(3, I64, to_integer(*rows));
     group.end()
 }
@@ -221,7 +264,9 @@ impl Thrift {
                 varint(&mut self.bytes, items.len() as u64);
             }
         }
-        items.iter().for_each(|item| self.bytes.extend_from_slice(item));
+        items
+            .iter()
+            .for_each(|item| self.bytes.extend_from_slice(item));
     }
 
     fn end(mut self) -> Vec<u8> {

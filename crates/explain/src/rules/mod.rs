@@ -1,6 +1,7 @@
 //! The decision tree as a table: each rule says why it exists, and is tested on its own.
 //!
-//! The thresholds are those of the reference measurements (`docs/explain.md`); each stands beside its rule.
+//! The thresholds are those of the reference measurements (`docs/explain.md`); each stands beside
+//! its rule.
 
 mod blocked;
 mod settings;
@@ -168,7 +169,12 @@ pub const RULES: &[Rule] = &[
         reason: "The program sleeps by its own choice.",
         check: blocked::sleep,
     },
-    Rule { name: "poll", branch: Branch::Blocked, reason: "The program waits for events.", check: blocked::poll },
+    Rule {
+        name: "poll",
+        branch: Branch::Blocked,
+        reason: "The program waits for events.",
+        check: blocked::poll,
+    },
     Rule {
         name: "steal",
         branch: Branch::Waiting,

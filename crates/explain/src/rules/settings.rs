@@ -1,4 +1,5 @@
-//! Rules of what was set before the program ran. They come first: a setting explains what the other rules only show.
+//! Rules of what was set before the program ran. They come first: a setting explains what the other
+//! rules only show.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +10,38 @@ use crate::finding::{Finding, Suspect, Switch, Variable, percent};
 use super::system::{call_of, is_fault, maps_memory};
 
 /// Libraries that replace the allocator by a checking one.
-const DEBUG_ALLOCATORS: [&str; 5] = ["libc_malloc_debug", "libefence", "libduma", "libmcheck", "valgrind"];
+const DEBUG_ALLOCATORS: [&str; 5] = [
+    "libc_malloc_debug",
+    "libefence",
+    "libduma",
+    "libmcheck",
+    "valgrind",
+];
 /// Runtime libraries of sanitizers.
 const SANITIZERS: [&str; 5] = ["libasan", "libtsan", "libmsan", "libubsan", "liblsan"];
-/// Variables of glibc's allocator that end its dynamic threshold (malloc/malloc.c: do_set_mmap_threshold and others).
-const THRESHOLDS: [&str; 4] =
-    ["MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_"];
+/// Variables of glibc's allocator that end its dynamic threshold (malloc/malloc.c:
+/// do_set_mmap_threshold and others).
+const THRESHOLDS: [&str; 4] = [
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_MMAP_MAX_",
+];
 /// The same as tunables (glibc's manual, Memory Allocation Tunables).
-const MALLOC_TUNABLES: [&str; 4] =
-    ["glibc.malloc.trim_threshold", "glibc.malloc.top_pad", "glibc.malloc.mmap_threshold", "glibc.malloc.mmap_max"];
+const MALLOC_TUNABLES: [&str; 4] = [
+    "glibc.malloc.trim_threshold",
+    "glibc.malloc.top_pad",
+    "glibc.malloc.mmap_threshold",
+    "glibc.malloc.mmap_max",
+];
 const TUNABLES: &str = "GLIBC_TUNABLES";
 const PRELOAD: &str = "LD_PRELOAD";
 /// The least share of the time that a setting has to explain.
 const LEAST: f64 = 0.1;
 /// The part of a limit from which on it is reached.
 const USED_UP: f64 = 0.9;
-/// The least share of running in which the frequency matters, and the part of the highest that is slow.
+/// The least share of running in which the frequency matters, and the part of the highest that is
+/// slow.
 const RUNNING: f64 = 0.5;
 const SLOW: f64 = 0.7;
 /// The least share of waiting for a processor (reference: 20 %).
@@ -32,10 +49,16 @@ const WAITING: f64 = 0.2;
 
 pub(super) fn debug_allocator(view: &View) -> Option<Finding> {
     let settings = &view.facts.settings;
-    let library =
-        settings.libraries.iter().find(|library| DEBUG_ALLOCATORS.iter().any(|name| library.contains(name)))?;
+    let library = settings
+        .libraries
+        .iter()
+        .find(|library| DEBUG_ALLOCATORS.iter().any(|name| library.contains(name)))?;
     let stem = library.split(".so").next().unwrap_or(library);
-    let is_in = |names: &[String]| names.iter().any(|name| name.contains(stem) || is_allocator(name));
+    let is_in = |names: &[String]| {
+        names
+            .iter()
+            .any(|name| name.contains(stem) || is_allocator(name))
+    };
     let in_word = |wait: &Wait| match &wait.object {
         crate::facts::Object::Futex(futex) => futex.mapping.contains(stem),
         _ => false,
@@ -43,49 +66,95 @@ pub(super) fn debug_allocator(view: &View) -> Option<Finding> {
     let blocked = view.blocked_in(|wait| in_word(wait) || is_in(&wait.stack));
     let running = view.running_in(|stack| is_in(&stack.user));
     let share = blocked + running;
-    let variables = ["LD_PRELOAD", "MALLOC_CHECK_", "MALLOC_PERTURB_", "GLIBC_TUNABLES"];
+    let variables = [
+        "LD_PRELOAD",
+        "MALLOC_CHECK_",
+        "MALLOC_PERTURB_",
+        "GLIBC_TUNABLES",
+    ];
     if share < LEAST {
         return None;
     }
-    let set: Vec<String> =
-        variables.iter().filter_map(|name| Some(format!("{name}={}", settings.environment.get(*name)?))).collect();
-    let by = if set.is_empty() { String::new() } else { format!(" ({})", set.join(" ")) };
+    let set: Vec<String> = variables
+        .iter()
+        .filter_map(|name| Some(format!("{name}={}", settings.environment.get(*name)?)))
+        .collect();
+    let by = if set.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", set.join(" "))
+    };
     let cause = format!("the debug allocator {library} is loaded{by}");
     let finding = Finding::new(cause.clone(), share)
-        .with(format!("{library} is mapped"), "/proc/PID/maps", "any", "the C library's own allocator")
         .with(
-            format!("{} blocked at its lock, {} running in it", percent(blocked), percent(running)),
+            format!("{library} is mapped"),
+            "/proc/PID/maps",
+            "any",
+            "the C library's own allocator",
+        )
+        .with(
+            format!(
+                "{} blocked at its lock, {} running in it",
+                percent(blocked),
+                percent(running)
+            ),
             "/proc/TID/syscall, cpu-clock",
             "10 %",
             "locks of the program",
         )
         .look("tr '\\0' '\\n' < /proc/PID/environ");
-    let preloaded = Variable { name: PRELOAD, part: Suspect::Library(library.clone()), cause };
-    let is_preloaded = settings.environment.get(PRELOAD).is_some_and(|value| preloaded.without(value).is_some());
+    let preloaded = Variable {
+        name: PRELOAD,
+        part: Suspect::Library(library.clone()),
+        cause,
+    };
+    let is_preloaded = settings
+        .environment
+        .get(PRELOAD)
+        .is_some_and(|value| preloaded.without(value).is_some());
     Some(if is_preloaded {
-        let advice = format!("Run it without {library} in {PRELOAD}: Marvin does so with --verify.");
-        finding.advise(&advice).switched(Switch::Variable(preloaded))
+        let advice =
+            format!("Run it without {library} in {PRELOAD}: Marvin does so with --verify.");
+        finding
+            .advise(&advice)
+            .switched(Switch::Variable(preloaded))
     } else {
         finding.advise("Run it without this library.")
     })
 }
 
 fn is_allocator(name: &str) -> bool {
-    ["malloc_check", "__debug_malloc", "__debug_free", "free_check", "mem2chunk_check"]
-        .iter()
-        .any(|function| name.starts_with(function))
+    [
+        "malloc_check",
+        "__debug_malloc",
+        "__debug_free",
+        "free_check",
+        "mem2chunk_check",
+    ]
+    .iter()
+    .any(|function| name.starts_with(function))
 }
 
 pub(super) fn sanitizer(view: &View) -> Option<Finding> {
     let libraries = &view.facts.settings.libraries;
-    let library = libraries.iter().find(|library| SANITIZERS.iter().any(|name| library.contains(name)))?;
+    let library = libraries
+        .iter()
+        .find(|library| SANITIZERS.iter().any(|name| library.contains(name)))?;
     let share = view.budget.user;
     (share >= 0.3).then(|| {
-        Finding::new(format!("the sanitizer {library} checks every access to memory"), share)
-            .doubt()
-            .with(format!("{library} is mapped"), "/proc/PID/maps", "any", "")
-            .with(format!("{} in user mode", percent(share)), "/proc/TID/stat", "30 %", "the kernel")
-            .advise("Build it without -fsanitize.")
+        Finding::new(
+            format!("the sanitizer {library} checks every access to memory"),
+            share,
+        )
+        .doubt()
+        .with(format!("{library} is mapped"), "/proc/PID/maps", "any", "")
+        .with(
+            format!("{} in user mode", percent(share)),
+            "/proc/TID/stat",
+            "30 %",
+            "the kernel",
+        )
+        .advise("Build it without -fsanitize.")
     })
 }
 
@@ -98,14 +167,20 @@ pub(super) fn allocator_trimming(view: &View) -> Option<Finding> {
     let faults = view.facts.counters.minor_faults;
     let refaults = faults as f64 / view.facts.counters.touched_pages.max(1) as f64;
     let running = view.running_in(|stack| is_fault(stack) || maps_memory(stack));
-    let blocked = view.blocked_in(|wait| ["munmap", "mmap", "brk", "madvise"].contains(&&*wait.call));
+    let blocked =
+        view.blocked_in(|wait| ["munmap", "mmap", "brk", "madvise"].contains(&&*wait.call));
     let share = running + blocked;
     if share < LEAST || refaults < 2.0 {
         return None;
     }
     let set: Vec<&str> = variables.iter().map(|(set, _)| &**set).collect();
     let finding = Finding::new(because(&set.join(" ")), share)
-        .with(format!("{:.0} page faults per second", view.per_second(faults)), "/proc/PID/stat", "", "")
+        .with(
+            format!("{:.0} page faults per second", view.per_second(faults)),
+            "/proc/PID/stat",
+            "",
+            "",
+        )
         .with(
             format!("each page is faulted {refaults:.0} times"),
             "minor faults / growth of VmHWM",
@@ -113,7 +188,10 @@ pub(super) fn allocator_trimming(view: &View) -> Option<Finding> {
             "first touches of new memory",
         )
         .with(
-            format!("{} in page faults, mmap, munmap, brk and madvise", percent(share)),
+            format!(
+                "{} in page faults, mmap, munmap, brk and madvise",
+                percent(share)
+            ),
             "cpu-clock, /proc/TID/syscall",
             "10 %",
             "other work of the kernel",
@@ -132,71 +210,126 @@ fn because(set: &str) -> String {
 fn allocator_variables(environment: &BTreeMap<String, String>) -> Vec<(String, Variable)> {
     let of_name = |name: &'static str| {
         let set = format!("{name}={}", environment.get(name)?);
-        Some((set.clone(), Variable { name, part: Suspect::Whole, cause: because(&set) }))
+        Some((
+            set.clone(),
+            Variable {
+                name,
+                part: Suspect::Whole,
+                cause: because(&set),
+            },
+        ))
     };
-    let tunables = environment.get(TUNABLES).map(String::as_str).unwrap_or_default();
+    let tunables = environment
+        .get(TUNABLES)
+        .map(String::as_str)
+        .unwrap_or_default();
     let of_tunable = |tunable: &str| {
-        let (name, _) = tunable.split_once('=').filter(|(name, _)| MALLOC_TUNABLES.contains(name))?;
+        let (name, _) = tunable
+            .split_once('=')
+            .filter(|(name, _)| MALLOC_TUNABLES.contains(name))?;
         let cause = because(&format!("{tunable} of {TUNABLES}"));
         Some((
             format!("{TUNABLES}={tunable}"),
-            Variable { name: TUNABLES, part: Suspect::Tunable(name.to_owned()), cause },
+            Variable {
+                name: TUNABLES,
+                part: Suspect::Tunable(name.to_owned()),
+                cause,
+            },
         ))
     };
-    THRESHOLDS.into_iter().filter_map(of_name).chain(tunables.split(':').filter_map(of_tunable)).collect()
+    THRESHOLDS
+        .into_iter()
+        .filter_map(of_name)
+        .chain(tunables.split(':').filter_map(of_tunable))
+        .collect()
 }
 
 pub(super) fn quota(view: &View) -> Option<Finding> {
     let settings = &view.facts.settings;
     let (throttled, periods) = settings.throttled;
     let of_periods = throttled as f64 / periods.max(1) as f64;
-    let running: f64 = view.budget.running() * view.total_s / view.facts.seconds.max(f64::MIN_POSITIVE);
-    // Which states a throttled thread is in differs by kernel: what counts is that it has no more than its quota.
+    let running: f64 =
+        view.budget.running() * view.total_s / view.facts.seconds.max(f64::MIN_POSITIVE);
+    // Which states a throttled thread is in differs by kernel: what counts is that it has no more
+    // than its quota.
     let quota = settings.quota? as f64 / 1000.0;
     let share = 1.0 - view.budget.running();
     (of_periods >= 0.2 && share >= 0.1).then(|| {
-        let without = if settings.quota_file.ends_with("cpu.max") { "max" } else { "-1" };
-        let file = Switch::File { path: settings.quota_file.clone(), without };
-        let finding = Finding::new(format!("the quota of its cgroup, {quota} processors, stops it"), share)
-            .with(
-                format!("throttled in {throttled} of {periods} periods"),
-                "cpu.stat of the cgroup",
-                "20 %",
-                "waiting for other programs",
-            )
-            .with(
-                format!(
-                    "it had {running:.2} of {quota} processors; the host was {} idle",
-                    percent(view.facts.host.idle)
-                ),
-                "/proc/TID/schedstat, /proc/stat",
-                "",
-                "a busy host",
-            )
-            .advise("Raise cpu.max (cpu.cfs_quota_us) of the cgroup, or use fewer threads.")
-            .look("cat /proc/PID/cgroup; grep . /sys/fs/cgroup/…/cpu.stat");
-        if settings.quota_file.is_empty() { finding } else { finding.switched(file) }
+        let without = if settings.quota_file.ends_with("cpu.max") {
+            "max"
+        } else {
+            "-1"
+        };
+        let file = Switch::File {
+            path: settings.quota_file.clone(),
+            without,
+        };
+        let finding = Finding::new(
+            format!("the quota of its cgroup, {quota} processors, stops it"),
+            share,
+        )
+        .with(
+            format!("throttled in {throttled} of {periods} periods"),
+            "cpu.stat of the cgroup",
+            "20 %",
+            "waiting for other programs",
+        )
+        .with(
+            format!(
+                "it had {running:.2} of {quota} processors; the host was {} idle",
+                percent(view.facts.host.idle)
+            ),
+            "/proc/TID/schedstat, /proc/stat",
+            "",
+            "a busy host",
+        )
+        .advise("Raise cpu.max (cpu.cfs_quota_us) of the cgroup, or use fewer threads.")
+        .look("cat /proc/PID/cgroup; grep . /sys/fs/cgroup/…/cpu.stat");
+        if settings.quota_file.is_empty() {
+            finding
+        } else {
+            finding.switched(file)
+        }
     })
 }
 
 /// Returns the limit that is nearly used up.
 fn reached<'a>(view: &View<'a>, of: Limited) -> Option<&'a Limit> {
-    let is_used_up = |limit: &&Limit| limit.of == of && limit.used as f64 >= USED_UP * limit.value as f64;
+    let is_used_up =
+        |limit: &&Limit| limit.of == of && limit.used as f64 >= USED_UP * limit.value as f64;
     view.facts.settings.limits.iter().find(is_used_up)
 }
 
 /// Adds the limit that a cause comes from, if one is reached, and how to be without it.
 pub(super) fn limit(finding: Finding, view: &View, of: Limited) -> Finding {
-    let Some(limit) = reached(view, of) else { return finding };
+    let Some(limit) = reached(view, of) else {
+        return finding;
+    };
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
-    let switch = Switch::File { path: limit.file.clone(), without: limit.without };
+    let switch = Switch::File {
+        path: limit.file.clone(),
+        without: limit.without,
+    };
     if of != Limited::Memory {
         let limited = format!("a limit of dirty pages: {}", limit.file);
-        return finding.with(limited, "/proc/sys/vm, /sys/class/bdi", "any", "slow storage alone").switched(switch);
+        return finding
+            .with(
+                limited,
+                "/proc/sys/vm, /sys/class/bdi",
+                "any",
+                "slow storage alone",
+            )
+            .switched(switch);
     }
-    let cause = format!("{}; its cgroup may have {}", finding.cause, mib(limit.value));
+    let cause = format!(
+        "{}; its cgroup may have {}",
+        finding.cause,
+        mib(limit.value)
+    );
     let used = format!("{} of {} in its cgroup", mib(limit.used), mib(limit.value));
-    let finding = finding.with(used, "the cgroup's memory", "90 %", "a host without memory").switched(switch);
+    let finding = finding
+        .with(used, "the cgroup's memory", "90 %", "a host without memory")
+        .switched(switch);
     Finding { cause, ..finding }
 }
 
@@ -225,16 +358,31 @@ pub(super) fn open_files(view: &View) -> Option<Finding> {
     let waiting = view.blocked_in(|wait| OPENS.contains(&&*wait.call));
     let share = running + waiting;
     (share >= LEAST).then(|| {
-        Finding::new(format!("it has no free file descriptor: it may open {} files", limit.value), share)
-            .with(
-                format!("{} of {} files open", limit.used.min(limit.value), limit.value),
-                "/proc/PID/{fd,limits}",
-                "all",
-                "files that are slow to open",
-            )
-            .with(format!("{} in calls that need one", percent(share)), "cpu-clock", "10 %", "other system calls")
-            .advise("Close files, or raise the limit: ulimit -n, LimitNOFILE= of its unit.")
-            .look("ls -l /proc/PID/fd")
+        Finding::new(
+            format!(
+                "it has no free file descriptor: it may open {} files",
+                limit.value
+            ),
+            share,
+        )
+        .with(
+            format!(
+                "{} of {} files open",
+                limit.used.min(limit.value),
+                limit.value
+            ),
+            "/proc/PID/{fd,limits}",
+            "all",
+            "files that are slow to open",
+        )
+        .with(
+            format!("{} in calls that need one", percent(share)),
+            "cpu-clock",
+            "10 %",
+            "other system calls",
+        )
+        .advise("Close files, or raise the limit: ulimit -n, LimitNOFILE= of its unit.")
+        .look("ls -l /proc/PID/fd")
     })
 }
 
@@ -274,11 +422,20 @@ pub(super) fn affinity(view: &View) -> Option<Finding> {
     let share = view.budget.waiting;
     let allowed = view.active.iter().map(|thread| thread.allowed).max()?;
     let runnable = runnable(view);
-    let is_narrow = allowed > 0 && allowed < view.facts.host.processors && runnable > allowed as f64 + 0.2;
+    let is_narrow =
+        allowed > 0 && allowed < view.facts.host.processors && runnable > allowed as f64 + 0.2;
     (share >= WAITING && is_narrow).then(|| {
-        let named = if allowed == 1 { "1 processor".to_owned() } else { format!("{allowed} processors") };
+        let named = if allowed == 1 {
+            "1 processor".to_owned()
+        } else {
+            format!("{allowed} processors")
+        };
         Finding::new(
-            format!("its {} threads may use {named} of {}", view.active.len(), view.facts.host.processors),
+            format!(
+                "its {} threads may use {named} of {}",
+                view.active.len(),
+                view.facts.host.processors
+            ),
             share,
         )
         .with(
@@ -301,15 +458,29 @@ pub(super) fn affinity(view: &View) -> Option<Finding> {
 pub(super) fn debug_kernel(view: &View) -> Option<Finding> {
     let options = &view.facts.host.debugging;
     (!options.is_empty() && view.budget.system >= 0.3).then(|| {
-        Finding::new(format!("the kernel has debugging on: {}", options.join(", ")), view.budget.system)
-            .doubt()
-            .with(options.join(", "), "/boot/config-*, /proc/cmdline", "any", "")
-            .with(format!("{} in the kernel", percent(view.budget.system)), "/proc/TID/stat", "30 %", "the program")
-            .advise("Measure on a kernel without them.")
+        Finding::new(
+            format!("the kernel has debugging on: {}", options.join(", ")),
+            view.budget.system,
+        )
+        .doubt()
+        .with(
+            options.join(", "),
+            "/boot/config-*, /proc/cmdline",
+            "any",
+            "",
+        )
+        .with(
+            format!("{} in the kernel", percent(view.budget.system)),
+            "/proc/TID/stat",
+            "30 %",
+            "the program",
+        )
+        .advise("Measure on a kernel without them.")
     })
 }
 
 /// Returns how many threads are running or runnable on average.
 pub(super) fn runnable(view: &View) -> f64 {
-    (view.budget.running() + view.budget.waiting) * view.total_s / view.facts.seconds.max(f64::MIN_POSITIVE)
+    (view.budget.running() + view.budget.waiting) * view.total_s
+        / view.facts.seconds.max(f64::MIN_POSITIVE)
 }

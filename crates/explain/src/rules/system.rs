@@ -34,16 +34,36 @@ const SPINS: [&str; 7] = [
     "pv_queued_spin",
 ];
 /// Entry points that take mmap_lock.
-pub(super) const CHANGES: [&str; 7] = ["mmap", "munmap", "mprotect", "madvise", "brk", "mremap", "page faults"];
+pub(super) const CHANGES: [&str; 7] = [
+    "mmap",
+    "munmap",
+    "mprotect",
+    "madvise",
+    "brk",
+    "mremap",
+    "page faults",
+];
 
 pub(super) fn is_fault(stack: &Stack) -> bool {
-    let faults = ["exc_page_fault", "asm_exc_page_fault", "do_user_addr_fault", "handle_mm_fault", "do_page_fault"];
-    stack.kernel.iter().any(|function| faults.contains(&&**function))
+    let faults = [
+        "exc_page_fault",
+        "asm_exc_page_fault",
+        "do_user_addr_fault",
+        "handle_mm_fault",
+        "do_page_fault",
+    ];
+    stack
+        .kernel
+        .iter()
+        .any(|function| faults.contains(&&**function))
 }
 
 /// Whether the kernel splits a huge page (mm/huge_memory.c).
 fn is_split(stack: &Stack) -> bool {
-    stack.kernel.iter().any(|function| function.contains("split_huge"))
+    stack
+        .kernel
+        .iter()
+        .any(|function| function.contains("split_huge"))
 }
 
 pub(super) fn maps_memory(stack: &Stack) -> bool {
@@ -52,11 +72,26 @@ pub(super) fn maps_memory(stack: &Stack) -> bool {
 
 /// Returns the system call of a stack: `read` of `__x64_sys_read`.
 pub(super) fn call_of(stack: &Stack) -> Option<&str> {
-    let prefixes = ["__x64_sys_", "__arm64_sys_", "__ia32_sys_", "__do_sys_", "__se_sys_", "ksys_", "sys_"];
+    let prefixes = [
+        "__x64_sys_",
+        "__arm64_sys_",
+        "__ia32_sys_",
+        "__do_sys_",
+        "__se_sys_",
+        "ksys_",
+        "sys_",
+    ];
     let named = |function: &'_ String| -> Option<usize> {
-        prefixes.iter().find(|prefix| function.starts_with(**prefix)).map(|prefix| prefix.len())
+        prefixes
+            .iter()
+            .find(|prefix| function.starts_with(**prefix))
+            .map(|prefix| prefix.len())
     };
-    let call = stack.kernel.iter().rev().find_map(|function| named(function).map(|skipped| &function[skipped..]));
+    let call = stack
+        .kernel
+        .iter()
+        .rev()
+        .find_map(|function| named(function).map(|skipped| &function[skipped..]));
     // ksys_mmap_pgoff is mmap (mm/mmap.c).
     call.map(|call| call.trim_end_matches("_pgoff"))
 }
@@ -70,7 +105,10 @@ fn entry(stack: &Stack) -> Option<String> {
 }
 
 fn in_kernel(samples: &Samples) -> impl Iterator<Item = &Stack> {
-    samples.stacks.iter().filter(|stack| !stack.kernel.is_empty())
+    samples
+        .stacks
+        .iter()
+        .filter(|stack| !stack.kernel.is_empty())
 }
 
 /// The kernel's share of the active threads' time, if it is large enough for the rules here.
@@ -81,9 +119,14 @@ fn kernel(view: &View) -> Option<f64> {
 
 /// Returns the share of samples in the kernel for which a test holds.
 fn of_kernel(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> f64 {
-    let Some(samples) = &view.facts.samples else { return 0.0 };
+    let Some(samples) = &view.facts.samples else {
+        return 0.0;
+    };
     let all: u64 = in_kernel(samples).map(|stack| stack.samples).sum();
-    let wanted: u64 = in_kernel(samples).filter(|stack| is_wanted(stack)).map(|stack| stack.samples).sum();
+    let wanted: u64 = in_kernel(samples)
+        .filter(|stack| is_wanted(stack))
+        .map(|stack| stack.samples)
+        .sum();
     wanted as f64 / all.max(1) as f64
 }
 
@@ -103,37 +146,67 @@ fn top_entry(view: &View) -> Option<(String, f64)> {
 
 fn system(view: &View, cause: String, share: f64) -> Finding {
     Finding::new(cause, share).with(
-        format!("{} in the kernel, {} in user mode", percent(view.budget.system), percent(view.budget.user)),
+        format!(
+            "{} in the kernel, {} in user mode",
+            percent(view.budget.system),
+            percent(view.budget.user)
+        ),
         "/proc/TID/stat",
         "30 % of running",
         "the program's own work",
     )
 }
 
-/// Returns the function of the program that calls into the kernel most often, among stacks for which a test holds.
+/// Returns the function of the program that calls into the kernel most often, among stacks for
+/// which a test holds.
 fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String {
-    let Some(samples) = &view.facts.samples else { return String::new() };
+    let Some(samples) = &view.facts.samples else {
+        return String::new();
+    };
     let mut callers: BTreeMap<&str, u64> = BTreeMap::new();
     for stack in in_kernel(samples).filter(|stack| is_wanted(stack)) {
-        let own = stack.user.iter().find(|function| !super::blocked::is_library(function));
+        let own = stack
+            .user
+            .iter()
+            .find(|function| !super::blocked::is_library(function));
         if let Some(function) = own.or(stack.user.first()) {
             *callers.entry(function).or_default() += stack.samples;
         }
     }
-    callers.into_iter().max_by_key(|(_, count)| *count).map(|(name, _)| format!(", in {name}")).unwrap_or_default()
+    callers
+        .into_iter()
+        .max_by_key(|(_, count)| *count)
+        .map(|(name, _)| format!(", in {name}"))
+        .unwrap_or_default()
 }
 
 pub(super) fn new_processes(view: &View) -> Option<Finding> {
     // Without the count of its own there is no telling: others of the host create processes, too.
     let own = view.facts.short_lived.created?;
     let created = view.per_second(own.processes + own.threads);
-    let calls = ["clone", "clone3", "fork", "vfork", "execve", "execveat", "exit_group", "exit", "wait4"];
-    let is_process =
-        |stack: &Stack| call_of(stack).is_some_and(|call| calls.contains(&call)) || stack.program == SHORT_LIVED;
-    let of_exec = of_kernel(view, |stack| call_of(stack).is_some_and(|call| call.starts_with("execve")));
+    let calls = [
+        "clone",
+        "clone3",
+        "fork",
+        "vfork",
+        "execve",
+        "execveat",
+        "exit_group",
+        "exit",
+        "wait4",
+    ];
+    let is_process = |stack: &Stack| {
+        call_of(stack).is_some_and(|call| calls.contains(&call)) || stack.program == SHORT_LIVED
+    };
+    let of_exec = of_kernel(view, |stack| {
+        call_of(stack).is_some_and(|call| call.starts_with("execve"))
+    });
     let ended = view.facts.short_lived;
-    let of_ended = (ended.user_s + ended.system_s) / (view.budget.running() * view.total_s).max(f64::MIN_POSITIVE);
-    let share = view.running_in(is_process).max(of_ended * view.budget.running());
+    let of_ended = (ended.user_s + ended.system_s)
+        / (view.budget.running() * view.total_s).max(f64::MIN_POSITIVE);
+    let share = view
+        .running_in(is_process)
+        .max(of_ended * view.budget.running());
     (created >= 50.0 && (of_kernel(view, is_process) >= 0.2 || of_ended >= 0.4)).then(|| {
         let what = match own {
             _ if of_exec >= 0.1 => "starts programs",
@@ -165,7 +238,10 @@ pub(super) fn huge_pages(view: &View) -> Option<Finding> {
     let is_memory = |stack: &Stack| is_fault(stack) || maps_memory(stack);
     let of_memory = of_kernel(view, is_memory);
     (splits >= SPLITS && of_memory >= ENTRY).then(|| {
-        let cause = format!("it splits huge pages, {splits:.0} a second{}", caller(view, is_memory));
+        let cause = format!(
+            "it splits huge pages, {splits:.0} a second{}",
+            caller(view, is_memory)
+        );
         let finding = system(view, cause, of_memory * system_share)
             .with(
                 format!("{splits:.0} huge pages split per second on the host"),
@@ -174,16 +250,28 @@ pub(super) fn huge_pages(view: &View) -> Option<Finding> {
                 "",
             )
             .with(
-                format!("{} of the kernel's samples in page faults, madvise and munmap", percent(of_memory)),
+                format!(
+                    "{} of the kernel's samples in page faults, madvise and munmap",
+                    percent(of_memory)
+                ),
                 "cpu-clock",
                 "40 %",
                 "other system calls",
             )
-            .advise("Give memory back in pieces of 2 MiB, or ask for small pages (MADV_NOHUGEPAGE).")
+            .advise(
+                "Give memory back in pieces of 2 MiB, or ask for small pages (MADV_NOHUGEPAGE).",
+            )
             .look("grep thp_ /proc/vmstat")
-            .switched(Switch::File { path: HUGE_PAGES.into(), without: "never" });
+            .switched(Switch::File {
+                path: HUGE_PAGES.into(),
+                without: "never",
+            });
         // The kernel counts the splits of all programs.
-        if of_kernel(view, is_split) > 0.0 { finding } else { finding.doubt() }
+        if of_kernel(view, is_split) > 0.0 {
+            finding
+        } else {
+            finding.doubt()
+        }
     })
 }
 
@@ -204,7 +292,10 @@ pub(super) fn refaults(view: &View) -> Option<Finding> {
         for stack in in_kernel(samples).filter(|stack| maps_memory(stack)) {
             *calls.entry(call_of(stack)?).or_default() += stack.samples;
         }
-        calls.into_iter().max_by_key(|(_, count)| *count).map(|(call, _)| format!(" by {call}"))
+        calls
+            .into_iter()
+            .max_by_key(|(_, count)| *count)
+            .map(|(call, _)| format!(" by {call}"))
     });
     let toucher = fault_toucher(view);
     let finding = system(
@@ -215,9 +306,27 @@ pub(super) fn refaults(view: &View) -> Option<Finding> {
         ),
         of_memory * system_share,
     )
-    .with(format!("{:.0} page faults per second", view.per_second(counters.minor_faults)), "/proc/PID/stat", "1000", "")
-    .with(format!("{factor:.0} faults per page"), "minor faults / growth of VmHWM", "2", "first touches of new memory")
-    .with(format!("{} of the kernel's samples", percent(of_memory)), "cpu-clock", "40 %", "other system calls");
+    .with(
+        format!(
+            "{:.0} page faults per second",
+            view.per_second(counters.minor_faults)
+        ),
+        "/proc/PID/stat",
+        "1000",
+        "",
+    )
+    .with(
+        format!("{factor:.0} faults per page"),
+        "minor faults / growth of VmHWM",
+        "2",
+        "first touches of new memory",
+    )
+    .with(
+        format!("{} of the kernel's samples", percent(of_memory)),
+        "cpu-clock",
+        "40 %",
+        "other system calls",
+    );
     Some(
         finding
             .advise("Keep the memory: reuse blocks, or raise the allocator's thresholds.")
@@ -227,30 +336,49 @@ pub(super) fn refaults(view: &View) -> Option<Finding> {
 
 /// Returns who touches memory that faults, as the sampled faults have it.
 fn fault_toucher(view: &View) -> String {
-    let Some(samples) = &view.facts.samples else { return String::new() };
+    let Some(samples) = &view.facts.samples else {
+        return String::new();
+    };
     let all: u64 = samples.faults.iter().map(|fault| fault.samples).sum();
     let top = samples.faults.iter().max_by_key(|fault| fault.samples);
-    top.filter(|fault| 2 * fault.samples >= all).map(|fault| format!(", in {}", fault.function)).unwrap_or_default()
+    top.filter(|fault| 2 * fault.samples >= all)
+        .map(|fault| format!(", in {}", fault.function))
+        .unwrap_or_default()
 }
 
 pub(super) fn page_faults(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
     let of_faults = of_kernel(view, is_fault);
     let counters = &view.facts.counters;
-    (!super::blocked::swaps(view) && of_faults >= ENTRY && view.per_second(counters.minor_faults) >= 1000.0).then(
-        || {
+    (!super::blocked::swaps(view)
+        && of_faults >= ENTRY
+        && view.per_second(counters.minor_faults) >= 1000.0)
+        .then(|| {
             let toucher = fault_toucher(view);
-            let finding = system(view, format!("it touches new memory{toucher}"), of_faults * system_share)
-                .with(
-                    format!("{:.0} page faults per second", view.per_second(counters.minor_faults)),
-                    "/proc/PID/stat",
-                    "1000",
-                    "",
-                )
-                .with(format!("{} of the kernel's samples", percent(of_faults)), "cpu-clock", "40 %", "system calls");
-            finding.advise("Reuse memory, or use huge pages.").look("perf record -e page-faults -d -g -p PID")
-        },
-    )
+            let finding = system(
+                view,
+                format!("it touches new memory{toucher}"),
+                of_faults * system_share,
+            )
+            .with(
+                format!(
+                    "{:.0} page faults per second",
+                    view.per_second(counters.minor_faults)
+                ),
+                "/proc/PID/stat",
+                "1000",
+                "",
+            )
+            .with(
+                format!("{} of the kernel's samples", percent(of_faults)),
+                "cpu-clock",
+                "40 %",
+                "system calls",
+            );
+            finding
+                .advise("Reuse memory, or use huge pages.")
+                .look("perf record -e page-faults -d -g -p PID")
+        })
 }
 
 /// Reads, writes or both, where they are about as many.
@@ -272,9 +400,19 @@ fn transfers(view: &View) -> Transfers {
         (&["write", "send"], "write", writes, counters.written_bytes)
     } else {
         let bytes = counters.read_bytes + counters.written_bytes;
-        (&["read", "recv", "write", "send"], "read and write", reads + writes, bytes)
+        (
+            &["read", "recv", "write", "send"],
+            "read and write",
+            reads + writes,
+            bytes,
+        )
     };
-    Transfers { calls, name, per_second: view.per_second(count), mean: bytes as f64 / count.max(1) as f64 }
+    Transfers {
+        calls,
+        name,
+        per_second: view.per_second(count),
+        mean: bytes as f64 / count.max(1) as f64,
+    }
 }
 
 impl Transfers {
@@ -287,7 +425,12 @@ pub(super) fn failing_calls(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
     let counters = &view.facts.counters;
     let transfers = transfers(view);
-    let Transfers { name, per_second: calls, mean, .. } = transfers;
+    let Transfers {
+        name,
+        per_second: calls,
+        mean,
+        ..
+    } = transfers;
     let is_call = |stack: &Stack| transfers.has(stack);
     let share = of_kernel(view, is_call) * system_share;
     let all = counters.read_bytes + counters.written_bytes;
@@ -300,8 +443,18 @@ pub(super) fn failing_calls(view: &View) -> Option<Finding> {
             ),
             share,
         )
-        .with(format!("{calls:.0} calls of {name} per second"), "/proc/PID/io", "10000", "waiting")
-        .with(format!("{mean:.2} bytes per call"), "/proc/PID/io", "0.1", "small transfers")
+        .with(
+            format!("{calls:.0} calls of {name} per second"),
+            "/proc/PID/io",
+            "10000",
+            "waiting",
+        )
+        .with(
+            format!("{mean:.2} bytes per call"),
+            "/proc/PID/io",
+            "0.1",
+            "small transfers",
+        )
         .advise("Wait with poll or epoll until there is data.")
         .look("strace -f -c -p PID")
     })
@@ -310,18 +463,41 @@ pub(super) fn failing_calls(view: &View) -> Option<Finding> {
 pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
     let transfers = transfers(view);
-    let Transfers { name, per_second: calls, mean, .. } = transfers;
+    let Transfers {
+        name,
+        per_second: calls,
+        mean,
+        ..
+    } = transfers;
     let is_call = |stack: &Stack| transfers.has(stack);
     let of_calls = of_kernel(view, is_call);
     (calls >= CALLS && (0.1..TINY).contains(&mean) && of_calls >= ENTRY).then(|| {
         system(
             view,
-            format!("it makes tiny {name} calls, {calls:.0} a second of {mean:.0} bytes{}", caller(view, is_call)),
+            format!(
+                "it makes tiny {name} calls, {calls:.0} a second of {mean:.0} bytes{}",
+                caller(view, is_call)
+            ),
             of_calls * system_share,
         )
-        .with(format!("{calls:.0} calls of {name} per second"), "/proc/PID/io", "10000", "waiting")
-        .with(format!("{mean:.1} bytes per call"), "/proc/PID/io", "under 512", "large transfers")
-        .with(format!("{} of the kernel's samples", percent(of_calls)), "cpu-clock", "40 %", "other system calls")
+        .with(
+            format!("{calls:.0} calls of {name} per second"),
+            "/proc/PID/io",
+            "10000",
+            "waiting",
+        )
+        .with(
+            format!("{mean:.1} bytes per call"),
+            "/proc/PID/io",
+            "under 512",
+            "large transfers",
+        )
+        .with(
+            format!("{} of the kernel's samples", percent(of_calls)),
+            "cpu-clock",
+            "40 %",
+            "other system calls",
+        )
         .advise("Buffer: some thousand bytes per call.")
         .look("strace -f -c -p PID")
     })
@@ -329,8 +505,13 @@ pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
 
 pub(super) fn lock_spinning(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
-    let is_spinning =
-        |stack: &Stack| stack.kernel.iter().take(2).any(|function| SPINS.iter().any(|spin| function.contains(spin)));
+    let is_spinning = |stack: &Stack| {
+        stack
+            .kernel
+            .iter()
+            .take(2)
+            .any(|function| SPINS.iter().any(|spin| function.contains(spin)))
+    };
     let of_spinning = of_kernel(view, is_spinning);
     let mut entries: BTreeMap<String, u64> = BTreeMap::new();
     for stack in in_kernel(view.facts.samples.as_ref()?).filter(|stack| is_spinning(stack)) {
@@ -369,19 +550,24 @@ pub(super) fn one_call(view: &View) -> Option<Finding> {
     }
     let is_call = |stack: &Stack| call_of(stack) == Some(&entry);
     Some(
-        system(view, format!("it is in the system call {entry}{}", caller(view, is_call)), share * system_share)
-            .with(
-                format!("{} of the kernel's samples in {entry}", percent(share)),
-                "cpu-clock",
-                "40 %",
-                "other system calls",
-            )
-            .advise("Call it less often.")
-            .look("strace -f -c -p PID"),
+        system(
+            view,
+            format!("it is in the system call {entry}{}", caller(view, is_call)),
+            share * system_share,
+        )
+        .with(
+            format!("{} of the kernel's samples in {entry}", percent(share)),
+            "cpu-clock",
+            "40 %",
+            "other system calls",
+        )
+        .advise("Call it less often.")
+        .look("strace -f -c -p PID"),
     )
 }
 
-/// Functions that do the work of mitigations (arch/x86/lib/retpoline.S, arch/x86/entry/entry.S, arch/x86/entry/entry_64.S).
+/// Functions that do the work of mitigations (arch/x86/lib/retpoline.S, arch/x86/entry/entry.S,
+/// arch/x86/entry/entry_64.S).
 const MITIGATIONS: [&str; 8] = [
     "__x86_indirect_thunk",
     "__x86_return_thunk",

@@ -17,7 +17,11 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
     let samples = view.facts.samples.as_ref()?;
     let mut by_function: BTreeMap<&str, u64> = BTreeMap::new();
     let mut all = 0;
-    for stack in samples.stacks.iter().filter(|stack| stack.kernel.is_empty()) {
+    for stack in samples
+        .stacks
+        .iter()
+        .filter(|stack| stack.kernel.is_empty())
+    {
         all += stack.samples;
         if let Some(function) = stack.user.first() {
             *by_function.entry(function).or_default() += stack.samples;

@@ -20,24 +20,38 @@ fn waiting(view: &View, cause: String) -> Finding {
 
 pub(super) fn steal(view: &View) -> Option<Finding> {
     let host = &view.facts.host;
-    (view.budget.waiting >= WAITING && host.steal > 0.05 && host.steal > others(view) / 2.0).then(|| {
-        waiting(view, "the hypervisor gives the host's processors to others".into())
-            .with(format!("{} steal", percent(host.steal)), "/proc/stat", "5 %", "other processes of this host")
+    (view.budget.waiting >= WAITING && host.steal > 0.05 && host.steal > others(view) / 2.0).then(
+        || {
+            waiting(
+                view,
+                "the hypervisor gives the host's processors to others".into(),
+            )
+            .with(
+                format!("{} steal", percent(host.steal)),
+                "/proc/stat",
+                "5 %",
+                "other processes of this host",
+            )
             .advise("Measure on a host of its own.")
             .look("mpstat 1")
-    })
+        },
+    )
 }
 
 pub(super) fn neighbours(view: &View) -> Option<Finding> {
     let processors = view.facts.host.processors as f64;
     let own = view.budget.running() * view.total_s / view.facts.seconds.max(f64::MIN_POSITIVE);
-    // With its own threads alone, the host would have had a processor for each; or they block often, and had less than others.
+    // With its own threads alone, the host would have had a processor for each; or they block
+    // often, and had less than others.
     let blocks = view.budget.blocked >= 0.1 && own < processors * others(view);
     let fits = runnable(view) <= processors + 0.2 || blocks;
     (view.budget.waiting >= WAITING && fits && others(view) >= 0.1).then(|| {
         waiting(view, "other processes use the processors".into())
             .with(
-                format!("others used {} of the processors' time", percent(others(view))),
+                format!(
+                    "others used {} of the processors' time",
+                    percent(others(view))
+                ),
                 "/proc/stat, /proc/TID/schedstat",
                 "10 %",
                 "its own threads: they would fit",
@@ -50,11 +64,22 @@ pub(super) fn neighbours(view: &View) -> Option<Finding> {
 pub(super) fn oversubscription(view: &View) -> Option<Finding> {
     let processors = view.facts.host.processors;
     let runnable = runnable(view);
-    (view.budget.waiting >= WAITING && runnable > processors as f64 + 0.2 && neighbours(view).is_none()).then(|| {
-        waiting(view, format!("it has {runnable:.1} runnable threads on {processors} processors"))
-            .with(format!("{} idle", percent(view.facts.host.idle)), "/proc/stat", "", "affinity and quota")
-            .advise("Use as many threads as processors.")
-            .look("cat /proc/PID/task/*/schedstat")
+    (view.budget.waiting >= WAITING
+        && runnable > processors as f64 + 0.2
+        && neighbours(view).is_none())
+    .then(|| {
+        waiting(
+            view,
+            format!("it has {runnable:.1} runnable threads on {processors} processors"),
+        )
+        .with(
+            format!("{} idle", percent(view.facts.host.idle)),
+            "/proc/stat",
+            "",
+            "affinity and quota",
+        )
+        .advise("Use as many threads as processors.")
+        .look("cat /proc/PID/task/*/schedstat")
     })
 }
 

@@ -95,7 +95,8 @@ pub struct ChangeDocument {
     pub after: String,
     /// The first kernel that certainly has it.
     pub at: String,
-    /// Better or worse; unclear if a twin, a workload that does the same operation, contradicts it.
+    /// Better or worse; unclear if a twin, a workload that does the same operation, contradicts
+    /// it.
     pub verdict: String,
     /// The difference; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
@@ -137,7 +138,8 @@ pub struct AlertDocument {
     pub better: usize,
     /// How many changes were undone.
     pub gone: usize,
-    /// The commands that find the commit, in order; none if a bisection cannot find it, or there is no regression.
+    /// The commands that find the commit, in order; none if a bisection cannot find it, or there
+    /// is no regression.
     pub bisection: Vec<String>,
     /// The series, worst first.
     pub members: Vec<MemberDocument>,
@@ -152,7 +154,8 @@ pub struct MemberDocument {
     pub workload: String,
     /// The machine's id.
     pub machine: String,
-    /// Better or worse; unclear if a twin, a workload that does the same operation, contradicts it.
+    /// Better or worse; unclear if a twin, a workload that does the same operation, contradicts
+    /// it.
     pub verdict: String,
     /// The last kernel that was measured without its change: it may be older than the alert's.
     pub after: String,
@@ -179,7 +182,8 @@ pub struct TriageDocument {
     pub worse_since: usize,
 }
 
-/// Returns the document of the matching series over the kernels of a line, with at most this many values.
+/// Returns the document of the matching series over the kernels of a line, with at most this many
+/// values.
 #[must_use]
 pub fn history_document(
     history: &History,
@@ -205,7 +209,9 @@ pub fn history_document(
         };
         left = rest;
         let runs = tables.number_of_runs(history, &series, &mut document);
-        document.series.push(series_document(history, key, &series, runs));
+        document
+            .series
+            .push(series_document(history, key, &series, runs));
     }
     document
 }
@@ -221,9 +227,19 @@ struct Tables {
 
 impl Tables {
     /// Returns the number of the list of a series' runs, and adds the list if it is new.
-    fn number_of_runs(&mut self, history: &History, series: &Series, document: &mut HistoryDocument) -> usize {
-        let seen = series.points.iter().flat_map(|point| point.seeds.iter().map(|seen| (point.kernel, seen)));
-        let runs: Vec<(usize, u64, usize)> = seen.map(|(kernel, seen)| (kernel, seen.seed, seen.run)).collect();
+    fn number_of_runs(
+        &mut self,
+        history: &History,
+        series: &Series,
+        document: &mut HistoryDocument,
+    ) -> usize {
+        let seen = series
+            .points
+            .iter()
+            .flat_map(|point| point.seeds.iter().map(|seen| (point.kernel, seen)));
+        let runs: Vec<(usize, u64, usize)> = seen
+            .map(|(kernel, seen)| (kernel, seen.seed, seen.run))
+            .collect();
         if let Some(number) = self.runs.get(&runs) {
             return *number;
         }
@@ -248,23 +264,38 @@ impl Tables {
 fn series_document(history: &History, key: &Key, series: &Series, runs: usize) -> SeriesDocument {
     let machine = &history.machines()[key.machine];
     let absent = |point: &Point| {
-        let (kernel, why) = (history.kernel(point.kernel).title.clone(), point.absent()?.to_owned());
+        let (kernel, why) = (
+            history.kernel(point.kernel).title.clone(),
+            point.absent()?.to_owned(),
+        );
         Some(AbsentDocument { kernel, why })
     };
     SeriesDocument {
         workload: key.workload.to_string(),
         metric: series.metric.name.to_string(),
-        unit: series.scale.unit(&series.metric, machine.capabilities().clock).to_string(),
+        unit: series
+            .scale
+            .unit(&series.metric, machine.capabilities().clock)
+            .to_string(),
         direction: series.metric.direction.to_string(),
         margin_percent: series.metric.margin_percent,
         machine: machine.id.to_string(),
         track: key.track.to_string(),
         counted: series.scale == Scale::Counted,
         runs,
-        values: series.points.iter().flat_map(|point| &point.seeds).map(|seen| series.value(seen)).collect(),
+        values: series
+            .points
+            .iter()
+            .flat_map(|point| &point.seeds)
+            .map(|seen| series.value(seen))
+            .collect(),
         medians: series.points.iter().map(|point| point.value).collect(),
         absent: series.points.iter().filter_map(absent).collect(),
-        changes: series.changes.iter().map(|found| change(history, key, series, found)).collect(),
+        changes: series
+            .changes
+            .iter()
+            .map(|found| change(history, key, series, found))
+            .collect(),
     }
 }
 
@@ -310,8 +341,14 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
 /// Returns the document of alerts, in the order given.
 #[must_use]
 pub fn alerts_document(history: &History, alerts: &[Triaged]) -> AlertsDocument {
-    let alerts = alerts.iter().map(|alert| alert_document(history, alert)).collect();
-    AlertsDocument { schema_version: SCHEMA_VERSION, alerts }
+    let alerts = alerts
+        .iter()
+        .map(|alert| alert_document(history, alert))
+        .collect();
+    AlertsDocument {
+        schema_version: SCHEMA_VERSION,
+        alerts,
+    }
 }
 
 /// Returns the document of an alert.

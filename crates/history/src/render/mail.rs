@@ -19,11 +19,12 @@ const NAME: usize = 30;
 const VALUE: usize = 17;
 const PERCENT: usize = 11;
 
-/// Renders an alert as a mail; `None` if there is no regression. `found` are the results of bisections, `origins` sentences on
-/// the functions that the regressions are in.
+/// Renders an alert as a mail; `None` if there is no regression. `found` are the results of
+/// bisections, `origins` sentences on the functions that the regressions are in.
 ///
-/// It addresses the lists for regressions, unless every regression rests on one seed; rows of one seed beside others are left
-/// out, and so are rows that a twin contradicts. Notes of a triage are private.
+/// It addresses the lists for regressions, unless every regression rests on one seed; rows of one
+/// seed beside others are left out, and so are rows that a twin contradicts. Notes of a triage are
+/// private.
 #[must_use]
 pub fn alert_mail(
     history: &History,
@@ -36,12 +37,19 @@ pub fn alert_mail(
     let is_draft = alert.rests_on_one_seed();
     let [after, at] = [alert.after, alert.at].map(|kernel| plain(&history.kernel(kernel).title));
     let others = alert.worse().count() - 1;
-    let and = if others > 0 { format!(" and {}", count(others, "other")) } else { String::new() };
+    let and = if others > 0 {
+        format!(" and {}", count(others, "other"))
+    } else {
+        String::new()
+    };
     let size = match worst.difference_percent {
         Some(difference) => format!("{}% worse", percent(difference.abs(), PERCENT)),
         None => change_size(None, worst.basis),
     };
-    let subject = format!("{}{and}: {size} between {after} and {at}", plain(&worst.key.workload));
+    let subject = format!(
+        "{}{and}: {size} between {after} and {at}",
+        plain(&worst.key.workload)
+    );
     let mut page = Page::default();
     for line in regression_head(is_draft, &[("To", REGRESSIONS)], &subject).lines() {
         page.line(line);
@@ -54,7 +62,10 @@ pub fn alert_mail(
     observations(
         &mut page,
         history,
-        &Triaged { alert: alert.clone(), decided: triaged.decided.clone() },
+        &Triaged {
+            alert: alert.clone(),
+            decided: triaged.decided.clone(),
+        },
         found,
         origins,
     );
@@ -64,7 +75,11 @@ pub fn alert_mail(
         commands(&mut page, "To measure it again:", &[command]);
     }
     if let Some(command) = bisection_anywhere(history, alert) {
-        commands(&mut page, "To find the commit:", &[CLONE.to_owned(), command]);
+        commands(
+            &mut page,
+            "To find the commit:",
+            &[CLONE.to_owned(), command],
+        );
     }
     if let Some(range) = introduced(history, alert).filter(|_| !is_draft) {
         page.blank();
@@ -94,7 +109,10 @@ fn opening(alert: &Alert, after: &str, at: &str) -> String {
 }
 
 fn table(page: &mut Page, history: &History, alert: &Alert) {
-    page.line(format!("{:NAME$} {:>VALUE$} {:>VALUE$} {:>PERCENT$}", "", "before", "after", "difference"));
+    page.line(format!(
+        "{:NAME$} {:>VALUE$} {:>VALUE$} {:>PERCENT$}",
+        "", "before", "after", "difference"
+    ));
     for member in alert.worse().take(SHOWN_MAX) {
         let name = plain(&member.key.workload);
         if name.chars().count() > NAME {
@@ -110,23 +128,36 @@ fn table(page: &mut Page, history: &History, alert: &Alert) {
         page.words(0, &format!("and {more} more"));
     }
     page.blank();
-    page.words(0, "Levels before and after the change, of medians over the seeds; positive is better.");
+    page.words(
+        0,
+        "Levels before and after the change, of medians over the seeds; positive is better.",
+    );
 }
 
-/// The values are the levels of the alert's difference; for a failure, the value of the last kernel that did not fail.
+/// The values are the levels of the alert's difference; for a failure, the value of the last kernel
+/// that did not fail.
 fn row(history: &History, member: &Member) -> String {
     let (before, after) = match member.levels {
         Some((before, after)) => (Some(before), Some(after)),
-        None => (numeric(history, member, member.between.0), numeric(history, member, member.between.1)),
+        None => (
+            numeric(history, member, member.between.0),
+            numeric(history, member, member.between.1),
+        ),
     };
     let number = |level: Option<f64>| level.map_or_else(|| "-".to_owned(), |n| value(n, VALUE));
     // A cut name looks like another: it has a line of its own.
-    let name = Some(plain(&member.key.workload)).filter(|name| name.chars().count() <= NAME).unwrap_or_default();
+    let name = Some(plain(&member.key.workload))
+        .filter(|name| name.chars().count() <= NAME)
+        .unwrap_or_default();
     let difference = match member.difference_percent {
         Some(difference) => format!("{}%", percent(difference, PERCENT - 1)),
         None => change_size(None, member.basis),
     };
-    format!("{name:<NAME$} {:>VALUE$} {:>VALUE$} {difference:>PERCENT$}", number(before), number(after))
+    format!(
+        "{name:<NAME$} {:>VALUE$} {:>VALUE$} {difference:>PERCENT$}",
+        number(before),
+        number(after)
+    )
 }
 
 fn numeric(history: &History, member: &Member, kernel: usize) -> Option<f64> {
@@ -134,7 +165,13 @@ fn numeric(history: &History, member: &Member, kernel: usize) -> Option<f64> {
     series.point(kernel)?.value
 }
 
-fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[BisectionRecord], origins: &[String]) {
+fn observations(
+    page: &mut Page,
+    history: &History,
+    triaged: &Triaged,
+    found: &[BisectionRecord],
+    origins: &[String],
+) {
     let alert = &triaged.alert;
     let title = |kernel: usize| plain(&history.kernel(kernel).title);
     let mut facts = Vec::new();
@@ -153,16 +190,28 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[
         .filter(|member| member.verdict == Verdict::Better && member.gone.is_none())
         .take(SHOWN_MAX)
         .map(|member| {
-            format!("{} ({})", plain(&member.key.workload), change_size(member.difference_percent, member.basis))
+            format!(
+                "{} ({})",
+                plain(&member.key.workload),
+                change_size(member.difference_percent, member.basis)
+            )
         })
         .collect();
     if !better.is_empty() {
-        facts.push(format!("Better with the same kernels: {}.", better.join(", ")));
+        facts.push(format!(
+            "Better with the same kernels: {}.",
+            better.join(", ")
+        ));
     }
-    let is_gone = |member: &&Member| member.gone.is_some() && !matches!(member.verdict, Verdict::Unclear(_));
+    let is_gone =
+        |member: &&Member| member.gone.is_some() && !matches!(member.verdict, Verdict::Unclear(_));
     for member in alert.members.iter().filter(is_gone).take(SHOWN_MAX) {
         if let Some(gone) = member.gone {
-            facts.push(format!("{} is back at its old level with {}.", plain(&member.key.workload), title(gone)));
+            facts.push(format!(
+                "{} is back at its old level with {}.",
+                plain(&member.key.workload),
+                title(gone)
+            ));
         }
     }
     for found in records_of_alert(history, alert, found) {
@@ -182,7 +231,11 @@ fn observations(page: &mut Page, history: &History, triaged: &Triaged, found: &[
 /// Capitalizes the first letter.
 fn capital(words: &str) -> String {
     let mut all = words.chars();
-    all.next().into_iter().flat_map(char::to_uppercase).chain(all).collect()
+    all.next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .chain(all)
+        .collect()
 }
 
 fn machines(page: &mut Page, history: &History, alert: &Alert) {
@@ -191,18 +244,35 @@ fn machines(page: &mut Page, history: &History, alert: &Alert) {
     known.dedup();
     for number in known {
         let machine = &history.machines()[number];
-        page.hanging("Machine: ", &format!("{}; {}", machine.kind, plain(&machine.summary)));
+        page.hanging(
+            "Machine: ",
+            &format!("{}; {}", machine.kind, plain(&machine.summary)),
+        );
         if machine.capabilities().deterministic {
-            page.words(9, "The numbers are exact: the same kernel gives them again.");
+            page.words(
+                9,
+                "The numbers are exact: the same kernel gives them again.",
+            );
         }
     }
     // For a creeping series, the kernel of the old level is older than the last good one.
     let mut kernels = vec![alert.after, alert.at];
-    if let Some(worst) = alert.worse().next().filter(|worst| !kernels.contains(&worst.between.0)) {
+    if let Some(worst) = alert
+        .worse()
+        .next()
+        .filter(|worst| !kernels.contains(&worst.between.0))
+    {
         kernels.insert(0, worst.between.0);
     }
     for kernel in kernels {
         let build = &history.kernel(kernel).build;
-        page.hanging("Kernel:  ", &format!("{}, {}", plain(&build.version), plain(&build.origin.to_string())));
+        page.hanging(
+            "Kernel:  ",
+            &format!(
+                "{}, {}",
+                plain(&build.version),
+                plain(&build.origin.to_string())
+            ),
+        );
     }
 }

@@ -5,12 +5,12 @@ mod mail;
 mod text;
 
 pub use documents::{
-    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument, KernelNameDocument, MemberDocument,
-    RunListDocument, SeriesDocument, TriageDocument, alert_document, alerts_document, history_document, history_json,
-    schemas,
+    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument,
+    KernelNameDocument, MemberDocument, RunListDocument, SeriesDocument, TriageDocument,
+    alert_document, alerts_document, history_document, history_json, schemas,
 };
 pub use mail::alert_mail;
 pub use text::{
-    alerts_text, aside_words, basis_words, change_size, history_text, measured_by, mixed_words, no_change, range,
-    sparkline, why_none,
+    alerts_text, aside_words, basis_words, change_size, history_text, measured_by, mixed_words,
+    no_change, range, sparkline, why_none,
 };

@@ -9,8 +9,8 @@ use report::render::number::{count, date, interval, percent, signed_percent, val
 use report::{NOT_COUNTED, Scale, difference_percent};
 
 use crate::{
-    Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Seen, Series, Triaged, bisect_hint,
-    records_of_alert,
+    Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Seen, Series, Triaged,
+    bisect_hint, records_of_alert,
 };
 
 /// The most series of an alert that a text lists.
@@ -20,7 +20,12 @@ const RUNS_NAMED_MAX: usize = 4;
 
 /// Renders the matching series, over the kernels of a line.
 #[must_use]
-pub fn history_text(history: &History, line: Line, fits: impl Fn(&Key) -> bool, styles: &Styles) -> String {
+pub fn history_text(
+    history: &History,
+    line: Line,
+    fits: impl Fn(&Key) -> bool,
+    styles: &Styles,
+) -> String {
     let mut page = Page::default();
     for (key, series) in history.series().filter(|(key, _)| fits(key)) {
         page.blank();
@@ -49,7 +54,10 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
         ),
     );
     let values: Vec<Option<f64>> = series.points.iter().map(|point| point.value).collect();
-    page.line(format!("{}  (up is better)", sparkline(&values, metric.margin_percent, metric.direction)));
+    page.line(format!(
+        "{}  (up is better)",
+        sparkline(&values, metric.margin_percent, metric.direction)
+    ));
     page.line(styles.strong(&format!(
         "  {:<26} {:>12} {:>9} {:>9} {:>5}  min..max %",
         "kernel", "value", "to first", "to prev.", "seeds"
@@ -66,7 +74,10 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
     }
     for change in &series.changes {
         let verdict = history.qualified(key, series, change);
-        page.hanging(&format!("{} ", verdict.letter()), &change_words(history, series, change, &verdict));
+        page.hanging(
+            &format!("{} ", verdict.letter()),
+            &change_words(history, series, change, &verdict),
+        );
     }
     if series.changes.is_empty() {
         page.words(0, &no_change(series));
@@ -93,7 +104,9 @@ pub fn measured_by(series: &Series) -> &'static str {
     match (series.scatters, series.scale) {
         (true, _) => "geometric means of runs",
         (false, Scale::Counted) => "counted",
-        (false, Scale::Reported) if series.declared.unit == Unit::TransfersPerOperation.name() => "counted",
+        (false, Scale::Reported) if series.declared.unit == Unit::TransfersPerOperation.name() => {
+            "counted"
+        }
         (false, Scale::Reported) => "by the guest's clock",
     }
 }
@@ -105,22 +118,36 @@ pub fn why_none(series: &Series, point: &Point) -> String {
     match point.seeds.iter().find(unlike) {
         Some(seen) if point.absent().is_none() => format!("was in {}", seen.declared),
         _ if point.absent().is_none() && point.is_off(series.scale) => NOT_COUNTED.to_owned(),
-        _ => point.absent().unwrap_or("measured with other operations").to_owned(),
+        _ => point
+            .absent()
+            .unwrap_or("measured with other operations")
+            .to_owned(),
     }
 }
 
 /// Describes results of a series' name with another unit or direction; `None` if there are none.
 #[must_use]
 pub fn aside_words(history: &History, series: &Series) -> Option<String> {
-    let runs: Vec<String> = series.aside().map(|(_, seen)| history.run(seen.run).id.short()).collect();
+    let runs: Vec<String> = series
+        .aside()
+        .map(|(_, seen)| history.run(seen.run).id.short())
+        .collect();
     let (_, first) = series.aside().next()?;
     let more = runs.len().saturating_sub(RUNS_NAMED_MAX);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
     Some(format!(
         "not one metric: the newest run is in {}, but {} in {} ({}{more}). These are kept, and compared with nothing: measure \
          the kernels again (marvin run KERNEL --force), or import other suites' results again into another home.",
         plain(&series.declared.to_string()),
-        if runs.len() == 1 { "1 result is".to_owned() } else { format!("{} results are", runs.len()) },
+        if runs.len() == 1 {
+            "1 result is".to_owned()
+        } else {
+            format!("{} results are", runs.len())
+        },
         plain(&first.declared.to_string()),
         runs[..runs.len().min(RUNS_NAMED_MAX)].join(", "),
     ))
@@ -143,27 +170,38 @@ fn row(
         let difference = base.and_then(|base| difference_percent(series.direction(), base, now));
         difference.map_or("-".to_owned(), |difference| percent(difference, 9))
     };
-    let differences: Vec<f64> =
-        point.seeds.iter().filter_map(|seen| stats::percent_change(now, series.value(seen)?)).collect();
+    let differences: Vec<f64> = point
+        .seeds
+        .iter()
+        .filter_map(|seen| stats::percent_change(now, series.value(seen)?))
+        .collect();
     let ends = stats::spread(&differences).filter(|_| differences.len() > 1);
     let ends = ends.map_or_else(String::new, |ends| interval(ends, 14));
     let letter = verdict.map_or(' ', Verdict::letter);
     let (first, last, seeds) = (to(first), to(last), differences.len());
-    let line = format!("{letter} {name:<26} {:>12} {first:>9} {last:>9} {seeds:>5}  {ends}", value(now, 12));
+    let line = format!(
+        "{letter} {name:<26} {:>12} {first:>9} {last:>9} {seeds:>5}  {ends}",
+        value(now, 12)
+    );
     line.trim_end().to_owned()
 }
 
 /// Describes the evidence of a change.
 #[must_use]
 pub fn basis_words(series: &Series, change: &Change) -> String {
-    certainty(change.basis)
-        .unwrap_or_else(|| series.points[change.at].failure().map_or_else(String::new, |absent| absent.why.to_string()))
+    certainty(change.basis).unwrap_or_else(|| {
+        series.points[change.at]
+            .failure()
+            .map_or_else(String::new, |absent| absent.why.to_string())
+    })
 }
 
 /// Describes the certainty of a change of values; `None` if it has no value.
 pub(super) fn certainty(basis: Basis) -> Option<String> {
     match basis {
-        Basis::EverySeed { seeds: 1 } => Some("one seed only: it may be the layout of memory".to_owned()),
+        Basis::EverySeed { seeds: 1 } => {
+            Some("one seed only: it may be the layout of memory".to_owned())
+        }
         Basis::EverySeed { seeds } => Some(format!("all {seeds} seeds agree")),
         Basis::Levels { p } => Some(format!("another level of the medians, p = {p:.1e}")),
         Basis::Creep { p } => Some(format!("the level creeps, p = {p:.1e}")),
@@ -184,9 +222,14 @@ pub fn change_size(difference_percent: Option<f64>, basis: Basis) -> String {
 
 fn change_words(history: &History, series: &Series, change: &Change, verdict: &Verdict) -> String {
     let title = |point: &Point| history.kernel(point.kernel).title.clone();
-    let gone =
-        change.went_away.map_or_else(String::new, |at| format!("; gone again since {}", title(&series.points[at])));
-    let why = if let Verdict::Unclear(why) = verdict { format!("; {why}") } else { String::new() };
+    let gone = change.went_away.map_or_else(String::new, |at| {
+        format!("; gone again since {}", title(&series.points[at]))
+    });
+    let why = if let Verdict::Unclear(why) = verdict {
+        format!("; {why}")
+    } else {
+        String::new()
+    };
     format!(
         "{}, {}, between {} and {} ({}){gone}{why}",
         verdict.word(),
@@ -197,8 +240,8 @@ fn change_words(history: &History, series: &Series, change: &Change, verdict: &V
     )
 }
 
-/// Returns the lowest and the highest value that a drawing shows: at least two margins apart, so that differences
-/// within the margin look level. `None` if there is nothing to draw.
+/// Returns the lowest and the highest value that a drawing shows: at least two margins apart, so
+/// that differences within the margin look level. `None` if there is nothing to draw.
 #[must_use]
 pub fn range(values: impl Iterator<Item = f64>, margin_percent: f64) -> Option<(f64, f64)> {
     let known: Vec<f64> = values.filter(|value| value.is_finite()).collect();
@@ -209,8 +252,8 @@ pub fn range(values: impl Iterator<Item = f64>, margin_percent: f64) -> Option<(
     (high - low).is_finite().then_some((low, high))
 }
 
-/// Returns a line of bars, one per value, higher is better; a dot for a missing value. Differences within the margin
-/// look level.
+/// Returns a line of bars, one per value, higher is better; a dot for a missing value. Differences
+/// within the margin look level.
 #[must_use]
 pub fn sparkline(values: &[Option<f64>], margin_percent: f64, direction: Direction) -> String {
     // Seven levels, so that one is in the middle: small differences do not cross a border.
@@ -219,15 +262,26 @@ pub fn sparkline(values: &[Option<f64>], margin_percent: f64, direction: Directi
         return "·".repeat(values.len());
     };
     let bar = |value: f64| {
-        let part = if high > low { (value - low) / (high - low) } else { 0.5 };
-        let part = if direction == Direction::LowerIsBetter { 1.0 - part } else { part };
+        let part = if high > low {
+            (value - low) / (high - low)
+        } else {
+            0.5
+        };
+        let part = if direction == Direction::LowerIsBetter {
+            1.0 - part
+        } else {
+            part
+        };
         BARS[((part * 6.0).round() as usize).min(6)]
     };
-    values.iter().map(|value| value.filter(|value| value.is_finite()).map_or('·', bar)).collect()
+    values
+        .iter()
+        .map(|value| value.filter(|value| value.is_finite()).map_or('·', bar))
+        .collect()
 }
 
-/// Renders alerts in the given order, each with the results of bisections or, if it is open, with a hint for finding
-/// its commit; `debian` is the tree of Debian's sources in the data directory.
+/// Renders alerts in the given order, each with the results of bisections or, if it is open, with a
+/// hint for finding its commit; `debian` is the tree of Debian's sources in the data directory.
 #[must_use]
 pub fn alerts_text(
     history: &History,
@@ -257,13 +311,25 @@ pub fn alerts_text(
     page.finish()
 }
 
-/// Lists the series with unused results because their unit or direction changed; `None` if there are none.
+/// Lists the series with unused results because their unit or direction changed; `None` if there
+/// are none.
 #[must_use]
 pub fn mixed_words(history: &History) -> Option<String> {
-    let mixed = || history.series().filter(|(_, series)| series.aside().next().is_some());
-    let names: Vec<String> = mixed().take(NAMED_MAX).map(|(key, _)| plain(&key.workload)).collect();
+    let mixed = || {
+        history
+            .series()
+            .filter(|(_, series)| series.aside().next().is_some())
+    };
+    let names: Vec<String> = mixed()
+        .take(NAMED_MAX)
+        .map(|(key, _)| plain(&key.workload))
+        .collect();
     let all = mixed().count();
-    let more = if all > names.len() { format!(" and {} more", all - names.len()) } else { String::new() };
+    let more = if all > names.len() {
+        format!(" and {} more", all - names.len())
+    } else {
+        String::new()
+    };
     (all > 0).then(|| {
         format!(
             "unit or direction changed between runs of {}{more}: what disagrees with the newest is kept, and compared with \
@@ -274,17 +340,39 @@ pub fn mixed_words(history: &History) -> Option<String> {
 }
 
 fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles) {
-    let Alert { name, members, after, at, .. } = &triaged.alert;
+    let Alert {
+        name,
+        members,
+        after,
+        at,
+        ..
+    } = &triaged.alert;
     let (worse, better, gone) = triaged.alert.counts();
-    let head = format!("{}: {worse} worse, {better} better, {gone} gone again", plain(name));
-    page.line(if triaged.is_open() { styles.alarm(&head) } else { styles.strong(&head) });
+    let head = format!(
+        "{}: {worse} worse, {better} better, {gone} gone again",
+        plain(name)
+    );
+    page.line(if triaged.is_open() {
+        styles.alarm(&head)
+    } else {
+        styles.strong(&head)
+    });
     let title = |kernel: usize| &history.kernel(kernel).title;
-    page.words(2, &format!("came between {} and {}", title(*after), title(*at)));
-    let names: Vec<String> = members.iter().take(NAMED_MAX).map(|member| plain(&member.key.workload)).collect();
+    page.words(
+        2,
+        &format!("came between {} and {}", title(*after), title(*at)),
+    );
+    let names: Vec<String> = members
+        .iter()
+        .take(NAMED_MAX)
+        .map(|member| plain(&member.key.workload))
+        .collect();
     let width = distinct_width(names.iter().map(String::as_str), 18);
     for (member, name) in members.iter().zip(&names) {
         let machine = history.machines()[member.key.machine].id.short();
-        let gone = member.gone.map_or_else(String::new, |at| format!(", gone again since {}", title(at)));
+        let gone = member.gone.map_or_else(String::new, |at| {
+            format!(", gone again since {}", title(at))
+        });
         let text = format!(
             "{} {:<width$} {:>13}  {machine}{gone}",
             member.verdict.letter(),
@@ -294,7 +382,11 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
         let is_gone = member.gone.is_some();
         page.line(format!(
             "  {}",
-            if is_gone { styles.faint(&text) } else { colour_by_verdict(styles, &member.verdict, &text) }
+            if is_gone {
+                styles.faint(&text)
+            } else {
+                colour_by_verdict(styles, &member.verdict, &text)
+            }
         ));
         if let Some(range) = triaged.alert.own_range(member, history) {
             page.words(4, &range);
@@ -311,7 +403,15 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
             0 => String::new(),
             more => format!("; {more} more are worse since"),
         };
-        page.words(2, &format!("{} ({}): {}{since}", decided.triage, date(decided.decided_unix), decided.note));
+        page.words(
+            2,
+            &format!(
+                "{} ({}): {}{since}",
+                decided.triage,
+                date(decided.decided_unix),
+                decided.note
+            ),
+        );
     }
 }
 

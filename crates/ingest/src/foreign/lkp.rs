@@ -1,9 +1,9 @@
-//! Results of LKP-tests: a directory `TEST/PARAMETERS/HOST/ROOTFS/CONFIG/COMPILER/COMMIT/N` with `stats.json`, one
-//! number per stat; above it `matrix.json`, one number per stat and run, whose row `stats_source` names the run of each
-//! column (`lib/matrix.rb` of intel/lkp-tests).
+//! Results of LKP-tests: a directory `TEST/PARAMETERS/HOST/ROOTFS/CONFIG/COMPILER/COMMIT/N` with
+//! `stats.json`, one number per stat; above it `matrix.json`, one number per stat and run, whose
+//! row `stats_source` names the run of each column (`lib/matrix.rb` of intel/lkp-tests).
 //!
-//! Stats of the test itself (`will-it-scale.per_process_ops` of `will-it-scale`) are its results. The others come from
-//! monitors, already aggregated; they are counted by monitor and skipped.
+//! Stats of the test itself (`will-it-scale.per_process_ops` of `will-it-scale`) are its results.
+//! The others come from monitors, already aggregated; they are counted by monitor and skipped.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -42,12 +42,14 @@ pub struct LkpResultPath {
 }
 
 impl LkpResultPath {
-    /// Parses the last seven parts of a path, which ends with the commit; `None` if there are fewer, or one is no name.
+    /// Parses the last seven parts of a path, which ends with the commit; `None` if there are
+    /// fewer, or one is no name.
     #[must_use]
     pub fn of(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let last = parts.get(parts.len().checked_sub(7)?..)?;
-        let [test, parameters, host, rootfs, config, compiler, commit] = <[&str; 7]>::try_from(last).ok()?;
+        let [test, parameters, host, rootfs, config, compiler, commit] =
+            <[&str; 7]>::try_from(last).ok()?;
         let fit = last.iter().all(|part| is_name(part));
         let own = str::to_owned;
         fit.then(|| Self {
@@ -64,13 +66,15 @@ impl LkpResultPath {
 
 /// Returns the start of a run according to its `job.yaml`, in seconds since 1970-01-01 UTC.
 ///
-/// `bin/run-lkp` of LKP-tests appends `start_time` and `end_time`, which may be quoted. The end stands in for the start, as in
-/// `rt_create_time_from_job` of its `lib/result_root.rb`.
+/// `bin/run-lkp` of LKP-tests appends `start_time` and `end_time`, which may be quoted. The end
+/// stands in for the start, as in `rt_create_time_from_job` of its `lib/result_root.rb`.
 #[must_use]
 pub fn lkp_started(job: &[u8]) -> Option<i64> {
     let text = String::from_utf8_lossy(job);
     let seconds = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         let value = value.trim().trim_matches(|c| c == '\'' || c == '"');
         value.parse::<i64>().ok().filter(|seconds| *seconds > 0)
     };
@@ -94,8 +98,8 @@ pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
 
 /// Reads the matrix of several runs: the number and content of each run.
 ///
-/// Rows shorter than the list of runs have no value for the last ones. A run in which a stat is missing has 0 there,
-/// which looks like a measured 0.
+/// Rows shorter than the list of runs have no value for the last ones. A run in which a stat is
+/// missing has 0 there, which looks like a measured 0.
 ///
 /// # Errors
 /// If the document is invalid, has more runs or values of the test than their limits, or does not
@@ -107,7 +111,10 @@ pub fn lkp_columns(place: &LkpResultPath, json: &[u8]) -> Result<Vec<(u64, Forei
     read(json, &mut |stat, index, value| {
         let Some(column) = index else { return Ok(()) };
         if column >= COLUMNS_MAX {
-            return Err(format!("the row {} has more than {COLUMNS_MAX} runs", shown(stat)));
+            return Err(format!(
+                "the row {} has more than {COLUMNS_MAX} runs",
+                shown(stat)
+            ));
         }
         if stat == SOURCES {
             sources.get_or_insert_default().push(match value {
@@ -124,18 +131,25 @@ pub fn lkp_columns(place: &LkpResultPath, json: &[u8]) -> Result<Vec<(u64, Forei
             values += 1;
         }
         if values > MATRIX_VALUES_MAX {
-            return Err(format!("it has more than {MATRIX_VALUES_MAX} values of {}", place.test));
+            return Err(format!(
+                "it has more than {MATRIX_VALUES_MAX} values of {}",
+                place.test
+            ));
         }
         Ok(())
     })?;
     let Some(sources) = sources else {
-        return Err(format!("it has no row {SOURCES}, which names the run of each column"));
+        return Err(format!(
+            "it has no row {SOURCES}, which names the run of each column"
+        ));
     };
     let mut columns = columns.into_iter();
     let mut runs = Vec::new();
     for (column, number) in sources.into_iter().enumerate() {
         let Some(number) = number else {
-            return Err(format!("{SOURCES} names no run in column {column}: expected …/NUMBER/stats.json"));
+            return Err(format!(
+                "{SOURCES} names no run in column {column}: expected …/NUMBER/stats.json"
+            ));
         };
         let taken = columns.next().unwrap_or_else(|| Taken::new(place, 0));
         runs.push((number, taken.done()));
@@ -159,14 +173,21 @@ enum Cell<'a> {
 /// Receives a stat, its position in a list, and the value there.
 type Take<'a> = dyn FnMut(&str, Option<usize>, Cell<'_>) -> Result<(), String> + 'a;
 
-/// Reads an object of stats value by value: a tree of a document in memory would be many times its size.
+/// Reads an object of stats value by value: a tree of a document in memory would be many times its
+/// size.
 fn read(json: &[u8], take: &mut Take<'_>) -> Result<(), String> {
     let mut document = serde_json::Deserializer::from_slice(json);
-    let read = Object { take }.deserialize(&mut document).and_then(|()| document.end());
+    let read = Object { take }
+        .deserialize(&mut document)
+        .and_then(|()| document.end());
     read.map_err(|error| match (error.classify(), error.to_string()) {
-        (Category::Data, text) if text.starts_with("invalid type") => "it is no JSON object of stats".to_owned(),
+        (Category::Data, text) if text.starts_with("invalid type") => {
+            "it is no JSON object of stats".to_owned()
+        }
         // An error of `take`, to which serde_json appends ` at line 1 column 2`.
-        (Category::Data, text) => text.rsplit_once(" at line ").map_or(text.clone(), |(why, _)| why.to_owned()),
+        (Category::Data, text) => text
+            .rsplit_once(" at line ")
+            .map_or(text.clone(), |(why, _)| why.to_owned()),
         (_, text) => format!("it is no JSON: {text}"),
     })
 }
@@ -193,7 +214,11 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(stat) = map.next_key::<String>()? {
-            map.next_value_seed(Values { stat: &stat, index: None, take: self.take })?;
+            map.next_value_seed(Values {
+                stat: &stat,
+                index: None,
+                take: self.take,
+            })?;
         }
         Ok(())
     }
@@ -259,7 +284,14 @@ impl<'de> Visitor<'de> for Values<'_, '_> {
             return self.put(Cell::Other);
         }
         let mut index = 0;
-        while list.next_element_seed(Values { stat: self.stat, index: Some(index), take: self.take })?.is_some() {
+        while list
+            .next_element_seed(Values {
+                stat: self.stat,
+                index: Some(index),
+                take: self.take,
+            })?
+            .is_some()
+        {
             index += 1;
         }
         Ok(())
@@ -282,12 +314,17 @@ struct Taken<'a> {
 impl<'a> Taken<'a> {
     fn new(place: &'a LkpResultPath, most: usize) -> Self {
         let rows = Rows::new(&format!("{}/{}", place.test, place.parameters), most);
-        Self { place, rows, others: BTreeMap::new() }
+        Self {
+            place,
+            rows,
+            others: BTreeMap::new(),
+        }
     }
 
     /// Returns the name of a row if the stat is one of the test.
     fn row<'b>(&self, stat: &'b str) -> Option<&'b str> {
-        stat.strip_prefix(self.place.test.as_str()).and_then(|rest| rest.strip_prefix('.'))
+        stat.strip_prefix(self.place.test.as_str())
+            .and_then(|rest| rest.strip_prefix('.'))
     }
 
     /// Returns whether a stat is one of the test; counts the others, once each.
@@ -311,21 +348,37 @@ impl<'a> Taken<'a> {
             Cell::Number(number) if *number >= 0.0 => self.rows.put_number(row, *number),
             Cell::Number(number) => self.rows.put(row, &number.to_string(), "stats"),
             Cell::Text(text) => self.rows.put(row, text, "stats"),
-            Cell::Other => self.rows.put_fault(row, "stats: it is not a number".to_owned()),
+            Cell::Other => self
+                .rows
+                .put_fault(row, "stats: it is not a number".to_owned()),
         }
     }
 
     fn done(self) -> Foreign {
         let mut foreign = Foreign::default();
-        let LkpResultPath { host, rootfs, config, compiler, commit, .. } = self.place;
-        for (name, value) in
-            [("host", host), ("rootfs", rootfs), ("config", config), ("compiler", compiler), ("kernel", commit)]
-        {
+        let LkpResultPath {
+            host,
+            rootfs,
+            config,
+            compiler,
+            commit,
+            ..
+        } = self.place;
+        for (name, value) in [
+            ("host", host),
+            ("rootfs", rootfs),
+            ("config", config),
+            ("compiler", compiler),
+            ("kernel", commit),
+        ] {
             foreign.environment.push((name.to_owned(), value.clone()));
         }
         self.rows.into(&mut foreign);
         for (monitor, count) in self.others {
-            let why = format!("stats of a monitor ({count}): Marvin imports those of {} only", self.place.test);
+            let why = format!(
+                "stats of a monitor ({count}): Marvin imports those of {} only",
+                self.place.test
+            );
             foreign.left_out.push(LeftOut::new(&monitor, why));
         }
         foreign

@@ -1,4 +1,5 @@
-//! One iteration of a run of MMTests: the files below `work/log/RUNNAME/iter-N`, `TEST/logs/…` and those beside them.
+//! One iteration of a run of MMTests: the files below `work/log/RUNNAME/iter-N`, `TEST/logs/…` and
+//! those beside them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,13 @@ use super::readers::{Log, reader};
 use super::{Foreign, LeftOut, MONITORS_MAX, RUN_VALUES_MAX, Rows, TESTS_MAX, lines, shown, state};
 
 /// Files beside the tests that the parser reads.
-const NOTES: [&str; 5] = ["tests-timestamp", "tests-sysstate", "kernel.version", "lscpu", "lscpu.txt"];
+const NOTES: [&str; 5] = [
+    "tests-timestamp",
+    "tests-sysstate",
+    "kernel.version",
+    "lscpu",
+    "lscpu.txt",
+];
 
 /// Files of a run, by test.
 type Tests<'a> = BTreeMap<&'a str, Vec<usize>>;
@@ -16,10 +23,19 @@ pub(super) type Durations = BTreeMap<String, Rows>;
 
 /// Parses an iteration of a run of MMTests.
 ///
-/// `paths` are those below the run's directory, parts separated by `/`, without the suffix of a compression. `open` reads
-/// the file of a path, or says why it cannot; only files with results are opened, each once.
-pub fn mmtests(paths: &[String], open: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>) -> Foreign {
-    let mut run = Iteration { paths, open, foreign: Foreign::default(), monitors: 0 };
+/// `paths` are those below the run's directory, parts separated by `/`, without the suffix of a
+/// compression. `open` reads the file of a path, or says why it cannot; only files with results are
+/// opened, each once.
+pub fn mmtests(
+    paths: &[String],
+    open: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
+) -> Foreign {
+    let mut run = Iteration {
+        paths,
+        open,
+        foreign: Foreign::default(),
+        monitors: 0,
+    };
     let mut sorted: Vec<usize> = (0..paths.len()).collect();
     sorted.sort_by_cached_key(|file| natural(&paths[*file]));
     let (mut tests, mut beside) = (Tests::new(), Vec::new());
@@ -34,7 +50,10 @@ pub fn mmtests(paths: &[String], open: &mut dyn FnMut(usize) -> Result<Vec<u8>, 
     let mut most = RUN_VALUES_MAX;
     for (number, (test, own)) in tests.iter().enumerate() {
         if number >= TESTS_MAX {
-            let why = format!("tests beyond the first {TESTS_MAX}: {} not read", tests.len() - TESTS_MAX);
+            let why = format!(
+                "tests beyond the first {TESTS_MAX}: {} not read",
+                tests.len() - TESTS_MAX
+            );
             run.foreign.left_out.push(LeftOut::new(test, why));
             break;
         }
@@ -45,7 +64,9 @@ pub fn mmtests(paths: &[String], open: &mut dyn FnMut(usize) -> Result<Vec<u8>, 
             rows.into(&mut run.foreign);
         }
     }
-    durations.into_values().for_each(|rows| rows.into(&mut run.foreign));
+    durations
+        .into_values()
+        .for_each(|rows| rows.into(&mut run.foreign));
     run.foreign
 }
 
@@ -67,7 +88,9 @@ impl<'a> Iteration<'a> {
                 Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
             }),
             Err(why) => {
-                self.foreign.left_out.push(LeftOut::new(&self.paths[file], shown(&why)));
+                self.foreign
+                    .left_out
+                    .push(LeftOut::new(&self.paths[file], shown(&why)));
                 None
             }
         }
@@ -89,7 +112,9 @@ impl<'a> Iteration<'a> {
                 }
                 continue;
             }
-            let Some(text) = self.read(file) else { continue };
+            let Some(text) = self.read(file) else {
+                continue;
+            };
             match name {
                 "tests-timestamp" => state::tests(&text, &mut self.foreign, Some(durations)),
                 "tests-sysstate" => {
@@ -103,34 +128,51 @@ impl<'a> Iteration<'a> {
         }
         for (monitor, count) in unread {
             let why = format!("Marvin has no parser for this monitor (files: {count})");
-            self.foreign.left_out.push(LeftOut::new(&format!("monitor {monitor}"), why));
+            self.foreign
+                .left_out
+                .push(LeftOut::new(&format!("monitor {monitor}"), why));
         }
     }
 
     /// Keeps the copies of a monitor, as far as there is room.
     fn monitor(&mut self, name: &str, text: &str, tests: &Tests<'_>) {
         let Some((monitor, test)) = monitor_of(name, tests) else {
-            self.foreign.left_out.push(LeftOut::new(name, "a monitor of no test that is there"));
+            self.foreign
+                .left_out
+                .push(LeftOut::new(name, "a monitor of no test that is there"));
             return;
         };
         if self.monitors + text.len() > MONITORS_MAX {
-            let why = format!("the monitors of this run hold more than {} MiB", MONITORS_MAX >> 20);
+            let why = format!(
+                "the monitors of this run hold more than {} MiB",
+                MONITORS_MAX >> 20
+            );
             self.foreign.left_out.push(LeftOut::new(name, why));
             return;
         }
         self.monitors += text.len();
-        let copies = state::find_copied(monitor).map(|path| state::monitor(path, text)).unwrap_or_default();
-        self.foreign.monitors.entry(test.to_owned()).or_default().extend(copies);
+        let copies = state::find_copied(monitor)
+            .map(|path| state::monitor(path, text))
+            .unwrap_or_default();
+        self.foreign
+            .monitors
+            .entry(test.to_owned())
+            .or_default()
+            .extend(copies);
     }
 
-    /// Counts the bytes of the copies of tests' starts and ends, which come before those of monitors.
+    /// Counts the bytes of the copies of tests' starts and ends, which come before those of
+    /// monitors.
     fn limit_monitors(&mut self, name: &str) {
         let copies = self.foreign.monitors.values().flatten();
         self.monitors = copies.map(|copy| copy.bytes.len()).sum();
         if self.monitors > MONITORS_MAX {
             self.foreign.monitors.clear();
             self.monitors = 0;
-            let why = format!("its copies of /proc hold more than {} MiB", MONITORS_MAX >> 20);
+            let why = format!(
+                "its copies of /proc hold more than {} MiB",
+                MONITORS_MAX >> 20
+            );
             self.foreign.left_out.push(LeftOut::new(name, why));
         }
     }
@@ -149,19 +191,36 @@ impl<'a> Iteration<'a> {
                 continue;
             }
             let Some(reader) = reader else { continue };
-            let Some(text) = self.read(*file) else { continue };
+            let Some(text) = self.read(*file) else {
+                continue;
+            };
             let before = rows.seen();
-            reader(Log { name, text: &text, beside: &beside }, &mut rows);
+            reader(
+                Log {
+                    name,
+                    text: &text,
+                    beside: &beside,
+                },
+                &mut rows,
+            );
             if rows.seen() == before {
                 silent.push(shown(name));
             }
         }
         let why = if reader.is_none() {
-            format!("Marvin has no parser for this test (files: {})", files.len())
+            format!(
+                "Marvin has no parser for this test (files: {})",
+                files.len()
+            )
         } else if rows.seen() == 0 {
             format!("no results in its files ({})", files.len())
         } else if !silent.is_empty() {
-            let few = silent.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+            let few = silent
+                .iter()
+                .take(3)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
             let more = if silent.len() > 3 { ", …" } else { "" };
             format!("files without results: {} ({few}{more})", silent.len())
         } else {
@@ -174,13 +233,19 @@ impl<'a> Iteration<'a> {
 
 /// Returns monitor and test of `proc-vmstat-kernbench`; the longest matching test counts.
 fn monitor_of<'a>(name: &'a str, tests: &Tests<'_>) -> Option<(&'a str, &'a str)> {
-    let mut splits = name.match_indices('-').map(|(at, _)| (&name[..at], &name[at + 1..]));
+    let mut splits = name
+        .match_indices('-')
+        .map(|(at, _)| (&name[..at], &name[at + 1..]));
     splits.find(|(_, test)| tests.contains_key(test))
 }
 
 /// Parses the output of `uname -a`: `Linux HOST RELEASE …`.
 fn kernel_version(text: &str, foreign: &mut Foreign) {
-    let words: Vec<&str> = lines(text).next().unwrap_or_default().split_whitespace().collect();
+    let words: Vec<&str> = lines(text)
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
     if let ["Linux", host, release, ..] = words.as_slice() {
         note("host", host, foreign);
         note("kernel", release, foreign);
@@ -189,8 +254,17 @@ fn kernel_version(text: &str, foreign: &mut Foreign) {
 
 /// Parses the output of lscpu.
 fn processor(text: &str, foreign: &mut Foreign) {
-    for (field, name) in [("Model name", "cpu"), ("CPU(s)", "processors"), ("Architecture", "architecture")] {
-        let value = lines(text).find_map(|line| line.trim().strip_prefix(field)?.trim_start().strip_prefix(':'));
+    for (field, name) in [
+        ("Model name", "cpu"),
+        ("CPU(s)", "processors"),
+        ("Architecture", "architecture"),
+    ] {
+        let value = lines(text).find_map(|line| {
+            line.trim()
+                .strip_prefix(field)?
+                .trim_start()
+                .strip_prefix(':')
+        });
         if let Some(value) = value {
             note(name, value.trim(), foreign);
         }
@@ -208,9 +282,16 @@ fn natural(path: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
-        let word = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
-        let digits = rest[word..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |length| word + length);
-        key.push((rest[..word].to_owned(), rest[word..digits].parse().unwrap_or(u64::MAX)));
+        let word = rest
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let digits = rest[word..]
+            .find(|c: char| !c.is_ascii_digit())
+            .map_or(rest.len(), |length| word + length);
+        key.push((
+            rest[..word].to_owned(),
+            rest[word..digits].parse().unwrap_or(u64::MAX),
+        ));
         rest = &rest[digits..];
     }
     key

@@ -1,12 +1,13 @@
-//! Results of other suites: logs of MMTests, result matrices of LKP-tests. Files in, results out, together with a list
-//! of everything that could not be read.
+//! Results of other suites: logs of MMTests, result matrices of LKP-tests. Files in, results out,
+//! together with a list of everything that could not be read.
 //!
-//! The caller reads directories and unpacks files; these functions get paths and bytes. `model::imported_metric` has
-//! units and directions of the rows.
+//! The caller reads directories and unpacks files; these functions get paths and bytes.
+//! `model::imported_metric` has units and directions of the rows.
 //!
-//! These parsers keep at most: [`ROWS_MAX`] rows of a test or a document, [`VALUES_MAX`] values of a row, [`RUN_VALUES_MAX`] of
-//! a run or a document, [`TESTS_MAX`] tests and [`MONITORS_MAX`] bytes of monitors of a run, [`COLUMNS_MAX`] runs of a matrix.
-//! They count what is beyond, and name it as skipped. They hold the text of one file at a time.
+//! These parsers keep at most: [`ROWS_MAX`] rows of a test or a document, [`VALUES_MAX`] values of
+//! a row, [`RUN_VALUES_MAX`] of a run or a document, [`TESTS_MAX`] tests and [`MONITORS_MAX`] bytes
+//! of monitors of a run, [`COLUMNS_MAX`] runs of a matrix. They count what is beyond, and name it
+//! as skipped. They hold the text of one file at a time.
 
 mod lkp;
 mod mmtests;
@@ -50,7 +51,10 @@ pub struct LeftOut {
 
 impl LeftOut {
     fn new(what: &str, why: impl Into<String>) -> Self {
-        Self { what: shown(what), why: why.into() }
+        Self {
+            what: shown(what),
+            why: why.into(),
+        }
     }
 }
 
@@ -97,7 +101,15 @@ impl Rows {
     /// Makes rows of a test that hold at most so many values.
     fn new(test: &str, most: usize) -> Self {
         let (rows, places) = (Vec::new(), BTreeMap::new());
-        Self { test: test.to_owned(), rows, places, seen: 0, most, beyond: 0, passed_over: 0 }
+        Self {
+            test: test.to_owned(),
+            rows,
+            places,
+            seen: 0,
+            most,
+            beyond: 0,
+            passed_over: 0,
+        }
     }
 
     /// Adds a value; `place` describes its position.
@@ -135,7 +147,11 @@ impl Rows {
             Some(place) => *place,
             None if self.rows.len() >= ROWS_MAX || name.len() > NAME_MAX => return None,
             None => {
-                self.rows.push(Row { name: name.to_owned(), values: Vec::new(), fault: None });
+                self.rows.push(Row {
+                    name: name.to_owned(),
+                    values: Vec::new(),
+                    fault: None,
+                });
                 self.places.insert(name.to_owned(), self.rows.len() - 1);
                 self.rows.len() - 1
             }
@@ -153,23 +169,38 @@ impl Rows {
         self.seen + self.passed_over
     }
 
-    /// Returns the rows. A row with an invalid value is skipped as a whole: the other values would misrepresent it.
+    /// Returns the rows. A row with an invalid value is skipped as a whole: the other values would
+    /// misrepresent it.
     fn into(self, foreign: &mut Foreign) {
         let mut faults = Vec::new();
-        for Row { name, values: samples, fault } in self.rows {
+        for Row {
+            name,
+            values: samples,
+            fault,
+        } in self.rows
+        {
             let workload = format!("{}/{name}", self.test);
             if let Some(why) = fault {
                 faults.push(LeftOut::new(&workload, why));
                 continue;
             }
             if !is_name(&workload) {
-                foreign.left_out.push(LeftOut::new(&workload, "its name is not fit to be one"));
+                foreign
+                    .left_out
+                    .push(LeftOut::new(&workload, "its name is not fit to be one"));
                 continue;
             }
             let (operations, outcome, counted) = (1, Outcome::Completed, Vec::new());
             // The suite is not known here.
             let declared = None;
-            foreign.results.push(WorkloadResult { workload, operations, declared, outcome, samples, counted });
+            foreign.results.push(WorkloadResult {
+                workload,
+                operations,
+                declared,
+                outcome,
+                samples,
+                counted,
+            });
         }
         faults.sort();
         foreign.left_out.extend(faults);
@@ -198,15 +229,24 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| line.len() <= LINE_MAX)
 }
 
-/// Returns whether a name fits tables, file names and commands: printable ASCII without spaces, no `..`.
+/// Returns whether a name fits tables, file names and commands: printable ASCII without spaces, no
+/// `..`.
 fn is_name(name: &str) -> bool {
     (1..=NAME_MAX).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"'`\\<>&,".contains(&byte))
-        && name.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !b"\"'`\\<>&,".contains(&byte))
+        && name
+            .split('/')
+            .all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
 /// Returns foreign text in printable form: escaped, and of at most 80 characters.
 fn shown(text: &str) -> String {
     let escaped: String = text.chars().take(80).flat_map(char::escape_debug).collect();
-    if text.chars().nth(80).is_some() { escaped + "…" } else { escaped }
+    if text.chars().nth(80).is_some() {
+        escaped + "…"
+    } else {
+        escaped
+    }
 }

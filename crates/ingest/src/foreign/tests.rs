@@ -12,7 +12,10 @@ struct TreeFile {
 }
 
 fn file(path: &str, text: &str) -> TreeFile {
-    TreeFile { path: path.to_owned(), content: Ok(text.as_bytes().to_vec()) }
+    TreeFile {
+        path: path.to_owned(),
+        content: Ok(text.as_bytes().to_vec()),
+    }
 }
 
 fn mmtests(files: &[TreeFile]) -> Foreign {
@@ -21,15 +24,30 @@ fn mmtests(files: &[TreeFile]) -> Foreign {
 }
 
 fn describe(foreign: &Foreign) -> String {
-    let mut lines: Vec<String> =
-        foreign.results.iter().map(|result| format!("{}: {:?}", result.workload, result.samples)).collect();
-    lines.extend(foreign.environment.iter().map(|(name, value)| format!("- {name}: {value}")));
+    let mut lines: Vec<String> = foreign
+        .results
+        .iter()
+        .map(|result| format!("{}: {:?}", result.workload, result.samples))
+        .collect();
+    lines.extend(
+        foreign
+            .environment
+            .iter()
+            .map(|(name, value)| format!("- {name}: {value}")),
+    );
     lines.extend(foreign.monitors.iter().map(|(test, copies)| {
-        let names: Vec<String> =
-            copies.iter().map(|copy| format!("{:?} {} {}", copy.phase, copy.begun_ns, copy.path)).collect();
+        let names: Vec<String> = copies
+            .iter()
+            .map(|copy| format!("{:?} {} {}", copy.phase, copy.begun_ns, copy.path))
+            .collect();
         format!("- copies of {test}: {}", names.join(", "))
     }));
-    lines.extend(foreign.left_out.iter().map(|left| format!("! {}: {}", left.what, left.why)));
+    lines.extend(
+        foreign
+            .left_out
+            .iter()
+            .map(|left| format!("! {}: {}", left.what, left.why)),
+    );
     lines.join("\n")
 }
 
@@ -56,7 +74,10 @@ fn tree() -> Vec<TreeFile> {
              pgfault 30\npgmajfault 2\nfile end :: /proc/meminfo\nMemTotal: 1000 kB\n\
              test end :: kernbench 1700000110 0\ntime :: kernbench 1 user 1 system 1 elapsed\n",
         ),
-        file("proc-vmstat-kernbench", "time: 1700000020\npgfault 15\npgmajfault 1\ntime: 1700000030\npgfault 20\n"),
+        file(
+            "proc-vmstat-kernbench",
+            "time: 1700000020\npgfault 15\npgmajfault 1\ntime: 1700000030\npgfault 20\n",
+        ),
         file("iostat-kernbench", "never opened"),
         file("mpstat-kernbench", "never opened"),
     ];
@@ -70,15 +91,24 @@ fn logs() -> Vec<TreeFile> {
             "kernbench/logs/kernbench-4-1.time",
             "610.00user 60.10system 2:48.30elapsed 398%CPU (0avgtext+0avgdata 120000maxresident)k\n0inputs+0outputs\n",
         ),
-        file("kernbench/logs/kernbench-4-2.time", "612.00 user 61.10 system 168.55 elapsed\n"),
-        file("kernbench/logs/kernbench-4-10.time", "611.00user 60.90system 1:02:03elapsed 398%CPU\n"),
+        file(
+            "kernbench/logs/kernbench-4-2.time",
+            "612.00 user 61.10 system 168.55 elapsed\n",
+        ),
+        file(
+            "kernbench/logs/kernbench-4-10.time",
+            "611.00user 60.90system 1:02:03elapsed 398%CPU\n",
+        ),
         file("kernbench/logs/mmtests.log", "noise\n"),
         file(
             "hackbench-process-pipes/logs/hackbench-4-1",
             "# Running 'sched/messaging' benchmark:\n# 20 sender and receiver processes per group\n\n     \
              Total time: 0.176 [sec]\n",
         ),
-        file("hackbench-process-pipes/logs/hackbench-4-2", "Time: 0.181\n"),
+        file(
+            "hackbench-process-pipes/logs/hackbench-4-2",
+            "Time: 0.181\n",
+        ),
         file(
             "pft/logs/base/pft-2.log",
             "MappingSize  Threads CacheLine   UserTime  SysTime WallTime flt/cpu/s fault/wsec\n  \
@@ -92,7 +122,10 @@ fn logs() -> Vec<TreeFile> {
             "stream/logs/stream-1.log",
             "Function    Best Rate MB/s\nCopy:       11023.4     0.014731     0.014515     0.015\nScale:      7000.0 1 1 1\nAdd:  8000.5 1 1 1\nTriad: 8100.5 1 1 1\n",
         ),
-        file("vmr-stream/logs/malloc/stream-Add.instances", "131072 9000.5\n131072 9001.5\n262144 8000.0\n"),
+        file(
+            "vmr-stream/logs/malloc/stream-Add.instances",
+            "131072 9000.5\n131072 9001.5\n262144 8000.0\n",
+        ),
         file(
             "netperf-ipv4-udp/logs/UDP_STREAM-64.1",
             "MIGRATED UDP STREAM TEST from 0.0.0.0 () port 0 AF_INET\nSocket  Message  Elapsed      Messages\n\
@@ -126,7 +159,9 @@ fn known_tests_are_read_and_others_named() {
 #[test]
 fn each_file_is_opened_at_most_once() {
     for folders in [10, 1000] {
-        let mut paths: Vec<String> = ["kernel.version", "tests-sysstate", "dmesg"].map(str::to_owned).to_vec();
+        let mut paths: Vec<String> = ["kernel.version", "tests-sysstate", "dmesg"]
+            .map(str::to_owned)
+            .to_vec();
         for folder in 0..folders {
             for end in ["logs/kernbench-4-1.time", "kernel.version"] {
                 paths.push(format!("kernbench-{folder}/{end}"));
@@ -141,17 +176,36 @@ fn each_file_is_opened_at_most_once() {
             opened[file] += 1;
             Ok(text.clone())
         });
-        let once = paths.iter().zip(&opened).filter(|(_, count)| **count == 1).count();
-        assert_eq!((once, opened.iter().sum::<usize>()), (2 + 3 * folders, 2 + 3 * folders));
-        assert_eq!((foreign.results.len(), foreign.monitors.len()), (3 * folders, folders));
+        let once = paths
+            .iter()
+            .zip(&opened)
+            .filter(|(_, count)| **count == 1)
+            .count();
+        assert_eq!(
+            (once, opened.iter().sum::<usize>()),
+            (2 + 3 * folders, 2 + 3 * folders)
+        );
+        assert_eq!(
+            (foreign.results.len(), foreign.monitors.len()),
+            (3 * folders, folders)
+        );
     }
 }
 
-/// MMTests prints the sender's rate for both ends (a defect of its own): Marvin's rows have the rate of each end.
+/// MMTests prints the sender's rate for both ends (a defect of its own): Marvin's rows have the
+/// rate of each end.
 #[test]
 fn receiver_rate_differs_from_sender_rate() {
     let foreign = mmtests(&tree());
-    let of = |name: &str| foreign.results.iter().find(|result| result.workload == name).unwrap().samples.clone();
+    let of = |name: &str| {
+        foreign
+            .results
+            .iter()
+            .find(|result| result.workload == name)
+            .unwrap()
+            .samples
+            .clone()
+    };
     assert_eq!(of("netperf-ipv4-udp/udpstream-send-64"), [141.59]);
     assert_eq!(of("netperf-ipv4-udp/udpstream-recv-64"), [102.4]);
 }
@@ -165,7 +219,10 @@ fn rows_with_non_numeric_values_are_omitted() {
         file("hackbench/logs/hackbench-3-1", "Time: inf\n"),
         file("hackbench/logs/hackbench-4-1", "Time:\n"),
         file("hackbench/logs/hackbench-5-1", "Time: 0.25\n"),
-        file("kernbench/logs/kernbench-2-1.time", "1.0user 2.0system 0:-5.0elapsed\n"),
+        file(
+            "kernbench/logs/kernbench-2-1.time",
+            "1.0user 2.0system 0:-5.0elapsed\n",
+        ),
     ];
     insta::assert_snapshot!(describe(&mmtests(&files)));
 }
@@ -178,7 +235,10 @@ fn hostile_names_are_escaped_and_make_no_row() {
         file("vmr-stream/logs/stream-a b.instances", "1 2\n"),
         file("vmr-stream/logs/stream-..\u{202e}.instances", "1 2\n"),
         file("../logs/x", "1"),
-        TreeFile { path: "kernbench/logs/a\x1b[31m".to_owned(), content: Err("cut\nshort".to_owned()) },
+        TreeFile {
+            path: "kernbench/logs/a\x1b[31m".to_owned(),
+            content: Err("cut\nshort".to_owned()),
+        },
         file("proc-vmstat-nosuchtest", "time: 1\na 1\n"),
     ];
     let text = describe(&mmtests(&files));
@@ -188,9 +248,13 @@ fn hostile_names_are_escaped_and_make_no_row() {
 
 #[test]
 fn truncated_test_is_reported_and_has_no_copies() {
-    let state = "test begin :: stream 5\nfile start :: /proc/vmstat\na 1\nfile end :: /proc/vmstat\na 2\n";
+    let state =
+        "test begin :: stream 5\nfile start :: /proc/vmstat\na 1\nfile end :: /proc/vmstat\na 2\n";
     let stamps = "test begin :: kernbench 5\ntest end :: kernbench 9 1\ntest begin :: stream 10\n";
-    let foreign = mmtests(&[file("tests-sysstate", state), file("tests-timestamp", stamps)]);
+    let foreign = mmtests(&[
+        file("tests-sysstate", state),
+        file("tests-timestamp", stamps),
+    ]);
     insta::assert_snapshot!(describe(&foreign), @r"
     ! stream: it began and has no `test end`: it was cut short
     ! kernbench: ended with exit code 1
@@ -210,10 +274,20 @@ fn place() -> LkpResultPath {
 fn lkp_result_paths_have_seven_named_parts() {
     let place = place();
     assert_eq!(
-        (place.test.as_str(), place.host.as_str(), place.compiler.as_str()),
+        (
+            place.test.as_str(),
+            place.host.as_str(),
+            place.compiler.as_str()
+        ),
         ("will-it-scale", "lkp-skl", "gcc-12")
     );
-    for path in ["", "a/b/c/d/e/f", "t/p/h/r/../c/x", "t/p/h/r/f/c/x\x1b", "t/p/h h/r/f/c/x"] {
+    for path in [
+        "",
+        "a/b/c/d/e/f",
+        "t/p/h/r/../c/x",
+        "t/p/h/r/f/c/x\x1b",
+        "t/p/h h/r/f/c/x",
+    ] {
         assert_eq!(LkpResultPath::of(path), None, "{path}");
     }
 }
@@ -231,7 +305,10 @@ fn a_matrix_has_a_run_in_each_column() {
     let json = br#"{"will-it-scale.per_process_ops": [10, 11, 12], "will-it-scale.late": [1],
         "stats_source": ["/r/x/0/stats.json", "/r/x/1/stats.json", "/r/x/5/stats.json"]}"#;
     let runs = lkp_columns(&place(), json).unwrap();
-    let rows: Vec<_> = runs.iter().map(|(number, foreign)| (*number, foreign.results.len())).collect();
+    let rows: Vec<_> = runs
+        .iter()
+        .map(|(number, foreign)| (*number, foreign.results.len()))
+        .collect();
     assert_eq!(rows, [(0, 2), (1, 1), (5, 1)]);
     assert_eq!(runs[2].1.results[0].samples, [12.0]);
 }
@@ -241,7 +318,9 @@ fn non_lkp_document_is_refused() {
     let why = |json: &[u8]| lkp_run(&place(), json).unwrap_err();
     insta::assert_snapshot!(why(b"[1]"), @"it is no JSON object of stats");
     assert!(why(b"{\"a\": NaN}").starts_with("it is no JSON: "));
-    assert!(why(&[&b"{\"a\": "[..], &b"[".repeat(1_000_000)].concat()).starts_with("it is no JSON: "));
+    assert!(
+        why(&[&b"{\"a\": "[..], &b"[".repeat(1_000_000)].concat()).starts_with("it is no JSON: ")
+    );
     let why = |json: &[u8]| lkp_columns(&place(), json).unwrap_err();
     insta::assert_snapshot!(why(b"{}"), @"it has no row stats_source, which names the run of each column");
     insta::assert_snapshot!(why(b"{\"stats_source\": [7]}"), @"stats_source names no run in column 0: expected …/NUMBER/stats.json");
@@ -250,7 +329,10 @@ fn non_lkp_document_is_refused() {
 #[test]
 fn lkp_start_comes_from_the_job() {
     for (job, expected) in [
-        ("suite: x\nstart_time: '1669568123'\nend_time: '1669568456'\n", Some(1_669_568_123)),
+        (
+            "suite: x\nstart_time: '1669568123'\nend_time: '1669568456'\n",
+            Some(1_669_568_123),
+        ),
         ("start_time: 1669568123", Some(1_669_568_123)),
         ("end_time: \"1669568456\"\n", Some(1_669_568_456)),
         ("start_time: 0\nend_time: -5\n", None),
@@ -266,17 +348,28 @@ fn lkp_start_comes_from_the_job() {
 fn zeros_of_a_document_are_counted_not_kept() {
     let zeros = |count: usize| vec!["0"; count].join(",");
     let (few, many) = (zeros(super::VALUES_MAX + 9), zeros(1_000_000));
-    let json =
-        format!("{{\"will-it-scale.a\": [{few}], \"proc-vmstat.b\": [{many}], \"will-it-scale.c\": [[1], {{}}]}}");
+    let json = format!(
+        "{{\"will-it-scale.a\": [{few}], \"proc-vmstat.b\": [{many}], \"will-it-scale.c\": [[1], {{}}]}}"
+    );
     let foreign = lkp_run(&place(), json.as_bytes()).unwrap();
-    let kept: Vec<usize> = foreign.results.iter().map(|result| result.samples.len()).collect();
+    let kept: Vec<usize> = foreign
+        .results
+        .iter()
+        .map(|result| result.samples.len())
+        .collect();
     assert_eq!(kept, [super::VALUES_MAX]);
     insta::assert_snapshot!(
-        describe(&foreign).lines().filter(|line| line.starts_with('!')).collect::<Vec<_>>().join("\n")
+        describe(&foreign)
+            .lines()
+            .filter(|line| line.starts_with('!'))
+            .collect::<Vec<_>>()
+            .join("\n")
     );
     let json = format!("{{\"will-it-scale.a\": [{few}], \"stats_source\": []}}");
     insta::assert_snapshot!(lkp_columns(&place(), json.as_bytes()).unwrap_err(), @"the row will-it-scale.a has more than 1000 runs");
-    let names: Vec<String> = (0..300).map(|name| format!("\"will-it-scale.{name}\": [{}]", zeros(1000))).collect();
+    let names: Vec<String> = (0..300)
+        .map(|name| format!("\"will-it-scale.{name}\": [{}]", zeros(1000)))
+        .collect();
     let json = format!("{{{}}}", names.join(","));
     insta::assert_snapshot!(lkp_columns(&place(), json.as_bytes()).unwrap_err(), @"it has more than 200000 values of will-it-scale");
 }
@@ -285,33 +378,66 @@ fn zeros_of_a_document_are_counted_not_kept() {
 fn values_beyond_the_limits_are_counted() {
     let line = "131072 9000.5\n";
     let many = line.repeat(super::VALUES_MAX + 7);
-    let rows: String = (0..super::ROWS_MAX + 5).map(|row| format!("{row} 1\n")).collect();
+    let rows: String = (0..super::ROWS_MAX + 5)
+        .map(|row| format!("{row} 1\n"))
+        .collect();
     let long = format!("1 {}\n2 5\n", "9".repeat(super::LINE_MAX));
     let foreign = mmtests(&[
         file("vmr-stream-a/logs/stream-Add.instances", &many),
         file("vmr-stream-b/logs/stream-Add.instances", &rows),
         file("vmr-stream-c/logs/stream-Add.instances", &long),
-        file(&format!("vmr-stream-d/logs/stream-{}.instances", "x".repeat(300)), line),
+        file(
+            &format!("vmr-stream-d/logs/stream-{}.instances", "x".repeat(300)),
+            line,
+        ),
     ]);
-    let of = |test: &str| foreign.results.iter().filter(|result| result.workload.starts_with(test)).count();
+    let of = |test: &str| {
+        foreign
+            .results
+            .iter()
+            .filter(|result| result.workload.starts_with(test))
+            .count()
+    };
     assert_eq!(
-        [of("vmr-stream-a"), of("vmr-stream-b"), of("vmr-stream-c"), of("vmr-stream-d")],
+        [
+            of("vmr-stream-a"),
+            of("vmr-stream-b"),
+            of("vmr-stream-c"),
+            of("vmr-stream-d")
+        ],
         [1, super::ROWS_MAX, 1, 0]
     );
     insta::assert_snapshot!(
-        describe(&foreign).lines().filter(|line| line.starts_with('!')).collect::<Vec<_>>().join("\n")
+        describe(&foreign)
+            .lines()
+            .filter(|line| line.starts_with('!'))
+            .collect::<Vec<_>>()
+            .join("\n")
     );
 }
 
 #[test]
 fn monitors_beyond_the_limit_are_named() {
-    let copy = format!("time: 5\n{}", format!("{}\n", "1 ".repeat(15_000)).repeat(1024));
+    let copy = format!(
+        "time: 5\n{}",
+        format!("{}\n", "1 ".repeat(15_000)).repeat(1024)
+    );
     let mut files = vec![file("stream/logs/stream-1.log", "Copy: 1\n")];
-    files.extend(["proc-vmstat", "proc-meminfo", "slabinfo"].map(|monitor| file(&format!("{monitor}-stream"), &copy)));
+    files.extend(
+        ["proc-vmstat", "proc-meminfo", "slabinfo"]
+            .map(|monitor| file(&format!("{monitor}-stream"), &copy)),
+    );
     let foreign = mmtests(&files);
     assert_eq!(foreign.monitors["stream"].len(), 2);
-    let left: Vec<String> = foreign.left_out.iter().map(|left| format!("{}: {}", left.what, left.why)).collect();
-    assert_eq!(left, ["slabinfo-stream: the monitors of this run hold more than 64 MiB"]);
+    let left: Vec<String> = foreign
+        .left_out
+        .iter()
+        .map(|left| format!("{}: {}", left.what, left.why))
+        .collect();
+    assert_eq!(
+        left,
+        ["slabinfo-stream: the monitors of this run hold more than 64 MiB"]
+    );
 }
 
 proptest! {

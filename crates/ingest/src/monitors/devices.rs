@@ -2,8 +2,8 @@
 
 use super::{Taken, numbers};
 
-/// Documentation/admin-guide/iostats.rst: 11 fields, 15 since 4.18 (discards), 17 since 5.5 (flushes). Times in ms,
-/// sectors of 512 bytes.
+/// Documentation/admin-guide/iostats.rst: 11 fields, 15 since 4.18 (discards), 17 since 5.5
+/// (flushes). Times in ms, sectors of 512 bytes.
 const DISK: [&str; 17] = [
     "reads",
     "reads_merged",
@@ -33,9 +33,14 @@ pub(super) fn diskstats(text: &str, taken: &mut Taken) {
         let device = (words.next(), words.next(), words.next());
         match (device, numbers(words)) {
             ((Some(major), Some(minor), Some(name)), Some(counts))
-                if numbers([major, minor].into_iter()).is_some() && counts.len() >= OLD_PARTITION.len() =>
+                if numbers([major, minor].into_iter()).is_some()
+                    && counts.len() >= OLD_PARTITION.len() =>
             {
-                let names: &[&str] = if counts.len() == OLD_PARTITION.len() { &OLD_PARTITION } else { &DISK };
+                let names: &[&str] = if counts.len() == OLD_PARTITION.len() {
+                    &OLD_PARTITION
+                } else {
+                    &DISK
+                };
                 taken.put_row(name, names, &counts);
             }
             _ => taken.unread(),
@@ -51,26 +56,42 @@ pub(super) fn net_dev(text: &str, taken: &mut Taken) {
         return taken.unread();
     };
     let mut parts = second.split('|').skip(1);
-    let (receive, transmit) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let named = |way: &str, names: &str| names.split_whitespace().map(|n| format!("{way}_{n}")).collect::<Vec<_>>();
+    let (receive, transmit) = (
+        parts.next().unwrap_or_default(),
+        parts.next().unwrap_or_default(),
+    );
+    let named = |way: &str, names: &str| {
+        names
+            .split_whitespace()
+            .map(|n| format!("{way}_{n}"))
+            .collect::<Vec<_>>()
+    };
     let names = [named("receive", receive), named("transmit", transmit)].concat();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for line in lines {
-        // A device's name can contain a colon itself (an alias), and old kernels put no space after it.
-        match line.rsplit_once(':').map(|(name, rest)| (name.trim(), numbers(rest.split_whitespace()))) {
+        // A device's name can contain a colon itself (an alias), and old kernels put no space after
+        // it.
+        match line
+            .rsplit_once(':')
+            .map(|(name, rest)| (name.trim(), numbers(rest.split_whitespace())))
+        {
             Some((name, Some(counts))) => taken.put_row(name, &names, &counts),
             _ => taken.unread(),
         }
     }
 }
 
-/// Parses /proc/net/snmp and netstat: pairs of lines, names and values. A negative value means "no limit"; it is no
-/// count and is skipped.
+/// Parses /proc/net/snmp and netstat: pairs of lines, names and values. A negative value means "no
+/// limit"; it is no count and is skipped.
 pub(super) fn protocols(text: &str, taken: &mut Taken) {
     let mut lines = text.lines();
     while let Some(names) = lines.next() {
-        let both = names.split_once(':').zip(lines.next().and_then(|values| values.split_once(':')));
-        let Some(((group, names), (_, values))) = both.filter(|((name, _), (same, _))| name == same) else {
+        let both = names
+            .split_once(':')
+            .zip(lines.next().and_then(|values| values.split_once(':')));
+        let Some(((group, names), (_, values))) =
+            both.filter(|((name, _), (same, _))| name == same)
+        else {
             taken.unread();
             continue;
         };

@@ -2,13 +2,20 @@
 
 use super::{Taken, numbers};
 
-const CACHE: [&str; 5] = ["active_objs", "num_objs", "objsize", "objperslab", "pagesperslab"];
+const CACHE: [&str; 5] = [
+    "active_objs",
+    "num_objs",
+    "objsize",
+    "objperslab",
+    "pagesperslab",
+];
 /// The indentation of a processor list's counters (`zoneinfo_show_print` in mm/vmstat.c).
 const WITHIN_LIST: &str = "            ";
 const SLABS: [&str; 3] = ["active_slabs", "num_slabs", "sharedavail"];
 
-/// Parses /proc/zoneinfo: a group for each zone (`node 0 zone DMA`) and, if the kernel has counters of nodes, for each
-/// node (`node 0`). Counters of per-processor lists have the processor in their name: `cpu0 count`.
+/// Parses /proc/zoneinfo: a group for each zone (`node 0 zone DMA`) and, if the kernel has counters
+/// of nodes, for each node (`node 0`). Counters of per-processor lists have the processor in their
+/// name: `cpu0 count`.
 pub(super) fn zoneinfo(text: &str, taken: &mut Taken) {
     let (mut zone, mut group, mut list) = (String::new(), String::new(), String::new());
     for line in text.lines() {
@@ -18,7 +25,10 @@ pub(super) fn zoneinfo(text: &str, taken: &mut Taken) {
             continue;
         }
         let words = line.trim();
-        let (key, rest) = words.split_once(':').or_else(|| words.split_once(' ')).unwrap_or((words, ""));
+        let (key, rest) = words
+            .split_once(':')
+            .or_else(|| words.split_once(' '))
+            .unwrap_or((words, ""));
         let rest = rest.trim_start();
         if !line.starts_with(WITHIN_LIST) {
             list.clear();
@@ -29,7 +39,12 @@ pub(super) fn zoneinfo(text: &str, taken: &mut Taken) {
             // The first key of a zone is `pages free`.
             ("pages", _) => {
                 group.clone_from(&zone);
-                number(&group, rest.split_whitespace().next().unwrap_or_default(), rest, taken);
+                number(
+                    &group,
+                    rest.split_whitespace().next().unwrap_or_default(),
+                    rest,
+                    taken,
+                );
             }
             ("cpu", id) => list = format!("cpu{id} "),
             // It belongs to the processor above, though it is not indented further.
@@ -47,9 +62,14 @@ fn zone_of(line: &str) -> Option<String> {
     Some(format!("node {} zone {zone}", node.trim()))
 }
 
-/// Returns the last word of a line; a line with more than one number has an unknown format, which is no error.
+/// Returns the last word of a line; a line with more than one number has an unknown format, which
+/// is no error.
 fn number(group: &str, key: &str, rest: &str, taken: &mut Taken) {
-    match rest.split_whitespace().last().and_then(|word| word.parse().ok()) {
+    match rest
+        .split_whitespace()
+        .last()
+        .and_then(|word| word.parse().ok())
+    {
         Some(value) => taken.put(group, key, value),
         None => taken.unread(),
     }
@@ -58,7 +78,9 @@ fn number(group: &str, key: &str, rest: &str, taken: &mut Taken) {
 /// Parses /proc/buddyinfo: a group for each zone, with its free blocks by order.
 pub(super) fn buddyinfo(text: &str, taken: &mut Taken) {
     for line in text.lines() {
-        let blocks = line.split_once(", zone ").map(|(_, rest)| numbers(rest.split_whitespace().skip(1)));
+        let blocks = line
+            .split_once(", zone ")
+            .map(|(_, rest)| numbers(rest.split_whitespace().skip(1)));
         match (zone_of(line), blocks) {
             (Some(zone), Some(Some(blocks))) if !blocks.is_empty() => {
                 for (order, count) in blocks.iter().enumerate() {
@@ -70,15 +92,20 @@ pub(super) fn buddyinfo(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Parses /proc/slabinfo, versions 1.1 to 2.1: a group for each cache. A cache's name can contain spaces and brackets
-/// (`size-131072(DMA)`); its numbers begin behind it.
+/// Parses /proc/slabinfo, versions 1.1 to 2.1: a group for each cache. A cache's name can contain
+/// spaces and brackets (`size-131072(DMA)`); its numbers begin behind it.
 pub(super) fn slabinfo(text: &str, taken: &mut Taken) {
-    for line in text.lines().filter(|line| !line.starts_with("slabinfo") && !line.starts_with('#')) {
+    for line in text
+        .lines()
+        .filter(|line| !line.starts_with("slabinfo") && !line.starts_with('#'))
+    {
         let (objects, slabs) = line.split_once(" : slabdata").unwrap_or((line, ""));
         let objects = objects.split(" : ").next().unwrap_or_default();
         let words: Vec<&str> = objects.split_whitespace().collect();
         let name = words.len().saturating_sub(CACHE.len());
-        let counts = words.get(name..).and_then(|words| numbers(words.iter().copied()));
+        let counts = words
+            .get(name..)
+            .and_then(|words| numbers(words.iter().copied()));
         match (name, counts, numbers(slabs.split_whitespace())) {
             (1.., Some(counts), Some(slabs)) => {
                 let name = words[..name].join(" ");

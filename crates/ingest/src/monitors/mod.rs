@@ -1,7 +1,8 @@
 //! Parses copies of the kernel's counters: /proc/vmstat, diskstats and others, from 2.5 to 6.18.
 //!
-//! Total: any bytes give a reading, which counts its invalid lines. Keys keep the kernel's names, known or not; columns
-//! without a name get that of the kernel's documentation, and `fieldN` beyond it. `report` interprets the counters.
+//! Total: any bytes give a reading, which counts its invalid lines. Keys keep the kernel's names,
+//! known or not; columns without a name get that of the kernel's documentation, and `fieldN` beyond
+//! it. `report` interprets the counters.
 
 mod devices;
 mod memory;
@@ -24,10 +25,16 @@ pub fn copies(stream: &Stream) -> Vec<MonitorCopy> {
     let mut all: Vec<MonitorCopy> = Vec::new();
     let mut last = "";
     for frame in &stream.frames {
-        let Frame::File { name, bytes } = frame else { continue };
+        let Frame::File { name, bytes } = frame else {
+            continue;
+        };
         match all.last_mut().filter(|_| last == name) {
             // The next piece of the same copy.
-            Some(copy) => copy.bytes.extend(bytes.iter().take(BYTES_MAX.saturating_sub(copy.bytes.len()))),
+            Some(copy) => copy.bytes.extend(
+                bytes
+                    .iter()
+                    .take(BYTES_MAX.saturating_sub(copy.bytes.len())),
+            ),
             None => all.extend(copy(name, bytes)),
         }
         last = name;
@@ -44,7 +51,13 @@ fn copy(name: &str, bytes: &[u8]) -> Option<MonitorCopy> {
         _ => return None,
     };
     let (begun_ns, ended_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    Some(MonitorCopy { path: words.next()?.to_owned(), begun_ns, ended_ns, phase, bytes: bytes.to_vec() })
+    Some(MonitorCopy {
+        path: words.next()?.to_owned(),
+        begun_ns,
+        ended_ns,
+        phase,
+        bytes: bytes.to_vec(),
+    })
 }
 
 /// Parses copies; skips files that no monitor reads.
@@ -74,12 +87,17 @@ pub fn reading(path: &str, bytes: &[u8]) -> Option<Reading> {
         MonitorFile::Vmstat => words::pairs(&text, &mut taken),
         MonitorFile::Meminfo => words::fields(&text, Reading::WHOLE, &mut taken),
         MonitorFile::Status => words::fields(&text, &thread, &mut taken),
-        MonitorFile::PressureCpu | MonitorFile::PressureIo | MonitorFile::PressureMemory | MonitorFile::PressureIrq => {
+        MonitorFile::PressureCpu
+        | MonitorFile::PressureIo
+        | MonitorFile::PressureMemory
+        | MonitorFile::PressureIrq => {
             words::pressure(&text, &mut taken);
         }
         MonitorFile::Stat => processors::stat(&text, &mut taken),
         MonitorFile::Schedstat => processors::schedstat(&text, &mut taken),
-        MonitorFile::Interrupts | MonitorFile::Softirqs => processors::interrupts(&text, &mut taken),
+        MonitorFile::Interrupts | MonitorFile::Softirqs => {
+            processors::interrupts(&text, &mut taken)
+        }
         MonitorFile::ThreadStat => processors::thread(&text, &mut taken),
         MonitorFile::ThreadSchedstat => processors::thread_schedstat(&text, &thread, &mut taken),
         MonitorFile::Zoneinfo => memory::zoneinfo(&text, &mut taken),
@@ -102,7 +120,9 @@ struct Taken {
 impl Taken {
     /// Sets a counter; one beyond the limit, or with an impossible name, counts as an invalid line.
     fn put(&mut self, group: &str, key: &str, value: u64) {
-        let fits = |name: &str| !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control);
+        let fits = |name: &str| {
+            !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control)
+        };
         if self.counters >= COUNTERS_MAX || !fits(group) || !fits(key) {
             return self.unread();
         }

@@ -1,18 +1,39 @@
-//! Files about processors and threads: stat, schedstat, interrupts, softirqs, /proc/TID/stat and schedstat.
+//! Files about processors and threads: stat, schedstat, interrupts, softirqs, /proc/TID/stat and
+//! schedstat.
 
 use model::Reading;
 
 use super::{Taken, numbers};
 
 /// Times of a processor, in ticks of 10 ms (Documentation/filesystems/proc.rst, 1.7).
-const TIMES: [&str; 10] =
-    ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
-/// A processor's line of /proc/schedstat, the same in versions 15 to 17 (Documentation/scheduler/sched-stats.rst).
-/// `ttwu_count` includes the local ones.
-const RUN_QUEUE: [&str; 9] =
-    ["yields", "legacy", "schedules", "schedules_to_idle", "ttwu_count", "ttwu_local", "run_ns", "wait_ns", "slices"];
+const TIMES: [&str; 10] = [
+    "user",
+    "nice",
+    "system",
+    "idle",
+    "iowait",
+    "irq",
+    "softirq",
+    "steal",
+    "guest",
+    "guest_nice",
+];
+/// A processor's line of /proc/schedstat, the same in versions 15 to 17
+/// (Documentation/scheduler/sched-stats.rst). `ttwu_count` includes the local ones.
+const RUN_QUEUE: [&str; 9] = [
+    "yields",
+    "legacy",
+    "schedules",
+    "schedules_to_idle",
+    "ttwu_count",
+    "ttwu_local",
+    "run_ns",
+    "wait_ns",
+    "slices",
+];
 const SLICES: [&str; 3] = ["run_ns", "wait_ns", "slices"];
-/// The fields after the state in /proc/TID/stat, from field 4 on (Documentation/filesystems/proc.rst, table 1-4).
+/// The fields after the state in /proc/TID/stat, from field 4 on
+/// (Documentation/filesystems/proc.rst, table 1-4).
 const THREAD: [&str; 49] = [
     "ppid",
     "pgrp",
@@ -75,7 +96,11 @@ pub(super) fn stat(text: &str, taken: &mut Taken) {
                 _ => taken.unread(),
             }
         } else {
-            match rest.split_whitespace().next().and_then(|word| word.parse().ok()) {
+            match rest
+                .split_whitespace()
+                .next()
+                .and_then(|word| word.parse().ok())
+            {
                 Some(value) => taken.put(Reading::WHOLE, key, value),
                 None => taken.unread(),
             }
@@ -83,7 +108,8 @@ pub(super) fn stat(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Parses /proc/schedstat: a group for each processor and each of its domains. The file states its version.
+/// Parses /proc/schedstat: a group for each processor and each of its domains. The file states its
+/// version.
 pub(super) fn schedstat(text: &str, taken: &mut Taken) {
     let (mut version, mut processor) = (0_u64, "");
     for line in text.lines() {
@@ -114,11 +140,15 @@ pub(super) fn schedstat(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Parses /proc/interrupts and softirqs: a group for each line, with the description in its name; a counter for each
-/// processor.
+/// Parses /proc/interrupts and softirqs: a group for each line, with the description in its name; a
+/// counter for each processor.
 pub(super) fn interrupts(text: &str, taken: &mut Taken) {
     let mut lines = text.lines();
-    let head: Vec<&str> = lines.next().unwrap_or_default().split_whitespace().collect();
+    let head: Vec<&str> = lines
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
     if !head.iter().all(|word| word.starts_with("CPU")) {
         taken.unread();
         return;
@@ -129,8 +159,13 @@ pub(super) fn interrupts(text: &str, taken: &mut Taken) {
             continue;
         };
         let words: Vec<&str> = rest.split_whitespace().collect();
-        // Numbers after the last processor belong to the description: in `IR-IO-APIC 2`, but not in `2-edge`.
-        let counts: Vec<u64> = words.iter().take(head.len()).map_while(|word| word.parse().ok()).collect();
+        // Numbers after the last processor belong to the description: in `IR-IO-APIC 2`, but not in
+        // `2-edge`.
+        let counts: Vec<u64> = words
+            .iter()
+            .take(head.len())
+            .map_while(|word| word.parse().ok())
+            .collect();
         if counts.is_empty() {
             taken.unread();
             continue;
@@ -147,11 +182,15 @@ pub(super) fn interrupts(text: &str, taken: &mut Taken) {
     }
 }
 
-/// Parses /proc/TID/stat: one group, `kswapd0/45`. A name can contain spaces and brackets: the last bracket ends it.
+/// Parses /proc/TID/stat: one group, `kswapd0/45`. A name can contain spaces and brackets: the last
+/// bracket ends it.
 pub(super) fn thread(text: &str, taken: &mut Taken) {
     let line = text.lines().next().unwrap_or_default();
-    let parts = line.split_once(" (").and_then(|(id, rest)| Some((id, rest.rsplit_once(") ")?)));
-    let Some((id, (name, rest))) = parts.filter(|(id, _)| id.bytes().all(|b| b.is_ascii_digit())) else {
+    let parts = line
+        .split_once(" (")
+        .and_then(|(id, rest)| Some((id, rest.rsplit_once(") ")?)));
+    let Some((id, (name, rest))) = parts.filter(|(id, _)| id.bytes().all(|b| b.is_ascii_digit()))
+    else {
         return taken.unread();
     };
     let group = format!("{name}/{id}");

@@ -25,13 +25,23 @@ fn corpus(kernel: &str, name: &str) -> Reading {
 /// Returns `kernel/name` of all files.
 fn all() -> Vec<(String, String)> {
     let names = |folder: &str| {
-        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-        let mut names: Vec<String> = entries.map(|e| e.file_name().into_string().unwrap()).collect();
+        let entries = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap());
+        let mut names: Vec<String> = entries
+            .map(|e| e.file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     };
     let kernels = names(CORPUS).into_iter().filter(|name| name != "README.md");
-    kernels.flat_map(|k| names(&format!("{CORPUS}/{k}")).into_iter().map(move |n| (k.clone(), n))).collect()
+    kernels
+        .flat_map(|k| {
+            names(&format!("{CORPUS}/{k}"))
+                .into_iter()
+                .map(move |n| (k.clone(), n))
+        })
+        .collect()
 }
 
 /// A first and a last counter of each file, to detect a shift of columns.
@@ -43,7 +53,10 @@ fn every_copy_is_read_to_its_last_line() {
         let counters: usize = reading.groups().map(|(_, counters)| counters.len()).sum();
         let (group, of) = reading.groups().last().unwrap();
         let (key, value) = of.iter().last().unwrap();
-        lines.push(format!("{kernel}/{name}: {} groups, {counters} counters; {group}: {key} = {value}", reading.len()));
+        lines.push(format!(
+            "{kernel}/{name}: {} groups, {counters} counters; {group}: {key} = {value}",
+            reading.len()
+        ));
         assert_eq!(reading.unread_lines, 0, "{kernel}/{name}");
     }
     assert!(lines.len() > 50);
@@ -53,7 +66,9 @@ fn every_copy_is_read_to_its_last_line() {
 #[test]
 fn the_dictionary_reads_each_kernel() {
     let mut lines = Vec::new();
-    for kernel in ["2.5.53", "2.6.9", "3.8", "4.1", "4.19", "6.1", "6.12", "6.18"] {
+    for kernel in [
+        "2.5.53", "2.6.9", "3.8", "4.1", "4.19", "6.1", "6.12", "6.18",
+    ] {
         let vmstat = corpus(kernel, "vmstat");
         let value = |name: &str| {
             let value = concept(name).unwrap().value(vmstat.whole().unwrap());
@@ -71,17 +86,28 @@ fn the_dictionary_reads_each_kernel() {
             "Page writes anon",
             "THP split",
         ];
-        lines.push(format!("{kernel}: {}", names.map(|name| format!("{name} {}", value(name))).join(", ")));
+        lines.push(format!(
+            "{kernel}: {}",
+            names
+                .map(|name| format!("{name} {}", value(name)))
+                .join(", ")
+        ));
     }
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// The reclaimer and the kind of page are two views of the same pages: adding all keys counts them twice.
+/// The reclaimer and the kind of page are two views of the same pages: adding all keys counts them
+/// twice.
 #[test]
 fn all_reclaimers_together_are_all_types_together() {
     for kernel in ["6.1", "6.12", "6.18"] {
         let vmstat = corpus(kernel, "vmstat");
-        let value = |name: &str| concept(name).unwrap().value(vmstat.whole().unwrap()).unwrap();
+        let value = |name: &str| {
+            concept(name)
+                .unwrap()
+                .value(vmstat.whole().unwrap())
+                .unwrap()
+        };
         let both = |name: &str, other: &str| value(name) + value(other);
         assert_eq!(
             both("Kswapd pages scanned", "Pages scanned outside kswapd"),
@@ -96,54 +122,93 @@ fn all_reclaimers_together_are_all_types_together() {
     }
 }
 
-/// The guest swapped a file of zeros: the 30536 page writes of files that MMTests would print are pages of zeros.
+/// The guest swapped a file of zeros: the 30536 page writes of files that MMTests would print are
+/// pages of zeros.
 #[test]
 fn pages_of_zeros_are_no_writes_of_files() {
     let vmstat = corpus("6.12", "vmstat");
     let key = |key: &str| vmstat.whole().unwrap().get(key).unwrap();
     assert_eq!(key("nr_vmscan_write") - key("pswpout"), 30_536);
-    let anon = concept("Page writes anon").unwrap().value(vmstat.whole().unwrap());
+    let anon = concept("Page writes anon")
+        .unwrap()
+        .value(vmstat.whole().unwrap());
     assert_eq!(Some(key("nr_vmscan_write")), anon);
 }
 
 /// LKP bbbc29c49 skips every line without 14 columns: it reads no line of kernels from 4.18 on.
 #[test]
 fn diskstats_of_every_kernel_format_are_read() {
-    let get = |kernel: &str, disk: &str, key: &str| corpus(kernel, "diskstats").group(disk).and_then(|c| c.get(key));
+    let get = |kernel: &str, disk: &str, key: &str| {
+        corpus(kernel, "diskstats")
+            .group(disk)
+            .and_then(|c| c.get(key))
+    };
     assert_eq!(get("3.8", "sda", "queue_ms"), Some(23_705_160));
     assert_eq!(get("3.8", "sda", "discards"), None);
     assert_eq!(get("3.8", "sda1", "written_sectors"), Some(38_030));
     assert_eq!(get("4.19", "sda", "discard_ms"), Some(8));
     assert_eq!(get("6.12", "vda", "flush_ms"), Some(1));
-    let more = reading("/proc/diskstats", b"8 0 sda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n").unwrap();
+    let more = reading(
+        "/proc/diskstats",
+        b"8 0 sda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n",
+    )
+    .unwrap();
     assert_eq!(more.group("sda").unwrap().get("field19"), Some(19));
 }
 
-/// MMTests mistakes version 16 for a layout of SUSE and adds `ttwu_count` twice; mainline's 15 to 17 have one layout
-/// for processors.
+/// MMTests mistakes version 16 for a layout of SUSE and adds `ttwu_count` twice; mainline's 15 to
+/// 17 have one layout for processors.
 #[test]
 fn schedstat_processors_are_equal_in_all_versions() {
     let cpu = "cpu0 1 0 30 4 50 6 700 80 9\n";
-    let domains = ["domain0 00,0001 1 2 3\n", "domain0 3 1 2 3\n", "domain0 MC 3 1 2 3\n"];
+    let domains = [
+        "domain0 00,0001 1 2 3\n",
+        "domain0 3 1 2 3\n",
+        "domain0 MC 3 1 2 3\n",
+    ];
     for (version, domain) in [15, 16, 17].into_iter().zip(domains) {
         let text = format!("version {version}\ntimestamp 4295\n{cpu}{domain}");
         let schedstat = reading("/proc/schedstat", text.as_bytes()).unwrap();
         let of = |key: &str| schedstat.group("cpu0").unwrap().get(key);
-        assert_eq!((of("ttwu_count"), of("ttwu_local"), of("wait_ns")), (Some(50), Some(6), Some(80)));
-        assert_eq!(schedstat.group("cpu0 domain0").unwrap().get("field3"), Some(3));
+        assert_eq!(
+            (of("ttwu_count"), of("ttwu_local"), of("wait_ns")),
+            (Some(50), Some(6), Some(80))
+        );
+        assert_eq!(
+            schedstat.group("cpu0 domain0").unwrap().get("field3"),
+            Some(3)
+        );
         assert_eq!(schedstat.unread_lines, 0);
     }
 }
 
 #[test]
 fn names_that_look_like_columns_are_names() {
-    let thread = reading("/proc/7/stat", b"7 (a b) R 1) S 2 0 0 0 -1 64 5 0 6 0 7 8 0 0 20 0 1 0 37 0 0\n").unwrap();
+    let thread = reading(
+        "/proc/7/stat",
+        b"7 (a b) R 1) S 2 0 0 0 -1 64 5 0 6 0 7 8 0 0 20 0 1 0 37 0 0\n",
+    )
+    .unwrap();
     let of = |key: &str| thread.group("a b) R 1/7").unwrap().get(key);
-    assert_eq!((of("min_flt"), of("maj_flt"), of("utime"), of("stime")), (Some(5), Some(6), Some(7), Some(8)));
-    let slab = reading("/proc/slabinfo", b"ext4 io (x)  3  10 384 10 1 : tunables 0 0 0 : slabdata 1 1 0\n").unwrap();
+    assert_eq!(
+        (of("min_flt"), of("maj_flt"), of("utime"), of("stime")),
+        (Some(5), Some(6), Some(7), Some(8))
+    );
+    let slab = reading(
+        "/proc/slabinfo",
+        b"ext4 io (x)  3  10 384 10 1 : tunables 0 0 0 : slabdata 1 1 0\n",
+    )
+    .unwrap();
     assert_eq!(slab.group("ext4 io (x)").unwrap().get("num_slabs"), Some(1));
     let net = b"Inter-| Receive | Transmit\n face |bytes packets|bytes\neth0:1:5 6 7\n";
-    assert_eq!(reading("/proc/net/dev", net).unwrap().group("eth0:1").unwrap().get("transmit_bytes"), Some(7));
+    assert_eq!(
+        reading("/proc/net/dev", net)
+            .unwrap()
+            .group("eth0:1")
+            .unwrap()
+            .get("transmit_bytes"),
+        Some(7)
+    );
 }
 
 #[test]
@@ -151,23 +216,47 @@ fn zones_and_their_node_are_apart() {
     let zoneinfo = corpus("6.12", "zoneinfo");
     let of = |group: &str, key: &str| zoneinfo.group(group).and_then(|counters| counters.get(key));
     assert!(of("node 0", "nr_file_pages").is_some() && of("node 0", "min").is_none());
-    for key in ["free", "min", "low", "high", "managed", "nr_free_pages", "start_pfn", "cpu0 count", "cpu1 batch"] {
+    for key in [
+        "free",
+        "min",
+        "low",
+        "high",
+        "managed",
+        "nr_free_pages",
+        "start_pfn",
+        "cpu0 count",
+        "cpu1 batch",
+    ] {
         assert!(of("node 0 zone DMA32", key).is_some(), "{key}");
     }
 }
 
 #[test]
 fn invalid_lines_are_counted_and_others_kept() {
-    let vmstat =
-        reading("/proc/vmstat", b"pgfault 7\nnonsense\nnew_counter_of_7.0 18446744073709551615\nneg -1\n").unwrap();
-    assert_eq!(vmstat.whole().unwrap().get("new_counter_of_7.0"), Some(u64::MAX));
+    let vmstat = reading(
+        "/proc/vmstat",
+        b"pgfault 7\nnonsense\nnew_counter_of_7.0 18446744073709551615\nneg -1\n",
+    )
+    .unwrap();
+    assert_eq!(
+        vmstat.whole().unwrap().get("new_counter_of_7.0"),
+        Some(u64::MAX)
+    );
     assert_eq!((vmstat.whole().unwrap().len(), vmstat.unread_lines), (2, 2));
     assert_eq!(reading("/proc/kcore", b""), None);
     let long = format!("{} 1\n", "k".repeat(5000));
-    assert_eq!(reading("/proc/vmstat", long.as_bytes()).unwrap().unread_lines, 1);
+    assert_eq!(
+        reading("/proc/vmstat", long.as_bytes())
+            .unwrap()
+            .unread_lines,
+        1
+    );
     let many: String = (0..COUNTERS_MAX + 5).map(|n| format!("k{n} 1\n")).collect();
     let many = reading("/proc/vmstat", many.as_bytes()).unwrap();
-    assert_eq!((many.whole().unwrap().len(), many.unread_lines), (COUNTERS_MAX, 5));
+    assert_eq!(
+        (many.whole().unwrap().len(), many.unread_lines),
+        (COUNTERS_MAX, 5)
+    );
 }
 
 #[test]
@@ -179,11 +268,20 @@ fn copies_become_readings_in_the_order_of_time() {
         phase: Phase::Interval,
         bytes: text.as_bytes().to_vec(),
     };
-    let copies = [copy("/proc/vmstat", 90, "a 5\n"), copy("/etc/passwd", 1, "root"), copy("/proc/vmstat", 10, "a 2\n")];
+    let copies = [
+        copy("/proc/vmstat", 90, "a 5\n"),
+        copy("/etc/passwd", 1, "root"),
+        copy("/proc/vmstat", 10, "a 2\n"),
+    ];
     let seen = observation(&copies);
     let times: Vec<u64> = seen.readings.iter().map(|timed| timed.at_ns).collect();
     assert_eq!(times, [11, 91]);
-    assert_eq!(seen.growth(MonitorFile::Vmstat, Reading::WHOLE).unwrap().get("a"), Some(3));
+    assert_eq!(
+        seen.growth(MonitorFile::Vmstat, Reading::WHOLE)
+            .unwrap()
+            .get("a"),
+        Some(3)
+    );
 }
 
 const PATHS: [&str; 20] = [

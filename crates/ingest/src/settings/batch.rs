@@ -15,15 +15,24 @@ pub(super) fn batch(file: &Record) -> Result<Option<BatchSettings>, Fault> {
         }
         [true, false] => {
             let record = file.one("slurm");
-            let slurm = SlurmSettings { options: options(record, "options")?, exact: options(record, "exact")? };
+            let slurm = SlurmSettings {
+                options: options(record, "options")?,
+                exact: options(record, "exact")?,
+            };
             Ok(Some(settings(record, BatchKind::Slurm(slurm))?))
         }
         [false, true] => {
             let record = file.one("batch");
             if !record.has("command") {
-                return Err(Fault::new(file.span_of("batch"), "[batch] without `command`"));
+                return Err(Fault::new(
+                    file.span_of("batch"),
+                    "[batch] without `command`",
+                ));
             }
-            Ok(Some(settings(record, BatchKind::Command(record.words("command")))?))
+            Ok(Some(settings(
+                record,
+                BatchKind::Command(record.words("command")),
+            )?))
         }
     }
 }
@@ -37,14 +46,27 @@ fn settings(record: &Record, system: BatchKind) -> Result<BatchSettings, Fault> 
     }
     let of = |key: &str| record.text(key).map(str::to_owned);
     let jobs_max = usize::try_from(record.whole("jobs")).unwrap_or(usize::MAX);
-    Ok(BatchSettings { system, jobs_max, home: of("home"), program: of("program") })
+    Ok(BatchSettings {
+        system,
+        jobs_max,
+        home: of("home"),
+        program: of("program"),
+    })
 }
 
 /// Returns options of sbatch: each begins with a hyphen, so that none is taken for a script.
 fn options(record: &Record, key: &str) -> Result<Vec<String>, Fault> {
-    match record.texts(key).unwrap_or_default().iter().find(|(_, word)| !word.starts_with('-')) {
+    match record
+        .texts(key)
+        .unwrap_or_default()
+        .iter()
+        .find(|(_, word)| !word.starts_with('-'))
+    {
         Some((span, word)) => {
-            let what = format!("expected an option of sbatch such as --partition=lab, not `{}`", word.escape_debug());
+            let what = format!(
+                "expected an option of sbatch such as --partition=lab, not `{}`",
+                word.escape_debug()
+            );
             Err(Fault::new(span, what))
         }
         None => Ok(record.words(key)),

@@ -26,9 +26,20 @@ enum Checked {
 
 impl Record {
     /// Checks a table against its definition.
-    pub(crate) fn of(found: &DeTable<'_>, span: Range<usize>, table: &'static Table) -> Result<Self, Fault> {
+    pub(crate) fn of(
+        found: &DeTable<'_>,
+        span: Range<usize>,
+        table: &'static Table,
+    ) -> Result<Self, Fault> {
         let names: Vec<&str> = table.keys.iter().map(|key| key.name).collect();
-        let section = Section::of(found, span.clone(), Shape { what: table.what, keys: &names })?;
+        let section = Section::of(
+            found,
+            span.clone(),
+            Shape {
+                what: table.what,
+                keys: &names,
+            },
+        )?;
         let mut values = BTreeMap::new();
         for key in table.keys {
             if let Some(value) = section.get(key.name) {
@@ -37,9 +48,14 @@ impl Record {
             }
             match key.presence {
                 Presence::Needed => {
-                    return Err(Fault::new(&span, format!("{} without `{}`", table.what, key.name)));
+                    return Err(Fault::new(
+                        &span,
+                        format!("{} without `{}`", table.what, key.name),
+                    ));
                 }
-                Presence::Preset(preset) => drop(values.insert(key.name, (span.clone(), of_preset(preset)))),
+                Presence::Preset(preset) => {
+                    drop(values.insert(key.name, (span.clone(), of_preset(preset))))
+                }
                 Presence::Optional => {
                     if let Kind::One(table) = key.kind {
                         // A missing table has the defaults of its keys.
@@ -64,7 +80,9 @@ impl Record {
 
     /// Returns whether a table has this key itself, and not its default.
     pub(crate) fn is_written(&self, key: &str) -> bool {
-        self.values.get(key).is_some_and(|(span, _)| *span != self.span)
+        self.values
+            .get(key)
+            .is_some_and(|(span, _)| *span != self.span)
     }
 
     /// Returns a text or a name, if present.
@@ -85,7 +103,11 @@ impl Record {
 
     /// Returns texts; empty if there are none.
     pub(crate) fn words(&self, key: &str) -> Vec<String> {
-        self.texts(key).unwrap_or_default().iter().map(|(_, text)| text.clone()).collect()
+        self.texts(key)
+            .unwrap_or_default()
+            .iter()
+            .map(|(_, text)| text.clone())
+            .collect()
     }
 
     /// Returns a whole number, or seconds, of a key with a default.
@@ -128,8 +150,9 @@ fn check_value(value: &Value<'_>, key: &Key) -> Result<Checked, Fault> {
         Kind::Name => Checked::Text(name(value)?),
         Kind::Text => Checked::Text(text(value)?.to_owned()),
         Kind::Texts => {
-            let texts: Vec<_> =
-                list(value)?.map(|one| Ok((one.span(), text(one)?.to_owned()))).collect::<Result<_, Fault>>()?;
+            let texts: Vec<_> = list(value)?
+                .map(|one| Ok((one.span(), text(one)?.to_owned())))
+                .collect::<Result<_, Fault>>()?;
             if texts.is_empty() {
                 return Err(expected(value, "a list with something in it"));
             }
@@ -137,32 +160,57 @@ fn check_value(value: &Value<'_>, key: &Key) -> Result<Checked, Fault> {
         }
         Kind::Span => {
             let written = text(value)?;
-            Checked::Whole(seconds(written).ok_or_else(|| expected(value, "a time such as 90s, 30m, 2h or 1d"))?)
+            Checked::Whole(
+                seconds(written)
+                    .ok_or_else(|| expected(value, "a time such as 90s, 30m, 2h or 1d"))?,
+            )
         }
-        Kind::Flag => Checked::Flag(value.get_ref().as_bool().ok_or_else(|| expected(value, "true or false"))?),
+        Kind::Flag => Checked::Flag(
+            value
+                .get_ref()
+                .as_bool()
+                .ok_or_else(|| expected(value, "true or false"))?,
+        ),
         Kind::Whole(least, most) => {
-            let number = value.get_ref().as_integer().filter(|integer| integer.radix() == 10);
+            let number = value
+                .get_ref()
+                .as_integer()
+                .filter(|integer| integer.radix() == 10);
             let number = number.and_then(|integer| integer.as_str().parse().ok());
             let number = number.filter(|number| (least..=most).contains(number));
-            Checked::Whole(number.ok_or_else(|| expected(value, &format!("a whole number from {least} to {most}")))?)
+            Checked::Whole(number.ok_or_else(|| {
+                expected(value, &format!("a whole number from {least} to {most}"))
+            })?)
         }
         Kind::Choice(words) => {
             let word = text(value)?;
             if !words.contains(&word) {
-                let what = format!("`{}` is one of {}, not `{word}`", key.name, words.join(", "));
-                return Err(Fault::new(&value.span(), format!("{what}{}", did_you_mean(words, word))));
+                let what = format!(
+                    "`{}` is one of {}, not `{word}`",
+                    key.name,
+                    words.join(", ")
+                );
+                return Err(Fault::new(
+                    &value.span(),
+                    format!("{what}{}", did_you_mean(words, word)),
+                ));
             }
             Checked::Text(word.to_owned())
         }
         Kind::One(table) => Checked::Records(vec![record(value, table)?]),
-        Kind::Many(table) => {
-            Checked::Records(list(value)?.map(|one| record(one, table)).collect::<Result<_, Fault>>()?)
-        }
+        Kind::Many(table) => Checked::Records(
+            list(value)?
+                .map(|one| record(one, table))
+                .collect::<Result<_, Fault>>()?,
+        ),
     })
 }
 
 fn record(value: &Value<'_>, table: &'static Table) -> Result<Record, Fault> {
-    let found = value.get_ref().as_table().ok_or_else(|| expected(value, &format!("a table: {}", table.what)))?;
+    let found = value
+        .get_ref()
+        .as_table()
+        .ok_or_else(|| expected(value, &format!("a table: {}", table.what)))?;
     Record::of(found, value.span(), table)
 }
 
@@ -172,7 +220,10 @@ fn name(value: &Value<'_>) -> Result<String, Fault> {
     if name.len() <= 32 && name.chars().all(fits) && !name.starts_with('-') {
         Ok(name.to_owned())
     } else {
-        Err(expected(value, "a name of small letters, digits and hyphens, at most 32 of them"))
+        Err(expected(
+            value,
+            "a name of small letters, digits and hyphens, at most 32 of them",
+        ))
     }
 }
 
@@ -188,5 +239,9 @@ pub fn seconds(text: &str) -> Option<u64> {
         "d" => 86_400,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_mul(factor).filter(|seconds| (1..=YEAR_S).contains(seconds))
+    digits
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(factor)
+        .filter(|seconds| (1..=YEAR_S).contains(seconds))
 }

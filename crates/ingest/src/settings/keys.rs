@@ -63,21 +63,66 @@ pub(crate) enum Preset {
 use Presence::{Needed, Optional, Preset as Without};
 
 const fn key(name: &'static str, kind: Kind, presence: Presence, about: &'static str) -> Key {
-    Key { name, about, kind, presence }
+    Key {
+        name,
+        about,
+        kind,
+        presence,
+    }
 }
 
 pub(crate) static FILE: Table = Table {
     what: "the file",
     about: "What a site asks of its lab: marvin.toml in the home of Marvin, or the file of --config-file.",
     keys: &[
-        key("tree", Kind::Many(&TREE), Optional, "Where kernels come from; `marvin watch` looks there."),
-        key("plan", Kind::Many(&PLAN), Optional, "What is measured of each kernel of some trees."),
-        key("work", Kind::One(&WORK), Optional, "How `marvin work` works."),
-        key("notify", Kind::Many(&NOTIFY), Optional, "Whom to tell of what goes wrong, and how."),
-        key("machine", Kind::Many(&MACHINE), Optional, "The servers that boot builds; docs/machines.md."),
-        key("image", Kind::Many(&IMAGE), Optional, "Distributions for `marvin deploy`; docs/deploy.md."),
-        key("slurm", Kind::One(&SLURM), Optional, "Slurm, for `marvin work --via slurm`."),
-        key("batch", Kind::One(&BATCH), Optional, "Another batch system, for `marvin work --via batch`."),
+        key(
+            "tree",
+            Kind::Many(&TREE),
+            Optional,
+            "Where kernels come from; `marvin watch` looks there.",
+        ),
+        key(
+            "plan",
+            Kind::Many(&PLAN),
+            Optional,
+            "What is measured of each kernel of some trees.",
+        ),
+        key(
+            "work",
+            Kind::One(&WORK),
+            Optional,
+            "How `marvin work` works.",
+        ),
+        key(
+            "notify",
+            Kind::Many(&NOTIFY),
+            Optional,
+            "Whom to tell of what goes wrong, and how.",
+        ),
+        key(
+            "machine",
+            Kind::Many(&MACHINE),
+            Optional,
+            "The servers that boot builds; docs/machines.md.",
+        ),
+        key(
+            "image",
+            Kind::Many(&IMAGE),
+            Optional,
+            "Distributions for `marvin deploy`; docs/deploy.md.",
+        ),
+        key(
+            "slurm",
+            Kind::One(&SLURM),
+            Optional,
+            "Slurm, for `marvin work --via slurm`.",
+        ),
+        key(
+            "batch",
+            Kind::One(&BATCH),
+            Optional,
+            "Another batch system, for `marvin work --via batch`.",
+        ),
         key("serve", Kind::One(&SERVE), Optional, "The dashboard."),
     ],
 };
@@ -87,23 +132,48 @@ static TREE: Table = Table {
     about: "A tree that is watched: tags of a git repository, or packages of Debian.",
     keys: &[
         key("name", Kind::Name, Needed, "Its name."),
-        key("git", Kind::Text, Optional, "A folder (from the folder of this file), or what git can fetch from."),
-        key("debian", Kind::Texts, Optional, "Or what the versions of packages begin with that apt offers: 6.1, 6.12."),
-        key("flavour", Kind::Text, Without(Preset::Text("cloud-amd64")), "Flavour of the packages."),
+        key(
+            "git",
+            Kind::Text,
+            Optional,
+            "A folder (from the folder of this file), or what git can fetch from.",
+        ),
+        key(
+            "debian",
+            Kind::Texts,
+            Optional,
+            "Or what the versions of packages begin with that apt offers: 6.1, 6.12.",
+        ),
+        key(
+            "flavour",
+            Kind::Text,
+            Without(Preset::Text("cloud-amd64")),
+            "Flavour of the packages.",
+        ),
         key(
             "tags",
             Kind::Text,
             Optional,
             "A regular expression for the tags that are releases; its first group is the version. Without it, v6.12 and v6.12.3.",
         ),
-        key("candidates", Kind::Flag, Without(Preset::Flag(false)), "Take release candidates as well: v6.12-rc3."),
+        key(
+            "candidates",
+            Kind::Flag,
+            Without(Preset::Flag(false)),
+            "Take release candidates as well: v6.12-rc3.",
+        ),
         key(
             "points",
             Kind::Choice(&["monthly", "every", "never"]),
             Without(Preset::Text("monthly")),
             "Which stable updates are taken: of each series the newest, at most one in a calendar month; all; none.",
         ),
-        key("since", Kind::Text, Optional, "Releases before this one are passed over: 6.1."),
+        key(
+            "since",
+            Kind::Text,
+            Optional,
+            "Releases before this one are passed over: 6.1.",
+        ),
         key(
             "config",
             Kind::Text,
@@ -118,17 +188,42 @@ static PLAN: Table = Table {
     about: "What is measured of each kernel of some trees. What is added here later is measured of older kernels too.",
     keys: &[
         key("name", Kind::Name, Needed, "Its name."),
-        key("trees", Kind::Texts, Optional, "Names of the trees. Without it, all."),
-        key("suite", Kind::Name, Without(Preset::Text("micro")), "The suite; `marvin workloads` lists them."),
-        key("workloads", Kind::Texts, Optional, "Names of workloads, or groups of them. Without it, the whole suite."),
+        key(
+            "trees",
+            Kind::Texts,
+            Optional,
+            "Names of the trees. Without it, all.",
+        ),
+        key(
+            "suite",
+            Kind::Name,
+            Without(Preset::Text("micro")),
+            "The suite; `marvin workloads` lists them.",
+        ),
+        key(
+            "workloads",
+            Kind::Texts,
+            Optional,
+            "Names of workloads, or groups of them. Without it, the whole suite.",
+        ),
         key(
             "seeds",
             Kind::Whole(1, 1000),
             Without(Preset::Whole(5)),
             "How many seeds, or boots of a server; one run each.",
         ),
-        key("on", Kind::Name, Without(Preset::Text("exact")), "The machine: exact, or the name of a [[machine]]."),
-        key("priority", Kind::Whole(0, 1000), Without(Preset::Whole(100)), "Plans of higher priority are done first."),
+        key(
+            "on",
+            Kind::Name,
+            Without(Preset::Text("exact")),
+            "The machine: exact, or the name of a [[machine]].",
+        ),
+        key(
+            "priority",
+            Kind::Whole(0, 1000),
+            Without(Preset::Whole(100)),
+            "Plans of higher priority are done first.",
+        ),
     ],
 };
 
@@ -142,7 +237,12 @@ static WORK: Table = Table {
             Without(Preset::Span(14_400, "4h")),
             "How long a job may take, its build included.",
         ),
-        key("attempts", Kind::Whole(1, 20), Without(Preset::Whole(3)), "How often a job is tried when the lab fails."),
+        key(
+            "attempts",
+            Kind::Whole(1, 20),
+            Without(Preset::Whole(3)),
+            "How often a job is tried when the lab fails.",
+        ),
         key(
             "builds",
             Kind::Text,
@@ -158,8 +258,18 @@ static NOTIFY: Table = Table {
             exactly one of mail, webhook and command.",
     keys: &[
         key("name", Kind::Name, Needed, "Its name."),
-        key("mail", Kind::Texts, Optional, "Addresses that a mail is sent to."),
-        key("from", Kind::Text, Without(Preset::Text("marvin")), "The sender of the mail; for a server, an address."),
+        key(
+            "mail",
+            Kind::Texts,
+            Optional,
+            "Addresses that a mail is sent to.",
+        ),
+        key(
+            "from",
+            Kind::Text,
+            Without(Preset::Text("marvin")),
+            "The sender of the mail; for a server, an address.",
+        ),
         key(
             "sendmail",
             Kind::Texts,
@@ -173,14 +283,24 @@ static NOTIFY: Table = Table {
             "Or the mail server: smtp://HOST (port 25; another host than this one has to offer STARTTLS), smtps://HOST (port \
              465), with :PORT for another port.",
         ),
-        key("user", Kind::Text, Optional, "Who Marvin is to the mail server, where it asks."),
+        key(
+            "user",
+            Kind::Text,
+            Optional,
+            "Who Marvin is to the mail server, where it asks.",
+        ),
         key(
             "password",
             Kind::Text,
             Optional,
             "Where the password is: file:PATH (from the folder of this file; the first line) or env:VARIABLE.",
         ),
-        key("webhook", Kind::Text, Optional, "Address (http or https) that a JSON document is posted to, by curl."),
+        key(
+            "webhook",
+            Kind::Text,
+            Optional,
+            "Address (http or https) that a JSON document is posted to, by curl.",
+        ),
         key(
             "command",
             Kind::Texts,
@@ -195,9 +315,24 @@ static MACHINE: Table = Table {
     about: "A server that boots builds, for --on NAME. Its own kernel is the default of each start.",
     keys: &[
         key("name", Kind::Name, Needed, "Its name."),
-        key("kind", Kind::Choice(&["ssh"]), Without(Preset::Text("ssh")), "How it is reached: by the system's ssh."),
-        key("host", Kind::Text, Needed, "Where ssh finds it: root@testbox.lab, or a host of the ssh configuration."),
-        key("ssh_config", Kind::Text, Optional, "A configuration file of ssh, from the folder of this file."),
+        key(
+            "kind",
+            Kind::Choice(&["ssh"]),
+            Without(Preset::Text("ssh")),
+            "How it is reached: by the system's ssh.",
+        ),
+        key(
+            "host",
+            Kind::Text,
+            Needed,
+            "Where ssh finds it: root@testbox.lab, or a host of the ssh configuration.",
+        ),
+        key(
+            "ssh_config",
+            Kind::Text,
+            Optional,
+            "A configuration file of ssh, from the folder of this file.",
+        ),
         key(
             "boot",
             Kind::Choice(&model::BootOnce::WORDS),
@@ -211,7 +346,12 @@ static MACHINE: Table = Table {
             "Program of the server that has the kernel MARVIN_KERNEL booted once, with MARVIN_INITRD and \
              MARVIN_COMMAND_LINE, and restarts.",
         ),
-        key("boot_deadline", Kind::Span, Without(Preset::Span(600, "10m")), "How long a boot may take."),
+        key(
+            "boot_deadline",
+            Kind::Span,
+            Without(Preset::Span(600, "10m")),
+            "How long a boot may take.",
+        ),
         key(
             "idle_off",
             Kind::Span,
@@ -243,8 +383,18 @@ static MACHINE: Table = Table {
             Optional,
             "Where its serial console is. Without it, why a kernel died is not recorded.",
         ),
-        key("slurm_node", Kind::Text, Optional, "The Slurm node that stands for it: its jobs run there."),
-        key("deploy", Kind::One(&DEPLOY), Optional, "How it comes to run an image. Without it, by kexec."),
+        key(
+            "slurm_node",
+            Kind::Text,
+            Optional,
+            "The Slurm node that stands for it: its jobs run there.",
+        ),
+        key(
+            "deploy",
+            Kind::One(&DEPLOY),
+            Optional,
+            "How it comes to run an image. Without it, by kexec.",
+        ),
     ],
 };
 
@@ -258,7 +408,12 @@ static DEPLOY: Table = Table {
             Optional,
             "Where Marvin listens for the server's iPXE: 0.0.0.0:8069. Needs `mac` and a [machine.power].",
         ),
-        key("mac", Kind::Text, Optional, "The server's network card, as iPXE's ${net0/mac:hexhyp}: 52-54-00-12-34-56."),
+        key(
+            "mac",
+            Kind::Text,
+            Optional,
+            "The server's network card, as iPXE's ${net0/mac:hexhyp}: 52-54-00-12-34-56.",
+        ),
         key(
             "command",
             Kind::Texts,
@@ -292,15 +447,30 @@ static IMAGE: Table = Table {
     about: "A distribution that servers run from memory: made of Debian's packages, or by a program.",
     keys: &[
         key("name", Kind::Name, Needed, "Its name."),
-        key("debian", Kind::Text, Optional, "Code name of the distribution: bookworm, trixie."),
+        key(
+            "debian",
+            Kind::Text,
+            Optional,
+            "Code name of the distribution: bookworm, trixie.",
+        ),
         key(
             "mirror",
             Kind::Text,
             Optional,
             "Where its packages are, or a line for sources.list. Without it, Debian's servers.",
         ),
-        key("kernel", Kind::Text, Without(Preset::Text("linux-image-amd64")), "The package of its kernel."),
-        key("packages", Kind::Texts, Optional, "Packages besides what Marvin needs: linux-perf."),
+        key(
+            "kernel",
+            Kind::Text,
+            Without(Preset::Text("linux-image-amd64")),
+            "The package of its kernel.",
+        ),
+        key(
+            "packages",
+            Kind::Texts,
+            Optional,
+            "Packages besides what Marvin needs: linux-perf.",
+        ),
         key(
             "setup",
             Kind::Text,
@@ -335,15 +505,29 @@ const ITS_HOME: Key = key(
     Optional,
     "Data directory on its hosts; %N is the host's name there. Without it, the same as here.",
 );
-const ITS_PROGRAM: Key =
-    key("program", Kind::Text, Optional, "Marvin on its hosts. Without it, the path of the program here.");
+const ITS_PROGRAM: Key = key(
+    "program",
+    Kind::Text,
+    Optional,
+    "Marvin on its hosts. Without it, the path of the program here.",
+);
 
 static SLURM: Table = Table {
     what: "[slurm]",
     about: "How jobs go to Slurm: by sbatch, squeue and scancel of this host.",
     keys: &[
-        key("options", Kind::Texts, Optional, "Options of sbatch for all jobs: --partition=lab, --nice=100."),
-        key("exact", Kind::Texts, Optional, "Further options for jobs of the exact machine: --constraint=amd."),
+        key(
+            "options",
+            Kind::Texts,
+            Optional,
+            "Options of sbatch for all jobs: --partition=lab, --nice=100.",
+        ),
+        key(
+            "exact",
+            Kind::Texts,
+            Optional,
+            "Further options for jobs of the exact machine: --constraint=amd.",
+        ),
         JOBS,
         ITS_HOME,
         ITS_PROGRAM,
@@ -354,7 +538,12 @@ static BATCH: Table = Table {
     what: "[batch]",
     about: "How jobs go to a batch system other than Slurm: by a program; docs/slurm.md.",
     keys: &[
-        key("command", Kind::Texts, Optional, "The program with arguments; it gets submit, list or cancel."),
+        key(
+            "command",
+            Kind::Texts,
+            Optional,
+            "The program with arguments; it gets submit, list or cancel.",
+        ),
         JOBS,
         ITS_HOME,
         ITS_PROGRAM,
@@ -365,8 +554,18 @@ static CONSOLE: Table = Table {
     what: "[machine.console]",
     about: "Where the server's serial console is: a program, an address, or its BMC.",
     keys: &[
-        key("command", Kind::Texts, Optional, "Program of this host that prints it until it is killed."),
-        key("tcp", Kind::Text, Optional, "Or an address that sends it: HOST:PORT, as of ser2net or a terminal server."),
+        key(
+            "command",
+            Kind::Texts,
+            Optional,
+            "Program of this host that prints it until it is killed.",
+        ),
+        key(
+            "tcp",
+            Kind::Text,
+            Optional,
+            "Or an address that sends it: HOST:PORT, as of ser2net or a terminal server.",
+        ),
         key(
             "break",
             Kind::Texts,
@@ -374,8 +573,18 @@ static CONSOLE: Table = Table {
             "Program of this host that sends a break to the console of `command`; its last argument is the sysrq key that it \
              sends next, if there is one.",
         ),
-        key("telnet", Kind::Flag, Optional, "The address of `tcp` speaks telnet, so that Marvin can send breaks."),
-        key("ipmi", Kind::Flag, Optional, "Or serial-over-LAN of the BMC in [machine.power], by ipmitool."),
+        key(
+            "telnet",
+            Kind::Flag,
+            Optional,
+            "The address of `tcp` speaks telnet, so that Marvin can send breaks.",
+        ),
+        key(
+            "ipmi",
+            Kind::Flag,
+            Optional,
+            "Or serial-over-LAN of the BMC in [machine.power], by ipmitool.",
+        ),
     ],
 };
 
@@ -389,8 +598,18 @@ static POWER: Table = Table {
             Optional,
             "Host of its BMC that speaks IPMI 2.0, by ipmitool; with :PORT for another port.",
         ),
-        key("redfish", Kind::Text, Optional, "Or address of its BMC that speaks Redfish: https://testbox-bmc.lab."),
-        key("qmp", Kind::Text, Optional, "Or the QMP socket of the QEMU that emulates it."),
+        key(
+            "redfish",
+            Kind::Text,
+            Optional,
+            "Or address of its BMC that speaks Redfish: https://testbox-bmc.lab.",
+        ),
+        key(
+            "qmp",
+            Kind::Text,
+            Optional,
+            "Or the QMP socket of the QEMU that emulates it.",
+        ),
         key(
             "command",
             Kind::Texts,
@@ -417,12 +636,22 @@ static POWER: Table = Table {
             Optional,
             "Path of the Redfish system: /redfish/v1/Systems/1. Without it, the only one.",
         ),
-        key("insecure", Kind::Flag, Optional, "Accept any certificate of a Redfish BMC."),
+        key(
+            "insecure",
+            Kind::Flag,
+            Optional,
+            "Accept any certificate of a Redfish BMC.",
+        ),
     ],
 };
 
 static SERVE: Table = Table {
     what: "[serve]",
     about: "The dashboard.",
-    keys: &[key("listen", Kind::Text, Optional, "Where `marvin serve` listens unless told: 127.0.0.1:8080.")],
+    keys: &[key(
+        "listen",
+        Kind::Text,
+        Optional,
+        "Where `marvin serve` listens unless told: 127.0.0.1:8080.",
+    )],
 };

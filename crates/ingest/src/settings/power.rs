@@ -30,10 +30,16 @@ pub(super) fn power(record: &Record) -> Result<Option<PowerSettings>, Fault> {
         [] if OF_WAYS.iter().all(|(key, _)| !record.has(key)) => return Ok(None),
         _ => {
             let what = "a [machine.power] has one of `ipmi`, `redfish`, `qmp` and `command`";
-            return Err(Fault::new(record.span_of(ways.get(1).copied().unwrap_or("user")), what));
+            return Err(Fault::new(
+                record.span_of(ways.get(1).copied().unwrap_or("user")),
+                what,
+            ));
         }
     };
-    if let Some((key, ways)) = OF_WAYS.iter().find(|(key, ways)| record.has(key) && !ways.contains(&way)) {
+    if let Some((key, ways)) = OF_WAYS
+        .iter()
+        .find(|(key, ways)| record.has(key) && !ways.contains(&way))
+    {
         return Err(Fault::new(
             record.span_of(key),
             format!("`{key}` belongs to {}, not to {way}", ways.join(" and ")),
@@ -50,7 +56,10 @@ pub(super) fn power(record: &Record) -> Result<Option<PowerSettings>, Fault> {
 fn ipmi(record: &Record) -> Result<PowerSettings, Fault> {
     let written = owned(record, "ipmi");
     let wrong = || {
-        let what = format!("expected HOST or HOST:PORT of a BMC, not `{}`", written.escape_debug());
+        let what = format!(
+            "expected HOST or HOST:PORT of a BMC, not `{}`",
+            written.escape_debug()
+        );
         Fault::new(record.span_of("ipmi"), what)
     };
     // An IPv6 address has more than one colon, and no port here.
@@ -64,21 +73,40 @@ fn ipmi(record: &Record) -> Result<PowerSettings, Fault> {
         return Err(wrong());
     }
     let cipher = record.has("cipher").then(|| record.whole("cipher"));
-    Ok(PowerSettings::Ipmi(Ipmi { host: host.to_owned(), port, login: login(record)?, cipher }))
+    Ok(PowerSettings::Ipmi(Ipmi {
+        host: host.to_owned(),
+        port,
+        login: login(record)?,
+        cipher,
+    }))
 }
 
 fn redfish(record: &Record) -> Result<PowerSettings, Fault> {
     let address = owned(record, "redfish");
     let wrong = |key, what: &str| Err(Fault::new(record.span_of(key), what.to_owned()));
-    if !["http://", "https://"].iter().any(|scheme| address.starts_with(scheme)) {
-        return wrong("redfish", "expected an address that begins with http:// or https://");
+    if !["http://", "https://"]
+        .iter()
+        .any(|scheme| address.starts_with(scheme))
+    {
+        return wrong(
+            "redfish",
+            "expected an address that begins with http:// or https://",
+        );
     }
     if address.contains('@') {
-        return wrong("redfish", "a login does not stand in the address: use `user` and `password`");
+        return wrong(
+            "redfish",
+            "a login does not stand in the address: use `user` and `password`",
+        );
     }
     let system = record.text("system").map(str::to_owned);
     if system.as_ref().is_some_and(|path| !path.starts_with('/')) {
         return wrong("system", "expected a path such as /redfish/v1/Systems/1");
     }
-    Ok(PowerSettings::Redfish(Redfish { address, system, login: login(record)?, insecure: record.flag("insecure") }))
+    Ok(PowerSettings::Redfish(Redfish {
+        address,
+        system,
+        login: login(record)?,
+        insecure: record.flag("insecure"),
+    }))
 }

@@ -9,16 +9,27 @@ use super::keys::{FILE, Key, Kind, Presence, Preset, Table};
 pub fn settings_schema() -> String {
     let mut schema = of_table(&FILE);
     if let Some(object) = schema.as_object_mut() {
-        object.insert("$schema".into(), json!("https://json-schema.org/draft/2020-12/schema"));
+        object.insert(
+            "$schema".into(),
+            json!("https://json-schema.org/draft/2020-12/schema"),
+        );
         object.insert("title".into(), json!("marvin.toml"));
     }
     format!("{schema:#}\n")
 }
 
 fn of_table(table: &Table) -> Value {
-    let properties: Map<String, Value> = table.keys.iter().map(|key| (key.name.to_owned(), of_key(key))).collect();
-    let needed: Vec<&str> =
-        table.keys.iter().filter(|key| matches!(key.presence, Presence::Needed)).map(|key| key.name).collect();
+    let properties: Map<String, Value> = table
+        .keys
+        .iter()
+        .map(|key| (key.name.to_owned(), of_key(key)))
+        .collect();
+    let needed: Vec<&str> = table
+        .keys
+        .iter()
+        .filter(|key| matches!(key.presence, Presence::Needed))
+        .map(|key| key.name)
+        .collect();
     json!({
         "type": "object",
         "description": table.about,
@@ -32,7 +43,9 @@ fn of_key(key: &Key) -> Value {
     let mut schema = match key.kind {
         Kind::Name => json!({ "type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,31}$" }),
         Kind::Text => json!({ "type": "string", "minLength": 1 }),
-        Kind::Texts => json!({ "type": "array", "minItems": 1, "items": { "type": "string", "minLength": 1 } }),
+        Kind::Texts => {
+            json!({ "type": "array", "minItems": 1, "items": { "type": "string", "minLength": 1 } })
+        }
         Kind::Span => json!({ "type": "string", "pattern": "^[0-9]+[smhd]$" }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Whole(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),

@@ -1,8 +1,8 @@
 //! Valid settings, and the answer to each mistake.
 
 use model::{
-    ChannelKind, ConsoleSettings, LabSettings, MailServer, MailTaker, Points, PowerSettings, Secrecy, Secret, Suite,
-    ToolRows, TreeOrigin, Workload,
+    ChannelKind, ConsoleSettings, LabSettings, MailServer, MailTaker, Points, PowerSettings,
+    Secrecy, Secret, Suite, ToolRows, TreeOrigin, Workload,
 };
 use proptest::prelude::{any, prop_assert, proptest};
 
@@ -11,15 +11,26 @@ use crate::ManifestError;
 
 /// Parses a file with one known tool, `bench`.
 fn settings(text: &str) -> Result<LabSettings, ManifestError> {
-    let row = Workload { name: "hackbench".into(), ..(*model::MICRO.workloads[0]).clone() };
+    let row = Workload {
+        name: "hackbench".into(),
+        ..(*model::MICRO.workloads[0]).clone()
+    };
     let suite = Suite::of("tools", "", [row]);
-    let words = ["bench", "hackbench"].map(|word| (word.to_owned(), suite.workloads.clone())).into();
+    let words = ["bench", "hackbench"]
+        .map(|word| (word.to_owned(), suite.workloads.clone()))
+        .into();
     super::settings(text, &ToolRows { suite, words })
 }
 
 const SAMPLES: [(&str, &str); 2] = [
-    ("small.toml", include_str!("../../../../docs/samples/small.toml")),
-    ("full.toml", include_str!("../../../../docs/samples/full.toml")),
+    (
+        "small.toml",
+        include_str!("../../../../docs/samples/small.toml"),
+    ),
+    (
+        "full.toml",
+        include_str!("../../../../docs/samples/full.toml"),
+    ),
 ];
 
 #[test]
@@ -31,7 +42,13 @@ fn the_samples_are_read_and_have_every_key() {
     let full = SAMPLES[1].1;
     for line in settings_schema().lines() {
         // Only keys of properties have a table with a description.
-        let Some(key) = line.trim().strip_prefix('"').and_then(|line| line.strip_suffix("\": {")) else { continue };
+        let Some(key) = line
+            .trim()
+            .strip_prefix('"')
+            .and_then(|line| line.strip_suffix("\": {"))
+        else {
+            continue;
+        };
         if !["properties", "items"].contains(&key) {
             assert!(
                 full.contains(&format!("{key} = "))
@@ -47,7 +64,10 @@ fn the_samples_are_read_and_have_every_key() {
 fn schema_in_docs_equals_the_programs_schema() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/marvin.schema.json");
     let kept = std::fs::read_to_string(file).unwrap();
-    assert!(kept == settings_schema(), "make it again: marvin config schema > docs/marvin.schema.json");
+    assert!(
+        kept == settings_schema(),
+        "make it again: marvin config schema > docs/marvin.schema.json"
+    );
 }
 
 #[test]
@@ -65,7 +85,9 @@ fn wrong_power_is_refused_where_it_stands() {
         "redfish = \"https://bmc.lab\"\nsystem = \"1\"",
     ];
     let said = wrong.map(|keys| {
-        let text = format!("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.power]\n{keys}\n");
+        let text = format!(
+            "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.power]\n{keys}\n"
+        );
         settings(&text).unwrap_err().to_string()
     });
     assert!(said.iter().all(|text| !text.contains("sesame")), "{said:?}");
@@ -82,7 +104,10 @@ fn wrong_batch_system_is_refused_where_it_stands() {
         "[slurm]\njobs = 0",
         "[[machine]]\nname = \"a\"\nhost = \"a\"\nslurm_node = \"bm[1-3]\"",
     ];
-    let said: Vec<String> = wrong.iter().map(|text| settings(text).unwrap_err().to_string()).collect();
+    let said: Vec<String> = wrong
+        .iter()
+        .map(|text| settings(text).unwrap_err().to_string())
+        .collect();
     insta::assert_snapshot!(said.join("\n"));
     let none = settings("").unwrap();
     assert_eq!(none.batch, None);
@@ -93,7 +118,8 @@ fn wrong_batch_system_is_refused_where_it_stands() {
 #[test]
 fn wrong_images_are_refused_where_they_stand() {
     let image = |keys: &str| format!("[[image]]\nname = \"a\"\n{keys}");
-    let deploy = |keys: &str| format!("[[machine]]\nname = \"a\"\nhost = \"a\"\n[machine.deploy]\n{keys}");
+    let deploy =
+        |keys: &str| format!("[[machine]]\nname = \"a\"\nhost = \"a\"\n[machine.deploy]\n{keys}");
     let wrong = [
         image(""),
         image("debian = \"trixie\"\ncommand = [\"x\"]"),
@@ -113,9 +139,16 @@ fn wrong_images_are_refused_where_they_stand() {
         deploy("disk = \"sda\""),
         deploy("disk = \"/dev/../etc/passwd\""),
     ];
-    let said: Vec<String> = wrong.iter().map(|text| settings(text).unwrap_err().to_string()).collect();
+    let said: Vec<String> = wrong
+        .iter()
+        .map(|text| settings(text).unwrap_err().to_string())
+        .collect();
     insta::assert_snapshot!(said.join("\n"));
-    let by_kexec = settings("[[machine]]\nname = \"a\"\nhost = \"a\"\n").unwrap().servers.remove(0).deploy;
+    let by_kexec = settings("[[machine]]\nname = \"a\"\nhost = \"a\"\n")
+        .unwrap()
+        .servers
+        .remove(0)
+        .deploy;
     assert_eq!(by_kexec, model::DeploySettings::default());
 }
 
@@ -130,10 +163,17 @@ fn idle_server_is_switched_off_only_with_power() {
 
 #[test]
 fn checks_of_servers_have_their_own_plan() {
-    let read = settings("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\ncheck_every = \"1d\"\n").unwrap();
+    let read =
+        settings("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\ncheck_every = \"1d\"\n")
+            .unwrap();
     assert_eq!(read.servers[0].check_every_s, Some(86_400));
-    let said = settings("[[plan]]\nname = \"health\"\n").unwrap_err().to_string();
-    assert!(said.contains("`health` is the plan of jobs that check servers"), "{said}");
+    let said = settings("[[plan]]\nname = \"health\"\n")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        said.contains("`health` is the plan of jobs that check servers"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -149,7 +189,9 @@ fn wrong_console_is_refused_where_it_stands() {
         "telnet = true",
     ];
     let said = wrong.map(|keys| {
-        let text = format!("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.console]\n{keys}\n");
+        let text = format!(
+            "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.console]\n{keys}\n"
+        );
         settings(&text).unwrap_err().to_string()
     });
     insta::assert_snapshot!(said.join("\n"));
@@ -159,37 +201,89 @@ fn wrong_console_is_refused_where_it_stands() {
 fn settings_file_with_every_section_is_read() {
     let read = settings(SAMPLES[1].1).unwrap();
     let points: Vec<Points> = read.trees.iter().map(|tree| tree.points).collect();
-    assert_eq!(points, [Points::Never, Points::Monthly, Points::Every, Points::Every]);
+    assert_eq!(
+        points,
+        [Points::Never, Points::Monthly, Points::Every, Points::Every]
+    );
     assert!(matches!(&read.trees[0].origin, TreeOrigin::Git { tags, .. } if tags.contains("rc")));
-    assert!(matches!(&read.trees[3].origin, TreeOrigin::Debian { flavour, .. } if flavour == "amd64"));
+    assert!(
+        matches!(&read.trees[3].origin, TreeOrigin::Debian { flavour, .. } if flavour == "amd64")
+    );
     assert_eq!(read.plans[0].trees, ["mainline", "stable"]);
     assert_eq!(read.plans[1].trees.len(), 4, "without a word, all");
     let names = &read.plans[0].workloads;
     let has = |name: &str| names.iter().any(|known| known == name);
-    assert!(has("getppid") && has("fault-anon") && !has("pipe"), "{names:?}");
+    assert!(
+        has("getppid") && has("fault-anon") && !has("pipe"),
+        "{names:?}"
+    );
     assert_eq!((read.work.deadline_s, read.work.attempts_max), (7_200, 2));
     let taker = |channel: usize| match &read.channels[channel].kind {
         ChannelKind::Mail { by, .. } => by.clone(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(taker(0), MailTaker::Sendmail(vec!["msmtp".into(), "-t".into()]));
-    let MailTaker::Server(server) = taker(1) else { panic!("{:?}", taker(1)) };
-    assert_eq!((server.to_string().as_str(), server.secrecy), ("smtps://mail.example.org:465", Secrecy::Whole));
-    assert_eq!(server.login.unwrap().password, Secret::Variable("MARVIN_MAIL_PASSWORD".into()));
+    assert_eq!(
+        taker(0),
+        MailTaker::Sendmail(vec!["msmtp".into(), "-t".into()])
+    );
+    let MailTaker::Server(server) = taker(1) else {
+        panic!("{:?}", taker(1))
+    };
+    assert_eq!(
+        (server.to_string().as_str(), server.secrecy),
+        ("smtps://mail.example.org:465", Secrecy::Whole)
+    );
+    assert_eq!(
+        server.login.unwrap().password,
+        Secret::Variable("MARVIN_MAIL_PASSWORD".into())
+    );
     assert_eq!(read.listen.unwrap().port(), 8080);
-    assert_eq!((read.servers[0].boot_s, read.servers[0].cpus.as_deref()), (900, Some("2-7")));
-    assert_eq!(read.servers[1].boot, model::BootOnce::Command(vec!["/usr/local/sbin/boot-once".into()]));
+    assert_eq!(
+        (read.servers[0].boot_s, read.servers[0].cpus.as_deref()),
+        (900, Some("2-7"))
+    );
+    assert_eq!(
+        read.servers[1].boot,
+        model::BootOnce::Command(vec!["/usr/local/sbin/boot-once".into()])
+    );
     let power: Vec<String> = read
         .servers
         .iter()
-        .map(|server| server.power.as_ref().map_or_else(String::new, PowerSettings::summary))
+        .map(|server| {
+            server
+                .power
+                .as_ref()
+                .map_or_else(String::new, PowerSettings::summary)
+        })
         .collect();
-    assert_eq!(power, ["IPMI at testbox-bmc.lab", "Redfish at https://otherbox-bmc.lab", "QMP at rackbox.qmp"]);
-    let console =
-        read.servers.iter().map(|server| server.console.as_ref().map(ConsoleSettings::place).unwrap_or_default());
-    assert_eq!(console.collect::<Vec<_>>(), ["the BMC, by IPMI", "console otherbox", "terminals.lab:7003"]);
+    assert_eq!(
+        power,
+        [
+            "IPMI at testbox-bmc.lab",
+            "Redfish at https://otherbox-bmc.lab",
+            "QMP at rackbox.qmp"
+        ]
+    );
+    let console = read.servers.iter().map(|server| {
+        server
+            .console
+            .as_ref()
+            .map(ConsoleSettings::place)
+            .unwrap_or_default()
+    });
+    assert_eq!(
+        console.collect::<Vec<_>>(),
+        ["the BMC, by IPMI", "console otherbox", "terminals.lab:7003"]
+    );
     let nothing = settings("").unwrap();
-    assert_eq!((nothing.work.deadline_s, nothing.work.attempts_max, nothing.listen), (14_400, 3, None));
+    assert_eq!(
+        (
+            nothing.work.deadline_s,
+            nothing.work.attempts_max,
+            nothing.listen
+        ),
+        (14_400, 3, None)
+    );
 }
 
 #[test]
@@ -219,7 +313,10 @@ fn settings_mistakes_name_place_and_remedy() {
         "[[notify]]\nname = \"x\"\ncommand = []",
         "work = [",
     ];
-    let mut told: Vec<String> = wrong.iter().map(|text| settings(text).unwrap_err().to_string()).collect();
+    let mut told: Vec<String> = wrong
+        .iter()
+        .map(|text| settings(text).unwrap_err().to_string())
+        .collect();
     for more in [
         "[[plan]]\nname = \"p\"\ntrees = [\"b\"]",
         "[[plan]]\nname = \"p\"\nsuite = \"mirco\"",
@@ -238,13 +335,21 @@ fn settings_mistakes_name_place_and_remedy() {
 #[test]
 fn plan_names_tools_beside_suite_or_alone() {
     let plan = |words: &str| {
-        let text = format!("[[tree]]\nname = \"a\"\ngit = \"b\"\n[[plan]]\nname = \"p\"\nworkloads = [{words}]\n");
+        let text = format!(
+            "[[tree]]\nname = \"a\"\ngit = \"b\"\n[[plan]]\nname = \"p\"\nworkloads = [{words}]\n"
+        );
         settings(&text).unwrap().plans.remove(0)
     };
     let alone = plan("\"tool:bench\"");
-    assert_eq!((alone.suite.name, alone.workloads.as_slice()), ("tools", &["tool:hackbench".to_owned()][..]));
+    assert_eq!(
+        (alone.suite.name, alone.workloads.as_slice()),
+        ("tools", &["tool:hackbench".to_owned()][..])
+    );
     let beside = plan("\"tool:hackbench\", \"getppid\"");
-    assert_eq!((beside.suite.name, beside.workloads.join(" ").as_str()), ("micro", "getppid tool:hackbench"));
+    assert_eq!(
+        (beside.suite.name, beside.workloads.join(" ").as_str()),
+        ("micro", "getppid tool:hackbench")
+    );
 }
 
 fn mail(more: &str) -> String {
@@ -253,22 +358,49 @@ fn mail(more: &str) -> String {
 
 #[test]
 fn mail_server_has_host_port_and_encryption() {
-    let server =
-        |address: &str| match settings(&mail(&format!("smtp = \"{address}\""))).unwrap().channels[0].kind.clone() {
-            ChannelKind::Mail { by: MailTaker::Server(server), .. } => server,
-            other => panic!("{other:?}"),
-        };
+    let server = |address: &str| match settings(&mail(&format!("smtp = \"{address}\"")))
+        .unwrap()
+        .channels[0]
+        .kind
+        .clone()
+    {
+        ChannelKind::Mail {
+            by: MailTaker::Server(server),
+            ..
+        } => server,
+        other => panic!("{other:?}"),
+    };
     for (address, whole, secrecy) in [
-        ("smtp://mail.example.org", "smtp://mail.example.org:25", Secrecy::Upgraded),
+        (
+            "smtp://mail.example.org",
+            "smtp://mail.example.org:25",
+            Secrecy::Upgraded,
+        ),
         ("smtp://mail:587", "smtp://mail:587", Secrecy::Upgraded),
         ("smtps://mail", "smtps://mail:465", Secrecy::Whole),
         ("smtp://localhost", "smtp://localhost:25", Secrecy::Plain),
-        ("smtp://127.0.0.1:2525", "smtp://127.0.0.1:2525", Secrecy::Plain),
+        (
+            "smtp://127.0.0.1:2525",
+            "smtp://127.0.0.1:2525",
+            Secrecy::Plain,
+        ),
         ("smtp://[::1]:2525", "smtp://[::1]:2525", Secrecy::Plain),
-        ("smtps://[2001:db8::1]", "smtps://[2001:db8::1]:465", Secrecy::Whole),
+        (
+            "smtps://[2001:db8::1]",
+            "smtps://[2001:db8::1]:465",
+            Secrecy::Whole,
+        ),
     ] {
-        let MailServer { secrecy: found, login, .. } = &server(address);
-        assert_eq!((server(address).to_string().as_str(), *found, login), (whole, secrecy, &None), "{address}");
+        let MailServer {
+            secrecy: found,
+            login,
+            ..
+        } = &server(address);
+        assert_eq!(
+            (server(address).to_string().as_str(), *found, login),
+            (whole, secrecy, &None),
+            "{address}"
+        );
     }
 }
 
@@ -293,7 +425,10 @@ fn mail_server_mistakes_are_reported_without_password() {
         "user = \"me\"\npassword = \"env:WORD\"",
         "smtp = 25",
     ];
-    let mut told: Vec<String> = wrong.iter().map(|more| settings(&mail(more)).unwrap_err().to_string()).collect();
+    let mut told: Vec<String> = wrong
+        .iter()
+        .map(|more| settings(&mail(more)).unwrap_err().to_string())
+        .collect();
     for other in [
         "[[notify]]\nname = \"x\"\nmail = [\"root\"]\nfrom = \"c@d.org\"\nsmtp = \"smtp://mail\"",
         "[[notify]]\nname = \"x\"\nmail = [\"a@b.org\"]\nsmtp = \"smtp://mail\"",
@@ -309,8 +444,25 @@ fn mail_server_mistakes_are_reported_without_password() {
 
 #[test]
 fn times_have_units() {
-    assert_eq!(["90s", "30m", "2h", "1d"].map(seconds), [Some(90), Some(1_800), Some(7_200), Some(86_400)]);
-    assert_eq!(["", "h", "1", "0h", "1w", "-1h", "1.5h", "400d", "99999999999999999999s"].map(seconds), [None; 9]);
+    assert_eq!(
+        ["90s", "30m", "2h", "1d"].map(seconds),
+        [Some(90), Some(1_800), Some(7_200), Some(86_400)]
+    );
+    assert_eq!(
+        [
+            "",
+            "h",
+            "1",
+            "0h",
+            "1w",
+            "-1h",
+            "1.5h",
+            "400d",
+            "99999999999999999999s"
+        ]
+        .map(seconds),
+        [None; 9]
+    );
 }
 
 proptest! {

@@ -33,14 +33,21 @@ pub(crate) struct Fault {
 
 impl Fault {
     pub(crate) fn new(span: &Range<usize>, what: impl Into<String>) -> Self {
-        Self { at: span.start, what: what.into() }
+        Self {
+            at: span.start,
+            what: what.into(),
+        }
     }
 
     /// Returns the error, with line and column of the position.
     pub(crate) fn in_text(self, text: &str) -> ManifestError {
         let before = text.get(..self.at.min(text.len())).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
-        ManifestError { line: before.matches('\n').count() + 1, column: line.chars().count() + 1, what: self.what }
+        ManifestError {
+            line: before.matches('\n').count() + 1,
+            column: line.chars().count() + 1,
+            what: self.what,
+        }
     }
 }
 
@@ -64,9 +71,17 @@ pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 impl<'a> Section<'a> {
     /// Takes a table with these allowed keys.
-    pub(crate) fn of(table: &'a DeTable<'a>, span: Range<usize>, shape: Shape<'_>) -> Result<Self, Fault> {
+    pub(crate) fn of(
+        table: &'a DeTable<'a>,
+        span: Range<usize>,
+        shape: Shape<'_>,
+    ) -> Result<Self, Fault> {
         let Shape { what, keys } = shape;
-        match table.keys().filter(|key| !keys.contains(&&**key.get_ref())).min_by_key(|key| key.span().start) {
+        match table
+            .keys()
+            .filter(|key| !keys.contains(&&**key.get_ref()))
+            .min_by_key(|key| key.span().start)
+        {
             None => Ok(Self { table, span, what }),
             Some(key) => {
                 let name = key.get_ref();
@@ -96,12 +111,17 @@ impl<'a> Section<'a> {
     }
 
     /// Returns all keys with their values, in the order of the keys.
-    pub(crate) fn all(table: &'a DeTable<'a>) -> impl Iterator<Item = (&'a str, Range<usize>, &'a Value<'a>)> {
-        table.iter().map(|(key, value)| (&**key.get_ref(), key.span(), value))
+    pub(crate) fn all(
+        table: &'a DeTable<'a>,
+    ) -> impl Iterator<Item = (&'a str, Range<usize>, &'a Value<'a>)> {
+        table
+            .iter()
+            .map(|(key, value)| (&**key.get_ref(), key.span(), value))
     }
 
     fn need(&self, key: &str) -> Result<&'a Value<'a>, Fault> {
-        self.get(key).ok_or_else(|| Fault::new(&self.span, format!("{} without `{key}`", self.what)))
+        self.get(key)
+            .ok_or_else(|| Fault::new(&self.span, format!("{} without `{key}`", self.what)))
     }
 
     /// Returns a required text.
@@ -119,51 +139,87 @@ impl<'a> Section<'a> {
         let value = self.need(key)?;
         let name = text(value)?;
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if name.len() <= most && name.chars().all(fits) && !name.starts_with('-') && !name.ends_with('-') {
+        if name.len() <= most
+            && name.chars().all(fits)
+            && !name.starts_with('-')
+            && !name.ends_with('-')
+        {
             return Ok(name.to_owned());
         }
-        let what = format!("`{key}` must be small letters, digits and hyphens, at most {most} of them");
+        let what =
+            format!("`{key}` must be small letters, digits and hyphens, at most {most} of them");
         Err(Fault::new(&value.span(), what))
     }
 
     /// Returns the elements of a list; empty if the key is missing.
     pub(crate) fn list(&self, key: &str) -> Result<Vec<&'a Value<'a>>, Fault> {
-        self.get(key).map_or_else(|| Ok(Vec::new()), |value| Ok(list(value)?.collect()))
+        self.get(key)
+            .map_or_else(|| Ok(Vec::new()), |value| Ok(list(value)?.collect()))
     }
 
     /// Returns a whole number within a range, if present.
-    pub(crate) fn integer(&self, key: &str, range: std::ops::RangeInclusive<u64>) -> Result<Option<u64>, Fault> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        let number = value.get_ref().as_integer().filter(|integer| integer.radix() == 10);
-        match number.and_then(|integer| integer.as_str().parse().ok()).filter(|number| range.contains(number)) {
+    pub(crate) fn integer(
+        &self,
+        key: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>, Fault> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let number = value
+            .get_ref()
+            .as_integer()
+            .filter(|integer| integer.radix() == 10);
+        match number
+            .and_then(|integer| integer.as_str().parse().ok())
+            .filter(|number| range.contains(number))
+        {
             Some(number) => Ok(Some(number)),
-            None => Err(expected(value, &format!("a whole number from {} to {}", range.start(), range.end()))),
+            None => Err(expected(
+                value,
+                &format!("a whole number from {} to {}", range.start(), range.end()),
+            )),
         }
     }
 
     /// Returns a finite number that is not negative, if present.
     pub(crate) fn number(&self, key: &str) -> Result<Option<f64>, Fault> {
-        let Some(value) = self.get(key) else { return Ok(None) };
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
         let digits = match value.get_ref() {
             DeValue::Float(float) => Some(float.as_str()),
             DeValue::Integer(integer) if integer.radix() == 10 => Some(integer.as_str()),
             _ => None,
         };
-        match digits.and_then(|digits| digits.parse::<f64>().ok()).filter(|n| n.is_finite() && *n >= 0.0) {
+        match digits
+            .and_then(|digits| digits.parse::<f64>().ok())
+            .filter(|n| n.is_finite() && *n >= 0.0)
+        {
             Some(number) => Ok(Some(number)),
             None => Err(expected(value, "a number from 0 on")),
         }
     }
 
     /// Returns the choice that a word names; `None` if the key is missing.
-    pub(crate) fn choice<T: Copy>(&self, key: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
-        let Some(value) = self.get(key) else { return Ok(None) };
+    pub(crate) fn choice<T: Copy>(
+        &self,
+        key: &str,
+        words: &[(&str, T)],
+    ) -> Result<Option<T>, Fault> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
         let word = text(value)?;
         match words.iter().find(|(known, _)| *known == word) {
             Some((_, meaning)) => Ok(Some(*meaning)),
             None => {
                 let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                let what = format!("`{key}` is one of {}, not `{}`", known.join(", "), word.escape_debug());
+                let what = format!(
+                    "`{key}` is one of {}, not `{}`",
+                    known.join(", "),
+                    word.escape_debug()
+                );
                 Err(Fault::new(&value.span(), what))
             }
         }
@@ -172,16 +228,25 @@ impl<'a> Section<'a> {
 
 /// Returns a value as text: of one line, without control characters, not empty.
 pub(crate) fn text<'a>(value: &'a Value<'a>) -> Result<&'a str, Fault> {
-    let text = value.get_ref().as_str().ok_or_else(|| other_type(value, "a text"))?;
+    let text = value
+        .get_ref()
+        .as_str()
+        .ok_or_else(|| other_type(value, "a text"))?;
     if text.is_empty() || text.len() > TEXT_MAX || text.chars().any(char::is_control) {
-        return Err(expected(value, &format!("one line of text, at most {TEXT_MAX} bytes")));
+        return Err(expected(
+            value,
+            &format!("one line of text, at most {TEXT_MAX} bytes"),
+        ));
     }
     Ok(text)
 }
 
 /// Returns the elements of a list.
 pub(crate) fn list<'a>(value: &'a Value<'a>) -> Result<impl Iterator<Item = &'a Value<'a>>, Fault> {
-    let array = value.get_ref().as_array().ok_or_else(|| other_type(value, "a list"))?;
+    let array = value
+        .get_ref()
+        .as_array()
+        .ok_or_else(|| other_type(value, "a list"))?;
     if array.len() > LIST_MAX {
         return Err(expected(value, &format!("at most {LIST_MAX} elements")));
     }
@@ -195,7 +260,13 @@ pub(crate) fn expected(value: &Value<'_>, what: &str) -> Fault {
 
 /// Makes the fault of a wrong type.
 fn other_type(value: &Value<'_>, what: &str) -> Fault {
-    Fault::new(&value.span(), format!("expected {what}, found TOML of type {}", value.get_ref().type_str()))
+    Fault::new(
+        &value.span(),
+        format!(
+            "expected {what}, found TOML of type {}",
+            value.get_ref().type_str()
+        ),
+    )
 }
 
 /// Returns a suggestion in parentheses, or an empty text.
@@ -207,5 +278,7 @@ pub(crate) fn did_you_mean(known: &[&str], word: &str) -> String {
         .map(|name| (strsim::damerau_levenshtein(name, &word), name))
         .min()
         .filter(|(distance, name)| distance * 3 <= name.len().max(word.len()) + 2);
-    nearest.map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
+    nearest.map_or_else(String::new, |(_, name)| {
+        format!(" (did you mean `{name}`?)")
+    })
 }

@@ -25,10 +25,16 @@ pub(crate) fn steps(path: &str) -> Result<Vec<Step>, String> {
         steps.push(Step::Member(name.to_owned()));
         rest = behind;
         while let Some(behind) = rest.strip_prefix('[') {
-            let (index, behind) = behind.split_once(']').ok_or("bad JSON path: `[` without `]`")?;
+            let (index, behind) = behind
+                .split_once(']')
+                .ok_or("bad JSON path: `[` without `]`")?;
             steps.push(match index {
                 "*" => Step::Every,
-                number => Step::Element(number.parse().map_err(|_| format!("bad JSON path: `[{number}]`"))?),
+                number => Step::Element(
+                    number
+                        .parse()
+                        .map_err(|_| format!("bad JSON path: `[{number}]`"))?,
+                ),
             });
             rest = behind;
         }
@@ -38,7 +44,9 @@ pub(crate) fn steps(path: &str) -> Result<Vec<Step>, String> {
         if rest.is_empty() {
             return Ok(steps);
         }
-        rest = rest.strip_prefix('.').ok_or_else(|| format!("bad JSON path at `{rest}`"))?;
+        rest = rest
+            .strip_prefix('.')
+            .ok_or_else(|| format!("bad JSON path at `{rest}`"))?;
     }
 }
 
@@ -56,9 +64,19 @@ pub(crate) fn at<'a>(document: &'a Value, steps: &[Step]) -> Vec<&'a Value> {
     let mut values = vec![document];
     for step in steps {
         values = match step {
-            Step::Member(name) => values.into_iter().filter_map(|value| value.get(name)).collect(),
-            Step::Element(index) => values.into_iter().filter_map(|value| value.get(index)).collect(),
-            Step::Every => values.into_iter().filter_map(Value::as_array).flatten().collect(),
+            Step::Member(name) => values
+                .into_iter()
+                .filter_map(|value| value.get(name))
+                .collect(),
+            Step::Element(index) => values
+                .into_iter()
+                .filter_map(|value| value.get(index))
+                .collect(),
+            Step::Every => values
+                .into_iter()
+                .filter_map(Value::as_array)
+                .flatten()
+                .collect(),
         };
     }
     values
@@ -71,7 +89,8 @@ mod tests {
     #[test]
     fn paths_lead_somewhere_or_nowhere() {
         let document: serde_json::Value =
-            serde_json::from_str(r#"{"jobs":[{"p":{"99.5":1}},{"p":{"99.5":2}}],"x":[[7]]}"#).unwrap();
+            serde_json::from_str(r#"{"jobs":[{"p":{"99.5":1}},{"p":{"99.5":2}}],"x":[[7]]}"#)
+                .unwrap();
         let found = |path: &str| format!("{:?}", at(&document, &steps(path).unwrap()));
         assert_eq!(found("jobs[*].p.\"99.5\""), "[Number(1), Number(2)]");
         assert_eq!(found("jobs[1].p.\"99.5\""), "[Number(2)]");
@@ -82,10 +101,15 @@ mod tests {
 
     #[test]
     fn bad_paths_are_refused() {
-        for path in ["", ".a", "a.", "a..b", "a[", "a[x]", "a[-1]", "\"a", "a\"b\"", "[0]", "a[0]b"] {
+        for path in [
+            "", ".a", "a.", "a..b", "a[", "a[x]", "a[-1]", "\"a", "a\"b\"", "[0]", "a[0]b",
+        ] {
             assert!(steps(path).is_err(), "{path}");
         }
         assert!(steps(&"a.".repeat(40)).is_err());
-        assert_eq!(steps("a[*]").unwrap(), [Step::Member("a".into()), Step::Every]);
+        assert_eq!(
+            steps("a[*]").unwrap(),
+            [Step::Member("a".into()), Step::Every]
+        );
     }
 }

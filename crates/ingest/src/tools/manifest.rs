@@ -3,10 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use model::{Column, Direction, Find, Pick, Reader, Server, Source, Steadiness, Table, Tool, ToolMetric, ToolWorkload};
+use model::{
+    Column, Direction, Find, Pick, Reader, Server, Source, Steadiness, Table, Tool, ToolMetric,
+    ToolWorkload,
+};
 use toml::de::DeTable;
 
-use super::document::{Fault, ManifestError, Section, Shape, Value, did_you_mean, expected, list, text};
+use super::document::{
+    Fault, ManifestError, Section, Shape, Value, did_you_mean, expected, list, text,
+};
 use super::pattern::Pattern;
 
 /// Largest manifest, in bytes.
@@ -27,10 +32,22 @@ const RUNS_MAX: u64 = 100;
 const LIMIT_S: u64 = 60;
 const LIMIT_S_MAX: u64 = 3600;
 
-const STEADINESS: [(&str, Steadiness); 2] = [("steady", Steadiness::Steady), ("chaotic", Steadiness::Chaotic)];
+const STEADINESS: [(&str, Steadiness); 2] = [
+    ("steady", Steadiness::Steady),
+    ("chaotic", Steadiness::Chaotic),
+];
 
-const TOOL: Shape<'static> =
-    Shape { what: "the manifest", keys: &["name", "about", "packages", "files", "environment", "workload"] };
+const TOOL: Shape<'static> = Shape {
+    what: "the manifest",
+    keys: &[
+        "name",
+        "about",
+        "packages",
+        "files",
+        "environment",
+        "workload",
+    ],
+};
 const WORKLOAD: Shape<'static> = Shape {
     what: "workload",
     keys: &[
@@ -50,7 +67,10 @@ const WORKLOAD: Shape<'static> = Shape {
         "metric",
     ],
 };
-const SERVER: Shape<'static> = Shape { what: "server", keys: &["command", "port"] };
+const SERVER: Shape<'static> = Shape {
+    what: "server",
+    keys: &["command", "port"],
+};
 const METRIC: Shape<'static> = Shape {
     what: "metric",
     keys: &[
@@ -69,12 +89,17 @@ const METRIC: Shape<'static> = Shape {
         "factor",
     ],
 };
-const TABLE: Shape<'static> = Shape { what: "table", keys: &["separator", "column", "row_column", "row"] };
+const TABLE: Shape<'static> = Shape {
+    what: "table",
+    keys: &["separator", "column", "row_column", "row"],
+};
 
 /// Returns all keys of manifests.
 #[cfg(test)]
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
-    [TOOL, WORKLOAD, SERVER, METRIC, TABLE].into_iter().flat_map(|shape| shape.keys.iter().copied())
+    [TOOL, WORKLOAD, SERVER, METRIC, TABLE]
+        .into_iter()
+        .flat_map(|shape| shape.keys.iter().copied())
 }
 
 /// Parses a manifest.
@@ -82,13 +107,21 @@ pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// If it is no TOML, has an unknown key, lacks one, or a value is invalid; with line and column.
 pub fn tool(manifest: &str) -> Result<Tool, ManifestError> {
-    let too_long = || Fault::new(&(0..0), format!("a manifest has at most {MANIFEST_MAX} bytes"));
+    let too_long = || {
+        Fault::new(
+            &(0..0),
+            format!("a manifest has at most {MANIFEST_MAX} bytes"),
+        )
+    };
     let read = || {
         if manifest.len() > MANIFEST_MAX {
             return Err(too_long());
         }
         let document = DeTable::parse(manifest).map_err(|error| {
-            Fault::new(&error.span().unwrap_or_default(), format!("not TOML: {}", one_line(error.message())))
+            Fault::new(
+                &error.span().unwrap_or_default(),
+                format!("not TOML: {}", one_line(error.message())),
+            )
         })?;
         whole(document.get_ref())
     };
@@ -107,31 +140,52 @@ fn whole(document: &DeTable<'_>) -> Result<Tool, Fault> {
         packages: packages(&section)?,
         files: paths(&section, "files")?,
         environment: environment(&section)?,
-        workloads: section.list("workload")?.into_iter().map(workload).collect::<Result<_, _>>()?,
+        workloads: section
+            .list("workload")?
+            .into_iter()
+            .map(workload)
+            .collect::<Result<_, _>>()?,
     };
     let mut seen = BTreeSet::new();
-    if let Some(twice) = tool.workloads.iter().find(|workload| !seen.insert(&workload.name)) {
-        return Err(Fault::new(section.span(), format!("two workloads `{}`", twice.name)));
+    if let Some(twice) = tool
+        .workloads
+        .iter()
+        .find(|workload| !seen.insert(&workload.name))
+    {
+        return Err(Fault::new(
+            section.span(),
+            format!("two workloads `{}`", twice.name),
+        ));
     }
     if tool.workloads.is_empty() {
-        return Err(Fault::new(section.span(), "a manifest without a [[workload]]"));
+        return Err(Fault::new(
+            section.span(),
+            "a manifest without a [[workload]]",
+        ));
     }
     Ok(tool)
 }
 
-/// Names of Debian packages: Debian Policy 5.6.1. They become arguments of apt, so all others are refused.
+/// Names of Debian packages: Debian Policy 5.6.1. They become arguments of apt, so all others are
+/// refused.
 fn packages(section: &Section<'_>) -> Result<Vec<String>, Fault> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
     let mut packages = Vec::new();
     for value in section.list("packages")? {
         let name = text(value)?;
-        if name.len() < 2 || !name.chars().all(fits) || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        if name.len() < 2
+            || !name.chars().all(fits)
+            || !name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        {
             return Err(expected(value, "the name of a Debian package"));
         }
         packages.push(name.to_owned());
     }
     if packages.is_empty() {
-        return Err(Fault::new(section.span(), "the manifest without `packages`"));
+        return Err(Fault::new(
+            section.span(),
+            "the manifest without `packages`",
+        ));
     }
     Ok(packages)
 }
@@ -151,8 +205,13 @@ fn path(value: &Value<'_>) -> Result<String, Fault> {
 }
 
 fn environment(section: &Section<'_>) -> Result<Vec<(String, String)>, Fault> {
-    let Some(value) = section.get("environment") else { return Ok(Vec::new()) };
-    let table = value.get_ref().as_table().ok_or_else(|| expected(value, "a table"))?;
+    let Some(value) = section.get("environment") else {
+        return Ok(Vec::new());
+    };
+    let table = value
+        .get_ref()
+        .as_table()
+        .ok_or_else(|| expected(value, "a table"))?;
     Section::all(table)
         .map(|(name, span, value)| {
             if name.is_empty() || name.contains(['=', '\0']) || name.chars().any(char::is_control) {
@@ -167,7 +226,9 @@ fn workload(value: &Value<'_>) -> Result<ToolWorkload, Fault> {
     let section = Section::from_value(value, WORKLOAD)?;
     let mut parameters = Parameters::of(&section)?;
     let integer = |key, range, default| Ok(section.integer(key, range)?.unwrap_or(default) as u32);
-    let command = section.get("command").ok_or_else(|| Fault::new(section.span(), "workload without `command`"))?;
+    let command = section
+        .get("command")
+        .ok_or_else(|| Fault::new(section.span(), "workload without `command`"))?;
     let workload = ToolWorkload {
         name: section.name("name", NAME_MAX)?,
         stresses: section.text("stresses")?.to_owned(),
@@ -178,54 +239,89 @@ fn workload(value: &Value<'_>) -> Result<ToolWorkload, Fault> {
         command: parameters.command(command)?,
         runs: integer("runs", 2..=RUNS_MAX, RUNS)?,
         limit_s: integer("limit_s", 1..=LIMIT_S_MAX, LIMIT_S)?,
-        steadiness: section.choice("steadiness", &STEADINESS)?.unwrap_or(Steadiness::Steady),
+        steadiness: section
+            .choice("steadiness", &STEADINESS)?
+            .unwrap_or(Steadiness::Steady),
         known: patterns(&section, "known")?,
         refuse: patterns(&section, "refuse")?,
-        metrics: section.list("metric")?.into_iter().map(metric).collect::<Result<_, _>>()?,
+        metrics: section
+            .list("metric")?
+            .into_iter()
+            .map(metric)
+            .collect::<Result<_, _>>()?,
     };
     parameters.all_used()?;
     let mut seen = BTreeSet::new();
-    if let Some(twice) = workload.metrics.iter().find(|metric| !seen.insert(&metric.name)) {
-        return Err(Fault::new(section.span(), format!("two metrics `{}`", twice.name)));
+    if let Some(twice) = workload
+        .metrics
+        .iter()
+        .find(|metric| !seen.insert(&metric.name))
+    {
+        return Err(Fault::new(
+            section.span(),
+            format!("two metrics `{}`", twice.name),
+        ));
     }
     if workload.metrics.is_empty() {
-        return Err(Fault::new(section.span(), "workload without a [[workload.metric]]"));
+        return Err(Fault::new(
+            section.span(),
+            "workload without a [[workload.metric]]",
+        ));
     }
     Ok(workload)
 }
 
 fn server(section: &Section<'_>, parameters: &mut Parameters<'_>) -> Result<Option<Server>, Fault> {
-    let Some(value) = section.get("server") else { return Ok(None) };
+    let Some(value) = section.get("server") else {
+        return Ok(None);
+    };
     let section = Section::from_value(value, SERVER)?;
-    let command = section.get("command").ok_or_else(|| Fault::new(section.span(), "server without `command`"))?;
+    let command = section
+        .get("command")
+        .ok_or_else(|| Fault::new(section.span(), "server without `command`"))?;
     let port = section.integer("port", 1..=65_535)?;
     let port = port.ok_or_else(|| Fault::new(section.span(), "server without `port`"))?;
-    Ok(Some(Server { command: parameters.command(command)?, port: port as u16 }))
+    Ok(Some(Server {
+        command: parameters.command(command)?,
+        port: port as u16,
+    }))
 }
 
 fn patterns(section: &Section<'_>, key: &str) -> Result<Vec<String>, Fault> {
-    section.list(key)?.into_iter().map(|value| pattern(value, None)).collect()
+    section
+        .list(key)?
+        .into_iter()
+        .map(|value| pattern(value, None))
+        .collect()
 }
 
 /// Checks that a pattern compiles, and has the required group.
 fn pattern(value: &Value<'_>, group: Option<&str>) -> Result<String, Fault> {
     let written = text(value)?;
-    let pattern = Pattern::new(written).map_err(|why| Fault::new(&value.span(), format!("bad pattern: {why}")))?;
+    let pattern = Pattern::new(written)
+        .map_err(|why| Fault::new(&value.span(), format!("bad pattern: {why}")))?;
     match group {
-        Some(group) if !pattern.has_group(group) => {
-            Err(Fault::new(&value.span(), format!("the pattern has no group `(?<{group}>…)`")))
-        }
+        Some(group) if !pattern.has_group(group) => Err(Fault::new(
+            &value.span(),
+            format!("the pattern has no group `(?<{group}>…)`"),
+        )),
         _ => Ok(written.to_owned()),
     }
 }
 
 fn metric(value: &Value<'_>) -> Result<ToolMetric, Fault> {
     let section = Section::from_value(value, METRIC)?;
-    let directions = [("lower", Direction::LowerIsBetter), ("higher", Direction::HigherIsBetter)];
+    let directions = [
+        ("lower", Direction::LowerIsBetter),
+        ("higher", Direction::HigherIsBetter),
+    ];
     let better = section.choice("better", &directions)?;
     let margin_percent = section.number("margin_percent")?.unwrap_or(1.0);
     if margin_percent >= 100.0 {
-        return Err(Fault::new(section.span(), "`margin_percent` is less than 100"));
+        return Err(Fault::new(
+            section.span(),
+            "`margin_percent` is less than 100",
+        ));
     }
     Ok(ToolMetric {
         name: section.name("name", METRIC_NAME_MAX)?,
@@ -237,15 +333,26 @@ fn metric(value: &Value<'_>) -> Result<ToolMetric, Fault> {
 }
 
 fn reader(section: &Section<'_>) -> Result<Reader, Fault> {
-    let picks =
-        [("only", Pick::Only), ("first", Pick::First), ("last", Pick::Last), ("all", Pick::All), ("sum", Pick::Sum)];
+    let picks = [
+        ("only", Pick::Only),
+        ("first", Pick::First),
+        ("last", Pick::Last),
+        ("all", Pick::All),
+        ("sum", Pick::Sum),
+    ];
     let factor = section.number("factor")?.unwrap_or(1.0);
     if factor <= 0.0 || factor > FACTOR_MAX {
-        return Err(Fault::new(section.span(), format!("`factor` is above 0, and at most {FACTOR_MAX}")));
+        return Err(Fault::new(
+            section.span(),
+            format!("`factor` is above 0, and at most {FACTOR_MAX}"),
+        ));
     }
     Ok(Reader {
         source: source(section)?,
-        after: section.get("after").map(|value| pattern(value, None)).transpose()?,
+        after: section
+            .get("after")
+            .map(|value| pattern(value, None))
+            .transpose()?,
         find: find(section)?,
         pick: section.choice("pick", &picks)?.unwrap_or(Pick::Only),
         factor,
@@ -253,7 +360,10 @@ fn reader(section: &Section<'_>) -> Result<Reader, Fault> {
 }
 
 fn source(section: &Section<'_>) -> Result<Source, Fault> {
-    match (section.choice("from", &[("stdout", false), ("stderr", true)])?, section.get("file")) {
+    match (
+        section.choice("from", &[("stdout", false), ("stderr", true)])?,
+        section.get("file"),
+    ) {
         (None, Some(value)) => Ok(Source::File(path(value)?)),
         (Some(_), Some(value)) => Err(Fault::new(&value.span(), "either `from` or `file`")),
         (Some(true), None) => Ok(Source::Stderr),
@@ -279,7 +389,10 @@ fn find(section: &Section<'_>) -> Result<Find, Fault> {
     }
     match found.pop() {
         Some(find) if found.is_empty() => Ok(find),
-        _ => Err(Fault::new(section.span(), "metric with exactly one of `line`, `table`, `json`, `key`")),
+        _ => Err(Fault::new(
+            section.span(),
+            "metric with exactly one of `line`, `table`, `json`, `key`",
+        )),
     }
 }
 
@@ -288,7 +401,10 @@ fn table(value: &Value<'_>) -> Result<Table, Fault> {
     let separator = section.text_if_any("separator")?;
     let (column, row_column) = (column(&section, "column")?, column(&section, "row_column")?);
     if matches!(column, Column::Named(_)) != matches!(row_column, Column::Named(_)) {
-        return Err(Fault::new(section.span(), "`column` and `row_column` are both headings or both numbers"));
+        return Err(Fault::new(
+            section.span(),
+            "`column` and `row_column` are both headings or both numbers",
+        ));
     }
     let mut letters = separator.unwrap_or_default().chars();
     Ok(Table {
@@ -303,7 +419,10 @@ fn table(value: &Value<'_>) -> Result<Table, Fault> {
 }
 
 fn column(section: &Section<'_>, key: &str) -> Result<Column, Fault> {
-    if section.get(key).is_some_and(|value| value.get_ref().is_integer()) {
+    if section
+        .get(key)
+        .is_some_and(|value| value.get_ref().is_integer())
+    {
         let number = section.integer(key, 1..=1000)?.unwrap_or(1);
         return Ok(Column::Number(number as usize));
     }
@@ -320,27 +439,45 @@ impl<'a> Parameters<'a> {
     fn of(section: &Section<'a>) -> Result<Self, Fault> {
         let mut values = BTreeMap::new();
         if let Some(value) = section.get("parameters") {
-            let table = value.get_ref().as_table().ok_or_else(|| expected(value, "a table"))?;
+            let table = value
+                .get_ref()
+                .as_table()
+                .ok_or_else(|| expected(value, "a table"))?;
             for (name, span, value) in Section::all(table) {
-                let number = value.get_ref().as_integer().map(|number| Ok(number.as_str()));
+                let number = value
+                    .get_ref()
+                    .as_integer()
+                    .map(|number| Ok(number.as_str()));
                 let filled = number.unwrap_or_else(|| text(value))?;
                 values.insert(name, (span, filled.to_owned()));
             }
         }
-        Ok(Self { values, used: BTreeSet::new() })
+        Ok(Self {
+            values,
+            used: BTreeSet::new(),
+        })
     }
 
     /// Returns the programs of a list, each with its arguments.
     fn commands(&mut self, section: &Section<'_>, key: &str) -> Result<Vec<Vec<String>>, Fault> {
-        section.list(key)?.into_iter().map(|value| self.command(value)).collect()
+        section
+            .list(key)?
+            .into_iter()
+            .map(|value| self.command(value))
+            .collect()
     }
 
     /// Returns a program with its arguments, parameters filled in.
     fn command(&mut self, value: &Value<'_>) -> Result<Vec<String>, Fault> {
-        let words = list(value)?.map(|value| self.fill(value)).collect::<Result<Vec<_>, _>>()?;
+        let words = list(value)?
+            .map(|value| self.fill(value))
+            .collect::<Result<Vec<_>, _>>()?;
         match words.first() {
             Some(program) if program.starts_with('/') => Ok(words),
-            _ => Err(expected(value, "a program by its path from / on, and its arguments")),
+            _ => Err(expected(
+                value,
+                "a program by its path from / on, and its arguments",
+            )),
         }
     }
 
@@ -353,7 +490,10 @@ impl<'a> Parameters<'a> {
             let known: Vec<&str> = self.values.keys().copied().collect();
             let Some((known_name, (_, filling))) = self.values.get_key_value(name) else {
                 let guess = did_you_mean(&known, name);
-                return Err(Fault::new(&value.span(), format!("no parameter `{}`{guess}", name.escape_debug())));
+                return Err(Fault::new(
+                    &value.span(),
+                    format!("no parameter `{}`{guess}", name.escape_debug()),
+                ));
             };
             filled.push_str(filling);
             self.used.insert(known_name);
@@ -365,10 +505,18 @@ impl<'a> Parameters<'a> {
 
     /// Checks that each parameter is used.
     fn all_used(&self) -> Result<(), Fault> {
-        match self.values.iter().find(|(name, _)| !self.used.contains(*name)) {
-            Some((name, (span, _))) => {
-                Err(Fault::new(span, format!("no argument has the parameter `{{{}}}`", name.escape_debug())))
-            }
+        match self
+            .values
+            .iter()
+            .find(|(name, _)| !self.used.contains(*name))
+        {
+            Some((name, (span, _))) => Err(Fault::new(
+                span,
+                format!(
+                    "no argument has the parameter `{{{}}}`",
+                    name.escape_debug()
+                ),
+            )),
             None => Ok(()),
         }
     }

@@ -1,4 +1,5 @@
-//! Parses a tool's output into samples according to its manifest, or returns an error that names the line.
+//! Parses a tool's output into samples according to its manifest, or returns an error that names
+//! the line.
 
 use model::{Column, Find, Pick, Reader, Source, Table, ToolMetric, ToolWorkload};
 
@@ -52,7 +53,9 @@ pub enum OutputError {
     #[error("unknown output: nothing was printed")]
     Nothing,
     /// The manifest's value is missing.
-    #[error("unknown output: line {line} is the last of its {place}, and `{metric}` was not there: {sought}")]
+    #[error(
+        "unknown output: line {line} is the last of its {place}, and `{metric}` was not there: {sought}"
+    )]
     NotFound {
         /// The metric.
         metric: String,
@@ -104,10 +107,17 @@ pub enum OutputError {
 ///
 /// # Errors
 /// If the tool reports a failure, or a metric is not where the manifest says.
-pub fn tool_samples(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<Vec<Vec<f64>>, OutputError> {
+pub fn tool_samples(
+    workload: &ToolWorkload,
+    output: &ToolOutput<'_>,
+) -> Result<Vec<Vec<f64>>, OutputError> {
     refuse(workload, output)?;
     check_version(workload, output)?;
-    workload.metrics.iter().map(|metric| samples(metric, output)).collect()
+    workload
+        .metrics
+        .iter()
+        .map(|metric| samples(metric, output))
+        .collect()
 }
 
 fn compile(written: &str) -> Result<Pattern, OutputError> {
@@ -121,8 +131,13 @@ type Line<'a> = (usize, &'a str);
 fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     text.split('\n').enumerate().flat_map(|(index, line)| {
         let whole = line.trim_end();
-        let end = (0..=LINE_MAX.min(whole.len())).rev().find(|&end| whole.is_char_boundary(end)).unwrap_or(0);
-        whole[..end].split('\r').map(move |part| (index + 1, part.trim_end()))
+        let end = (0..=LINE_MAX.min(whole.len()))
+            .rev()
+            .find(|&end| whole.is_char_boundary(end))
+            .unwrap_or(0);
+        whole[..end]
+            .split('\r')
+            .map(move |part| (index + 1, part.trim_end()))
     })
 }
 
@@ -135,16 +150,23 @@ fn quote(line: &str) -> String {
 }
 
 /// The text of one output.
-fn content<'a>(output: &ToolOutput<'a>, source: &Source) -> Result<std::borrow::Cow<'a, str>, OutputError> {
+fn content<'a>(
+    output: &ToolOutput<'a>,
+    source: &Source,
+) -> Result<std::borrow::Cow<'a, str>, OutputError> {
     let bytes = match source {
         Source::Stdout => output.stdout,
         Source::Stderr => output.stderr,
-        Source::File(path) => {
-            output.files.iter().find(|(name, _)| name == path).map_or(&[][..], |(_, bytes)| bytes.as_slice())
-        }
+        Source::File(path) => output
+            .files
+            .iter()
+            .find(|(name, _)| name == path)
+            .map_or(&[][..], |(_, bytes)| bytes.as_slice()),
     };
     if bytes.len() > OUTPUT_MAX {
-        return Err(OutputError::TooLong { place: place(source) });
+        return Err(OutputError::TooLong {
+            place: place(source),
+        });
     }
     Ok(String::from_utf8_lossy(bytes))
 }
@@ -163,7 +185,11 @@ fn refuse(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(), Output
         for source in [Source::Stdout, Source::Stderr] {
             let text = content(output, &source)?;
             if let Some((line, text)) = lines(&text).find(|(_, line)| pattern.is_in(line)) {
-                return Err(OutputError::Refused { place: place(&source), line, quoted: quote(text) });
+                return Err(OutputError::Refused {
+                    place: place(&source),
+                    line,
+                    quoted: quote(text),
+                });
             }
         }
     }
@@ -174,7 +200,11 @@ fn check_version(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(),
     if workload.known.is_empty() {
         return Ok(());
     }
-    let patterns = workload.known.iter().map(|written| compile(written)).collect::<Result<Vec<_>, _>>()?;
+    let patterns = workload
+        .known
+        .iter()
+        .map(|written| compile(written))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut first = None;
     for source in [Source::Stdout, Source::Stderr] {
         let text = content(output, &source)?;
@@ -186,16 +216,27 @@ fn check_version(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(),
             Some((line, quote(text)))
         });
     }
-    Err(first.map_or(OutputError::Nothing, |(line, quoted)| OutputError::UnknownVersion { line, quoted }))
+    Err(first.map_or(OutputError::Nothing, |(line, quoted)| {
+        OutputError::UnknownVersion { line, quoted }
+    }))
 }
 
 fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, OutputError> {
-    let Reader { source, after, find, pick, factor } = &metric.reader;
+    let Reader {
+        source,
+        after,
+        find,
+        pick,
+        factor,
+    } = &metric.reader;
     let text = content(output, source)?;
     let mut rest: Vec<Line<'_>> = lines(&text).collect();
     if let Some(after) = after {
         let pattern = compile(after)?;
-        let from = rest.iter().position(|(_, line)| pattern.is_in(line)).map_or(rest.len(), |at| at + 1);
+        let from = rest
+            .iter()
+            .position(|(_, line)| pattern.is_in(line))
+            .map_or(rest.len(), |at| at + 1);
         rest.drain(..from);
     }
     let found = match find {
@@ -208,7 +249,12 @@ fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, Out
     if values.is_empty() {
         let line = text.trim_end().lines().count();
         let sought = describe_search(metric);
-        return Err(OutputError::NotFound { metric: metric.name.clone(), place: place(source), line, sought });
+        return Err(OutputError::NotFound {
+            metric: metric.name.clone(),
+            place: place(source),
+            line,
+            sought,
+        });
     }
     Ok(values.into_iter().map(|value| value * factor).collect())
 }
@@ -223,7 +269,12 @@ fn describe_search(metric: &ToolMetric) -> String {
                 Column::Named(name) => format!("`{name}`"),
                 Column::Number(number) => number.to_string(),
             };
-            format!("column {} of row `{}` of column {}", column(&table.column), table.row, column(&table.row_column))
+            format!(
+                "column {} of row `{}` of column {}",
+                column(&table.column),
+                table.row,
+                column(&table.row_column)
+            )
         }
     };
     match &metric.reader.after {
@@ -238,28 +289,52 @@ type LineValues = Vec<(usize, f64)>;
 fn number(word: &str, line: usize, metric: &ToolMetric) -> Result<(usize, f64), OutputError> {
     match word.trim().parse::<f64>() {
         Ok(number) if number.abs() <= NUMBER_MAX => Ok((line, number)),
-        _ => Err(OutputError::NotANumber { metric: metric.name.clone(), line, quoted: quote(word) }),
+        _ => Err(OutputError::NotANumber {
+            metric: metric.name.clone(),
+            line,
+            quoted: quote(word),
+        }),
     }
 }
 
-fn in_lines(pattern: &Pattern, lines: &[Line<'_>], metric: &ToolMetric) -> Result<LineValues, OutputError> {
-    lines.iter().filter_map(|&(line, text)| Some(number(pattern.value(text)?, line, metric))).collect()
+fn in_lines(
+    pattern: &Pattern,
+    lines: &[Line<'_>],
+    metric: &ToolMetric,
+) -> Result<LineValues, OutputError> {
+    lines
+        .iter()
+        .filter_map(|&(line, text)| Some(number(pattern.value(text)?, line, metric)))
+        .collect()
 }
 
-fn behind_key(key: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<LineValues, OutputError> {
+fn behind_key(
+    key: &str,
+    lines: &[Line<'_>],
+    metric: &ToolMetric,
+) -> Result<LineValues, OutputError> {
     let value = |text: &str| {
         let text = text.trim_start();
         let text = text.strip_prefix("- ").unwrap_or(text);
         let behind = text.strip_prefix(key)?.trim_start().strip_prefix(':')?;
         // The unit may follow the number without a space.
         let word = behind.split_whitespace().next().unwrap_or_default();
-        let unit = word.rfind(|c: char| c.is_ascii_digit()).map_or(word.len(), |last| last + 1);
+        let unit = word
+            .rfind(|c: char| c.is_ascii_digit())
+            .map_or(word.len(), |last| last + 1);
         Some(word[..unit].to_owned())
     };
-    lines.iter().filter_map(|&(line, text)| Some(number(&value(text)?, line, metric))).collect()
+    lines
+        .iter()
+        .filter_map(|&(line, text)| Some(number(&value(text)?, line, metric)))
+        .collect()
 }
 
-fn in_table(table: &Table, lines: &[Line<'_>], metric: &ToolMetric) -> Result<LineValues, OutputError> {
+fn in_table(
+    table: &Table,
+    lines: &[Line<'_>],
+    metric: &ToolMetric,
+) -> Result<LineValues, OutputError> {
     let cells = |text: &str| -> Vec<String> {
         let unquoted = |cell: &str| cell.trim().trim_matches('"').to_owned();
         match table.separator {
@@ -297,17 +372,33 @@ fn headings(table: &Table, cells: &[String]) -> Option<(usize, usize)> {
 }
 
 /// JSON begins at the first line that looks like it: some tools print warnings before.
-fn in_json(path: &str, text: &str, lines: &[Line<'_>], metric: &ToolMetric) -> Result<LineValues, OutputError> {
+fn in_json(
+    path: &str,
+    text: &str,
+    lines: &[Line<'_>],
+    metric: &ToolMetric,
+) -> Result<LineValues, OutputError> {
     let steps = json::steps(path).map_err(OutputError::BadManifest)?;
     let Some(&(first, _)) = lines.iter().find(|(_, line)| line.starts_with(['{', '['])) else {
         return Ok(LineValues::new());
     };
-    let end_of = |line: usize| text.match_indices('\n').nth(line - 1).map_or(0, |(at, _)| at + 1);
+    let end_of = |line: usize| {
+        text.match_indices('\n')
+            .nth(line - 1)
+            .map_or(0, |(at, _)| at + 1)
+    };
     let begin = if first == 1 { 0 } else { end_of(first - 1) };
-    let document = serde_json::Deserializer::from_str(&text[begin..]).into_iter().next();
+    let document = serde_json::Deserializer::from_str(&text[begin..])
+        .into_iter()
+        .next();
     let not_json = |error: serde_json::Error| OutputError::NotJson {
         line: first - 1 + error.line(),
-        why: error.to_string().split(" at line").next().unwrap_or_default().to_owned(),
+        why: error
+            .to_string()
+            .split(" at line")
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
     };
     let document: serde_json::Value = document.transpose().map_err(not_json)?.unwrap_or_default();
     json::at(&document, &steps)
@@ -323,17 +414,30 @@ fn in_json(path: &str, text: &str, lines: &[Line<'_>], metric: &ToolMetric) -> R
         .collect()
 }
 
-fn pick_values(pick: Pick, found: LineValues, metric: &ToolMetric) -> Result<Vec<f64>, OutputError> {
+fn pick_values(
+    pick: Pick,
+    found: LineValues,
+    metric: &ToolMetric,
+) -> Result<Vec<f64>, OutputError> {
     let line = found.get(1).map(|(line, _)| *line);
     let mut values = found.into_iter().map(|(_, value)| value);
     Ok(match (pick, line) {
-        (Pick::Only, Some(line)) => return Err(OutputError::Several { metric: metric.name.clone(), line }),
+        (Pick::Only, Some(line)) => {
+            return Err(OutputError::Several {
+                metric: metric.name.clone(),
+                line,
+            });
+        }
         (Pick::Only | Pick::First, _) => values.take(1).collect(),
         (Pick::Last, _) => values.next_back().into_iter().collect(),
         (Pick::All, _) => values.take(SAMPLES_MAX).collect(),
         (Pick::Sum, _) => {
             let values: Vec<f64> = values.collect();
-            if values.is_empty() { Vec::new() } else { vec![values.iter().sum()] }
+            if values.is_empty() {
+                Vec::new()
+            } else {
+                vec![values.iter().sum()]
+            }
         }
     })
 }

@@ -12,7 +12,11 @@ pub(crate) struct Pattern(Regex);
 impl Pattern {
     /// Compiles a pattern; the error says why it is invalid.
     pub(crate) fn new(written: &str) -> Result<Self, String> {
-        RegexBuilder::new(written).size_limit(PATTERN_MAX).build().map(Self).map_err(|error| error.to_string())
+        RegexBuilder::new(written)
+            .size_limit(PATTERN_MAX)
+            .build()
+            .map(Self)
+            .map_err(|error| error.to_string())
     }
 
     /// Returns whether it has a group with this name.

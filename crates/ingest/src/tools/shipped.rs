@@ -9,7 +9,10 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("make-gcc", include_str!("../../manifests/make-gcc.toml")),
     ("make-tcc", include_str!("../../manifests/make-tcc.toml")),
     ("memcached", include_str!("../../manifests/memcached.toml")),
-    ("perf-bench", include_str!("../../manifests/perf-bench.toml")),
+    (
+        "perf-bench",
+        include_str!("../../manifests/perf-bench.toml"),
+    ),
     ("pgbench", include_str!("../../manifests/pgbench.toml")),
     ("redis", include_str!("../../manifests/redis.toml")),
     ("stress-ng", include_str!("../../manifests/stress-ng.toml")),

@@ -9,12 +9,16 @@ use proptest::prelude::*;
 use super::{OUTPUT_MAX, SHIPPED, ToolOutput, tool, tool_samples};
 
 fn shipped() -> Vec<Tool> {
-    SHIPPED.iter().map(|(name, text)| tool(text).unwrap_or_else(|error| panic!("{name}: {error}"))).collect()
+    SHIPPED
+        .iter()
+        .map(|(name, text)| tool(text).unwrap_or_else(|error| panic!("{name}: {error}")))
+        .collect()
 }
 
 fn workload(name: &str) -> ToolWorkload {
     let mut all = shipped().into_iter().flat_map(|tool| tool.workloads);
-    all.find(|workload| workload.name == name).unwrap_or_else(|| panic!("no workload {name}"))
+    all.find(|workload| workload.name == name)
+        .unwrap_or_else(|| panic!("no workload {name}"))
 }
 
 /// The samples of a golden output, a line for each metric; or the error.
@@ -22,12 +26,25 @@ fn read(workload: &ToolWorkload, folder: &Path) -> String {
     let file = |name: &str| fs::read(folder.join(name)).unwrap_or_default();
     let (stdout, stderr) = (file("output"), file("stderr"));
     let files = [("/run/stress-ng.yaml".to_owned(), file("written"))];
-    match tool_samples(workload, &ToolOutput { stdout: &stdout, stderr: &stderr, files: &files }) {
+    match tool_samples(
+        workload,
+        &ToolOutput {
+            stdout: &stdout,
+            stderr: &stderr,
+            files: &files,
+        },
+    ) {
         Err(error) => format!("{error}\n"),
         Ok(samples) => {
             let line = |(metric, samples): (&model::ToolMetric, &Vec<f64>)| {
                 let samples: Vec<String> = samples.iter().map(f64::to_string).collect();
-                format!("{} = {} {}, {}\n", metric.name, samples.join(" "), metric.unit, metric.direction)
+                format!(
+                    "{} = {} {}, {}\n",
+                    metric.name,
+                    samples.join(" "),
+                    metric.unit,
+                    metric.direction
+                )
             };
             workload.metrics.iter().zip(&samples).map(line).collect()
         }
@@ -51,10 +68,17 @@ fn golden_outputs_give_the_samples_beside_them() {
         read_by.push(name.to_owned());
     }
     for tool in shipped() {
-        let count = read_by.iter().filter(|name| tool.workloads.iter().any(|w| w.name == **name)).count();
+        let count = read_by
+            .iter()
+            .filter(|name| tool.workloads.iter().any(|w| w.name == **name))
+            .count();
         assert!(count >= 2, "{} has {count} golden outputs", tool.name);
         for workload in &tool.workloads {
-            assert!(read_by.contains(&workload.name), "{} has no golden output", workload.name);
+            assert!(
+                read_by.contains(&workload.name),
+                "{} has no golden output",
+                workload.name
+            );
         }
     }
 }
@@ -65,7 +89,11 @@ fn shipped_manifests_have_unique_tool_names() {
     for ((file, _), tool) in SHIPPED.iter().zip(&tools) {
         assert_eq!(*file, tool.name);
     }
-    let mut names: Vec<&str> = tools.iter().flat_map(|tool| &tool.workloads).map(|w| w.name.as_str()).collect();
+    let mut names: Vec<&str> = tools
+        .iter()
+        .flat_map(|tool| &tool.workloads)
+        .map(|w| w.name.as_str())
+        .collect();
     let all = names.len();
     names.sort_unstable();
     names.dedup();
@@ -117,14 +145,27 @@ fn errors_of_manifests_name_place_and_remedy() {
         ("unit = \"1/s\"", "unit = \"1/s\"\nfactor = -1"),
         ("unit = \"1/s\"", "unit = \"1/s\"\nfile = \"/a/../b\""),
         ("unit = \"1/s\"", "unit = \"1/s\"\nmargin_percent = nan"),
-        ("stresses = \"nothing\"", "stresses = \"a\\u0007b\"\nruns = 1"),
+        (
+            "stresses = \"nothing\"",
+            "stresses = \"a\\u0007b\"\nruns = 1",
+        ),
         ("stresses = \"nothing\"", "stresses = \"nothing\"\nruns = 1"),
-        ("stresses = \"nothing\"", "stresses = \"nothing\"\nsteadiness = \"wild\""),
+        (
+            "stresses = \"nothing\"",
+            "stresses = \"nothing\"\nsteadiness = \"wild\"",
+        ),
         ("[[workload.metric]]", "[[workload.metrics]]"),
     ];
     let said: Vec<String> = changes
         .iter()
-        .map(|(old, new)| format!("{} -> {}: {}", old.trim(), new.escape_debug(), error_of(old, new)))
+        .map(|(old, new)| {
+            format!(
+                "{} -> {}: {}",
+                old.trim(),
+                new.escape_debug(),
+                error_of(old, new)
+            )
+        })
         .collect();
     insta::assert_snapshot!(said.join("\n"));
 }
@@ -134,36 +175,69 @@ fn omitted_settings_have_defaults() {
     let tool = tool(SMALL).unwrap();
     insta::assert_debug_snapshot!(tool.workloads[0]);
     let chaotic = SMALL.replacen("stresses", "steadiness = \"chaotic\"\nstresses", 1);
-    assert_eq!(super::tool(&chaotic).unwrap().workloads[0].steadiness, Steadiness::Chaotic);
+    assert_eq!(
+        super::tool(&chaotic).unwrap().workloads[0].steadiness,
+        Steadiness::Chaotic
+    );
 }
 
 /// Returns the error of an output of a shipped workload.
 fn output_error_of(name: &str, stdout: &str) -> String {
-    let output = ToolOutput { stdout: stdout.as_bytes(), ..ToolOutput::default() };
-    tool_samples(&workload(name), &output).map_or_else(|error| error.to_string(), |samples| format!("{samples:?}"))
+    let output = ToolOutput {
+        stdout: stdout.as_bytes(),
+        ..ToolOutput::default()
+    };
+    tool_samples(&workload(name), &output)
+        .map_or_else(|error| error.to_string(), |samples| format!("{samples:?}"))
 }
 
 #[test]
 fn unknown_outputs_are_named_with_their_line() {
     let cases = [
-        ("sysbench-cpu", "sysbench 0.4.12:  multi-threaded system evaluation benchmark\n"),
+        (
+            "sysbench-cpu",
+            "sysbench 0.4.12:  multi-threaded system evaluation benchmark\n",
+        ),
         ("sysbench-cpu", ""),
         ("sysbench-cpu", "sysbench 1.0.20\n\n"),
-        ("sysbench-cpu", "sysbench 1.0.20\n events per second: many\n"),
-        ("sysbench-cpu", "sysbench 1.0.20\n events per second: 1\n events per second: 2\n"),
-        ("sysbench-cpu", "sysbench 1.0.20\nFATAL: invalid option: --cpu\n"),
-        ("iperf3-tcp", "{\n\"version\":\t\"iperf 3.12\",\n\"error\":\t\"unable to connect to server\"\n}"),
-        ("iperf3-tcp", "iperf3: warning\n{\n\"version\":\t\"iperf 3.12\",\n\"end\": {]}"),
+        (
+            "sysbench-cpu",
+            "sysbench 1.0.20\n events per second: many\n",
+        ),
+        (
+            "sysbench-cpu",
+            "sysbench 1.0.20\n events per second: 1\n events per second: 2\n",
+        ),
+        (
+            "sysbench-cpu",
+            "sysbench 1.0.20\nFATAL: invalid option: --cpu\n",
+        ),
+        (
+            "iperf3-tcp",
+            "{\n\"version\":\t\"iperf 3.12\",\n\"error\":\t\"unable to connect to server\"\n}",
+        ),
+        (
+            "iperf3-tcp",
+            "iperf3: warning\n{\n\"version\":\t\"iperf 3.12\",\n\"end\": {]}",
+        ),
         ("iperf3-tcp", "{\"version\":\t\"iperf 3.12\", \"end\": {}}"),
         ("redis", "\"SET\",\"44444.44\"\n"),
         ("redis", "\"test\",\"rps\",\"x\"\n\"GET\",\"1\",\"2\"\n"),
-        ("dbench", "dbench version 4.00 - x\nThroughput 0 MB/sec  1 clients  1 procs\n"),
+        (
+            "dbench",
+            "dbench version 4.00 - x\nThroughput 0 MB/sec  1 clients  1 procs\n",
+        ),
     ];
-    let said: Vec<String> =
-        cases.iter().map(|(name, text)| format!("{name}: {}", output_error_of(name, text))).collect();
+    let said: Vec<String> = cases
+        .iter()
+        .map(|(name, text)| format!("{name}: {}", output_error_of(name, text)))
+        .collect();
     insta::assert_snapshot!(said.join("\n"));
     let long = vec![b'x'; OUTPUT_MAX + 1];
-    let output = ToolOutput { stdout: &long, ..ToolOutput::default() };
+    let output = ToolOutput {
+        stdout: &long,
+        ..ToolOutput::default()
+    };
     insta::assert_snapshot!(tool_samples(&workload("hackbench"), &output).unwrap_err());
 }
 
@@ -171,13 +245,20 @@ fn unknown_outputs_are_named_with_their_line() {
 fn examples_of_the_document_can_be_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
     let document = fs::read_to_string(path).unwrap();
-    let blocks: Vec<&str> = document.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let blocks: Vec<&str> = document
+        .split("```toml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next())
+        .collect();
     assert!(blocks.len() >= 2);
     for block in &blocks {
         tool(block).unwrap_or_else(|error| panic!("{error}\n{block}"));
     }
     for key in super::manifest::keys() {
-        assert!(document.contains(&format!("`{key}`")), "docs/tools.md does not speak of `{key}`");
+        assert!(
+            document.contains(&format!("`{key}`")),
+            "docs/tools.md does not speak of `{key}`"
+        );
     }
 }
 

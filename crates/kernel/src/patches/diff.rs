@@ -1,4 +1,5 @@
-//! Reads a unified diff as `git apply` does: files, counted lines, the functions and identifiers that it touches.
+//! Reads a unified diff as `git apply` does: files, counted lines, the functions and identifiers
+//! that it touches.
 //!
 //! Pure: paths are text and open no file. `functions` attributes lines.
 
@@ -36,7 +37,8 @@ pub struct TouchedFunction {
     pub removed: usize,
 }
 
-/// A file that a patch changes. The names are what the patch says, and may be anything: never open them.
+/// A file that a patch changes. The names are what the patch says, and may be anything: never open
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedFile {
     /// Name before; `None` if the patch creates the file.
@@ -63,7 +65,10 @@ impl ChangedFile {
     /// Returns its name, afterwards if it has one.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.new.as_deref().or(self.old.as_deref()).unwrap_or_default()
+        self.new
+            .as_deref()
+            .or(self.old.as_deref())
+            .unwrap_or_default()
     }
 }
 
@@ -103,7 +108,11 @@ pub(super) fn start(text: &[u8]) -> Option<usize> {
 /// Reads a diff.
 pub(super) fn read(text: &[u8]) -> Diff {
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
-    let mut reader = Reader { lines, at: 0, diff: Diff::default() };
+    let mut reader = Reader {
+        lines,
+        at: 0,
+        diff: Diff::default(),
+    };
     while reader.at < reader.lines.len() {
         let line = reader.lines[reader.at];
         if line.starts_with(b"diff --git ") {
@@ -141,7 +150,10 @@ struct Header {
 impl<'a> Reader<'a> {
     /// Returns a line behind the present one; an empty one if there is none.
     fn line(&self, further: usize) -> &'a [u8] {
-        self.lines.get(self.at + further).copied().unwrap_or_default()
+        self.lines
+            .get(self.at + further)
+            .copied()
+            .unwrap_or_default()
     }
 
     fn fault(&mut self, what: &'static str) {
@@ -189,7 +201,12 @@ impl<'a> Reader<'a> {
         } else {
             None
         };
-        self.hunks(Header { old: name.clone(), new: name, change, is_binary: false });
+        self.hunks(Header {
+            old: name.clone(),
+            new: name,
+            change,
+            is_binary: false,
+        });
     }
 
     /// Reads the hunks of a file.
@@ -226,7 +243,10 @@ impl<'a> Reader<'a> {
             self.at += 1;
             return Hunk::default();
         };
-        let mut hunk = Hunk { before: before.to_owned(), lines: Vec::new() };
+        let mut hunk = Hunk {
+            before: before.to_owned(),
+            lines: Vec::new(),
+        };
         self.at += 1;
         while old > 0 || new > 0 {
             // The last line of a file has no line break, so the text ends with an empty one.
@@ -253,7 +273,8 @@ impl<'a> Reader<'a> {
                 }
             }
             let content = self.line(0).get(1..).unwrap_or_default();
-            hunk.lines.push((sign, String::from_utf8_lossy(content).into_owned()));
+            hunk.lines
+                .push((sign, String::from_utf8_lossy(content).into_owned()));
             self.at += 1;
         }
         if self.line(0).starts_with(b"\\") {
@@ -272,8 +293,16 @@ struct Hunk {
 
 impl Hunk {
     /// Adds the hunk to a file's counts. `known` has the places of its functions.
-    fn count(&self, file: &mut ChangedFile, language: Option<Language>, known: &mut HashMap<String, usize>) {
-        let (old, new) = (self.functions(language, b'-'), self.functions(language, b'+'));
+    fn count(
+        &self,
+        file: &mut ChangedFile,
+        language: Option<Language>,
+        known: &mut HashMap<String, usize>,
+    ) {
+        let (old, new) = (
+            self.functions(language, b'-'),
+            self.functions(language, b'+'),
+        );
         let (mut old, mut new) = (old.into_iter(), new.into_iter());
         for (sign, _) in &self.lines {
             let function = match sign {
@@ -293,7 +322,11 @@ impl Hunk {
                 continue;
             };
             let at = *known.entry(name.clone()).or_insert_with(|| {
-                file.functions.push(TouchedFunction { name, added: 0, removed: 0 });
+                file.functions.push(TouchedFunction {
+                    name,
+                    added: 0,
+                    removed: 0,
+                });
                 file.functions.len() - 1
             });
             file.functions[at].added += usize::from(is_added);
@@ -303,7 +336,10 @@ impl Hunk {
 
     /// Returns the functions of the lines of one side.
     fn functions(&self, language: Option<Language>, side: u8) -> Vec<Option<String>> {
-        let of_side = self.lines.iter().filter(|(sign, _)| *sign == b' ' || *sign == side);
+        let of_side = self
+            .lines
+            .iter()
+            .filter(|(sign, _)| *sign == b' ' || *sign == side);
         let lines: Vec<&str> = of_side.map(|(_, line)| line.as_str()).collect();
         match language {
             Some(language) => enclosing(language, &self.before, &lines),
@@ -317,7 +353,8 @@ fn is_hunk(line: &[u8]) -> bool {
 }
 
 fn is_binary_note(line: &[u8]) -> bool {
-    (line.starts_with(b"Binary files ") || line.starts_with(b"Files ")) && line.trim_ascii_end().ends_with(b" differ")
+    (line.starts_with(b"Binary files ") || line.starts_with(b"Files "))
+        && line.trim_ascii_end().ends_with(b" differ")
 }
 
 /// Reads a line between `diff --git` and the first hunk. Returns whether it is one.
@@ -331,7 +368,11 @@ fn extended(header: &mut Header, line: &[u8]) -> bool {
     for (prefix, is_old, change) in names {
         if let Some(name) = line.strip_prefix(prefix) {
             let name = Some(unquoted(name));
-            *(if is_old { &mut header.old } else { &mut header.new }) = name;
+            *(if is_old {
+                &mut header.old
+            } else {
+                &mut header.new
+            }) = name;
             header.change = Some(change);
             return true;
         }
@@ -344,7 +385,13 @@ fn extended(header: &mut Header, line: &[u8]) -> bool {
         header.change = Some(FileChange::Deleted);
         return true;
     }
-    let others: [&[u8]; 5] = [b"old mode ", b"new mode ", b"similarity index ", b"dissimilarity index ", b"index "];
+    let others: [&[u8]; 5] = [
+        b"old mode ",
+        b"new mode ",
+        b"similarity index ",
+        b"dissimilarity index ",
+        b"index ",
+    ];
     others.iter().any(|other| line.starts_with(other))
 }
 
@@ -359,11 +406,15 @@ fn hunk_header(line: &str) -> Option<(usize, usize, &str)> {
     Some((count(old)?, count(new)?, before.trim()))
 }
 
-/// Returns the name of a header's line, without the part before the first slash; `None` for /dev/null.
+/// Returns the name of a header's line, without the part before the first slash; `None` for
+/// /dev/null.
 fn path(text: &[u8]) -> Option<String> {
     let text = text.trim_ascii_end();
-    let name =
-        if text.starts_with(b"\"") { unquoted(text) } else { String::from_utf8_lossy(dateless(text)).into_owned() };
+    let name = if text.starts_with(b"\"") {
+        unquoted(text)
+    } else {
+        String::from_utf8_lossy(dateless(text)).into_owned()
+    };
     (name != "/dev/null").then(|| without_first(&name).to_owned())
 }
 
@@ -376,15 +427,26 @@ fn dateless(text: &[u8]) -> &[u8] {
     let is_date = |at: &usize| {
         let date = &text[at + 1..];
         let is_digit = |n: usize| date.get(n).is_some_and(u8::is_ascii_digit);
-        date.len() > 10 && date[4] == b'-' && date[7] == b'-' && date[10] == b' ' && is_digit(0) && is_digit(9)
+        date.len() > 10
+            && date[4] == b'-'
+            && date[7] == b'-'
+            && date[10] == b' '
+            && is_digit(0)
+            && is_digit(9)
     };
-    let spaces = text.iter().enumerate().filter(|(_, byte)| **byte == b' ').map(|(at, _)| at);
+    let spaces = text
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b' ')
+        .map(|(at, _)| at);
     let end = spaces.into_iter().find(is_date).unwrap_or(text.len());
     text[..end].trim_ascii_end()
 }
 
 fn without_first(name: &str) -> &str {
-    let rest = name.split_once('/').map_or(name, |(_, rest)| rest.trim_start_matches('/'));
+    let rest = name
+        .split_once('/')
+        .map_or(name, |(_, rest)| rest.trim_start_matches('/'));
     if rest.is_empty() { name } else { rest }
 }
 
@@ -405,7 +467,9 @@ fn unquoted(text: &[u8]) -> String {
                 if (b'0'..=b'3').contains(&escaped) {
                     octal = u32::from(escaped - b'0');
                     for _ in 0..2 {
-                        let digit = rest.next_if(|byte| (b'0'..=b'7').contains(byte)).unwrap_or(b'0');
+                        let digit = rest
+                            .next_if(|byte| (b'0'..=b'7').contains(byte))
+                            .unwrap_or(b'0');
                         octal = octal * 8 + u32::from(digit - b'0');
                     }
                 }
@@ -451,17 +515,22 @@ fn shorter_name(old: Option<String>, new: Option<String>) -> Option<String> {
     }
 }
 
-/// Returns whether the file does not exist on this side: `diff -N` dates it to the beginning of Unix time.
+/// Returns whether the file does not exist on this side: `diff -N` dates it to the beginning of
+/// Unix time.
 fn is_absent(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     let mut parts = text.trim_end().splitn(2, '\t');
-    if parts.next().is_some_and(|name| name.trim_end() == "/dev/null") {
+    if parts
+        .next()
+        .is_some_and(|name| name.trim_end() == "/dev/null")
+    {
         return true;
     }
     parts.next().is_some_and(|date| is_epoch(date.trim()))
 }
 
-/// Returns whether `1970-01-01 01:00:00.000000000 +0100` and the like are the beginning of Unix time.
+/// Returns whether `1970-01-01 01:00:00.000000000 +0100` and the like are the beginning of Unix
+/// time.
 fn is_epoch(date: &str) -> bool {
     let mut words = date.split_whitespace();
     let days = match words.next() {
@@ -474,12 +543,23 @@ fn is_epoch(date: &str) -> bool {
         let minutes: i32 = text.get(text.len() - 2..)?.parse().ok()?;
         Some(hours * 60 + minutes)
     };
-    let Some((time, zone)) = words.next().zip(words.next()) else { return false };
-    let is_zero = time.get(5..).is_some_and(|rest| rest.trim_matches(['0', ':', '.']).is_empty());
-    let Some(local) = time.get(..5).and_then(minutes) else { return false };
-    let (sign, zone) =
-        if let Some(zone) = zone.strip_prefix('-') { (-1, zone) } else { (1, zone.trim_start_matches('+')) };
-    let Some(zone) = minutes(zone) else { return false };
+    let Some((time, zone)) = words.next().zip(words.next()) else {
+        return false;
+    };
+    let is_zero = time
+        .get(5..)
+        .is_some_and(|rest| rest.trim_matches(['0', ':', '.']).is_empty());
+    let Some(local) = time.get(..5).and_then(minutes) else {
+        return false;
+    };
+    let (sign, zone) = if let Some(zone) = zone.strip_prefix('-') {
+        (-1, zone)
+    } else {
+        (1, zone.trim_start_matches('+'))
+    };
+    let Some(zone) = minutes(zone) else {
+        return false;
+    };
     is_zero && days * 24 * 60 + local == sign * zone
 }
 
@@ -523,26 +603,52 @@ Binary files /dev/null and b/logo.png differ
     fn files_lines_and_functions_are_read() {
         let diff = read(DIFF.as_bytes());
         assert_eq!(diff.fault, None);
-        let [walk, moved, logo] = &diff.files[..] else { panic!("{:?}", diff.files) };
-        assert_eq!((walk.name(), walk.added, walk.removed, walk.outside), ("mm/walk.c", 3, 2, 0));
-        let functions: Vec<(&str, usize, usize)> =
-            walk.functions.iter().map(|function| (&*function.name, function.added, function.removed)).collect();
+        let [walk, moved, logo] = &diff.files[..] else {
+            panic!("{:?}", diff.files)
+        };
+        assert_eq!(
+            (walk.name(), walk.added, walk.removed, walk.outside),
+            ("mm/walk.c", 3, 2, 0)
+        );
+        let functions: Vec<(&str, usize, usize)> = walk
+            .functions
+            .iter()
+            .map(|function| (&*function.name, function.added, function.removed))
+            .collect();
         assert_eq!(functions, [("walk", 2, 1), ("last", 1, 1)]);
-        assert!(walk.identifiers.added.contains("new_step") && walk.identifiers.removed.contains("old_step"));
-        assert_eq!((moved.old.as_deref(), moved.name(), moved.change), (Some("old.c"), "new.c", FileChange::Renamed));
-        assert_eq!((logo.old.as_deref(), logo.change, logo.is_binary), (None, FileChange::Added, true));
+        assert!(
+            walk.identifiers.added.contains("new_step")
+                && walk.identifiers.removed.contains("old_step")
+        );
+        assert_eq!(
+            (moved.old.as_deref(), moved.name(), moved.change),
+            (Some("old.c"), "new.c", FileChange::Renamed)
+        );
+        assert_eq!(
+            (logo.old.as_deref(), logo.change, logo.is_binary),
+            (None, FileChange::Added, true)
+        );
     }
 
     #[test]
     fn names_of_other_programs_are_read() {
         let names = [
-            ("--- linux.orig/a.c\t2020-01-01 10:00:00\n+++ linux/a.c\t2021-01-01\n", "a.c"),
+            (
+                "--- linux.orig/a.c\t2020-01-01 10:00:00\n+++ linux/a.c\t2021-01-01\n",
+                "a.c",
+            ),
             ("--- linux/a.c.orig\n+++ linux/a.c\n", "a.c"),
             ("--- a.c\n+++ a.c\n", "a.c"),
-            ("--- a/a b.c 2020-01-01 10:00:00 +0100\n+++ b/a b.c 2020-01-01 10:00:00 +0100\n", "a b.c"),
+            (
+                "--- a/a b.c 2020-01-01 10:00:00 +0100\n+++ b/a b.c 2020-01-01 10:00:00 +0100\n",
+                "a b.c",
+            ),
             ("diff --git \"a/\\303\\244.c\" \"b/\\303\\244.c\"\n", "ä.c"),
             ("diff --git a/a b.c b/a b.c\n", "a b.c"),
-            ("--- a/../../etc/passwd\n+++ b/../../etc/passwd\n", "../../etc/passwd"),
+            (
+                "--- a/../../etc/passwd\n+++ b/../../etc/passwd\n",
+                "../../etc/passwd",
+            ),
         ];
         for (header, name) in names {
             let diff = read(format!("{header}@@ -1 +1 @@\n-a\n+b\n").as_bytes());
@@ -552,16 +658,30 @@ Binary files /dev/null and b/logo.png differ
 
     #[test]
     fn absent_files_have_the_first_date() {
-        assert!(is_epoch("1970-01-01 01:00:00.000000000 +0100") && is_epoch("1969-12-31 19:00:00.000 -0500"));
-        assert!(!is_epoch("1970-01-01 01:00:00.000000000 +0000") && !is_epoch("2020-01-01 00:00:00 +0000"));
+        assert!(
+            is_epoch("1970-01-01 01:00:00.000000000 +0100")
+                && is_epoch("1969-12-31 19:00:00.000 -0500")
+        );
+        assert!(
+            !is_epoch("1970-01-01 01:00:00.000000000 +0000")
+                && !is_epoch("2020-01-01 00:00:00 +0000")
+        );
     }
 
     #[test]
     fn damaged_hunks_are_reported_with_line() {
-        let fault = read(b"--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\nwrapped\n").fault.unwrap();
-        assert_eq!((fault.line, fault.what), (5, "a hunk with other lines than its header says"));
+        let fault = read(b"--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\nwrapped\n")
+            .fault
+            .unwrap();
+        assert_eq!(
+            (fault.line, fault.what),
+            (5, "a hunk with other lines than its header says")
+        );
         let spaceless = read(b"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n\ta\n-b\n+c\n");
-        assert_eq!((spaceless.fault.unwrap().line, spaceless.files[0].added), (4, 1));
+        assert_eq!(
+            (spaceless.fault.unwrap().line, spaceless.files[0].added),
+            (4, 1)
+        );
         assert!(read(b"@@ -1 +1 @@\n-a\n+b\n").fault.is_some());
     }
 

@@ -1,7 +1,8 @@
 //! Attributes lines of source code to the functions that enclose them, as well as a diff shows it.
 //!
-//! A diff shows a few lines of a file. What git prints behind `@@` names the last function that begins before them; the lines
-//! tell where it ends and the next one begins. Kernel code begins functions and ends them in the first column.
+//! A diff shows a few lines of a file. What git prints behind `@@` names the last function that
+//! begins before them; the lines tell where it ends and the next one begins. Kernel code begins
+//! functions and ends them in the first column.
 
 use std::borrow::Cow;
 
@@ -37,8 +38,18 @@ const ATTRIBUTES: [&str; 13] = [
 ];
 
 /// Words of C that stand in front of a parenthesis and name no function.
-const NOT_FUNCTIONS: [&str; 10] =
-    ["if", "for", "while", "switch", "return", "sizeof", "else", "do", "_Static_assert", "static_assert"];
+const NOT_FUNCTIONS: [&str; 10] = [
+    "if",
+    "for",
+    "while",
+    "switch",
+    "return",
+    "sizeof",
+    "else",
+    "do",
+    "_Static_assert",
+    "static_assert",
+];
 
 impl Language {
     /// Returns the language of a file by its name.
@@ -112,7 +123,10 @@ pub(super) fn defined_function(line: &str) -> Option<String> {
             from = closing(line, open)?;
             continue;
         }
-        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || NOT_FUNCTIONS.contains(&name) {
+        if name.is_empty()
+            || name.starts_with(|c: char| c.is_ascii_digit())
+            || NOT_FUNCTIONS.contains(&name)
+        {
             return None;
         }
         if !name.bytes().any(|byte| byte.is_ascii_lowercase()) {
@@ -125,7 +139,10 @@ pub(super) fn defined_function(line: &str) -> Option<String> {
 /// Returns the function that a macro defines, by the name that it has in the kernel's symbols.
 fn defined_by_macro(name: &str, arguments: &str) -> Option<String> {
     let first = arguments.split([',', ')']).next()?.trim();
-    if first.is_empty() || !first.bytes().all(is_word) || first.starts_with(|c: char| c.is_ascii_digit()) {
+    if first.is_empty()
+        || !first.bytes().all(is_word)
+        || first.starts_with(|c: char| c.is_ascii_digit())
+    {
         return None;
     }
     // include/linux/syscalls.h and include/linux/compat.h of the kernel.
@@ -135,8 +152,16 @@ fn defined_by_macro(name: &str, arguments: &str) -> Option<String> {
     if name.starts_with("SYSCALL_DEFINE") {
         return Some(format!("__do_sys_{first}"));
     }
-    let is_known = ["BPF_CALL_", "DEFINE_IDTENTRY", "__BPF_CALL_", "__SYSCALL_DEFINE"];
-    is_known.iter().any(|known| name.starts_with(known)).then(|| first.to_owned())
+    let is_known = [
+        "BPF_CALL_",
+        "DEFINE_IDTENTRY",
+        "__BPF_CALL_",
+        "__SYSCALL_DEFINE",
+    ];
+    is_known
+        .iter()
+        .any(|known| name.starts_with(known))
+        .then(|| first.to_owned())
 }
 
 /// Returns whether a definition follows, and no declaration.
@@ -246,9 +271,18 @@ fn rust_function(line: &str) -> Option<String> {
     if line.starts_with("//") || line.trim_end().ends_with(';') {
         return None;
     }
-    let at = if line.starts_with("fn ") { 0 } else { line.find(" fn ")? + 1 };
-    let is_definition = line[..at].bytes().all(|byte| is_word(byte) || b" ()\":".contains(&byte));
-    let name: String = line[at + 3..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let at = if line.starts_with("fn ") {
+        0
+    } else {
+        line.find(" fn ")? + 1
+    };
+    let is_definition = line[..at]
+        .bytes()
+        .all(|byte| is_word(byte) || b" ()\":".contains(&byte));
+    let name: String = line[at + 3..]
+        .chars()
+        .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+        .collect();
     (is_definition && !name.is_empty()).then_some(name)
 }
 
@@ -261,7 +295,9 @@ fn in_assembler(before: &str, lines: &[&str]) -> Vec<Option<String>> {
         }
         found.push(current.clone());
         // include/linux/linkage.h of the kernel.
-        let is_end = ["SYM_FUNC_END", "SYM_CODE_END", "ENDPROC(", "END("].iter().any(|end| line.starts_with(end));
+        let is_end = ["SYM_FUNC_END", "SYM_CODE_END", "ENDPROC(", "END("]
+            .iter()
+            .any(|end| line.starts_with(end));
         if is_end {
             current = None;
         }
@@ -271,7 +307,8 @@ fn in_assembler(before: &str, lines: &[&str]) -> Vec<Option<String>> {
 
 fn assembler_function(line: &str) -> Option<String> {
     let (head, rest) = line.split_once('(')?;
-    let is_start = head == "ENTRY" || head == "WEAK" || head.starts_with("SYM_") && head.contains("_START");
+    let is_start =
+        head == "ENTRY" || head == "WEAK" || head.starts_with("SYM_") && head.contains("_START");
     let (name, _) = rest.split_once([')', ','])?;
     (is_start && !name.is_empty() && name.bytes().all(is_word)).then(|| name.to_owned())
 }
@@ -286,11 +323,26 @@ mod tests {
     fn definitions_in_c_are_recognised() {
         let names = [
             ("static int walk(struct mm_struct *mm)", Some("walk")),
-            ("static __printf(1, 2) void say(const char *text, ...)", Some("say")),
-            ("struct page *__attribute__((cold)) alloc(gfp_t mask,", Some("alloc")),
-            ("SYSCALL_DEFINE3(read, unsigned int, fd, char __user *, buf, size_t, count)", Some("__do_sys_read")),
-            ("COMPAT_SYSCALL_DEFINE1(sysinfo, struct x *, info)", Some("__do_compat_sys_sysinfo")),
-            ("BPF_CALL_2(bpf_map_lookup_elem, struct bpf_map *, map, void *, key)", Some("bpf_map_lookup_elem")),
+            (
+                "static __printf(1, 2) void say(const char *text, ...)",
+                Some("say"),
+            ),
+            (
+                "struct page *__attribute__((cold)) alloc(gfp_t mask,",
+                Some("alloc"),
+            ),
+            (
+                "SYSCALL_DEFINE3(read, unsigned int, fd, char __user *, buf, size_t, count)",
+                Some("__do_sys_read"),
+            ),
+            (
+                "COMPAT_SYSCALL_DEFINE1(sysinfo, struct x *, info)",
+                Some("__do_compat_sys_sysinfo"),
+            ),
+            (
+                "BPF_CALL_2(bpf_map_lookup_elem, struct bpf_map *, map, void *, key)",
+                Some("bpf_map_lookup_elem"),
+            ),
             ("walk(void) /* if (x) */", Some("walk")),
             ("EXPORT_SYMBOL_GPL(walk);", None),
             ("TRACE_EVENT(walk,", None),
@@ -311,17 +363,27 @@ mod tests {
                     int later(int a,\n\tint b);\nstatic inline int e(void) { return 0; }\n#define X";
         let lines: Vec<&str> = text.lines().collect();
         let found = enclosing(Language::C, "static int first(void)", &lines);
-        let names: Vec<&str> = found.iter().map(|name| name.as_deref().unwrap_or("-")).collect();
+        let names: Vec<&str> = found
+            .iter()
+            .map(|name| name.as_deref().unwrap_or("-"))
+            .collect();
         let expected = "first first first first - - - b b b b b - - e -";
         assert_eq!(names.join(" "), expected);
     }
 
     #[test]
     fn rust_and_assembler_have_functions_too() {
-        let lines: Vec<&str> = "    pub fn a(&self) -> u32 {\n        1\n    }\n\n    b: u32,".lines().collect();
+        let lines: Vec<&str> = "    pub fn a(&self) -> u32 {\n        1\n    }\n\n    b: u32,"
+            .lines()
+            .collect();
         let found = enclosing(Language::Rust, "", &lines);
         assert_eq!(found.iter().flatten().count(), 3);
-        let lines = ["SYM_FUNC_START(memcpy)", "\tret", "SYM_FUNC_END(memcpy)", "\tnop"];
+        let lines = [
+            "SYM_FUNC_START(memcpy)",
+            "\tret",
+            "SYM_FUNC_END(memcpy)",
+            "\tnop",
+        ];
         let found = enclosing(Language::Assembler, "", &lines);
         assert_eq!(found.iter().flatten().count(), 3);
     }

@@ -1,4 +1,5 @@
-//! Collects the identifiers that a patch defines, adds, removes and needs, to find the patches that others build on.
+//! Collects the identifiers that a patch defines, adds, removes and needs, to find the patches that
+//! others build on.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,8 @@ use super::functions::{Language, defined_function, is_word, without_comments};
 /// Identifiers in the changes of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identifiers {
-    /// Defined or declared by added lines: functions, macros, types, members, variables. A guess, for a diff has no types.
+    /// Defined or declared by added lines: functions, macros, types, members, variables. A guess,
+    /// for a diff has no types.
     pub defined: BTreeSet<String>,
     /// In added lines and in no other line of the file's changes.
     pub added: BTreeSet<String>,
@@ -21,11 +23,12 @@ pub struct Identifiers {
 const LENGTH_MIN: usize = 3;
 
 const KEYWORDS: [&str; 60] = [
-    "auto", "bool", "break", "case", "char", "const", "continue", "default", "define", "defined", "double", "elif",
-    "else", "endif", "enum", "error", "extern", "false", "float", "for", "goto", "ifdef", "ifndef", "include",
-    "inline", "int", "long", "NULL", "pragma", "register", "return", "s16", "s32", "s64", "short", "signed", "size_t",
-    "sizeof", "ssize_t", "static", "struct", "switch", "true", "typedef", "u16", "u32", "u64", "undef", "union",
-    "unsigned", "void", "volatile", "while", "let", "mut", "pub", "use", "impl", "self", "match",
+    "auto", "bool", "break", "case", "char", "const", "continue", "default", "define", "defined",
+    "double", "elif", "else", "endif", "enum", "error", "extern", "false", "float", "for", "goto",
+    "ifdef", "ifndef", "include", "inline", "int", "long", "NULL", "pragma", "register", "return",
+    "s16", "s32", "s64", "short", "signed", "size_t", "sizeof", "ssize_t", "static", "struct",
+    "switch", "true", "typedef", "u16", "u32", "u64", "undef", "union", "unsigned", "void",
+    "volatile", "while", "let", "mut", "pub", "use", "impl", "self", "match",
 ];
 
 /// Collects identifiers line by line.
@@ -40,7 +43,10 @@ pub(super) struct Collector {
 
 impl Collector {
     pub(super) fn new(language: Option<Language>) -> Self {
-        Self { is_code: language.is_some(), ..Self::default() }
+        Self {
+            is_code: language.is_some(),
+            ..Self::default()
+        }
     }
 
     /// Takes the lines of a hunk.
@@ -73,39 +79,66 @@ impl Collector {
 
     pub(super) fn finish(self) -> Identifiers {
         let known: BTreeSet<&String> = self.before.union(&self.context).collect();
-        let added = self.after.iter().filter(|word| !known.contains(word)).cloned().collect();
+        let added = self
+            .after
+            .iter()
+            .filter(|word| !known.contains(word))
+            .cloned()
+            .collect();
         let is_gone = |word: &&String| !self.after.contains(*word) && !self.context.contains(*word);
         let removed = self.before.iter().filter(is_gone).cloned().collect();
-        let defined = self.defined.into_iter().filter(|word| !known.contains(word)).collect();
+        let defined = self
+            .defined
+            .into_iter()
+            .filter(|word| !known.contains(word))
+            .collect();
         let found = self.before.union(&self.context).cloned().collect();
-        Identifiers { defined, added, removed, found }
+        Identifiers {
+            defined,
+            added,
+            removed,
+            found,
+        }
     }
 }
 
 fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
-    line.starts_with("* ") || line.starts_with("/*") && !line.contains("*/") || line == "*" || line.starts_with("*/")
+    line.starts_with("* ")
+        || line.starts_with("/*") && !line.contains("*/")
+        || line == "*"
+        || line.starts_with("*/")
 }
 
 /// Returns the identifiers of a line without comments.
 fn words(code: &str) -> impl Iterator<Item = &str> {
-    code.split(|c: char| !c.is_ascii() || !is_word(c as u8)).filter(|word| is_name(word))
+    code.split(|c: char| !c.is_ascii() || !is_word(c as u8))
+        .filter(|word| is_name(word))
 }
 
 fn is_name(word: &str) -> bool {
-    word.len() >= LENGTH_MIN && !word.starts_with(|c: char| c.is_ascii_digit()) && !KEYWORDS.contains(&word)
+    word.len() >= LENGTH_MIN
+        && !word.starts_with(|c: char| c.is_ascii_digit())
+        && !KEYWORDS.contains(&word)
 }
 
 /// Returns what a line of C defines or declares.
 fn definition(code: &str) -> Option<String> {
     let line = code.trim();
-    let first = |text: &str| text.split(|c: char| !c.is_ascii() || !is_word(c as u8)).next().map(str::to_owned);
+    let first = |text: &str| {
+        text.split(|c: char| !c.is_ascii() || !is_word(c as u8))
+            .next()
+            .map(str::to_owned)
+    };
     let name = if let Some(rest) = line.strip_prefix("#define ") {
         first(rest.trim_start())
     } else if let Some(name) = defined_function(code.trim_end_matches([';', ' '])) {
         Some(name)
     } else if let Some(of_type) = line.strip_suffix('{') {
-        let of_type = of_type.trim_end().trim_start_matches("static ").trim_start_matches("const ");
+        let of_type = of_type
+            .trim_end()
+            .trim_start_matches("static ")
+            .trim_start_matches("const ");
         let kinds = ["struct ", "union ", "enum "];
         kinds
             .iter()
@@ -121,13 +154,18 @@ fn definition(code: &str) -> Option<String> {
 /// Returns the variable or member of a declaration, such as `unsigned long flags;`.
 fn declared(line: &str) -> Option<String> {
     let head = line.split(['=', ';', '[', ',']).next()?.trim_end();
-    let is_declaration =
-        line.ends_with([';', '{', ',']) && !head.contains(['(', '>', '.', '-', '+', '?', ':', '&', '|']);
+    let is_declaration = line.ends_with([';', '{', ','])
+        && !head.contains(['(', '>', '.', '-', '+', '?', ':', '&', '|']);
     let name = head.rsplit([' ', '*', '\t']).next()?;
     let of_type = head[..head.len() - name.len()].trim_end_matches([' ', '*', '\t']);
     let begins = of_type.split_whitespace().next()?;
-    let is_type = !["return", "goto", "else", "case", "break", "continue", "typedef"].contains(&begins);
-    let is_words = of_type.bytes().all(|byte| is_word(byte) || b" *\t".contains(&byte));
+    let is_type = ![
+        "return", "goto", "else", "case", "break", "continue", "typedef",
+    ]
+    .contains(&begins);
+    let is_words = of_type
+        .bytes()
+        .all(|byte| is_word(byte) || b" *\t".contains(&byte));
     (is_declaration && is_type && is_words && !name.is_empty()).then(|| name.to_owned())
 }
 
@@ -162,6 +200,9 @@ mod tests {
         let found = collector.finish();
         assert_eq!(found.added.into_iter().collect::<Vec<_>>(), ["new_walk"]);
         assert_eq!(found.removed.into_iter().collect::<Vec<_>>(), ["old_walk"]);
-        assert_eq!(found.found.into_iter().collect::<Vec<_>>(), ["folio", "old_walk"]);
+        assert_eq!(
+            found.found.into_iter().collect::<Vec<_>>(),
+            ["folio", "old_walk"]
+        );
     }
 }

@@ -1,14 +1,18 @@
-//! Reads a file with patches: git splits mailboxes and decodes mails, as for `git am`; other files are a diff with words.
+//! Reads a file with patches: git splits mailboxes and decodes mails, as for `git am`; other files
+//! are a diff with words.
 //!
-//! `git mailsplit` and `git mailinfo` need no repository. They run in a scratch directory and read no configuration, so that
-//! charsets, transfer encodings and attachments have the same result everywhere.
+//! `git mailsplit` and `git mailinfo` need no repository. They run in a scratch directory and read
+//! no configuration, so that charsets, transfer encodings and attachments have the same result
+//! everywhere.
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::thread::{self, Mail};
-use super::{BYTES_MAX, FILE_BYTES_MAX, PATCHES_MAX, Patch, PatchesError, Words, diff, identifier, message};
+use super::{
+    BYTES_MAX, FILE_BYTES_MAX, PATCHES_MAX, Patch, PatchesError, Words, diff, identifier, message,
+};
 use crate::source::Program;
 use crate::source::program;
 use crate::{KernelError, bounded};
@@ -37,7 +41,12 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(super) fn new(scratch: &'a Path, place: &'a Path) -> Self {
-        Self { scratch, place, bytes: 0, patches: 0 }
+        Self {
+            scratch,
+            place,
+            bytes: 0,
+            patches: 0,
+        }
     }
 
     /// Reads the patches of a file. A cover letter is a patch without files.
@@ -48,11 +57,21 @@ impl<'a> Reader<'a> {
             Kind::Diff => vec![plain_patch(file, &bytes)?],
         };
         let is_cover = |patch: &Patch| patch.position.is_some_and(|position| position.number == 0);
-        if !patches.iter().any(|patch| !patch.files.is_empty() || is_cover(patch)) {
-            let said = "it has no diff; name a patch, a mailbox with patches, or remove the file".to_owned();
-            return Err(PatchesError::NoPatch { place: file.to_owned(), said });
+        if !patches
+            .iter()
+            .any(|patch| !patch.files.is_empty() || is_cover(patch))
+        {
+            let said = "it has no diff; name a patch, a mailbox with patches, or remove the file"
+                .to_owned();
+            return Err(PatchesError::NoPatch {
+                place: file.to_owned(),
+                said,
+            });
         }
-        Ok(patches.into_iter().filter(|patch| !patch.files.is_empty() || is_cover(patch)).collect())
+        Ok(patches
+            .into_iter()
+            .filter(|patch| !patch.files.is_empty() || is_cover(patch))
+            .collect())
     }
 
     /// Reads files that are the mails of one mailbox.
@@ -68,10 +87,20 @@ impl<'a> Reader<'a> {
     /// Returns the unpacked content of a file.
     fn content(&mut self, file: &Path) -> Result<Vec<u8>, PatchesError> {
         let large = || {
-            let limit = format!("{} has more than {} MiB", file.display(), FILE_BYTES_MAX >> 20);
-            PatchesError::TooMuch { place: self.place.to_owned(), limit }
+            let limit = format!(
+                "{} has more than {} MiB",
+                file.display(),
+                FILE_BYTES_MAX >> 20
+            );
+            PatchesError::TooMuch {
+                place: self.place.to_owned(),
+                limit,
+            }
         };
-        let unreadable = |said: String| PatchesError::Unreadable { file: file.to_owned(), said };
+        let unreadable = |said: String| PatchesError::Unreadable {
+            file: file.to_owned(),
+            said,
+        };
         let opened = bounded::open(file, FILE_BYTES_MAX).and_then(bounded::Opened::read);
         let mut bytes = opened.map_err(|fault| match fault {
             bounded::ReadFault::Large => large(),
@@ -81,7 +110,9 @@ impl<'a> Reader<'a> {
             let mut unpacked = Vec::new();
             let most = FILE_BYTES_MAX + 1;
             // A mailbox of lore.kernel.org may have several members.
-            let read = flate2::read::MultiGzDecoder::new(&*bytes).take(most).read_to_end(&mut unpacked);
+            let read = flate2::read::MultiGzDecoder::new(&*bytes)
+                .take(most)
+                .read_to_end(&mut unpacked);
             read.map_err(|error| unreadable(format!("gzip says `{error}`")))?;
             if unpacked.len() as u64 == most {
                 return Err(large());
@@ -91,29 +122,53 @@ impl<'a> Reader<'a> {
         self.bytes += bytes.len() as u64;
         if self.bytes > BYTES_MAX {
             let limit = format!("they have more than {} MiB", BYTES_MAX >> 20);
-            return Err(PatchesError::TooMuch { place: self.place.to_owned(), limit });
+            return Err(PatchesError::TooMuch {
+                place: self.place.to_owned(),
+                limit,
+            });
         }
         // Of Windows' editors.
-        Ok(bytes.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(bytes))
+        Ok(bytes
+            .strip_prefix(b"\xef\xbb\xbf")
+            .map(<[u8]>::to_vec)
+            .unwrap_or(bytes))
     }
 
     /// Has git split and decode mails.
     fn mails(&mut self, file: &Path, bytes: &[u8]) -> Result<Vec<Mail>, PatchesError> {
         let lines = bytes.split(|byte| *byte == b'\n');
-        self.patches += lines.filter(|line| line.starts_with(b"From ")).count().max(1);
+        self.patches += lines
+            .filter(|line| line.starts_with(b"From "))
+            .count()
+            .max(1);
         if self.patches > PATCHES_MAX {
             let limit = format!("they have more than {PATCHES_MAX} mails");
-            return Err(PatchesError::TooMuch { place: self.place.to_owned(), limit });
+            return Err(PatchesError::TooMuch {
+                place: self.place.to_owned(),
+                limit,
+            });
         }
         let folder = self.scratch.join("mails");
         drop(fs::remove_dir_all(&folder));
         fs::create_dir(&folder).map_err(KernelError::at(&folder))?;
-        // A mail that travelled with carriage returns has one in each line; a patch of a file that has some keeps them.
-        let crs = if has_crs(bytes) { &[][..] } else { &["--keep-cr"] };
-        let program = self.git().args(["mailsplit", "-d8", "-b", "--mboxrd", "-omails"]).args(crs);
+        // A mail that travelled with carriage returns has one in each line; a patch of a file that
+        // has some keeps them.
+        let crs = if has_crs(bytes) {
+            &[][..]
+        } else {
+            &["--keep-cr"]
+        };
+        let program = self
+            .git()
+            .args(["mailsplit", "-d8", "-b", "--mboxrd", "-omails"])
+            .args(crs);
         let ended = program.fed(|input| input.write_all(bytes).map_err(KernelError::at(file)))?;
         if ended.code != Some(0) {
-            return Err(PatchesError::Mail { file: file.to_owned(), number: 1, said: ended.reason() });
+            return Err(PatchesError::Mail {
+                file: file.to_owned(),
+                number: 1,
+                said: ended.reason(),
+            });
         }
         let mut raw = Vec::new();
         for number in 1.. {
@@ -126,7 +181,8 @@ impl<'a> Reader<'a> {
         }
         let is_reply = |bytes: &Vec<u8>| {
             let headers = message::headers(bytes);
-            message::header(&headers, "subject").is_some_and(|subject| message::parse_subject(subject).is_reply)
+            message::header(&headers, "subject")
+                .is_some_and(|subject| message::parse_subject(subject).is_reply)
         };
         // Replies are many in a thread, and are not wanted if there are patches.
         let first = self.decoded(file, &raw, |bytes| !is_reply(bytes))?;
@@ -153,14 +209,20 @@ impl<'a> Reader<'a> {
     /// Has git decode a mail.
     fn mail(&self, file: &Path, number: usize, bytes: &[u8]) -> Result<Mail, PatchesError> {
         let headers = message::headers(bytes);
-        let is_reply =
-            message::header(&headers, "subject").is_some_and(|subject| message::parse_subject(subject).is_reply);
+        let is_reply = message::header(&headers, "subject")
+            .is_some_and(|subject| message::parse_subject(subject).is_reply);
         // As for `git am`, except in a reply: its patch is behind the scissors.
-        let scissors = if is_reply { "--scissors" } else { "--no-scissors" };
+        let scissors = if is_reply {
+            "--scissors"
+        } else {
+            "--no-scissors"
+        };
         let mut ended = None;
         // Without `-n`, git fails for a charset that it does not know.
         for charset in ["-u", "-n"] {
-            let program = self.git().args(["mailinfo", "-k", scissors, charset, "message", "diff"]);
+            let program = self
+                .git()
+                .args(["mailinfo", "-k", scissors, charset, "message", "diff"]);
             let run = program.fed(|input| input.write_all(bytes).map_err(KernelError::at(file)))?;
             let is_done = run.code == Some(0);
             ended = Some(run);
@@ -170,7 +232,11 @@ impl<'a> Reader<'a> {
         }
         let Some(ended) = ended.filter(|ended| ended.code == Some(0)) else {
             let said = "it is no mail".to_owned();
-            return Err(PatchesError::Mail { file: file.to_owned(), number, said });
+            return Err(PatchesError::Mail {
+                file: file.to_owned(),
+                number,
+                said,
+            });
         };
         let read = |name: &str| {
             let path = self.scratch.join(name);
@@ -178,7 +244,11 @@ impl<'a> Reader<'a> {
         };
         let (body, rest) = (read("message")?, read("diff")?);
         let body = String::from_utf8_lossy(&body).replace('\r', "");
-        let mut words = Words { commit: format_patch_commit(bytes), body, ..Words::default() };
+        let mut words = Words {
+            commit: format_patch_commit(bytes),
+            body,
+            ..Words::default()
+        };
         fill(&mut words, &ended.text(), headers);
         if message::parse_subject(&words.subject).text.is_empty() {
             words.subject = format!("{}{}", words.subject, stem(file));
@@ -188,7 +258,11 @@ impl<'a> Reader<'a> {
         words.notes = notes_without_statistics(&String::from_utf8_lossy(notes));
         let parents = parents(&words.headers);
         let patch = Patch::new(words, without_transport_crs(diff));
-        Ok(Mail { parents, is_reply, patch })
+        Ok(Mail {
+            parents,
+            is_reply,
+            patch,
+        })
     }
 
     /// Returns git without configuration, outside any repository.
@@ -209,12 +283,14 @@ fn kind(bytes: &[u8]) -> Kind {
         return Kind::Mails;
     }
     let headers = message::headers(bytes);
-    let is_mail =
-        ["from", "subject", "message-id", "received"].iter().any(|name| message::header(&headers, name).is_some());
+    let is_mail = ["from", "subject", "message-id", "received"]
+        .iter()
+        .any(|name| message::header(&headers, name).is_some());
     if is_mail { Kind::Mails } else { Kind::Diff }
 }
 
-/// Returns whether lines end with carriage returns: the second one, for a program may have added the first.
+/// Returns whether lines end with carriage returns: the second one, for a program may have added
+/// the first.
 fn has_crs(bytes: &[u8]) -> bool {
     let mut lines = bytes.trim_ascii_start().split(|byte| *byte == b'\n');
     let first = lines.next().unwrap_or_default();
@@ -250,7 +326,13 @@ fn fill(words: &mut Words, printed: &str, headers: Vec<(String, String)>) {
 
 /// Returns the Message-Ids that a mail answers, the nearest first.
 fn parents(headers: &[(String, String)]) -> Vec<String> {
-    let of = |name: &str| message::header(headers, name).unwrap_or_default().split('<').skip(1).map(identifier);
+    let of = |name: &str| {
+        message::header(headers, name)
+            .unwrap_or_default()
+            .split('<')
+            .skip(1)
+            .map(identifier)
+    };
     let mut parents: Vec<String> = Vec::new();
     let references: Vec<String> = of("references").collect();
     for id in of("in-reply-to").chain(references.into_iter().rev()) {
@@ -276,21 +358,33 @@ fn format_patch_commit(bytes: &[u8]) -> Option<String> {
 fn notes_without_statistics(notes: &str) -> String {
     let is_table = |line: &str| {
         let is_file = line.starts_with(' ') && line.contains(" | ");
-        let is_sum = line.starts_with(' ') && (line.contains(" changed, ") || line.starts_with(" create mode "));
-        is_file || is_sum || line == "---" || line.starts_with(" delete mode ") || line.starts_with(" rename ")
+        let is_sum = line.starts_with(' ')
+            && (line.contains(" changed, ") || line.starts_with(" create mode "));
+        is_file
+            || is_sum
+            || line == "---"
+            || line.starts_with(" delete mode ")
+            || line.starts_with(" rename ")
     };
-    let lines: Vec<&str> = notes.lines().map(str::trim_end).filter(|line| !is_table(line)).collect();
+    let lines: Vec<&str> = notes
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !is_table(line))
+        .collect();
     lines.join("\n").trim().to_owned()
 }
 
-/// Removes the carriage returns of a mail program or of Windows: those at the end of the lines that git itself writes.
+/// Removes the carriage returns of a mail program or of Windows: those at the end of the lines that
+/// git itself writes.
 fn without_transport_crs(diff: &[u8]) -> Vec<u8> {
     let first = diff.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if !first.ends_with(b"\r") {
         return diff.to_vec();
     }
-    let lines: Vec<&[u8]> =
-        diff.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)).collect();
+    let lines: Vec<&[u8]> = diff
+        .split(|byte| *byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .collect();
     lines.join(&b'\n')
 }
 
@@ -307,10 +401,18 @@ fn plain_patch(file: &Path, bytes: &[u8]) -> Result<Patch, PatchesError> {
     let (preface, diff) = bytes.split_at(start);
     let preface = String::from_utf8_lossy(preface).replace('\r', "");
     let preface = notes_without_statistics(preface.split("\ndiff ").next().unwrap_or_default());
-    let lines: Vec<&str> = preface.lines().filter(|line| !line.starts_with("diff ")).collect();
+    let lines: Vec<&str> = preface
+        .lines()
+        .filter(|line| !line.starts_with("diff "))
+        .collect();
     let mut words = if lines.first().and_then(|line| shown_commit(line)).is_some() {
-        if diff.split(|byte| *byte == b'\n').any(|line| shown_commit(&String::from_utf8_lossy(line)).is_some()) {
-            return Err(PatchesError::Log { file: file.to_owned() });
+        if diff
+            .split(|byte| *byte == b'\n')
+            .any(|line| shown_commit(&String::from_utf8_lossy(line)).is_some())
+        {
+            return Err(PatchesError::Log {
+                file: file.to_owned(),
+            });
         }
         shown(&lines)
     } else {
@@ -325,20 +427,27 @@ fn plain_patch(file: &Path, bytes: &[u8]) -> Result<Patch, PatchesError> {
 /// Returns the commit of a line of `git show` and `git log`.
 fn shown_commit(line: &str) -> Option<String> {
     let word = line.trim_end().strip_prefix("commit ")?.split(' ').next()?;
-    let is_hash = (40..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_hash =
+        (40..=64).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hash.then(|| word.to_ascii_lowercase())
 }
 
 /// Reads what `git show` prints before the diff.
 fn shown(lines: &[&str]) -> Words {
-    let mut words = Words { commit: lines.first().and_then(|line| shown_commit(line)), ..Words::default() };
+    let mut words = Words {
+        commit: lines.first().and_then(|line| shown_commit(line)),
+        ..Words::default()
+    };
     let mut body: Vec<&str> = Vec::new();
     for line in lines.iter().skip(1) {
         if let Some(text) = line.strip_prefix("    ") {
             body.push(text);
         } else if let Some(author) = line.strip_prefix("Author:") {
             author.trim().clone_into(&mut words.author);
-        } else if let Some(date) = line.strip_prefix("Date:").or_else(|| line.strip_prefix("AuthorDate:")) {
+        } else if let Some(date) = line
+            .strip_prefix("Date:")
+            .or_else(|| line.strip_prefix("AuthorDate:"))
+        {
             date.trim().clone_into(&mut words.date);
         } else if line.is_empty() && !body.is_empty() {
             body.push("");
@@ -355,7 +464,12 @@ fn shown(lines: &[&str]) -> Words {
 fn preface_words(lines: &[&str]) -> Words {
     let text = lines.join("\n");
     let headers = message::headers(text.as_bytes());
-    let known = |names: &[&str]| names.iter().find_map(|name| message::header(&headers, name)).map(str::to_owned);
+    let known = |names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| message::header(&headers, name))
+            .map(str::to_owned)
+    };
     let mut words = Words::default();
     let description = known(&["subject", "description"]);
     if let Some(description) = description {
@@ -364,14 +478,17 @@ fn preface_words(lines: &[&str]) -> Words {
         let behind = text.split_once("\n\n").map_or("", |(_, behind)| behind);
         words.body = format!("{rest}\n{behind}").trim().to_owned();
     } else {
-        let is_text =
-            |line: &&&str| !line.trim().is_empty() && !line.starts_with(['#', '=']) && !line.starts_with("Index:");
+        let is_text = |line: &&&str| {
+            !line.trim().is_empty() && !line.starts_with(['#', '=']) && !line.starts_with("Index:")
+        };
         let subject = lines.iter().find(is_text).copied().unwrap_or_default();
         subject.trim().clone_into(&mut words.subject);
         words.body = text.replacen(subject, "", 1).trim().to_owned();
     }
     let user = lines.iter().find_map(|line| line.strip_prefix("# User "));
-    words.author = known(&["author", "from"]).or_else(|| user.map(str::to_owned)).unwrap_or_default();
+    words.author = known(&["author", "from"])
+        .or_else(|| user.map(str::to_owned))
+        .unwrap_or_default();
     words.date = known(&["date", "last-update"]).unwrap_or_default();
     words.headers = headers;
     words

@@ -1,8 +1,10 @@
-//! Reads patches and mailboxes: mails, `git format-patch` files, diffs, folders with a quilt series, commits.
+//! Reads patches and mailboxes: mails, `git format-patch` files, diffs, folders with a quilt
+//! series, commits.
 //!
-//! git decodes mails as for `git am` (`mailbox`). The rest is pure: `message` reads tags, `diff` reads changes, with
-//! `functions` and `identifiers`; `thread` chooses among the mails of a thread. `quilt` lists folders, `commits` reads history.
-//! Patches are of others: names in them are text and open no file.
+//! git decodes mails as for `git am` (`mailbox`). The rest is pure: `message` reads tags, `diff`
+//! reads changes, with `functions` and `identifiers`; `thread` chooses among the mails of a thread.
+//! `quilt` lists folders, `commits` reads history. Patches are of others: names in them are text
+//! and open no file.
 
 mod commits;
 mod diff;
@@ -43,7 +45,8 @@ pub struct Patch {
     pub date: String,
     /// Message without the subject, as safe text.
     pub body: String,
-    /// Text between the message and the diff, such as changes since the last version, as safe text.
+    /// Text between the message and the diff, such as changes since the last version, as safe
+    /// text.
     pub notes: String,
     /// What the prefix of the subject says; `None` without prefix.
     pub position: Option<Position>,
@@ -99,7 +102,10 @@ impl Patch {
         let id = message::header(&words.headers, "message-id").map(identifier);
         let subject = message::parse_subject(&words.subject);
         Self {
-            performance: message::performance_words(&format!("{}\n{}\n{}", subject.text, words.body, words.notes)),
+            performance: message::performance_words(&format!(
+                "{}\n{}\n{}",
+                subject.text, words.body, words.notes
+            )),
             subject: subject.text,
             author: model::plain(&words.author),
             date: model::plain(&words.date),
@@ -127,24 +133,33 @@ impl Patch {
                 self.performance.push(word.clone());
             }
         }
-        self.cover = Some(Cover { subject: cover.subject.clone(), text });
+        self.cover = Some(Cover {
+            subject: cover.subject.clone(),
+            text,
+        });
     }
 
     /// Returns the names of all functions that it touches.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().flat_map(|file| &file.functions).map(|function| function.name.as_str())
+        self.files
+            .iter()
+            .flat_map(|file| &file.functions)
+            .map(|function| function.name.as_str())
     }
 }
 
 fn identifier(value: &str) -> String {
-    let inner = value.split_once('<').and_then(|(_, rest)| rest.split_once('>')).map_or(value, |(inner, _)| inner);
+    let inner = value
+        .split_once('<')
+        .and_then(|(_, rest)| rest.split_once('>'))
+        .map_or(value, |(inner, _)| inner);
     model::plain(inner.trim())
 }
 
 /// Reads the patches of a file or folder, in the order in which they apply.
 ///
-/// A mailbox (`.gz` too) gives the newest version of each series, without replies. A folder gives its quilt series, or else its
-/// patches by name. Works in a directory below `scratch`.
+/// A mailbox (`.gz` too) gives the newest version of each series, without replies. A folder gives
+/// its quilt series, or else its patches by name. Works in a directory below `scratch`.
 ///
 /// # Errors
 /// If there is no patch, one is unreadable, or there are too many.
@@ -155,7 +170,10 @@ pub fn read_patches(path: &Path, scratch: &Path) -> Result<Vec<Patch>, PatchesEr
     let listing = quilt::list(path)?;
     if listing.files.len() > PATCHES_MAX {
         let limit = format!("it has more than {PATCHES_MAX} files");
-        return Err(PatchesError::TooMuch { place: path.to_owned(), limit });
+        return Err(PatchesError::TooMuch {
+            place: path.to_owned(),
+            limit,
+        });
     }
     let mut reader = mailbox::Reader::new(scratch.path(), path);
     let patches = if listing.is_maildir {
@@ -169,7 +187,10 @@ pub fn read_patches(path: &Path, scratch: &Path) -> Result<Vec<Patch>, PatchesEr
     };
     let patches = with_covers(patches);
     if patches.is_empty() {
-        return Err(PatchesError::NoPatch { place: path.to_owned(), said: listing.without_patches() });
+        return Err(PatchesError::NoPatch {
+            place: path.to_owned(),
+            said: listing.without_patches(),
+        });
     }
     Ok(patches)
 }
@@ -193,7 +214,8 @@ fn with_covers(patches: Vec<Patch>) -> Vec<Patch> {
     kept
 }
 
-/// Reads bytes as each kind of text that comes with patches. Returns the number of files and where the diff begins.
+/// Reads bytes as each kind of text that comes with patches. Returns the number of files and where
+/// the diff begins.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn fuzz(bytes: &[u8]) -> (usize, usize) {
     let headers = message::headers(bytes);
@@ -201,7 +223,15 @@ pub(crate) fn fuzz(bytes: &[u8]) -> (usize, usize) {
     let body = String::from_utf8_lossy(before).into_owned();
     assert!(body.lines().filter(|line| quilt::is_entry(line)).count() <= bytes.len());
     let subject = body.lines().next().unwrap_or_default().to_owned();
-    let patch = Patch::new(Words { subject, body, headers, ..Words::default() }, rest.to_vec());
+    let patch = Patch::new(
+        Words {
+            subject,
+            body,
+            headers,
+            ..Words::default()
+        },
+        rest.to_vec(),
+    );
     assert!(!patch.subject.chars().any(model::is_hostile));
     (patch.files.len(), before.len())
 }

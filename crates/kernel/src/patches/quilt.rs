@@ -26,7 +26,8 @@ impl Listing {
     pub(super) fn without_patches(&self) -> String {
         match (self.is_folder, self.files.is_empty()) {
             (true, true) => {
-                "it has no series and no *.patch, *.diff or *.mbox; name the folder that has them".to_owned()
+                "it has no series and no *.patch, *.diff or *.mbox; name the folder that has them"
+                    .to_owned()
             }
             (true, false) => "none of its files has a diff; name another folder".to_owned(),
             _ => "it has no diff; name a mail with a patch, a mailbox or a diff".to_owned(),
@@ -39,36 +40,65 @@ pub(super) fn list(path: &Path) -> Result<Listing, PatchesError> {
     let found = fs::metadata(path).map_err(|error| unreadable(path, error))?;
     if !found.is_dir() {
         if is_series(path) {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            return Ok(Listing { files: series(folder, path)?, is_maildir: false, is_folder: true });
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            return Ok(Listing {
+                files: series(folder, path)?,
+                is_maildir: false,
+                is_folder: true,
+            });
         }
-        return Ok(Listing { files: vec![path.to_owned()], ..Listing::default() });
+        return Ok(Listing {
+            files: vec![path.to_owned()],
+            ..Listing::default()
+        });
     }
     for name in ["series", "series.conf"] {
         let file = path.join(name);
         if file.is_file() {
-            return Ok(Listing { files: series(path, &file)?, is_maildir: false, is_folder: true });
+            return Ok(Listing {
+                files: series(path, &file)?,
+                is_maildir: false,
+                is_folder: true,
+            });
         }
     }
     let (new, read) = (path.join("new"), path.join("cur"));
     if new.is_dir() && read.is_dir() {
         let mut files = by_name(&read, |_| true)?;
         files.extend(by_name(&new, |_| true)?);
-        return Ok(Listing { files, is_maildir: true, is_folder: true });
+        return Ok(Listing {
+            files,
+            is_maildir: true,
+            is_folder: true,
+        });
     }
-    Ok(Listing { files: by_name(path, is_patch)?, is_maildir: false, is_folder: true })
+    Ok(Listing {
+        files: by_name(path, is_patch)?,
+        is_maildir: false,
+        is_folder: true,
+    })
 }
 
 fn unreadable(file: &Path, said: impl ToString) -> PatchesError {
-    PatchesError::Unreadable { file: file.to_owned(), said: said.to_string() }
+    PatchesError::Unreadable {
+        file: file.to_owned(),
+        said: said.to_string(),
+    }
 }
 
-/// Returns whether a file is a series by its name: `series`, Debian's `series-rt`, `series.conf`, Armbian's `x.series`.
+/// Returns whether a file is a series by its name: `series`, Debian's `series-rt`, `series.conf`,
+/// Armbian's `x.series`.
 fn is_series(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_patch = is_patch(&name);
     !is_patch
-        && (name == "series" || name.starts_with("series-") || name.starts_with("series.") || name.ends_with(".series"))
+        && (name == "series"
+            || name.starts_with("series-")
+            || name.starts_with("series.")
+            || name.ends_with(".series"))
 }
 
 fn is_patch(name: &str) -> bool {
@@ -85,11 +115,17 @@ fn by_name(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBu
         let is_wanted = is_wanted(&entry.file_name().to_string_lossy());
         let path = entry.path();
         if is_wanted && path.is_file() {
-            files.push(inside(folder, &path).ok_or_else(|| unreadable(&path, "it is a link out of its folder"))?);
+            files.push(
+                inside(folder, &path)
+                    .ok_or_else(|| unreadable(&path, "it is a link out of its folder"))?,
+            );
         }
         if files.len() > PATCHES_MAX {
             let limit = format!("it has more than {PATCHES_MAX} files");
-            return Err(PatchesError::TooMuch { place: folder.to_owned(), limit });
+            return Err(PatchesError::TooMuch {
+                place: folder.to_owned(),
+                limit,
+            });
         }
     }
     files.sort();
@@ -98,7 +134,9 @@ fn by_name(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<PathBu
 
 /// Returns the path, if it and what it links to are in the folder.
 fn inside(folder: &Path, path: &Path) -> Option<PathBuf> {
-    let is_inside = fs::canonicalize(path).ok()?.starts_with(fs::canonicalize(folder).ok()?);
+    let is_inside = fs::canonicalize(path)
+        .ok()?
+        .starts_with(fs::canonicalize(folder).ok()?);
     is_inside.then(|| path.to_owned())
 }
 
@@ -109,14 +147,28 @@ fn series(folder: &Path, file: &Path) -> Result<Vec<PathBuf>, PatchesError> {
     let text = String::from_utf8_lossy(&bytes);
     let mut files = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let refuse = |said: String| PatchesError::Series { file: file.to_owned(), line: number + 1, said };
-        let Some(name) = entry(line).map_err(refuse)? else { continue };
+        let refuse = |said: String| PatchesError::Series {
+            file: file.to_owned(),
+            line: number + 1,
+            said,
+        };
+        let Some(name) = entry(line).map_err(refuse)? else {
+            continue;
+        };
         let path = folder.join(name);
         if fs::symlink_metadata(&path).is_err() {
-            return Err(refuse(format!("no file `{}` in its folder; remove the line", model::plain(name))));
+            return Err(refuse(format!(
+                "no file `{}` in its folder; remove the line",
+                model::plain(name)
+            )));
         }
         let path = inside(folder, &path);
-        files.push(path.ok_or_else(|| refuse(format!("`{}` is a link out of its folder", model::plain(name))))?);
+        files.push(path.ok_or_else(|| {
+            refuse(format!(
+                "`{}` is a link out of its folder",
+                model::plain(name)
+            ))
+        })?);
     }
     Ok(files)
 }
@@ -125,13 +177,19 @@ fn series(folder: &Path, file: &Path) -> Result<Vec<PathBuf>, PatchesError> {
 #[cfg(feature = "fuzzing")]
 pub(super) fn is_entry(line: &str) -> bool {
     let name = entry(line).ok().flatten();
-    assert!(name.is_none_or(|name| !name.starts_with('/') && !name.split('/').any(|part| part == "..")));
+    assert!(
+        name.is_none_or(|name| !name.starts_with('/') && !name.split('/').any(|part| part == ".."))
+    );
     name.is_some()
 }
 
 /// Parses a line of a series; `None` if it names no patch.
 fn entry(line: &str) -> Result<Option<&str>, String> {
-    let line = line.split_once(" #").or_else(|| line.split_once("\t#")).map_or(line, |(line, _)| line).trim();
+    let line = line
+        .split_once(" #")
+        .or_else(|| line.split_once("\t#"))
+        .map_or(line, |(line, _)| line)
+        .trim();
     if line.is_empty() || line.starts_with('#') {
         return Ok(None);
     }
@@ -143,18 +201,31 @@ fn entry(line: &str) -> Result<Option<&str>, String> {
     }
     if line.starts_with(['+', '-']) {
         let guard = line.split_whitespace().next().unwrap_or_default();
-        return Err(format!("guards such as `{}` are not followed; remove it, or the line", model::plain(guard)));
+        return Err(format!(
+            "guards such as `{}` are not followed; remove it, or the line",
+            model::plain(guard)
+        ));
     }
     let mut words = line.split_whitespace();
     let name = words.next().unwrap_or_default();
     let options: Vec<&str> = words.collect();
-    if !options.iter().all(|option| ["-p1", "-p", "1", "-pab", "ab"].contains(option)) {
+    if !options
+        .iter()
+        .all(|option| ["-p1", "-p", "1", "-pab", "ab"].contains(option))
+    {
         let options = model::plain(&options.join(" "));
-        return Err(format!("options `{options}` are not followed: patches apply with -p1; refresh it so"));
+        return Err(format!(
+            "options `{options}` are not followed: patches apply with -p1; refresh it so"
+        ));
     }
-    let is_below = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let is_below = Path::new(name)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if !is_below || name.contains('\0') {
-        return Err(format!("`{}` is not below its folder; name a file there", model::plain(name)));
+        return Err(format!(
+            "`{}` is not below its folder; name a file there",
+            model::plain(name)
+        ));
     }
     Ok(Some(name))
 }
@@ -168,12 +239,22 @@ mod tests {
     #[test]
     fn lines_of_a_series_are_parsed() {
         assert_eq!(entry("a.patch -p1 # why"), Ok(Some("a.patch")));
-        assert_eq!(entry("\tbugfix/all/a.patch\t# why"), Ok(Some("bugfix/all/a.patch")));
+        assert_eq!(
+            entry("\tbugfix/all/a.patch\t# why"),
+            Ok(Some("bugfix/all/a.patch"))
+        );
         assert_eq!(entry("# a.patch"), Ok(None));
         assert_eq!(entry(""), Ok(None));
         assert_eq!(entry("-\ta.patch"), Ok(None));
-        let refused =
-            ["+arm a.patch", "-arm a.patch", "a.patch -p0", "a.patch -R", "../a.patch", "/etc/passwd", "a/../../b"];
+        let refused = [
+            "+arm a.patch",
+            "-arm a.patch",
+            "a.patch -p0",
+            "a.patch -R",
+            "../a.patch",
+            "/etc/passwd",
+            "a/../../b",
+        ];
         let said = refused.map(|line| entry(line).unwrap_err()).join("\n");
         insta::assert_snapshot!(said, @"
         guards such as `+arm` are not followed; remove it, or the line

@@ -1,4 +1,5 @@
-//! Chooses among the mails of a mailbox: the newest version of each series, in its order, without replies.
+//! Chooses among the mails of a mailbox: the newest version of each series, in its order, without
+//! replies.
 //!
 //! Pure: `mailbox` decodes the mails.
 
@@ -27,7 +28,11 @@ impl Mail {
     }
 
     fn is_cover(&self) -> bool {
-        !self.has_diff() && self.patch.position.is_some_and(|position| position.number == 0)
+        !self.has_diff()
+            && self
+                .patch
+                .position
+                .is_some_and(|position| position.number == 0)
     }
 
     /// Returns version and size of its series; `None` if it is in none.
@@ -37,7 +42,8 @@ impl Mail {
     }
 }
 
-/// Mails that were sent together: a version of a series. Numbers of mails, by their numbers in the series.
+/// Mails that were sent together: a version of a series. Numbers of mails, by their numbers in the
+/// series.
 #[derive(Debug, Clone)]
 struct Posting {
     first: usize,
@@ -59,22 +65,37 @@ pub(super) fn select(mails: Vec<Mail>) -> Vec<Patch> {
         chosen.extend(newest(&mails, &series));
     }
     chosen.sort_by_key(|posting| posting.first);
-    let order: Vec<usize> = chosen.iter().flat_map(|posting| posting.members.values().copied()).collect();
+    let order: Vec<usize> = chosen
+        .iter()
+        .flat_map(|posting| posting.members.values().copied())
+        .collect();
     let mut mails: Vec<Option<Mail>> = mails.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|number| mails[number].take()).map(|mail| mail.patch).collect()
+    order
+        .into_iter()
+        .filter_map(|number| mails[number].take())
+        .map(|mail| mail.patch)
+        .collect()
 }
 
 /// Returns the mails with patches and the cover letters, each once.
 fn relevant(mut mails: Vec<Mail>) -> Vec<Mail> {
     let mut seen = BTreeSet::new();
-    let mut is_new = |mail: &Mail| mail.patch.message_id.clone().is_none_or(|id| seen.insert(id));
+    let mut is_new = |mail: &Mail| {
+        mail.patch
+            .message_id
+            .clone()
+            .is_none_or(|id| seen.insert(id))
+    };
     mails.retain(|mail| is_new(mail) && (mail.has_diff() || mail.is_cover()));
     // A reply with a diff is a proposal beside the patches; alone, it is what the user means.
     if mails.iter().any(|mail| mail.has_diff() && !mail.is_reply) {
         mails.retain(|mail| !mail.is_reply);
     }
     // The kernel's tip tree answers with the commit that it made of a patch.
-    if mails.iter().any(|mail| mail.has_diff() && mail.patch.position.is_some()) {
+    if mails
+        .iter()
+        .any(|mail| mail.has_diff() && mail.patch.position.is_some())
+    {
         mails.retain(|mail| mail.patch.position.is_some() || mail.parents.is_empty());
     }
     mails
@@ -92,8 +113,12 @@ fn postings(mails: &[Mail]) -> Vec<Posting> {
     for (number, mail) in mails.iter().enumerate() {
         let root = root(mails, &known, number);
         let (version, total) = mail.posting().unwrap_or((1, 1));
-        let posting =
-            by_root.entry(root).or_insert_with(|| Posting { first: root, version, total, members: BTreeMap::new() });
+        let posting = by_root.entry(root).or_insert_with(|| Posting {
+            first: root,
+            version,
+            total,
+            members: BTreeMap::new(),
+        });
         match posting.members.entry(mail.number()) {
             Entry::Vacant(place) => drop(place.insert(number)),
             Entry::Occupied(_) => unplaced.push(number),
@@ -101,7 +126,12 @@ fn postings(mails: &[Mail]) -> Vec<Posting> {
     }
     let alone = unplaced.into_iter().map(|number| {
         let (version, total) = mails[number].posting().unwrap_or((1, 1));
-        Posting { first: number, version, total, members: BTreeMap::from([(mails[number].number(), number)]) }
+        Posting {
+            first: number,
+            version,
+            total,
+            members: BTreeMap::from([(mails[number].number(), number)]),
+        }
     });
     joined(mails, by_root.into_values().chain(alone).collect())
 }
@@ -112,12 +142,20 @@ fn root(mails: &[Mail], known: &HashMap<&str, usize>, number: usize) -> usize {
     // Loops among identifiers end here.
     for _ in 0..mails.len() {
         let mail = &mails[at];
-        let Some((version, total)) = mail.posting().filter(|(_, total)| *total > 1 && mail.number() > 0) else { break };
+        let Some((version, total)) = mail
+            .posting()
+            .filter(|(_, total)| *total > 1 && mail.number() > 0)
+        else {
+            break;
+        };
         let is_parent = |parent: &usize| {
             let same = mails[*parent].posting() == Some((version, total));
             same && *parent != at && (mails[*parent].number() < mail.number())
         };
-        let parents = mail.parents.iter().filter_map(|parent| known.get(parent.as_str()).copied());
+        let parents = mail
+            .parents
+            .iter()
+            .filter_map(|parent| known.get(parent.as_str()).copied());
         match parents.into_iter().find(is_parent) {
             Some(parent) => at = parent,
             None => break,
@@ -133,8 +171,12 @@ fn joined(mails: &[Mail], mut postings: Vec<Posting>) -> Vec<Posting> {
     for posting in postings {
         let author = |posting: &Posting| mails[posting.first].patch.author.clone();
         let fits = |other: &&mut Posting| {
-            let is_same = (other.version, other.total) == (posting.version, posting.total) && posting.total > 1;
-            let is_apart = posting.members.keys().all(|number| !other.members.contains_key(number));
+            let is_same = (other.version, other.total) == (posting.version, posting.total)
+                && posting.total > 1;
+            let is_apart = posting
+                .members
+                .keys()
+                .all(|number| !other.members.contains_key(number));
             is_same && is_apart && author(other) == author(&posting)
         };
         match kept.iter_mut().find(fits) {
@@ -145,7 +187,8 @@ fn joined(mails: &[Mail], mut postings: Vec<Posting>) -> Vec<Posting> {
     kept
 }
 
-/// Groups postings that are versions of one series: with a subject in common, or one in answer to the other.
+/// Groups postings that are versions of one series: with a subject in common, or one in answer to
+/// the other.
 fn series(mails: &[Mail], postings: &[Posting]) -> Vec<Vec<Posting>> {
     let mut group: Vec<usize> = (0..postings.len()).collect();
     let mut by_subject: HashMap<&str, usize> = HashMap::new();
@@ -160,7 +203,10 @@ fn series(mails: &[Mail], postings: &[Posting]) -> Vec<Vec<Posting>> {
         }
     }
     for (number, posting) in postings.iter().enumerate() {
-        let parents = posting.members.values().flat_map(|mail| &mails[*mail].parents);
+        let parents = posting
+            .members
+            .values()
+            .flat_map(|mail| &mails[*mail].parents);
         for other in parents.filter_map(|parent| by_id.get(parent.as_str())) {
             if postings[*other].version != posting.version {
                 unite(&mut group, number, *other);
@@ -169,7 +215,10 @@ fn series(mails: &[Mail], postings: &[Posting]) -> Vec<Vec<Posting>> {
     }
     let mut found: BTreeMap<usize, Vec<Posting>> = BTreeMap::new();
     for (number, posting) in postings.iter().enumerate() {
-        found.entry(top(&group, number)).or_default().push(posting.clone());
+        found
+            .entry(top(&group, number))
+            .or_default()
+            .push(posting.clone());
     }
     found.into_values().collect()
 }
@@ -189,13 +238,27 @@ fn unite(group: &mut [usize], one: usize, other: usize) {
 
 /// Returns the postings of the highest version; of those that were sent again, the last.
 fn newest(mails: &[Mail], series: &[Posting]) -> Vec<Posting> {
-    let has_patches = |posting: &&Posting| posting.members.values().any(|mail| mails[*mail].has_diff());
-    let version = series.iter().filter(has_patches).map(|posting| posting.version).max();
-    let Some(version) = version else { return Vec::new() };
+    let has_patches =
+        |posting: &&Posting| posting.members.values().any(|mail| mails[*mail].has_diff());
+    let version = series
+        .iter()
+        .filter(has_patches)
+        .map(|posting| posting.version)
+        .max();
+    let Some(version) = version else {
+        return Vec::new();
+    };
     let mut kept: Vec<Posting> = Vec::new();
-    for posting in series.iter().filter(has_patches).filter(|posting| posting.version == version) {
+    for posting in series
+        .iter()
+        .filter(has_patches)
+        .filter(|posting| posting.version == version)
+    {
         let subjects = |posting: &Posting| {
-            let of_members = posting.members.values().map(|mail| mails[*mail].patch.subject.clone());
+            let of_members = posting
+                .members
+                .values()
+                .map(|mail| mails[*mail].patch.subject.clone());
             of_members.collect::<BTreeSet<String>>()
         };
         let own = subjects(posting);
@@ -208,10 +271,17 @@ fn newest(mails: &[Mail], series: &[Posting]) -> Vec<Posting> {
 /// Completes a version that was sent in part, each patch in answer to the one that it replaces.
 fn completed(mails: &[Mail], posting: &Posting, series: &[Posting]) -> Posting {
     let mut whole = posting.clone();
-    let older = series.iter().filter(|older| older.version < posting.version && older.total == posting.total);
-    let Some(older) = older.max_by_key(|older| older.version) else { return whole };
+    let older = series
+        .iter()
+        .filter(|older| older.version < posting.version && older.total == posting.total);
+    let Some(older) = older.max_by_key(|older| older.version) else {
+        return whole;
+    };
     let replaces = |(number, mail): (&u32, &usize)| {
-        let replaced = older.members.get(number).and_then(|mail| mails[*mail].patch.message_id.as_ref());
+        let replaced = older
+            .members
+            .get(number)
+            .and_then(|mail| mails[*mail].patch.message_id.as_ref());
         replaced.is_some_and(|replaced| mails[*mail].parents.first() == Some(replaced))
     };
     if posting.members.iter().all(replaces) {
@@ -227,20 +297,44 @@ mod tests {
     use super::{Mail, Patch, select};
     use crate::patches::{Words, message};
 
-    /// A mail with subject, identifier and the identifiers that it answers; with a diff, unless its number is 0.
+    /// A mail with subject, identifier and the identifiers that it answers; with a diff, unless its
+    /// number is 0.
     fn mail(subject: &str, id: &str, parents: &str) -> Mail {
         let headers = vec![("Message-ID".to_owned(), format!("<{id}>"))];
         let read = message::parse_subject(subject);
-        let words = Words { subject: subject.to_owned(), author: "a".to_owned(), headers, ..Words::default() };
-        let is_cover = read.position.is_some_and(|position| position.number == 0) || subject.contains("talk");
-        let diff = if is_cover { "" } else { "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n" };
-        let parents = parents.split(' ').filter(|parent| !parent.is_empty()).map(str::to_owned).collect();
-        Mail { parents, is_reply: read.is_reply, patch: Patch::new(words, diff.as_bytes().to_vec()) }
+        let words = Words {
+            subject: subject.to_owned(),
+            author: "a".to_owned(),
+            headers,
+            ..Words::default()
+        };
+        let is_cover =
+            read.position.is_some_and(|position| position.number == 0) || subject.contains("talk");
+        let diff = if is_cover {
+            ""
+        } else {
+            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+        };
+        let parents = parents
+            .split(' ')
+            .filter(|parent| !parent.is_empty())
+            .map(str::to_owned)
+            .collect();
+        Mail {
+            parents,
+            is_reply: read.is_reply,
+            patch: Patch::new(words, diff.as_bytes().to_vec()),
+        }
     }
 
     fn chosen(mails: &[(&str, &str, &str)]) -> String {
-        let mails = mails.iter().map(|(subject, id, parents)| mail(subject, id, parents)).collect();
-        let ids = select(mails).into_iter().filter_map(|patch| patch.message_id);
+        let mails = mails
+            .iter()
+            .map(|(subject, id, parents)| mail(subject, id, parents))
+            .collect();
+        let ids = select(mails)
+            .into_iter()
+            .filter_map(|patch| patch.message_id);
         ids.collect::<Vec<_>>().join(" ")
     }
 
@@ -265,7 +359,11 @@ mod tests {
 
     #[test]
     fn series_without_references_are_joined() {
-        let mails = [("[PATCH 2/2] b", "2", ""), ("[PATCH 1/2] a", "1", ""), ("[PATCH] c", "3", "")];
+        let mails = [
+            ("[PATCH 2/2] b", "2", ""),
+            ("[PATCH 1/2] a", "1", ""),
+            ("[PATCH] c", "3", ""),
+        ];
         assert_eq!(chosen(&mails), "1 2 3");
     }
 
@@ -282,7 +380,11 @@ mod tests {
 
     #[test]
     fn patches_sent_again_are_chosen_once() {
-        let mails = [("[PATCH] a", "1", ""), ("[PATCH RESEND] a", "2", ""), ("[PATCH] b", "3", "")];
+        let mails = [
+            ("[PATCH] a", "1", ""),
+            ("[PATCH RESEND] a", "2", ""),
+            ("[PATCH] b", "3", ""),
+        ];
         assert_eq!(chosen(&mails), "2 3");
     }
 

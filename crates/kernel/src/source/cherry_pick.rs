@@ -1,4 +1,5 @@
-//! Cherry-picks in the workshop: without a work tree, three-way, as `git cherry-pick` and `git am -3` do.
+//! Cherry-picks in the workshop: without a work tree, three-way, as `git cherry-pick` and `git am
+//! -3` do.
 //!
 //! The commits exist only in the workshop, until a branch of the workshop names them.
 
@@ -45,35 +46,61 @@ impl Workshop {
             return Ok(Picked::Conflict(Vec::new()));
         };
         let tree = self.tree_of(onto)?;
-        // A child of the commit's parent with the tree of `onto`: the parent is then the merge base.
+        // A child of the commit's parent with the tree of `onto`: the parent is then the merge
+        // base.
         let ours = self.commit_tree(&tree, &[&parent], "to pick onto")?;
-        let words = ["merge-tree", "--write-tree", "--no-messages", "--name-only", &ours, commit];
+        let words = [
+            "merge-tree",
+            "--write-tree",
+            "--no-messages",
+            "--name-only",
+            &ours,
+            commit,
+        ];
         let ended = self.git(&self.source()).args(words).end()?;
         match parse_merge(&ended) {
             Some(merged) if merged == tree => Ok(Picked::Nothing),
-            Some(merged) => self.commit_tree(&merged, &[onto], "picked to look at it").map(Picked::Commit),
+            Some(merged) => self
+                .commit_tree(&merged, &[onto], "picked to look at it")
+                .map(Picked::Commit),
             None if ended.code == Some(1) => {
-                let files: BTreeSet<String> = ended.text().lines().skip(1).map(model::plain).collect();
-                Ok(Picked::Conflict(files.into_iter().filter(|file| !file.is_empty()).collect()))
+                let files: BTreeSet<String> =
+                    ended.text().lines().skip(1).map(model::plain).collect();
+                Ok(Picked::Conflict(
+                    files.into_iter().filter(|file| !file.is_empty()).collect(),
+                ))
             }
-            None => Err(SourceError::Program { command: "git merge-tree".into(), said: ended.reason() }.into()),
+            None => Err(SourceError::Program {
+                command: "git merge-tree".into(),
+                said: ended.reason(),
+            }
+            .into()),
         }
     }
 
-    /// Returns a commit with the change of a diff whose parent has the files that the diff names, as `git am -3` makes it;
-    /// `None` if the tree does not have these versions of the files.
+    /// Returns a commit with the change of a diff whose parent has the files that the diff names,
+    /// as `git am -3` makes it; `None` if the tree does not have these versions of the files.
     pub(crate) fn commit_of_diff(&self, diff: &[u8]) -> Result<Option<String>, KernelError> {
         let file = self.patch_file(diff)?;
         let index = self.repository().join("picked.index");
         drop(fs::remove_file(&index));
         let source = self.source();
-        let git = |arguments: &[&str]| self.git(&source).variable("GIT_INDEX_FILE", &index).args(arguments);
+        let git = |arguments: &[&str]| {
+            self.git(&source)
+                .variable("GIT_INDEX_FILE", &index)
+                .args(arguments)
+        };
         let fake = format!("--build-fake-ancestor={}", index.display());
         if git(&["apply", &fake, "--"]).args([&file]).end()?.code != Some(0) || !index.exists() {
             return Ok(None);
         }
         let before = git(&["write-tree"]).run()?.trim().to_owned();
-        if git(&["apply", "--cached", "--whitespace=nowarn", "--"]).args([&file]).end()?.code != Some(0) {
+        if git(&["apply", "--cached", "--whitespace=nowarn", "--"])
+            .args([&file])
+            .end()?
+            .code
+            != Some(0)
+        {
             return Ok(None);
         }
         let after = git(&["write-tree"]).run()?.trim().to_owned();
@@ -87,10 +114,16 @@ impl Workshop {
         let index = self.repository().join("picked.index");
         drop(fs::remove_file(&index));
         let source = self.source();
-        let git = |arguments: &[&str]| self.git(&source).variable("GIT_INDEX_FILE", &index).args(arguments);
+        let git = |arguments: &[&str]| {
+            self.git(&source)
+                .variable("GIT_INDEX_FILE", &index)
+                .args(arguments)
+        };
         let tree = self.tree_of(onto)?;
         git(&["read-tree", &tree]).run()?;
-        let ended = git(&["apply", "--cached", "--whitespace=nowarn", "--"]).args([&file]).end()?;
+        let ended = git(&["apply", "--cached", "--whitespace=nowarn", "--"])
+            .args([&file])
+            .end()?;
         if ended.code != Some(0) {
             return Ok(Picked::Conflict(refused_files(&ended.said)));
         }
@@ -98,11 +131,17 @@ impl Workshop {
         if merged == tree {
             return Ok(Picked::Nothing);
         }
-        self.commit_tree(&merged, &[onto], "picked to look at it").map(Picked::Commit)
+        self.commit_tree(&merged, &[onto], "picked to look at it")
+            .map(Picked::Commit)
     }
 
     /// Returns a commit with the tree of another one, an author and a message.
-    pub(crate) fn commit_as(&self, tree_of: &str, parent: &str, of: &Authorship) -> Result<String, KernelError> {
+    pub(crate) fn commit_as(
+        &self,
+        tree_of: &str,
+        parent: &str,
+        of: &Authorship,
+    ) -> Result<String, KernelError> {
         let tree = self.tree_of(tree_of)?;
         let message = self.repository().join("picked.message");
         fs::write(&message, &of.message).map_err(KernelError::at(&message))?;
@@ -126,7 +165,11 @@ impl Workshop {
                 return Ok(ended.text().trim().to_owned());
             }
             if date == DATE {
-                return Err(SourceError::Program { command: "git commit-tree".into(), said: ended.reason() }.into());
+                return Err(SourceError::Program {
+                    command: "git commit-tree".into(),
+                    said: ended.reason(),
+                }
+                .into());
             }
         }
         Ok(parent.to_owned())
@@ -135,20 +178,40 @@ impl Workshop {
     /// Names a commit by a branch of the workshop, from which users fetch it.
     pub(crate) fn set_branch(&self, name: &str, commit: &str) -> Result<PathBuf, KernelError> {
         let name = format!("refs/heads/{name}");
-        self.git(&self.source()).args(["update-ref", &name, commit]).run()?;
+        self.git(&self.source())
+            .args(["update-ref", &name, commit])
+            .run()?;
         Ok(self.repository())
     }
 
     /// Writes the commits after `base` up to `tip` as mails.
-    pub(crate) fn format_patches(&self, base: &str, tip: &str, folder: &Path) -> Result<Vec<PathBuf>, KernelError> {
+    pub(crate) fn format_patches(
+        &self,
+        base: &str,
+        tip: &str,
+        folder: &Path,
+    ) -> Result<Vec<PathBuf>, KernelError> {
         let range = format!("{base}..{tip}");
-        let words = ["format-patch", "--quiet", "--no-signature", "--numbered", "--output-directory"];
-        let files = self.git(&self.source()).args(words).args([folder]).args([&range]);
+        let words = [
+            "format-patch",
+            "--quiet",
+            "--no-signature",
+            "--numbered",
+            "--output-directory",
+        ];
+        let files = self
+            .git(&self.source())
+            .args(words)
+            .args([folder])
+            .args([&range]);
         files.run()?;
         let mut written = Vec::new();
         for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
             let path = entry.map_err(KernelError::at(folder))?.path();
-            if path.extension().is_some_and(|extension| extension == "patch") {
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "patch")
+            {
                 written.push(path);
             }
         }
@@ -156,16 +219,34 @@ impl Workshop {
         Ok(written)
     }
 
-    /// Returns commits after `base` that made the lines around the changes of a commit; newest first.
-    pub(crate) fn commits_below(&self, base: &str, commit: &str) -> Result<Vec<String>, KernelError> {
+    /// Returns commits after `base` that made the lines around the changes of a commit; newest
+    /// first.
+    pub(crate) fn commits_below(
+        &self,
+        base: &str,
+        commit: &str,
+    ) -> Result<Vec<String>, KernelError> {
         let parent = self.resolve(&format!("{commit}^1"))?;
-        let diff = ["diff-tree", "-p", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv", &parent, commit];
+        let diff = [
+            "diff-tree",
+            "-p",
+            "--no-renames",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            &parent,
+            commit,
+        ];
         let diff = self.git(&self.source()).args(diff).run()?;
         let range = format!("{base}..{parent}");
         let mut found = BTreeSet::new();
         for (file, ranges) in old_lines(&diff) {
             let mut words = vec!["blame".to_owned(), "-s".to_owned(), "-l".to_owned()];
-            words.extend(ranges.iter().flat_map(|(first, last)| ["-L".to_owned(), format!("{first},{last}")]));
+            words.extend(
+                ranges
+                    .iter()
+                    .flat_map(|(first, last)| ["-L".to_owned(), format!("{first},{last}")]),
+            );
             words.extend([range.clone(), "--".to_owned(), file]);
             let ended = self.git(&self.source()).args(words).end()?;
             // A boundary line begins with a caret.
@@ -188,7 +269,12 @@ impl Workshop {
     /// Returns the hash of a revision, which may exist only in the workshop.
     fn resolve(&self, revision: &str) -> Result<String, KernelError> {
         let name = format!("{revision}^{{commit}}");
-        Ok(self.git(&self.source()).args(["rev-parse", "--verify", "--end-of-options", &name]).run()?.trim().to_owned())
+        Ok(self
+            .git(&self.source())
+            .args(["rev-parse", "--verify", "--end-of-options", &name])
+            .run()?
+            .trim()
+            .to_owned())
     }
 
     fn patch_file(&self, diff: &[u8]) -> Result<PathBuf, KernelError> {
@@ -211,7 +297,10 @@ fn old_lines(diff: &str) -> BTreeMap<String, Vec<(usize, usize)>> {
             if let (Ok(first), Ok(count)) = (first.parse::<usize>(), count.parse::<usize>())
                 && count > 0
             {
-                ranges.entry(file.clone()).or_default().push((first, first + count - 1));
+                ranges
+                    .entry(file.clone())
+                    .or_default()
+                    .push((first, first + count - 1));
             }
         }
     }
@@ -222,7 +311,12 @@ fn old_lines(diff: &str) -> BTreeMap<String, Vec<(usize, usize)>> {
 fn refused_files(said: &str) -> Vec<String> {
     let mut files = BTreeSet::new();
     for line in said.lines().filter_map(|line| line.strip_prefix("error: ")) {
-        let file = line.strip_prefix("patch failed: ").unwrap_or(line).split(':').next().unwrap_or_default();
+        let file = line
+            .strip_prefix("patch failed: ")
+            .unwrap_or(line)
+            .split(':')
+            .next()
+            .unwrap_or_default();
         if file.contains('/') || file.contains('.') {
             files.insert(model::plain(file));
         }
@@ -244,14 +338,30 @@ mod tests {
 
     impl Tree {
         fn new() -> Self {
-            let tree = Self { home: tempfile::tempdir().unwrap(), folder: tempfile::tempdir().unwrap() };
+            let tree = Self {
+                home: tempfile::tempdir().unwrap(),
+                folder: tempfile::tempdir().unwrap(),
+            };
             tree.git(&["init", "-q", "-b", "main"]);
             tree
         }
 
         fn git(&self, words: &[&str]) -> String {
-            let own = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
-            program(self.folder.path()).args(own).args(words).run().unwrap().trim().to_owned()
+            let own = [
+                "-c",
+                "user.name=t",
+                "-c",
+                "user.email=t@example.org",
+                "-c",
+                "commit.gpgsign=false",
+            ];
+            program(self.folder.path())
+                .args(own)
+                .args(words)
+                .run()
+                .unwrap()
+                .trim()
+                .to_owned()
         }
 
         fn commit(&self, lines: &[&str], subject: &str) -> String {
@@ -263,14 +373,21 @@ mod tests {
 
         fn workshop(&self) -> Workshop {
             let workshop = Workshop::open(self.home.path()).unwrap();
-            workshop.borrow(&Repository::open(self.folder.path()).unwrap()).unwrap();
+            workshop
+                .borrow(&Repository::open(self.folder.path()).unwrap())
+                .unwrap();
             workshop
         }
     }
 
     fn file_of(workshop: &Workshop, picked: &Picked) -> String {
-        let Picked::Commit(commit) = picked else { panic!("{picked:?}") };
-        workshop.file(&workshop.tree_of(commit).unwrap(), "mm.c").unwrap().replace('\n', " ")
+        let Picked::Commit(commit) = picked else {
+            panic!("{picked:?}")
+        };
+        workshop
+            .file(&workshop.tree_of(commit).unwrap(), "mm.c")
+            .unwrap()
+            .replace('\n', " ")
     }
 
     #[test]
@@ -283,12 +400,24 @@ mod tests {
         let workshop = tree.workshop();
         let picked = workshop.pick(&base, &second).unwrap();
         assert_eq!(file_of(&workshop, &picked), "a b c d e f g H ");
-        assert_eq!(workshop.pick(&base, &third).unwrap(), Picked::Conflict(vec!["mm.c".to_owned()]));
+        assert_eq!(
+            workshop.pick(&base, &third).unwrap(),
+            Picked::Conflict(vec!["mm.c".to_owned()])
+        );
         assert_eq!(workshop.pick(&third, &second).unwrap(), Picked::Nothing);
-        assert_eq!(workshop.commits_below(&base, &third).unwrap(), [&*first], "git blame shows what it needs");
+        assert_eq!(
+            workshop.commits_below(&base, &third).unwrap(),
+            [&*first],
+            "git blame shows what it needs"
+        );
         let with_first = workshop.pick(&base, &first).unwrap();
-        let Picked::Commit(with_first) = with_first else { panic!("{with_first:?}") };
-        assert_eq!(file_of(&workshop, &workshop.pick(&with_first, &third).unwrap()), "AA b c d e f g h ");
+        let Picked::Commit(with_first) = with_first else {
+            panic!("{with_first:?}")
+        };
+        assert_eq!(
+            file_of(&workshop, &workshop.pick(&with_first, &third).unwrap()),
+            "AA b c d e f g h "
+        );
     }
 
     #[test]
@@ -303,11 +432,20 @@ mod tests {
             panic!("context differs")
         };
         assert_eq!(files, ["mm.c"]);
-        assert_eq!(file_of(&workshop, &workshop.apply_diff(&other, diff.as_bytes()).unwrap()), "a b c d X f G h ");
+        assert_eq!(
+            file_of(
+                &workshop,
+                &workshop.apply_diff(&other, diff.as_bytes()).unwrap()
+            ),
+            "a b c d X f G h "
+        );
         let unknown = diff.replacen("index ", "index 1", 1);
         assert_eq!(workshop.commit_of_diff(unknown.as_bytes()).unwrap(), None);
         let commit = workshop.commit_of_diff(diff.as_bytes()).unwrap().unwrap();
-        assert_eq!(file_of(&workshop, &workshop.pick(&other, &commit).unwrap()), "a b c d X f G h ");
+        assert_eq!(
+            file_of(&workshop, &workshop.pick(&other, &commit).unwrap()),
+            "a b c d X f G h "
+        );
     }
 
     #[test]
@@ -324,11 +462,20 @@ mod tests {
         };
         let commit = workshop.commit_as(&next, &base, &of).unwrap();
         let repository = workshop.set_branch("stabilise/x", &commit).unwrap();
-        let log = program(&repository).args(["log", "-1", "--format=%an %s%n%b", "stabilise/x"]).run().unwrap();
+        let log = program(&repository)
+            .args(["log", "-1", "--format=%an %s%n%b", "stabilise/x"])
+            .run()
+            .unwrap();
         assert_eq!(log.trim(), "Ada mm: faster\nMeasured.");
         let folder = tempfile::tempdir().unwrap();
-        let files = workshop.format_patches(&base, &commit, folder.path()).unwrap();
+        let files = workshop
+            .format_patches(&base, &commit, folder.path())
+            .unwrap();
         assert_eq!(files.len(), 1);
-        assert!(fs::read_to_string(&files[0]).unwrap().contains("Subject: [PATCH 1/1] mm: faster"));
+        assert!(
+            fs::read_to_string(&files[0])
+                .unwrap()
+                .contains("Subject: [PATCH 1/1] mm: faster")
+        );
     }
 }

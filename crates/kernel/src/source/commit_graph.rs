@@ -1,4 +1,5 @@
-//! The commits of a range as a graph, and the lines to search in it: the trunk first, then the sides of a merge.
+//! The commits of a range as a graph, and the lines to search in it: the trunk first, then the
+//! sides of a merge.
 //!
 //! Pure: `git` reads the graph once.
 
@@ -68,7 +69,12 @@ impl CommitGraph {
             holds_good.push(holds);
         }
         holds_good.last().filter(|holds| **holds)?;
-        Some(Self { good: good.to_owned(), ids, parents, holds_good })
+        Some(Self {
+            good: good.to_owned(),
+            ids,
+            parents,
+            holds_good,
+        })
     }
 
     /// Returns the hash of GOOD.
@@ -98,11 +104,15 @@ impl CommitGraph {
     /// Returns the number of merges.
     #[must_use]
     pub fn merges(&self) -> usize {
-        self.parents.iter().filter(|parents| parents.len() > 1).count()
+        self.parents
+            .iter()
+            .filter(|parents| parents.len() > 1)
+            .count()
     }
 
-    /// Returns the trunk, oldest first: from BAD along first parents back to GOOD. If another parent of a merge leads
-    /// to GOOD, the trunk follows that one, so that each point contains the one before.
+    /// Returns the trunk, oldest first: from BAD along first parents back to GOOD. If another
+    /// parent of a merge leads to GOOD, the trunk follows that one, so that each point contains
+    /// the one before.
     #[must_use]
     pub fn trunk(&self) -> Vec<LinePoint> {
         let mut line = Vec::new();
@@ -120,11 +130,13 @@ impl CommitGraph {
         }
         line.reverse();
         let mut seen = vec![false; self.ids.len()];
-        line.into_iter().map(|commit| self.place(commit, &mut seen)).collect()
+        line.into_iter()
+            .map(|commit| self.place(commit, &mut seen))
+            .collect()
     }
 
-    /// Returns the sides of a merge: for each other parent its line of first parents, oldest first. They contain all
-    /// commits that are new at the point, except the merge.
+    /// Returns the sides of a merge: for each other parent its line of first parents, oldest first.
+    /// They contain all commits that are new at the point, except the merge.
     #[must_use]
     pub fn sides(&self, place: &LinePoint) -> Vec<Vec<LinePoint>> {
         let mut seen = vec![true; self.ids.len()];
@@ -138,10 +150,16 @@ impl CommitGraph {
                     break;
                 }
                 side.push(commit);
-                at = self.parents[commit].first().copied().unwrap_or(Parent::Older);
+                at = self.parents[commit]
+                    .first()
+                    .copied()
+                    .unwrap_or(Parent::Older);
             }
             side.reverse();
-            let line: Vec<LinePoint> = side.into_iter().map(|commit| self.place(commit, &mut seen)).collect();
+            let line: Vec<LinePoint> = side
+                .into_iter()
+                .map(|commit| self.place(commit, &mut seen))
+                .collect();
             sides.extend((!line.is_empty()).then_some(line));
         }
         sides
@@ -190,7 +208,11 @@ mod tests {
 
     fn line_names(history: &CommitGraph, line: &[LinePoint]) -> Vec<String> {
         let name = |place: &LinePoint| {
-            let mut brings: Vec<&str> = place.brings.iter().map(|commit| history.id(*commit)).collect();
+            let mut brings: Vec<&str> = place
+                .brings
+                .iter()
+                .map(|commit| history.id(*commit))
+                .collect();
             brings.sort_unstable();
             format!("{}: {}", history.id(place.commit), brings.join(" "))
         };
@@ -201,20 +223,45 @@ mod tests {
     fn trunk_follows_first_parents_with_merged_sides() {
         let all = history(
             "g",
-            &[("a", &["g"]), ("x", &["old"]), ("y", &["x"]), ("b", &["a"]), ("m", &["b", "y"]), ("c", &["m"])],
+            &[
+                ("a", &["g"]),
+                ("x", &["old"]),
+                ("y", &["x"]),
+                ("b", &["a"]),
+                ("m", &["b", "y"]),
+                ("c", &["m"]),
+            ],
         );
         let all = all.unwrap();
-        assert_eq!((all.count(), all.merges(), all.good(), all.bad()), (6, 1, "g", "c"));
+        assert_eq!(
+            (all.count(), all.merges(), all.good(), all.bad()),
+            (6, 1, "g", "c")
+        );
         let trunk = all.trunk();
-        assert_eq!(line_names(&all, &trunk), ["a: a", "b: b", "m: m x y", "c: c"]);
+        assert_eq!(
+            line_names(&all, &trunk),
+            ["a: a", "b: b", "m: m x y", "c: c"]
+        );
         assert!(trunk[2].is_merge() && !trunk[3].is_merge());
-        assert_eq!(line_names(&all, &all.sides(&trunk[2]).concat()), ["x: x", "y: y"]);
+        assert_eq!(
+            line_names(&all, &all.sides(&trunk[2]).concat()),
+            ["x: x", "y: y"]
+        );
         assert!(all.sides(&trunk[0]).is_empty());
     }
 
     #[test]
     fn merged_side_with_good_commit_is_the_trunk() {
-        let all = history("g", &[("t", &["old"]), ("s", &["g"]), ("m", &["t", "s"]), ("c", &["m"])]).unwrap();
+        let all = history(
+            "g",
+            &[
+                ("t", &["old"]),
+                ("s", &["g"]),
+                ("m", &["t", "s"]),
+                ("c", &["m"]),
+            ],
+        )
+        .unwrap();
         let trunk = all.trunk();
         assert_eq!(line_names(&all, &trunk), ["s: s", "m: m t", "c: c"]);
         assert_eq!(line_names(&all, &all.sides(&trunk[1]).concat()), ["t: t"]);
@@ -224,7 +271,14 @@ mod tests {
     fn merges_within_sides_and_octopuses_are_followed() {
         let all = history(
             "g",
-            &[("a", &["g"]), ("x", &["g"]), ("z", &["g"]), ("y", &["x", "z"]), ("w", &["g"]), ("m", &["a", "y", "w"])],
+            &[
+                ("a", &["g"]),
+                ("x", &["g"]),
+                ("z", &["g"]),
+                ("y", &["x", "z"]),
+                ("w", &["g"]),
+                ("m", &["a", "y", "w"]),
+            ],
         );
         let all = all.unwrap();
         let trunk = all.trunk();
@@ -232,28 +286,53 @@ mod tests {
         let sides = all.sides(&trunk[1]);
         assert_eq!(line_names(&all, &sides[0]), ["x: x", "y: y z"]);
         assert_eq!(line_names(&all, &sides[1]), ["w: w"]);
-        assert_eq!(line_names(&all, &all.sides(&sides[0][1]).concat()), ["z: z"]);
+        assert_eq!(
+            line_names(&all, &all.sides(&sides[0][1]).concat()),
+            ["z: z"]
+        );
     }
 
     #[test]
     fn bad_commit_not_descending_from_good_is_refused() {
         assert!(history("g", &[]).is_none());
         assert!(history("g", &[("a", &["old"])]).is_none());
-        assert!(history("g", &[("a", &["b"]), ("b", &["g"]), ("c", &["a"])]).is_none(), "a child before its parent");
+        assert!(
+            history("g", &[("a", &["b"]), ("b", &["g"]), ("c", &["a"])]).is_none(),
+            "a child before its parent"
+        );
     }
 
     /// Commits with any earlier ones as parents; the last one joins all heads.
     fn graphs() -> impl Strategy<Value = Vec<Commit>> {
         prop::collection::vec(prop::collection::vec(0..40_usize, 1..4), 1..40).prop_map(|all| {
-            let name = |number: usize| if number == 0 { "g".to_owned() } else { format!("c{number}") };
+            let name = |number: usize| {
+                if number == 0 {
+                    "g".to_owned()
+                } else {
+                    format!("c{number}")
+                }
+            };
             let mut commits: Vec<Commit> = Vec::new();
             for (number, parents) in all.iter().enumerate() {
-                let parents = parents.iter().map(|parent| name(parent % (number + 1))).collect();
-                commits.push(Commit { id: name(number + 1), parents });
+                let parents = parents
+                    .iter()
+                    .map(|parent| name(parent % (number + 1)))
+                    .collect();
+                commits.push(Commit {
+                    id: name(number + 1),
+                    parents,
+                });
             }
             let has_child = |id: &String| commits.iter().any(|commit| commit.parents.contains(id));
-            let ends = commits.iter().map(|commit| commit.id.clone()).filter(|id| !has_child(id)).collect();
-            commits.push(Commit { id: "bad".to_owned(), parents: ends });
+            let ends = commits
+                .iter()
+                .map(|commit| commit.id.clone())
+                .filter(|id| !has_child(id))
+                .collect();
+            commits.push(Commit {
+                id: "bad".to_owned(),
+                parents: ends,
+            });
             commits
         })
     }

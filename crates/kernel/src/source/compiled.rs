@@ -1,6 +1,7 @@
 //! The source files that a build used, and the changes that therefore cannot affect it.
 //!
-//! make lists for each object the files that it was made from (`scripts/basic/fixdep.c`, files `.NAME.cmd`).
+//! make lists for each object the files that it was made from (`scripts/basic/fixdep.c`, files
+//! `.NAME.cmd`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,8 +10,15 @@ use std::path::Path;
 use crate::KernelError;
 
 /// Directories that no image of Marvin uses.
-const NEVER: [&str; 5] = ["Documentation/", "LICENSES/", "samples/", "tools/testing/", "tools/perf/"];
-/// Suffixes of files whose use make always records; others, such as scripts and tables, are used unrecorded.
+const NEVER: [&str; 5] = [
+    "Documentation/",
+    "LICENSES/",
+    "samples/",
+    "tools/testing/",
+    "tools/perf/",
+];
+/// Suffixes of files whose use make always records; others, such as scripts and tables, are used
+/// unrecorded.
 const WRITTEN_DOWN: [&str; 4] = [".c", ".h", ".S", ".rs"];
 /// Files that no build reads.
 const WORDS: [&str; 4] = [".rst", ".yaml", ".md", ".dts"];
@@ -19,14 +27,16 @@ const TOOLS: [&str; 2] = ["scripts/", "tools/"];
 /// Deepest directory level to search.
 const DEPTH_MAX: usize = 24;
 
-/// The source files that a build used, by path from its top, each with the number of objects made from it.
+/// The source files that a build used, by path from its top, each with the number of objects made
+/// from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Compiled {
     files: BTreeMap<String, usize>,
 }
 
 impl Compiled {
-    /// Reads the records of a build in the directory `out`, of the source in the directory `source`.
+    /// Reads the records of a build in the directory `out`, of the source in the directory
+    /// `source`.
     ///
     /// # Errors
     /// If a directory or a file cannot be read.
@@ -40,7 +50,10 @@ impl Compiled {
     fn folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), KernelError> {
         for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
             let entry = entry.map_err(KernelError::at(folder))?;
-            let (path, kind) = (entry.path(), entry.file_type().map_err(KernelError::at(folder))?);
+            let (path, kind) = (
+                entry.path(),
+                entry.file_type().map_err(KernelError::at(folder))?,
+            );
             if kind.is_dir() && depth > 0 {
                 self.folder(&path, prefix, depth - 1)?;
             } else if kind.is_file() && path.extension().is_some_and(|end| end == "cmd") {
@@ -52,14 +65,22 @@ impl Compiled {
     }
 
     fn add(&mut self, text: &str, prefix: &str) {
-        let files = text.split_whitespace().filter_map(|word| word.strip_prefix(prefix));
-        let of_object: BTreeSet<String> = files.filter(|file| !file.is_empty()).map(plain).collect();
-        of_object.into_iter().for_each(|file| *self.files.entry(file).or_default() += 1);
+        let files = text
+            .split_whitespace()
+            .filter_map(|word| word.strip_prefix(prefix));
+        let of_object: BTreeSet<String> =
+            files.filter(|file| !file.is_empty()).map(plain).collect();
+        of_object
+            .into_iter()
+            .for_each(|file| *self.files.entry(file).or_default() += 1);
     }
 
     /// Returns one line per file: its path, a tab, and the number of objects made from it.
     pub(crate) fn to_text(&self) -> String {
-        self.files.iter().map(|(file, objects)| format!("{file}\t{objects}\n")).collect()
+        self.files
+            .iter()
+            .map(|(file, objects)| format!("{file}\t{objects}\n"))
+            .collect()
     }
 
     /// Parses the output of [`to_text`](Self::to_text); a line without a number means one object.
@@ -68,7 +89,9 @@ impl Compiled {
             Some((file, objects)) => (file.to_owned(), objects.parse().unwrap_or(1)),
             None => (line.to_owned(), 1),
         };
-        Self { files: text.lines().map(of_line).collect() }
+        Self {
+            files: text.lines().map(of_line).collect(),
+        }
     }
 
     /// Returns how many files there are.
@@ -83,7 +106,8 @@ impl Compiled {
         self.files.get(file).copied().unwrap_or(0)
     }
 
-    /// Returns the number of objects: the largest number of any file, as all objects include one file.
+    /// Returns the number of objects: the largest number of any file, as all objects include one
+    /// file.
     #[must_use]
     pub fn objects(&self) -> usize {
         self.files.values().copied().max().unwrap_or(0)
@@ -99,22 +123,29 @@ impl Compiled {
 
     /// Returns whether a file is code of the kernel: no documentation, no program beside it.
     pub(crate) fn is_code(file: &str) -> bool {
-        let is_beside = NEVER.iter().chain(&TOOLS).any(|folder| file.starts_with(folder));
+        let is_beside = NEVER
+            .iter()
+            .chain(&TOOLS)
+            .any(|folder| file.starts_with(folder));
         !is_beside && WRITTEN_DOWN.iter().any(|end| file.ends_with(end))
     }
 
-    /// Returns whether a change of a file may affect the build: it cannot if make would have recorded its use and did
-    /// not.
+    /// Returns whether a change of a file may affect the build: it cannot if make would have
+    /// recorded its use and did not.
     #[must_use]
     pub fn may_use(&self, file: &str) -> bool {
         if self.files.contains_key(file) {
             return true;
         }
-        if NEVER.iter().any(|folder| file.starts_with(folder)) || WORDS.iter().any(|end| file.ends_with(end)) {
+        if NEVER.iter().any(|folder| file.starts_with(folder))
+            || WORDS.iter().any(|end| file.ends_with(end))
+        {
             return false;
         }
         // Directories of other architectures are not entered.
-        let foreign = file.strip_prefix("arch/").is_some_and(|rest| rest.contains('/') && !rest.starts_with("x86/"));
+        let foreign = file
+            .strip_prefix("arch/")
+            .is_some_and(|rest| rest.contains('/') && !rest.starts_with("x86/"));
         let tool = TOOLS.iter().any(|folder| file.starts_with(folder));
         !foreign && (tool || !WRITTEN_DOWN.iter().any(|end| file.ends_with(end)))
     }
@@ -147,10 +178,24 @@ mod tests {
         std::fs::write(home.path().join("mm/.memory.o.cmd"), text).unwrap();
         std::fs::write(home.path().join("mm/other"), "/src/mm/slab.c").unwrap();
         let compiled = Compiled::of_build(home.path(), "/src".as_ref()).unwrap();
-        assert_eq!(compiled.to_text(), "arch/x86/lib/x.h\t1\ninclude/linux/mm.h\t1\nmm/memory.c\t1\n");
-        std::fs::write(home.path().join("mm/.slab.o.cmd"), "/src/mm/slab.c /src/include/linux/mm.h").unwrap();
+        assert_eq!(
+            compiled.to_text(),
+            "arch/x86/lib/x.h\t1\ninclude/linux/mm.h\t1\nmm/memory.c\t1\n"
+        );
+        std::fs::write(
+            home.path().join("mm/.slab.o.cmd"),
+            "/src/mm/slab.c /src/include/linux/mm.h",
+        )
+        .unwrap();
         let more = Compiled::of_build(home.path(), "/src".as_ref()).unwrap();
-        assert_eq!((more.uses("include/linux/mm.h"), more.uses("mm/memory.c"), more.uses("mm/none.c")), (2, 1, 0));
+        assert_eq!(
+            (
+                more.uses("include/linux/mm.h"),
+                more.uses("mm/memory.c"),
+                more.uses("mm/none.c")
+            ),
+            (2, 1, 0)
+        );
         assert_eq!(more.objects(), 2);
         let mut joined = compiled.clone();
         joined.join(more.clone());

@@ -1,4 +1,5 @@
-//! Kernel configs: Marvin's fragments and the user's own, and the options that the kernel's Kconfig changed.
+//! Kernel configs: Marvin's fragments and the user's own, and the options that the kernel's Kconfig
+//! changed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -35,34 +36,54 @@ pub struct Configuration {
 
 impl Default for Configuration {
     fn default() -> Self {
-        Self { name: "micro".into(), text: MICRO.into(), base: Base::Tiny }
+        Self {
+            name: "micro".into(),
+            text: MICRO.into(),
+            base: Base::Tiny,
+        }
     }
 }
 
 impl Configuration {
-    /// Returns the kernel config with that name, micro, smp or small, or the one in a file: a complete `.config`, or else
-    /// lines on top of `make tinyconfig`.
+    /// Returns the kernel config with that name, micro, smp or small, or the one in a file: a
+    /// complete `.config`, or else lines on top of `make tinyconfig`.
     ///
     /// # Errors
     /// If there is none, or the file is no kernel config.
     pub fn named(name: &str) -> Result<Self, KernelError> {
-        let known = |text: &str| Self { name: name.to_owned(), text: text.to_owned(), base: Base::Tiny };
+        let known = |text: &str| Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            base: Base::Tiny,
+        };
         match name {
             "micro" => return Ok(known(MICRO)),
             "smp" => return Ok(known(&format!("{MICRO}{SMP}"))),
             "small" => return Ok(known(SMALL)),
             _ => {}
         }
-        let unknown = || SourceError::UnknownConfiguration { name: name.to_owned() };
+        let unknown = || SourceError::UnknownConfiguration {
+            name: name.to_owned(),
+        };
         let file = Path::new(name);
-        let found = fs::metadata(file).ok().filter(|found| found.is_file() && found.len() <= BYTES_MAX);
+        let found = fs::metadata(file)
+            .ok()
+            .filter(|found| found.is_file() && found.len() <= BYTES_MAX);
         found.ok_or_else(unknown)?;
-        let text = String::from_utf8_lossy(&fs::read(file).map_err(KernelError::at(file))?).into_owned();
+        let text =
+            String::from_utf8_lossy(&fs::read(file).map_err(KernelError::at(file))?).into_owned();
         if options(&text).is_empty() {
             return Err(unknown().into());
         }
-        let base = if text.lines().take(10).any(|line| line.contains(WHOLE)) { Base::Whole } else { Base::Tiny };
-        let name = file.file_name().map_or_else(|| name.to_owned(), |name| name.to_string_lossy().into_owned());
+        let base = if text.lines().take(10).any(|line| line.contains(WHOLE)) {
+            Base::Whole
+        } else {
+            Base::Tiny
+        };
+        let name = file.file_name().map_or_else(
+            || name.to_owned(),
+            |name| name.to_string_lossy().into_owned(),
+        );
         Ok(Self { name, text, base })
     }
 
@@ -75,16 +96,24 @@ impl Configuration {
     /// Returns a text that identifies it: equal lines are an equal config.
     #[must_use]
     pub fn identity(&self) -> String {
-        let kind = if self.base == Base::Tiny { "tiny" } else { "whole" };
-        let lines: String = options(&self.text).iter().map(|(option, value)| format!("{option}={value}\n")).collect();
+        let kind = if self.base == Base::Tiny {
+            "tiny"
+        } else {
+            "whole"
+        };
+        let lines: String = options(&self.text)
+            .iter()
+            .map(|(option, value)| format!("{option}={value}\n"))
+            .collect();
         sha256(format!("{kind}\n{lines}").as_bytes())
     }
 
     /// Returns the requested options that differ in the result, each as `CONFIG_X=y`.
     pub(crate) fn not_kept(&self, resolved: &str) -> Vec<String> {
         let found = options(resolved);
-        let kept =
-            |(option, value): &(&String, &String)| found.get(*option).map_or("n", String::as_str) == value.as_str();
+        let kept = |(option, value): &(&String, &String)| {
+            found.get(*option).map_or("n", String::as_str) == value.as_str()
+        };
         options(&self.text)
             .iter()
             .filter(|wanted| !kept(wanted))
@@ -93,17 +122,21 @@ impl Configuration {
     }
 }
 
-/// Parses the options of a kernel config; the last line about an option counts, and one that is not set is `n`.
+/// Parses the options of a kernel config; the last line about an option counts, and one that is not
+/// set is `n`.
 #[must_use]
 pub fn options(text: &str) -> BTreeMap<String, String> {
     let option = |line: &str| {
         let line = line.trim();
         if let Some(rest) = line.strip_prefix("# ") {
             let name = rest.strip_suffix(" is not set")?;
-            return name.starts_with("CONFIG_").then(|| (name.to_owned(), "n".to_owned()));
+            return name
+                .starts_with("CONFIG_")
+                .then(|| (name.to_owned(), "n".to_owned()));
         }
         let (name, value) = line.split_once('=')?;
-        name.starts_with("CONFIG_").then(|| (name.to_owned(), value.to_owned()))
+        name.starts_with("CONFIG_")
+            .then(|| (name.to_owned(), value.to_owned()))
     };
     text.lines().filter_map(option).collect()
 }
@@ -121,20 +154,32 @@ mod tests {
                 if let Some(text) = line.strip_prefix("# ") {
                     purpose = text;
                 } else {
-                    assert!(line.starts_with("CONFIG_") && purpose.ends_with('.'), "{line}");
+                    assert!(
+                        line.starts_with("CONFIG_") && purpose.ends_with('.'),
+                        "{line}"
+                    );
                 }
             }
             assert!(configuration.not_kept(&configuration.text).is_empty());
-            assert!(configuration.text.contains("CONFIG_X86_IOPL_IOPERM=y\n"), "the agent needs its ports");
+            assert!(
+                configuration.text.contains("CONFIG_X86_IOPL_IOPERM=y\n"),
+                "the agent needs its ports"
+            );
         }
     }
 
     #[test]
     fn dropped_config_options_are_listed() {
-        let wanted = Configuration { text: "CONFIG_A=y\nCONFIG_B=n\nCONFIG_C=y\n".into(), ..Configuration::default() };
+        let wanted = Configuration {
+            text: "CONFIG_A=y\nCONFIG_B=n\nCONFIG_C=y\n".into(),
+            ..Configuration::default()
+        };
         let resolved = "CONFIG_A=y\n# CONFIG_C is not set\nCONFIG_B=y\n";
         assert_eq!(wanted.not_kept(resolved), ["CONFIG_B=n", "CONFIG_C=y"]);
-        assert!(wanted.not_kept("CONFIG_A=y\nCONFIG_C=y\n").is_empty(), "what is absent is not set");
+        assert!(
+            wanted.not_kept("CONFIG_A=y\nCONFIG_C=y\n").is_empty(),
+            "what is absent is not set"
+        );
     }
 
     #[test]
@@ -150,13 +195,19 @@ mod tests {
         let whole = named("#\n# Automatically generated file; DO NOT EDIT.\nCONFIG_A=y\n").unwrap();
         assert_eq!(whole.base, Base::Whole);
         assert_ne!(lines.identity(), whole.identity());
-        assert_eq!(named("# words\nCONFIG_A=y\n").unwrap().identity(), lines.identity());
+        assert_eq!(
+            named("# words\nCONFIG_A=y\n").unwrap().identity(),
+            lines.identity()
+        );
         assert!(named("no options").is_err());
         insta::assert_snapshot!(Configuration::named("mikro").unwrap_err(), @"unknown kernel config `mikro`: use micro, smp, small, or a file");
     }
 
     #[test]
     fn the_last_line_counts() {
-        assert_eq!(options("CONFIG_A=y\n# CONFIG_A is not set\n# CONFIG\n")["CONFIG_A"], "n");
+        assert_eq!(
+            options("CONFIG_A=y\n# CONFIG_A is not set\n# CONFIG\n")["CONFIG_A"],
+            "n"
+        );
     }
 }

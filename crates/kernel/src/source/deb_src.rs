@@ -1,7 +1,7 @@
 //! Debian's source packages as a git history: one commit per release, tagged with its version.
 //!
-//! The archive has a few releases of each series. Each requested one is imported once; the commits of a series are in
-//! version order.
+//! The archive has a few releases of each series. Each requested one is imported once; the commits
+//! of a series are in version order.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
@@ -49,21 +49,31 @@ pub(crate) fn import(
 ) -> Result<Imported, KernelError> {
     let offer = newest(version)?;
     let tag = tag(&offer.version);
-    // git makes this directory last: without it an earlier process was killed, and git continues there.
+    // git makes this directory last: without it an earlier process was killed, and git continues
+    // there.
     if !places.repository.join("objects/info").is_dir() {
         fs::create_dir_all(&places.repository).map_err(KernelError::at(&places.repository))?;
-        git(&places.repository).args(["init", "--quiet", "--bare"]).run()?;
+        git(&places.repository)
+            .args(["init", "--quiet", "--bare"])
+            .run()?;
     }
     let repository = Repository::open(&places.repository)?;
     if repository.commit(&format!("refs/tags/{tag}")).is_err() {
         let scratch = Scratch::new(places.downloads)?;
-        notify(Step::Downloading { package: offer.package.clone(), bytes: offer.bytes() });
+        notify(Step::Downloading {
+            package: offer.package.clone(),
+            bytes: offer.bytes(),
+        });
         let deb = apt::download(&offer, &offer.files[0], scratch.path())?;
-        notify(Step::Unpacking { what: offer.origin().to_string() });
+        notify(Step::Unpacking {
+            what: offer.origin().to_string(),
+        });
         let root = scratch.path().join("root");
         apt::unpack(&deb, &root)?;
         fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
-        let archive = root.join("usr/src").join(format!("{}.tar.xz", offer.package));
+        let archive = root
+            .join("usr/src")
+            .join(format!("{}.tar.xz", offer.package));
         store(&repository, &archive, &offer)?;
         chain(&repository, &offer, &tag)?;
     }
@@ -74,17 +84,31 @@ pub(crate) fn import(
 fn newest(version: &str) -> Result<Offer, KernelError> {
     let series: Vec<&str> = version.split('.').take(2).collect();
     let package = format!("{PREFIX}{}", series.join("."));
-    let unknown = |instead: String| SourceError::NoSourcePackage { asked: format!("deb-src:{version}"), instead };
+    let unknown = |instead: String| SourceError::NoSourcePackage {
+        asked: format!("deb-src:{version}"),
+        instead,
+    };
     let all = match apt::show(&package) {
         Ok(records) => offers(&records, &package),
         Err(KernelError::Program { .. }) => Vec::new(),
         Err(other) => return Err(other),
     };
-    let fitting = all.iter().filter(|offer| offer.is_version(version)).max_by_key(|offer| debian(&offer.version));
-    let has = || all.iter().map(|offer| format!("deb-src:{}", offer.upstream)).collect::<Vec<_>>().join(", ");
+    let fitting = all
+        .iter()
+        .filter(|offer| offer.is_version(version))
+        .max_by_key(|offer| debian(&offer.version));
+    let has = || {
+        all.iter()
+            .map(|offer| format!("deb-src:{}", offer.upstream))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     fitting.cloned().ok_or_else(|| {
-        let instead =
-            if all.is_empty() { format!("it has no package {package}") } else { format!("there are {}", has()) };
+        let instead = if all.is_empty() {
+            format!("it has no package {package}")
+        } else {
+            format!("there are {}", has())
+        };
         unknown(instead).into()
     })
 }
@@ -109,7 +133,8 @@ fn offers(records: &str, package: &str) -> Vec<Offer> {
     records.split("\n\n").filter_map(offer).collect()
 }
 
-/// Returns the tag of a version: git allows no tilde and no colon, which are replaced like Debian does.
+/// Returns the tag of a version: git allows no tilde and no colon, which are replaced like Debian
+/// does.
 fn tag(version: &str) -> String {
     version.replace('~', "_").replace(':', "%")
 }
@@ -119,9 +144,14 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
     let file = File::open(archive).map_err(KernelError::at(archive))?;
     let unpacked = unpacked(BufReader::new(file)).map_err(KernelError::at(archive))?;
     let mut files = Archive::new(unpacked);
-    let damaged = |said: String| SourceError::Archive { what: offer.origin().to_string(), said };
+    let damaged = |said: String| SourceError::Archive {
+        what: offer.origin().to_string(),
+        said,
+    };
     let pipe = KernelError::at;
-    let import = git(repository.folder()).args(["fast-import", "--quiet", "--done", "--force"]).deadline_s(1800);
+    let import = git(repository.folder())
+        .args(["fast-import", "--quiet", "--done", "--force"])
+        .deadline_s(1800);
     let ended = import.fed(|input| {
         let mut input = std::io::BufWriter::with_capacity(1 << 16, input);
         let at = repository.folder();
@@ -129,7 +159,10 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
         while let Some(entry) = files.next().map_err(|error| damaged(error.to_string()))? {
             add(&mut input, &entry).map_err(pipe(at))?;
         }
-        input.write_all(b"done\n").and_then(|()| input.flush()).map_err(pipe(at))
+        input
+            .write_all(b"done\n")
+            .and_then(|()| input.flush())
+            .map_err(pipe(at))
     })?;
     match ended.code {
         Some(0) => Ok(()),
@@ -139,7 +172,10 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
 
 /// Unpacks an archive of a source package in bounded memory.
 pub(crate) fn unpacked<R: Read>(packed: R) -> std::io::Result<XzDecoder<R>> {
-    Ok(XzDecoder::new_stream(packed, Stream::new_stream_decoder(XZ_MEMORY, 0)?))
+    Ok(XzDecoder::new_stream(
+        packed,
+        Stream::new_stream_decoder(XZ_MEMORY, 0)?,
+    ))
 }
 
 fn begin(input: &mut impl Write) -> std::io::Result<()> {
@@ -155,41 +191,80 @@ fn add(input: &mut impl Write, entry: &Entry) -> std::io::Result<()> {
         Kind::Program => "100755",
         Kind::Link => "120000",
     };
-    write!(input, "M {mode} inline {}\ndata {}\n", entry.path, entry.content.len())?;
+    write!(
+        input,
+        "M {mode} inline {}\ndata {}\n",
+        entry.path,
+        entry.content.len()
+    )?;
     input.write_all(&entry.content)?;
     input.write_all(b"\n")
 }
 
-/// Makes the commits of the release's series again, in version order, with the one that was just imported.
+/// Makes the commits of the release's series again, in version order, with the one that was just
+/// imported.
 fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), KernelError> {
     let folder = repository.folder();
     let series = offer.package.trim_start_matches(PREFIX);
-    let list = git(folder).args(["tag", "--list", &format!("{series}.*")]).run()?;
+    let list = git(folder)
+        .args(["tag", "--list", &format!("{series}.*")])
+        .run()?;
     let mut releases: Vec<(String, String)> = Vec::new();
     for tag in list.lines().filter(|tag| is_release(tag)) {
-        releases.push((tag.to_owned(), repository.tree(&format!("refs/tags/{tag}"))?));
+        releases.push((
+            tag.to_owned(),
+            repository.tree(&format!("refs/tags/{tag}"))?,
+        ));
     }
     releases.push((new.to_owned(), repository.tree("refs/marvin/imported")?));
     releases.sort_by_key(|(tag, _)| debian(&tag.replace('_', "~").replace('%', ":")));
     let mut parent: Option<String> = None;
     for (day, (tag, tree)) in (0_u64..).zip(&releases) {
-        let message = format!("Linux {}\n\nDebian's {} {tag}", upstream(&tag.replace('_', "~")), offer.package);
-        let mut arguments = vec!["commit-tree".to_owned(), tree.clone(), "-m".to_owned(), message];
-        arguments.extend(parent.iter().flat_map(|parent| ["-p".to_owned(), parent.clone()]));
-        let commit = set_date(git(folder), day).args(arguments).run()?.trim().to_owned();
-        git(folder).args(["update-ref", &format!("refs/tags/{tag}"), &commit]).run()?;
+        let message = format!(
+            "Linux {}\n\nDebian's {} {tag}",
+            upstream(&tag.replace('_', "~")),
+            offer.package
+        );
+        let mut arguments = vec![
+            "commit-tree".to_owned(),
+            tree.clone(),
+            "-m".to_owned(),
+            message,
+        ];
+        arguments.extend(
+            parent
+                .iter()
+                .flat_map(|parent| ["-p".to_owned(), parent.clone()]),
+        );
+        let commit = set_date(git(folder), day)
+            .args(arguments)
+            .run()?
+            .trim()
+            .to_owned();
+        git(folder)
+            .args(["update-ref", &format!("refs/tags/{tag}"), &commit])
+            .run()?;
         parent = Some(commit);
     }
     if let Some(last) = parent {
-        git(folder).args(["update-ref", &format!("refs/heads/{series}"), &last]).run()?;
+        git(folder)
+            .args(["update-ref", &format!("refs/heads/{series}"), &last])
+            .run()?;
     }
-    git(folder).args(["update-ref", "-d", "refs/marvin/imported"]).run().map(drop)
+    git(folder)
+        .args(["update-ref", "-d", "refs/marvin/imported"])
+        .run()
+        .map(drop)
 }
 
 /// Returns whether [`tag`] makes this tag: tags of users are left alone.
 fn is_release(tag: &str) -> bool {
     let version = tag.split(['-', '_', '+']).next().unwrap_or_default();
-    let numbers = || version.split('.').all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
+    let numbers = || {
+        version
+            .split('.')
+            .all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    };
     tag.contains('-') && numbers()
 }
 
@@ -198,9 +273,16 @@ fn set_date(mut git: Program, day: u64) -> Program {
     for who in ["AUTHOR", "COMMITTER"] {
         let [name, email, when] = match who {
             "AUTHOR" => ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"],
-            _ => ["GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE"],
+            _ => [
+                "GIT_COMMITTER_NAME",
+                "GIT_COMMITTER_EMAIL",
+                "GIT_COMMITTER_DATE",
+            ],
         };
-        git = git.variable(name, "marvin").variable(email, "marvin@localhost").variable(when, &date);
+        git = git
+            .variable(name, "marvin")
+            .variable(email, "marvin@localhost")
+            .variable(when, &date);
     }
     git
 }
@@ -229,38 +311,75 @@ mod tests {
     #[test]
     fn source_releases_become_commits_in_version_order() {
         let home = tempfile::tempdir().unwrap();
-        git(home.path()).args(["init", "--quiet", "--bare"]).run().unwrap();
+        git(home.path())
+            .args(["init", "--quiet", "--bare"])
+            .run()
+            .unwrap();
         let repository = Repository::open(home.path()).unwrap();
-        for (version, content) in [("6.12.9-1", "nine"), ("6.12.117-1~deb12u1", "last"), ("6.12.10-2", "ten")] {
+        for (version, content) in [
+            ("6.12.9-1", "nine"),
+            ("6.12.117-1~deb12u1", "last"),
+            ("6.12.10-2", "ten"),
+        ] {
             let file = home.path().join("source.tar.xz");
             let mut xz = liblzma::write::XzEncoder::new(std::fs::File::create(&file).unwrap(), 0);
-            xz.write_all(&archive(&[("Kbuild", content), ("a link", "-> Kbuild"), ("only", version)], &[])).unwrap();
+            xz.write_all(&archive(
+                &[
+                    ("Kbuild", content),
+                    ("a link", "-> Kbuild"),
+                    ("only", version),
+                ],
+                &[],
+            ))
+            .unwrap();
             xz.finish().unwrap();
             let offer = offer(version);
             store(&repository, &file, &offer).unwrap();
             chain(&repository, &offer, &tag(version)).unwrap();
             // Tags that are no versions belong to the user.
-            git(home.path()).args(["tag", "--force", "6.12.mine-1", &tag(version)]).run().unwrap();
-            git(home.path()).args(["tag", "--force", "6.12.9", &tag(version)]).run().unwrap();
+            git(home.path())
+                .args(["tag", "--force", "6.12.mine-1", &tag(version)])
+                .run()
+                .unwrap();
+            git(home.path())
+                .args(["tag", "--force", "6.12.9", &tag(version)])
+                .run()
+                .unwrap();
         }
-        let log = git(home.path()).args(["log", "--format=%s|%ad", "--date=short", "6.12"]).run().unwrap();
-        assert_eq!(log, "Linux 6.12.117|2020-01-03\nLinux 6.12.10|2020-01-02\nLinux 6.12.9|2020-01-01\n");
+        let log = git(home.path())
+            .args(["log", "--format=%s|%ad", "--date=short", "6.12"])
+            .run()
+            .unwrap();
+        assert_eq!(
+            log,
+            "Linux 6.12.117|2020-01-03\nLinux 6.12.10|2020-01-02\nLinux 6.12.9|2020-01-01\n"
+        );
         let show = |what: &str| git(home.path()).args(["show", what]).run().unwrap();
         assert_eq!(show("6.12.10-2:Kbuild"), "ten");
         assert_eq!(show("6.12.117-1_deb12u1:a link"), "Kbuild");
-        let history = repository.history("6.12.9-1", "6.12.117-1_deb12u1").unwrap();
+        let history = repository
+            .history("6.12.9-1", "6.12.117-1_deb12u1")
+            .unwrap();
         assert_eq!(history.trunk().len(), 2);
     }
 
     #[test]
     fn damaged_archive_fails_and_leaves_no_release() {
         let home = tempfile::tempdir().unwrap();
-        git(home.path()).args(["init", "--quiet", "--bare"]).run().unwrap();
+        git(home.path())
+            .args(["init", "--quiet", "--bare"])
+            .run()
+            .unwrap();
         let repository = Repository::open(home.path()).unwrap();
         let file = home.path().join("source.tar.xz");
         std::fs::write(&file, "no xz").unwrap();
-        let error = store(&repository, &file, &offer("6.12.9-1")).unwrap_err().to_string();
-        assert!(error.starts_with("linux-source-6.12 6.12.9-1 is damaged: "), "{error}");
+        let error = store(&repository, &file, &offer("6.12.9-1"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("linux-source-6.12 6.12.9-1 is damaged: "),
+            "{error}"
+        );
         assert!(repository.commit("refs/marvin/imported").is_err());
     }
 
@@ -269,6 +388,9 @@ mod tests {
         let records = "Package: linux-source-6.12\nVersion: 6.12.117-1~deb12u1\nSize: 153476148\nSHA256: ab\n\nPackage: other\nVersion: 1\n\n";
         let found = offers(records, "linux-source-6.12");
         assert_eq!(found.len(), 1);
-        assert_eq!((&*found[0].upstream, found[0].bytes()), ("6.12.117", 153_476_148));
+        assert_eq!(
+            (&*found[0].upstream, found[0].bytes()),
+            ("6.12.117", 153_476_148)
+        );
     }
 }

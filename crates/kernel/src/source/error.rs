@@ -8,7 +8,9 @@ use model::Guilt;
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// A program is missing.
-    #[error("cannot build kernels: no `{program}` on this host; run `sudo apt-get install {package}`")]
+    #[error(
+        "cannot build kernels: no `{program}` on this host; run `sudo apt-get install {package}`"
+    )]
     NoProgram {
         /// The program.
         program: String,
@@ -26,7 +28,8 @@ pub enum SourceError {
         /// git's message.
         said: String,
     },
-    /// A directory in a tree is a repository with a configuration of its own, which may name programs.
+    /// A directory in a tree is a repository with a configuration of its own, which may name
+    /// programs.
     #[error("{} is a repository inside the tree: move it elsewhere, or name a commit with git:REVISION", folder.display())]
     NestedRepository {
         /// The directory.
@@ -146,7 +149,9 @@ pub enum SourceError {
         log: PathBuf,
     },
     /// A program exceeded its deadline.
-    #[error("`{command}` did not end within {seconds} s: the host is too busy, or the limit too low")]
+    #[error(
+        "`{command}` did not end within {seconds} s: the host is too busy, or the limit too low"
+    )]
     Deadline {
         /// The program.
         command: String,

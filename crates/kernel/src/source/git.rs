@@ -20,8 +20,8 @@ pub struct Repository {
     git: PathBuf,
 }
 
-/// Commits behind one whose dates count: a commit is dated later than these, even if clocks were wrong or a script made
-/// many in one second.
+/// Commits behind one whose dates count: a commit is dated later than these, even if clocks were
+/// wrong or a script made many in one second.
 const DATED_MAX: usize = 2000;
 
 /// The headline of a commit, each part one safe line: anyone may have written it.
@@ -35,12 +35,18 @@ pub struct Headline {
 
 /// Runs git with settings that make its answers reproducible, and without the caller's hooks.
 pub(crate) fn git(folder: &Path) -> Program {
-    let fixed = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.quotePath=true", "log.showSignature=false"];
+    let fixed = [
+        "core.hooksPath=/dev/null",
+        "core.fsmonitor=false",
+        "core.quotePath=true",
+        "log.showSignature=false",
+    ];
     Program::new("git", folder)
         .args(fixed.iter().flat_map(|setting| ["-c", setting]))
         .variable("GIT_OPTIONAL_LOCKS", "0")
         .variable("GIT_TERMINAL_PROMPT", "0")
-        // Both: a git older than 2.39.4 would fetch missing objects by programs that the repository names.
+        // Both: a git older than 2.39.4 would fetch missing objects by programs that the repository
+        // names.
         .variable("GIT_NO_LAZY_FETCH", "1")
         .variable("GIT_ALLOW_PROTOCOL", "none")
         .variable("GIT_NO_REPLACE_OBJECTS", "1")
@@ -56,12 +62,17 @@ impl Repository {
     /// # Errors
     /// If it is in none, or git is missing.
     pub fn open(folder: &Path) -> Result<Self, KernelError> {
-        let refuse = |said: String| SourceError::NotARepository { folder: folder.to_owned(), said };
+        let refuse = |said: String| SourceError::NotARepository {
+            folder: folder.to_owned(),
+            said,
+        };
         let folder = fs::canonicalize(folder).map_err(|error| refuse(error.to_string()))?;
         if !folder.is_dir() {
             return Err(refuse("it is not a folder".to_owned()).into());
         }
-        let ended = git(&folder).args(["rev-parse", "--absolute-git-dir"]).end()?;
+        let ended = git(&folder)
+            .args(["rev-parse", "--absolute-git-dir"])
+            .end()?;
         if ended.code != Some(0) {
             let said = ended.reason();
             return Err(refuse(said.trim_start_matches("fatal: ").to_owned()).into());
@@ -78,7 +89,9 @@ impl Repository {
 
     /// Returns its object directory.
     pub(crate) fn objects(&self) -> Result<PathBuf, KernelError> {
-        let path = git(&self.folder).args(["rev-parse", "--git-path", "objects"]).run()?;
+        let path = git(&self.folder)
+            .args(["rev-parse", "--git-path", "objects"])
+            .run()?;
         Ok(self.folder.join(path.trim_end_matches('\n')))
     }
 
@@ -104,16 +117,33 @@ impl Repository {
     }
 
     fn object(&self, revision: &str, kind: &str) -> Result<String, KernelError> {
-        let unknown =
-            || SourceError::UnknownRevision { revision: revision.to_owned(), folder: self.folder.clone() }.into();
+        let unknown = || {
+            SourceError::UnknownRevision {
+                revision: revision.to_owned(),
+                folder: self.folder.clone(),
+            }
+            .into()
+        };
         if revision.is_empty() || revision.starts_with('-') || revision.contains(['\n', '\0']) {
             return Err(unknown());
         }
         let name = format!("{revision}^{{{kind}}}");
-        let ended = git(&self.folder).args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).end()?;
+        let ended = git(&self.folder)
+            .args([
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &name,
+            ])
+            .end()?;
         let text = ended.text();
         let hash = text.lines().last().unwrap_or_default();
-        if ended.code == Some(0) && is_hash(hash) { Ok(hash.to_owned()) } else { Err(unknown()) }
+        if ended.code == Some(0) && is_hash(hash) {
+            Ok(hash.to_owned())
+        } else {
+            Err(unknown())
+        }
     }
 
     /// Checks that a revision contains a kernel source.
@@ -122,7 +152,12 @@ impl Repository {
     /// If it does not, or there is no such revision.
     pub fn check_linux(&self, revision: &str) -> Result<(), KernelError> {
         let kbuild = format!("{}:Kbuild", self.commit(revision)?);
-        if git(&self.folder).args(["cat-file", "-e", &kbuild]).end()?.code == Some(0) {
+        if git(&self.folder)
+            .args(["cat-file", "-e", &kbuild])
+            .end()?
+            .code
+            == Some(0)
+        {
             return Ok(());
         }
         let what = format!("{revision} of {}", self.folder.display());
@@ -143,25 +178,42 @@ impl Repository {
             return Err(self.no_way(good, &from, bad, &to)?);
         }
         let except = format!("^{from}");
-        let list = ["rev-list", "--topo-order", "--reverse", "--parents", &to, &except, "--"];
+        let list = [
+            "rev-list",
+            "--topo-order",
+            "--reverse",
+            "--parents",
+            &to,
+            &except,
+            "--",
+        ];
         let text = git(&self.folder).args(list).run()?;
         let commits: Vec<Commit> = text.lines().filter_map(commit).collect();
         let shallow = self.shallow()?;
         if commits.iter().any(|commit| shallow.contains(&commit.id)) {
-            return Err(SourceError::Shallow { folder: self.folder.clone() }.into());
+            return Err(SourceError::Shallow {
+                folder: self.folder.clone(),
+            }
+            .into());
         }
         CommitGraph::new(&from, commits).ok_or_else(|| {
-            SourceError::Program { command: "git rev-list".into(), said: "what it printed is no history".into() }.into()
+            SourceError::Program {
+                command: "git rev-list".into(),
+                said: "what it printed is no history".into(),
+            }
+            .into()
         })
     }
 
-    /// Parses a range `OLDER..NEWER` into its ends; the older end of `A^..B` is A's parent. The newer end defaults to
-    /// the checked-out commit.
+    /// Parses a range `OLDER..NEWER` into its ends; the older end of `A^..B` is A's parent. The
+    /// newer end defaults to the checked-out commit.
     ///
     /// # Errors
     /// If it is no range, or names an unknown revision.
     pub fn range(&self, text: &str) -> Result<(String, String), KernelError> {
-        let parts = text.split_once("..").filter(|(older, newer)| !older.is_empty() && !newer.starts_with('.'));
+        let parts = text
+            .split_once("..")
+            .filter(|(older, newer)| !older.is_empty() && !newer.starts_with('.'));
         let (older, newer) = parts.ok_or_else(|| SourceError::NoRange(text.to_owned()))?;
         let newer = if newer.is_empty() { "HEAD" } else { newer };
         Ok((self.commit(older)?, self.commit(newer)?))
@@ -183,59 +235,109 @@ impl Repository {
     ///
     /// # Errors
     /// If git fails.
-    pub fn commits_without(&self, older: &str, newer: &str, other: &str) -> Result<BTreeSet<String>, KernelError> {
+    pub fn commits_without(
+        &self,
+        older: &str,
+        newer: &str,
+        other: &str,
+    ) -> Result<BTreeSet<String>, KernelError> {
         let (older, other) = (format!("^{older}"), format!("^{other}"));
-        let text = git(&self.folder).args(["rev-list", newer, &older, &other, "--"]).run()?;
+        let text = git(&self.folder)
+            .args(["rev-list", newer, &older, &other, "--"])
+            .run()?;
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// Returns whether one commit is another one, or an ancestor of it; false if there is no such commit.
+    /// Returns whether one commit is another one, or an ancestor of it; false if there is no such
+    /// commit.
     ///
     /// # Errors
     /// If git is missing.
     pub fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, KernelError> {
-        Ok(git(&self.folder).args(["merge-base", "--is-ancestor", old, new]).end()?.code == Some(0))
+        Ok(git(&self.folder)
+            .args(["merge-base", "--is-ancestor", old, new])
+            .end()?
+            .code
+            == Some(0))
     }
 
-    fn no_way(&self, good: String, from: &str, bad: String, to: &str) -> Result<KernelError, KernelError> {
+    fn no_way(
+        &self,
+        good: String,
+        from: &str,
+        bad: String,
+        to: &str,
+    ) -> Result<KernelError, KernelError> {
         if self.is_ancestor(to, from)? {
             return Ok(SourceError::Swapped { good, bad }.into());
         }
         if !self.shallow()?.is_empty() {
-            return Ok(SourceError::Shallow { folder: self.folder.clone() }.into());
+            return Ok(SourceError::Shallow {
+                folder: self.folder.clone(),
+            }
+            .into());
         }
         let ended = git(&self.folder).args(["merge-base", from, to]).end()?;
         let base = ended.text().trim().to_owned();
         if base.is_empty() {
             return Ok(SourceError::Unrelated { good, bad }.into());
         }
-        Ok(SourceError::NotAncestor { good, bad, base: base.chars().take(12).collect() }.into())
+        Ok(SourceError::NotAncestor {
+            good,
+            bad,
+            base: base.chars().take(12).collect(),
+        }
+        .into())
     }
 
     /// Returns the commits at which a shallow clone ends.
     fn shallow(&self) -> Result<BTreeSet<String>, KernelError> {
-        let path = git(&self.folder).args(["rev-parse", "--git-path", "shallow"]).run()?;
-        let text = fs::read_to_string(self.folder.join(path.trim_end_matches('\n'))).unwrap_or_default();
+        let path = git(&self.folder)
+            .args(["rev-parse", "--git-path", "shallow"])
+            .run()?;
+        let text =
+            fs::read_to_string(self.folder.join(path.trim_end_matches('\n'))).unwrap_or_default();
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// Returns the files that each commit of a range changed; for a merge, those that differ from all parents.
+    /// Returns the files that each commit of a range changed; for a merge, those that differ from
+    /// all parents.
     ///
     /// # Errors
     /// If git fails.
-    pub fn changed_files(&self, history: &CommitGraph) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
+    pub fn changed_files(
+        &self,
+        history: &CommitGraph,
+    ) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
         let except = format!("^{}", history.good());
-        let list =
-            ["log", "--format=%x01%H", "--name-only", "-c", "--no-renames", "--no-color", history.bad(), &except, "--"];
+        let list = [
+            "log",
+            "--format=%x01%H",
+            "--name-only",
+            "-c",
+            "--no-renames",
+            "--no-color",
+            history.bad(),
+            &except,
+            "--",
+        ];
         let text = git(&self.folder).args(list).run()?;
         Ok(parse_changed(&text))
     }
 
-    /// Returns when a commit was committed, in seconds since 1970-01-01 UTC, and later than all that it descends from, as far
-    /// as the newest of these show: dates sort commits of one branch as ancestry does. `None` if git cannot list them.
+    /// Returns when a commit was committed, in seconds since 1970-01-01 UTC, and later than all
+    /// that it descends from, as far as the newest of these show: dates sort commits of one
+    /// branch as ancestry does. `None` if git cannot list them.
     pub(crate) fn committed_unix(&self, commit: &str) -> Option<i64> {
         let count = format!("--max-count={DATED_MAX}");
-        let log = ["log", &count, "--no-color", "--format=%ct %H %P", commit, "--"];
+        let log = [
+            "log",
+            &count,
+            "--no-color",
+            "--format=%ct %H %P",
+            commit,
+            "--",
+        ];
         corrected_date(commit, &git(&self.folder).args(log).run().ok()?)
     }
 
@@ -245,10 +347,25 @@ impl Repository {
     /// If there is no such commit.
     pub fn authorship(&self, commit: &str) -> Result<Authorship, KernelError> {
         let format = "--format=%an%n%ae%n%ad%n%B";
-        let text = git(&self.folder).args(["show", "-s", "--no-color", "--date=raw", format, commit, "--"]).run()?;
+        let text = git(&self.folder)
+            .args([
+                "show",
+                "-s",
+                "--no-color",
+                "--date=raw",
+                format,
+                commit,
+                "--",
+            ])
+            .run()?;
         let mut parts = text.splitn(4, '\n').map(str::to_owned);
         let mut next = || parts.next().unwrap_or_default();
-        Ok(Authorship { name: next(), address: next(), date: next(), message: next() })
+        Ok(Authorship {
+            name: next(),
+            address: next(),
+            date: next(),
+            message: next(),
+        })
     }
 
     /// Returns the headline of a commit.
@@ -256,27 +373,47 @@ impl Repository {
     /// # Errors
     /// If there is no such commit.
     pub fn headline(&self, commit: &str) -> Result<Headline, KernelError> {
-        let text =
-            git(&self.folder).args(["show", "-s", "--no-color", "--format=%s%n%an <%ae>", commit, "--"]).run()?;
+        let text = git(&self.folder)
+            .args([
+                "show",
+                "-s",
+                "--no-color",
+                "--format=%s%n%an <%ae>",
+                commit,
+                "--",
+            ])
+            .run()?;
         let mut lines = text.lines().map(model::plain);
-        Ok(Headline { subject: lines.next().unwrap_or_default(), author: lines.next().unwrap_or_default() })
+        Ok(Headline {
+            subject: lines.next().unwrap_or_default(),
+            author: lines.next().unwrap_or_default(),
+        })
     }
 }
 
-/// Returns the date of a commit, at least a second after the dates of its parents, which are corrected likewise: what git calls
-/// the corrected commit date. The lines are commits with their dates and parents, the newest first as a rule.
+/// Returns the date of a commit, at least a second after the dates of its parents, which are
+/// corrected likewise: what git calls the corrected commit date. The lines are commits with their
+/// dates and parents, the newest first as a rule.
 fn corrected_date(commit: &str, lines: &str) -> Option<i64> {
     let read = |line: &str| {
         let (date, commits) = line.split_once(' ')?;
         Some((date.parse::<i64>().ok()?, self::commit(commits.trim_end())?))
     };
     let commits: Vec<(i64, Commit)> = lines.lines().rev().filter_map(read).collect();
-    let mut dates: BTreeMap<&str, i64> = commits.iter().map(|(date, commit)| (&*commit.id, *date)).collect();
+    let mut dates: BTreeMap<&str, i64> = commits
+        .iter()
+        .map(|(date, commit)| (&*commit.id, *date))
+        .collect();
     // One pass, unless a wrong clock had git list a commit behind its parent.
     for _ in 0..commits.len() {
         let mut is_done = true;
         for (_, commit) in &commits {
-            let after = commit.parents.iter().filter_map(|parent| dates.get(&**parent)).max().map(|date| date + 1);
+            let after = commit
+                .parents
+                .iter()
+                .filter_map(|parent| dates.get(&**parent))
+                .max()
+                .map(|date| date + 1);
             if let Some(date) = dates.get_mut(&*commit.id)
                 && after.is_some_and(|after| after > *date)
             {
@@ -295,10 +432,14 @@ fn corrected_date(commit: &str, lines: &str) -> Option<i64> {
 fn commit(line: &str) -> Option<Commit> {
     let mut words = line.split(' ').map(str::to_owned);
     let id = words.next().filter(|id| is_hash(id))?;
-    Some(Commit { id, parents: words.collect() })
+    Some(Commit {
+        id,
+        parents: words.collect(),
+    })
 }
 
-/// Parses the output of `log --name-only`; names that git quotes do not occur in kernels and are kept as they are.
+/// Parses the output of `log --name-only`; names that git quotes do not occur in kernels and are
+/// kept as they are.
 fn parse_changed(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut current = None;
@@ -325,14 +466,24 @@ mod tests {
 
     use super::{Repository, git};
 
-    /// Two branches that are merged, all in one second, but for one commit by a wrong clock; then 40 commits in one second.
+    /// Two branches that are merged, all in one second, but for one commit by a wrong clock; then
+    /// 40 commits in one second.
     #[test]
     fn dates_of_commits_follow_ancestry() {
         let folder = tempfile::tempdir().unwrap();
         let run = |date: i64, words: &[&str]| {
-            let own = ["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "commit.gpgsign=false"];
+            let own = [
+                "-c",
+                "user.name=t",
+                "-c",
+                "user.email=t@example.com",
+                "-c",
+                "commit.gpgsign=false",
+            ];
             let date = format!("@{date} +0000");
-            let program = git(folder.path()).variable("GIT_COMMITTER_DATE", &date).variable("GIT_AUTHOR_DATE", &date);
+            let program = git(folder.path())
+                .variable("GIT_COMMITTER_DATE", &date)
+                .variable("GIT_AUTHOR_DATE", &date);
             program.args(own).args(words).run().unwrap()
         };
         let commit = |date: i64, subject: &str| {
@@ -346,19 +497,35 @@ mod tests {
         commit(900_000_000, "topic-2");
         run(0, &["checkout", "--quiet", "main"]);
         commit(1_000_000_000, "main-1");
-        run(1_000_000_000, &["merge", "--quiet", "--no-ff", "-m", "merge", "topic"]);
+        run(
+            1_000_000_000,
+            &["merge", "--quiet", "--no-ff", "-m", "merge", "topic"],
+        );
         run(0, &["tag", "merge"]);
         (0..40).for_each(|n| commit(1_000_000_000, &format!("later-{n}")));
         let repository = Repository::open(folder.path()).unwrap();
-        let date = |tag: &str| repository.committed_unix(&repository.commit(tag).unwrap()).unwrap();
+        let date = |tag: &str| {
+            repository
+                .committed_unix(&repository.commit(tag).unwrap())
+                .unwrap()
+        };
         let later: Vec<String> = (0..40).map(|n| format!("later-{n}")).collect();
-        for branch in [["root", "topic-1", "topic-2", "merge"], ["root", "main-1", "main-1", "merge"]] {
+        for branch in [
+            ["root", "topic-1", "topic-2", "merge"],
+            ["root", "main-1", "main-1", "merge"],
+        ] {
             let tags = branch.into_iter().chain(later.iter().map(String::as_str));
             let mut tags: Vec<&str> = tags.collect();
             tags.dedup();
-            assert!(tags.is_sorted_by(|old, new| date(old) < date(new)), "{tags:?}");
+            assert!(
+                tags.is_sorted_by(|old, new| date(old) < date(new)),
+                "{tags:?}"
+            );
         }
-        assert_eq!((date("root"), date("topic-2")), (1_000_000_000, 1_000_000_002));
+        assert_eq!(
+            (date("root"), date("topic-2")),
+            (1_000_000_000, 1_000_000_002)
+        );
         assert_eq!(repository.committed_unix(&"1".repeat(40)), None);
     }
 
@@ -376,16 +543,22 @@ mod tests {
             ("core.repositoryFormatVersion", "1"),
             ("protocol.ext.allow", "always"),
         ];
-        settings.iter().for_each(|(name, value)| drop(run(&["config", name, value])));
+        settings
+            .iter()
+            .for_each(|(name, value)| drop(run(&["config", name, value])));
         let missing = "1".repeat(40);
         let repository = Repository::open(folder.path()).unwrap();
         assert!(repository.commit(&missing).is_err());
         // As a git that does not know the switch.
-        let old = git(folder.path()).variable("GIT_NO_LAZY_FETCH", "0").args(["cat-file", "-e", &missing]);
+        let old = git(folder.path())
+            .variable("GIT_NO_LAZY_FETCH", "0")
+            .args(["cat-file", "-e", &missing]);
         assert_ne!(old.end().unwrap().code, Some(0));
         assert!(!ran.exists());
         // The test can fail.
-        let open = git(folder.path()).variable("GIT_NO_LAZY_FETCH", "0").variable("GIT_ALLOW_PROTOCOL", "ext");
+        let open = git(folder.path())
+            .variable("GIT_NO_LAZY_FETCH", "0")
+            .variable("GIT_ALLOW_PROTOCOL", "ext");
         drop(open.args(["cat-file", "-e", &missing]).end());
         assert!(fs::exists(&ran).unwrap());
     }

@@ -1,7 +1,8 @@
 //! The options of the kernel config that a source file hangs on, as the Makefiles above it say
 //! (`Documentation/kbuild/makefiles.rst`).
 //!
-//! Pure: the caller reads the files. What a Makefile computes by other means than conditions and lists is not followed.
+//! Pure: the caller reads the files. What a Makefile computes by other means than conditions and
+//! lists is not followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,9 +19,10 @@ struct Assignment {
     conditions: Vec<String>,
 }
 
-/// Returns the options that a source file hangs on, from the top of the tree down; `None` if no Makefile above it names it.
-/// `read` returns a file of the tree by its path, and `is_on` says whether an option is: of several ways that lead to an
-/// object, the one with the fewest that are off counts.
+/// Returns the options that a source file hangs on, from the top of the tree down; `None` if no
+/// Makefile above it names it. `read` returns a file of the tree by its path, and `is_on` says
+/// whether an option is: of several ways that lead to an object, the one with the fewest that are
+/// off counts.
 pub(crate) fn options_of(
     file: &str,
     read: &dyn Fn(&str) -> Option<String>,
@@ -32,7 +34,10 @@ pub(crate) fn options_of(
     let mut chain: Vec<Vec<String>> = Vec::new();
     let mut is_named = false;
     // A Makefile may include those below it, whose lists then name objects by their path from here.
-    let mut lists = Lists { assignments: Vec::new(), is_on };
+    let mut lists = Lists {
+        assignments: Vec::new(),
+        is_on,
+    };
     loop {
         lists.assignments.extend(makefile(&folder, read));
         if let Some(options) = lists.options(&target, &mut BTreeMap::new()) {
@@ -46,10 +51,15 @@ pub(crate) fn options_of(
         }
         // Makefiles name directories, also several levels down: `obj-$(CONFIG_DRM) += drm/radeon/`.
         let (above, last) = folder.rsplit_once('/').unwrap_or(("", &folder));
-        target = if target.is_empty() { format!("{last}/") } else { format!("{last}/{target}") };
+        target = if target.is_empty() {
+            format!("{last}/")
+        } else {
+            format!("{last}/{target}")
+        };
         folder = above.to_owned();
     }
-    // The top names directories in ways of its own, and arch/x86 by its place; a file must be named by its own directory.
+    // The top names directories in ways of its own, and arch/x86 by its place; a file must be named
+    // by its own directory.
     is_named.then(|| {
         let mut options: Vec<String> = Vec::new();
         for option in chain.into_iter().rev().flatten() {
@@ -63,7 +73,13 @@ pub(crate) fn options_of(
 
 /// Reads the Makefile of a directory: `Kbuild` takes precedence.
 fn makefile(folder: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<Assignment> {
-    let path = |name: &str| if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+    let path = |name: &str| {
+        if folder.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{folder}/{name}")
+        }
+    };
     let text = read(&path("Kbuild")).or_else(|| read(&path("Makefile")));
     text.map_or_else(Vec::new, |text| assignments(&text))
 }
@@ -82,22 +98,36 @@ fn assignments(text: &str) -> Vec<Assignment> {
             "else" => {
                 if let Some(last) = conditions.last_mut() {
                     let rest = line["else".len()..].trim();
-                    *last = if rest.is_empty() { last.otherwise() } else { Condition::read(rest) };
+                    *last = if rest.is_empty() {
+                        last.otherwise()
+                    } else {
+                        Condition::read(rest)
+                    };
                 }
             }
             "endif" => drop(conditions.pop()),
             _ => {
-                let Some((name, value)) = line.split_once('=') else { continue };
+                let Some((name, value)) = line.split_once('=') else {
+                    continue;
+                };
                 let name = name.trim_end_matches(['+', ':', '?', ' ', '\t']).trim();
-                let conditions = conditions.iter().flat_map(|condition| condition.needs.clone()).collect();
-                found.push(Assignment { name: name.to_owned(), words: words(value), conditions });
+                let conditions = conditions
+                    .iter()
+                    .flat_map(|condition| condition.needs.clone())
+                    .collect();
+                found.push(Assignment {
+                    name: name.to_owned(),
+                    words: words(value),
+                    conditions,
+                });
             }
         }
     }
     found
 }
 
-/// A condition of a Makefile: the options that its lines need, and those that the lines after `else` need.
+/// A condition of a Makefile: the options that its lines need, and those that the lines after
+/// `else` need.
 #[derive(Debug, Default)]
 struct Condition {
     needs: Vec<String>,
@@ -108,7 +138,9 @@ impl Condition {
     /// Reads `ifdef CONFIG_X`, `ifeq ($(CONFIG_X),y)` and the like.
     fn read(line: &str) -> Self {
         let options = options_named(line);
-        let of_nothing = [",)", ",n)", ", )", ", n)"].iter().any(|end| line.ends_with(end));
+        let of_nothing = [",)", ",n)", ", )", ", n)"]
+            .iter()
+            .any(|end| line.ends_with(end));
         let needs_them = match line.split_whitespace().next() {
             Some("ifdef") => true,
             Some("ifeq") => !of_nothing,
@@ -116,14 +148,23 @@ impl Condition {
             _ => false,
         };
         if needs_them {
-            Self { needs: options, else_needs: Vec::new() }
+            Self {
+                needs: options,
+                else_needs: Vec::new(),
+            }
         } else {
-            Self { needs: Vec::new(), else_needs: options }
+            Self {
+                needs: Vec::new(),
+                else_needs: options,
+            }
         }
     }
 
     fn otherwise(&mut self) -> Self {
-        Self { needs: std::mem::take(&mut self.else_needs), else_needs: std::mem::take(&mut self.needs) }
+        Self {
+            needs: std::mem::take(&mut self.else_needs),
+            else_needs: std::mem::take(&mut self.needs),
+        }
     }
 }
 
@@ -132,7 +173,10 @@ fn options_named(text: &str) -> Vec<String> {
     let mut names = BTreeSet::new();
     let mut options = Vec::new();
     for rest in text.split(OPTION).skip(1) {
-        let name: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+        let name: String = rest
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
+            .collect();
         if !name.is_empty() && names.insert(name.clone()) {
             options.push(format!("{OPTION}{name}"));
         }
@@ -140,14 +184,17 @@ fn options_named(text: &str) -> Vec<String> {
     options
 }
 
-/// Returns the objects, directories and variables of a list; `$(addprefix DIR/, a.o b.o)` is `DIR/a.o DIR/b.o`.
+/// Returns the objects, directories and variables of a list; `$(addprefix DIR/, a.o b.o)` is
+/// `DIR/a.o DIR/b.o`.
 fn words(value: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut prefix: Option<String> = None;
     let mut words = value.split_whitespace();
     while let Some(word) = words.next() {
         if word == "$(addprefix" {
-            prefix = words.next().map(|prefix| prefix.trim_end_matches(',').to_owned());
+            prefix = words
+                .next()
+                .map(|prefix| prefix.trim_end_matches(',').to_owned());
             continue;
         }
         let Some(start) = &prefix else {
@@ -171,7 +218,11 @@ struct Lists<'a> {
 impl Lists<'_> {
     /// Returns the options that an object or a directory hangs on; `None` if it is not named.
     /// `known` has what was asked before: a list that names itself leads nowhere.
-    fn options(&self, target: &str, known: &mut BTreeMap<String, Option<Vec<String>>>) -> Option<Vec<String>> {
+    fn options(
+        &self,
+        target: &str,
+        known: &mut BTreeMap<String, Option<Vec<String>>>,
+    ) -> Option<Vec<String>> {
         if target.is_empty() {
             return None;
         }
@@ -180,8 +231,16 @@ impl Lists<'_> {
         }
         known.insert(target.to_owned(), None);
         let mut best: Option<Vec<String>> = None;
-        for assignment in self.assignments.iter().filter(|of| of.words.iter().any(|word| word == target)) {
-            let Some((stem, _)) = assignment.name.rsplit_once('-').or_else(|| split_option(&assignment.name)) else {
+        for assignment in self
+            .assignments
+            .iter()
+            .filter(|of| of.words.iter().any(|word| word == target))
+        {
+            let Some((stem, _)) = assignment
+                .name
+                .rsplit_once('-')
+                .or_else(|| split_option(&assignment.name))
+            else {
                 continue;
             };
             let mut options = assignment.conditions.clone();
@@ -189,11 +248,15 @@ impl Lists<'_> {
             if !is_list(stem) {
                 // A composite object, or a variable in another list.
                 let composite = self.options(&format!("{stem}.o"), known);
-                let above = composite.or_else(|| self.options(&format!("$({})", list_of(stem)), known));
+                let above =
+                    composite.or_else(|| self.options(&format!("$({})", list_of(stem)), known));
                 let Some(above) = above else { continue };
                 options = [above, options].concat();
             }
-            if best.as_ref().is_none_or(|best| self.cost(&options) < self.cost(best)) {
+            if best
+                .as_ref()
+                .is_none_or(|best| self.cost(&options) < self.cost(best))
+            {
                 best = Some(options);
             }
         }
@@ -203,7 +266,13 @@ impl Lists<'_> {
 
     /// Returns how many options are off, then how many there are.
     fn cost(&self, options: &[String]) -> (usize, usize) {
-        (options.iter().filter(|option| !(self.is_on)(option)).count(), options.len())
+        (
+            options
+                .iter()
+                .filter(|option| !(self.is_on)(option))
+                .count(),
+            options.len(),
+        )
     }
 }
 
@@ -214,7 +283,19 @@ fn split_option(name: &str) -> Option<(&str, &str)> {
 
 /// Returns whether a name is a list that make builds.
 fn is_list(stem: &str) -> bool {
-    matches!(stem, "obj" | "lib" | "core" | "drivers" | "libs" | "net" | "virt" | "subdir" | "always" | "extra")
+    matches!(
+        stem,
+        "obj"
+            | "lib"
+            | "core"
+            | "drivers"
+            | "libs"
+            | "net"
+            | "virt"
+            | "subdir"
+            | "always"
+            | "extra"
+    )
 }
 
 /// Returns the variable that collects what is on: `mmu-$(CONFIG_MMU)` adds to `$(mmu-y)`.
@@ -247,7 +328,9 @@ mod tests {
                      ext4-$(CONFIG_FS_VERITY) += verity.o\next4-inode-test-objs += inode-test.o\n\
                      obj-$(CONFIG_EXT4_KUNIT_TESTS) += ext4-inode-test.o\n"
                 }
-                "net/Makefile" => "obj-$(CONFIG_NET) += core/\nobj-$(CONFIG_NETFILTER) += netfilter/\n",
+                "net/Makefile" => {
+                    "obj-$(CONFIG_NET) += core/\nobj-$(CONFIG_NETFILTER) += netfilter/\n"
+                }
                 "net/core/Makefile" => "obj-y := sock.o\n",
                 "lib/Makefile" => "obj-$(CONFIG_A) += zstd/\nobj-$(CONFIG_B) += zstd/\n",
                 "lib/zstd/Makefile" => "obj-y += zstd.o part_$(BITS).o\n",
@@ -271,38 +354,77 @@ mod tests {
     fn objects_hang_on_their_list() {
         assert_eq!(options("mm/memcontrol.c").as_deref(), Some("CONFIG_MEMCG"));
         assert_eq!(options("mm/filemap.c").as_deref(), Some(""));
-        assert_eq!(options("mm/memory.c").as_deref(), Some("CONFIG_MMU"), "by a variable");
+        assert_eq!(
+            options("mm/memory.c").as_deref(),
+            Some("CONFIG_MMU"),
+            "by a variable"
+        );
         assert_eq!(options("mm/none.c"), None);
     }
 
     #[test]
     fn conditions_and_directories_count() {
-        assert_eq!(options("mm/process_vm_access.c").as_deref(), Some("CONFIG_CROSS_MEMORY_ATTACH CONFIG_MMU"));
+        assert_eq!(
+            options("mm/process_vm_access.c").as_deref(),
+            Some("CONFIG_CROSS_MEMORY_ATTACH CONFIG_MMU")
+        );
         assert_eq!(options("mm/a.c").as_deref(), Some("CONFIG_KASAN"));
         assert_eq!(options("mm/b.c").as_deref(), Some(""));
-        assert_eq!(options("mm/damon/vaddr.c").as_deref(), Some("CONFIG_DAMON CONFIG_DAMON_VADDR"));
+        assert_eq!(
+            options("mm/damon/vaddr.c").as_deref(),
+            Some("CONFIG_DAMON CONFIG_DAMON_VADDR")
+        );
         assert_eq!(options("net/core/sock.c").as_deref(), Some("CONFIG_NET"));
-        assert_eq!(options("drivers/gpu/drm/drm_file.c").as_deref(), Some("CONFIG_DRM"), "a directory two levels down");
+        assert_eq!(
+            options("drivers/gpu/drm/drm_file.c").as_deref(),
+            Some("CONFIG_DRM"),
+            "a directory two levels down"
+        );
     }
 
     #[test]
     fn negated_conditions_need_their_other_half() {
-        let of = |name: &str| options(&format!("neg/{name}.c")).unwrap_or_else(|| "none".to_owned());
-        assert_eq!(["a", "b", "c", "d", "loop"].map(of), ["CONFIG_Y", "CONFIG_X", "", "CONFIG_Z", "none"]);
+        let of =
+            |name: &str| options(&format!("neg/{name}.c")).unwrap_or_else(|| "none".to_owned());
+        assert_eq!(
+            ["a", "b", "c", "d", "loop"].map(of),
+            ["CONFIG_Y", "CONFIG_X", "", "CONFIG_Z", "none"]
+        );
     }
 
     #[test]
     fn lists_of_makefiles_are_followed() {
-        assert_eq!(options("lib/zstd/zstd.c").as_deref(), Some("CONFIG_B"), "the way that is on");
+        assert_eq!(
+            options("lib/zstd/zstd.c").as_deref(),
+            Some("CONFIG_B"),
+            "the way that is on"
+        );
         assert_eq!(options("lib/zstd/part_64.c").as_deref(), Some("CONFIG_B"));
-        assert_eq!(options("fs/xfs/libxfs/xfs_b.c").as_deref(), Some("CONFIG_XFS_FS"), "by its path from above");
-        assert_eq!(options("gpu/nvkm/base.c").as_deref(), Some("CONFIG_NOUVEAU"), "by an included Makefile");
+        assert_eq!(
+            options("fs/xfs/libxfs/xfs_b.c").as_deref(),
+            Some("CONFIG_XFS_FS"),
+            "by its path from above"
+        );
+        assert_eq!(
+            options("gpu/nvkm/base.c").as_deref(),
+            Some("CONFIG_NOUVEAU"),
+            "by an included Makefile"
+        );
     }
 
     #[test]
     fn parts_hang_on_the_whole_object() {
-        assert_eq!(options("fs/ext4/inode.c").as_deref(), Some("CONFIG_EXT4_FS"));
-        assert_eq!(options("fs/ext4/verity.c").as_deref(), Some("CONFIG_EXT4_FS CONFIG_FS_VERITY"));
-        assert_eq!(options("fs/ext4/inode-test.c").as_deref(), Some("CONFIG_EXT4_FS CONFIG_EXT4_KUNIT_TESTS"));
+        assert_eq!(
+            options("fs/ext4/inode.c").as_deref(),
+            Some("CONFIG_EXT4_FS")
+        );
+        assert_eq!(
+            options("fs/ext4/verity.c").as_deref(),
+            Some("CONFIG_EXT4_FS CONFIG_FS_VERITY")
+        );
+        assert_eq!(
+            options("fs/ext4/inode-test.c").as_deref(),
+            Some("CONFIG_EXT4_FS CONFIG_EXT4_KUNIT_TESTS")
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! make: builds the work tree into a vmlinux, bit for bit reproducible whatever was built before.
 //!
-//! Each configuration keeps its object directory, so that make rebuilds only changes. A source is the work of others: its
-//! Makefile may run anything. Behind walls it reads the work tree and the system's programs, writes make's output and
-//! compiler cache, and nothing else; Marvin's own files are beside, and Marvin follows no link in the output.
+//! Each configuration keeps its object directory, so that make rebuilds only changes. A source is
+//! the work of others: its Makefile may run anything. Behind walls it reads the work tree and the
+//! system's programs, writes make's output and compiler cache, and nothing else; Marvin's own files
+//! are beside, and Marvin follows no link in the output.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -19,8 +20,9 @@ use super::workshop::Workshop;
 use crate::KernelError;
 use crate::folder::sha256;
 
-/// Variables that make builds of the same source equal: they fix the kernel's banner, and with it the seed of its
-/// random numbers. Setting LOCALVERSION, even to an empty text, keeps git's state out of the release.
+/// Variables that make builds of the same source equal: they fix the kernel's banner, and with it
+/// the seed of its random numbers. Setting LOCALVERSION, even to an empty text, keeps git's state
+/// out of the release.
 const FIXED: [&str; 5] = [
     "KBUILD_BUILD_TIMESTAMP=2020-01-01",
     "KBUILD_BUILD_USER=marvin",
@@ -29,8 +31,14 @@ const FIXED: [&str; 5] = [
     "LOCALVERSION=",
 ];
 /// Programs that make needs, and their packages.
-const PROGRAMS: [(&str, &str); 6] =
-    [("make", "make"), ("gcc", "gcc"), ("ld", "binutils"), ("flex", "flex"), ("bison", "bison"), ("bc", "bc")];
+const PROGRAMS: [(&str, &str); 6] = [
+    ("make", "make"),
+    ("gcc", "gcc"),
+    ("ld", "binutils"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+];
 /// gcc's message if its compiler process was killed.
 const KILLED: [&str; 2] = ["Killed signal", "Terminated signal"];
 /// With fewer free bytes a failed build is attributed to the full disk.
@@ -60,7 +68,14 @@ impl Default for SourceSettings {
     fn default() -> Self {
         let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let configuration = Configuration::default();
-        Self { tree: None, configuration, jobs, deadline_s: 3600, bytes_max: 4_000_000_000, shared: None }
+        Self {
+            tree: None,
+            configuration,
+            jobs,
+            deadline_s: 3600,
+            bytes_max: 4_000_000_000,
+            shared: None,
+        }
     }
 }
 
@@ -78,11 +93,17 @@ pub(crate) fn compiler() -> Result<String, KernelError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     for (program, package) in PROGRAMS {
         if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
-            return Err(SourceError::NoProgram { program: program.into(), package: package.into() }.into());
+            return Err(SourceError::NoProgram {
+                program: program.into(),
+                package: package.into(),
+            }
+            .into());
         }
     }
     let version = |name| {
-        let text = Program::new(name, Path::new("/")).args(["--version"]).run()?;
+        let text = Program::new(name, Path::new("/"))
+            .args(["--version"])
+            .run()?;
         Ok::<_, KernelError>(text.lines().next().unwrap_or_default().to_owned())
     };
     Ok(format!("{}, {}", version("gcc")?, version("ld")?))
@@ -102,7 +123,11 @@ impl BuildSeconds {
     const FILE: &str = "marvin.seconds";
 
     /// Returns the durations of a configuration's builds in a workshop; `None` if there was none.
-    pub(crate) fn of_workshop(workshop: &Path, settings: &SourceSettings, compiler: &str) -> Option<Self> {
+    pub(crate) fn of_workshop(
+        workshop: &Path,
+        settings: &SourceSettings,
+        compiler: &str,
+    ) -> Option<Self> {
         Self::read(&workshop.join(folder_name(settings, compiler)))
     }
 
@@ -110,12 +135,16 @@ impl BuildSeconds {
         let text = fs::read_to_string(out.join(Self::FILE)).ok()?;
         let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
         let last = numbers.next()?;
-        Some(Self { last, longest: numbers.next().unwrap_or(last) })
+        Some(Self {
+            last,
+            longest: numbers.next().unwrap_or(last),
+        })
     }
 
     fn write(self, out: &Path) -> Result<(), KernelError> {
         let file = out.join(Self::FILE);
-        fs::write(&file, format!("{} {}\n", self.last, self.longest)).map_err(KernelError::at(&file))
+        fs::write(&file, format!("{} {}\n", self.last, self.longest))
+            .map_err(KernelError::at(&file))
     }
 }
 
@@ -137,7 +166,8 @@ pub(crate) struct Objects<'a> {
 }
 
 impl<'a> Objects<'a> {
-    /// Opens the object directory of a configuration and a compiler, and deletes the least recently used ones.
+    /// Opens the object directory of a configuration and a compiler, and deletes the least recently
+    /// used ones.
     pub(crate) fn open(
         workshop: &'a Workshop,
         settings: &'a SourceSettings,
@@ -155,7 +185,13 @@ impl<'a> Objects<'a> {
         let used = folder.join("marvin.used");
         fs::write(&used, "").map_err(KernelError::at(&used))?;
         sweep(workshop.folder())?;
-        Ok(Self { workshop, settings, folder, out, compiler })
+        Ok(Self {
+            workshop,
+            settings,
+            folder,
+            out,
+            compiler,
+        })
     }
 
     /// Returns the durations of builds here.
@@ -181,17 +217,37 @@ impl<'a> Objects<'a> {
         self.run("vmlinux", what)?;
         check_file(&vmlinux, what, &self.log())?;
         let seconds = time_between(&begun, &self.log()).as_secs();
-        let longest = self.seconds().map_or(seconds, |before| before.longest.max(seconds));
-        BuildSeconds { last: seconds, longest }.write(&self.folder)?;
+        let longest = self
+            .seconds()
+            .map_or(seconds, |before| before.longest.max(seconds));
+        BuildSeconds {
+            last: seconds,
+            longest,
+        }
+        .write(&self.folder)?;
         let compiled = Compiled::of_build(&self.out, &self.workshop.source())?;
-        Ok(Made { vmlinux, compiled, not_kept })
+        Ok(Made {
+            vmlinux,
+            compiled,
+            not_kept,
+        })
     }
 
     /// Makes the `.config`, unless its sources are unchanged.
     fn configure(&self, tree: &str, what: &str) -> Result<(), KernelError> {
         let Configuration { text, base, .. } = &self.settings.configuration;
-        let key = sha256(format!("{}\n{}", self.compiler, of_kconfig(&self.workshop.list(tree)?)).as_bytes());
-        let (mark, config) = (self.folder.join("marvin.configured"), self.out.join(".config"));
+        let key = sha256(
+            format!(
+                "{}\n{}",
+                self.compiler,
+                of_kconfig(&self.workshop.list(tree)?)
+            )
+            .as_bytes(),
+        );
+        let (mark, config) = (
+            self.folder.join("marvin.configured"),
+            self.out.join(".config"),
+        );
         if fs::read_to_string(&mark).is_ok_and(|old| old == key) && config.exists() {
             return Ok(());
         }
@@ -213,26 +269,44 @@ impl<'a> Objects<'a> {
         fs::write(&mark, key).map_err(KernelError::at(&mark))
     }
 
-    /// Returns whether the disk still accepts writes: if not, make's messages are not in the log either.
+    /// Returns whether the disk still accepts writes: if not, make's messages are not in the log
+    /// either.
     fn has_room(&self) -> bool {
         let probe = self.folder.join("marvin.room");
         let written = fs::write(&probe, vec![1; ROOM_BYTES]);
         drop(fs::remove_file(&probe));
-        !written.is_err_and(|error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded))
+        !written.is_err_and(|error| {
+            matches!(
+                error.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+            )
+        })
     }
 
     fn run(&self, target: &str, what: &str) -> Result<(), KernelError> {
         let log = self.log();
         let jobs = format!("-j{}", self.settings.jobs.max(1));
         let out = format!("O={}", self.out.display());
-        let mut arguments = vec!["-n", "10", "make", "--no-print-directory", "ARCH=x86", &jobs, &out];
+        let mut arguments = vec![
+            "-n",
+            "10",
+            "make",
+            "--no-print-directory",
+            "ARCH=x86",
+            &jobs,
+            &out,
+        ];
         arguments.extend(FIXED);
         if has_ccache() {
             arguments.push("CC=ccache gcc");
         }
         arguments.push(target);
         let (source, cache) = (self.workshop.source(), self.workshop.compiler_cache());
-        let walls = Walls::default().readable_path().readable(&source).writable(&self.out).writable(&cache);
+        let walls = Walls::default()
+            .readable_path()
+            .readable(&source)
+            .writable(&self.out)
+            .writable(&cache);
         let program = Program::new("nice", &source)
             .args(arguments)
             .variable("CCACHE_DIR", &cache)
@@ -243,26 +317,50 @@ impl<'a> Objects<'a> {
         if ended.code == Some(0) {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&fs::read(&log).map_err(KernelError::at(&log))?).into_owned();
+        let said =
+            String::from_utf8_lossy(&fs::read(&log).map_err(KernelError::at(&log))?).into_owned();
         if said.contains("No space left on device") || !self.has_room() {
-            return Err(KernelError::NoSpace { folder: self.folder.clone() });
+            return Err(KernelError::NoSpace {
+                folder: self.folder.clone(),
+            });
         }
         let first_error = first_error(&said);
         if ended.code.is_none() || KILLED.iter().any(|signal| first_error.contains(signal)) {
-            // Another process killed it, such as a kernel without memory: the source is not at fault.
-            return Err(SourceError::Program { command: format!("make {target}"), said: first_error }.into());
+            // Another process killed it, such as a kernel without memory: the source is not at
+            // fault.
+            return Err(SourceError::Program {
+                command: format!("make {target}"),
+                said: first_error,
+            }
+            .into());
         }
-        Err(SourceError::DoesNotBuild { what: what.to_owned(), first_error, log }.into())
+        Err(SourceError::DoesNotBuild {
+            what: what.to_owned(),
+            first_error,
+            log,
+        }
+        .into())
     }
 }
 
 /// Checks that make left a file and no link, which may lead to a file of the host.
 fn check_file(file: &Path, what: &str, log: &Path) -> Result<(), KernelError> {
-    if fs::symlink_metadata(file).map_err(KernelError::at(file))?.is_file() {
+    if fs::symlink_metadata(file)
+        .map_err(KernelError::at(file))?
+        .is_file()
+    {
         return Ok(());
     }
-    let first_error = format!("{} is no file", file.file_name().unwrap_or_default().to_string_lossy());
-    Err(SourceError::DoesNotBuild { what: what.to_owned(), first_error, log: log.to_owned() }.into())
+    let first_error = format!(
+        "{} is no file",
+        file.file_name().unwrap_or_default().to_string_lossy()
+    );
+    Err(SourceError::DoesNotBuild {
+        what: what.to_owned(),
+        first_error,
+        log: log.to_owned(),
+    }
+    .into())
 }
 
 fn has_ccache() -> bool {
@@ -270,10 +368,13 @@ fn has_ccache() -> bool {
     std::env::split_paths(&path).any(|folder| folder.join("ccache").is_file())
 }
 
-/// Returns the time between the writes of two files; `None` if the host's clock was set back in between.
+/// Returns the time between the writes of two files; `None` if the host's clock was set back in
+/// between.
 fn time_between(first: &Path, last: &Path) -> Duration {
     let written = |file: &Path| fs::metadata(file).and_then(|found| found.modified()).ok();
-    let between = written(first).zip(written(last)).and_then(|(first, last)| last.duration_since(first).ok());
+    let between = written(first)
+        .zip(written(last))
+        .and_then(|(first, last)| last.duration_since(first).ok());
     between.unwrap_or_default()
 }
 
@@ -287,19 +388,38 @@ fn of_kconfig(list: &str) -> String {
             || ["Makefile", "arch/x86/Makefile"].contains(&file)
             || folders.iter().any(|folder| file.starts_with(folder))
     };
-    list.lines().filter(counts).flat_map(|line| [line, "\n"]).collect()
+    list.lines()
+        .filter(counts)
+        .flat_map(|line| [line, "\n"])
+        .collect()
 }
 
 /// Picks the first line that reports an error, not a consequence.
 fn first_error(said: &str) -> String {
     let is_error = |line: &&str| {
-        let of_tool = ["error:", "undefined reference", KILLED[0], KILLED[1], "not found", "No such file"];
+        let of_tool = [
+            "error:",
+            "undefined reference",
+            KILLED[0],
+            KILLED[1],
+            "not found",
+            "No such file",
+        ];
         of_tool.iter().any(|word| line.contains(word)) && !line.starts_with("make")
     };
     let of_make = |line: &&str| line.contains("***");
-    let found = said.lines().find(is_error).or_else(|| said.lines().find(of_make));
-    let line = found.or_else(|| said.lines().rfind(|line| !line.trim().is_empty())).unwrap_or("it said nothing");
-    line.trim().chars().filter(|c| !c.is_control()).take(400).collect()
+    let found = said
+        .lines()
+        .find(is_error)
+        .or_else(|| said.lines().find(of_make));
+    let line = found
+        .or_else(|| said.lines().rfind(|line| !line.trim().is_empty()))
+        .unwrap_or("it said nothing");
+    line.trim()
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(400)
+        .collect()
 }
 
 /// Deletes the least recently used object directories.
@@ -307,8 +427,13 @@ fn sweep(workshop: &Path) -> Result<(), KernelError> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(workshop).map_err(KernelError::at(workshop))? {
         let path = entry.map_err(KernelError::at(workshop))?.path();
-        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("objects-")) {
-            let used = fs::metadata(path.join("marvin.used")).and_then(|found| found.modified()).ok();
+        if path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("objects-"))
+        {
+            let used = fs::metadata(path.join("marvin.used"))
+                .and_then(|found| found.modified())
+                .ok();
             folders.push((used, path));
         }
     }
@@ -328,7 +453,10 @@ mod tests {
     fn the_first_error_is_the_cause() {
         let said = "  CC      mm/memory.o\n../mm/memory.c:12:1: error: unknown type name 'x'\nmm/slab.c:1: error: other\n\
                     make[3]: *** [scripts/Makefile.build:229: mm/memory.o] Error 1\n";
-        assert_eq!(first_error(said), "../mm/memory.c:12:1: error: unknown type name 'x'");
+        assert_eq!(
+            first_error(said),
+            "../mm/memory.c:12:1: error: unknown type name 'x'"
+        );
         assert_eq!(
             first_error("make: *** No rule to make target 'vmlinux'.  Stop.\n"),
             "make: *** No rule to make target 'vmlinux'.  Stop."
@@ -348,7 +476,10 @@ mod tests {
     fn build_times_round_trip() {
         let out = tempfile::tempdir().unwrap();
         assert_eq!(BuildSeconds::read(out.path()), None);
-        let seconds = BuildSeconds { last: 6, longest: 175 };
+        let seconds = BuildSeconds {
+            last: 6,
+            longest: 175,
+        };
         seconds.write(out.path()).unwrap();
         assert_eq!(BuildSeconds::read(out.path()), Some(seconds));
     }

@@ -1,4 +1,5 @@
-//! Runs programs for a source, isolated from the caller's git settings, and converts their failures to source errors.
+//! Runs programs for a source, isolated from the caller's git settings, and converts their failures
+//! to source errors.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -19,34 +20,55 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn new(name: &'static str, folder: &Path) -> Self {
-        Self { program: process::Program::new(name).folder(folder), folder: folder.to_owned() }
+        Self {
+            program: process::Program::new(name).folder(folder),
+            folder: folder.to_owned(),
+        }
     }
 
     pub(crate) fn args<A: AsRef<OsStr>>(self, arguments: impl IntoIterator<Item = A>) -> Self {
-        Self { program: self.program.args(arguments), ..self }
+        Self {
+            program: self.program.args(arguments),
+            ..self
+        }
     }
 
     pub(crate) fn variable(self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
-        Self { program: self.program.variable(name, value), ..self }
+        Self {
+            program: self.program.variable(name, value),
+            ..self
+        }
     }
 
     /// Passes variables of Marvin's environment on.
     pub(crate) fn inherit(self, names: &[&str]) -> Self {
-        Self { program: self.program.inherit(names), ..self }
+        Self {
+            program: self.program.inherit(names),
+            ..self
+        }
     }
 
     /// Puts walls around it, if this host has them.
     pub(crate) fn walls(self, walls: Walls) -> Self {
-        Self { program: self.program.walls(walls), ..self }
+        Self {
+            program: self.program.walls(walls),
+            ..self
+        }
     }
 
     pub(crate) fn deadline_s(self, seconds: u64) -> Self {
-        Self { program: self.program.deadline_s(seconds), ..self }
+        Self {
+            program: self.program.deadline_s(seconds),
+            ..self
+        }
     }
 
     /// Redirects all output to a file.
     pub(crate) fn log(self, file: &Path) -> Self {
-        Self { program: self.program.log(file), ..self }
+        Self {
+            program: self.program.log(file),
+            ..self
+        }
     }
 
     /// Returns it as a user would type it, without Marvin's paths and settings.
@@ -77,7 +99,9 @@ impl Program {
 
     fn check_end(&self, ended: Ended) -> Result<Ended, KernelError> {
         if ended.said.contains("No space left on device") {
-            return Err(KernelError::NoSpace { folder: self.folder.clone() });
+            return Err(KernelError::NoSpace {
+                folder: self.folder.clone(),
+            });
         }
         Ok(ended)
     }
@@ -88,7 +112,11 @@ impl Program {
         let ended = self.end()?;
         match ended.code {
             Some(0) => Ok(ended.text()),
-            _ => Err(SourceError::Program { command, said: ended.reason() }.into()),
+            _ => Err(SourceError::Program {
+                command,
+                said: ended.reason(),
+            }
+            .into()),
         }
     }
 }
@@ -96,11 +124,20 @@ impl Program {
 fn to_source_error(error: ProgramError) -> KernelError {
     match error {
         ProgramError::Missing(program) => {
-            let package = if program == "nice" { "coreutils".to_owned() } else { program.clone() };
+            let package = if program == "nice" {
+                "coreutils".to_owned()
+            } else {
+                program.clone()
+            };
             SourceError::NoProgram { program, package }.into()
         }
-        ProgramError::Deadline { command, seconds } => SourceError::Deadline { command, seconds }.into(),
-        ProgramError::Io { command, source } => KernelError::Io { path: command.into(), source },
+        ProgramError::Deadline { command, seconds } => {
+            SourceError::Deadline { command, seconds }.into()
+        }
+        ProgramError::Io { command, source } => KernelError::Io {
+            path: command.into(),
+            source,
+        },
     }
 }
 
@@ -115,14 +152,29 @@ mod tests {
     #[test]
     fn program_run_covers_input_deadline_and_absence() {
         let root = Path::new("/");
-        assert_eq!(Program::new("sh", root).args(["-c", "pwd"]).run().unwrap(), "/\n");
-        let fed = Program::new("cat", root).fed(|input| input.write_all(b"x").map_err(KernelError::at(root))).unwrap();
+        assert_eq!(
+            Program::new("sh", root).args(["-c", "pwd"]).run().unwrap(),
+            "/\n"
+        );
+        let fed = Program::new("cat", root)
+            .fed(|input| input.write_all(b"x").map_err(KernelError::at(root)))
+            .unwrap();
         assert_eq!(fed.text(), "x");
-        let error = Program::new("sh", root).args(["-c", "echo why >&2; exit 3"]).run().unwrap_err();
+        let error = Program::new("sh", root)
+            .args(["-c", "echo why >&2; exit 3"])
+            .run()
+            .unwrap_err();
         insta::assert_snapshot!(error, @"`sh -c echo why >&2; exit 3` failed: why");
         let error = Program::new("nonesuch", root).run().unwrap_err();
-        assert!(matches!(error, KernelError::Source(SourceError::NoProgram { .. })), "{error}");
-        let error = Program::new("sleep", root).args(["60"]).deadline_s(1).run().unwrap_err();
+        assert!(
+            matches!(error, KernelError::Source(SourceError::NoProgram { .. })),
+            "{error}"
+        );
+        let error = Program::new("sleep", root)
+            .args(["60"])
+            .deadline_s(1)
+            .run()
+            .unwrap_err();
         insta::assert_snapshot!(error, @"`sleep 60` did not end within 1 s: the host is too busy, or the limit too low");
     }
 }

@@ -1,7 +1,8 @@
-//! Reads a tar archive as a stream: regular files, programs and links, by path below the archive's top directory.
+//! Reads a tar archive as a stream: regular files, programs and links, by path below the archive's
+//! top directory.
 //!
-//! ustar with the long names of GNU and of pax, which source packages use. The archive is untrusted: paths that lead
-//! elsewhere are refused.
+//! ustar with the long names of GNU and of pax, which source packages use. The archive is
+//! untrusted: paths that lead elsewhere are refused.
 
 use std::io::{self, Read};
 
@@ -78,10 +79,22 @@ impl<R: Read> Archive<R> {
                         (false, true) => Kind::Program,
                         (false, false) => Kind::File,
                     };
-                    let content = if is_link { target().into_bytes() } else { content };
-                    return Ok(Some(Entry { path, kind, content }));
+                    let content = if is_link {
+                        target().into_bytes()
+                    } else {
+                        content
+                    };
+                    return Ok(Some(Entry {
+                        path,
+                        kind,
+                        content,
+                    }));
                 }
-                _ => return Err(damage_error("it holds something that is neither file nor link")),
+                _ => {
+                    return Err(damage_error(
+                        "it holds something that is neither file nor link",
+                    ));
+                }
             }
         }
     }
@@ -119,14 +132,21 @@ fn number(field: &[u8]) -> io::Result<u64> {
 }
 
 fn text(field: &[u8]) -> String {
-    let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
+    let end = field
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(field.len());
     String::from_utf8_lossy(&field[..end]).into_owned()
 }
 
 fn name(header: &[u8; BLOCK]) -> String {
     let (name, prefix) = (text(&header[..100]), text(&header[345..500]));
     // GNU's headers have other fields in the place of the prefix.
-    if prefix.is_empty() || &header[257..263] != b"ustar\0" { name } else { format!("{prefix}/{name}") }
+    if prefix.is_empty() || &header[257..263] != b"ustar\0" {
+        name
+    } else {
+        format!("{prefix}/{name}")
+    }
 }
 
 /// Returns a value of pax's records, each `LENGTH KEY=VALUE\n`.
@@ -144,7 +164,9 @@ fn pax(records: &[u8], key: &str) -> Option<String> {
 fn below_top(path: &str) -> io::Result<String> {
     let path = path.strip_prefix("./").unwrap_or(path);
     let below = path.split_once('/').map_or("", |(_, below)| below);
-    let odd = |part: &str| part.is_empty() || part == "." || part == ".." || part.eq_ignore_ascii_case(".git");
+    let odd = |part: &str| {
+        part.is_empty() || part == "." || part == ".." || part.eq_ignore_ascii_case(".git")
+    };
     if path.starts_with('/') || below.split('/').any(odd) || below.contains(['\n', '\0', '"']) {
         return Err(damage_error("a path in it leads elsewhere"));
     }
@@ -170,7 +192,12 @@ pub(crate) mod tests {
                 None => std::fs::write(&file, content).unwrap(),
             }
         }
-        let output = Command::new("tar").args(arguments).args(["-c", "top"]).current_dir(home.path()).output().unwrap();
+        let output = Command::new("tar")
+            .args(arguments)
+            .args(["-c", "top"])
+            .current_dir(home.path())
+            .output()
+            .unwrap();
         assert!(output.status.success());
         output.stdout
     }
@@ -188,19 +215,37 @@ pub(crate) mod tests {
     #[test]
     fn long_names_are_read_in_every_format() {
         let long = format!("a/{}/{}", "b".repeat(90), "c".repeat(120));
-        let files = [("Kbuild", "obj-y\n"), ("x/link", "-> ../Kbuild"), (&*long, "long\n"), ("empty", "")];
+        let files = [
+            ("Kbuild", "obj-y\n"),
+            ("x/link", "-> ../Kbuild"),
+            (&*long, "long\n"),
+            ("empty", ""),
+        ];
         for format in ["gnu", "pax", "ustar"] {
             // ustar has no space for such a long name.
-            let files = if format == "ustar" { &files[..2] } else { &files[..] };
+            let files = if format == "ustar" {
+                &files[..2]
+            } else {
+                &files[..]
+            };
             let entries = read(&archive(files, &["--format", format])).unwrap();
             assert_eq!(entries.len(), files.len());
-            assert!(entries.contains(&Entry { path: "Kbuild".into(), kind: Kind::File, content: b"obj-y\n".to_vec() }));
+            assert!(entries.contains(&Entry {
+                path: "Kbuild".into(),
+                kind: Kind::File,
+                content: b"obj-y\n".to_vec()
+            }));
             assert!(entries.contains(&Entry {
                 path: "x/link".into(),
                 kind: Kind::Link,
                 content: b"../Kbuild".to_vec()
             }));
-            assert_eq!(entries.iter().any(|entry| entry.path == long && entry.content == b"long\n"), format != "ustar");
+            assert_eq!(
+                entries
+                    .iter()
+                    .any(|entry| entry.path == long && entry.content == b"long\n"),
+                format != "ustar"
+            );
         }
     }
 
@@ -212,7 +257,14 @@ pub(crate) mod tests {
         other[520] ^= 1;
         assert!(read(&other).is_err(), "a header's sum");
         assert!(read(&[]).is_err());
-        for path in ["top/../x", "/top/x", "top/.git/config", "top", "top/a\nb", "top/"] {
+        for path in [
+            "top/../x",
+            "/top/x",
+            "top/.git/config",
+            "top",
+            "top/a\nb",
+            "top/",
+        ] {
             assert!(below_top(path).is_err(), "{path}");
         }
         assert_eq!(below_top("./top/a/b").unwrap(), "a/b");
@@ -231,6 +283,7 @@ pub(crate) mod tests {
 
     fn archive_of_one() -> Vec<u8> {
         static ONE: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
-        ONE.get_or_init(|| archive(&[("Kbuild", "x")], &["-b", "1"])).clone()
+        ONE.get_or_init(|| archive(&[("Kbuild", "x")], &["-b", "1"]))
+            .clone()
     }
 }

@@ -9,8 +9,8 @@ use super::git::git;
 /// How long git may look: the history of a file of the kernel takes it seconds.
 const DEADLINE_S: u64 = 60;
 
-/// Returns the commit of a build in a tree: its own, or the tag of its version, or that of the release that it is a stable one of;
-/// `None` if the tree has none of them.
+/// Returns the commit of a build in a tree: its own, or the tag of its version, or that of the
+/// release that it is a stable one of; `None` if the tree has none of them.
 #[must_use]
 pub fn revision_of(tree: &Path, build: &Build) -> Option<String> {
     let version = &build.version;
@@ -19,26 +19,54 @@ pub fn revision_of(tree: &Path, build: &Build) -> Option<String> {
         KernelName::Git(revision) => vec![revision.clone()],
         _ => vec![format!("v{version}"), format!("v{}", release.join("."))],
     };
-    let exists =
-        |name: &String| ask(tree, &["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]).is_some();
+    let exists = |name: &String| {
+        ask(
+            tree,
+            &[
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                &format!("{name}^{{commit}}"),
+            ],
+        )
+        .is_some()
+    };
     names.into_iter().find(exists)
 }
 
-/// Returns the commits after `base` up to `new` that touch a function, newest first, as abbreviated hash and subject: by the
-/// function's lines, in the file that defines it on either side. Empty if no file does, or git takes too long.
+/// Returns the commits after `base` up to `new` that touch a function, newest first, as abbreviated
+/// hash and subject: by the function's lines, in the file that defines it on either side. Empty if
+/// no file does, or git takes too long.
 #[must_use]
 pub fn commits_touching(tree: &Path, base: &str, new: &str, function: &str) -> Vec<String> {
     let pattern = format!("^[a-z_].*\\b{function}(");
     let found = [new, base].into_iter().find_map(|revision| {
-        let text = ask(tree, &["grep", "-l", "-G", "-e", &pattern, revision, "--", "*.c"])?;
-        text.lines().next()?.split_once(':').map(|(_, file)| file.to_owned())
+        let text = ask(
+            tree,
+            &["grep", "-l", "-G", "-e", &pattern, revision, "--", "*.c"],
+        )?;
+        text.lines()
+            .next()?
+            .split_once(':')
+            .map(|(_, file)| file.to_owned())
     });
     let Some(file) = found else { return Vec::new() };
     let lines = format!("-L:{function}:{file}");
     let range = format!("{base}..{new}");
-    let words = ["log", "--no-patch", "--no-ext-diff", "--no-textconv", "--format=%h %s", &lines, &range];
+    let words = [
+        "log",
+        "--no-patch",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--format=%h %s",
+        &lines,
+        &range,
+    ];
     let text = ask(tree, &words).unwrap_or_default();
-    text.lines().map(plain).filter(|line| !line.is_empty()).collect()
+    text.lines()
+        .map(plain)
+        .filter(|line| !line.is_empty())
+        .collect()
 }
 
 /// Returns what git prints; `None` if it failed.
@@ -61,8 +89,9 @@ mod tests {
         };
         let commit = |body: &str, other: &str, subject: &str| {
             let functions = [("other(void)", other), ("walk(int a)", body)];
-            let text: String =
-                functions.map(|(head, value)| format!("static int {head}\n{{\n\treturn {value};\n}}\n\n")).concat();
+            let text: String = functions
+                .map(|(head, value)| format!("static int {head}\n{{\n\treturn {value};\n}}\n\n"))
+                .concat();
             std::fs::write(tree.path().join("mm.c"), text).unwrap();
             run(&["add", "."]);
             run(&["commit", "-q", "-m", subject]);

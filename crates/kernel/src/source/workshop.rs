@@ -1,8 +1,8 @@
-//! The workshop of a data directory: one work tree that changes from source to source, so that only changes are
-//! rebuilt.
+//! The workshop of a data directory: one work tree that changes from source to source, so that only
+//! changes are rebuilt.
 //!
-//! Users' trees are read, never written to: the workshop has a separate repository that borrows their objects. One
-//! process works here at a time. `make` builds the work tree.
+//! Users' trees are read, never written to: the workshop has a separate repository that borrows
+//! their objects. One process works here at a time. `make` builds the work tree.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ use super::git::{Repository, git, parse_merge};
 use super::program::Program;
 use crate::{KernelError, scratch};
 
-/// Author and date of commits that exist only in the workshop: constant, so that their hashes are reproducible.
+/// Author and date of commits that exist only in the workshop: constant, so that their hashes are
+/// reproducible.
 const IDENTITY: [(&str, &str); 6] = [
     ("GIT_AUTHOR_NAME", "marvin"),
     ("GIT_AUTHOR_EMAIL", "marvin@localhost"),
@@ -53,10 +54,18 @@ impl Workshop {
         fs::create_dir_all(folder.join("linux")).map_err(KernelError::at(&folder))?;
         // make records these paths.
         let folder = fs::canonicalize(&folder).map_err(KernelError::at(&folder))?;
-        let workshop = Self { _lock: scratch::lock(&folder)?, folder };
+        let workshop = Self {
+            _lock: scratch::lock(&folder)?,
+            folder,
+        };
         workshop.make_repository()?;
         // No other process works here: a leftover lock belongs to a killed process.
-        for left in ["index.lock", "snapshot.index.lock", "picked.index.lock", "HEAD.lock"] {
+        for left in [
+            "index.lock",
+            "snapshot.index.lock",
+            "picked.index.lock",
+            "HEAD.lock",
+        ] {
             drop(fs::remove_file(workshop.repository().join(left)));
         }
         Ok(workshop)
@@ -73,7 +82,10 @@ impl Workshop {
         for left in [&repository, &unfinished] {
             drop(fs::remove_dir_all(left));
         }
-        self.git(&self.source()).variable("GIT_DIR", &unfinished).args(["init", "--quiet"]).run()?;
+        self.git(&self.source())
+            .variable("GIT_DIR", &unfinished)
+            .args(["init", "--quiet"])
+            .run()?;
         fs::rename(&unfinished, &repository).map_err(KernelError::at(&repository))
     }
 
@@ -97,7 +109,12 @@ impl Workshop {
 
     /// Returns git for the workshop's repository and any work tree.
     pub(super) fn git(&self, tree: &Path) -> Program {
-        let settings = ["core.autocrlf=false", "core.splitIndex=false", "core.untrackedCache=false", "gc.auto=0"];
+        let settings = [
+            "core.autocrlf=false",
+            "core.splitIndex=false",
+            "core.untrackedCache=false",
+            "gc.auto=0",
+        ];
         git(tree)
             .args(settings.iter().flat_map(|setting| ["-c", setting]))
             .variable("GIT_DIR", self.repository())
@@ -117,22 +134,28 @@ impl Workshop {
         Ok(())
     }
 
-    /// Returns the tree object of a directory as it is, uncommitted files included. In a repository, git's ignore rules
-    /// apply; in other directories, files that make leaves are skipped, because Debian's sources make git ignore all
-    /// upstream files.
+    /// Returns the tree object of a directory as it is, uncommitted files included. In a
+    /// repository, git's ignore rules apply; in other directories, files that make leaves are
+    /// skipped, because Debian's sources make git ignore all upstream files.
     ///
-    /// git asks repositories in the directory for their state, by programs that their configuration names
-    /// (`filter.NAME.clean`): they are refused before git sees them.
+    /// git asks repositories in the directory for their state, by programs that their configuration
+    /// names (`filter.NAME.clean`): they are refused before git sees them.
     pub(crate) fn snapshot(&self, folder: &Path) -> Result<String, KernelError> {
         refuse_repositories_in(folder, DEPTH_MAX)?;
         let index = self.repository().join("snapshot.index");
         drop(fs::remove_file(&index));
-        let add =
-            |what: &[&str]| self.git(folder).variable("GIT_INDEX_FILE", &index).args(["add", "--all"]).args(what).run();
+        let add = |what: &[&str]| {
+            self.git(folder)
+                .variable("GIT_INDEX_FILE", &index)
+                .args(["add", "--all"])
+                .args(what)
+                .run()
+        };
         let known = match Repository::open(folder) {
             Ok(repository) if folder.join(".git").exists() => {
                 self.borrow(&repository)?;
-                // The index saves reading unchanged files, and includes its files even if git ignores them.
+                // The index saves reading unchanged files, and includes its files even if git
+                // ignores them.
                 fs::copy(repository.index(), &index).is_ok() && add(&["."]).is_ok()
             }
             _ => false,
@@ -145,28 +168,37 @@ impl Workshop {
             what.extend(excluded.iter().map(String::as_str));
             add(&what)?;
         }
-        let tree = self.git(folder).variable("GIT_INDEX_FILE", &index).args(["write-tree"]).run()?;
+        let tree = self
+            .git(folder)
+            .variable("GIT_INDEX_FILE", &index)
+            .args(["write-tree"])
+            .run()?;
         Ok(tree.trim().to_owned())
     }
 
     /// Makes the work tree equal to a tree object. Unchanged files keep their times.
     pub(crate) fn check_out(&self, tree: &str, what: &str) -> Result<(), KernelError> {
-        let has = git(&self.source()).variable("GIT_DIR", self.repository()).args([
-            "cat-file",
-            "-e",
-            &format!("{tree}:Kbuild"),
-        ]);
+        let has = git(&self.source())
+            .variable("GIT_DIR", self.repository())
+            .args(["cat-file", "-e", &format!("{tree}:Kbuild")]);
         if has.end()?.code != Some(0) {
-            return Err(SourceError::NotLinux { what: what.to_owned() }.into());
+            return Err(SourceError::NotLinux {
+                what: what.to_owned(),
+            }
+            .into());
         }
         let (mark, source) = (self.folder.join("checking-out"), self.source());
         if mark.exists() {
             // Interrupted: the files may belong to any tree.
-            fs::remove_dir_all(&source).and_then(|()| fs::create_dir(&source)).map_err(KernelError::at(&source))?;
+            fs::remove_dir_all(&source)
+                .and_then(|()| fs::create_dir(&source))
+                .map_err(KernelError::at(&source))?;
             drop(fs::remove_file(self.repository().join("index")));
         }
         fs::write(&mark, tree).map_err(KernelError::at(&mark))?;
-        self.git(&source).args(["read-tree", "--reset", "-u", tree]).run()?;
+        self.git(&source)
+            .args(["read-tree", "--reset", "-u", tree])
+            .run()?;
         fs::remove_file(&mark).map_err(KernelError::at(&mark))
     }
 
@@ -177,40 +209,69 @@ impl Workshop {
 
     /// Returns the paths of the files that differ between two tree objects.
     pub(crate) fn changed_between(&self, old: &str, new: &str) -> Result<Vec<String>, KernelError> {
-        let text = self.git(&self.source()).args(["diff-tree", "-r", "--name-only", "--no-renames", old, new]).run()?;
-        Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
+        let text = self
+            .git(&self.source())
+            .args(["diff-tree", "-r", "--name-only", "--no-renames", old, new])
+            .run()?;
+        Ok(text
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(str::to_owned)
+            .collect())
     }
 
     /// Returns a file of a tree object; `None` if it has none.
     pub(crate) fn file(&self, tree: &str, path: &str) -> Option<String> {
-        let ended = self.git(&self.source()).args(["cat-file", "blob", &format!("{tree}:{path}")]).end().ok()?;
+        let ended = self
+            .git(&self.source())
+            .args(["cat-file", "blob", &format!("{tree}:{path}")])
+            .end()
+            .ok()?;
         (ended.code == Some(0)).then(|| ended.text())
     }
 
-    /// Returns the merge of two commits, which exists only in the workshop; `None` if they conflict.
+    /// Returns the merge of two commits, which exists only in the workshop; `None` if they
+    /// conflict.
     pub(crate) fn merge(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
-        let Some(tree) = self.merged_tree(ours, theirs)? else { return Ok(None) };
-        self.commit_tree(&tree, &[ours, theirs], "merged to look between").map(Some)
+        let Some(tree) = self.merged_tree(ours, theirs)? else {
+            return Ok(None);
+        };
+        self.commit_tree(&tree, &[ours, theirs], "merged to look between")
+            .map(Some)
     }
 
-    /// Returns a commit with another one reverted, which exists only in the workshop; `None` if later commits conflict.
-    /// For a merge, all that it brought in is reverted.
+    /// Returns a commit with another one reverted, which exists only in the workshop; `None` if
+    /// later commits conflict. For a merge, all that it brought in is reverted.
     pub(crate) fn revert(&self, tip: &str, commit: &str) -> Result<Option<String>, KernelError> {
-        // Merge a child of the commit that has its parent's tree: the commit is then the merge base.
+        // Merge a child of the commit that has its parent's tree: the commit is then the merge
+        // base.
         let before = self.tree_of(&format!("{commit}^1"))?;
         let undone = self.commit_tree(&before, &[commit], "as before")?;
-        let Some(tree) = self.merged_tree(tip, &undone)? else { return Ok(None) };
-        self.commit_tree(&tree, &[tip], "taken back to look at the rest").map(Some)
+        let Some(tree) = self.merged_tree(tip, &undone)? else {
+            return Ok(None);
+        };
+        self.commit_tree(&tree, &[tip], "taken back to look at the rest")
+            .map(Some)
     }
 
     /// Returns the tree object of a merge of two commits; `None` if they conflict.
     fn merged_tree(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
-        let ended = self.git(&self.source()).args(["merge-tree", "--write-tree", ours, theirs]).end()?;
+        let ended = self
+            .git(&self.source())
+            .args(["merge-tree", "--write-tree", ours, theirs])
+            .end()?;
         Ok(parse_merge(&ended))
     }
 
-    pub(super) fn commit_tree(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, KernelError> {
-        let mut commit = self.git(&self.source()).args(["commit-tree", tree, "-m", message]);
+    pub(super) fn commit_tree(
+        &self,
+        tree: &str,
+        parents: &[&str],
+        message: &str,
+    ) -> Result<String, KernelError> {
+        let mut commit = self
+            .git(&self.source())
+            .args(["commit-tree", tree, "-m", message]);
         for (name, value) in IDENTITY {
             commit = commit.variable(name, value);
         }
@@ -221,31 +282,71 @@ impl Workshop {
     /// Returns the tree object of a commit, which may exist only in the workshop.
     pub(crate) fn tree_of(&self, commit: &str) -> Result<String, KernelError> {
         let name = format!("{commit}^{{tree}}");
-        let ended =
-            self.git(&self.source()).args(["rev-parse", "--verify", "--quiet", "--end-of-options", &name]).end()?;
+        let ended = self
+            .git(&self.source())
+            .args([
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                "--end-of-options",
+                &name,
+            ])
+            .end()?;
         if ended.code == Some(0) {
             return Ok(ended.text().trim().to_owned());
         }
         let commit = commit.chars().take(12).collect();
-        Err(SourceError::Gone { commit, folder: self.folder.clone() }.into())
+        Err(SourceError::Gone {
+            commit,
+            folder: self.folder.clone(),
+        }
+        .into())
     }
 
-    /// Returns a tree object with a patch applied, which may be several in a row, as mails or diffs.
-    pub(crate) fn apply_patch(&self, tree: &str, file: &Path, what: &str) -> Result<String, KernelError> {
-        let refuse = |said: String| SourceError::Patch { file: file.to_owned(), what: what.to_owned(), said };
+    /// Returns a tree object with a patch applied, which may be several in a row, as mails or
+    /// diffs.
+    pub(crate) fn apply_patch(
+        &self,
+        tree: &str,
+        file: &Path,
+        what: &str,
+    ) -> Result<String, KernelError> {
+        let refuse = |said: String| SourceError::Patch {
+            file: file.to_owned(),
+            what: what.to_owned(),
+            said,
+        };
         let patch = fs::canonicalize(file).map_err(|error| refuse(error.to_string()))?;
         let found = fs::metadata(&patch).map_err(|error| refuse(error.to_string()))?;
         if !found.is_file() || found.len() > PATCH_BYTES_MAX {
-            return Err(refuse(format!("it is no file of at most {} MiB", PATCH_BYTES_MAX >> 20)).into());
+            return Err(refuse(format!(
+                "it is no file of at most {} MiB",
+                PATCH_BYTES_MAX >> 20
+            ))
+            .into());
         }
         let index = self.repository().join("snapshot.index");
         drop(fs::remove_file(&index));
         let source = self.source();
-        let git = |arguments: &[&str]| self.git(&source).variable("GIT_INDEX_FILE", &index).args(arguments);
+        let git = |arguments: &[&str]| {
+            self.git(&source)
+                .variable("GIT_INDEX_FILE", &index)
+                .args(arguments)
+        };
         git(&["read-tree", tree]).run()?;
-        let ended = git(&["apply", "--cached", "--whitespace=nowarn", "--"]).args([&patch]).end()?;
+        let ended = git(&["apply", "--cached", "--whitespace=nowarn", "--"])
+            .args([&patch])
+            .end()?;
         if ended.code != Some(0) {
-            return Err(refuse(ended.said.lines().next().unwrap_or("git says nothing").to_owned()).into());
+            return Err(refuse(
+                ended
+                    .said
+                    .lines()
+                    .next()
+                    .unwrap_or("git says nothing")
+                    .to_owned(),
+            )
+            .into());
         }
         Ok(git(&["write-tree"]).run()?.trim().to_owned())
     }
@@ -286,13 +387,29 @@ mod tests {
         git(&["init", "--quiet", "."]);
         fs::write(inner.join("file"), "one").unwrap();
         git(&["add", "."]);
-        git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "one"]);
-        git(&["config", "filter.x.clean", &format!("touch {}; cat", ran.display())]);
+        git(&[
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "commit",
+            "--quiet",
+            "-m",
+            "one",
+        ]);
+        git(&[
+            "config",
+            "filter.x.clean",
+            &format!("touch {}; cat", ran.display()),
+        ]);
         fs::write(inner.join(".gitattributes"), "* filter=x\n").unwrap();
         fs::write(inner.join("file"), "two").unwrap();
         let workshop = Workshop::open(home.path()).unwrap();
         let error = workshop.snapshot(tree.path()).unwrap_err().to_string();
-        assert!(error.contains("drivers/inner is a repository inside the tree") && !ran.exists(), "{error}");
+        assert!(
+            error.contains("drivers/inner is a repository inside the tree") && !ran.exists(),
+            "{error}"
+        );
     }
 
     #[test]

@@ -36,9 +36,17 @@ pub(crate) fn parse_linking(bytes: &[u8]) -> Option<Linked> {
     let mut linked = Linked::default();
     let (mut loads, mut dynamic) = (Vec::new(), None);
     for number in 0..count {
-        let header = range(bytes, table.checked_add(number * PROGRAM_HEADER)?, PROGRAM_HEADER)?;
-        let (kind, offset, address, size) =
-            (u32_at(header, 0)?, u64_at(header, 8)?, u64_at(header, 16)?, u64_at(header, 32)?);
+        let header = range(
+            bytes,
+            table.checked_add(number * PROGRAM_HEADER)?,
+            PROGRAM_HEADER,
+        )?;
+        let (kind, offset, address, size) = (
+            u32_at(header, 0)?,
+            u64_at(header, 8)?,
+            u64_at(header, 16)?,
+            u64_at(header, 32)?,
+        );
         match kind {
             PT_LOAD => loads.push((address, offset, size)),
             PT_DYNAMIC => dynamic = Some((offset, size)),
@@ -46,22 +54,34 @@ pub(crate) fn parse_linking(bytes: &[u8]) -> Option<Linked> {
             _ => {}
         }
     }
-    let Some((offset, size)) = dynamic else { return Some(linked) };
+    let Some((offset, size)) = dynamic else {
+        return Some(linked);
+    };
     let entries: Vec<(u64, u64)> = (0..(size / 16).min(ENTRIES_MAX))
         .map_while(|number| {
             let entry = range(bytes, offset.checked_add(number * 16)?, 16)?;
             Some((u64_at(entry, 0)?, u64_at(entry, 8)?)).filter(|(tag, _)| *tag != 0)
         })
         .collect();
-    let strings = entries.iter().find(|(tag, _)| *tag == DT_STRTAB).map(|(_, address)| *address)?;
-    let (begin, offset, _) = loads.iter().find(|(at, _, size)| (*at..at.saturating_add(*size)).contains(&strings))?;
+    let strings = entries
+        .iter()
+        .find(|(tag, _)| *tag == DT_STRTAB)
+        .map(|(_, address)| *address)?;
+    let (begin, offset, _) = loads
+        .iter()
+        .find(|(at, _, size)| (*at..at.saturating_add(*size)).contains(&strings))?;
     let strings = offset.checked_add(strings - begin)?;
     let text = |at: u64| name(bytes.get(usize::try_from(strings.checked_add(at)?).ok()?..)?);
     for (tag, value) in entries {
         match tag {
             DT_NEEDED => linked.needed.extend(text(value)),
             DT_RPATH | DT_RUNPATH => {
-                linked.folders.extend(text(value).iter().flat_map(|all| all.split(':')).map(str::to_owned));
+                linked.folders.extend(
+                    text(value)
+                        .iter()
+                        .flat_map(|all| all.split(':'))
+                        .map(str::to_owned),
+                );
             }
             _ => {}
         }
@@ -72,7 +92,10 @@ pub(crate) fn parse_linking(bytes: &[u8]) -> Option<Linked> {
 /// Reads text up to its terminator.
 fn name(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().take(NAME_MAX).position(|&byte| byte == 0)?;
-    std::str::from_utf8(&bytes[..end]).ok().filter(|name| !name.is_empty()).map(str::to_owned)
+    std::str::from_utf8(&bytes[..end])
+        .ok()
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -89,8 +112,14 @@ mod tests {
     #[test]
     fn a_program_names_its_linker_and_libraries() {
         let linked = parse_linking(&own()).unwrap();
-        assert_eq!(linked.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));
-        assert!(linked.needed.iter().any(|name| name == "libc.so.6"), "{linked:?}");
+        assert_eq!(
+            linked.interpreter.as_deref(),
+            Some("/lib64/ld-linux-x86-64.so.2")
+        );
+        assert!(
+            linked.needed.iter().any(|name| name == "libc.so.6"),
+            "{linked:?}"
+        );
     }
 
     #[test]

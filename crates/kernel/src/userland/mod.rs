@@ -1,7 +1,7 @@
 //! Userlands: programs of Debian packages with their libraries, for the root of a guest.
 //!
-//! Made without root: packages are downloaded with their dependencies, unpacked, and only needed files are taken.
-//! `machine` writes the archive, `lab` keeps it.
+//! Made without root: packages are downloaded with their dependencies, unpacked, and only needed
+//! files are taken. `machine` writes the archive, `lab` keeps it.
 
 mod linked;
 mod packages;
@@ -20,13 +20,24 @@ use root::Root;
 /// Limit of a userland's files, in bytes.
 const USERLAND_MAX: u64 = 1 << 30;
 /// The dynamic linker's default search path.
-const LIBRARY_FOLDERS: [&str; 4] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib", "/usr/lib"];
+const LIBRARY_FOLDERS: [&str; 4] = [
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/lib",
+    "/usr/lib",
+];
 /// Files of every userland: names of users and of this host, for programs that look them up.
 const FACTS: [(&str, &str); 4] = [
     ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
     ("/etc/hosts", "127.0.0.1 localhost\n"),
-    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"),
-    ("/etc/passwd", "root:x:0:0:root:/run:/bin/sh\nnobody:x:65534:65534:nobody:/run:/bin/sh\n"),
+    (
+        "/etc/nsswitch.conf",
+        "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
+    ),
+    (
+        "/etc/passwd",
+        "root:x:0:0:root:/run:/bin/sh\nnobody:x:65534:65534:nobody:/run:/bin/sh\n",
+    ),
 ];
 /// Raise it if the same packages give other files.
 const MADE: &str = "userland 1";
@@ -70,15 +81,28 @@ impl Resolved {
     /// Returns a hash of everything that the userland's content depends on.
     #[must_use]
     pub fn key(&self) -> String {
-        let packages = self.packages.iter().map(|needed| format!("{} {}\n", needed.file, needed.hash));
+        let packages = self
+            .packages
+            .iter()
+            .map(|needed| format!("{} {}\n", needed.file, needed.hash));
         let paths = self.wanted.paths.iter().map(|path| format!("{path}\n"));
-        sha256(format!("{MADE}\n{}{}", packages.collect::<String>(), paths.collect::<String>()).as_bytes())
+        sha256(
+            format!(
+                "{MADE}\n{}{}",
+                packages.collect::<String>(),
+                paths.collect::<String>()
+            )
+            .as_bytes(),
+        )
     }
 
     /// Returns the version of one of the packages.
     #[must_use]
     pub fn version(&self, package: &str) -> Option<&str> {
-        self.packages.iter().find(|needed| needed.package == package).map(|needed| needed.version.as_str())
+        self.packages
+            .iter()
+            .find(|needed| needed.package == package)
+            .map(|needed| needed.version.as_str())
     }
 }
 
@@ -90,14 +114,21 @@ impl BuildCache {
     pub fn resolve_userland(&self, wanted: &Wanted) -> Result<Resolved, KernelError> {
         let scratch = Scratch::new(self.downloads())?;
         let packages = apt::closure(&wanted.packages, scratch.path())?;
-        Ok(Resolved { wanted: wanted.clone(), packages })
+        Ok(Resolved {
+            wanted: wanted.clone(),
+            packages,
+        })
     }
 
     /// Returns the userland's files; downloads missing packages.
     ///
     /// # Errors
     /// If a package cannot be downloaded or unpacked, or the files exceed the limit.
-    pub fn userland(&self, resolved: &Resolved, notify: &dyn Fn(Step)) -> Result<Userland, KernelError> {
+    pub fn userland(
+        &self,
+        resolved: &Resolved,
+        notify: &dyn Fn(Step),
+    ) -> Result<Userland, KernelError> {
         let what = resolved.wanted.packages.join(", ");
         let kept = self.packages(&resolved.packages, &what, notify)?;
         notify(Step::Unpacking { what });
@@ -116,8 +147,10 @@ impl BuildCache {
 /// Copies the requested files and their libraries from a root.
 fn collect(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
     let root = Root(root);
-    let mut files: BTreeMap<String, Vec<u8>> =
-        FACTS.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
+    let mut files: BTreeMap<String, Vec<u8>> = FACTS
+        .iter()
+        .map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()))
+        .collect();
     let mut missing = Vec::new();
     let mut room = USERLAND_MAX;
     let mut open: Vec<String> = Vec::new();
@@ -137,12 +170,18 @@ fn collect(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
             continue;
         };
         let size = fs::metadata(&place).map_err(KernelError::at(&place))?.len();
-        room = room.checked_sub(size).ok_or(KernelError::LargeUserland { bytes_max: USERLAND_MAX })?;
+        room = room.checked_sub(size).ok_or(KernelError::LargeUserland {
+            bytes_max: USERLAND_MAX,
+        })?;
         let bytes = fs::read(&place).map_err(KernelError::at(&place))?;
         if let Some(linked) = parse_linking(&bytes) {
             open.extend(linked.interpreter);
             let origin = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let folders: Vec<String> = linked.folders.iter().map(|folder| at_origin(folder, origin)).collect();
+            let folders: Vec<String> = linked
+                .folders
+                .iter()
+                .map(|folder| at_origin(folder, origin))
+                .collect();
             for name in linked.needed {
                 match library(&root, &name, &folders) {
                     Some(path) => open.push(path),
@@ -154,19 +193,26 @@ fn collect(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
     }
     missing.sort();
     missing.dedup();
-    let files = files.into_iter().map(|(path, bytes)| UserlandFile { path, bytes }).collect();
+    let files = files
+        .into_iter()
+        .map(|(path, bytes)| UserlandFile { path, bytes })
+        .collect();
     Ok(Userland { files, missing })
 }
 
 fn at_origin(folder: &str, origin: &str) -> String {
-    folder.replace("${ORIGIN}", origin).replace("$ORIGIN", origin)
+    folder
+        .replace("${ORIGIN}", origin)
+        .replace("$ORIGIN", origin)
 }
 
 /// Returns the path of a library, as the dynamic linker finds it.
 fn library(root: &Root<'_>, name: &str, folders: &[String]) -> Option<String> {
     let folders = folders.iter().map(String::as_str).chain(LIBRARY_FOLDERS);
     let path = |folder: &str| PathBuf::from(folder).join(name).to_str().map(str::to_owned);
-    folders.filter_map(path).find(|path| root.find(path).is_some_and(|found| found.is_file()))
+    folders
+        .filter_map(path)
+        .find(|path| root.find(path).is_some_and(|found| found.is_file()))
 }
 
 #[cfg(test)]
@@ -187,7 +233,11 @@ mod tests {
         fs::write(at("usr/lib/x86_64-linux-gnu/libc.so.6"), "libc").unwrap();
         let wanted = ["/usr/bin/tool", "/usr/bin/none"].map(str::to_owned);
         let userland = collect(root.path(), &wanted).unwrap();
-        let paths: Vec<&str> = userland.files.iter().map(|file| file.path.as_str()).collect();
+        let paths: Vec<&str> = userland
+            .files
+            .iter()
+            .map(|file| file.path.as_str())
+            .collect();
         assert_eq!(
             paths,
             [
@@ -200,7 +250,11 @@ mod tests {
                 "/usr/lib/x86_64-linux-gnu/libc.so.6",
             ]
         );
-        assert!(userland.missing.contains(&"/usr/bin/none".to_owned()), "{:?}", userland.missing);
+        assert!(
+            userland.missing.contains(&"/usr/bin/none".to_owned()),
+            "{:?}",
+            userland.missing
+        );
         assert_eq!(collect(root.path(), &wanted).unwrap(), userland);
     }
 }

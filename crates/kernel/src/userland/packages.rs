@@ -1,4 +1,5 @@
-//! Packages of userlands, kept in the data directory: `packages/HASH.deb`, by the hash in apt's lists.
+//! Packages of userlands, kept in the data directory: `packages/HASH.deb`, by the hash in apt's
+//! lists.
 //!
 //! Only missing or damaged packages are downloaded, for all tools together.
 
@@ -13,7 +14,8 @@ use crate::{BuildCache, KernelError, Step};
 const FOLDER: &str = "packages";
 
 impl BuildCache {
-    /// Returns the files of packages, in order; downloads missing ones. `what` names the tool that needs them.
+    /// Returns the files of packages, in order; downloads missing ones. `what` names the tool that
+    /// needs them.
     pub(super) fn packages(
         &self,
         needed: &[Needed],
@@ -27,12 +29,16 @@ impl BuildCache {
             .map(|one| hash(one).map(|hash| folder.join(format!("{hash}.deb"))))
             .collect::<Result<_, _>>()?;
         let is_absent = |(one, file): &(&Needed, &PathBuf)| check(one, file).is_err();
-        let absent: Vec<(&Needed, &PathBuf)> = needed.iter().zip(&files).filter(is_absent).collect();
+        let absent: Vec<(&Needed, &PathBuf)> =
+            needed.iter().zip(&files).filter(is_absent).collect();
         if absent.is_empty() {
             return Ok(files);
         }
         let bytes = absent.iter().map(|(one, _)| one.bytes).sum();
-        notify(Step::Downloading { package: what.to_owned(), bytes });
+        notify(Step::Downloading {
+            package: what.to_owned(),
+            bytes,
+        });
         let scratch = Scratch::new(self.downloads())?;
         let list: Vec<Needed> = absent.iter().map(|(one, _)| (*one).clone()).collect();
         for (deb, (one, file)) in apt::download_all(&list, scratch.path())?.iter().zip(absent) {
@@ -45,17 +51,30 @@ impl BuildCache {
 
 /// Returns a package's hash in apt's lists, which becomes a file name.
 fn hash(needed: &Needed) -> Result<&str, KernelError> {
-    let is_hash = |hash: &&str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    needed.hash.strip_prefix("SHA256:").filter(is_hash).ok_or_else(|| KernelError::Program {
-        command: "apt-get --print-uris install".to_owned(),
-        said: format!("{} has `{}` and no SHA-256", spoken(needed), needed.hash),
-    })
+    let is_hash =
+        |hash: &&str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    needed
+        .hash
+        .strip_prefix("SHA256:")
+        .filter(is_hash)
+        .ok_or_else(|| KernelError::Program {
+            command: "apt-get --print-uris install".to_owned(),
+            said: format!("{} has `{}` and no SHA-256", spoken(needed), needed.hash),
+        })
 }
 
 /// Checks that a file is the needed package.
 fn check(needed: &Needed, file: &Path) -> Result<(), KernelError> {
     let (expected, got) = (hash(needed)?.to_owned(), sha256_of_file(file)?);
-    if got == expected { Ok(()) } else { Err(KernelError::Checksum { package: spoken(needed), expected, got }) }
+    if got == expected {
+        Ok(())
+    } else {
+        Err(KernelError::Checksum {
+            package: spoken(needed),
+            expected,
+            got,
+        })
+    }
 }
 
 fn spoken(needed: &Needed) -> String {
@@ -86,14 +105,27 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let cache = BuildCache::open(home.path()).unwrap();
         let one = needed(&format!("SHA256:{}", sha256(b"deb")));
-        let file = home.path().join("packages").join(format!("{}.deb", sha256(b"deb")));
+        let file = home
+            .path()
+            .join("packages")
+            .join(format!("{}.deb", sha256(b"deb")));
         let steps = RefCell::new(Vec::new());
         let notify = |step: Step| steps.borrow_mut().push(step);
-        let ask = || cache.packages(std::slice::from_ref(&one), "tools", &notify).map_err(|error| error.to_string());
+        let ask = || {
+            cache
+                .packages(std::slice::from_ref(&one), "tools", &notify)
+                .map_err(|error| error.to_string())
+        };
         // There is no such package, so that a download would fail.
         let said = ask().unwrap_err();
         assert!(said.contains("marvin-nonesuch=1"), "{said}");
-        assert_eq!(steps.take(), [Step::Downloading { package: "tools".to_owned(), bytes: 3 }]);
+        assert_eq!(
+            steps.take(),
+            [Step::Downloading {
+                package: "tools".to_owned(),
+                bytes: 3
+            }]
+        );
         fs::write(&file, "deb").unwrap();
         assert_eq!(ask().unwrap(), std::slice::from_ref(&file));
         assert!(steps.take().is_empty());
@@ -106,8 +138,12 @@ mod tests {
     fn a_hash_is_no_path() {
         let home = tempfile::tempdir().unwrap();
         let cache = BuildCache::open(home.path()).unwrap();
-        let said =
-            |hash: &str| cache.packages(std::slice::from_ref(&needed(hash)), "tools", &|_| {}).unwrap_err().to_string();
+        let said = |hash: &str| {
+            cache
+                .packages(std::slice::from_ref(&needed(hash)), "tools", &|_| {})
+                .unwrap_err()
+                .to_string()
+        };
         insta::assert_snapshot!(said("SHA256:../../etc/passwd"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `SHA256:../../etc/passwd` and no SHA-256");
         insta::assert_snapshot!(said("MD5Sum:00"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `MD5Sum:00` and no SHA-256");
     }

@@ -17,7 +17,11 @@ impl Root<'_> {
     /// Returns the real location of a guest's path; `None` if there is no such file.
     pub(crate) fn find(&self, path: &str) -> Option<PathBuf> {
         let parts = |path: &Path| -> Vec<String> {
-            path.iter().filter_map(|part| part.to_str()).filter(|part| *part != "/").map(str::to_owned).collect()
+            path.iter()
+                .filter_map(|part| part.to_str())
+                .filter(|part| *part != "/")
+                .map(str::to_owned)
+                .collect()
         };
         let mut rest: VecDeque<String> = parts(Path::new(path)).into();
         let mut at: Vec<String> = Vec::new();
@@ -51,9 +55,13 @@ impl Root<'_> {
         Some(self.0.join(at.join("/")))
     }
 
-    /// Returns the location of a file: at its path, or below `/usr`, where distributions moved top-level directories.
+    /// Returns the location of a file: at its path, or below `/usr`, where distributions moved
+    /// top-level directories.
     pub(crate) fn file(&self, path: &str) -> Option<PathBuf> {
-        [path.to_owned(), format!("/usr{path}")].iter().find_map(|path| self.find(path)).filter(|found| found.is_file())
+        [path.to_owned(), format!("/usr{path}")]
+            .iter()
+            .find_map(|path| self.find(path))
+            .filter(|found| found.is_file())
     }
 
     /// Returns the files at or below a path, in order; empty if there is none.
@@ -63,14 +71,20 @@ impl Root<'_> {
         }
         let (mut files, mut folders) = (Vec::new(), vec![path.to_owned()]);
         while let Some(folder) = folders.pop() {
-            let Some(place) = self.find(&folder) else { continue };
+            let Some(place) = self.find(&folder) else {
+                continue;
+            };
             for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-                let Ok(name) = entry.file_name().into_string() else { continue };
+                let Ok(name) = entry.file_name().into_string() else {
+                    continue;
+                };
                 let path = format!("{folder}/{name}");
                 // A link to a directory may be circular.
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() => folders.push(path),
-                    Ok(_) if files.len() < FILES_MAX && self.file(&path).is_some() => files.push(path),
+                    Ok(_) if files.len() < FILES_MAX && self.file(&path).is_some() => {
+                        files.push(path)
+                    }
                     _ => {}
                 }
             }
@@ -100,12 +114,24 @@ mod tests {
         symlink("circle", at("usr/lib/circle")).unwrap();
         symlink("/usr", at("usr/lib/x/up")).unwrap();
         let root = Root(folder.path());
-        assert_eq!(root.file("/lib/x/libx.so.1"), Some(at("usr/lib/x/libx.so.1.2")));
+        assert_eq!(
+            root.file("/lib/x/libx.so.1"),
+            Some(at("usr/lib/x/libx.so.1.2"))
+        );
         assert_eq!(root.file("/bin/true"), None);
-        for path in ["/usr/lib/out", "/usr/lib/absolute", "/usr/lib/circle", "/usr/lib/x", "/../../etc/passwd"] {
+        for path in [
+            "/usr/lib/out",
+            "/usr/lib/absolute",
+            "/usr/lib/circle",
+            "/usr/lib/x",
+            "/../../etc/passwd",
+        ] {
             assert_eq!(root.file(path), None, "{path}");
         }
-        assert_eq!(root.files("/usr/lib"), ["/usr/lib/x/libx.so.1", "/usr/lib/x/libx.so.1.2"]);
+        assert_eq!(
+            root.files("/usr/lib"),
+            ["/usr/lib/x/libx.so.1", "/usr/lib/x/libx.so.1.2"]
+        );
         assert_eq!(root.files("/lib/x/libx.so.1"), ["/lib/x/libx.so.1"]);
         assert!(root.files("/nothing").is_empty());
         fs::create_dir(at("usr/bin")).unwrap();

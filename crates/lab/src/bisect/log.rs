@@ -1,5 +1,5 @@
-//! The log of a bisection: measurements in order, in a file that is complete after each step. Marvin does not repeat
-//! them.
+//! The log of a bisection: measurements in order, in a file that is complete after each step.
+//! Marvin does not repeat them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,30 +58,51 @@ impl BisectionLog {
     /// Returns a log without a file.
     #[must_use]
     pub fn nowhere() -> Self {
-        Self { file: None, question: String::new(), known: BTreeMap::new(), entries: Vec::new(), resumed: 0 }
+        Self {
+            file: None,
+            question: String::new(),
+            known: BTreeMap::new(),
+            entries: Vec::new(),
+            resumed: 0,
+        }
     }
 
-    /// Opens the log of a one-line question below a data directory, with earlier measurements unless `reuse` says to
-    /// repeat them.
+    /// Opens the log of a one-line question below a data directory, with earlier measurements
+    /// unless `reuse` says to repeat them.
     ///
     /// # Errors
     /// If the file cannot be read, or belongs to another question.
     pub fn open(home: &Path, question: &str, reuse: crate::Reuse) -> Result<Self, LabError> {
-        let question: String = question.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let question: String = question
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
         let folder = home.join("bisections");
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
-        let name: String = Sha256::digest(&question).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let name: String = Sha256::digest(&question)
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let file = folder.join(name);
         let mut known = BTreeMap::new();
         if reuse == crate::Reuse::Stored && file.exists() {
             if fs::metadata(&file).map_err(failed(&file))?.len() > BYTES_MAX {
                 return Err(LabError::BadBisection { file });
             }
-            let text = String::from_utf8_lossy(&fs::read(&file).map_err(failed(&file))?).into_owned();
-            known = read(&text, &question).ok_or_else(|| LabError::BadBisection { file: file.clone() })?;
+            let text =
+                String::from_utf8_lossy(&fs::read(&file).map_err(failed(&file))?).into_owned();
+            known = read(&text, &question)
+                .ok_or_else(|| LabError::BadBisection { file: file.clone() })?;
         }
         let resumed = known.len();
-        Ok(Self { file: Some(file), question, known, entries: Vec::new(), resumed })
+        Ok(Self {
+            file: Some(file),
+            question,
+            known,
+            entries: Vec::new(),
+            resumed,
+        })
     }
 
     /// Writes the findings beside the log, as `HASH.found`.
@@ -89,9 +110,16 @@ impl BisectionLog {
     /// # Errors
     /// If the file cannot be written.
     pub fn keep(&self, found: &str) -> Result<(), LabError> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let (file, new) = (file.with_extension("found"), file.with_extension("found-new"));
-        fs::write(&new, found).and_then(|()| fs::rename(&new, &file)).map_err(failed(&file))
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        let (file, new) = (
+            file.with_extension("found"),
+            file.with_extension("found-new"),
+        );
+        fs::write(&new, found)
+            .and_then(|()| fs::rename(&new, &file))
+            .map_err(failed(&file))
     }
 
     /// Returns the number of commits that an earlier attempt measured.
@@ -113,15 +141,25 @@ impl BisectionLog {
 
     /// Adds an entry and writes the log; an earlier entry of the same commit had fewer values.
     pub(super) fn note(&mut self, entry: Entry) -> Result<(), LabError> {
-        let is_new = self.known.insert(entry.commit.clone(), entry.probe.clone()).as_ref() != Some(&entry.probe);
-        match self.entries.iter_mut().find(|other| other.commit == entry.commit) {
+        let is_new = self
+            .known
+            .insert(entry.commit.clone(), entry.probe.clone())
+            .as_ref()
+            != Some(&entry.probe);
+        match self
+            .entries
+            .iter_mut()
+            .find(|other| other.commit == entry.commit)
+        {
             Some(other) => *other = entry,
             None => self.entries.push(entry),
         }
         match &self.file {
             Some(file) if is_new => {
                 let new = file.with_extension("new");
-                fs::write(&new, self.text()).and_then(|()| fs::rename(&new, file)).map_err(failed(file))
+                fs::write(&new, self.text())
+                    .and_then(|()| fs::rename(&new, file))
+                    .map_err(failed(file))
             }
             _ => Ok(()),
         }
@@ -131,13 +169,24 @@ impl BisectionLog {
         let mut text = format!("{HEAD}\n{}\n", self.question);
         for (commit, probe) in &self.known {
             let line = match probe {
-                Probe::Measured { build, values, scale } => {
-                    let word = if *scale == Scale::Counted { COUNTED } else { MEASURED };
+                Probe::Measured {
+                    build,
+                    values,
+                    scale,
+                } => {
+                    let word = if *scale == Scale::Counted {
+                        COUNTED
+                    } else {
+                        MEASURED
+                    };
                     // All digits: a value read back must equal the measured one.
-                    let values: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+                    let values: Vec<String> =
+                        values.iter().map(|value| format!("{value:?}")).collect();
                     format!("{word} {commit} {build} {}\n", values.join(" "))
                 }
-                Probe::Failed(why) => format!("failed {commit} {}\n", why.replace(char::is_control, " ")),
+                Probe::Failed(why) => {
+                    format!("failed {commit} {}\n", why.replace(char::is_control, " "))
+                }
             };
             text.push_str(&line);
         }
@@ -146,7 +195,10 @@ impl BisectionLog {
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> LabError {
-    move |error| LabError::Bisection { file: path.to_owned(), error }
+    move |error| LabError::Bisection {
+        file: path.to_owned(),
+        error,
+    }
 }
 
 fn read(text: &str, question: &str) -> Option<BTreeMap<String, Probe>> {
@@ -157,15 +209,28 @@ fn read(text: &str, question: &str) -> Option<BTreeMap<String, Probe>> {
 
 fn line(line: &str) -> Option<(String, Probe)> {
     let mut words = line.splitn(3, ' ');
-    let (kind, commit, rest) = (words.next()?, words.next()?, words.next().unwrap_or_default());
+    let (kind, commit, rest) = (
+        words.next()?,
+        words.next()?,
+        words.next().unwrap_or_default(),
+    );
     let probe = match kind {
         COUNTED | MEASURED => {
-            let scale = if kind == COUNTED { Scale::Counted } else { Scale::Reported };
+            let scale = if kind == COUNTED {
+                Scale::Counted
+            } else {
+                Scale::Reported
+            };
             let mut words = rest.split(' ');
             let build = words.next()?.to_owned();
-            let values: Option<Vec<f64>> =
-                words.map(|word| word.parse().ok().filter(|value: &f64| value.is_finite())).collect();
-            Probe::Measured { build, values: values?, scale }
+            let values: Option<Vec<f64>> = words
+                .map(|word| word.parse().ok().filter(|value: &f64| value.is_finite()))
+                .collect();
+            Probe::Measured {
+                build,
+                values: values?,
+                scale,
+            }
         }
         "failed" => Probe::Failed(rest.to_owned()),
         _ => return None,
@@ -179,13 +244,22 @@ mod tests {
     use crate::Reuse;
 
     fn entry(commit: &str, probe: Probe) -> Entry {
-        Entry { commit: commit.to_owned(), of: commit.to_owned(), stands: Stands::Itself, probe }
+        Entry {
+            commit: commit.to_owned(),
+            of: commit.to_owned(),
+            stands: Stands::Itself,
+            probe,
+        }
     }
 
     #[test]
     fn measurements_survive_a_kill() {
         let home = tempfile::tempdir().unwrap();
-        let of = |scale, values| Probe::Measured { build: "build_aa".to_owned(), values, scale };
+        let of = |scale, values| Probe::Measured {
+            build: "build_aa".to_owned(),
+            values,
+            scale,
+        };
         let measured = of(Scale::Counted, vec![0.1 + 0.2, 1e-300, 6105.0]);
         let timed = of(Scale::Reported, vec![3.0]);
         let failed = Probe::Failed("does not build:\nerror".to_owned());
@@ -195,18 +269,40 @@ mod tests {
         log.note(entry("c3", timed.clone())).unwrap();
         let again = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap();
         assert_eq!((again.resumed_count(), again.entries().len()), (3, 0));
-        assert_eq!([again.known("c1"), again.known("c3")], [Some(&measured), Some(&timed)]);
-        assert_eq!(again.known("c2"), Some(&Probe::Failed("does not build: error".to_owned())));
-        assert_eq!(BisectionLog::open(home.path(), "a..b", Reuse::Nothing).unwrap().resumed_count(), 0);
-        assert_eq!(BisectionLog::open(home.path(), "a..c", Reuse::Stored).unwrap().resumed_count(), 0);
+        assert_eq!(
+            [again.known("c1"), again.known("c3")],
+            [Some(&measured), Some(&timed)]
+        );
+        assert_eq!(
+            again.known("c2"),
+            Some(&Probe::Failed("does not build: error".to_owned()))
+        );
+        assert_eq!(
+            BisectionLog::open(home.path(), "a..b", Reuse::Nothing)
+                .unwrap()
+                .resumed_count(),
+            0
+        );
+        assert_eq!(
+            BisectionLog::open(home.path(), "a..c", Reuse::Stored)
+                .unwrap()
+                .resumed_count(),
+            0
+        );
     }
 
     #[test]
     fn damaged_log_is_reported() {
         let home = tempfile::tempdir().unwrap();
         let mut log = BisectionLog::open(home.path(), "a..b", Reuse::Stored).unwrap();
-        log.note(entry("c1", Probe::Failed("x".to_owned()))).unwrap();
-        let file = std::fs::read_dir(home.path().join("bisections")).unwrap().next().unwrap().unwrap().path();
+        log.note(entry("c1", Probe::Failed("x".to_owned())))
+            .unwrap();
+        let file = std::fs::read_dir(home.path().join("bisections"))
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
         for damage in [
             "",
             "marvin bisection 1\nother\n",

@@ -1,11 +1,12 @@
 //! Bisection: from two commits that differ to the commit, or the commits, that made the difference.
 //!
-//! [`stats::Steps`] chooses the next measurement, `kernel` lists the commits, and [`report::verdict`] decides whether
-//! two commits differ. This module connects them. It measures the ends first, drops commits that cannot matter,
-//! searches the trunk, then the commits of a guilty merge, each merged onto the trunk before that merge. It looks at
-//! dropped commits if the parent of a culprit differs from the commit measured before. At the end it reverts each
-//! culprit on top of BAD. For noisy values (`noisy`), a posterior locates the steps ([`stats::Several`]). Other hosts may
-//! measure what it will ask for (`elsewhere`).
+//! [`stats::Steps`] chooses the next measurement, `kernel` lists the commits, and
+//! [`report::verdict`] decides whether two commits differ. This module connects them. It measures
+//! the ends first, drops commits that cannot matter, searches the trunk, then the commits of a
+//! guilty merge, each merged onto the trunk before that merge. It looks at dropped commits if the
+//! parent of a culprit differs from the commit measured before. At the end it reverts each
+//! culprit on top of BAD. For noisy values (`noisy`), a posterior locates the steps
+//! ([`stats::Several`]). Other hosts may measure what it will ask for (`elsewhere`).
 
 pub mod describe;
 mod elsewhere;
@@ -37,16 +38,18 @@ use crate::LabError;
 pub struct BisectionQuestion {
     /// The measured metric with its direction.
     pub metric: Metric,
-    /// Noise between seeds of one build, in percent: the ends must differ by more, or in five seeds. `None` if not
-    /// known.
+    /// Noise between seeds of one build, in percent: the ends must differ by more, or in five
+    /// seeds. `None` if not known.
     pub floor_percent: Option<f64>,
-    /// Smaller steps are ignored (percent). Default: a quarter of the whole difference, at most the metric's margin.
+    /// Smaller steps are ignored (percent). Default: a quarter of the whole difference, at most
+    /// the metric's margin.
     pub margin_percent: Option<f64>,
     /// Number of intervals at the start: 1, or more to find steps that cancel each other.
     pub intervals: usize,
     /// How values of one commit vary.
     pub noise: Noise,
-    /// Seeds for commits between the ends; measuring as many as run in parallel takes no longer than one.
+    /// Seeds for commits between the ends; measuring as many as run in parallel takes no longer
+    /// than one.
     pub seeds_first: usize,
     /// Whether to revert culprits on top of BAD at the end.
     pub confirm: Confirm,
@@ -122,7 +125,8 @@ pub trait Prober {
         0
     }
 
-    /// Takes which commits may be asked for next, the most probable first: other hosts may measure these, and no others.
+    /// Takes which commits may be asked for next, the most probable first: other hosts may measure
+    /// these, and no others.
     fn foresee(&mut self, _commits: &[String]) {}
 }
 
@@ -210,9 +214,17 @@ impl Findings {
     /// Returns the share of the whole difference that the culprits explain (percent).
     #[must_use]
     pub fn explained_percent(&self) -> f64 {
-        let sum: f64 = self.culprits.iter().map(|culprit| culprit.change.after - culprit.change.before).sum();
+        let sum: f64 = self
+            .culprits
+            .iter()
+            .map(|culprit| culprit.change.after - culprit.change.before)
+            .sum();
         let total = self.total.after - self.total.before;
-        if total.abs() > 0.0 { 100.0 * sum / total } else { 0.0 }
+        if total.abs() > 0.0 {
+            100.0 * sum / total
+        } else {
+            0.0
+        }
     }
 }
 
@@ -232,7 +244,10 @@ impl Change {
     #[must_use]
     pub fn range_percent(&self) -> Option<(f64, f64)> {
         let least = self.differences_percent.iter().copied().reduce(f64::min)?;
-        Some((least, self.differences_percent.iter().copied().reduce(f64::max)?))
+        Some((
+            least,
+            self.differences_percent.iter().copied().reduce(f64::max)?,
+        ))
     }
 
     /// Returns the median difference of the seeds (percent), positive for better.
@@ -249,7 +264,8 @@ pub struct Culprit {
     pub commit: String,
     /// All candidates: more than one if commits between them could not be measured.
     pub candidates: Vec<String>,
-    /// The commit that it was compared with: its parent, or the trunk with the earlier side commits merged.
+    /// The commit that it was compared with: its parent, or the trunk with the earlier side
+    /// commits merged.
     pub parent: String,
     /// The merge that brought it into the trunk, if any.
     pub merge: Option<String>,

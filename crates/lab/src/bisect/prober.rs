@@ -44,7 +44,9 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
                 return Ok(Probe::Failed(format!("does not build: {first_error}")));
             }
             // Such as a vmlinux that cannot boot: also the fault of the commit.
-            Err(KernelError::Image { fault, .. }) => return Ok(Probe::Failed(format!("no kernel: {fault}"))),
+            Err(KernelError::Image { fault, .. }) => {
+                return Ok(Probe::Failed(format!("no kernel: {fault}")));
+            }
             Err(error) => return Err(error.into()),
         };
         let plan = Plan {
@@ -58,10 +60,21 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
             sampled: Sampled::No,
         };
         let runs = self.lab.execute(&plan, &self.event)?.concat();
-        Ok(match values_of(&runs, seeds, &self.workload.name, self.lab.machine().capabilities()) {
-            Ok((values, scale)) => Probe::Measured { build: build.id.short(), values, scale },
-            Err(why) => Probe::Failed(why),
-        })
+        Ok(
+            match values_of(
+                &runs,
+                seeds,
+                &self.workload.name,
+                self.lab.machine().capabilities(),
+            ) {
+                Ok((values, scale)) => Probe::Measured {
+                    build: build.id.short(),
+                    values,
+                    scale,
+                },
+                Err(why) => Probe::Failed(why),
+            },
+        )
     }
 
     fn merge(&mut self, ours: &str, theirs: &str) -> Result<Option<String>, LabError> {
@@ -75,14 +88,21 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
     fn rebuild_cost(&mut self, history: &CommitGraph) -> Result<RebuildCost, LabError> {
         let mut compiled = Compiled::default();
         for end in [history.good(), history.bad()] {
-            let Some(of_end) = self.sources.compiled(end)? else { return Ok(RebuildCost::everything(history.count())) };
+            let Some(of_end) = self.sources.compiled(end)? else {
+                return Ok(RebuildCost::everything(history.count()));
+            };
             compiled.join(of_end);
         }
-        Ok(RebuildCost::of(history, &self.sources.changed_files(history)?, &compiled))
+        Ok(RebuildCost::of(
+            history,
+            &self.sources.changed_files(history)?,
+            &compiled,
+        ))
     }
 
     fn hosts(&self, commits: usize) -> usize {
-        self.elsewhere.map_or(0, |elsewhere| elsewhere.hosts(commits))
+        self.elsewhere
+            .map_or(0, |elsewhere| elsewhere.hosts(commits))
     }
 
     fn foresee(&mut self, commits: &[String]) {
@@ -94,11 +114,14 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
 
 impl<S: Fn(Step), E: Fn(Event) + Sync> std::fmt::Debug for LabProber<'_, S, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LabProber").field("workload", &self.workload.name).finish_non_exhaustive()
+        f.debug_struct("LabProber")
+            .field("workload", &self.workload.name)
+            .finish_non_exhaustive()
     }
 }
 
-/// Returns the value of each seed as all other comparisons compute it ([`report::run_value`]), and its scale.
+/// Returns the value of each seed as all other comparisons compute it ([`report::run_value`]), and
+/// its scale.
 ///
 /// # Errors
 /// If a seed has no value, or some are counted and others timed; the text says why.
@@ -109,8 +132,13 @@ pub fn values_of(
     machine: Capabilities,
 ) -> Result<(Vec<f64>, Scale), String> {
     let value = |seed: u64| {
-        let results = runs.iter().filter(|run| run.seed == seed).flat_map(|run| &run.results);
-        let result = results.into_iter().find(|result| result.workload == workload);
+        let results = runs
+            .iter()
+            .filter(|run| run.seed == seed)
+            .flat_map(|run| &run.results);
+        let result = results
+            .into_iter()
+            .find(|result| result.workload == workload);
         run_value(result.ok_or("does not boot")?, machine).map_err(|none| none.to_string())
     };
     let values = seeds.map(value).collect::<Result<Vec<_>, _>>()?;

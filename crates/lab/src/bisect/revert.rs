@@ -1,4 +1,5 @@
-//! The last check of a culprit: BAD without it. Not possible if later commits conflict with the revert.
+//! The last check of a culprit: BAD without it. Not possible if later commits conflict with the
+//! revert.
 
 use stats::Pair;
 
@@ -26,20 +27,34 @@ impl Search<'_> {
     fn reverted(&mut self, culprit: &Culprit) -> Result<Reverted, LabError> {
         (self.notify)(BisectionEvent::Reverting(&culprit.commit));
         let bad = self.history.bad().to_owned();
-        let Some(commit) = self.prober.revert(&bad, &culprit.commit)? else { return Ok(Reverted::Conflicts) };
+        let Some(commit) = self.prober.revert(&bad, &culprit.commit)? else {
+            return Ok(Reverted::Conflicts);
+        };
         let probe = self.probe(&commit, &culprit.commit, Stands::Without, self.seeds())?;
         if let Probe::Failed(why) = probe {
             return Ok(Reverted::Failed(why));
         }
-        let bad = Spot { place: None, commit: Some(bad), weight: 1.0 };
-        let without = Spot { place: None, commit: Some(commit), weight: 1.0 };
+        let bad = Spot {
+            place: None,
+            commit: Some(bad),
+            weight: 1.0,
+        };
+        let without = Spot {
+            place: None,
+            commit: Some(commit),
+            weight: 1.0,
+        };
         let differs = match self.question.noise {
             Noise::Seeds(_) => None,
             // `differ` takes runs until the answer is certain.
-            Noise::Runs { .. } => self.differ(&bad, &without, culprit.change.after - culprit.change.before)?,
+            Noise::Runs { .. } => {
+                self.differ(&bad, &without, culprit.change.after - culprit.change.before)?
+            }
         };
         let (Some(before), Some(after)) = (self.measure(&bad)?, self.measure(&without)?) else {
-            return Ok(Reverted::Failed("it does not complete the workload each time".to_owned()));
+            return Ok(Reverted::Failed(
+                "it does not complete the workload each time".to_owned(),
+            ));
         };
         let change = match differs {
             None => self.change(&before, &after),

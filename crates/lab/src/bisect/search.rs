@@ -10,8 +10,8 @@ use stats::{Pair, SearchCost, Step, Steps, Wanted};
 use super::line::{Line, Spot};
 use super::log::{BisectionLog, Entry, Stands};
 use super::{
-    Bisected, BisectionEvent, BisectionQuestion, Change, Confirm, Culprit, Findings, Noise, Probe, Prober, RebuildCost,
-    Refused,
+    Bisected, BisectionEvent, BisectionQuestion, Change, Confirm, Culprit, Findings, Noise, Probe,
+    Prober, RebuildCost, Refused,
 };
 use crate::LabError;
 
@@ -19,10 +19,12 @@ use crate::LabError;
 const SHARE: f64 = 0.25;
 /// Cost of measuring beside the build, in links: a few seeds of a workload.
 const RUN: f64 = 0.01;
-/// Smallest margin (percent): code layout alone moves values by up to this, even on an exact machine.
+/// Smallest margin (percent): code layout alone moves values by up to this, even on an exact
+/// machine.
 const MARGIN_LEAST_PERCENT: f64 = 0.02;
 
-/// Searches the commits that made the difference between the ends of a history. Reuses the log's measurements.
+/// Searches the commits that made the difference between the ends of a history. Reuses the log's
+/// measurements.
 ///
 /// # Errors
 /// If the lab fails; earlier measurements are in the log.
@@ -58,7 +60,9 @@ pub fn bisect(
     };
     search.prober.foresee(&[]);
     match (bisected, question.confirm) {
-        (Bisected::Found(findings), Confirm::Revert) => Ok(Bisected::Found(search.confirm(findings)?)),
+        (Bisected::Found(findings), Confirm::Revert) => {
+            Ok(Bisected::Found(search.confirm(findings)?))
+        }
         (bisected, _) => Ok(bisected),
     }
 }
@@ -82,7 +86,10 @@ impl Search<'_> {
     /// Measures both ends.
     fn ends(&mut self) -> Result<Result<[Vec<f64>; 2], Refused>, LabError> {
         let mut ends = [Vec::new(), Vec::new()];
-        let commits = [self.history.good().to_owned(), self.history.bad().to_owned()];
+        let commits = [
+            self.history.good().to_owned(),
+            self.history.bad().to_owned(),
+        ];
         let is_new = |commit: &String| !self.has_values(commit, self.seeds());
         if commits.iter().all(is_new) && self.prober.hosts(self.history.count()) > 0 {
             self.prober.foresee(&commits);
@@ -110,18 +117,30 @@ impl Search<'_> {
         let whole = total.percent().unwrap_or(0.0).abs();
         let margin_of_metric = self.question.metric.margin_percent;
         let asked = self.question.margin_percent;
-        self.margin = asked.unwrap_or_else(|| margin_of_metric.min(whole * SHARE).max(MARGIN_LEAST_PERCENT));
-        // Few seeds do not resolve differences below the floor. A step is a share of the ends' difference, which is
-        // already shown, so the margin is enough between the ends.
-        match self.compare(&ends[0], &ends[1], self.question.floor_percent).verdict {
+        self.margin = asked.unwrap_or_else(|| {
+            margin_of_metric
+                .min(whole * SHARE)
+                .max(MARGIN_LEAST_PERCENT)
+        });
+        // Few seeds do not resolve differences below the floor. A step is a share of the ends'
+        // difference, which is already shown, so the margin is enough between the ends.
+        match self
+            .compare(&ends[0], &ends[1], self.question.floor_percent)
+            .verdict
+        {
             Verdict::Better | Verdict::Worse => {}
             other => {
                 let reason = match other {
                     Verdict::Unclear(why @ Uncertainty::BelowFloor { .. }) => Some(why.to_string()),
                     _ => None,
                 };
-                let (differences_percent, margin_percent) = (total.differences_percent, self.margin);
-                return Ok(Bisected::Refused(Refused::NoDifference { differences_percent, margin_percent, reason }));
+                let (differences_percent, margin_percent) =
+                    (total.differences_percent, self.margin);
+                return Ok(Bisected::Refused(Refused::NoDifference {
+                    differences_percent,
+                    margin_percent,
+                    reason,
+                }));
             }
         }
         self.rebuild_cost = self.prober.rebuild_cost(self.history)?;
@@ -131,16 +150,37 @@ impl Search<'_> {
 
     pub(super) fn findings(&self, total: Change, culprits: Vec<Culprit>) -> Findings {
         let commits = self.history.count();
-        let commits_kept = (0..commits).filter(|commit| self.rebuild_cost.matters(*commit)).count();
+        let commits_kept = (0..commits)
+            .filter(|commit| self.rebuild_cost.matters(*commit))
+            .count();
         let scale = self.scale.unwrap_or(Scale::Counted);
-        Findings { total, culprits, scale, margin_percent: self.margin, commits, commits_kept }
+        Findings {
+            total,
+            culprits,
+            scale,
+            margin_percent: self.margin,
+            commits,
+            commits_kept,
+        }
     }
 
-    /// Measures `commit`, which stands for `of`, with `seeds` seeds, or returns it from the log. May return more
-    /// values.
-    pub(super) fn probe(&mut self, commit: &str, of: &str, stands: Stands, seeds: usize) -> Result<Probe, LabError> {
-        let noted = self.log.entries().iter().find(|entry| entry.commit == commit);
-        let (of, stands) = noted.map_or((of.to_owned(), stands), |entry| (entry.of.clone(), entry.stands));
+    /// Measures `commit`, which stands for `of`, with `seeds` seeds, or returns it from the log.
+    /// May return more values.
+    pub(super) fn probe(
+        &mut self,
+        commit: &str,
+        of: &str,
+        stands: Stands,
+        seeds: usize,
+    ) -> Result<Probe, LabError> {
+        let noted = self
+            .log
+            .entries()
+            .iter()
+            .find(|entry| entry.commit == commit);
+        let (of, stands) = noted.map_or((of.to_owned(), stands), |entry| {
+            (entry.of.clone(), entry.stands)
+        });
         let known = self.log.known(commit).cloned();
         let had = count_values(known.as_ref(), seeds);
         let probe = if let (Some(known), true) = (&known, had >= seeds) {
@@ -155,9 +195,18 @@ impl Search<'_> {
             // Also for a commit from the log, so that a repeated search takes the same steps.
             self.built = Some(commit.to_owned());
         }
-        let is_new = self.log.entries().iter().all(|entry| entry.commit != commit || entry.probe != probe);
+        let is_new = self
+            .log
+            .entries()
+            .iter()
+            .all(|entry| entry.commit != commit || entry.probe != probe);
         if is_new {
-            let entry = Entry { commit: commit.to_owned(), of, stands, probe: probe.clone() };
+            let entry = Entry {
+                commit: commit.to_owned(),
+                of,
+                stands,
+                probe: probe.clone(),
+            };
             (self.notify)(BisectionEvent::Probed(&entry));
             self.log.note(entry)?;
         }
@@ -168,7 +217,10 @@ impl Search<'_> {
     fn on_scale(&mut self, probe: Probe) -> Probe {
         match probe {
             Probe::Measured { scale, .. } if *self.scale.get_or_insert(scale) != scale => {
-                Probe::Failed("it has counted instructions and other commits have none, or the reverse".to_owned())
+                Probe::Failed(
+                    "it has counted instructions and other commits have none, or the reverse"
+                        .to_owned(),
+                )
             }
             probe => probe,
         }
@@ -178,11 +230,26 @@ impl Search<'_> {
     fn compare(&self, before: &[f64], after: &[f64], floor_percent: Option<f64>) -> SideComparison {
         let scale = self.scale.unwrap_or(Scale::Counted);
         let replicates = |values: &[f64]| -> Vec<Replicate> {
-            let given = |value: &f64| Given::Value { value: *value, scale, operations: 0 };
-            (1..).zip(values).map(|(seed, value)| Replicate { seed, given: given(value) }).collect()
+            let given = |value: &f64| Given::Value {
+                value: *value,
+                scale,
+                operations: 0,
+            };
+            (1..)
+                .zip(values)
+                .map(|(seed, value)| Replicate {
+                    seed,
+                    given: given(value),
+                })
+                .collect()
         };
         let (direction, margin_percent) = (self.question.metric.direction, self.margin);
-        let rule = Rule { direction, margin_percent, floor_percent, seeds: Seeds::OnBoth };
+        let rule = Rule {
+            direction,
+            margin_percent,
+            floor_percent,
+            seeds: Seeds::OnBoth,
+        };
         compare_sides(&replicates(before), &replicates(after), &rule)
     }
 
@@ -191,7 +258,11 @@ impl Search<'_> {
         Change {
             before: stats::median(before).unwrap_or(f64::NAN),
             after: stats::median(after).unwrap_or(f64::NAN),
-            differences_percent: compared.differences.iter().map(|difference| difference.percent).collect(),
+            differences_percent: compared
+                .differences
+                .iter()
+                .map(|difference| difference.percent)
+                .collect(),
         }
     }
 
@@ -204,8 +275,8 @@ impl Search<'_> {
 
     /// Searches a line whose ends are measured, first without commits that cannot matter.
     ///
-    /// A difference in all seeds is also one in the first, so few seeds find every step; each culprit is then measured
-    /// with all seeds.
+    /// A difference in all seeds is also one in the first, so few seeds find every step; each
+    /// culprit is then measured with all seeds.
     fn line(&mut self, line: &Line) -> Result<Vec<Culprit>, LabError> {
         let all = self.seeds();
         for seeds in [self.question.seeds_first.clamp(1, all), all] {
@@ -216,12 +287,21 @@ impl Search<'_> {
         Ok(Vec::new())
     }
 
-    /// Searches a line with `seeds` seeds per spot; `None` if a found step does not hold in all seeds.
+    /// Searches a line with `seeds` seeds per spot; `None` if a found step does not hold in all
+    /// seeds.
     fn line_with(&mut self, line: &Line, seeds: usize) -> Result<Option<Vec<Culprit>>, LabError> {
         let kept = line.kept();
         let places = kept.len() - 1;
-        let builds = if places > 1 { (places as f64).log2().ceil() as usize } else { 0 };
-        (self.notify)(BisectionEvent::Range { places, commits: self.history.count(), builds });
+        let builds = if places > 1 {
+            (places as f64).log2().ceil() as usize
+        } else {
+            0
+        };
+        (self.notify)(BisectionEvent::Range {
+            places,
+            commits: self.history.count(),
+            builds,
+        });
         let Some(mut steps) = Steps::new(&line.weights(&kept), self.question.intervals) else {
             return Ok(Some(Vec::new()));
         };
@@ -232,7 +312,10 @@ impl Search<'_> {
                 (Some(before), Some(after)) => self.judge(before, after),
                 _ => Pair::Same,
             };
-            let cost = SearchCost { place: self.costs(line, &kept), run: RUN };
+            let cost = SearchCost {
+                place: self.costs(line, &kept),
+                run: RUN,
+            };
             match steps.next(&cost, &judge) {
                 Wanted::Done(found) => break found,
                 Wanted::Measure { place, .. } => {
@@ -254,7 +337,10 @@ impl Search<'_> {
         let mut culprits = Vec::new();
         for step in found {
             let ends = [step.before, step.last].map(|place| &line.spots[kept[place]]);
-            let (Some(before), Some(after)) = (self.measure(ends[0])?, self.measure(ends[1])?) else { return Ok(None) };
+            let (Some(before), Some(after)) = (self.measure(ends[0])?, self.measure(ends[1])?)
+            else {
+                return Ok(None);
+            };
             if self.judge(&before, &after) != Pair::Differs {
                 return Ok(None);
             }
@@ -263,8 +349,8 @@ impl Search<'_> {
         Ok(Some(culprits))
     }
 
-    /// Returns up to `count` commits that the search may measure next, the most probable first. Other hosts lack the merges that Marvin
-    /// makes in its workshop, so these are left out.
+    /// Returns up to `count` commits that the search may measure next, the most probable first.
+    /// Other hosts lack the merges that Marvin makes in its workshop, so these are left out.
     fn foresee(
         &self,
         line: &Line,
@@ -276,13 +362,22 @@ impl Search<'_> {
         let commit_of = |place: usize| line.spots[kept[place]].commit.as_deref();
         let cost = |last: Option<usize>| {
             // As `probe` does: a commit that was asked for before is not built again.
-            let last = last.and_then(commit_of).filter(|commit| !self.asked.contains(*commit));
-            SearchCost { place: self.costs_after(line, kept, last.or(self.built.as_deref())), run: RUN }
+            let last = last
+                .and_then(commit_of)
+                .filter(|commit| !self.asked.contains(*commit));
+            SearchCost {
+                place: self.costs_after(line, kept, last.or(self.built.as_deref())),
+                run: RUN,
+            }
         };
         let ahead = steps.ahead(&cost, judge, count).into_iter();
-        let spots = ahead.map(|ahead| &line.spots[kept[ahead.place]]).filter(|spot| self.is_of_tree(spot));
+        let spots = ahead
+            .map(|ahead| &line.spots[kept[ahead.place]])
+            .filter(|spot| self.is_of_tree(spot));
         let commits = spots.filter_map(|spot| spot.commit.clone());
-        commits.filter(|commit| self.log.known(commit).is_none()).collect()
+        commits
+            .filter(|commit| self.log.known(commit).is_none())
+            .collect()
     }
 
     /// Returns whether a spot's commit is one of the tree.
@@ -304,9 +399,15 @@ impl Search<'_> {
     /// Returns the build cost of each spot if `built` was built last.
     fn costs_after(&self, line: &Line, kept: &[usize], built: Option<&str>) -> Vec<f64> {
         let costs = line.costs(built, &self.rebuild_cost);
-        let known =
-            |spot: usize| line.spots[spot].commit.as_ref().is_some_and(|commit| self.log.known(commit).is_some());
-        kept.iter().map(|spot| if known(*spot) { 0.0 } else { costs[*spot] }).collect()
+        let known = |spot: usize| {
+            line.spots[spot]
+                .commit
+                .as_ref()
+                .is_some_and(|commit| self.log.known(commit).is_some())
+        };
+        kept.iter()
+            .map(|spot| if known(*spot) { 0.0 } else { costs[*spot] })
+            .collect()
     }
 
     /// Returns the values of a spot; `None` if it cannot be measured.
@@ -315,10 +416,24 @@ impl Search<'_> {
     }
 
     /// Returns at least `seeds` values of a spot; `None` if it cannot be measured.
-    pub(super) fn measure_with(&mut self, spot: &Spot, seeds: usize) -> Result<Option<Vec<f64>>, LabError> {
-        let Some(commit) = &spot.commit else { return Ok(None) };
-        let of = spot.place.as_ref().map_or(self.history.good(), |place| self.history.id(place.commit)).to_owned();
-        let stands = if of == *commit { Stands::Itself } else { Stands::Merged };
+    pub(super) fn measure_with(
+        &mut self,
+        spot: &Spot,
+        seeds: usize,
+    ) -> Result<Option<Vec<f64>>, LabError> {
+        let Some(commit) = &spot.commit else {
+            return Ok(None);
+        };
+        let of = spot
+            .place
+            .as_ref()
+            .map_or(self.history.good(), |place| self.history.id(place.commit))
+            .to_owned();
+        let stands = if of == *commit {
+            Stands::Itself
+        } else {
+            Stands::Merged
+        };
         match self.probe(commit, &of, stands, seeds)? {
             Probe::Measured { values, .. } => Ok(Some(values)),
             Probe::Failed(_) => Ok(None),
@@ -342,10 +457,13 @@ impl Search<'_> {
             match self.measure(&line.spots[at - 1])? {
                 Some(parent) if self.judge(&parent, after) == Pair::Differs => base = parent,
                 Some(_) => {
-                    (self.notify)(BisectionEvent::Unpruned(line.spots[at].commit.as_deref().unwrap_or_default()));
+                    (self.notify)(BisectionEvent::Unpruned(
+                        line.spots[at].commit.as_deref().unwrap_or_default(),
+                    ));
                     return self.line(&line.part(from, at));
                 }
-                // The parent cannot be measured or merged: the commit measured before stands for it.
+                // The parent cannot be measured or merged: the commit measured before stands for
+                // it.
                 None => {}
             }
         }
@@ -355,12 +473,23 @@ impl Search<'_> {
                 return Ok(culprits);
             }
         }
-        Ok(vec![self.culprit(line, if alone { at - 1 } else { from }, at, self.change(&base, after))])
+        Ok(vec![self.culprit(
+            line,
+            if alone { at - 1 } else { from },
+            at,
+            self.change(&base, after),
+        )])
     }
 
     /// Returns the commits of a merge at a spot, if it is one.
     pub(super) fn brought_by(&mut self, line: &Line, at: usize) -> Result<Option<Line>, LabError> {
-        let Some(place) = line.spots[at].place.as_ref().filter(|place| place.is_merge()) else { return Ok(None) };
+        let Some(place) = line.spots[at]
+            .place
+            .as_ref()
+            .filter(|place| place.is_merge())
+        else {
+            return Ok(None);
+        };
         let within = line.within(at, self.history, &self.rebuild_cost, self.prober)?;
         if within.is_some() {
             (self.notify)(BisectionEvent::Into(self.history.id(place.commit)));
@@ -370,13 +499,24 @@ impl Search<'_> {
 
     /// Builds the culprit for a change between two spots.
     pub(super) fn culprit(&self, line: &Line, from: usize, at: usize, change: Change) -> Culprit {
-        let id = |spot: usize| line.spots[spot].place.as_ref().map(|place| self.history.id(place.commit).to_owned());
-        let mut parents = line.spots[..=from].iter().rev().filter_map(|spot| spot.commit.clone());
+        let id = |spot: usize| {
+            line.spots[spot]
+                .place
+                .as_ref()
+                .map(|place| self.history.id(place.commit).to_owned())
+        };
+        let mut parents = line.spots[..=from]
+            .iter()
+            .rev()
+            .filter_map(|spot| spot.commit.clone());
         Culprit {
             commit: id(at).unwrap_or_default(),
             candidates: (from + 1..=at).filter_map(id).collect(),
             parent: parents.next().unwrap_or_default(),
-            merge: line.merge.clone().filter(|merge| Some(merge) != id(at).as_ref()),
+            merge: line
+                .merge
+                .clone()
+                .filter(|merge| Some(merge) != id(at).as_ref()),
             change,
             certainty: None,
             reverted: None,
@@ -397,11 +537,23 @@ fn count_values(known: Option<&Probe>, seeds: usize) -> usize {
 fn join(known: Option<Probe>, probe: Probe) -> Probe {
     match (known, probe) {
         (
-            Some(Probe::Measured { build, values: mut all, scale }),
-            Probe::Measured { build: again, values, scale: other },
+            Some(Probe::Measured {
+                build,
+                values: mut all,
+                scale,
+            }),
+            Probe::Measured {
+                build: again,
+                values,
+                scale: other,
+            },
         ) if build == again && scale == other => {
             all.extend(values);
-            Probe::Measured { build, values: all, scale }
+            Probe::Measured {
+                build,
+                values: all,
+                scale,
+            }
         }
         (_, probe) => probe,
     }

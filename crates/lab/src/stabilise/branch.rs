@@ -1,5 +1,5 @@
-//! The result as a branch of the workshop: the picked commits with their authors, and what each of them brings in its
-//! message.
+//! The result as a branch of the workshop: the picked commits with their authors, and what each of
+//! them brings in its message.
 
 use std::path::PathBuf;
 
@@ -37,13 +37,19 @@ impl Subject {
         let mut commits = Vec::new();
         for (end, effect) in (1..=series.len()).zip(effects) {
             let kernel = Kernel::With(series[..end].to_vec());
-            let Ok(source) = kernels.commit_of(sources, self, &kernel)? else { return Ok(None) };
+            let Ok(source) = kernels.commit_of(sources, self, &kernel)? else {
+                return Ok(None);
+            };
             let mut of = self.authorship(sources, series[end - 1])?;
             of.message = format!("{}\n\n{effect}", of.message.trim_end());
             commits.push((source, of));
         }
         let (repository, name, tip) = sources.make_branch(name, self.new_commit(), &commits)?;
-        Ok(Some(Branch { repository, name, tip }))
+        Ok(Some(Branch {
+            repository,
+            name,
+            tip,
+        }))
     }
 
     /// Returns the author and the message of a change.
@@ -54,7 +60,12 @@ impl Subject {
                 let of = sources.repository().authorship(commit)?;
                 let subject = of.message.lines().next().unwrap_or_default();
                 let message = format!("Revert \"{subject}\"\n\nThis reverts commit {commit}.");
-                Authorship { name: "marvin".to_owned(), address: "marvin@localhost".to_owned(), date: of.date, message }
+                Authorship {
+                    name: "marvin".to_owned(),
+                    address: "marvin@localhost".to_owned(),
+                    date: of.date,
+                    message,
+                }
             }
             Change::Apply(number) => {
                 let candidate = &self.candidates[number];
@@ -62,7 +73,10 @@ impl Subject {
                     (Some(of), _) => of.clone(),
                     (None, Some(commit)) => {
                         let of = sources.repository().authorship(commit)?;
-                        let message = format!("{}\n\n(cherry picked from commit {commit})", of.message.trim_end());
+                        let message = format!(
+                            "{}\n\n(cherry picked from commit {commit})",
+                            of.message.trim_end()
+                        );
                         Authorship { message, ..of }
                     }
                     (None, None) => Authorship {

@@ -44,11 +44,16 @@ impl CheckedBefore {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn keep<'a>(mut self, candidates: impl Iterator<Item = &'a Candidate>) -> Result<(), LabError> {
+    pub fn keep<'a>(
+        mut self,
+        candidates: impl Iterator<Item = &'a Candidate>,
+    ) -> Result<(), LabError> {
         self.ids.extend(candidates.map(identity));
         let text: String = self.ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
         let new = self.file.with_extension("new");
-        fs::write(&new, text).and_then(|()| fs::rename(&new, &self.file)).map_err(failed(&self.file))
+        fs::write(&new, text)
+            .and_then(|()| fs::rename(&new, &self.file))
+            .map_err(failed(&self.file))
     }
 }
 
@@ -61,11 +66,17 @@ fn identity(candidate: &Candidate) -> String {
 }
 
 fn hash(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(content)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> LabError {
-    move |error| LabError::Stabilisation { file: path.to_owned(), error }
+    move |error| LabError::Stabilisation {
+        file: path.to_owned(),
+        error,
+    }
 }
 
 #[cfg(test)]
@@ -76,13 +87,23 @@ mod tests {
     #[test]
     fn checked_candidates_are_remembered_per_question() {
         let home = tempfile::tempdir().unwrap();
-        let commit = Candidate { commit: Some("a".repeat(40)), ..Candidate::default() };
-        let patch = Candidate { diff: Some(b"--- a".to_vec()), ..Candidate::default() };
+        let commit = Candidate {
+            commit: Some("a".repeat(40)),
+            ..Candidate::default()
+        };
+        let patch = Candidate {
+            diff: Some(b"--- a".to_vec()),
+            ..Candidate::default()
+        };
         let before = CheckedBefore::open(home.path(), "one").unwrap();
         assert!(!before.has(&commit));
         before.keep([&commit].into_iter()).unwrap();
         let again = CheckedBefore::open(home.path(), "one").unwrap();
         assert!(again.has(&commit) && !again.has(&patch));
-        assert!(!CheckedBefore::open(home.path(), "two").unwrap().has(&commit));
+        assert!(
+            !CheckedBefore::open(home.path(), "two")
+                .unwrap()
+                .has(&commit)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The sources that do not build, in a file of the data directory: an interrupted stabilisation does not build them again.
-//! Builds and results are in the build cache and in the store.
+//! The sources that do not build, in a file of the data directory: an interrupted stabilisation
+//! does not build them again. Builds and results are in the build cache and in the store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,16 +24,22 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// Opens the failures of a kernel config, a compiler and a machine; without earlier ones unless `reuse` says so.
+    /// Opens the failures of a kernel config, a compiler and a machine; without earlier ones unless
+    /// `reuse` says so.
     pub(super) fn open(home: &Path, identity: &str, reuse: Reuse) -> Result<Self, LabError> {
         let folder = home.join("stabilisations");
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
-        let name: String = Sha256::digest(identity).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let name: String = Sha256::digest(identity)
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let file = folder.join(name);
         let mut known = BTreeMap::new();
         let is_readable = fs::metadata(&file).is_ok_and(|found| found.len() <= BYTES_MAX);
         if reuse == Reuse::Stored && is_readable {
-            let text = String::from_utf8_lossy(&fs::read(&file).map_err(failed(&file))?).into_owned();
+            let text =
+                String::from_utf8_lossy(&fs::read(&file).map_err(failed(&file))?).into_owned();
             // A line that an interruption cut is built again.
             known = text.lines().skip(1).filter_map(parse).collect();
         }
@@ -58,7 +64,9 @@ impl Failures {
             text.push_str(&line);
         }
         let new = self.file.with_extension("new");
-        fs::write(&new, text).and_then(|()| fs::rename(&new, &self.file)).map_err(failed(&self.file))
+        fs::write(&new, text)
+            .and_then(|()| fs::rename(&new, &self.file))
+            .map_err(failed(&self.file))
     }
 }
 
@@ -74,7 +82,10 @@ fn parse(line: &str) -> Option<(String, Failure)> {
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> LabError {
-    move |error| LabError::Stabilisation { file: path.to_owned(), error }
+    move |error| LabError::Stabilisation {
+        file: path.to_owned(),
+        error,
+    }
 }
 
 #[cfg(test)]
@@ -91,8 +102,21 @@ mod tests {
         let failure = Failure::DoesNotBuild("mm/memory.c:1: error:\nx".to_owned());
         failures.note("aa", &failure).unwrap();
         let again = Failures::open(home.path(), "micro gcc", Reuse::Stored).unwrap();
-        assert_eq!(again.of("aa"), Some(&Failure::DoesNotBuild("mm/memory.c:1: error: x".to_owned())));
-        assert_eq!(Failures::open(home.path(), "micro clang", Reuse::Stored).unwrap().of("aa"), None);
-        assert_eq!(Failures::open(home.path(), "micro gcc", Reuse::Nothing).unwrap().of("aa"), None);
+        assert_eq!(
+            again.of("aa"),
+            Some(&Failure::DoesNotBuild("mm/memory.c:1: error: x".to_owned()))
+        );
+        assert_eq!(
+            Failures::open(home.path(), "micro clang", Reuse::Stored)
+                .unwrap()
+                .of("aa"),
+            None
+        );
+        assert_eq!(
+            Failures::open(home.path(), "micro gcc", Reuse::Nothing)
+                .unwrap()
+                .of("aa"),
+            None
+        );
     }
 }

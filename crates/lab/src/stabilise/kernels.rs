@@ -1,4 +1,5 @@
-//! From the kernels of a search to commits: NEW with reverts and candidates, made in the workshop without a work tree.
+//! From the kernels of a search to commits: NEW with reverts and candidates, made in the workshop
+//! without a work tree.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,12 @@ impl Kernels {
 }
 
 /// Makes one change on a commit.
-fn make(sources: &Sources, subject: &Subject, onto: &str, change: Change) -> Result<Result<String, Failure>, LabError> {
+fn make(
+    sources: &Sources,
+    subject: &Subject,
+    onto: &str,
+    change: Change,
+) -> Result<Result<String, Failure>, LabError> {
     let picked = match change {
         Change::Revert(point) => match sources.revert(onto, subject.point(point))? {
             Some(commit) => Picked::Commit(commit),
@@ -69,13 +75,16 @@ fn make(sources: &Sources, subject: &Subject, onto: &str, change: Change) -> Res
     Ok(match picked {
         Picked::Commit(commit) => Ok(commit),
         // The kernel has it already: it is no part of a series.
-        Picked::Nothing => Err(Failure::Conflict { change, files: Vec::new() }),
+        Picked::Nothing => Err(Failure::Conflict {
+            change,
+            files: Vec::new(),
+        }),
         Picked::Conflict(files) => Err(Failure::Conflict { change, files }),
     })
 }
 
-/// Returns earlier candidates that a candidate needs: those that made the lines around its changes, or those that add the
-/// names that the compiler does not know.
+/// Returns earlier candidates that a candidate needs: those that made the lines around its changes,
+/// or those that add the names that the compiler does not know.
 pub(super) fn prerequisites(
     sources: &Sources,
     subject: &Subject,
@@ -88,19 +97,27 @@ pub(super) fn prerequisites(
         Failure::Conflict { files, .. } => match (&this.commit, &this.diff) {
             (Some(commit), None) => {
                 let below = sources.commits_below(subject.new_commit(), commit)?;
-                let is_below =
-                    |number: &usize| subject.candidates[*number].commit.as_ref().is_some_and(|id| below.contains(id));
+                let is_below = |number: &usize| {
+                    subject.candidates[*number]
+                        .commit
+                        .as_ref()
+                        .is_some_and(|id| below.contains(id))
+                };
                 earlier().filter(is_below).collect()
             }
-            _ => earlier().filter(|number| shares_place(subject, *number, candidate, files)).collect(),
+            _ => earlier()
+                .filter(|number| shares_place(subject, *number, candidate, files))
+                .collect(),
         },
         Failure::DoesNotBuild(error) => {
             let names = quoted(error);
             let header = missing_file(error);
             let adds = |number: &usize| {
                 let earlier = &subject.candidates[*number];
-                let has_header = |header: &str| earlier.files.iter().any(|file| file.ends_with(header));
-                header.is_some_and(has_header) || names.iter().any(|name| earlier.adds.contains(*name))
+                let has_header =
+                    |header: &str| earlier.files.iter().any(|file| file.ends_with(header));
+                header.is_some_and(has_header)
+                    || names.iter().any(|name| earlier.adds.contains(*name))
             };
             earlier().filter(adds).collect()
         }
@@ -109,31 +126,44 @@ pub(super) fn prerequisites(
     Ok(found.into_iter().take(PREREQUISITES_MAX).collect())
 }
 
-/// Returns whether an earlier candidate changes a function that another one changes, in the files in conflict, or the same
-/// such file if neither changes functions.
+/// Returns whether an earlier candidate changes a function that another one changes, in the files
+/// in conflict, or the same such file if neither changes functions.
 fn shares_place(subject: &Subject, earlier: usize, later: usize, files: &[String]) -> bool {
     let (earlier, later) = (&subject.candidates[earlier], &subject.candidates[later]);
-    let shares_file = files.iter().any(|file| earlier.files.contains(file) && later.files.contains(file));
+    let shares_file = files
+        .iter()
+        .any(|file| earlier.files.contains(file) && later.files.contains(file));
     let functions = (&earlier.facts.functions, &later.facts.functions);
-    shares_file && (functions.0.is_empty() || functions.1.is_empty() || !functions.0.is_disjoint(functions.1))
+    shares_file
+        && (functions.0.is_empty()
+            || functions.1.is_empty()
+            || !functions.0.is_disjoint(functions.1))
 }
 
 /// Returns the names that gcc quotes in an error: `implicit declaration of function ‘foo’`.
 fn quoted(error: &str) -> Vec<&str> {
     let is_quote = |c: char| matches!(c, '‘' | '’' | '\'' | '"' | '`');
     let words = error.split(is_quote).skip(1).step_by(2);
-    words.map(|word| word.split(['(', ' ', '.']).next().unwrap_or(word)).filter(|word| !word.is_empty()).collect()
+    words
+        .map(|word| word.split(['(', ' ', '.']).next().unwrap_or(word))
+        .filter(|word| !word.is_empty())
+        .collect()
 }
 
 /// Returns the file that an error misses: `fatal error: linux/foo.h: No such file or directory`.
 fn missing_file(error: &str) -> Option<&str> {
     let (before, _) = error.split_once(": No such file")?;
-    before.rsplit([' ', ':']).next().filter(|file| !file.is_empty())
+    before
+        .rsplit([' ', ':'])
+        .next()
+        .filter(|file| !file.is_empty())
 }
 
 /// Returns the last change of a kernel that touches the file of a failed build's first error.
 pub(super) fn at_fault(subject: &Subject, kernel: &Kernel, failure: &Failure) -> Option<Change> {
-    let (Kernel::With(changes), Failure::DoesNotBuild(error)) = (kernel, failure) else { return None };
+    let (Kernel::With(changes), Failure::DoesNotBuild(error)) = (kernel, failure) else {
+        return None;
+    };
     let file = error.split(':').next()?.trim_start_matches("../");
     let touches = |change: &&Change| match change {
         Change::Apply(number) => subject.candidates[*number].files.contains(file),
@@ -148,8 +178,7 @@ mod tests {
 
     #[test]
     fn names_of_compiler_errors_are_found() {
-        let error =
-            "../mm/memory.c:7:2: error: implicit declaration of function ‘folio_add’; did you mean ‘folio_put’?";
+        let error = "../mm/memory.c:7:2: error: implicit declaration of function ‘folio_add’; did you mean ‘folio_put’?";
         assert_eq!(quoted(error), ["folio_add", "folio_put"]);
         assert_eq!(quoted("ld: mm.o: undefined reference to `walk'"), ["walk"]);
         assert!(quoted("error: no quotes").is_empty());

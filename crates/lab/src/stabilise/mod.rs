@@ -1,5 +1,5 @@
-//! The lab as the world of a stabilisation: makes kernels of a tree with changes, builds and measures them, and gathers
-//! what speaks for each change. `stabilise` decides what to try.
+//! The lab as the world of a stabilisation: makes kernels of a tree with changes, builds and
+//! measures them, and gathers what speaks for each change. `stabilise` decides what to try.
 
 mod branch;
 mod checked;
@@ -87,7 +87,11 @@ impl Subject {
             Kernel::Baseline => "BASELINE".to_owned(),
             Kernel::Point(0) => format!("{}, where the history begins", short(self.point(0))),
             Kernel::Point(point) if *point == self.trunk.len() => "NEW".to_owned(),
-            Kernel::Point(point) => format!("{} (point {point} of {})", short(self.point(*point)), self.trunk.len()),
+            Kernel::Point(point) => format!(
+                "{} (point {point} of {})",
+                short(self.point(*point)),
+                self.trunk.len()
+            ),
             Kernel::With(changes) => {
                 let named: Vec<String> = changes.iter().map(|change| self.name(*change)).collect();
                 match named.as_slice() {
@@ -106,7 +110,11 @@ impl Subject {
         match change {
             Change::Revert(point) => format!("the revert of {}", short(self.point(point))),
             Change::Apply(number) => match self.candidates.get(number) {
-                Some(Candidate { commit: Some(commit), diff: None, .. }) => short(commit),
+                Some(Candidate {
+                    commit: Some(commit),
+                    diff: None,
+                    ..
+                }) => short(commit),
                 Some(candidate) => format!("\"{}\"", candidate.subject),
                 None => format!("candidate {number}"),
             },
@@ -186,7 +194,8 @@ pub struct Measuring<'a> {
 }
 
 impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
-    /// Opens the world; failures of earlier sessions with the same sources come from a log in the data directory.
+    /// Opens the world; failures of earlier sessions with the same sources come from a log in the
+    /// data directory.
     ///
     /// # Errors
     /// If the log cannot be read.
@@ -198,7 +207,16 @@ impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
         event: E,
         notify: &'a dyn Fn(StabiliseEvent<'_>),
     ) -> Result<Self, LabError> {
-        let Measuring { lab, sources, suite, rows, seeds, machines, reuse, deadline } = measuring;
+        let Measuring {
+            lab,
+            sources,
+            suite,
+            rows,
+            seeds,
+            machines,
+            reuse,
+            deadline,
+        } = measuring;
         let identity = format!(
             "{} {} {} {}",
             sources.settings().configuration.identity(),
@@ -232,7 +250,8 @@ impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
         })
     }
 
-    /// Returns the candidates that change nothing that the kernel config compiles, once the debts are known.
+    /// Returns the candidates that change nothing that the kernel config compiles, once the debts
+    /// are known.
     #[must_use]
     pub fn not_compiled(&self) -> &BTreeSet<usize> {
         &self.not_compiled
@@ -241,7 +260,11 @@ impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
     /// Returns what it has cost.
     #[must_use]
     pub fn spent(&self) -> Spent {
-        Spent { kernels: self.trees.len(), builds: self.builds, images: self.images.len() }
+        Spent {
+            kernels: self.trees.len(),
+            builds: self.builds,
+            images: self.images.len(),
+        }
     }
 
     /// Builds a commit; a failed build is remembered.
@@ -261,7 +284,9 @@ impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
             Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
                 Failure::DoesNotBuild(first_error)
             }
-            Err(KernelError::Image { fault, .. }) => Failure::DoesNotRun(format!("no kernel: {fault}")),
+            Err(KernelError::Image { fault, .. }) => {
+                Failure::DoesNotRun(format!("no kernel: {fault}"))
+            }
             Err(error) => return Err(error.into()),
         };
         self.failures.note(&tree, &failure)?;
@@ -269,8 +294,16 @@ impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
     }
 
     /// Measures rows of a build.
-    fn measure(&mut self, kernel: &Kernel, build: Build, rows: &[usize]) -> Result<Trial, LabError> {
-        let workloads: Vec<Arc<Workload>> = rows.iter().map(|row| Arc::clone(&self.rows[*row])).collect();
+    fn measure(
+        &mut self,
+        kernel: &Kernel,
+        build: Build,
+        rows: &[usize],
+    ) -> Result<Trial, LabError> {
+        let workloads: Vec<Arc<Workload>> = rows
+            .iter()
+            .map(|row| Arc::clone(&self.rows[*row]))
+            .collect();
         let plan = Plan {
             sides: vec![&build],
             suite: self.suite,
@@ -292,7 +325,8 @@ impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
             }
         }
         let image = build.id.hex().to_owned();
-        // The ends may lack rows; a kernel with changes has all that were asked for, or is none to judge.
+        // The ends may lack rows; a kernel with changes has all that were asked for, or is none to
+        // judge.
         let is_end = !matches!(kernel, Kernel::With(_));
         if is_end {
             self.ends.insert(kernel.clone(), (build, runs));
@@ -319,9 +353,10 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
             }
         };
         let trial = match self.build(&commit)? {
-            Ok(build) if rows.is_empty() => {
-                Trial::Measured { image: build.id.hex().to_owned(), values: BTreeMap::new() }
-            }
+            Ok(build) if rows.is_empty() => Trial::Measured {
+                image: build.id.hex().to_owned(),
+                values: BTreeMap::new(),
+            },
             Ok(build) => self.measure(kernel, build, rows)?,
             Err(failure) => Trial::Failed(failure),
         };
@@ -345,8 +380,10 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
         self.rebuild_cost = RebuildCost::of(&self.subject.history, &changed, &compiled);
         let evidence = self.gather(debts, causes, &compiled)?;
         let candidates = evidence.candidates.iter().enumerate();
-        self.not_compiled =
-            candidates.filter(|(_, candidate)| !candidate.is_compiled).map(|(number, _)| number).collect();
+        self.not_compiled = candidates
+            .filter(|(_, candidate)| !candidate.is_compiled)
+            .map(|(number, _)| number)
+            .collect();
         Ok(evidence)
     }
 
@@ -354,7 +391,11 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
         (self.notify)(StabiliseEvent::Phase(phase));
     }
 
-    fn prerequisites(&mut self, candidate: usize, failure: &Failure) -> Result<Vec<usize>, LabError> {
+    fn prerequisites(
+        &mut self,
+        candidate: usize,
+        failure: &Failure,
+    ) -> Result<Vec<usize>, LabError> {
         kernels::prerequisites(self.sources, self.subject, candidate, failure)
     }
 
@@ -366,21 +407,30 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
         if self.tried.contains(kernel) {
             return 0.0;
         }
-        let last = self.sources.seconds().map_or(FIRST_BUILD_S, |seconds| seconds.last.max(1)) as f64;
-        let Kernel::Point(point) = kernel else { return last };
-        let brings: Vec<&[usize]> =
-            std::iter::once(&[][..]).chain(self.subject.trunk.iter().map(|p| &*p.brings)).collect();
+        let last = self
+            .sources
+            .seconds()
+            .map_or(FIRST_BUILD_S, |seconds| seconds.last.max(1)) as f64;
+        let Kernel::Point(point) = kernel else {
+            return last;
+        };
+        let brings: Vec<&[usize]> = std::iter::once(&[][..])
+            .chain(self.subject.trunk.iter().map(|p| &*p.brings))
+            .collect();
         let links = self.rebuild_cost.costs(&brings, self.built);
         last * links.get(*point).copied().unwrap_or(1.0)
     }
 
     fn is_spent(&mut self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
     }
 }
 
 impl<S: Fn(Step), E: Fn(Event) + Sync> std::fmt::Debug for TreeWorld<'_, S, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TreeWorld").field("baseline", &self.subject.baseline).finish_non_exhaustive()
+        f.debug_struct("TreeWorld")
+            .field("baseline", &self.subject.baseline)
+            .finish_non_exhaustive()
     }
 }

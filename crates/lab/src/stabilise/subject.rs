@@ -1,10 +1,12 @@
-//! From names to the subject of a stabilisation: the commits of the history and the candidates, with what is known of each.
+//! From names to the subject of a stabilisation: the commits of the history and the candidates,
+//! with what is known of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kernel::{
-    Authorship, CommitGraph, KernelError, LinePoint, Patch, PatchesError, SourceError, Sources, read_patches,
+    Authorship, CommitGraph, KernelError, LinePoint, Patch, PatchesError, SourceError, Sources,
+    read_patches,
 };
 use stabilise::evidence::ChangeFacts;
 
@@ -49,7 +51,11 @@ pub fn find_subject(
     let (baseline, new) = (repository.commit(baseline)?, repository.commit(new)?);
     let fork = repository.fork_point(&baseline, &new)?;
     if fork == new && baseline != new {
-        return Err(KernelError::from(SourceError::Swapped { good: baseline, bad: new }).into());
+        return Err(KernelError::from(SourceError::Swapped {
+            good: baseline,
+            bad: new,
+        })
+        .into());
     }
     let history = repository.history(&fork, &new)?;
     let patches = patches_or_none(sources, &fork, &new)?;
@@ -103,12 +109,26 @@ pub fn find_subject(
         }
     }
     let is_ancestor = fork == baseline;
-    let subject = Subject { baseline, history, trunk, points, candidates: found };
-    Ok(FoundSubject { subject, is_ancestor, in_new })
+    let subject = Subject {
+        baseline,
+        history,
+        trunk,
+        points,
+        candidates: found,
+    };
+    Ok(FoundSubject {
+        subject,
+        is_ancestor,
+        in_new,
+    })
 }
 
 /// Returns what is known of each point: of all commits that it brings.
-fn points_of(history: &CommitGraph, trunk: &[LinePoint], patches: &BTreeMap<String, Patch>) -> Vec<ChangeFacts> {
+fn points_of(
+    history: &CommitGraph,
+    trunk: &[LinePoint],
+    patches: &BTreeMap<String, Patch>,
+) -> Vec<ChangeFacts> {
     let mut points = Vec::new();
     for place in trunk {
         let mut facts = ChangeFacts::default();
@@ -123,8 +143,13 @@ fn points_of(history: &CommitGraph, trunk: &[LinePoint], patches: &BTreeMap<Stri
     points
 }
 
-/// Returns the patches of a range; none if it is too long. Evidence only orders the search, which works without it.
-fn patches_or_none(sources: &Sources, older: &str, newer: &str) -> Result<BTreeMap<String, Patch>, LabError> {
+/// Returns the patches of a range; none if it is too long. Evidence only orders the search, which
+/// works without it.
+fn patches_or_none(
+    sources: &Sources,
+    older: &str,
+    newer: &str,
+) -> Result<BTreeMap<String, Patch>, LabError> {
     match sources.repository().patches(older, newer) {
         Ok(patches) => Ok(patches.into_iter().collect()),
         Err(PatchesError::TooMuch { .. }) => Ok(BTreeMap::new()),
@@ -132,7 +157,8 @@ fn patches_or_none(sources: &Sources, older: &str, newer: &str) -> Result<BTreeM
     }
 }
 
-/// Returns the upstream commits that patches name as theirs, without those that a later one reverts.
+/// Returns the upstream commits that patches name as theirs, without those that a later one
+/// reverts.
 fn backports(patches: &BTreeMap<String, Patch>) -> BTreeSet<String> {
     let reverted: Vec<&String> = patches.values().flat_map(|patch| &patch.reverts).collect();
     let mut found = BTreeSet::new();
@@ -152,17 +178,40 @@ fn is_same(one: &str, other: &str) -> bool {
 /// Returns a candidate of a patch: a commit of the tree, or else the patch itself.
 fn candidate(patch: &Patch, commit: Option<String>) -> Candidate {
     let mut facts = facts_of(patch);
-    facts.commit = commit.clone().or_else(|| patch.upstream.first().cloned()).or_else(|| patch.commit.clone());
-    let diff = if commit.is_none() { Some(patch.diff.clone()) } else { None };
-    let authorship = if commit.is_none() { Some(authorship(patch)) } else { None };
-    let names = patch.files.iter().flat_map(|file| [&file.old, &file.new]).flatten().cloned();
-    let adds = patch.files.iter().flat_map(|file| &file.identifiers.defined).cloned();
+    facts.commit = commit
+        .clone()
+        .or_else(|| patch.upstream.first().cloned())
+        .or_else(|| patch.commit.clone());
+    let diff = if commit.is_none() {
+        Some(patch.diff.clone())
+    } else {
+        None
+    };
+    let authorship = if commit.is_none() {
+        Some(authorship(patch))
+    } else {
+        None
+    };
+    let names = patch
+        .files
+        .iter()
+        .flat_map(|file| [&file.old, &file.new])
+        .flatten()
+        .cloned();
+    let adds = patch
+        .files
+        .iter()
+        .flat_map(|file| &file.identifiers.defined)
+        .cloned();
     Candidate {
         commit,
         diff,
         subject: patch.subject.clone(),
         files: names.collect(),
-        creates_header: patch.files.iter().any(|file| file.old.is_none() && file.name().ends_with(".h")),
+        creates_header: patch
+            .files
+            .iter()
+            .any(|file| file.old.is_none() && file.name().ends_with(".h")),
         adds: adds.collect(),
         facts,
         authorship,
@@ -170,18 +219,35 @@ fn candidate(patch: &Patch, commit: Option<String>) -> Candidate {
 }
 
 fn authorship(patch: &Patch) -> Authorship {
-    let (name, address) = patch.author.split_once('<').unwrap_or((&patch.author, "unknown@localhost"));
-    let or_unknown = |text: &str| if text.is_empty() { "unknown".to_owned() } else { text.to_owned() };
+    let (name, address) = patch
+        .author
+        .split_once('<')
+        .unwrap_or((&patch.author, "unknown@localhost"));
+    let or_unknown = |text: &str| {
+        if text.is_empty() {
+            "unknown".to_owned()
+        } else {
+            text.to_owned()
+        }
+    };
     Authorship {
         name: or_unknown(name.trim()),
         address: or_unknown(address.trim_end_matches('>').trim()),
-        date: if patch.date.is_empty() { "2020-01-01T00:00:00+0000".to_owned() } else { patch.date.clone() },
+        date: if patch.date.is_empty() {
+            "2020-01-01T00:00:00+0000".to_owned()
+        } else {
+            patch.date.clone()
+        },
         message: format!("{}\n\n{}", patch.subject, patch.body.trim()),
     }
 }
 
 fn facts_of(patch: &Patch) -> ChangeFacts {
-    let mut repairs: Vec<String> = patch.fixes.iter().map(|fixes| fixes.commit.clone()).collect();
+    let mut repairs: Vec<String> = patch
+        .fixes
+        .iter()
+        .map(|fixes| fixes.commit.clone())
+        .collect();
     repairs.extend(patch.reverts.iter().cloned());
     ChangeFacts {
         commit: None,

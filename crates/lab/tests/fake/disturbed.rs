@@ -5,7 +5,8 @@ use machine::{Asked, Fake};
 
 use crate::{Does, PlanResult, Story, build, measures_time, plan, samples, story_on};
 
-/// A machine that measures time, on a host that disturbs `getppid` the first `times` times after its calibration.
+/// A machine that measures time, on a host that disturbs `getppid` the first `times` times after
+/// its calibration.
 fn busy(times: usize) -> Story {
     let script = move |asked: &Asked<'_>| match (asked.job, asked.times) {
         (Some("getppid"), tried) if (1..=times).contains(&tried) => Does::Disturbed(900, 0.4),
@@ -20,12 +21,17 @@ fn measured(story: &Story) -> PlanResult {
 }
 
 fn repeated(result: &PlanResult) -> usize {
-    result.count(|event| matches!(event, Event::Disturbed { workload, .. } if workload == "getppid"))
+    result
+        .count(|event| matches!(event, Event::Disturbed { workload, .. } if workload == "getppid"))
 }
 
 fn marks(result: &PlanResult) -> Vec<(String, String)> {
     let environment = &result.runs.as_ref().unwrap()[0][0].environment;
-    environment.iter().filter(|(name, _)| name.starts_with("disturbed")).cloned().collect()
+    environment
+        .iter()
+        .filter(|(name, _)| name.starts_with("disturbed"))
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -33,8 +39,14 @@ fn disturbed_job_is_repeated_until_it_is_not() {
     for times in [1, 2] {
         let story = busy(times);
         let result = measured(&story);
-        assert_eq!((repeated(&result), story.count_requests("6.1 #1 getppid")), (times, times + 2));
-        assert_eq!(samples(&result.runs.as_ref().unwrap()[0][0], "getppid")[..1], [100.0]);
+        assert_eq!(
+            (repeated(&result), story.count_requests("6.1 #1 getppid")),
+            (times, times + 2)
+        );
+        assert_eq!(
+            samples(&result.runs.as_ref().unwrap()[0][0], "getppid")[..1],
+            [100.0]
+        );
         assert!(marks(&result).is_empty());
     }
 }
@@ -43,11 +55,20 @@ fn disturbed_job_is_repeated_until_it_is_not() {
 fn job_disturbed_three_times_is_marked() {
     let story = busy(9);
     let result = measured(&story);
-    assert_eq!((repeated(&result), story.count_requests("6.1 #1 getppid")), (2, 4));
+    assert_eq!(
+        (repeated(&result), story.count_requests("6.1 #1 getppid")),
+        (2, 4)
+    );
     let run = &result.runs.as_ref().unwrap()[0][0];
-    assert_eq!((&samples(run, "getppid")[..1], &samples(run, "signal")[..1]), (&[900.0][..], &[100.0][..]));
+    assert_eq!(
+        (&samples(run, "getppid")[..1], &samples(run, "signal")[..1]),
+        (&[900.0][..], &[100.0][..])
+    );
     let text = "others took 40% of the host's processors, its hypervisor 0%";
-    assert_eq!(marks(&result), [("disturbed getppid".to_owned(), text.to_owned())]);
+    assert_eq!(
+        marks(&result),
+        [("disturbed getppid".to_owned(), text.to_owned())]
+    );
     let kept = String::from_utf8(story.lab.artefact(&run.id, "load").unwrap()).unwrap();
     assert_eq!(kept, "getppid 0.4000 0.0000\n".repeat(3));
 }
@@ -57,5 +78,10 @@ fn undisturbed_machine_keeps_no_load() {
     let story = story_on(crate::steady());
     let result = measured(&story);
     assert!(marks(&result).is_empty() && repeated(&result) == 0);
-    assert!(story.lab.artefact(&result.runs.unwrap()[0][0].id, "load").is_err());
+    assert!(
+        story
+            .lab
+            .artefact(&result.runs.unwrap()[0][0].id, "load")
+            .is_err()
+    );
 }

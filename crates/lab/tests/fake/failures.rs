@@ -8,7 +8,11 @@ use crate::{Does, build, outcome_text, plan, samples, story};
 
 fn panics(asked: &machine::Asked<'_>, version: &str, job: Option<&str>) -> Does {
     if asked.version == version && asked.job == job {
-        let stage = if job.is_some() { Stage::Workload } else { Stage::Boot };
+        let stage = if job.is_some() {
+            Stage::Workload
+        } else {
+            Stage::Boot
+        };
         return Does::Fails(stage, FailureReason::Panicked);
     }
     Does::Takes(100)
@@ -17,7 +21,10 @@ fn panics(asked: &machine::Asked<'_>, version: &str, job: Option<&str>) -> Does 
 #[test]
 fn unbootable_kernel_fails_all_workloads() {
     let story = story(|asked| panics(asked, "6.1", None));
-    assert_eq!(story.outcomes("6.1", &["getppid", "signal"]), ["panicked (boot)", "panicked (boot)"]);
+    assert_eq!(
+        story.outcomes("6.1", &["getppid", "signal"]),
+        ["panicked (boot)", "panicked (boot)"]
+    );
     assert_eq!(story.count_requests("6.1"), 0, "nothing runs on it");
 }
 
@@ -36,7 +43,13 @@ fn each_boot_stage_is_reported() {
 
 #[test]
 fn hanging_boot_is_the_kernels_failure() {
-    let story = story(|asked| if asked.job.is_none() { Does::Hangs(Stage::Settle) } else { Does::Takes(1) });
+    let story = story(|asked| {
+        if asked.job.is_none() {
+            Does::Hangs(Stage::Settle)
+        } else {
+            Does::Takes(1)
+        }
+    });
     assert_eq!(story.outcomes("6.1", &["getppid"]), ["hung (settle)"]);
     assert_eq!(story.count_requests("boot"), 1, "the same boot hangs again");
 }
@@ -46,15 +59,29 @@ fn unbootable_kernel_skips_other_replicates() {
     let story = story(|asked| panics(asked, "6.1", None));
     let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
     assert_eq!(told.count(|event| *event == Event::LeftOut), 4);
-    assert_eq!((told.runs.unwrap()[0].len(), story.count_requests("boot")), (1, 1));
+    assert_eq!(
+        (told.runs.unwrap()[0].len(), story.count_requests("boot")),
+        (1, 1)
+    );
 }
 
 #[test]
 fn failed_side_leaves_the_other_measured() {
     let story = story(|asked| panics(asked, "6.1", None));
-    let runs = story.execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1, 2])).runs.unwrap();
+    let runs = story
+        .execute(&plan(
+            &[&build("6.1"), &build("6.12")],
+            &["getppid"],
+            &[1, 2],
+        ))
+        .runs
+        .unwrap();
     assert_eq!((runs[0].len(), runs[1].len()), (1, 2));
-    assert!(runs[1].iter().all(|run| !samples(run, "getppid").is_empty()));
+    assert!(
+        runs[1]
+            .iter()
+            .all(|run| !samples(run, "getppid").is_empty())
+    );
 }
 
 #[test]
@@ -70,7 +97,10 @@ fn hanging_workload_is_the_kernels_failure() {
         Some("signal") => Does::Hangs(Stage::Workload),
         _ => Does::Takes(1),
     };
-    assert_eq!(story(hangs).outcomes("6.1", &["signal", "getppid"]), ["hung (workload)", "completed"]);
+    assert_eq!(
+        story(hangs).outcomes("6.1", &["signal", "getppid"]),
+        ["hung (workload)", "completed"]
+    );
 }
 
 #[test]
@@ -79,7 +109,10 @@ fn failed_restore_fails_only_its_job() {
         Some("signal") => Does::Fails(Stage::Restore, FailureReason::Hung),
         _ => Does::Takes(1),
     };
-    assert_eq!(story(fails).outcomes("6.1", &["signal", "getppid"]), ["hung (restore)", "completed"]);
+    assert_eq!(
+        story(fails).outcomes("6.1", &["signal", "getppid"]),
+        ["hung (restore)", "completed"]
+    );
 }
 
 /// Returns the outcome of `getppid` if the agent sends these frames.
@@ -93,26 +126,39 @@ fn outcome_of_frames(frames: Vec<Frame>) -> String {
 
 #[test]
 fn agent_report_becomes_the_outcome() {
-    assert_eq!(outcome_of_frames(vec![Frame::Unsupported("no pipes".into())]), "unsupported: no pipes");
+    assert_eq!(
+        outcome_of_frames(vec![Frame::Unsupported("no pipes".into())]),
+        "unsupported: no pipes"
+    );
     assert_eq!(
         outcome_of_frames(vec![Frame::Failed("fork: EAGAIN".into())]),
         "workload failed: fork: EAGAIN (workload)"
     );
-    assert_eq!(outcome_of_frames(vec![Frame::Died("signal 11".into())]), "agent died: signal 11 (workload)");
+    assert_eq!(
+        outcome_of_frames(vec![Frame::Died("signal 11".into())]),
+        "agent died: signal 11 (workload)"
+    );
 }
 
 #[test]
 fn invalid_results_are_a_damaged_stream() {
-    let nothing = "result stream damaged: the agent said nothing of how the workload ended (results)";
+    let nothing =
+        "result stream damaged: the agent said nothing of how the workload ended (results)";
     assert_eq!(outcome_of_frames(vec![]), nothing);
     let few = outcome_of_frames(vec![Frame::Samples(vec![1, 2])]);
-    assert!(few.starts_with("result stream damaged: 2 iterations came"), "{few}");
+    assert!(
+        few.starts_with("result stream damaged: 2 iterations came"),
+        "{few}"
+    );
 }
 
 #[test]
 fn kernel_without_environment_is_measured() {
     let story = story(|asked| panics(asked, "6.1", Some("environment")));
-    let runs = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
+    let runs = story
+        .execute(&plan(&[&build("6.1")], &["getppid"], &[1]))
+        .runs
+        .unwrap();
     assert!(runs[0][0].environment.is_empty());
     assert!(!samples(&runs[0][0], "getppid").is_empty());
 }
@@ -121,7 +167,10 @@ fn kernel_without_environment_is_measured() {
 fn kernel_without_symbols_is_measured_without_counts() {
     let story = story(|asked| panics(asked, "6.1", Some("symbols")));
     let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
-    assert_eq!(told.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "panicked")), 1);
+    assert_eq!(
+        told.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "panicked")),
+        1
+    );
     let run = &told.runs.unwrap()[0][0];
     assert!(run.results[0].counted.is_empty() && !run.results[0].samples.is_empty());
 }
@@ -129,10 +178,19 @@ fn kernel_without_symbols_is_measured_without_counts() {
 #[test]
 fn consoles_of_jobs_and_failed_boots_are_stored() {
     let story = story(|asked| panics(asked, "6.1", None));
-    let runs = story.execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1])).runs.unwrap();
+    let runs = story
+        .execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]))
+        .runs
+        .unwrap();
     let console = |run: &model::Run, name: &str| story.lab.artefact(&run.id, name).ok();
-    assert_eq!(console(&runs[0][0], "boot.console").as_deref(), Some(&b"the console\n"[..]));
-    assert_eq!(console(&runs[1][0], "getppid.console").as_deref(), Some(&b"the console\n"[..]));
+    assert_eq!(
+        console(&runs[0][0], "boot.console").as_deref(),
+        Some(&b"the console\n"[..])
+    );
+    assert_eq!(
+        console(&runs[1][0], "getppid.console").as_deref(),
+        Some(&b"the console\n"[..])
+    );
     assert_eq!(console(&runs[1][0], "boot.console"), None);
 }
 
@@ -143,8 +201,14 @@ fn dumps(reason: FailureReason) -> Vec<(String, String)> {
         _ => Does::Takes(1),
     });
     let kernel = build("6.1");
-    let told = story.execute(&Plan { dumps: Dumps::Keep, ..plan(&[&kernel], &["getppid", "signal"], &[1]) });
-    assert_ne!(outcome_text(&told.runs.as_ref().unwrap()[0][0].results[0].outcome), "completed");
+    let told = story.execute(&Plan {
+        dumps: Dumps::Keep,
+        ..plan(&[&kernel], &["getppid", "signal"], &[1])
+    });
+    assert_ne!(
+        outcome_text(&told.runs.as_ref().unwrap()[0][0].results[0].outcome),
+        "completed"
+    );
     let dumped = told.events.into_iter().filter_map(|event| match event {
         Event::Dumped { of, bytes, .. } => Some((of, bytes.unwrap_err())),
         _ => None,
@@ -154,7 +218,13 @@ fn dumps(reason: FailureReason) -> Vec<(String, String)> {
 
 #[test]
 fn missing_memory_dump_changes_no_result() {
-    assert_eq!(dumps(FailureReason::Panicked), [("getppid".to_owned(), "it did not die when repeated".to_owned())]);
+    assert_eq!(
+        dumps(FailureReason::Panicked),
+        [(
+            "getppid".to_owned(),
+            "it did not die when repeated".to_owned()
+        )]
+    );
 }
 
 #[test]

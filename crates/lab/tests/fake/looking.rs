@@ -1,5 +1,5 @@
-//! Profiles, calls and monitors of stored runs: only on a machine that repeats a run exactly, and never for a build
-//! that does not boot.
+//! Profiles, calls and monitors of stored runs: only on a machine that repeats a run exactly, and
+//! never for a build that does not boot.
 
 use lab::{Event, Measurement, Plan, Sampled};
 use machine::Fake;
@@ -14,51 +14,111 @@ const REFUSED: &str = "this machine cannot repeat a run exactly";
 /// Measures `getppid` and asks for its calls.
 fn follow(story: &Story) -> Result<lab::Followed, String> {
     let kernel = build("6.1");
-    let runs = story.execute(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
-    let profile = story.lab.profile(&runs[0][0].id, "getppid").unwrap().unwrap();
-    let of = Measurement { build: &kernel, workload: declared("getppid"), replicate: 1 };
+    let runs = story
+        .execute(&plan(&[&kernel], &["getppid"], &[1]))
+        .runs
+        .unwrap();
+    let profile = story
+        .lab
+        .profile(&runs[0][0].id, "getppid")
+        .unwrap()
+        .unwrap();
+    let of = Measurement {
+        build: &kernel,
+        workload: declared("getppid"),
+        replicate: 1,
+    };
     story.lab.follow_calls(of, &profile).unwrap()
 }
 
 #[test]
 fn calls_need_a_capable_machine() {
-    assert_eq!(follow(&story_on(steady().that_can(|can| can.calls = false))).unwrap_err(), REFUSED);
+    assert_eq!(
+        follow(&story_on(steady().that_can(|can| can.calls = false))).unwrap_err(),
+        REFUSED
+    );
 }
 
 #[test]
 fn calls_need_a_deterministic_machine() {
-    assert_eq!(follow(&story_on(steady().that_can(|can| can.deterministic = false))).unwrap_err(), REFUSED);
+    assert_eq!(
+        follow(&story_on(
+            steady().that_can(|can| can.deterministic = false)
+        ))
+        .unwrap_err(),
+        REFUSED
+    );
 }
 
 #[test]
 fn simulation_needs_a_capable_machine() {
     let story = story_on(steady().that_can(|can| can.cost_model = false));
     let kernel = build("6.1");
-    let runs = story.execute(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
-    let profile = story.lab.profile(&runs[0][0].id, "getppid").unwrap().unwrap();
-    let of = Measurement { build: &kernel, workload: declared("getppid"), replicate: 1 };
-    assert_eq!(story.lab.simulate(of, &profile, &CostModel::default()).unwrap().unwrap_err(), REFUSED);
+    let runs = story
+        .execute(&plan(&[&kernel], &["getppid"], &[1]))
+        .runs
+        .unwrap();
+    let profile = story
+        .lab
+        .profile(&runs[0][0].id, "getppid")
+        .unwrap()
+        .unwrap();
+    let of = Measurement {
+        build: &kernel,
+        workload: declared("getppid"),
+        replicate: 1,
+    };
+    assert_eq!(
+        story
+            .lab
+            .simulate(of, &profile, &CostModel::default())
+            .unwrap()
+            .unwrap_err(),
+        REFUSED
+    );
 }
 
 #[test]
 fn monitors_are_stored_with_the_run() {
     let story = story_on(steady());
     let kernel = build("6.1");
-    let run = story.execute(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap().remove(0).remove(0);
-    let of = Measurement { build: &kernel, workload: declared("getppid"), replicate: 1 };
+    let run = story
+        .execute(&plan(&[&kernel], &["getppid"], &[1]))
+        .runs
+        .unwrap()
+        .remove(0)
+        .remove(0);
+    let of = Measurement {
+        build: &kernel,
+        workload: declared("getppid"),
+        replicate: 1,
+    };
     let first = story.lab.observe_stored(&run.id, of, 0).unwrap().unwrap();
     let asked = story.machine.log().len();
-    assert_eq!(story.lab.observe_stored(&run.id, of, 0).unwrap().unwrap(), first);
+    assert_eq!(
+        story.lab.observe_stored(&run.id, of, 0).unwrap().unwrap(),
+        first
+    );
     assert_eq!(story.machine.log().len(), asked, "nothing was run again");
     story.lab.observe_stored(&run.id, of, 50).unwrap().unwrap();
-    assert!(story.machine.log().len() > asked, "another interval is another job");
+    assert!(
+        story.machine.log().len() > asked,
+        "another interval is another job"
+    );
 }
 
 #[test]
 fn unbootable_kernel_has_no_observation() {
     let story = story(|_| Does::Fails(Stage::Boot, FailureReason::DidNotBoot));
-    let of = Measurement { build: &build("6.1"), workload: declared("getppid"), replicate: 1 };
-    assert_eq!(story.lab.observe(of, 0).unwrap().unwrap_err(), "it does not boot");
+    let of = Measurement {
+        build: &build("6.1"),
+        workload: declared("getppid"),
+        replicate: 1,
+    };
+    assert_eq!(
+        story.lab.observe(of, 0).unwrap().unwrap_err(),
+        "it does not boot"
+    );
 }
 
 #[test]
@@ -67,17 +127,32 @@ fn failing_workload_has_no_observation() {
         Some(_) => Does::Fails(Stage::Workload, FailureReason::Oopsed),
         None => Does::Takes(1),
     });
-    let of = Measurement { build: &build("6.1"), workload: declared("getppid"), replicate: 1 };
+    let of = Measurement {
+        build: &build("6.1"),
+        workload: declared("getppid"),
+        replicate: 1,
+    };
     assert_eq!(story.lab.observe(of, 0).unwrap().unwrap_err(), "oopsed");
 }
 
 #[test]
 fn observing_releases_the_machine() {
     let story = story_on(steady());
-    let of = Measurement { build: &build("6.1"), workload: declared("getppid"), replicate: 1 };
+    let of = Measurement {
+        build: &build("6.1"),
+        workload: declared("getppid"),
+        replicate: 1,
+    };
     story.lab.observe(of, 0).unwrap().unwrap();
     story.lab.probe(of.build, of.workload).unwrap();
-    assert_eq!((story.count_requests("boot"), story.count_requests("release"), story.machine.booted().0), (2, 2, 0));
+    assert_eq!(
+        (
+            story.count_requests("boot"),
+            story.count_requests("release"),
+            story.machine.booted().0
+        ),
+        (2, 2, 0)
+    );
 }
 
 #[test]
@@ -86,11 +161,22 @@ fn sampled_profile_is_stored_and_reused() {
     let kernel = build("6.1");
     let unsampled = plan(&[&kernel], &["getppid"], &[1, 2]);
     story.execute(&unsampled).runs.unwrap();
-    let plan = Plan { sampled: Sampled::Yes, ..unsampled };
+    let plan = Plan {
+        sampled: Sampled::Yes,
+        ..unsampled
+    };
     let first = story.execute(&plan);
-    assert_eq!(first.planned(), (4, 0), "runs without samples are measured again");
+    assert_eq!(
+        first.planned(),
+        (4, 0),
+        "runs without samples are measured again"
+    );
     let runs = first.runs.unwrap();
-    let profile = story.lab.sampled(&runs[0][0].id, declared("getppid")).unwrap().unwrap();
+    let profile = story
+        .lab
+        .sampled(&runs[0][0].id, declared("getppid"))
+        .unwrap()
+        .unwrap();
     assert_eq!(profile.stacks.len(), 1);
     assert_eq!(profile.stacks[0].functions, ["vfs_read"]);
     assert_eq!(story.execute(&plan).planned(), (0, 2));
@@ -100,11 +186,20 @@ fn sampled_profile_is_stored_and_reused() {
 fn machine_without_sampling_is_not_asked() {
     let story = story_on(steady());
     let kernel = build("6.1");
-    let plan = Plan { sampled: Sampled::Yes, ..plan(&[&kernel], &["getppid"], &[1]) };
+    let plan = Plan {
+        sampled: Sampled::Yes,
+        ..plan(&[&kernel], &["getppid"], &[1])
+    };
     let told = story.execute(&plan);
     assert_eq!(story.count_requests("6.1 #1 getppid"), 1);
     let runs = told.runs.unwrap();
-    assert_eq!(story.lab.sampled(&runs[0][0].id, declared("getppid")).unwrap(), None);
+    assert_eq!(
+        story
+            .lab
+            .sampled(&runs[0][0].id, declared("getppid"))
+            .unwrap(),
+        None
+    );
     assert_eq!(story.execute(&plan).planned(), (0, 1));
 }
 
@@ -112,13 +207,24 @@ fn machine_without_sampling_is_not_asked() {
 fn refused_sampling_leaves_the_result() {
     let story = story_on(
         Fake::new(|asked| match asked.whole.map(|job| &job.task) {
-            Some(Task::Workload { sampling: Some(_), .. }) => Does::Says(vec![Frame::Unsupported("perf".into())]),
+            Some(Task::Workload {
+                sampling: Some(_), ..
+            }) => Does::Says(vec![Frame::Unsupported("perf".into())]),
             _ => Does::Takes(100),
         })
         .that_can(|can| can.sampling = true),
     );
     let kernel = build("6.1");
-    let told = story.execute(&Plan { sampled: Sampled::Yes, ..plan(&[&kernel], &["getppid"], &[1]) });
-    assert_eq!(told.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "perf")), 1);
-    assert_eq!(told.runs.unwrap()[0][0].results[0].outcome, Outcome::Completed);
+    let told = story.execute(&Plan {
+        sampled: Sampled::Yes,
+        ..plan(&[&kernel], &["getppid"], &[1])
+    });
+    assert_eq!(
+        told.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "perf")),
+        1
+    );
+    assert_eq!(
+        told.runs.unwrap()[0][0].results[0].outcome,
+        Outcome::Completed
+    );
 }

@@ -16,7 +16,10 @@ use std::sync::{Arc, Mutex};
 
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
 use machine::{Asked, Backend, Does, Fake, MachineError};
-use model::{Build, BuildFile, BuildId, Capabilities, Clock, KernelName, MICRO, Origin, Outcome, Run, Workload};
+use model::{
+    Build, BuildFile, BuildId, Capabilities, Clock, KernelName, MICRO, Origin, Outcome, Run,
+    Workload,
+};
 
 /// A lab with its own machine and data directory.
 struct Story {
@@ -45,7 +48,14 @@ fn story_on(machine: Fake) -> Story {
 
 fn open(home: &Path, machine: &Arc<Fake>) -> Lab {
     let machine: Arc<dyn Backend> = Arc::clone(machine) as _;
-    Lab::open(home, LabSettings { machine: Some(machine), ..LabSettings::default() }).unwrap()
+    Lab::open(
+        home,
+        LabSettings {
+            machine: Some(machine),
+            ..LabSettings::default()
+        },
+    )
+    .unwrap()
 }
 
 /// A machine on which everything succeeds.
@@ -60,18 +70,28 @@ fn measures_time(can: &mut Capabilities) {
 
 /// A lab failure after which a retry may succeed.
 fn lost() -> Does {
-    Does::Breaks(MachineError::QemuDied { how: "signal 9".into(), stderr: String::new() })
+    Does::Breaks(MachineError::QemuDied {
+        how: "signal 9".into(),
+        stderr: String::new(),
+    })
 }
 
 /// A build of this version; its files do not exist.
 fn build(version: &str) -> Build {
-    let hash: String = version.bytes().map(|byte| format!("{byte:02x}")).collect::<String>() + &"0".repeat(64);
+    let hash: String = version
+        .bytes()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<String>()
+        + &"0".repeat(64);
     Build {
         id: BuildId::from_hex(&hash[..64]).unwrap(),
         name: KernelName::Path("vmlinuz".into()),
         version: version.to_owned(),
         origin: Origin::Described("vmlinuz".into()),
-        image: BuildFile { path: "/nowhere/vmlinuz".into(), sha256: hash[..64].to_owned() },
+        image: BuildFile {
+            path: "/nowhere/vmlinuz".into(),
+            sha256: hash[..64].to_owned(),
+        },
         vmlinux: None,
         config: None,
         symbols: None,
@@ -80,7 +100,10 @@ fn build(version: &str) -> Build {
 }
 
 fn declared(name: &str) -> &'static Arc<Workload> {
-    model::workloads().into_iter().find(|workload| workload.name == name).unwrap()
+    model::workloads()
+        .into_iter()
+        .find(|workload| workload.name == name)
+        .unwrap()
 }
 
 /// A plan for one worker.
@@ -88,7 +111,10 @@ fn plan<'a>(sides: &[&'a Build], names: &[&str], replicates: &[u64]) -> Plan<'a>
     Plan {
         sides: sides.to_vec(),
         suite: &MICRO,
-        workloads: names.iter().map(|name| Arc::clone(declared(name))).collect(),
+        workloads: names
+            .iter()
+            .map(|name| Arc::clone(declared(name)))
+            .collect(),
         replicates: replicates.to_vec(),
         machines: 1,
         reuse: Reuse::Stored,
@@ -100,19 +126,35 @@ fn plan<'a>(sides: &[&'a Build], names: &[&str], replicates: &[u64]) -> Plan<'a>
 impl Story {
     fn execute(&self, plan: &Plan<'_>) -> PlanResult {
         let events = Mutex::new(Vec::new());
-        let runs = self.lab.execute(plan, &|event| events.lock().unwrap().push(event));
-        PlanResult { runs, events: events.into_inner().unwrap() }
+        let runs = self
+            .lab
+            .execute(plan, &|event| events.lock().unwrap().push(event));
+        PlanResult {
+            runs,
+            events: events.into_inner().unwrap(),
+        }
     }
 
     /// Measures workloads of one build with replicate 1 and returns their outcomes.
     fn outcomes(&self, version: &str, names: &[&str]) -> Vec<String> {
-        let runs = self.execute(&plan(&[&build(version)], names, &[1])).runs.unwrap();
-        runs[0].iter().flat_map(|run| &run.results).map(|result| outcome_text(&result.outcome)).collect()
+        let runs = self
+            .execute(&plan(&[&build(version)], names, &[1]))
+            .runs
+            .unwrap();
+        runs[0]
+            .iter()
+            .flat_map(|run| &run.results)
+            .map(|result| outcome_text(&result.outcome))
+            .collect()
     }
 
     /// Returns the number of requests whose log line begins with `start`.
     fn count_requests(&self, start: &str) -> usize {
-        self.machine.log().iter().filter(|line| line.starts_with(start)).count()
+        self.machine
+            .log()
+            .iter()
+            .filter(|line| line.starts_with(start))
+            .count()
     }
 }
 
@@ -145,5 +187,9 @@ fn outcome_text(outcome: &Outcome) -> String {
 
 /// Returns the samples of a workload in a run.
 fn samples<'a>(run: &'a Run, name: &str) -> &'a [f64] {
-    &run.results.iter().find(|result| result.workload == name).unwrap().samples
+    &run.results
+        .iter()
+        .find(|result| result.workload == name)
+        .unwrap()
+        .samples
 }

@@ -12,11 +12,23 @@ use crate::{Does, build, declared, outcome_text, plan, steady, story, story_on};
 fn each_side_is_measured_with_each_replicate() {
     let story = story_on(steady());
     let (old, new) = (build("6.1"), build("6.12"));
-    let runs = story.execute(&plan(&[&old, &new], &["getppid", "signal"], &[1, 2, 3])).runs.unwrap();
-    let shape: Vec<Vec<(u64, usize)>> =
-        runs.iter().map(|side| side.iter().map(|run| (run.seed, run.results.len())).collect()).collect();
+    let runs = story
+        .execute(&plan(&[&old, &new], &["getppid", "signal"], &[1, 2, 3]))
+        .runs
+        .unwrap();
+    let shape: Vec<Vec<(u64, usize)>> = runs
+        .iter()
+        .map(|side| {
+            side.iter()
+                .map(|run| (run.seed, run.results.len()))
+                .collect()
+        })
+        .collect();
     assert_eq!(shape, [[(1, 2), (2, 2), (3, 2)], [(1, 2), (2, 2), (3, 2)]]);
-    assert!(runs[0].iter().all(|run| run.build == old.id) && runs[1].iter().all(|run| run.build == new.id));
+    assert!(
+        runs[0].iter().all(|run| run.build == old.id)
+            && runs[1].iter().all(|run| run.build == new.id)
+    );
 }
 
 #[test]
@@ -24,9 +36,18 @@ fn empty_plans_are_refused() {
     let story = story_on(steady());
     let kernel = build("6.1");
     let said = |plan| story.execute(&plan).runs.unwrap_err().to_string();
-    assert_eq!(said(plan(&[], &["getppid"], &[1])), "nothing to do: the plan has no kernel");
-    assert_eq!(said(plan(&[&kernel], &[], &[1])), "nothing to do: the plan has no workload");
-    assert_eq!(said(plan(&[&kernel], &["getppid"], &[])), "nothing to do: the plan has no seed");
+    assert_eq!(
+        said(plan(&[], &["getppid"], &[1])),
+        "nothing to do: the plan has no kernel"
+    );
+    assert_eq!(
+        said(plan(&[&kernel], &[], &[1])),
+        "nothing to do: the plan has no workload"
+    );
+    assert_eq!(
+        said(plan(&[&kernel], &["getppid"], &[])),
+        "nothing to do: the plan has no seed"
+    );
     assert!(story.machine.log().is_empty());
 }
 
@@ -35,8 +56,14 @@ fn tasks_beyond_the_processors_are_refused() {
     let (kernel, two) = (build("6.1"), model::find_workload("fault-thr-2").unwrap());
     let with = |processors| {
         let story = story_on(steady().that_can(|can| can.processors = processors));
-        let plan = Plan { workloads: vec![Arc::clone(&two)], ..plan(&[&kernel], &["getppid"], &[1]) };
-        let runs = story.execute(&plan).runs.map(|runs| runs[0][0].results[0].workload.clone());
+        let plan = Plan {
+            workloads: vec![Arc::clone(&two)],
+            ..plan(&[&kernel], &["getppid"], &[1])
+        };
+        let runs = story
+            .execute(&plan)
+            .runs
+            .map(|runs| runs[0][0].results[0].workload.clone());
         (runs, story.machine.log())
     };
     let (refused, asked) = with(1);
@@ -45,7 +72,10 @@ fn tasks_beyond_the_processors_are_refused() {
     insta::assert_snapshot!(error, @"exact cannot run fault-thr-2: it needs 2 processors, and exact has 1");
     let (measured, asked) = with(2);
     assert_eq!(measured.unwrap(), "fault-thr-2");
-    assert!(asked.contains(&"6.1 #1 fault-thr-2".to_owned()), "{asked:?}");
+    assert!(
+        asked.contains(&"6.1 #1 fault-thr-2".to_owned()),
+        "{asked:?}"
+    );
 }
 
 #[test]
@@ -56,23 +86,49 @@ fn disks_are_unsupported_where_there_are_none() {
         let plan = plan(&[&kernel], &["ext4-read"], &[1]);
         outcome_text(&story.execute(&plan).runs.unwrap()[0][0].results[0].outcome)
     };
-    assert_eq!(outcome(false), "unsupported: it needs a scratch disk with ext4: measure it on vm");
+    assert_eq!(
+        outcome(false),
+        "unsupported: it needs a scratch disk with ext4: measure it on vm"
+    );
     assert_eq!(outcome(true), "completed");
 }
 
 #[test]
 fn jobs_are_announced_before_the_first_ends() {
     let story = story_on(steady());
-    let told = story.execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid", "signal"], &[1, 2]));
+    let told = story.execute(&plan(
+        &[&build("6.1"), &build("6.12")],
+        &["getppid", "signal"],
+        &[1, 2],
+    ));
     // Each run has the environment's job beside those of its workloads.
-    assert_eq!((told.planned(), &told.events[0]), ((12, 0), &lab::Event::Planned { jobs: 12, reused: 0 }));
-    assert_eq!(told.count(|event| matches!(event, lab::Event::Done { .. })), 12);
+    assert_eq!(
+        (told.planned(), &told.events[0]),
+        (
+            (12, 0),
+            &lab::Event::Planned {
+                jobs: 12,
+                reused: 0
+            }
+        )
+    );
+    assert_eq!(
+        told.count(|event| matches!(event, lab::Event::Done { .. })),
+        12
+    );
 }
 
 #[test]
 fn all_jobs_of_a_replicate_share_one_boot() {
     let story = story_on(steady());
-    story.execute(&plan(&[&build("6.1")], &["getppid", "signal", "fork-exit"], &[1, 2])).runs.unwrap();
+    story
+        .execute(&plan(
+            &[&build("6.1")],
+            &["getppid", "signal", "fork-exit"],
+            &[1, 2],
+        ))
+        .runs
+        .unwrap();
     assert_eq!(story.count_requests("boot "), 2);
 }
 
@@ -80,7 +136,10 @@ fn all_jobs_of_a_replicate_share_one_boot() {
 fn the_same_side_twice_is_measured_twice() {
     let story = story_on(steady());
     let kernel = build("6.1");
-    let runs = story.execute(&plan(&[&kernel, &kernel], &["getppid"], &[1])).runs.unwrap();
+    let runs = story
+        .execute(&plan(&[&kernel, &kernel], &["getppid"], &[1]))
+        .runs
+        .unwrap();
     assert_ne!(runs[0][0].id, runs[1][0].id);
     assert_eq!(story.count_requests("6.1 #1 getppid"), 2);
 }
@@ -89,22 +148,38 @@ fn the_same_side_twice_is_measured_twice() {
 fn results_come_in_the_order_asked_for() {
     let story = story_on(steady());
     let names = ["signal", "getppid", "fork-exit"];
-    let runs = story.execute(&plan(&[&build("6.1")], &names, &[1])).runs.unwrap();
-    let found: Vec<&str> = runs[0][0].results.iter().map(|result| result.workload.as_str()).collect();
+    let runs = story
+        .execute(&plan(&[&build("6.1")], &names, &[1]))
+        .runs
+        .unwrap();
+    let found: Vec<&str> = runs[0][0]
+        .results
+        .iter()
+        .map(|result| result.workload.as_str())
+        .collect();
     assert_eq!(found, names);
 }
 
 #[test]
 fn guest_environment_is_stored() {
     let story = story_on(steady());
-    let runs = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1])).runs.unwrap();
-    assert_eq!(runs[0][0].environment, [("command line".to_owned(), "quiet".to_owned())]);
+    let runs = story
+        .execute(&plan(&[&build("6.1")], &["getppid"], &[1]))
+        .runs
+        .unwrap();
+    assert_eq!(
+        runs[0][0].environment,
+        [("command line".to_owned(), "quiet".to_owned())]
+    );
 }
 
 #[test]
 fn each_guest_config_boots_separately() {
     let story = story_on(steady());
-    let large = Arc::new(Workload { guest_config: GuestConfig::with_memory(512), ..(**declared("signal")).clone() });
+    let large = Arc::new(Workload {
+        guest_config: GuestConfig::with_memory(512),
+        ..(**declared("signal")).clone()
+    });
     let kernel = build("6.1");
     let mut plan = plan(&[&kernel], &["getppid"], &[1]);
     plan.workloads.push(large);
@@ -118,8 +193,15 @@ fn each_guest_config_boots_separately() {
 
 /// Two rows of one job in the reclaim suite, and the name of the job.
 fn rows() -> (Vec<Arc<Workload>>, String) {
-    let row = RECLAIM.workloads.iter().find(|workload| workload.row_of.is_some()).unwrap();
-    (vec![Arc::clone(declared(row.job_name())), Arc::clone(row)], row.job_name().to_owned())
+    let row = RECLAIM
+        .workloads
+        .iter()
+        .find(|workload| workload.row_of.is_some())
+        .unwrap();
+    (
+        vec![Arc::clone(declared(row.job_name())), Arc::clone(row)],
+        row.job_name().to_owned(),
+    )
 }
 
 #[test]
@@ -130,16 +212,37 @@ fn one_job_measures_all_its_rows() {
     let (asked_job, numbers) = (job.clone(), vec!["7"; iterations].join(","));
     let story = story(move |asked| match asked.job {
         Some(name) if name == asked_job => Does::Says(vec![
-            Frame::File { name: format!("row {row}"), bytes: numbers.clone().into_bytes() },
+            Frame::File {
+                name: format!("row {row}"),
+                bytes: numbers.clone().into_bytes(),
+            },
             Frame::Samples(vec![1_000_000; iterations]),
         ]),
         _ => Does::Takes(1),
     });
     let kernel = build("6.1");
-    let runs = story.execute(&lab::Plan { workloads, ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    let runs = story
+        .execute(&lab::Plan {
+            workloads,
+            ..plan(&[&kernel], &[], &[1])
+        })
+        .runs
+        .unwrap();
     let results = &runs[0][0].results;
-    assert_eq!(results.iter().map(|result| &result.outcome).collect::<Vec<_>>(), [&Outcome::Completed; 2]);
-    assert_eq!((results[1].samples.len(), story.count_requests(&format!("6.1 #1 {job}"))), (iterations, 1));
+    assert_eq!(
+        results
+            .iter()
+            .map(|result| &result.outcome)
+            .collect::<Vec<_>>(),
+        [&Outcome::Completed; 2]
+    );
+    assert_eq!(
+        (
+            results[1].samples.len(),
+            story.count_requests(&format!("6.1 #1 {job}"))
+        ),
+        (iterations, 1)
+    );
 }
 
 #[test]
@@ -148,8 +251,17 @@ fn missing_row_is_a_damaged_stream() {
     let row = workloads[1].name.clone();
     let story = story_on(steady());
     let kernel = build("6.1");
-    let runs = story.execute(&lab::Plan { workloads, ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    let runs = story
+        .execute(&lab::Plan {
+            workloads,
+            ..plan(&[&kernel], &[], &[1])
+        })
+        .runs
+        .unwrap();
     let results = &runs[0][0].results;
     assert_eq!(results[0].outcome, Outcome::Completed);
-    assert_eq!(outcome_text(&results[1].outcome), format!("result stream damaged: no row {row} (results)"));
+    assert_eq!(
+        outcome_text(&results[1].outcome),
+        format!("result stream damaged: no row {row} (results)")
+    );
 }

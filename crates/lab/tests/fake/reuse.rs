@@ -7,9 +7,12 @@ use model::{Clock, FailureReason, GuestConfig, Outcome, Stage, Workload};
 
 use crate::{Does, Story, build, declared, open, plan, samples, steady, story, story_on};
 
-/// Measures a build with these workloads and replicates; returns the numbers of planned jobs and of reused results.
+/// Measures a build with these workloads and replicates; returns the numbers of planned jobs and of
+/// reused results.
 fn ask(story: &Story, names: &[&str], replicates: &[u64]) -> (usize, usize) {
-    story.execute(&plan(&[&build("6.1")], names, replicates)).planned()
+    story
+        .execute(&plan(&[&build("6.1")], names, replicates))
+        .planned()
 }
 
 #[test]
@@ -25,9 +28,14 @@ fn stored_results_are_not_measured_again() {
 fn stored_runs_are_reduced_to_the_plan() {
     let story = story_on(steady());
     ask(&story, &["getppid", "signal"], &[1, 2]);
-    let runs = story.execute(&plan(&[&build("6.1")], &["signal"], &[2])).runs.unwrap();
-    let found: Vec<(u64, &str)> =
-        runs[0].iter().flat_map(|run| run.results.iter().map(|r| (run.seed, r.workload.as_str()))).collect();
+    let runs = story
+        .execute(&plan(&[&build("6.1")], &["signal"], &[2]))
+        .runs
+        .unwrap();
+    let found: Vec<(u64, &str)> = runs[0]
+        .iter()
+        .flat_map(|run| run.results.iter().map(|r| (run.seed, r.workload.as_str())))
+        .collect();
     assert_eq!(found, [(2, "signal")]);
 }
 
@@ -36,7 +44,13 @@ fn only_missing_workloads_are_measured() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
     assert_eq!(ask(&story, &["getppid", "signal"], &[1]), (2, 1));
-    assert_eq!((story.count_requests("6.1 #1 getppid"), story.count_requests("6.1 #1 signal")), (1, 1));
+    assert_eq!(
+        (
+            story.count_requests("6.1 #1 getppid"),
+            story.count_requests("6.1 #1 signal")
+        ),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -52,7 +66,14 @@ fn only_the_missing_side_is_measured() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
     let told = story.execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]));
-    assert_eq!((told.planned(), story.count_requests("boot 6.1 "), story.count_requests("boot 6.12 ")), ((2, 1), 1, 1));
+    assert_eq!(
+        (
+            told.planned(),
+            story.count_requests("boot 6.1 "),
+            story.count_requests("boot 6.12 ")
+        ),
+        ((2, 1), 1, 1)
+    );
 }
 
 #[test]
@@ -60,8 +81,14 @@ fn force_measures_everything_again() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
     let kernel = build("6.1");
-    let told = story.execute(&Plan { reuse: Reuse::Nothing, ..plan(&[&kernel], &["getppid"], &[1]) });
-    assert_eq!((told.planned(), story.count_requests("6.1 #1 getppid")), ((2, 0), 2));
+    let told = story.execute(&Plan {
+        reuse: Reuse::Nothing,
+        ..plan(&[&kernel], &["getppid"], &[1])
+    });
+    assert_eq!(
+        (told.planned(), story.count_requests("6.1 #1 getppid")),
+        ((2, 0), 2)
+    );
 }
 
 #[test]
@@ -71,8 +98,17 @@ fn newer_of_two_results_is_used() {
     // Runs of the same second have no order.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     let kernel = build("6.1");
-    story.execute(&Plan { reuse: Reuse::Nothing, ..plan(&[&kernel], &["getppid"], &[1]) }).runs.unwrap();
-    let runs = story.execute(&plan(&[&kernel], &["getppid"], &[1])).runs.unwrap();
+    story
+        .execute(&Plan {
+            reuse: Reuse::Nothing,
+            ..plan(&[&kernel], &["getppid"], &[1])
+        })
+        .runs
+        .unwrap();
+    let runs = story
+        .execute(&plan(&[&kernel], &["getppid"], &[1]))
+        .runs
+        .unwrap();
     assert!((samples(&runs[0][0], "getppid")[0] - 101.0).abs() < 1e-9);
 }
 
@@ -82,28 +118,49 @@ fn changed(story: &Story, change: impl FnOnce(&mut Workload)) -> usize {
     let mut workload = (**declared("getppid")).clone();
     change(&mut workload);
     let kernel = build("6.1");
-    story.execute(&Plan { workloads: vec![Arc::new(workload)], ..plan(&[&kernel], &[], &[1]) }).runs.unwrap();
+    story
+        .execute(&Plan {
+            workloads: vec![Arc::new(workload)],
+            ..plan(&[&kernel], &[], &[1])
+        })
+        .runs
+        .unwrap();
     story.count_requests("6.1 #1 getppid")
 }
 
 #[test]
 fn other_operations_are_measured_again() {
-    assert_eq!(changed(&story_on(steady()), |workload| workload.operations /= 2), 2);
+    assert_eq!(
+        changed(&story_on(steady()), |workload| workload.operations /= 2),
+        2
+    );
 }
 
 #[test]
 fn other_iterations_are_measured_again() {
-    assert_eq!(changed(&story_on(steady()), |workload| workload.iterations += 1), 2);
+    assert_eq!(
+        changed(&story_on(steady()), |workload| workload.iterations += 1),
+        2
+    );
 }
 
 #[test]
 fn other_guest_config_is_measured_again() {
-    assert_eq!(changed(&story_on(steady()), |workload| workload.guest_config = GuestConfig::with_memory(512)), 2);
+    assert_eq!(
+        changed(&story_on(steady()), |workload| workload.guest_config =
+            GuestConfig::with_memory(512)),
+        2
+    );
 }
 
 #[test]
 fn other_margin_reuses_results() {
-    assert_eq!(changed(&story_on(steady()), |workload| workload.metric.margin_percent = 5.0), 1);
+    assert_eq!(
+        changed(&story_on(steady()), |workload| workload
+            .metric
+            .margin_percent = 5.0),
+        1
+    );
 }
 
 #[test]
@@ -150,7 +207,10 @@ fn stored_unsupported_outcome_is_reused() {
     ask(&story, &["getppid"], &[1]);
     let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!(told.planned(), (0, 1));
-    assert_eq!(told.runs.unwrap()[0][0].results[0].outcome, Outcome::Unsupported("no such call".into()));
+    assert_eq!(
+        told.runs.unwrap()[0][0].results[0].outcome,
+        Outcome::Unsupported("no such call".into())
+    );
 }
 
 #[test]
@@ -167,7 +227,10 @@ fn death_without_dump_is_measured_again() {
     let story = failing(FailureReason::Panicked);
     ask(&story, &["getppid"], &[1]);
     let kernel = build("6.1");
-    let told = story.execute(&Plan { dumps: Dumps::Keep, ..plan(&[&kernel], &["getppid"], &[1]) });
+    let told = story.execute(&Plan {
+        dumps: Dumps::Keep,
+        ..plan(&[&kernel], &["getppid"], &[1])
+    });
     assert_eq!(told.planned(), (2, 0));
 }
 
@@ -182,7 +245,17 @@ fn second_estimate_uses_the_first_run() {
     };
     let story = story_on(steady());
     let kernel = build("6.1");
-    assert_eq!(known(story.execute(&plan(&[&kernel], &["getppid"], &[1]))), Some((0, 3)));
-    assert_eq!(known(story.execute(&plan(&[&kernel], &["getppid", "signal"], &[2]))), Some((3, 1)));
-    assert_eq!(known(story.execute(&plan(&[&kernel], &["getppid"], &[1]))), None, "nothing is to be done");
+    assert_eq!(
+        known(story.execute(&plan(&[&kernel], &["getppid"], &[1]))),
+        Some((0, 3))
+    );
+    assert_eq!(
+        known(story.execute(&plan(&[&kernel], &["getppid", "signal"], &[2]))),
+        Some((3, 1))
+    );
+    assert_eq!(
+        known(story.execute(&plan(&[&kernel], &["getppid"], &[1]))),
+        None,
+        "nothing is to be done"
+    );
 }

@@ -1,5 +1,5 @@
-//! The exact machine with several processors: it repeats itself, with one processor it is the exact machine, and lines move
-//! where workloads declare it and nowhere else.
+//! The exact machine with several processors: it repeats itself, with one processor it is the exact
+//! machine, and lines move where workloads declare it and nowhere else.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,14 @@ const PAIRS: usize = 20;
 
 fn smp(home: &str, processors: u32) -> Lab {
     let wanted = Wanted::ExactSmp(Smp::new(processors));
-    Lab::open(&folder(home), LabSettings { wanted, ..LabSettings::default() }).unwrap()
+    Lab::open(
+        &folder(home),
+        LabSettings {
+            wanted,
+            ..LabSettings::default()
+        },
+    )
+    .unwrap()
 }
 
 /// Measures workloads of the contention suite with these seeds.
@@ -46,7 +53,12 @@ fn chosen() -> Vec<Arc<Workload>> {
         "share-mmap",
     ];
     let is_chosen = |workload: &&Arc<Workload>| full() || wanted.contains(&&*workload.name);
-    CONTENTION.workloads.iter().filter(is_chosen).cloned().collect()
+    CONTENTION
+        .workloads
+        .iter()
+        .filter(is_chosen)
+        .cloned()
+        .collect()
 }
 
 /// Returns the transfers per operation of a result.
@@ -58,7 +70,8 @@ fn transfers(result: &WorkloadResult) -> f64 {
 fn one_processor_equals_the_exact_machine() {
     let alone = smp("one-home", 1);
     let build = build("deb:6.12");
-    let workloads = ["getppid", "fault-anon", "pipe-pingpong", "mem-mmap"].map(|name| Arc::clone(declared(name)));
+    let workloads = ["getppid", "fault-anon", "pipe-pingpong", "mem-mmap"]
+        .map(|name| Arc::clone(declared(name)));
     let there = measure(&alone, &same_build(&alone, &build), &workloads);
     for (result, exact) in there.iter().zip(measure(lab(), &build, &workloads)) {
         assert_eq!(samples(result), samples(&exact), "{}", result.workload);
@@ -70,26 +83,51 @@ fn transfers_repeat_and_are_where_declared() {
     let workloads = chosen();
     for kernel in kernels() {
         let labs = ["smp-home", "other-smp-home"].map(|home| smp(home, 2));
-        let [here, there] = labs.each_ref().map(|lab| contend(lab, kernel, &workloads, vec![1]).remove(0));
+        let [here, there] = labs
+            .each_ref()
+            .map(|lab| contend(lab, kernel, &workloads, vec![1]).remove(0));
         for result in &here.results {
-            let (value, allowed) = (transfers(result), declared_transfers(&result.workload).unwrap());
+            let (value, allowed) = (
+                transfers(result),
+                declared_transfers(&result.workload).unwrap(),
+            );
             println!("{kernel} {:<20} {value:.3}", result.workload);
-            assert!(allowed.contains(&value), "{kernel}: {}: {value} is not in {allowed:?}", result.workload);
-            let ledger = |lab: &Lab, run: &Run| lab.sharing(&run.id, &result.workload).unwrap().unwrap();
+            assert!(
+                allowed.contains(&value),
+                "{kernel}: {}: {value} is not in {allowed:?}",
+                result.workload
+            );
+            let ledger =
+                |lab: &Lab, run: &Run| lab.sharing(&run.id, &result.workload).unwrap().unwrap();
             let lines = ledger(&labs[0], &here);
-            assert_eq!(lines, ledger(&labs[1], &there), "{kernel}: {}", result.workload);
+            assert_eq!(
+                lines,
+                ledger(&labs[1], &there),
+                "{kernel}: {}",
+                result.workload
+            );
             if &*result.workload == "share-mmap" {
                 // Mapping takes the lock of the address space, whatever the kernel.
-                assert!(of_word(&lines, "mm_struct.mmap_lock.count") > 1.0, "{kernel}: {lines:?}");
+                assert!(
+                    of_word(&lines, "mm_struct.mmap_lock.count") > 1.0,
+                    "{kernel}: {lines:?}"
+                );
             }
         }
-        assert_eq!(here.results, there.results, "two data directories, {kernel}");
+        assert_eq!(
+            here.results, there.results,
+            "two data directories, {kernel}"
+        );
     }
 }
 
 /// Returns the transfers per operation of a word.
 fn of_word(sharing: &Sharing, word: &str) -> f64 {
-    let transfers = sharing.moves.iter().filter(|moved| moved.word == word).map(|moved| moved.transfers);
+    let transfers = sharing
+        .moves
+        .iter()
+        .filter(|moved| moved.word == word)
+        .map(|moved| moved.transfers);
     transfers.sum::<u64>() as f64 / sharing.operations as f64
 }
 
@@ -113,7 +151,10 @@ fn equal_kernels_differ_nowhere_under_load() {
             let lab = smp("smp-home", 2);
             let ledgers = || {
                 let run = contend(&lab, kernel, &CONTENTION.workloads, vec![1]).remove(0);
-                let lines = run.results.iter().map(|result| lab.sharing(&run.id, &result.workload).unwrap().unwrap());
+                let lines = run
+                    .results
+                    .iter()
+                    .map(|result| lab.sharing(&run.id, &result.workload).unwrap().unwrap());
                 (lines.collect::<Vec<_>>(), run.results)
             };
             let first = ledgers();
@@ -140,13 +181,29 @@ fn margins_cover_the_spread_over_seeds() {
         println!("skipped: make test-full runs it");
         return;
     }
-    let runs = contend(&smp("smp-home", 2), "deb:6.12", &CONTENTION.workloads, (1..=6).collect());
+    let runs = contend(
+        &smp("smp-home", 2),
+        "deb:6.12",
+        &CONTENTION.workloads,
+        (1..=6).collect(),
+    );
     let mut wrong = Vec::new();
     for workload in &CONTENTION.workloads {
-        let of_run = |run: &Run| transfers(run.results.iter().find(|result| result.workload == workload.name).unwrap());
+        let of_run = |run: &Run| {
+            transfers(
+                run.results
+                    .iter()
+                    .find(|result| result.workload == workload.name)
+                    .unwrap(),
+            )
+        };
         let values: Vec<f64> = runs.iter().map(of_run).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() - 1) as f64;
+        let variance = values
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
+            / (values.len() - 1) as f64;
         let percent = 100.0 * variance.sqrt() / mean;
         println!("{:<20} {percent:.1} % of {mean:.3}", workload.name);
         if percent >= workload.metric.margin_percent / 1.5 {
@@ -164,7 +221,17 @@ fn four_processors_repeat_themselves() {
     }
     let lab = smp("four-home", 4);
     let workloads: Vec<Arc<Workload>> = CONTENTION.workloads.iter().step_by(4).cloned().collect();
-    let runs = [1, 2].map(|_| contend(&lab, "deb:6.12", &workloads, vec![1]).remove(0).results);
-    assert!(runs[0].iter().all(|result| result.outcome == Outcome::Completed), "{:?}", runs[0]);
+    let runs = [1, 2].map(|_| {
+        contend(&lab, "deb:6.12", &workloads, vec![1])
+            .remove(0)
+            .results
+    });
+    assert!(
+        runs[0]
+            .iter()
+            .all(|result| result.outcome == Outcome::Completed),
+        "{:?}",
+        runs[0]
+    );
     assert_eq!(runs[0], runs[1]);
 }

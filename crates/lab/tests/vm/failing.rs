@@ -12,8 +12,19 @@ use crate::{build, measure, same_build};
 
 /// A lab with short deadlines.
 fn impatient(home: &Path) -> Lab {
-    let limits = Limits { job_instructions: 2_000_000_000, console_bytes: 1 << 20, ..Limits::default() };
-    Lab::open(home, LabSettings { limits, ..LabSettings::default() }).unwrap()
+    let limits = Limits {
+        job_instructions: 2_000_000_000,
+        console_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    Lab::open(
+        home,
+        LabSettings {
+            limits,
+            ..LabSettings::default()
+        },
+    )
+    .unwrap()
 }
 
 pub(crate) fn misbehaving(name: &'static str) -> Arc<Workload> {
@@ -43,11 +54,23 @@ fn each_misbehaviour_has_its_own_reason() {
     let expected = [
         ("misbehave-panic", "panicked (workload)"),
         ("misbehave-hang", "hung (workload)"),
-        ("misbehave-exit", "agent died: the workload left without a word (workload)"),
-        ("misbehave-segv", "agent died: killed by signal 11 (workload)"),
+        (
+            "misbehave-exit",
+            "agent died: the workload left without a word (workload)",
+        ),
+        (
+            "misbehave-segv",
+            "agent died: killed by signal 11 (workload)",
+        ),
         ("misbehave-oom", "ran out of memory (workload)"),
-        ("misbehave-print", "printed more than the console may hold (workload)"),
-        ("misbehave-garble", "result stream damaged: frame 0 is garbled or belongs to another job (results)"),
+        (
+            "misbehave-print",
+            "printed more than the console may hold (workload)",
+        ),
+        (
+            "misbehave-garble",
+            "result stream damaged: frame 0 is garbled or belongs to another job (results)",
+        ),
         ("misbehave-unsupported", "unsupported"),
         ("no-such-workload", "unsupported"),
         ("getppid", "completed"),
@@ -88,14 +111,37 @@ fn panic_leaves_console_and_dump() {
     // Only of the workload whose kernel died.
     assert_eq!(lab.dumps(&run.id).unwrap(), ["misbehave-panic.vmcore"]);
     let kept = home.join("misbehave-panic.vmcore");
-    std::fs::write(&kept, lab.artefact(&run.id, "misbehave-panic.vmcore").unwrap()).unwrap();
+    std::fs::write(
+        &kept,
+        lab.artefact(&run.id, "misbehave-panic.vmcore").unwrap(),
+    )
+    .unwrap();
     let dump = vmcore::Dump::open(std::slice::from_ref(&kept)).unwrap();
     assert!(!dump.incomplete());
-    let log = vmcore::log(&mut vmcore::Reader::new(&dump, vmcore::Io::Read), vmcore::LogPart::All).unwrap();
-    assert!(log.contains("Kernel panic - not syncing: sysrq triggered crash"), "{log}");
-    let result = run.results.iter().find(|result| result.workload == "misbehave-panic").unwrap().clone();
-    let Outcome::Failed(failure) = result.outcome else { panic!("{:?}", result.outcome) };
-    assert!(failure.console_tail.contains("Kernel panic - not syncing: sysrq triggered crash"), "{failure:?}");
+    let log = vmcore::log(
+        &mut vmcore::Reader::new(&dump, vmcore::Io::Read),
+        vmcore::LogPart::All,
+    )
+    .unwrap();
+    assert!(
+        log.contains("Kernel panic - not syncing: sysrq triggered crash"),
+        "{log}"
+    );
+    let result = run
+        .results
+        .iter()
+        .find(|result| result.workload == "misbehave-panic")
+        .unwrap()
+        .clone();
+    let Outcome::Failed(failure) = result.outcome else {
+        panic!("{:?}", result.outcome)
+    };
+    assert!(
+        failure
+            .console_tail
+            .contains("Kernel panic - not syncing: sysrq triggered crash"),
+        "{failure:?}"
+    );
     assert!(failure.console_tail.lines().count() <= 40);
 }
 
@@ -112,7 +158,14 @@ fn not_quite_a_kernel(code: &[u8]) -> Vec<u8> {
     let mut header = |kind: u32, offset: u64, size: u64| {
         elf.extend(kind.to_le_bytes());
         elf.extend(7u32.to_le_bytes());
-        for field in [offset, u64::from(BASE) + offset, u64::from(BASE) + offset, size, size, 4] {
+        for field in [
+            offset,
+            u64::from(BASE) + offset,
+            u64::from(BASE) + offset,
+            size,
+            size,
+            4,
+        ] {
             elf.extend(field.to_le_bytes());
         }
     };
@@ -129,13 +182,35 @@ fn not_quite_a_kernel(code: &[u8]) -> Vec<u8> {
 }
 
 fn boot_outcome(name: &str, code: &[u8]) -> String {
-    let limits = Limits { boot_instructions: 500_000_000, ..Limits::default() };
+    let limits = Limits {
+        boot_instructions: 500_000_000,
+        ..Limits::default()
+    };
     let home = fresh(name);
-    let lab = Lab::open(&home, LabSettings { limits, ..LabSettings::default() }).unwrap();
+    let lab = Lab::open(
+        &home,
+        LabSettings {
+            limits,
+            ..LabSettings::default()
+        },
+    )
+    .unwrap();
     let file = home.join("vmlinux");
     std::fs::write(&file, not_quite_a_kernel(code)).unwrap();
-    let build = lab.build(&format!("path:{}", file.display()).parse().unwrap(), &|_| {}).unwrap();
-    match measure(&lab, &build, std::slice::from_ref(crate::declared("getppid"))).remove(0).outcome {
+    let build = lab
+        .build(
+            &format!("path:{}", file.display()).parse().unwrap(),
+            &|_| {},
+        )
+        .unwrap();
+    match measure(
+        &lab,
+        &build,
+        std::slice::from_ref(crate::declared("getppid")),
+    )
+    .remove(0)
+    .outcome
+    {
         Outcome::Failed(failure) => format!("{} ({})", failure.reason, failure.stage),
         other => panic!("{other:?}"),
     }
@@ -144,32 +219,84 @@ fn boot_outcome(name: &str, code: &[u8]) -> String {
 #[test]
 fn silent_kernels_have_distinct_reasons() {
     // ud2 without a handler resets the machine; cli, hlt stops it for ever; jmp to itself spins.
-    assert_eq!(boot_outcome("reset-home", b"\x0f\x0b"), "did not boot (boot)");
-    assert_eq!(boot_outcome("halt-home", b"\xfa\xf4\xeb\xfd"), "hung (boot)");
+    assert_eq!(
+        boot_outcome("reset-home", b"\x0f\x0b"),
+        "did not boot (boot)"
+    );
+    assert_eq!(
+        boot_outcome("halt-home", b"\xfa\xf4\xeb\xfd"),
+        "hung (boot)"
+    );
     assert_eq!(boot_outcome("spin-home", b"\xeb\xfe"), "hung (boot)");
-    // The watchdog stops a machine that printed nothing: what a kernel without a serial console looks like.
+    // The watchdog stops a machine that printed nothing: what a kernel without a serial console
+    // looks like.
     let silent = b"\xb0\x0f\x66\xba\x43\x04\xee\xeb\xfe";
-    assert_eq!(boot_outcome("silent-home", silent), "lacks a serial console (CONFIG_SERIAL_8250_CONSOLE) (boot)");
+    assert_eq!(
+        boot_outcome("silent-home", silent),
+        "lacks a serial console (CONFIG_SERIAL_8250_CONSOLE) (boot)"
+    );
 }
 
 #[test]
 fn job_ending_beyond_its_limit_has_hung() {
     let home = fresh("limit-home");
-    let limits = Limits { job_instructions: 1_000_000, ..Limits::default() };
-    let lab = Lab::open(&home, LabSettings { limits, ..LabSettings::default() }).unwrap();
+    let limits = Limits {
+        job_instructions: 1_000_000,
+        ..Limits::default()
+    };
+    let lab = Lab::open(
+        &home,
+        LabSettings {
+            limits,
+            ..LabSettings::default()
+        },
+    )
+    .unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
-    let outcome = measure(&lab, &build, std::slice::from_ref(crate::declared("getppid"))).remove(0).outcome;
-    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(format!("{} ({})", failure.reason, failure.stage), "hung (workload)");
+    let outcome = measure(
+        &lab,
+        &build,
+        std::slice::from_ref(crate::declared("getppid")),
+    )
+    .remove(0)
+    .outcome;
+    let Outcome::Failed(failure) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(
+        format!("{} ({})", failure.reason, failure.stage),
+        "hung (workload)"
+    );
 }
 
 #[test]
 fn unstartable_init_is_the_kernels_failure() {
     let home = fresh("no-init-home");
-    let programs = Programs { init: b"this is no program".to_vec(), agent: vec![] };
-    let lab = Lab::open(&home, LabSettings { programs, ..LabSettings::default() }).unwrap();
+    let programs = Programs {
+        init: b"this is no program".to_vec(),
+        agent: vec![],
+    };
+    let lab = Lab::open(
+        &home,
+        LabSettings {
+            programs,
+            ..LabSettings::default()
+        },
+    )
+    .unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
-    let outcome = measure(&lab, &build, std::slice::from_ref(crate::declared("getppid"))).remove(0).outcome;
-    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
-    assert_eq!(failure.reason.to_string(), "lacks support for static ELF programs (CONFIG_BINFMT_ELF, x86-64)");
+    let outcome = measure(
+        &lab,
+        &build,
+        std::slice::from_ref(crate::declared("getppid")),
+    )
+    .remove(0)
+    .outcome;
+    let Outcome::Failed(failure) = outcome else {
+        panic!("{outcome:?}")
+    };
+    assert_eq!(
+        failure.reason.to_string(),
+        "lacks support for static ELF programs (CONFIG_BINFMT_ELF, x86-64)"
+    );
 }

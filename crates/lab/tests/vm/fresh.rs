@@ -1,5 +1,6 @@
-//! Directories and files of one test: new at its start, deleted after it passed, left in place if it failed. Files that
-//! tests keep from one time to the next are not made here. The program's tests use this file too.
+//! Directories and files of one test: new at its start, deleted after it passed, left in place if
+//! it failed. Files that tests keep from one time to the next are not made here. The program's
+//! tests use this file too.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ where
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // All data directories of all tests together would need several times the disk space of the largest.
+        // All data directories of all tests together would need several times the disk space of the
+        // largest.
         if !std::thread::panicking() {
             remove(&self.0);
         }

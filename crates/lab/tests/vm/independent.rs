@@ -1,4 +1,5 @@
-//! A workload's numbers do not depend on other workloads, their order, additions to the agent, or the snapshot.
+//! A workload's numbers do not depend on other workloads, their order, additions to the agent, or
+//! the snapshot.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,8 +15,14 @@ use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
 #[test]
 fn order_and_other_workloads_do_not_matter() {
     let build = build("deb:6.1");
-    let names =
-        ["fault-anon", "fork-exit", "pipe-pingpong", "mem-mmap", "tcp-rr"].map(|name| Arc::clone(declared(name)));
+    let names = [
+        "fault-anon",
+        "fork-exit",
+        "pipe-pingpong",
+        "mem-mmap",
+        "tcp-rr",
+    ]
+    .map(|name| Arc::clone(declared(name)));
     let mut reversed = names.clone();
     reversed.reverse();
     let forwards = measure(lab(), &build, &names);
@@ -23,7 +30,12 @@ fn order_and_other_workloads_do_not_matter() {
     backwards.reverse();
     for (n, name) in names.iter().enumerate() {
         let alone = measure(lab(), &build, std::slice::from_ref(name));
-        assert_eq!(samples(&forwards[n]), samples(&backwards[n]), "{}", name.name);
+        assert_eq!(
+            samples(&forwards[n]),
+            samples(&backwards[n]),
+            "{}",
+            name.name
+        );
         assert_eq!(samples(&forwards[n]), samples(&alone[0]), "{}", name.name);
     }
 }
@@ -35,10 +47,22 @@ fn plain_boot_gives_snapshot_numbers() {
         let workloads = ["getppid", "pipe-pingpong"].map(|name| Arc::clone(declared(name)));
         let saved = measure(lab(), &build, &workloads);
         let home = fresh("plain-home");
-        let plain = Lab::open(&home, LabSettings { snapshots: SnapshotUse::Never, ..LabSettings::default() }).unwrap();
+        let plain = Lab::open(
+            &home,
+            LabSettings {
+                snapshots: SnapshotUse::Never,
+                ..LabSettings::default()
+            },
+        )
+        .unwrap();
         let booted = measure(&plain, &same_build(&plain, &build), &workloads);
         for (saved, booted) in saved.iter().zip(&booted) {
-            assert_eq!(samples(saved), samples(booted), "{kernel} {}", saved.workload);
+            assert_eq!(
+                samples(saved),
+                samples(booted),
+                "{kernel} {}",
+                saved.workload
+            );
         }
     }
 }
@@ -51,7 +75,9 @@ fn each_job_starts_from_a_saved_snapshot() {
     let plan = Plan {
         sides: vec![&build],
         suite: &MICRO,
-        workloads: ["getppid", "fork-exit"].map(|name| Arc::clone(declared(name))).to_vec(),
+        workloads: ["getppid", "fork-exit"]
+            .map(|name| Arc::clone(declared(name)))
+            .to_vec(),
         replicates: vec![1],
         machines: 1,
         reuse: Reuse::Nothing,
@@ -68,21 +94,35 @@ fn each_job_starts_from_a_saved_snapshot() {
     assert_eq!(remarks.into_inner().unwrap(), [None]);
     // QEMU was given the snapshot and accepted it, else it would have been removed.
     let seals = std::fs::read_dir(home.join("snapshots")).unwrap().flatten();
-    assert_eq!(seals.filter(|entry| entry.path().join("seal").is_file()).count(), 1);
+    assert_eq!(
+        seals
+            .filter(|entry| entry.path().join("seal").is_file())
+            .count(),
+        1
+    );
 }
 
-/// How far a median may move when the agent gains a workload: the margin. Another agent needs some instructions more or
-/// less to start; only workloads whose memory RCU frees later notice.
+/// How far a median may move when the agent gains a workload: the margin. Another agent needs some
+/// instructions more or less to start; only workloads whose memory RCU frees later notice.
 const TOLERANCE: f64 = 0.01;
 
-/// Builds the guest's programs from a copy of their sources, with `more` inserted before all other workloads.
+/// Builds the guest's programs from a copy of their sources, with `more` inserted before all other
+/// workloads.
 fn programs_with(more: &str) -> Programs {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let copy = fresh("one-more");
     for name in ["crates/agent", "crates/wire", "Cargo.lock"] {
         let to = copy.join(name).parent().unwrap().to_owned();
         std::fs::create_dir_all(&to).unwrap();
-        assert!(Command::new("cp").arg("-r").arg(workspace.join(name)).arg(to).status().unwrap().success());
+        assert!(
+            Command::new("cp")
+                .arg("-r")
+                .arg(workspace.join(name))
+                .arg(to)
+                .status()
+                .unwrap()
+                .success()
+        );
     }
     let manifest = std::fs::read_to_string(workspace.join("Cargo.toml")).unwrap();
     let (head, members) = manifest.split_once("members = [").unwrap();
@@ -95,31 +135,71 @@ fn programs_with(more: &str) -> Programs {
     assert!(text.contains(first));
     std::fs::write(&table, text.replace(first, &format!("{more}{first}"))).unwrap();
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--offline", "-p", "agent", "--profile", "agent"])
-        .args(["--target", "x86_64-unknown-linux-gnu", "--target-dir", "target"])
-        .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static\u{1f}-Crelocation-model=static")
+        .args([
+            "build",
+            "--quiet",
+            "--offline",
+            "-p",
+            "agent",
+            "--profile",
+            "agent",
+        ])
+        .args([
+            "--target",
+            "x86_64-unknown-linux-gnu",
+            "--target-dir",
+            "target",
+        ])
+        .env(
+            "CARGO_ENCODED_RUSTFLAGS",
+            "-Ctarget-feature=+crt-static\u{1f}-Crelocation-model=static",
+        )
         .current_dir(&copy)
         .status()
         .unwrap();
     assert!(built.success());
-    let read = |name| std::fs::read(copy.join("target/x86_64-unknown-linux-gnu/agent").join(name)).unwrap();
-    Programs { init: read("marvin-init"), agent: read("marvin-agent") }
+    let read = |name| {
+        std::fs::read(
+            copy.join("target/x86_64-unknown-linux-gnu/agent")
+                .join(name),
+        )
+        .unwrap()
+    };
+    Programs {
+        init: read("marvin-init"),
+        agent: read("marvin-agent"),
+    }
 }
 
 #[test]
 fn added_workload_leaves_others_alone() {
     if !full() {
-        println!("left to MARVIN_FULL=1: the agent is built twice, and the suite measured with both");
+        println!(
+            "left to MARVIN_FULL=1: the agent is built twice, and the suite measured with both"
+        );
         return;
     }
-    let (before, after) = (programs_with(""), programs_with("    (\"one-more\", process::pipe_pingpong),\n"));
+    let (before, after) = (
+        programs_with(""),
+        programs_with("    (\"one-more\", process::pipe_pingpong),\n"),
+    );
     assert!(before.agent != after.agent, "the agent did not change");
-    assert!(before.init == after.init, "the first program holds no workload and must not change");
+    assert!(
+        before.init == after.init,
+        "the first program holds no workload and must not change"
+    );
     let build = build("deb:6.12");
     let all = &MICRO.workloads;
     let measured = |programs: Programs| {
         let home = fresh("one-more-home");
-        let lab = Lab::open(&home, LabSettings { programs, ..LabSettings::default() }).unwrap();
+        let lab = Lab::open(
+            &home,
+            LabSettings {
+                programs,
+                ..LabSettings::default()
+            },
+        )
+        .unwrap();
         measure(&lab, &same_build(&lab, &build), all)
     };
     let (before, after) = (measured(before), measured(after));
@@ -134,7 +214,13 @@ fn added_workload_leaves_others_alone() {
             moved.push(format!("{}: {was:.3} became {is:.3}", before.workload));
         }
     }
-    println!("{equal} of {} workloads are equal in every sample", before.len());
+    println!(
+        "{equal} of {} workloads are equal in every sample",
+        before.len()
+    );
     assert!(moved.is_empty(), "{}", moved.join("\n"));
-    assert!(equal * 2 > before.len(), "only {equal} workloads are equal in every sample");
+    assert!(
+        equal * 2 > before.len(),
+        "only {equal} workloads are equal in every sample"
+    );
 }

@@ -36,12 +36,20 @@ fn full() -> bool {
 
 /// The kernels of tests that use several: the newer one in every gate, both in the full tests.
 fn kernels() -> &'static [&'static str] {
-    if full() { &["deb:6.1", "deb:6.12"] } else { &["deb:6.12"] }
+    if full() {
+        &["deb:6.1", "deb:6.12"]
+    } else {
+        &["deb:6.12"]
+    }
 }
 
 /// Every second workload, or all of them in the full tests.
 fn each_second(workloads: &[Arc<Workload>]) -> Vec<Arc<Workload>> {
-    workloads.iter().step_by(if full() { 1 } else { 2 }).cloned().collect()
+    workloads
+        .iter()
+        .step_by(if full() { 1 } else { 2 })
+        .cloned()
+        .collect()
 }
 
 /// The lab that most tests share.
@@ -50,8 +58,15 @@ fn lab() -> &'static Lab {
     // `MARVIN_QEMU` tests another QEMU than the distribution's.
     let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
     LAB.get_or_init(|| {
-        Lab::open(&folder("vm-home"), LabSettings { qemu, tools: tools::TOOLS.clone(), ..LabSettings::default() })
-            .unwrap()
+        Lab::open(
+            &folder("vm-home"),
+            LabSettings {
+                qemu,
+                tools: tools::TOOLS.clone(),
+                ..LabSettings::default()
+            },
+        )
+        .unwrap()
     })
 }
 
@@ -61,16 +76,25 @@ fn build(name: &str) -> Build {
 
 /// The same build in another data directory, without fetching it again.
 fn same_build(other: &Lab, build: &Build) -> Build {
-    other.build(&KernelName::Path(build.boot_file().path.clone()), &|_| {}).unwrap()
+    other
+        .build(&KernelName::Path(build.boot_file().path.clone()), &|_| {})
+        .unwrap()
 }
 
 fn declared(name: &str) -> &'static Arc<Workload> {
-    model::workloads().into_iter().find(|workload| workload.name == name).unwrap()
+    model::workloads()
+        .into_iter()
+        .find(|workload| workload.name == name)
+        .unwrap()
 }
 
 /// A workload of a build with the first replicate.
 fn first<'a>(build: &'a Build, workload: &'a Workload) -> Measurement<'a> {
-    Measurement { build, workload, replicate: 1 }
+    Measurement {
+        build,
+        workload,
+        replicate: 1,
+    }
 }
 
 /// Measures workloads with one seed and returns the run.
@@ -97,7 +121,9 @@ fn measured_run(
 
 /// Measures workloads with one seed and returns their results in the requested order.
 fn measure(lab: &Lab, build: &Build, workloads: &[Arc<Workload>]) -> Vec<WorkloadResult> {
-    measured_run(lab, build, workloads, &|_| {}).unwrap().results
+    measured_run(lab, build, workloads, &|_| {})
+        .unwrap()
+        .results
 }
 
 /// The samples of a result; fails unless it completed.

@@ -6,7 +6,9 @@ use crate::{build, declared, first, kernels, lab, measure, samples};
 
 /// Returns the growth of a counter of /proc/vmstat.
 fn grown(observation: &Observation, key: &str) -> u64 {
-    let counters = observation.growth(MonitorFile::Vmstat, Reading::WHOLE).unwrap();
+    let counters = observation
+        .growth(MonitorFile::Vmstat, Reading::WHOLE)
+        .unwrap();
     counters.get(key).unwrap()
 }
 
@@ -20,11 +22,21 @@ fn monitors_count_workloads_without_disturbing_measurements() {
         // Each operation is a fault.
         let operations = faults.operations * u64::from(faults.warm_up + faults.iterations);
         let counted = grown(&seen, "pgfault");
-        assert!((operations..operations + operations / 10).contains(&counted), "{kernel}: {counted} of {operations}");
+        assert!(
+            (operations..operations + operations / 10).contains(&counted),
+            "{kernel}: {counted} of {operations}"
+        );
         // A workload that takes no memory has none.
-        let calls = lab().observe(first(&build, declared("getppid")), 0).unwrap().unwrap();
+        let calls = lab()
+            .observe(first(&build, declared("getppid")), 0)
+            .unwrap()
+            .unwrap();
         assert!(grown(&calls, "pgfault") < operations / 10, "{kernel}");
-        assert_eq!(lab().observe(first(&build, faults), 0).unwrap().unwrap(), seen, "{kernel}: the same again");
+        assert_eq!(
+            lab().observe(first(&build, faults), 0).unwrap().unwrap(),
+            seen,
+            "{kernel}: the same again"
+        );
         let after = measure(lab(), &build, std::slice::from_ref(faults));
         assert_eq!(samples(&before[0]), samples(&after[0]), "{kernel}");
     }
@@ -33,11 +45,27 @@ fn monitors_count_workloads_without_disturbing_measurements() {
 #[test]
 fn interval_samples_monitors_during_the_workload() {
     let build = build("deb:6.12");
-    let seen = lab().observe(first(&build, declared("file-create")), 50).unwrap().unwrap();
-    let between = |timed: &&model::TimedReading| timed.file == MonitorFile::Vmstat && timed.phase == Phase::Interval;
-    let times: Vec<u64> = seen.readings.iter().filter(between).map(|timed| timed.at_ns).collect();
+    let seen = lab()
+        .observe(first(&build, declared("file-create")), 50)
+        .unwrap()
+        .unwrap();
+    let between = |timed: &&model::TimedReading| {
+        timed.file == MonitorFile::Vmstat && timed.phase == Phase::Interval
+    };
+    let times: Vec<u64> = seen
+        .readings
+        .iter()
+        .filter(between)
+        .map(|timed| timed.at_ns)
+        .collect();
     assert!(times.len() > 3, "{times:?}");
-    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 50_000_000), "{times:?}");
+    assert!(
+        times.windows(2).all(|pair| pair[1] - pair[0] >= 50_000_000),
+        "{times:?}"
+    );
     let threads = |timed: &&model::TimedReading| timed.file == MonitorFile::ThreadSchedstat;
-    assert!(seen.readings.iter().any(|timed| threads(&timed)), "kswapd is watched");
+    assert!(
+        seen.readings.iter().any(|timed| threads(&timed)),
+        "kswapd is watched"
+    );
 }

@@ -6,64 +6,117 @@ use std::sync::Arc;
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled, Tools};
 use machine::{Limits, VmShape, Wanted};
 use model::{
-    Build, DISKS, Environment, Guilt, LAB_COST, MICRO, Outcome, SCALE, SampledProfile, Share, Workload, WorkloadResult,
+    Build, DISKS, Environment, Guilt, LAB_COST, MICRO, Outcome, SCALE, SampledProfile, Share,
+    Workload, WorkloadResult,
 };
 
 use crate::failing::{misbehaving, outcomes};
 use crate::fresh::fresh;
 use crate::{build, declared, full, measure, measured_run, same_build};
 
-const SHAPE: VmShape = VmShape { cpus: 2, memory_mib: 512 };
+const SHAPE: VmShape = VmShape {
+    cpus: 2,
+    memory_mib: 512,
+};
 
 fn open(home: &Path, wanted: Wanted) -> Lab {
-    let limits = Limits { job_s: 60, console_bytes: 1 << 20, ..Limits::default() };
-    Lab::open(home, LabSettings { wanted, limits, ..LabSettings::default() }).unwrap()
+    let limits = Limits {
+        job_s: 60,
+        console_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    Lab::open(
+        home,
+        LabSettings {
+            wanted,
+            limits,
+            ..LabSettings::default()
+        },
+    )
+    .unwrap()
 }
 
 fn workloads(names: &[&str]) -> Vec<Arc<Workload>> {
-    names.iter().map(|name| Arc::clone(declared(name))).collect()
+    names
+        .iter()
+        .map(|name| Arc::clone(declared(name)))
+        .collect()
 }
 
 #[test]
 fn virtual_machine_measures_time_with_two_processors() {
     let home = fresh("two-processors-home");
     let lab = open(&home, Wanted::Vm(SHAPE));
-    assert!(lab.machine().summary.contains("2 processors"), "{}", lab.machine().summary);
+    assert!(
+        lab.machine().summary.contains("2 processors"),
+        "{}",
+        lab.machine().summary
+    );
     let build = same_build(&lab, &build("deb:6.12"));
-    let run = measured_run(&lab, &build, &workloads(&["getppid", "pipe-pingpong", "fault-anon"]), &|_| {}).unwrap();
+    let run = measured_run(
+        &lab,
+        &build,
+        &workloads(&["getppid", "pipe-pingpong", "fault-anon"]),
+        &|_| {},
+    )
+    .unwrap();
     for result in &run.results {
         assert_eq!(result.outcome, Outcome::Completed, "{}", result.workload);
         // From a nanosecond to ten milliseconds for each operation.
-        assert!(result.samples.iter().all(|ns| (1.0..1e7).contains(ns)), "{result:?}");
+        assert!(
+            result.samples.iter().all(|ns| (1.0..1e7).contains(ns)),
+            "{result:?}"
+        );
     }
     let said = |name: &str| of_name(&run.environment, name);
     assert_eq!(said("processors"), "2");
     // What the kernel says of QEMU's threads: on a host with two processors each has one.
     let allowed = std::thread::available_parallelism().unwrap().get();
     let (each, kept_off) = (said("host processors"), said("others kept off"));
-    println!("host processors {each}; others kept off {kept_off}; lab cost {}", said(LAB_COST));
+    println!(
+        "host processors {each}; others kept off {kept_off}; lab cost {}",
+        said(LAB_COST)
+    );
     assert_eq!(each.starts_with("any ("), allowed < 2, "{each}");
     assert!(allowed < 2 || each.split(", ").count() == 2, "{each}");
     assert_eq!(kept_off, "no (no cpuset of ours)");
-    let console = String::from_utf8_lossy(&lab.artefact(&run.id, "boot.console").unwrap()).into_owned();
-    assert!(!console.is_empty(), "what the guest printed until it waited for jobs");
-    let larger = VmShape { memory_mib: SHAPE.memory_mib + 128, ..SHAPE };
+    let console =
+        String::from_utf8_lossy(&lab.artefact(&run.id, "boot.console").unwrap()).into_owned();
+    assert!(
+        !console.is_empty(),
+        "what the guest printed until it waited for jobs"
+    );
+    let larger = VmShape {
+        memory_mib: SHAPE.memory_mib + 128,
+        ..SHAPE
+    };
     drop(lab);
     let other = open(&home, Wanted::Vm(larger));
-    assert!(other.machine().summary.contains("640 MiB") && other.machine().id != run.machine, "{:?}", other.machine());
+    assert!(
+        other.machine().summary.contains("640 MiB") && other.machine().id != run.machine,
+        "{:?}",
+        other.machine()
+    );
 }
 
 /// Returns the value of a name; fails without one.
 fn of_name(environment: &Environment, name: &str) -> String {
     let pair = environment.iter().find(|(known, _)| known == name);
-    pair.unwrap_or_else(|| panic!("{name}: {environment:?}")).1.clone()
+    pair.unwrap_or_else(|| panic!("{name}: {environment:?}"))
+        .1
+        .clone()
 }
 
 /// A short version of each workload that scales, with so many tasks.
 fn in_tasks(tasks: u32) -> Vec<Arc<Workload>> {
     let short = |workload: &Arc<Workload>| {
         let all = workload.with_tasks(tasks).unwrap();
-        Arc::new(Workload { operations: all.operations / 4, iterations: 3, warm_up: 1, ..all })
+        Arc::new(Workload {
+            operations: all.operations / 4,
+            iterations: 3,
+            warm_up: 1,
+            ..all
+        })
     };
     SCALE.workloads.iter().map(short).collect()
 }
@@ -96,7 +149,12 @@ fn guests_have_a_scratch_disk() {
     // Every Debian has mke2fs; the full tests need xfsprogs and btrfs-progs as well.
     let of_host = |workload: &&Arc<Workload>| full() || model::group_of(workload) == "ext4";
     let short = |workload: &Arc<Workload>| {
-        Arc::new(Workload { operations: workload.operations / 4, iterations: 3, warm_up: 1, ..(**workload).clone() })
+        Arc::new(Workload {
+            operations: workload.operations / 4,
+            iterations: 3,
+            warm_up: 1,
+            ..(**workload).clone()
+        })
     };
     let workloads: Vec<Arc<Workload>> = DISKS.workloads.iter().filter(of_host).map(short).collect();
     let plan = Plan {
@@ -128,12 +186,19 @@ fn dead_guest_boots_again_for_the_next_job() {
     let build = same_build(&lab, &build("deb:6.12"));
     let expected = [
         ("misbehave-panic", "panicked (workload)"),
-        ("misbehave-exit", "agent died: the workload left without a word (workload)"),
+        (
+            "misbehave-exit",
+            "agent died: the workload left without a word (workload)",
+        ),
         ("getppid", "completed"),
     ];
     let results = measure(&lab, &build, &expected.map(|(name, _)| misbehaving(name)));
     let found = outcomes(&results);
-    assert_eq!(found, expected.map(|(_, outcome)| outcome.to_owned()), "{results:#?}");
+    assert_eq!(
+        found,
+        expected.map(|(_, outcome)| outcome.to_owned()),
+        "{results:#?}"
+    );
 }
 
 #[test]
@@ -146,9 +211,14 @@ fn this_host_measures_the_kernel_it_runs() {
     let again = measure(&lab, &running, &workloads(&["getppid"]));
     let operations = |results: &[WorkloadResult]| results[0].operations;
     assert_eq!(operations(&again), operations(&results), "calibrated once");
-    assert!(operations(&results) > 20_000, "an iteration takes longer than on the exact machine: {results:?}");
+    assert!(
+        operations(&results) > 20_000,
+        "an iteration takes longer than on the exact machine: {results:?}"
+    );
     let needy = measure(&lab, &running, &workloads(&["reclaim-file"]));
-    let Outcome::Unsupported(why) = &needy[0].outcome else { panic!("{:?}", needy[0].outcome) };
+    let Outcome::Unsupported(why) = &needy[0].outcome else {
+        panic!("{:?}", needy[0].outcome)
+    };
     assert!(why.contains("exact or vm"), "{why}");
 }
 
@@ -183,7 +253,11 @@ key = "Time"
 fn installed_tools_run_on_this_host() {
     let home = fresh("local-tools-home");
     let tools = Tools::read(&[("shell.toml".to_owned(), INSTALLED.to_owned())]).unwrap();
-    let settings = LabSettings { wanted: Wanted::Local, tools: tools.clone(), ..LabSettings::default() };
+    let settings = LabSettings {
+        wanted: Wanted::Local,
+        tools: tools.clone(),
+        ..LabSettings::default()
+    };
     let lab = Lab::open(&home, settings).unwrap();
     let running = lab.build(&"running:".parse().unwrap(), &|_| {}).unwrap();
     let rows = tools.select("shell");
@@ -196,15 +270,33 @@ fn installed_tools_run_on_this_host() {
         println!("skipped: {why}");
         return;
     }
-    assert_eq!((&run.results[0].outcome, &*run.results[0].samples), (&Outcome::Completed, &[0.5; 3][..]));
-    assert!(!Path::new("/run/own").exists(), "the tool has a /run of its own");
+    assert_eq!(
+        (&run.results[0].outcome, &*run.results[0].samples),
+        (&Outcome::Completed, &[0.5; 3][..])
+    );
+    assert!(
+        !Path::new("/run/own").exists(),
+        "the tool has a /run of its own"
+    );
     let shell = of_name(&run.environment, "tool sh");
-    println!("tool sh {shell}; lab cost {}", of_name(&run.environment, LAB_COST));
-    assert!(shell.contains("/bin/sh, ") && shell.contains("crc32 "), "{shell}");
+    println!(
+        "tool sh {shell}; lab cost {}",
+        of_name(&run.environment, LAB_COST)
+    );
+    assert!(
+        shell.contains("/bin/sh, ") && shell.contains("crc32 "),
+        "{shell}"
+    );
     let absent = measure(&lab, &running, &rows[1..]);
-    let Outcome::Unsupported(why) = &absent[0].outcome else { panic!("{:?}", absent[0].outcome) };
+    let Outcome::Unsupported(why) = &absent[0].outcome else {
+        panic!("{:?}", absent[0].outcome)
+    };
     insta::assert_snapshot!(why, @"not installed: /opt/nonesuch/marvin-nonesuch; apt-get install dash");
-    assert_ne!(run.machine, lab.machine().id, "another manifest is another machine");
+    assert_ne!(
+        run.machine,
+        lab.machine().id,
+        "another manifest is another machine"
+    );
     assert!(lab.machines(&rows).unwrap()[0].is_kin(lab.machine()));
 }
 
@@ -241,8 +333,11 @@ fn sample(lab: &Lab, builds: &[&Build], name: &str, boots: u64) -> Vec<Vec<Sampl
         }
     };
     let runs = lab.execute(&plan, &notify).unwrap();
-    let of_side =
-        |runs: &Vec<model::Run>| runs.iter().filter_map(|run| lab.sampled(&run.id, workload).unwrap()).collect();
+    let of_side = |runs: &Vec<model::Run>| {
+        runs.iter()
+            .filter_map(|run| lab.sampled(&run.id, workload).unwrap())
+            .collect()
+    };
     let profiles: Vec<Vec<SampledProfile>> = runs.iter().map(of_side).collect();
     println!(
         "{name}: sampled {:?}; refused: {:?}",
@@ -260,16 +355,40 @@ fn guest_samples_where_its_kernel_is() {
     let sides = sample(&lab, &[&build], "fault-anon", 1);
     let profile = &sides[0][0];
     let of = |part: &dyn Fn(&model::SampledStack) -> bool| -> u64 {
-        profile.stacks.iter().filter(|stack| part(stack)).map(|stack| stack.samples).sum()
+        profile
+            .stacks
+            .iter()
+            .filter(|stack| part(stack))
+            .map(|stack| stack.samples)
+            .sum()
     };
     let all = profile.samples();
-    let faults = of(&|stack| stack.functions.first().is_some_and(|name| name.contains("asm_exc_page_fault")));
+    let faults = of(&|stack| {
+        stack
+            .functions
+            .first()
+            .is_some_and(|name| name.contains("asm_exc_page_fault"))
+    });
     let nameless = of(&|stack| stack.functions.iter().any(|name| name == "[no symbol]"));
     let other = of(&|stack| matches!(stack.share, Share::Other | Share::Interrupt));
-    println!("samples {all}, below page faults {faults}, nameless {nameless}, other {other}, idle {}", profile.idle);
-    let SampledProfile { lost, throttled, unkept, .. } = profile;
-    println!("lost {lost}, throttled {throttled}, unkept {unkept}, stacks {}", profile.stacks.len());
-    assert!(all > 1000 && faults * 2 > all && nameless * 50 < all, "{all} {faults} {nameless}");
+    println!(
+        "samples {all}, below page faults {faults}, nameless {nameless}, other {other}, idle {}",
+        profile.idle
+    );
+    let SampledProfile {
+        lost,
+        throttled,
+        unkept,
+        ..
+    } = profile;
+    println!(
+        "lost {lost}, throttled {throttled}, unkept {unkept}, stacks {}",
+        profile.stacks.len()
+    );
+    assert!(
+        all > 1000 && faults * 2 > all && nameless * 50 < all,
+        "{all} {faults} {nameless}"
+    );
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Workloads exercise what they declare: each operation enters the declared kernel functions at least once.
+//! Workloads exercise what they declare: each operation enters the declared kernel functions at
+//! least once.
 
 use std::sync::Arc;
 
@@ -23,7 +24,10 @@ pub(crate) fn probe_functions(workloads: Vec<Arc<Workload>>) {
     let mut wrong = Vec::new();
     for kernel in kernels() {
         let build = build(kernel);
-        for declared in workloads.iter().filter(|workload| !workload.exercises.is_empty()) {
+        for declared in workloads
+            .iter()
+            .filter(|workload| !workload.exercises.is_empty())
+        {
             // Probes are slow, and a tenth of the operations shows the same.
             let short = Workload {
                 operations: declared.operations.div_ceil(10),
@@ -33,7 +37,12 @@ pub(crate) fn probe_functions(workloads: Vec<Arc<Workload>>) {
             };
             let probed = lab().probe(&build, &short).unwrap();
             for names in declared.exercises {
-                let hits: u64 = probed.hits.iter().filter(|(f, _)| names.contains(&f.as_str())).map(|(_, n)| n).sum();
+                let hits: u64 = probed
+                    .hits
+                    .iter()
+                    .filter(|(f, _)| names.contains(&f.as_str()))
+                    .map(|(_, n)| n)
+                    .sum();
                 if hits < probed.operations {
                     let (name, operations) = (&declared.name, probed.operations);
                     wrong.push(format!("{kernel}: {name}: {names:?} entered {hits} times in {operations} operations"));
@@ -48,8 +57,20 @@ pub(crate) fn probe_functions(workloads: Vec<Arc<Workload>>) {
 fn uncontended_mutex_stays_in_user_space() {
     let build = build("deb:6.12");
     let mutex = crate::declared("mutex-uncontended");
-    let probed = lab().probe(&build, &Workload { exercises: &[&["do_futex"]], ..(**mutex).clone() }).unwrap();
+    let probed = lab()
+        .probe(
+            &build,
+            &Workload {
+                exercises: &[&["do_futex"]],
+                ..(**mutex).clone()
+            },
+        )
+        .unwrap();
     let probe_functions = probed.hits.iter().map(|(_, hits)| hits).sum::<u64>();
     assert_eq!(probed.hits.len(), 1, "do_futex cannot be probed");
-    assert!(probe_functions < 100, "do_futex was entered {probe_functions} times in {} operations", probed.operations);
+    assert!(
+        probe_functions < 100,
+        "do_futex was entered {probe_functions} times in {} operations",
+        probed.operations
+    );
 }

@@ -23,7 +23,14 @@ fn qemu(name: &str, script: &str) -> PathBuf {
 
 fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<String>) {
     let home = fresh(&format!("{name}-home"));
-    let lab = Lab::open(&home, LabSettings { qemu: Some(qemu(name, script)), ..LabSettings::default() }).unwrap();
+    let lab = Lab::open(
+        &home,
+        LabSettings {
+            qemu: Some(qemu(name, script)),
+            ..LabSettings::default()
+        },
+    )
+    .unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let plan = Plan {
         sides: vec![&build],
@@ -58,10 +65,13 @@ fn always_dying_qemu_is_a_lab_failure() {
 fn run_with_signal(name: &str, signal: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<String>) {
     let scratch = folder(&format!("{name}-home")).join("scratch");
     let qemu_in = |process: PathBuf| {
-        let is_qemu = std::fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with("qemu-system"));
-        let works = std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&scratch));
+        let is_qemu = std::fs::read_to_string(process.join("comm"))
+            .is_ok_and(|name| name.starts_with("qemu-system"));
+        let works =
+            std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&scratch));
         // Not the one that only shows its processor.
-        let boots = std::fs::read_to_string(process.join("cmdline")).is_ok_and(|line| line.contains("-kernel"));
+        let boots = std::fs::read_to_string(process.join("cmdline"))
+            .is_ok_and(|line| line.contains("-kernel"));
         (is_qemu && works && boots).then(|| process.file_name().unwrap().to_owned())
     };
     let signalled = std::sync::atomic::AtomicBool::new(false);
@@ -71,7 +81,12 @@ fn run_with_signal(name: &str, signal: &str) -> (Result<Vec<Vec<Run>>, LabError>
                 let processes = std::fs::read_dir("/proc").unwrap().flatten();
                 if let Some(id) = processes.map(|entry| entry.path()).find_map(qemu_in) {
                     std::thread::sleep(std::time::Duration::from_millis(300));
-                    drop(std::process::Command::new("kill").arg(signal).arg(id).status());
+                    drop(
+                        std::process::Command::new("kill")
+                            .arg(signal)
+                            .arg(id)
+                            .status(),
+                    );
                     return;
                 }
                 std::thread::sleep(std::time::Duration::from_millis(5));
@@ -86,7 +101,10 @@ fn run_with_signal(name: &str, signal: &str) -> (Result<Vec<Vec<Run>>, LabError>
 #[test]
 fn terminated_qemu_does_not_blame_the_kernel() {
     let (result, retries) = run_with_signal("ended-qemu", "-TERM");
-    assert!(retries.len() == 1 && retries[0].starts_with("QEMU exited unexpectedly"), "{retries:?}");
+    assert!(
+        retries.len() == 1 && retries[0].starts_with("QEMU exited unexpectedly"),
+        "{retries:?}"
+    );
     assert_eq!(result.unwrap()[0][0].results[0].outcome, Outcome::Completed);
 }
 
@@ -101,9 +119,21 @@ fn qemu_killed_once_is_restarted() {
 fn qemu_that_never_starts_is_refused() {
     let path = qemu("refusing-qemu", "echo 'no microvm here' >&2; exit 1");
     let home = fresh("refusing-qemu-home");
-    let error = Lab::open(&home, LabSettings { qemu: Some(path), ..LabSettings::default() }).unwrap_err();
+    let error = Lab::open(
+        &home,
+        LabSettings {
+            qemu: Some(path),
+            ..LabSettings::default()
+        },
+    )
+    .unwrap_err();
     assert_eq!(error.guilt(), Guilt::Infra);
-    assert!(error.to_string().contains("it does not start the exact machine: no microvm here"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("it does not start the exact machine: no microvm here"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -112,19 +142,41 @@ fn qemu_without_plugins_measures_without_counts() {
     let script = "case \"$*\" in *-plugin*) echo 'no plugins here' >&2; exit 1;; esac\nexec qemu-system-x86_64 \"$@\"";
     let path = qemu("plain-qemu", script);
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replacen("--version|-L|-help|", "-help) exit 0;; --version|-L|", 1)).unwrap();
+    std::fs::write(
+        &path,
+        text.replacen("--version|-L|-help|", "-help) exit 0;; --version|-L|", 1),
+    )
+    .unwrap();
     let home = fresh("plain-qemu-home");
-    let lab = Lab::open(&home, LabSettings { qemu: Some(path), ..LabSettings::default() }).unwrap();
+    let lab = Lab::open(
+        &home,
+        LabSettings {
+            qemu: Some(path),
+            ..LabSettings::default()
+        },
+    )
+    .unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let workloads = [Arc::clone(declared("getppid"))];
     let told = Mutex::new(Vec::new());
-    let run = measured_run(&lab, &build, &workloads, &|event| told.lock().unwrap().push(event)).unwrap();
+    let run = measured_run(&lab, &build, &workloads, &|event| {
+        told.lock().unwrap().push(event)
+    })
+    .unwrap();
     assert!(lab.profile(&run.id, "getppid").unwrap().is_none());
-    let why = told.into_inner().unwrap().into_iter().find_map(|event| match event {
-        Event::NoProfile { why, .. } => Some(why),
-        _ => None,
-    });
+    let why = told
+        .into_inner()
+        .unwrap()
+        .into_iter()
+        .find_map(|event| match event {
+            Event::NoProfile { why, .. } => Some(why),
+            _ => None,
+        });
     assert!(why.unwrap().contains("without plugins"));
     let counted = crate::measure(crate::lab(), &crate::build("deb:6.12"), &workloads);
-    assert_eq!(crate::samples(&run.results[0]), crate::samples(&counted[0]), "counting moves no sample");
+    assert_eq!(
+        crate::samples(&run.results[0]),
+        crate::samples(&counted[0]),
+        "counting moves no sample"
+    );
 }

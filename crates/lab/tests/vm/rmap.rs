@@ -1,10 +1,12 @@
-//! The experiment on reverse mappings: costs follow the stressed parameter, memory agrees with arithmetic.
+//! The experiment on reverse mappings: costs follow the stressed parameter, memory agrees with
+//! arithmetic.
 
 use std::sync::Arc;
 
 use lab::Lab;
 use model::{
-    Build, ENTRIES_PER_TABLE, RMAP, RmapCase, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, Workload,
+    Build, ENTRIES_PER_TABLE, RMAP, RmapCase, RmapCell, RmapCost, RmapMeasured, RmapOperation,
+    RmapOutcome, Workload,
 };
 
 use crate::{build, full, kernels, lab};
@@ -12,7 +14,11 @@ use crate::{build, full, kernels, lab};
 const MEMORY_MIB: u32 = 256;
 
 fn cell(case: RmapCase, processes: u32, mappings: u32) -> RmapCell {
-    RmapCell { case, processes, mappings }
+    RmapCell {
+        case,
+        processes,
+        mappings,
+    }
 }
 
 fn measured(lab: &Lab, build: &Build, cell: RmapCell) -> RmapMeasured {
@@ -23,7 +29,11 @@ fn measured(lab: &Lab, build: &Build, cell: RmapCell) -> RmapMeasured {
 }
 
 fn cost(measured: &RmapMeasured, operation: RmapOperation) -> RmapCost {
-    let (_, cost) = measured.costs.iter().find(|(known, _)| *known == operation).unwrap();
+    let (_, cost) = measured
+        .costs
+        .iter()
+        .find(|(known, _)| *known == operation)
+        .unwrap();
     cost.clone().unwrap()
 }
 
@@ -31,14 +41,23 @@ fn cost(measured: &RmapMeasured, operation: RmapOperation) -> RmapCost {
 fn costs_follow_processes_and_mappings() {
     let build = build("deb:6.12");
     // One kind of object in every gate, all of them in `make test-full`.
-    for case in RmapCase::ALL.into_iter().step_by(if full() { 1 } else { 2 }) {
+    for case in RmapCase::ALL
+        .into_iter()
+        .step_by(if full() { 1 } else { 2 })
+    {
         let few = measured(lab(), &build, cell(case, 2, 32));
         let many = measured(lab(), &build, cell(case, 2, 512));
         let wide = measured(lab(), &build, cell(case, 16, 32));
-        for (operation, least, most) in [(RmapOperation::Unmap, 8.0, 32.0), (RmapOperation::Fork, 1.3, 16.0)] {
+        for (operation, least, most) in [
+            (RmapOperation::Unmap, 8.0, 32.0),
+            (RmapOperation::Fork, 1.3, 16.0),
+        ] {
             let ratio = cost(&many, operation).ticks as f64 / cost(&few, operation).ticks as f64;
             println!("{case:<10} {operation:<12} 16 times the mappings: {ratio:.2} times the time");
-            assert!((least..most).contains(&ratio), "{case} {operation}: {ratio}");
+            assert!(
+                (least..most).contains(&ratio),
+                "{case} {operation}: {ratio}"
+            );
         }
         let each = |measured| cost(measured, RmapOperation::Unmap).each().unwrap();
         let ratio = each(&wide) / each(&few);
@@ -79,8 +98,17 @@ fn page_tables_use_the_computed_memory() {
                 continue;
             }
             let measured = measured(lab(), &build, cell(case, 2, mappings));
-            assert_eq!(measured.space.entries, 2 * u64::from(mappings), "{kernel} {case}");
-            assert_eq!(measured.space.utilisation_percent(), Some(percent), "{kernel} {case}: {:?}", measured.space);
+            assert_eq!(
+                measured.space.entries,
+                2 * u64::from(mappings),
+                "{kernel} {case}"
+            );
+            assert_eq!(
+                measured.space.utilisation_percent(),
+                Some(percent),
+                "{kernel} {case}: {:?}",
+                measured.space
+            );
             let mapped = |slab: &&model::RmapSlab| slab.name == "vm_area_struct";
             let slab = measured.space.slabs.iter().find(mapped).unwrap();
             let each = slab.objects as f64 / f64::from(2 * mappings);
@@ -102,18 +130,36 @@ fn equal_cells_give_equal_answers() {
 #[test]
 fn cells_beyond_memory_are_reported() {
     let build = build("deb:6.12");
-    let outcome = lab().rmap(&build, 1, MEMORY_MIB, cell(RmapCase::Sparse, 1000, 1000)).unwrap();
-    let RmapOutcome::DoesNotFit { needed_kib, available_kib } = outcome else { panic!("{outcome:?}") };
+    let outcome = lab()
+        .rmap(&build, 1, MEMORY_MIB, cell(RmapCase::Sparse, 1000, 1000))
+        .unwrap();
+    let RmapOutcome::DoesNotFit {
+        needed_kib,
+        available_kib,
+    } = outcome
+    else {
+        panic!("{outcome:?}")
+    };
     // Each mapping has a page table of its own.
-    assert!(needed_kib > 39 * 1000 * 100 && needed_kib < 8 * 1000 * 1000, "{needed_kib}");
+    assert!(
+        needed_kib > 39 * 1000 * 100 && needed_kib < 8 * 1000 * 1000,
+        "{needed_kib}"
+    );
     let all_kib = u64::from(MEMORY_MIB) * 1024;
-    assert!(available_kib > 16 * 1024 && available_kib < all_kib, "{available_kib}");
+    assert!(
+        available_kib > 16 * 1024 && available_kib < all_kib,
+        "{available_kib}"
+    );
 }
 
 /// A part of the suite; with `MARVIN_FULL`, which `make test-full` sets, all of it.
 fn some() -> Vec<Arc<Workload>> {
     let few = ["rmap-sparse-map", "rmap-anon-fork"];
-    RMAP.workloads.iter().filter(|workload| full() || few.contains(&&*workload.name)).cloned().collect()
+    RMAP.workloads
+        .iter()
+        .filter(|workload| full() || few.contains(&&*workload.name))
+        .cloned()
+        .collect()
 }
 
 #[test]
@@ -131,11 +177,18 @@ fn rmap_workloads_enter_declared_functions() {
 fn reclaim_cost_grows_with_mapping_processes() {
     for kernel in kernels() {
         let build = build(kernel);
-        let each =
-            |processes| cost(&measured(lab(), &build, cell(RmapCase::Shared, processes, 64)), RmapOperation::Reclaim);
+        let each = |processes| {
+            cost(
+                &measured(lab(), &build, cell(RmapCase::Shared, processes, 64)),
+                RmapOperation::Reclaim,
+            )
+        };
         let (few, many) = (each(2), each(32));
         let ratio = many.each().unwrap() / few.each().unwrap();
-        println!("{kernel} reclaim for 16 times the processes: {ratio:.2} times as much a page, {} pages", many.count);
+        println!(
+            "{kernel} reclaim for 16 times the processes: {ratio:.2} times as much a page, {} pages",
+            many.count
+        );
         assert!(ratio > 2.0, "{kernel}: {few:?} {many:?}");
     }
 }

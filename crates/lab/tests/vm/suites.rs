@@ -19,21 +19,35 @@ fn some() -> Vec<Arc<Workload>> {
         return new.cloned().collect();
     }
     let mut groups = std::collections::BTreeSet::new();
-    let several = ["pft-thr-4", "hackbench-thr-sock", "sdet-like-16", "build-like-12", "tbench-like-4", "udp-recv-64"];
-    new.filter(|workload| groups.insert(model::group_of(workload)) || several.contains(&&*workload.name))
-        .cloned()
-        .collect()
+    let several = [
+        "pft-thr-4",
+        "hackbench-thr-sock",
+        "sdet-like-16",
+        "build-like-12",
+        "tbench-like-4",
+        "udp-recv-64",
+    ];
+    new.filter(|workload| {
+        groups.insert(model::group_of(workload)) || several.contains(&&*workload.name)
+    })
+    .cloned()
+    .collect()
 }
 
 /// A third of them for the most expensive tests, or all of them in the full tests.
 fn third() -> Vec<Arc<Workload>> {
-    some().into_iter().step_by(if full() { 1 } else { 3 }).collect()
+    some()
+        .into_iter()
+        .step_by(if full() { 1 } else { 3 })
+        .collect()
 }
 
 #[test]
 fn two_data_directories_give_equal_samples() {
     if !full() {
-        println!("left to MARVIN_FULL=1: equal comparisons give equal JSON in two data directories, too");
+        println!(
+            "left to MARVIN_FULL=1: equal comparisons give equal JSON in two data directories, too"
+        );
         return;
     }
     for kernel in kernels() {
@@ -44,13 +58,19 @@ fn two_data_directories_give_equal_samples() {
         let other = Lab::open(&home, LabSettings::default()).unwrap();
         let second = measure(&other, &same_build(&other, &build), &workloads);
         let pairs = first.iter().zip(&second);
-        let differ =
-            pairs.filter(|(first, second)| samples(first) != samples(second)).map(|(first, _)| &first.workload);
-        assert_eq!(differ.collect::<Vec<_>>(), Vec::<&String>::new(), "{kernel}");
+        let differ = pairs
+            .filter(|(first, second)| samples(first) != samples(second))
+            .map(|(first, _)| &first.workload);
+        assert_eq!(
+            differ.collect::<Vec<_>>(),
+            Vec::<&String>::new(),
+            "{kernel}"
+        );
     }
 }
 
-/// Allowed factor between the floor and the distance of seeds on another kernel than the one it was measured on.
+/// Allowed factor between the floor and the distance of seeds on another kernel than the one it was
+/// measured on.
 const FLOOR_TOLERANCE: f64 = 2.0;
 
 #[test]
@@ -61,9 +81,14 @@ fn seeds_of_one_build_lie_within_the_floor() {
     }
     let build = build("deb:6.12");
     // The exact machine has no disks.
-    let is_here =
-        |workload: &&Arc<Workload>| workload.steadiness == Steadiness::Steady && workload.guest_config.disk.is_none();
-    let workloads: Vec<Arc<Workload>> = model::workloads().into_iter().filter(is_here).cloned().collect();
+    let is_here = |workload: &&Arc<Workload>| {
+        workload.steadiness == Steadiness::Steady && workload.guest_config.disk.is_none()
+    };
+    let workloads: Vec<Arc<Workload>> = model::workloads()
+        .into_iter()
+        .filter(is_here)
+        .cloned()
+        .collect();
     let plan = Plan {
         sides: vec![&build],
         suite: &MICRO,
@@ -78,13 +103,21 @@ fn seeds_of_one_build_lie_within_the_floor() {
     let capabilities = lab().machine().capabilities();
     let mut wrong = Vec::new();
     for workload in &workloads {
-        let results = runs.iter().flat_map(|run| &run.results).filter(|result| result.workload == workload.name);
-        let values: Vec<f64> = results.map(|result| report::run_value(result, capabilities).unwrap().value).collect();
+        let results = runs
+            .iter()
+            .flat_map(|run| &run.results)
+            .filter(|result| result.workload == workload.name);
+        let values: Vec<f64> = results
+            .map(|result| report::run_value(result, capabilities).unwrap().value)
+            .collect();
         assert_eq!(values.len(), 5, "{}", workload.name);
         let ends = stats::spread(&values).unwrap();
         let apart = 100.0 * (ends.max - ends.min) / stats::median(&values).unwrap();
         let floor = floor_percent(&workload.name).unwrap();
-        println!("{:<18} {apart:.3} % between seeds, floor {floor} %", workload.name);
+        println!(
+            "{:<18} {apart:.3} % between seeds, floor {floor} %",
+            workload.name
+        );
         if apart > FLOOR_TOLERANCE * floor {
             wrong.push(format!("{}: {apart:.3} %", workload.name));
         }
@@ -137,21 +170,29 @@ const HARDER: &[(&str, &str, &str)] = &[
 
 #[test]
 fn every_group_has_a_harder_variant() {
-    let groups: Vec<&str> = HARDER.iter().map(|(name, ..)| model::group_of(declared(name))).collect();
+    let groups: Vec<&str> = HARDER
+        .iter()
+        .map(|(name, ..)| model::group_of(declared(name)))
+        .collect();
     for workload in model::workloads() {
-        let made_after = model::experiment_of(&workload.name).is_some() && workload.steadiness == Steadiness::Steady;
+        let made_after = model::experiment_of(&workload.name).is_some()
+            && workload.steadiness == Steadiness::Steady;
         // STREAM stays in user code: probes do not reach it, and `truthful.rs` tests it.
         let in_kernel = !workload.exercises.is_empty();
         if made_after && in_kernel {
-            assert!(groups.contains(&model::group_of(workload)), "{}", workload.name);
+            assert!(
+                groups.contains(&model::group_of(workload)),
+                "{}",
+                workload.name
+            );
         }
     }
 }
 
 /// Smallest cost of a probe (instructions): saving registers, its handler, returning.
 const PROBE: f64 = 50.0;
-/// How far an unrelated change may move a cost, as a fraction. A probe takes memory and time of the guest: a cost with
-/// many short-lived processes moves by nearly the margin, others by much less.
+/// How far an unrelated change may move a cost, as a fraction. A probe takes memory and time of the
+/// guest: a cost with many short-lived processes moves by nearly the margin, others by much less.
 const TOLERANCE: f64 = 0.02;
 
 #[test]
@@ -162,9 +203,15 @@ fn suite_cost_follows_only_stressed_functions() {
     for (name, stressed, other) in HARDER.iter().step_by(if full() { 1 } else { 5 }) {
         let cost = |probed: &'static str| {
             let functions: &'static [&'static str] = Vec::leak(vec![probed]);
-            let exercises: &'static [&'static [&'static str]] =
-                if probed.is_empty() { &[] } else { Vec::leak(vec![functions]) };
-            let workload = Workload { exercises, ..(**declared(name)).clone() };
+            let exercises: &'static [&'static [&'static str]] = if probed.is_empty() {
+                &[]
+            } else {
+                Vec::leak(vec![functions])
+            };
+            let workload = Workload {
+                exercises,
+                ..(**declared(name)).clone()
+            };
             let probed = lab().probe(&build, &workload).unwrap();
             let ticks: Vec<f64> = probed.ticks.iter().map(|ticks| *ticks as f64).collect();
             let median = stats::median_without_first(&ticks).unwrap() / workload.operations as f64;
@@ -173,12 +220,18 @@ fn suite_cost_follows_only_stressed_functions() {
         };
         let ((plain, _), (harder, hits), (beside, _)) = (cost(""), cost(stressed), cost(other));
         let least = PROBE * hits;
-        println!("{name:<20} {plain:.0}, {stressed} {harder:.0} ({hits:.1} times), {other} {beside:.0}");
+        println!(
+            "{name:<20} {plain:.0}, {stressed} {harder:.0} ({hits:.1} times), {other} {beside:.0}"
+        );
         if hits < 0.9 || harder - plain < least {
-            wrong.push(format!("{name}: {plain} became {harder} with {stressed} {hits} times dearer"));
+            wrong.push(format!(
+                "{name}: {plain} became {harder} with {stressed} {hits} times dearer"
+            ));
         }
         if (beside / plain - 1.0).abs() > TOLERANCE {
-            wrong.push(format!("{name}: {plain} became {beside} with {other} dearer"));
+            wrong.push(format!(
+                "{name}: {plain} became {beside} with {other} dearer"
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

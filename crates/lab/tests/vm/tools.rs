@@ -1,5 +1,5 @@
-//! External tools in real guests: a cheap one, twice, and tools that cannot run. The full tests run all tools and
-//! measure how far their values spread over seeds.
+//! External tools in real guests: a cheap one, twice, and tools that cannot run. The full tests run
+//! all tools and measure how far their values spread over seeds.
 
 use std::sync::LazyLock;
 
@@ -109,7 +109,11 @@ const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 
 /// The tools of the lab that the tests share.
 pub(crate) static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
-    let manifests = [("wrong.toml", WRONG), ("absent.toml", ABSENT), ("hungry.toml", HUNGRY)];
+    let manifests = [
+        ("wrong.toml", WRONG),
+        ("absent.toml", ABSENT),
+        ("hungry.toml", HUNGRY),
+    ];
     Tools::read(&manifests.map(|(file, text)| (file.to_owned(), text.to_owned()))).unwrap()
 });
 
@@ -118,15 +122,28 @@ fn run(kernel: &str, words: &[&str], seeds: &[u64]) -> Vec<Run> {
     let workloads: Vec<_> = words.iter().flat_map(|word| TOOLS.select(word)).collect();
     let build = build(kernel);
     lab().prepare(&workloads, &|_| {}).unwrap();
-    let (replicates, reuse, dumps, sampled) = (seeds.to_vec(), Reuse::Nothing, Dumps::Drop, Sampled::No);
-    let plan =
-        Plan { sides: vec![&build], suite: TOOLS.suite(), workloads, replicates, machines: 2, reuse, dumps, sampled };
+    let (replicates, reuse, dumps, sampled) =
+        (seeds.to_vec(), Reuse::Nothing, Dumps::Drop, Sampled::No);
+    let plan = Plan {
+        sides: vec![&build],
+        suite: TOOLS.suite(),
+        workloads,
+        replicates,
+        machines: 2,
+        reuse,
+        dumps,
+        sampled,
+    };
     lab().execute(&plan, &|_| {}).unwrap().remove(0)
 }
 
 /// The outcome of a row.
 fn outcome(runs: &[Run], row: &str) -> (String, Vec<f64>) {
-    let result = runs.iter().flat_map(|run| &run.results).find(|result| result.workload == row).unwrap();
+    let result = runs
+        .iter()
+        .flat_map(|run| &run.results)
+        .find(|result| result.workload == row)
+        .unwrap();
     let said = match &result.outcome {
         Outcome::Completed => {
             samples(result);
@@ -145,11 +162,21 @@ fn tools_repeat_their_results() {
         let second = run(kernel, &["hackbench"], &[1]);
         let (said, samples) = outcome(&first, "hackbench");
         assert_eq!((said.as_str(), samples.len()), ("completed", 4), "{kernel}");
-        assert!(samples.iter().all(|sample| *sample > 0.0), "{kernel}: {samples:?}");
+        assert!(
+            samples.iter().all(|sample| *sample > 0.0),
+            "{kernel}: {samples:?}"
+        );
         assert_eq!(outcome(&second, "hackbench"), (said, samples), "{kernel}");
-        let run = first.iter().find(|run| run.results.iter().any(|r| r.workload == "hackbench")).unwrap();
-        let printed = String::from_utf8(lab().artefact(&run.id, "hackbench.output").unwrap()).unwrap();
-        assert!(printed.starts_with("==> 0/stdout <==") && printed.contains("Running in process mode"), "{printed}");
+        let run = first
+            .iter()
+            .find(|run| run.results.iter().any(|r| r.workload == "hackbench"))
+            .unwrap();
+        let printed =
+            String::from_utf8(lab().artefact(&run.id, "hackbench.output").unwrap()).unwrap();
+        assert!(
+            printed.starts_with("==> 0/stdout <==") && printed.contains("Running in process mode"),
+            "{printed}"
+        );
     }
 }
 
@@ -160,30 +187,64 @@ fn every_shipped_tool_repeats_within_its_spread() {
         return;
     }
     let shipped = Tools::read(&[]).unwrap();
-    for (tool, kernel) in shipped.all().flat_map(|tool| kernels().iter().map(move |kernel| (tool, kernel))) {
-        let words: Vec<&str> = tool.workloads.iter().map(|workload| workload.name.as_str()).collect();
+    for (tool, kernel) in shipped
+        .all()
+        .flat_map(|tool| kernels().iter().map(move |kernel| (tool, kernel)))
+    {
+        let words: Vec<&str> = tool
+            .workloads
+            .iter()
+            .map(|workload| workload.name.as_str())
+            .collect();
         let again = run(kernel, &words, &SEEDS[..1]);
         let runs = run(kernel, &words, &SEEDS);
         for row in words.iter().flat_map(|word| TOOLS.select(word)) {
-            let of_seed = |seed: u64| runs.iter().filter(|run| run.seed == seed).cloned().collect::<Vec<_>>();
+            let of_seed = |seed: u64| {
+                runs.iter()
+                    .filter(|run| run.seed == seed)
+                    .cloned()
+                    .collect::<Vec<_>>()
+            };
             let found = SEEDS.map(|seed| outcome(&of_seed(seed), &row.name));
             for (said, _) in &found {
                 assert_eq!(said, "completed", "{kernel} {}", row.name);
             }
-            assert_eq!(outcome(&again, &row.name), found[0], "{kernel} {}", row.name);
-            println!("{}", spread_of(kernel, &row, &found.map(|(_, samples)| samples)));
+            assert_eq!(
+                outcome(&again, &row.name),
+                found[0],
+                "{kernel} {}",
+                row.name
+            );
+            println!(
+                "{}",
+                spread_of(kernel, &row, &found.map(|(_, samples)| samples))
+            );
         }
     }
 }
 
 /// A row of the table in docs/tools.md.
 fn spread_of(kernel: &str, row: &Workload, seeds: &[Vec<f64>]) -> String {
-    let medians: Vec<f64> = seeds.iter().filter_map(|samples| stats::median_without_first(samples)).collect();
+    let medians: Vec<f64> = seeds
+        .iter()
+        .filter_map(|samples| stats::median_without_first(samples))
+        .collect();
     let median = stats::median(&medians).unwrap();
     let ends = stats::spread(&medians).unwrap();
-    let percent = if median == 0.0 { 0.0 } else { 100.0 * (ends.max - ends.min) / median };
-    let chaotic = if row.steadiness == Steadiness::Chaotic { "chaotic" } else { "steady" };
-    format!("| {} | {kernel} | {median:.4} | {percent:.2} | {} | {chaotic} |", row.name, row.metric.margin_percent)
+    let percent = if median == 0.0 {
+        0.0
+    } else {
+        100.0 * (ends.max - ends.min) / median
+    };
+    let chaotic = if row.steadiness == Steadiness::Chaotic {
+        "chaotic"
+    } else {
+        "steady"
+    };
+    format!(
+        "| {} | {kernel} | {median:.4} | {percent:.2} | {} | {chaotic} |",
+        row.name, row.metric.margin_percent
+    )
 }
 
 #[test]
@@ -194,7 +255,11 @@ fn partly_killed_tool_is_out_of_memory() {
     }
     for kernel in kernels() {
         let runs = run(kernel, &["hungry"], &[1]);
-        assert_eq!(outcome(&runs, "hungry").0, FailureReason::OutOfMemory.to_string(), "{kernel}");
+        assert_eq!(
+            outcome(&runs, "hungry").0,
+            FailureReason::OutOfMemory.to_string(),
+            "{kernel}"
+        );
     }
 }
 
@@ -203,15 +268,33 @@ fn broken_tools_are_named_and_others_stored() {
     let runs = run("deb:6.12", &["wrong", "no-package", "hackbench"], &[1]);
     let said = |row: &str| outcome(&runs, row).0;
     assert_eq!(said("hackbench"), "completed");
-    assert_eq!(said("wrong-absent"), "not supported: /usr/bin/nonesuch is not in the guest image");
+    assert_eq!(
+        said("wrong-absent"),
+        "not supported: /usr/bin/nonesuch is not in the guest image"
+    );
     let option = said("wrong-option");
-    assert!(option.starts_with("workload failed: /usr/bin/hackbench: exit status 1"), "{option}");
+    assert!(
+        option.starts_with("workload failed: /usr/bin/hackbench: exit status 1"),
+        "{option}"
+    );
     let output = said("wrong-output");
-    assert!(output.starts_with("workload failed: run 1: unknown output: line 1, `Running in process"), "{output}");
+    assert!(
+        output.starts_with("workload failed: run 1: unknown output: line 1, `Running in process"),
+        "{output}"
+    );
     let memory = said("wrong-memory");
-    assert!(memory.starts_with("not supported: its files have") && memory.contains("guest of 64 MiB"), "{memory}");
+    assert!(
+        memory.starts_with("not supported: its files have") && memory.contains("guest of 64 MiB"),
+        "{memory}"
+    );
     let time = said("wrong-time");
-    assert!(time.starts_with("workload failed: /usr/bin/cyclictest: no end within 1 s of the guest"), "{time}");
+    assert!(
+        time.starts_with("workload failed: /usr/bin/cyclictest: no end within 1 s of the guest"),
+        "{time}"
+    );
     let package = said("no-package");
-    assert!(package.contains("Unable to locate package marvin-nonesuch"), "{package}");
+    assert!(
+        package.contains("Unable to locate package marvin-nonesuch"),
+        "{package}"
+    );
 }

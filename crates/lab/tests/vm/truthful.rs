@@ -12,15 +12,30 @@ const TOLERANCE: f64 = 0.02;
 #[test]
 fn doubled_operations_double_the_time() {
     let scaling = SCALE.workloads.iter().filter(|_| full()).cloned();
-    double_operations(each_second(&MICRO.workloads).into_iter().chain(scaling).collect());
+    double_operations(
+        each_second(&MICRO.workloads)
+            .into_iter()
+            .chain(scaling)
+            .collect(),
+    );
 }
 
 /// Measures workloads with their operations and with twice as many.
 pub(crate) fn double_operations(once: Vec<Arc<Workload>>) {
     let build = build("deb:6.12");
-    let twice: Vec<Arc<Workload>> =
-        once.iter().map(|w| Arc::new(Workload { operations: w.operations * 2, ..(**w).clone() })).collect();
-    let (once, twice) = (measure(lab(), &build, &once), measure(lab(), &build, &twice));
+    let twice: Vec<Arc<Workload>> = once
+        .iter()
+        .map(|w| {
+            Arc::new(Workload {
+                operations: w.operations * 2,
+                ..(**w).clone()
+            })
+        })
+        .collect();
+    let (once, twice) = (
+        measure(lab(), &build, &once),
+        measure(lab(), &build, &twice),
+    );
     let mut wrong = Vec::new();
     for (once, twice) in once.iter().zip(&twice) {
         let cost = |result| stats::median_without_first(samples(result)).unwrap();

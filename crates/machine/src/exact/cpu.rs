@@ -1,8 +1,10 @@
-//! The processor of the exact machine, feature by feature, and the check that a QEMU shows its guests exactly this one.
+//! The processor of the exact machine, feature by feature, and the check that a QEMU shows its
+//! guests exactly this one.
 //!
-//! Kernels choose string functions, ways to clear a page and mitigations by what CPUID says. `-cpu max` is another
-//! processor in each QEMU: 10.0 shows guests fsrs, and 6.12 then fills memory byte by byte (`rep stosb`), which counts one
-//! instruction for each. `docs/exact-machine.md` has the figures.
+//! Kernels choose string functions, ways to clear a page and mitigations by what CPUID says. `-cpu
+//! max` is another processor in each QEMU: 10.0 shows guests fsrs, and 6.12 then fills memory byte
+//! by byte (`rep stosb`), which counts one instruction for each. `docs/exact-machine.md` has the
+//! figures.
 
 use std::path::Path;
 
@@ -11,13 +13,13 @@ use serde_json::json;
 use crate::MachineError;
 use crate::qemu::{Budget, CONSOLE, Ended, Process, Qemu, QemuProblem, Scratch};
 
-/// The model without features, then who it says it is: an early Athlon 64, for which Linux sets `rep_good`
-/// (`arch/x86/kernel/cpu/amd.c`, `early_init_amd` and `init_amd_k8`).
+/// The model without features, then who it says it is: an early Athlon 64, for which Linux sets
+/// `rep_good` (`arch/x86/kernel/cpu/amd.c`, `early_init_amd` and `init_amd_k8`).
 const MODEL: &str = "base,vendor=AuthenticAMD,family=15,model=107,stepping=1,model-id=QEMU TCG CPU version 2.5+,\
                      min-level=13,min-xlevel=2147483658";
 
-/// What TCG of QEMU 7.2 offers, less two. With erms and fsrm, kernels copy and clear by `rep movsb` and `rep stosb`, which
-/// icount counts byte by byte, and others word by word.
+/// What TCG of QEMU 7.2 offers, less two. With erms and fsrm, kernels copy and clear by `rep movsb`
+/// and `rep stosb`, which icount counts byte by byte, and others word by word.
 const FEATURES: &str = "3dnow 3dnowext abm acpi adx aes apic arat avx avx2 bmi1 bmi2 clflush clflushopt clwb cmov \
                         cr8legacy cx8 de f16c fma fpu fsgsbase fxsr hypervisor la57 lahf-lm lm mca mce mmx mmxext \
                         monitor movbe mpx msr mtrr npt nx pae pat pclmulqdq pcommit pdpe1gb pge pks pku pni popcnt pse pse36 \
@@ -25,7 +27,8 @@ const FEATURES: &str = "3dnow 3dnowext abm acpi adx aes apic arat avx avx2 bmi1 
                         umip vaes vgif xgetbv1 xsave xsaveopt";
 
 /// Of several processors none has this one: QEMU 7.2 computes its other flags from an old `cc_op`
-/// (`helper_cmpxchg16b_unlocked`), so what follows runs with a wrong direction flag if a turn ends there.
+/// (`helper_cmpxchg16b_unlocked`), so what follows runs with a wrong direction flag if a turn ends
+/// there.
 const OF_ONE: &str = "cx16";
 
 /// The processor for people; its features are in the machine's fingerprint.
@@ -34,15 +37,18 @@ pub(super) const SUMMARY: &str = "CPU family 15 model 107, without erms and fsrm
 /// Returns the argument of `-cpu`.
 pub(super) fn cpu(has_several: bool) -> String {
     let of_one = (!has_several).then_some(OF_ONE);
-    let features = FEATURES.split_whitespace().chain(of_one).map(|feature| format!(",{feature}=on"));
+    let features = FEATURES
+        .split_whitespace()
+        .chain(of_one)
+        .map(|feature| format!(",{feature}=on"));
     format!("{MODEL}{}", features.collect::<String>())
 }
 
 /// What CPUID answers: leaf and subleaf, then EAX, EBX, ECX and EDX.
 type Answer = (u32, u32, [u32; 4]);
 
-/// All leaves that this processor has, for a guest with one. Of leaf 13 the components of XSAVE that it has: the places of
-/// others differ between QEMUs, and no kernel uses them.
+/// All leaves that this processor has, for a guest with one. Of leaf 13 the components of XSAVE
+/// that it has: the places of others differ between QEMUs, and no kernel uses them.
 const ANSWERS: &[Answer] = &[
     (0x0, 0, [0xd, 0x6874_7541, 0x444d_4163, 0x6974_6e65]),
     (0x1, 0, [0x0006_0fb1, 0x800, 0xf6d8_320b, 0x0fcb_fbfd]),
@@ -70,14 +76,30 @@ const ANSWERS: &[Answer] = &[
     (0xd, 3, [0x40, 0x3c0, 0, 0]),
     (0xd, 4, [0x40, 0x400, 0, 0]),
     (0xd, 9, [0x8, 0xa80, 0, 0]),
-    (0x4000_0000, 0, [0x4000_0001, 0x5447_4354, 0x4354_4743, 0x4743_5447]),
+    (
+        0x4000_0000,
+        0,
+        [0x4000_0001, 0x5447_4354, 0x4354_4743, 0x4743_5447],
+    ),
     (0x4000_0001, 0, [0; 4]),
-    (0x8000_0000, 0, [0x8000_000a, 0x6874_7541, 0x444d_4163, 0x6974_6e65]),
+    (
+        0x8000_0000,
+        0,
+        [0x8000_000a, 0x6874_7541, 0x444d_4163, 0x6974_6e65],
+    ),
     (0x8000_0001, 0, [0x0006_0fb1, 0, 0x75, 0xedd3_fbfd]),
-    (0x8000_0002, 0, [0x554d_4551, 0x4743_5420, 0x5550_4320, 0x7265_7620]),
+    (
+        0x8000_0002,
+        0,
+        [0x554d_4551, 0x4743_5420, 0x5550_4320, 0x7265_7620],
+    ),
     (0x8000_0003, 0, [0x6e6f_6973, 0x352e_3220, 0x2b, 0]),
     (0x8000_0004, 0, [0; 4]),
-    (0x8000_0005, 0, [0x01ff_01ff, 0x01ff_01ff, 0x4002_0140, 0x4002_0140]),
+    (
+        0x8000_0005,
+        0,
+        [0x01ff_01ff, 0x01ff_01ff, 0x4002_0140, 0x4002_0140],
+    ),
     (0x8000_0006, 0, [0, 0x4200_4200, 0x0200_8140, 0x0080_8140]),
     (0x8000_0007, 0, [0; 4]),
     (0x8000_0008, 0, [0x3928, 0, 0, 0]),
@@ -85,8 +107,9 @@ const ANSWERS: &[Answer] = &[
     (0x8000_000a, 0, [0x1, 0x10, 0, 0x1001_0001]),
 ];
 
-/// pcommit, bit 22 of EBX: no processor has it, QEMU 10 has dropped it, and kernels of the last ten years do not ask for it
-/// (Linux kernel commit fd1d961dd681 ("x86/insn: remove pcommit") (in v4.8)).
+/// pcommit, bit 22 of EBX: no processor has it, QEMU 10 has dropped it, and kernels of the last ten
+/// years do not ask for it (Linux kernel commit fd1d961dd681 ("x86/insn: remove pcommit") (in
+/// v4.8)).
 const NOT_ASKED_FOR: (u32, usize, u32) = (0x7, 1, 1 << 22); // leaf, register, bits
 
 /// The firmware's size: QEMU takes multiples of this (`x86_bios_rom_init` in hw/i386/x86.c).
@@ -147,9 +170,14 @@ fn firmware(leaves: &[Answer]) -> Vec<u8> {
     bytes
 }
 
-/// Checks that a QEMU starts with these arguments and the plugin, within its walls, and that its guests see exactly the
-/// processor of the exact machine.
-pub(super) fn check(qemu: &Qemu, arguments: Vec<String>, tracer: &Path, parent: &Path) -> Result<(), MachineError> {
+/// Checks that a QEMU starts with these arguments and the plugin, within its walls, and that its
+/// guests see exactly the processor of the exact machine.
+pub(super) fn check(
+    qemu: &Qemu,
+    arguments: Vec<String>,
+    tracer: &Path,
+    parent: &Path,
+) -> Result<(), MachineError> {
     let mut scratch = Scratch::new(parent)?;
     scratch.write(FIRMWARE, &firmware(ANSWERS))?;
     scratch.link(super::TRACER, tracer)?;
@@ -159,20 +187,40 @@ pub(super) fn check(qemu: &Qemu, arguments: Vec<String>, tracer: &Path, parent: 
     let found = || qemu.version.clone();
     let said = answers(qemu, &arguments, &mut scratch).map_err(|error| match error {
         MachineError::QemuDied { how, stderr } if how.starts_with("exit status") => {
-            MachineError::Qemu(QemuProblem::DoesNotStart { found: found(), said: stderr })
+            MachineError::Qemu(QemuProblem::DoesNotStart {
+                found: found(),
+                said: stderr,
+            })
         }
         error => error,
     })?;
     let differing = differing(&said);
-    if differing.is_empty() { Ok(()) } else { Err(QemuProblem::OtherCpu { found: found(), differing }.into()) }
+    if differing.is_empty() {
+        Ok(())
+    } else {
+        Err(QemuProblem::OtherCpu {
+            found: found(),
+            differing,
+        }
+        .into())
+    }
 }
 
 /// Returns what the firmware sent.
-fn answers(qemu: &Qemu, arguments: &[String], scratch: &mut Scratch) -> Result<Vec<u8>, MachineError> {
+fn answers(
+    qemu: &Qemu,
+    arguments: &[String],
+    scratch: &mut Scratch,
+) -> Result<Vec<u8>, MachineError> {
     let mut process = Process::start(qemu, arguments, scratch)?;
     process.command("cont", json!({}))?;
     let console_bytes = FIRMWARE_SIZE as u64;
-    let budget = Budget { until: None, is_fast: false, wall_s: WALL_S, console_bytes };
+    let budget = Budget {
+        until: None,
+        is_fast: false,
+        wall_s: WALL_S,
+        console_bytes,
+    };
     if process.wait_for_end(&budget)? == Ended::PoweredOff {
         process.end()?;
     }
@@ -181,15 +229,27 @@ fn answers(qemu: &Qemu, arguments: &[String], scratch: &mut Scratch) -> Result<V
 
 /// Returns the registers that differ from the exact machine's, in words.
 fn differing(said: &[u8]) -> Vec<String> {
-    let mut words = said.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    let mut words = said
+        .chunks_exact(4)
+        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
     let mut differing = Vec::new();
     for (leaf, subleaf, registers) in ANSWERS {
-        for (number, (name, expected)) in ["EAX", "EBX", "ECX", "EDX"].into_iter().zip(registers).enumerate() {
-            let ignored = if (*leaf, number) == (NOT_ASKED_FOR.0, NOT_ASKED_FOR.1) { NOT_ASKED_FOR.2 } else { 0 };
+        for (number, (name, expected)) in ["EAX", "EBX", "ECX", "EDX"]
+            .into_iter()
+            .zip(registers)
+            .enumerate()
+        {
+            let ignored = if (*leaf, number) == (NOT_ASKED_FOR.0, NOT_ASKED_FOR.1) {
+                NOT_ASKED_FOR.2
+            } else {
+                0
+            };
             let found = words.next();
             if found.is_none_or(|value| (value ^ expected) & !ignored != 0) {
                 let found = found.map_or("none".to_owned(), |value| format!("{value:08x}"));
-                differing.push(format!("CPUID {leaf:#x}.{subleaf} {name} {found}, not {expected:08x}"));
+                differing.push(format!(
+                    "CPUID {leaf:#x}.{subleaf} {name} {found}, not {expected:08x}"
+                ));
             }
         }
     }
@@ -204,7 +264,10 @@ mod tests {
     use crate::qemu::{Qemu, QemuProblem};
 
     fn answers() -> Vec<u8> {
-        ANSWERS.iter().flat_map(|(_, _, registers)| registers.iter().flat_map(|value| value.to_le_bytes())).collect()
+        ANSWERS
+            .iter()
+            .flat_map(|(_, _, registers)| registers.iter().flat_map(|value| value.to_le_bytes()))
+            .collect()
     }
 
     #[test]
@@ -229,7 +292,11 @@ mod tests {
         said = answers();
         said[place + 2] ^= 0x40;
         assert_eq!(differing(&said), [""; 0], "pcommit is not compared");
-        assert_eq!(differing(&said[..8]).len(), ANSWERS.len() * 4 - 2, "a guest that stops early shows nothing");
+        assert_eq!(
+            differing(&said[..8]).len(),
+            ANSWERS.len() * 4 - 2,
+            "a guest that stops early shows nothing"
+        );
     }
 
     #[test]
@@ -244,7 +311,10 @@ mod tests {
     fn checked(model: &str) -> Result<(), MachineError> {
         let (qemu, folder) = (Qemu::find(None).unwrap(), tempfile::tempdir().unwrap());
         let mut arguments = machine_arguments(&qemu, None);
-        let place = arguments.iter().position(|argument| argument == "-cpu").unwrap();
+        let place = arguments
+            .iter()
+            .position(|argument| argument == "-cpu")
+            .unwrap();
         arguments[place + 1] = model.to_owned();
         arguments.extend(AT_THE_END.map(str::to_owned));
         let unused = folder.path().join("tracer");
@@ -259,10 +329,17 @@ mod tests {
 
     #[test]
     fn qemu_with_another_cpu_is_refused() {
-        for (other, register) in [(",family=6", "0x1.0 EAX"), (",erms=on", "0x7.0 EBX"), (",rdrand=off", "0x1.0 ECX")] {
+        for (other, register) in [
+            (",family=6", "0x1.0 EAX"),
+            (",erms=on", "0x7.0 EBX"),
+            (",rdrand=off", "0x1.0 ECX"),
+        ] {
             match checked(&(cpu(false) + other)) {
                 Err(MachineError::Qemu(QemuProblem::OtherCpu { differing, .. })) => {
-                    assert!(differing[0].starts_with(&format!("CPUID {register} ")), "{differing:?}");
+                    assert!(
+                        differing[0].starts_with(&format!("CPUID {register} ")),
+                        "{differing:?}"
+                    );
                 }
                 result => panic!("{other}: {result:?}"),
             }
@@ -275,7 +352,10 @@ mod tests {
             Err(MachineError::Qemu(problem)) => problem.to_string(),
             result => panic!("{result:?}"),
         };
-        assert!(said.contains("does not start the exact machine") && said.contains("no-such-feature"), "{said}");
+        assert!(
+            said.contains("does not start the exact machine") && said.contains("no-such-feature"),
+            "{said}"
+        );
         assert!(said.contains("MARVIN_QEMU"), "{said}");
     }
 }

@@ -1,4 +1,5 @@
-//! Snapshots: a guest stopped at an exact instruction, stored under the hash of everything that it depends on.
+//! Snapshots: a guest stopped at an exact instruction, stored under the hash of everything that it
+//! depends on.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -31,8 +32,8 @@ pub(crate) struct Snapshots {
     folder: PathBuf,
     bytes_max: u64,
     turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
-    /// Directories whose memory this process has verified by hash, and when it was last changed: an old QEMU has the memory
-    /// open for writing, and a guest may take QEMU over.
+    /// Directories whose memory this process has verified by hash, and when it was last changed:
+    /// an old QEMU has the memory open for writing, and a guest may take QEMU over.
     verified: Mutex<BTreeMap<PathBuf, Stamp>>,
 }
 
@@ -41,15 +42,24 @@ impl Snapshots {
     pub(crate) fn new(folder: PathBuf, bytes_max: u64) -> Result<Self, MachineError> {
         fs::create_dir_all(&folder).map_err(MachineError::io("create", &folder))?;
         let entries = fs::read_dir(&folder).map_err(MachineError::io("list", &folder))?;
-        for part in entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some()) {
+        for part in entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some())
+        {
             // Left by a killed Marvin; the lock of the data directory excludes other writers.
             fs::remove_dir_all(&part).map_err(MachineError::io("remove", &part))?;
         }
-        Ok(Self { folder, bytes_max, turns: Mutex::default(), verified: Mutex::default() })
+        Ok(Self {
+            folder,
+            bytes_max,
+            turns: Mutex::default(),
+            verified: Mutex::default(),
+        })
     }
 
-    /// Returns the lock for finding and making the snapshot of these ingredients: two threads that need the same one
-    /// boot once.
+    /// Returns the lock for finding and making the snapshot of these ingredients: two threads that
+    /// need the same one boot once.
     pub(crate) fn turn(&self, ingredients: &str) -> Arc<Mutex<()>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(turns.entry(ingredients.to_owned()).or_default())
@@ -64,31 +74,44 @@ impl Snapshots {
     }
 
     fn remember(&self, folder: &Path) {
-        self.verified().extend(stamp(folder).map(|stamp| (folder.to_owned(), stamp)));
+        self.verified()
+            .extend(stamp(folder).map(|stamp| (folder.to_owned(), stamp)));
     }
 
     fn verified(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Stamp>> {
         self.verified.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the directory of the snapshot of these ingredients, if it exists and every byte is as saved: a changed
-    /// byte would silently change numbers. Memory is hashed once per process.
+    /// Returns the directory of the snapshot of these ingredients, if it exists and every byte is
+    /// as saved: a changed byte would silently change numbers. Memory is hashed once per
+    /// process.
     pub(crate) fn find(&self, ingredients: &str) -> Option<PathBuf> {
         let folder = self.folder.join(hash(&[ingredients.as_bytes()]));
         let seal = folder.join(SEAL);
-        let is_sealed = || fs::read_to_string(&seal).is_ok_and(|text| text == seal_text(ingredients, &folder));
-        let known = stamp(&folder).is_some() && self.verified().get(&folder).copied() == stamp(&folder);
+        let is_sealed =
+            || fs::read_to_string(&seal).is_ok_and(|text| text == seal_text(ingredients, &folder));
+        let known =
+            stamp(&folder).is_some() && self.verified().get(&folder).copied() == stamp(&folder);
         let whole = if known { seal.is_file() } else { is_sealed() };
         // The seal's age shows which snapshots are unused.
         if whole {
             self.remember(&folder);
-            drop(fs::File::options().append(true).open(&seal).and_then(|file| file.set_len(file.metadata()?.len())));
+            drop(
+                fs::File::options()
+                    .append(true)
+                    .open(&seal)
+                    .and_then(|file| file.set_len(file.metadata()?.len())),
+            );
         }
         whole.then_some(folder)
     }
 
     /// Stores RAM and STATE of a scratch directory as the snapshot of these ingredients.
-    pub(crate) fn keep(&self, ingredients: &str, scratch: &Scratch) -> Result<PathBuf, MachineError> {
+    pub(crate) fn keep(
+        &self,
+        ingredients: &str,
+        scratch: &Scratch,
+    ) -> Result<PathBuf, MachineError> {
         let whole = self.folder.join(hash(&[ingredients.as_bytes()]));
         let part = whole.with_extension("part");
         for stale in [&whole, &part] {
@@ -98,11 +121,13 @@ impl Snapshots {
         }
         fs::create_dir_all(&part).map_err(MachineError::io("create", &part))?;
         for name in [RAM, STATE] {
-            fs::rename(scratch.path(name), part.join(name)).map_err(MachineError::io("keep", &part))?;
+            fs::rename(scratch.path(name), part.join(name))
+                .map_err(MachineError::io("keep", &part))?;
             sync(&part.join(name))?;
         }
         let seal = part.join(SEAL);
-        fs::write(&seal, seal_text(ingredients, &part)).map_err(MachineError::io("write", &seal))?;
+        fs::write(&seal, seal_text(ingredients, &part))
+            .map_err(MachineError::io("write", &seal))?;
         sync(&seal)?;
         fs::rename(&part, &whole).map_err(MachineError::io("keep", &whole))?;
         self.remember(&whole);
@@ -132,28 +157,36 @@ impl Snapshots {
     }
 }
 
-/// When a memory file was last changed, in seconds and nanoseconds. No program can set this time back.
+/// When a memory file was last changed, in seconds and nanoseconds. No program can set this time
+/// back.
 type Stamp = (i64, i64);
 
 fn stamp(folder: &Path) -> Option<Stamp> {
     use std::os::unix::fs::MetadataExt;
-    fs::metadata(folder.join(RAM)).ok().map(|file| (file.ctime(), file.ctime_nsec()))
+    fs::metadata(folder.join(RAM))
+        .ok()
+        .map(|file| (file.ctime(), file.ctime_nsec()))
 }
 
 /// Flushes to disk: after a power failure, no seal may exist without its files.
 fn sync(path: &Path) -> Result<(), MachineError> {
-    File::open(path).and_then(|file| file.sync_all()).map_err(MachineError::io("write", path))
+    File::open(path)
+        .and_then(|file| file.sync_all())
+        .map_err(MachineError::io("write", path))
 }
 
 /// The seal's text: the ingredients, and the sizes and hashes of the files.
 fn seal_text(ingredients: &str, folder: &Path) -> String {
     let ram = hash_memory(&folder.join(RAM)).unwrap_or_default();
     let state = fs::read(folder.join(STATE)).unwrap_or_default();
-    format!("{ingredients}ram.sha256={ram}\nstate.sha256={}\n", hash(&[&state]))
+    format!(
+        "{ingredients}ram.sha256={ram}\nstate.sha256={}\n",
+        hash(&[&state])
+    )
 }
 
-/// Returns the SHA-256 of a guest's memory file, hexadecimal: of its length and of each block with its position. Skips
-/// blocks of zeros, which are most of the file.
+/// Returns the SHA-256 of a guest's memory file, hexadecimal: of its length and of each block with
+/// its position. Skips blocks of zeros, which are most of the file.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -176,7 +209,11 @@ pub fn hash_memory(file: &Path) -> io::Result<String> {
         place += filled as u64;
         if filled < block.len() {
             hash.update(place.to_le_bytes());
-            return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+            return Ok(hash
+                .finalize()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect());
         }
     }
 }
@@ -191,7 +228,11 @@ mod tests {
     use super::{RAM, STATE, Snapshots};
     use crate::qemu::Scratch;
 
-    fn keep(snapshots: &Snapshots, parent: &std::path::Path, ingredients: &str) -> std::path::PathBuf {
+    fn keep(
+        snapshots: &Snapshots,
+        parent: &std::path::Path,
+        ingredients: &str,
+    ) -> std::path::PathBuf {
         let scratch = Scratch::new(parent).unwrap();
         scratch.write(RAM, &[7; 8192]).unwrap();
         scratch.write(STATE, ingredients.as_bytes()).unwrap();
@@ -206,7 +247,11 @@ mod tests {
         let folder = keep(&snapshots, home.path(), "seed=1\n");
         assert_eq!(snapshots.find("seed=1\n"), Some(folder.clone()));
         assert_eq!(snapshots.find("seed=2\n"), None);
-        let reopened = || Snapshots::new(home.path().join("snapshots"), 1 << 30).unwrap().find("seed=1\n");
+        let reopened = || {
+            Snapshots::new(home.path().join("snapshots"), 1 << 30)
+                .unwrap()
+                .find("seed=1\n")
+        };
         assert_eq!(reopened(), Some(folder.clone()));
         let mut one_byte = vec![7; 8192];
         one_byte[5000] ^= 1;
@@ -226,7 +271,11 @@ mod tests {
         // The clock of a file system has steps.
         std::thread::sleep(std::time::Duration::from_millis(30));
         std::fs::write(folder.join(RAM), [8; 8192]).unwrap();
-        assert_eq!(snapshots.find("seed=1\n"), None, "a guest has written to it");
+        assert_eq!(
+            snapshots.find("seed=1\n"),
+            None,
+            "a guest has written to it"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Makes QEMU write the memory of a paused guest, with its processors' registers.
 //!
-//! QEMU does not filter the memory, and adds VMCOREINFO only if the guest's kernel provided it (device `vmcoreinfo`,
-//! driver qemu_fw_cfg). The reader has to filter.
+//! QEMU does not filter the memory, and adds VMCOREINFO only if the guest's kernel provided it
+//! (device `vmcoreinfo`, driver qemu_fw_cfg). The reader has to filter.
 
 use std::time::Duration;
 
@@ -37,10 +37,22 @@ impl Process {
     ///
     /// # Errors
     /// If QEMU refuses, or has died.
-    pub fn write_memory(&mut self, format: VmcoreFormat, file: &str, memory_mib: u32) -> Result<(), MachineError> {
-        // Not paging: physical addresses. Not detached, although it takes long: QEMU reports a detached dump as
-        // completed before its cleanup (dump_process in dump/dump.c), and the next dump fails on the rest.
-        let arguments = json!({ "paging": false, "protocol": format!("file:{file}"), "format": format.word() });
-        self.command_within(PATIENCE_LEAST + PATIENCE_PER_MIB * memory_mib, "dump-guest-memory", arguments).map(drop)
+    pub fn write_memory(
+        &mut self,
+        format: VmcoreFormat,
+        file: &str,
+        memory_mib: u32,
+    ) -> Result<(), MachineError> {
+        // Not paging: physical addresses. Not detached, although it takes long: QEMU reports a
+        // detached dump as completed before its cleanup (dump_process in dump/dump.c), and
+        // the next dump fails on the rest.
+        let arguments =
+            json!({ "paging": false, "protocol": format!("file:{file}"), "format": format.word() });
+        self.command_within(
+            PATIENCE_LEAST + PATIENCE_PER_MIB * memory_mib,
+            "dump-guest-memory",
+            arguments,
+        )
+        .map(drop)
     }
 }

@@ -1,5 +1,5 @@
-//! QEMU: finds it and controls a running one. The caller decides on its arguments, its deadlines and the queries after
-//! the guest's end.
+//! QEMU: finds it and controls a running one. The caller decides on its arguments, its deadlines
+//! and the queries after the guest's end.
 
 mod memory;
 mod process;
@@ -24,17 +24,29 @@ pub fn failure(stage: Stage, ended: Ended, console: &[u8]) -> SubjectFailure {
     let reason = match (ended, reason_in(console)) {
         (Ended::ConsoleFull, _) => FailureReason::TooMuchOutput,
         (_, Some(reason)) => reason,
-        (Ended::PoweredOff, None) if let Some(why) = wire::find_last_words(console) => FailureReason::Lacks(why),
-        (Ended::Stopped, None) => FailureReason::Lacks("a serial console (CONFIG_SERIAL_8250_CONSOLE)".into()),
+        (Ended::PoweredOff, None) if let Some(why) = wire::find_last_words(console) => {
+            FailureReason::Lacks(why)
+        }
+        (Ended::Stopped, None) => {
+            FailureReason::Lacks("a serial console (CONFIG_SERIAL_8250_CONSOLE)".into())
+        }
         (Ended::Deadline, None) => FailureReason::Hung,
         (Ended::PoweredOff, None) if stage == Stage::Boot => FailureReason::DidNotBoot,
         (Ended::PoweredOff, None) => FailureReason::AgentDied("the guest switched off".into()),
     };
-    SubjectFailure { stage, reason, console_tail: readable_tail(console) }
+    SubjectFailure {
+        stage,
+        reason,
+        console_tail: readable_tail(console),
+    }
 }
 
 /// Returns the failure of a job whose guest ended early or whose stream is damaged.
-pub(crate) fn stream_failure(ended: Ended, error: Option<StreamError>, console: &[u8]) -> SubjectFailure {
+pub(crate) fn stream_failure(
+    ended: Ended,
+    error: Option<StreamError>,
+    console: &[u8],
+) -> SubjectFailure {
     let stage = match &error {
         None | Some(StreamError::Empty) => Stage::Workload,
         Some(_) => Stage::Results,

@@ -26,8 +26,8 @@ const ASK: Duration = Duration::from_secs(1);
 const STILL: Duration = Duration::from_secs(5);
 /// The same if QEMU does not sleep, in processor seconds.
 const STILL_CPU_S: u64 = 2;
-/// Limit on instructions per processor second of a guest in a loop of PAUSE: measured were 4 million, and a hundred
-/// times that for other code.
+/// Limit on instructions per processor second of a guest in a loop of PAUSE: measured were 4
+/// million, and a hundred times that for other code.
 const PAUSES: u64 = 15_000_000;
 /// A guest that does nothing else for this many processor seconds has hung.
 const PAUSES_CPU_S: u64 = 30;
@@ -35,7 +35,8 @@ const PAUSES_CPU_S: u64 = 30;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// No machine runs longer, whatever happens to Marvin (s).
 const DEADLINE_S: u64 = 24 * 3600;
-/// Ticks per second of /proc/PID/stat: USER_HZ, fixed on x86-64 (include/asm-generic/param.h of the kernel).
+/// Ticks per second of /proc/PID/stat: USER_HZ, fixed on x86-64 (include/asm-generic/param.h of the
+/// kernel).
 const TICKS_PER_S: u64 = 100;
 /// Limit on stored standard error of QEMU (bytes).
 const STDERR_MAX: usize = 2000;
@@ -64,7 +65,10 @@ impl Scratch {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = parent.join(format!("{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).map_err(MachineError::io("create", &folder))?;
-        Ok(Self { folder, writable: Vec::new() })
+        Ok(Self {
+            folder,
+            writable: Vec::new(),
+        })
     }
 
     /// Returns the directory.
@@ -88,7 +92,8 @@ impl Scratch {
         fs::write(&path, bytes).map_err(MachineError::io("write", &path))
     }
 
-    /// Links a file elsewhere into the directory, so that QEMU's arguments contain no path of this host.
+    /// Links a file elsewhere into the directory, so that QEMU's arguments contain no path of this
+    /// host.
     ///
     /// # Errors
     /// If the link cannot be made.
@@ -109,12 +114,14 @@ impl Scratch {
     /// Removes a link.
     pub fn unlink(&mut self, name: &str) {
         let path = self.path(name);
-        self.writable.retain(|target| fs::read_link(&path).ok().as_ref() != Some(target));
+        self.writable
+            .retain(|target| fs::read_link(&path).ok().as_ref() != Some(target));
         // QEMU cannot start with the link, and then says so.
         drop(fs::remove_file(path));
     }
 
-    /// Returns the walls around a QEMU that works here: it sees this directory and the files that are linked into it.
+    /// Returns the walls around a QEMU that works here: it sees this directory and the files that
+    /// are linked into it.
     fn walls(&self, qemu: &Qemu) -> Walls {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let links = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -125,9 +132,15 @@ impl Scratch {
         writable.fold(walls, |walls, path| walls.writable(path))
     }
 
-    /// Opens a socket in it by a short name, as its own may have more than the 107 bytes of `sun_path`.
-    pub(crate) fn at_socket<T>(&self, name: &str, open: impl Fn(String) -> io::Result<T>) -> Result<T, MachineError> {
-        let folder = fs::File::open(&self.folder).map_err(MachineError::io("open", &self.folder))?;
+    /// Opens a socket in it by a short name, as its own may have more than the 107 bytes of
+    /// `sun_path`.
+    pub(crate) fn at_socket<T>(
+        &self,
+        name: &str,
+        open: impl Fn(String) -> io::Result<T>,
+    ) -> Result<T, MachineError> {
+        let folder =
+            fs::File::open(&self.folder).map_err(MachineError::io("open", &self.folder))?;
         let short = format!("/proc/self/fd/{}/{name}", folder.as_raw_fd());
         open(short).map_err(MachineError::io("open", &self.path(name)))
     }
@@ -152,7 +165,8 @@ impl Drop for Scratch {
 pub struct Budget {
     /// Limit on instructions since power-on, if they are counted: beyond it the guest has hung.
     pub until: Option<u64>,
-    /// Whether QEMU does little beside executing instructions, so that a guest with little progress has hung.
+    /// Whether QEMU does little beside executing instructions, so that a guest with little
+    /// progress has hung.
     pub is_fast: bool,
     /// Limit on wall time (s); beyond it the host is too slow.
     pub wall_s: u64,
@@ -190,7 +204,11 @@ impl Process {
     ///
     /// # Errors
     /// If the directory cannot be written, or QEMU cannot be started.
-    pub fn start(qemu: &Qemu, arguments: &[String], scratch: &Scratch) -> Result<Self, MachineError> {
+    pub fn start(
+        qemu: &Qemu,
+        arguments: &[String],
+        scratch: &Scratch,
+    ) -> Result<Self, MachineError> {
         Self::start_on(Seat::take(), qemu, arguments, scratch)
     }
 
@@ -215,12 +233,22 @@ impl Process {
             .start(Stdio::piped(), Stdio::piped(), file.into())
             .map_err(MachineError::io("start", &qemu.program))?;
         let (Some(to), Some(from)) = (running.take_input(), running.take_output()) else {
-            return Err(MachineError::QemuDied { how: "no pipes".into(), stderr: String::new() });
+            return Err(MachineError::QemuDied {
+                how: "no pipes".into(),
+                stderr: String::new(),
+            });
         };
         match Qmp::connect(to, from) {
             Ok(qmp) => {
                 let id = running.program_id();
-                Ok(Self { running, id, qmp, console: scratch.path(CONSOLE), stderr, _seat: seat })
+                Ok(Self {
+                    running,
+                    id,
+                    qmp,
+                    console: scratch.path(CONSOLE),
+                    stderr,
+                    _seat: seat,
+                })
             }
             Err(_) => Err(death(&mut running, &stderr)),
         }
@@ -238,14 +266,23 @@ impl Process {
         name: &str,
         arguments: Value,
     ) -> Result<Value, MachineError> {
-        self.qmp.command(patience, name, arguments).map_err(|error| match error {
-            QmpError::Gone => death(&mut self.running, &self.stderr),
-            QmpError::Refused(answer) => MachineError::Refused { command: name.to_owned(), answer },
-        })
+        self.qmp
+            .command(patience, name, arguments)
+            .map_err(|error| match error {
+                QmpError::Gone => death(&mut self.running, &self.stderr),
+                QmpError::Refused(answer) => MachineError::Refused {
+                    command: name.to_owned(),
+                    answer,
+                },
+            })
     }
 
     /// Repeats a query until the answer's `status` is none of `not_yet`.
-    pub(crate) fn until_not(&mut self, query: &str, not_yet: &[&str]) -> Result<String, MachineError> {
+    pub(crate) fn until_not(
+        &mut self,
+        query: &str,
+        not_yet: &[&str],
+    ) -> Result<String, MachineError> {
         let pause = Duration::from_millis(3);
         for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
             let answer = self.command(query, json!({}))?;
@@ -255,7 +292,10 @@ impl Process {
             }
             std::thread::sleep(pause);
         }
-        Err(MachineError::Refused { command: query.to_owned(), answer: "not ready in time".to_owned() })
+        Err(MachineError::Refused {
+            command: query.to_owned(),
+            answer: "not ready in time".to_owned(),
+        })
     }
 
     /// Returns whether the guest has ended within a short time, or its console is full.
@@ -267,11 +307,15 @@ impl Process {
             Event::Nothing => None,
         };
         let is_full = fs::metadata(&self.console).is_ok_and(|file| file.len() > console_bytes);
-        Ok(if is_full { Some(Ended::ConsoleFull) } else { ended })
+        Ok(if is_full {
+            Some(Ended::ConsoleFull)
+        } else {
+            ended
+        })
     }
 
-    /// Waits until the guest stops, ends, or uses up its budget. A guest beyond its instructions has hung, however late
-    /// Marvin notices: the verdict does not depend on the host.
+    /// Waits until the guest stops, ends, or uses up its budget. A guest beyond its instructions
+    /// has hung, however late Marvin notices: the verdict does not depend on the host.
     ///
     /// # Errors
     /// If QEMU dies, or the host is too busy.
@@ -302,16 +346,22 @@ impl Process {
             }
             if waited.as_secs() >= budget.wall_s {
                 let cpu_s = self.cpu_ticks().saturating_sub(before) / TICKS_PER_S;
-                return Err(MachineError::Overloaded { cpu_s, wall_s: waited.as_secs() });
+                return Err(MachineError::Overloaded {
+                    cpu_s,
+                    wall_s: waited.as_secs(),
+                });
             }
         }
     }
 
-    /// Returns the number of instructions executed since power-on. The query does not disturb the guest:
-    /// `icount_get_raw` in softmmu/icount.c.
+    /// Returns the number of instructions executed since power-on. The query does not disturb the
+    /// guest: `icount_get_raw` in softmmu/icount.c.
     pub(crate) fn instructions(&mut self) -> Result<u64, MachineError> {
         let answer = self.command("query-replay", json!({}))?;
-        let unknown = || MachineError::Refused { command: "query-replay".into(), answer: answer.to_string() };
+        let unknown = || MachineError::Refused {
+            command: "query-replay".into(),
+            answer: answer.to_string(),
+        };
         answer["icount"].as_u64().ok_or_else(unknown)
     }
 
@@ -329,7 +379,10 @@ impl Process {
                 _ => return Err(death(&mut self.running, &self.stderr)),
             }
         }
-        Err(MachineError::QemuDied { how: "it did not exit after the guest's end".into(), stderr: String::new() })
+        Err(MachineError::QemuDied {
+            how: "it did not exit after the guest's end".into(),
+            stderr: String::new(),
+        })
     }
 
     /// Returns QEMU's process id.
@@ -337,15 +390,23 @@ impl Process {
         self.id
     }
 
-    /// Returns the host's ids of the threads that execute the guest's processors, in the processors' order. QEMU names
-    /// them `CPU 0/TCG` if it has debug-threads=on.
+    /// Returns the host's ids of the threads that execute the guest's processors, in the
+    /// processors' order. QEMU names them `CPU 0/TCG` if it has debug-threads=on.
     pub(crate) fn processor_threads(&self) -> Vec<u32> {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.id)).into_iter().flatten().flatten();
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.id))
+            .into_iter()
+            .flatten()
+            .flatten();
         let number = |task: &Path| {
             let name = fs::read_to_string(task.join("comm")).ok()?;
-            name.strip_prefix("CPU ")?.split('/').next()?.parse::<u32>().ok()
+            name.strip_prefix("CPU ")?
+                .split('/')
+                .next()?
+                .parse::<u32>()
+                .ok()
         };
-        let thread = |task: PathBuf| Some((number(&task)?, task.file_name()?.to_str()?.parse().ok()?));
+        let thread =
+            |task: PathBuf| Some((number(&task)?, task.file_name()?.to_str()?.parse().ok()?));
         let mut found: Vec<(u32, u32)> = tasks.filter_map(|task| thread(task.path())).collect();
         found.sort_unstable();
         found.into_iter().map(|(_, thread)| thread).collect()
@@ -364,21 +425,29 @@ impl Process {
 
     /// Returns whether all of its threads sleep: neither stopped nor stuck in the kernel.
     fn sleeps(&self) -> bool {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.id)).into_iter().flatten().flatten();
-        tasks.map(|task| stat(&task.path())).all(|stat| stat.starts_with('S'))
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.id))
+            .into_iter()
+            .flatten()
+            .flatten();
+        tasks
+            .map(|task| stat(&task.path()))
+            .all(|stat| stat.starts_with('S'))
     }
 }
 
-/// Returns the `stat` fields of a process or thread from the third on: the name in the second may contain spaces.
+/// Returns the `stat` fields of a process or thread from the third on: the name in the second may
+/// contain spaces.
 fn stat(folder: &Path) -> String {
     let stat = fs::read_to_string(folder.join("stat")).unwrap_or_default();
-    stat.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned())
+    stat.rsplit_once(") ")
+        .map_or_else(String::new, |(_, rest)| rest.to_owned())
 }
 
-/// The last progress of a guest's instruction count. A guest that executes moves it every 65,535 instructions; for one
-/// that waits, QEMU moves the clock to the next timer at once. If the count stands still although QEMU had processor
-/// time, the guest waits for ever. If it moves very slowly, the guest spins in a loop of PAUSE, as for a lock: QEMU
-/// leaves its main loop at each PAUSE (`helper_pause`), which takes thirty times as long.
+/// The last progress of a guest's instruction count. A guest that executes moves it every 65,535
+/// instructions; for one that waits, QEMU moves the clock to the next timer at once. If the count
+/// stands still although QEMU had processor time, the guest waits for ever. If it moves very
+/// slowly, the guest spins in a loop of PAUSE, as for a lock: QEMU leaves its main loop at each
+/// PAUSE (`helper_pause`), which takes thirty times as long.
 #[derive(Debug, Default)]
 struct Pulse {
     executed: Option<u64>,
@@ -402,7 +471,13 @@ impl Pulse {
 
     fn stands_still(&mut self, executed: u64, at: Duration, cpu_ticks: u64, sleeps: bool) -> bool {
         if self.executed != Some(executed) {
-            *self = Self { executed: Some(executed), at, cpu_ticks, slept: sleeps, ..*self };
+            *self = Self {
+                executed: Some(executed),
+                at,
+                cpu_ticks,
+                slept: sleeps,
+                ..*self
+            };
             return false;
         }
         self.slept &= sleeps;
@@ -429,7 +504,9 @@ fn death(running: &mut Running, stderr: &Path) -> MachineError {
         Err(error) => error.to_string(),
     };
     let said = fs::read(stderr).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said[..said.len().min(STDERR_MAX)]).trim().replace('\n', "; ");
+    let said = String::from_utf8_lossy(&said[..said.len().min(STDERR_MAX)])
+        .trim()
+        .replace('\n', "; ");
     MachineError::QemuDied { how, stderr: said }
 }
 
@@ -439,36 +516,69 @@ mod tests {
 
     use super::{Pulse, TICKS_PER_S};
 
-    /// Asks once a second, with these answers: instructions, processor seconds of QEMU, and whether it sleeps.
+    /// Asks once a second, with these answers: instructions, processor seconds of QEMU, and whether
+    /// it sleeps.
     fn still(asked: &[(u64, u64, bool)]) -> Option<usize> {
         let mut pulse = Pulse::default();
         let mut answers = (1..).map(Duration::from_secs).zip(asked);
-        answers
-            .position(|(at, (executed, cpu_s, sleeps))| pulse.stands_still(*executed, at, cpu_s * TICKS_PER_S, *sleeps))
+        answers.position(|(at, (executed, cpu_s, sleeps))| {
+            pulse.stands_still(*executed, at, cpu_s * TICKS_PER_S, *sleeps)
+        })
     }
 
     #[test]
     fn executing_guest_is_not_stuck() {
-        assert_eq!(still(&[(1, 0, true), (2, 0, true), (3, 9, false), (4, 99, false), (5, 100, false)]), None);
+        assert_eq!(
+            still(&[
+                (1, 0, true),
+                (2, 0, true),
+                (3, 9, false),
+                (4, 99, false),
+                (5, 100, false)
+            ]),
+            None
+        );
     }
 
     #[test]
     fn guest_without_timers_is_stuck() {
-        assert_eq!(still(&[(7, 0, false), (7, 1, false), (7, 2, false)]), Some(2), "QEMU turns in circles");
+        assert_eq!(
+            still(&[(7, 0, false), (7, 1, false), (7, 2, false)]),
+            Some(2),
+            "QEMU turns in circles"
+        );
         assert_eq!(still(&[(7, 0, true); 9]), Some(5), "QEMU sleeps");
     }
 
     #[test]
     fn pausing_guest_is_stuck() {
         let mut pulse = Pulse::default();
-        let mut asked = |executed: u64, cpu_s: u64| pulse.pauses(executed * 1_000_000, cpu_s * TICKS_PER_S);
+        let mut asked =
+            |executed: u64, cpu_s: u64| pulse.pauses(executed * 1_000_000, cpu_s * TICKS_PER_S);
         assert!(!asked(0, 0) && !asked(100, 29) && asked(130, 30));
-        assert!(!asked(200, 40) && !asked(3000, 70), "a hundred million in a second get on");
+        assert!(
+            !asked(200, 40) && !asked(3000, 70),
+            "a hundred million in a second get on"
+        );
     }
 
     #[test]
     fn busy_host_proves_no_hang() {
-        assert_eq!(still(&[(7, 0, false); 99]), None, "QEMU neither runs nor sleeps");
-        assert_eq!(still(&[(7, 0, true), (7, 0, true), (7, 1, false), (7, 1, true), (7, 1, true), (7, 1, true)]), None);
+        assert_eq!(
+            still(&[(7, 0, false); 99]),
+            None,
+            "QEMU neither runs nor sleeps"
+        );
+        assert_eq!(
+            still(&[
+                (7, 0, true),
+                (7, 0, true),
+                (7, 1, false),
+                (7, 1, true),
+                (7, 1, true),
+                (7, 1, true)
+            ]),
+            None
+        );
     }
 }

@@ -12,15 +12,25 @@ use crate::{MachineError, hash};
 const PROGRAM: &str = "qemu-system-x86_64";
 /// The oldest QEMU with which microvm, icount and x-ignore-shared are known to be exact together.
 const OLDEST: (u32, u32) = (7, 2);
-/// The oldest QEMU whose microvm sends the timer interrupt through an interrupt controller that is not set up: a kernel
-/// with ACPI then divides by zero. Seen with 10.0; not with 7.2; untested between them.
+/// The oldest QEMU whose microvm sends the timer interrupt through an interrupt controller that is
+/// not set up: a kernel with ACPI then divides by zero. Seen with 10.0; not with 7.2; untested
+/// between them.
 const STRAY_TIMER: (u32, u32) = (8, 0);
-/// Firmware that the machine may run at power-on: microvm's BIOS by either name, and the loaders of PVH and bzImage
-/// (QEMU hw/i386/microvm.c, hw/i386/x86.c).
-const FIRMWARE: &[&str] = &["bios-microvm.bin", "qboot.rom", "pvh.bin", "linuxboot_dma.bin"];
+/// Firmware that the machine may run at power-on: microvm's BIOS by either name, and the loaders of
+/// PVH and bzImage (QEMU hw/i386/microvm.c, hw/i386/x86.c).
+const FIRMWARE: &[&str] = &[
+    "bios-microvm.bin",
+    "qboot.rom",
+    "pvh.bin",
+    "linuxboot_dma.bin",
+];
 /// A loadable module of the distribution's QEMU that the instruction count depends on.
 const MODULE: &str = "accel-tcg-x86_64.so";
-const MODULE_FOLDERS: &[&str] = &["/usr/lib/x86_64-linux-gnu/qemu", "/usr/lib64/qemu", "/usr/lib/qemu"];
+const MODULE_FOLDERS: &[&str] = &[
+    "/usr/lib/x86_64-linux-gnu/qemu",
+    "/usr/lib64/qemu",
+    "/usr/lib/qemu",
+];
 
 /// System calls that QEMU denies itself: none of them is needed after its start.
 const SECCOMP: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
@@ -34,8 +44,8 @@ pub struct Qemu {
     pub program: PathBuf,
     /// Its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
     pub version: String,
-    /// Whether it loads plugins: without them, the clock of a guest that halts is not always exact, and there are no
-    /// counts.
+    /// Whether it loads plugins: without them, the clock of a guest that halts is not always
+    /// exact, and there are no counts.
     pub plugins: bool,
     /// Whether it filters its own system calls.
     pub seccomp: bool,
@@ -65,7 +75,8 @@ pub enum QemuProblem {
         /// The builds that are known.
         known: String,
     },
-    /// QEMU does not start the exact machine: it lacks a feature of its processor, or does not load the plugin.
+    /// QEMU does not start the exact machine: it lacks a feature of its processor, or does not load
+    /// the plugin.
     DoesNotStart {
         /// Its version.
         found: String,
@@ -100,7 +111,10 @@ impl fmt::Display for QemuProblem {
                 write!(f, "QEMU not found: `{program}`: {why}; {MEND}")
             }
             Self::TooOld { found } => {
-                write!(f, "QEMU {found} is too old: {major}.{minor} or newer is needed; {MEND}")
+                write!(
+                    f,
+                    "QEMU {found} is too old: {major}.{minor} or newer is needed; {MEND}"
+                )
             }
             Self::NotExactSmp { found, known } => write!(
                 f,
@@ -108,7 +122,10 @@ impl fmt::Display for QemuProblem {
                  with MARVIN_QEMU"
             ),
             Self::DoesNotStart { found, said } => {
-                let errors: Vec<&str> = said.split("; ").filter(|line| !line.contains("warning: ")).collect();
+                let errors: Vec<&str> = said
+                    .split("; ")
+                    .filter(|line| !line.contains("warning: "))
+                    .collect();
                 let said = errors.join("; ");
                 write!(
                     f,
@@ -118,7 +135,11 @@ impl fmt::Display for QemuProblem {
             Self::OtherCpu { found, differing } => {
                 let shown: Vec<&str> = differing.iter().take(SHOWN).map(String::as_str).collect();
                 let more = differing.len() - shown.len();
-                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                let more = if more > 0 {
+                    format!(" and {more} more")
+                } else {
+                    String::new()
+                };
                 let differing = shown.join("; ");
                 write!(
                     f,
@@ -127,7 +148,10 @@ impl fmt::Display for QemuProblem {
                 )
             }
             Self::Unknown { said } => {
-                write!(f, "QEMU does not print its version (it printed `{said}`); {MEND}")
+                write!(
+                    f,
+                    "QEMU does not print its version (it printed `{said}`); {MEND}"
+                )
             }
         }
     }
@@ -140,30 +164,52 @@ impl Qemu {
     /// If there is none, it is too old, or one of its files cannot be read.
     pub fn find(given: Option<&Path>) -> Result<Self, MachineError> {
         let name = given.map_or_else(|| PathBuf::from(PROGRAM), Path::to_owned);
-        let missing = |why: String| QemuProblem::Missing { program: name.display().to_string(), why };
+        let missing = |why: String| QemuProblem::Missing {
+            program: name.display().to_string(),
+            why,
+        };
         let program = in_path(&name).ok_or_else(|| missing("no such program".into()))?;
         let said = output(&program, &["--version"]).map_err(missing)?;
-        let version = version_in(&said)
-            .ok_or_else(|| QemuProblem::Unknown { said: said.lines().next().unwrap_or_default().to_owned() })?;
+        let version = version_in(&said).ok_or_else(|| QemuProblem::Unknown {
+            said: said.lines().next().unwrap_or_default().to_owned(),
+        })?;
         if numbers(&version) < Some(OLDEST) {
             return Err(QemuProblem::TooOld { found: version }.into());
         }
-        let plugins = output(&program, &["-help"]).map_err(missing)?.lines().any(|line| line.starts_with("-plugin "));
+        let plugins = output(&program, &["-help"])
+            .map_err(missing)?
+            .lines()
+            .any(|line| line.starts_with("-plugin "));
         // Options count in their order: a QEMU without seccomp refuses the first.
-        let seccomp =
-            output(&program, &["-sandbox", SECCOMP, "-version"]).is_ok_and(|said| version_in(&said).is_some());
+        let seccomp = output(&program, &["-sandbox", SECCOMP, "-version"])
+            .is_ok_and(|said| version_in(&said).is_some());
         let folders = output(&program, &["-L", "help"]).map_err(missing)?;
         let mut files = vec![(PROGRAM.to_owned(), program.clone())];
-        let firmware = FIRMWARE.iter().map(|name| (*name, folders.lines().map(Path::new).collect::<Vec<_>>()));
+        let firmware = FIRMWARE
+            .iter()
+            .map(|name| (*name, folders.lines().map(Path::new).collect::<Vec<_>>()));
         let module = std::iter::once((MODULE, MODULE_FOLDERS.iter().map(Path::new).collect()));
         for (name, folders) in firmware.chain(module) {
-            if let Some(path) = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()) {
+            if let Some(path) = folders
+                .iter()
+                .map(|folder| folder.join(name))
+                .find(|path| path.is_file())
+            {
                 files.push((name.to_owned(), path));
             }
         }
         let hash = |(name, path): (String, PathBuf)| Ok((name, hash_file(&path)?));
-        let hashes = files.into_iter().map(hash).collect::<Result<_, MachineError>>()?;
-        Ok(Self { program, version, plugins, seccomp, hashes })
+        let hashes = files
+            .into_iter()
+            .map(hash)
+            .collect::<Result<_, MachineError>>()?;
+        Ok(Self {
+            program,
+            version,
+            plugins,
+            seccomp,
+            hashes,
+        })
     }
 }
 
@@ -177,34 +223,50 @@ impl Qemu {
     /// Returns its version and the hashes of its files, for a machine's identity.
     pub(crate) fn fingerprint(&self) -> Vec<(String, String)> {
         let version = ("qemu.version".to_owned(), self.version.clone());
-        let hashes = self.hashes.iter().map(|(name, hash)| (format!("{}{name}", KnownQemu::PREFIX), hash.clone()));
+        let hashes = self
+            .hashes
+            .iter()
+            .map(|(name, hash)| (format!("{}{name}", KnownQemu::PREFIX), hash.clone()));
         std::iter::once(version).chain(hashes).collect()
     }
 
-    /// Returns its arguments against a guest that takes it over. They are no part of a machine's identity: they change no
-    /// number (`marvin/tests/program/walls.rs`), and results from before them stay valid.
+    /// Returns its arguments against a guest that takes it over. They are no part of a machine's
+    /// identity: they change no number (`marvin/tests/program/walls.rs`), and results from
+    /// before them stay valid.
     pub(crate) fn sandbox(&self) -> Vec<String> {
         let filters = self.seccomp && process::wants_walls();
-        if filters { ["-sandbox", SECCOMP].map(str::to_owned).to_vec() } else { Vec::new() }
+        if filters {
+            ["-sandbox", SECCOMP].map(str::to_owned).to_vec()
+        } else {
+            Vec::new()
+        }
     }
 
-    /// Returns the options of a memory file that QEMU opens read-only although the guest writes to its copy; `None` if it
-    /// cannot: then it opens the file for writing and does not write.
+    /// Returns the options of a memory file that QEMU opens read-only although the guest writes to
+    /// its copy; `None` if it cannot: then it opens the file for writing and does not write.
     pub(crate) fn read_only_memory(&self) -> Option<&'static str> {
         (numbers(&self.version) >= Some(READ_ONLY_MEMORY)).then_some(",readonly=on,rom=off")
     }
 
-    /// Returns the directories that it needs beside the system's: those around a QEMU that the user installed.
+    /// Returns the directories that it needs beside the system's: those around a QEMU that the user
+    /// installed.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let bin = self.program.parent().unwrap_or(Path::new("/"));
         let beside = ["share", "lib", "lib64", "libexec"].map(|name| bin.with_file_name(name));
-        std::iter::once(bin.to_owned()).chain(beside).filter(|path| path.is_absolute() && path.is_dir()).collect()
+        std::iter::once(bin.to_owned())
+            .chain(beside)
+            .filter(|path| path.is_absolute() && path.is_dir())
+            .collect()
     }
 
-    /// Returns its microvm. Without the old interrupt controller only kernels with ACPI boot, so Marvin omits it only
-    /// on QEMUs with the timer bug.
+    /// Returns its microvm. Without the old interrupt controller only kernels with ACPI boot, so
+    /// Marvin omits it only on QEMUs with the timer bug.
     pub(crate) fn microvm(&self) -> &'static str {
-        if numbers(&self.version) >= Some(STRAY_TIMER) { "microvm,pic=off" } else { "microvm" }
+        if numbers(&self.version) >= Some(STRAY_TIMER) {
+            "microvm,pic=off"
+        } else {
+            "microvm"
+        }
     }
 }
 
@@ -213,11 +275,17 @@ fn in_path(name: &Path) -> Option<PathBuf> {
         return Some(name.to_owned());
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
 }
 
 fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
-    let ended = Program::new(program).args(arguments).deadline_s(60).run().map_err(|error| error.to_string())?;
+    let ended = Program::new(program)
+        .args(arguments)
+        .deadline_s(60)
+        .run()
+        .map_err(|error| error.to_string())?;
     Ok(ended.text())
 }
 
@@ -246,7 +314,10 @@ mod tests {
     #[test]
     fn versions_are_read() {
         let debian = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)\nCopyright";
-        assert_eq!(version_in(debian).as_deref(), Some("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)"));
+        assert_eq!(
+            version_in(debian).as_deref(),
+            Some("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)")
+        );
         assert!(numbers("10.0.2") > numbers("7.2"));
         assert_eq!(version_in("busybox"), None);
     }

@@ -65,21 +65,38 @@ impl Qmp {
                 }
             }
         });
-        let mut qmp = Self { to, from: receiver, waiting: Vec::new() };
+        let mut qmp = Self {
+            to,
+            from: receiver,
+            waiting: Vec::new(),
+        };
         qmp.command(ANSWER, "qmp_capabilities", json!({}))?;
         Ok(qmp)
     }
 
     /// Sends a command and waits for QEMU's answer, at most for `patience`.
-    pub(crate) fn command(&mut self, patience: Duration, name: &str, arguments: Value) -> Result<Value, QmpError> {
+    pub(crate) fn command(
+        &mut self,
+        patience: Duration,
+        name: &str,
+        arguments: Value,
+    ) -> Result<Value, QmpError> {
         let line = format!("{}\n", json!({ "execute": name, "arguments": arguments }));
-        self.to.write_all(line.as_bytes()).and_then(|()| self.to.flush()).map_err(|_| QmpError::Gone)?;
+        self.to
+            .write_all(line.as_bytes())
+            .and_then(|()| self.to.flush())
+            .map_err(|_| QmpError::Gone)?;
         loop {
-            let mut value = self.from.recv_timeout(patience).map_err(|_| QmpError::Gone)?;
+            let mut value = self
+                .from
+                .recv_timeout(patience)
+                .map_err(|_| QmpError::Gone)?;
             if let Some(event) = event_in(&value) {
                 self.waiting.push(event);
             } else if let Some(error) = value.get("error") {
-                return Err(QmpError::Refused(error["desc"].as_str().unwrap_or("no reason").to_owned()));
+                return Err(QmpError::Refused(
+                    error["desc"].as_str().unwrap_or("no reason").to_owned(),
+                ));
             } else if let Some(answer) = value.get_mut("return") {
                 return Ok(answer.take());
             }
@@ -102,7 +119,8 @@ impl Qmp {
 fn event_in(value: &Value) -> Option<Event> {
     match value.get("event")?.as_str()? {
         "STOP" => Some(Event::Stopped),
-        // A shutdown that the guest did not request comes from a signal to QEMU; a kernel cannot cause it.
+        // A shutdown that the guest did not request comes from a signal to QEMU; a kernel cannot
+        // cause it.
         "SHUTDOWN" if value["data"]["guest"] == json!(true) => Some(Event::PoweredOff),
         "SHUTDOWN" => Some(Event::Closed),
         _ => Some(Event::Nothing),

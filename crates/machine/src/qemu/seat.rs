@@ -1,9 +1,11 @@
-//! The host processors of each machine: one for an exact machine, all for a virtual machine with several processors.
+//! The host processors of each machine: one for an exact machine, all for a virtual machine with
+//! several processors.
 //!
-//! QEMU's main loop and its vCPU thread are exact together only while they do not interleave at certain points
-//! (`crates/tracer/src/idle.rs` separates them at the known ones). If both share a host processor and neither preempts
-//! the other on wake-up (SCHED_BATCH), they switch only where they wait, and hardly ever interleave. This is a second
-//! safeguard: with the tracer alone, about one job in a thousand still differed on a heavily overloaded host.
+//! QEMU's main loop and its vCPU thread are exact together only while they do not interleave at
+//! certain points (`crates/tracer/src/idle.rs` separates them at the known ones). If both share a
+//! host processor and neither preempts the other on wake-up (SCHED_BATCH), they switch only where
+//! they wait, and hardly ever interleave. This is a second safeguard: with the tracer alone, about
+//! one job in a thousand still differed on a heavily overloaded host.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -21,8 +23,10 @@ impl Seat {
     /// Reserves the allowed processor with the fewest machines.
     pub(crate) fn take() -> Self {
         let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let freest =
-            allowed_processors().into_iter().min_by_key(|cpu| taken.get(cpu).copied().unwrap_or(0)).unwrap_or(0);
+        let freest = allowed_processors()
+            .into_iter()
+            .min_by_key(|cpu| taken.get(cpu).copied().unwrap_or(0))
+            .unwrap_or(0);
         *taken.entry(freest).or_default() += 1;
         Self(Some(freest))
     }

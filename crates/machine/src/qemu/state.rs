@@ -1,6 +1,6 @@
-//! The state of a stopped guest's devices, between QEMU and a file: over a socket in the scratch directory, as QEMU's
-//! filter lets it start no program. QEMU before 8.2 has no migration to `file:`, and `fd:` needs a descriptor that was
-//! passed over a socket of the monitor.
+//! The state of a stopped guest's devices, between QEMU and a file: over a socket in the scratch
+//! directory, as QEMU's filter lets it start no program. QEMU before 8.2 has no migration to
+//! `file:`, and `fd:` needs a descriptor that was passed over a socket of the monitor.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -20,7 +20,8 @@ pub const STATE: &str = "state";
 const SOCKET: &str = "state.socket";
 /// Longest wait for a part of the state.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Limit on a state (bytes): its memory stays elsewhere, the devices' own takes some hundred kilobytes.
+/// Limit on a state (bytes): its memory stays elsewhere, the devices' own takes some hundred
+/// kilobytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// Writes the state of a stopped guest's devices into the scratch directory.
@@ -37,9 +38,15 @@ pub fn save(process: &mut Process, scratch: &Scratch) -> Result<(), MachineError
     if ["active", "device", "completed"].contains(&status.as_str()) {
         receive(&listener, &path).map_err(MachineError::io("write", &path))?;
     }
-    match process.until_not("query-migrate", &["active", "device"])?.as_str() {
+    match process
+        .until_not("query-migrate", &["active", "device"])?
+        .as_str()
+    {
         "completed" => Ok(()),
-        status => Err(MachineError::Refused { command: "migrate".into(), answer: status.to_owned() }),
+        status => Err(MachineError::Refused {
+            command: "migrate".into(),
+            answer: status.to_owned(),
+        }),
     }
 }
 
@@ -49,7 +56,10 @@ pub fn save(process: &mut Process, scratch: &Scratch) -> Result<(), MachineError
 /// If QEMU refuses or dies, or the file cannot be read.
 pub fn restore(process: &mut Process, scratch: &Scratch) -> Result<(), MachineError> {
     leave_memory(process)?;
-    process.command("migrate-incoming", json!({ "uri": format!("unix:{SOCKET}") }))?;
+    process.command(
+        "migrate-incoming",
+        json!({ "uri": format!("unix:{SOCKET}") }),
+    )?;
     let stream = scratch.at_socket(SOCKET, UnixStream::connect)?;
     let path = scratch.path(STATE);
     send(&path, stream).map_err(MachineError::io("read", &path))?;
@@ -57,14 +67,20 @@ pub fn restore(process: &mut Process, scratch: &Scratch) -> Result<(), MachineEr
     // It was saved in the state in which the watchdog stopped it.
     match status.as_str() {
         "watchdog" | "paused" => Ok(()),
-        _ => Err(MachineError::Refused { command: "migrate-incoming".into(), answer: status }),
+        _ => Err(MachineError::Refused {
+            command: "migrate-incoming".into(),
+            answer: status,
+        }),
     }
 }
 
 /// Makes QEMU migrate only the devices' state: memory stays in its file.
 fn leave_memory(process: &mut Process) -> Result<(), MachineError> {
-    let capabilities = json!({ "capabilities": [{ "capability": "x-ignore-shared", "state": true }] });
-    process.command("migrate-set-capabilities", capabilities).map(|_| ())
+    let capabilities =
+        json!({ "capabilities": [{ "capability": "x-ignore-shared", "state": true }] });
+    process
+        .command("migrate-set-capabilities", capabilities)
+        .map(|_| ())
 }
 
 fn receive(listener: &UnixListener, path: &Path) -> io::Result<()> {
@@ -72,9 +88,15 @@ fn receive(listener: &UnixListener, path: &Path) -> io::Result<()> {
     let (stream, _) = listener.accept()?;
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let read = io::copy(&mut stream.take(BYTES_MAX + 1), &mut File::create_new(path)?)?;
+    let read = io::copy(
+        &mut stream.take(BYTES_MAX + 1),
+        &mut File::create_new(path)?,
+    )?;
     if read > BYTES_MAX {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("state of more than {BYTES_MAX} bytes")));
+        return Err(io::Error::new(
+            ErrorKind::FileTooLarge,
+            format!("state of more than {BYTES_MAX} bytes"),
+        ));
     }
     Ok(())
 }

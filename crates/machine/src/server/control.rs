@@ -40,7 +40,10 @@ pub(super) struct Outside {
 }
 
 fn power_of(server: &ServerSettings) -> Option<Power> {
-    server.power.as_ref().map(|settings| Power::new(&server.name, settings))
+    server
+        .power
+        .as_ref()
+        .map(|settings| Power::new(&server.name, settings))
 }
 
 impl Outside {
@@ -55,13 +58,20 @@ impl Outside {
     }
 
     fn with(console: Console, server: &ServerSettings, home: &Path) -> Self {
-        Self { power: power_of(server), console, server: server.clone(), home: home.to_owned() }
+        Self {
+            power: power_of(server),
+            console,
+            server: server.clone(),
+            home: home.to_owned(),
+        }
     }
 }
 
 impl Control for Outside {
     fn cycle_power(&self) -> Result<bool, ServerProblem> {
-        let Some(power) = &self.power else { return Ok(false) };
+        let Some(power) = &self.power else {
+            return Ok(false);
+        };
         Ok(power.cycle().map(|_| true)?)
     }
 
@@ -70,12 +80,16 @@ impl Control for Outside {
     }
 
     fn is_off(&self) -> Result<bool, ServerProblem> {
-        let Some(power) = &self.power else { return Ok(false) };
+        let Some(power) = &self.power else {
+            return Ok(false);
+        };
         Ok(power.state()? == PowerState::Off)
     }
 
     fn switch_power(&self, is_on: bool) -> Result<(), ServerProblem> {
-        let Some(power) = &self.power else { return Ok(()) };
+        let Some(power) = &self.power else {
+            return Ok(());
+        };
         Ok(power.turn(is_on).map(drop)?)
     }
 
@@ -85,6 +99,7 @@ impl Control for Outside {
 
     fn send_sysrq(&self, keys: &str) -> bool {
         let who = format!("a measurement of {}", person());
-        Signal::sysrq(keys).is_some_and(|signal| self.console.send(&self.server, &self.home, &signal, &who))
+        Signal::sysrq(keys)
+            .is_some_and(|signal| self.console.send(&self.server, &self.home, &signal, &who))
     }
 }

@@ -1,4 +1,5 @@
-//! A server gets an image as its own system, or its former system back; then its record is made anew.
+//! A server gets an image as its own system, or its former system back; then its record is made
+//! anew.
 
 use deploy::Image;
 use model::{BootOnce, ServerSettings};
@@ -11,43 +12,83 @@ use super::{At, Waited, look, seal, set};
 use crate::MachineError;
 use crate::settings::Settings;
 
-/// Has a server run an image as its own system from now on, and makes its record anew. Returns the release of its kernel.
+/// Has a server run an image as its own system from now on, and makes its record anew. Returns the
+/// release of its kernel.
 ///
 /// # Errors
 /// If the server cannot be used, or does not come up with the image.
-pub fn deploy(server: &ServerSettings, image: &Image, settings: &Settings) -> Result<String, MachineError> {
+pub fn deploy(
+    server: &ServerSettings,
+    image: &Image,
+    settings: &Settings,
+) -> Result<String, MachineError> {
     if server.collector.is_some() {
-        let why = "has a root in memory: the memory of a dead kernel would be lost with it".to_owned();
+        let why =
+            "has a root in memory: the memory of a dead kernel would be lost with it".to_owned();
         let hint = "leave --keep-dump out, or give it a system on a disk";
-        return Err(ServerProblem::Unfit { name: server.name.clone(), why, hint }.into());
+        return Err(ServerProblem::Unfit {
+            name: server.name.clone(),
+            why,
+            hint,
+        }
+        .into());
     }
     // Before the way to the server is prepared: ssh has to know the key that the server will have.
     seal::seal(server, &settings.home)?;
     // First: a Marvin that is killed meanwhile leaves a server whose next contact goes on.
     note(&settings.home, &server.name, Some(image))?;
-    let carrier = Carried::new(image.clone(), server, &settings.home, settings.permit.clone());
-    pin(&At::of(server, Some(Box::new(carrier)), settings)?, settings)
+    let carrier = Carried::new(
+        image.clone(),
+        server,
+        &settings.home,
+        settings.permit.clone(),
+    );
+    pin(
+        &At::of(server, Some(Box::new(carrier)), settings)?,
+        settings,
+    )
 }
 
-/// Installs an image on the disk that a server's settings name, and has the server boot that. What the disk has is lost. Returns the
-/// release of the image's kernel.
+/// Installs an image on the disk that a server's settings name, and has the server boot that. What
+/// the disk has is lost. Returns the release of the image's kernel.
 ///
 /// # Errors
 /// If the server cannot be used, has no such disk, or does not come up from it.
-pub fn install(server: &ServerSettings, image: &Image, settings: &Settings) -> Result<String, MachineError> {
+pub fn install(
+    server: &ServerSettings,
+    image: &Image,
+    settings: &Settings,
+) -> Result<String, MachineError> {
     let Some(disk) = &server.deploy.disk else {
         let why = "names no disk that may be erased".to_owned();
         let hint = "set disk = \"/dev/disk/by-id/NAME\" in its [machine.deploy]";
-        return Err(ServerProblem::Unfit { name: server.name.clone(), why, hint }.into());
+        return Err(ServerProblem::Unfit {
+            name: server.name.clone(),
+            why,
+            hint,
+        }
+        .into());
     };
-    // The capture of dead kernels' memory, and the loader, are for the system on the disk: one in memory has neither.
-    let in_memory = ServerSettings { collector: None, boot: BootOnce::Kexec, ..server.clone() };
+    // The capture of dead kernels' memory, and the loader, are for the system on the disk: one in
+    // memory has neither.
+    let in_memory = ServerSettings {
+        collector: None,
+        boot: BootOnce::Kexec,
+        ..server.clone()
+    };
     deploy(&in_memory, image, settings)?;
-    Carried::new(image.clone(), server, &settings.home, settings.permit.clone()).install(disk)?;
+    Carried::new(
+        image.clone(),
+        server,
+        &settings.home,
+        settings.permit.clone(),
+    )
+    .install(disk)?;
     return_to(server, Some(image), settings)
 }
 
-/// Has a server run the system that it starts by itself, and makes its record anew. Returns the release of its kernel.
+/// Has a server run the system that it starts by itself, and makes its record anew. Returns the
+/// release of its kernel.
 ///
 /// # Errors
 /// If the server cannot be used, or does not come back.
@@ -55,16 +96,24 @@ pub fn undeploy(server: &ServerSettings, settings: &Settings) -> Result<String, 
     return_to(server, None, settings)
 }
 
-/// Has a server run the system on its disk, which is that of an image if one was installed just now.
-fn return_to(server: &ServerSettings, image: Option<&Image>, settings: &Settings) -> Result<String, MachineError> {
+/// Has a server run the system on its disk, which is that of an image if one was installed just
+/// now.
+fn return_to(
+    server: &ServerSettings,
+    image: Option<&Image>,
+    settings: &Settings,
+) -> Result<String, MachineError> {
     note(&settings.home, &server.name, None)?;
     let at = At::of(server, None, settings)?;
     let facts = at.reach.facts()?;
     set(&at.is_held, true);
     if facts.image().is_some() {
         at.reach.reboot()?;
-        if !matches!(at.wait_for_boot(facts.boot_id(), "the return to its own system", Vec::new())?.0, Waited::Back(_))
-        {
+        if !matches!(
+            at.wait_for_boot(facts.boot_id(), "the return to its own system", Vec::new())?
+                .0,
+            Waited::Back(_)
+        ) {
             at.reach.facts()?;
         }
     }
@@ -91,19 +140,33 @@ fn pin(at: &At, settings: &Settings) -> Result<String, MachineError> {
 }
 
 /// Returns what has a server start its image, if one was deployed on it.
-pub(super) fn carrier(server: &ServerSettings, settings: &Settings) -> Result<Option<Box<dyn Carrier>>, ServerProblem> {
+pub(super) fn carrier(
+    server: &ServerSettings,
+    settings: &Settings,
+) -> Result<Option<Box<dyn Carrier>>, ServerProblem> {
     let image = deployed(&settings.home, &server.name)?;
     Ok(image.map(|image| {
-        Box::new(Carried::new(image, server, &settings.home, settings.permit.clone())) as Box<dyn Carrier>
+        Box::new(Carried::new(
+            image,
+            server,
+            &settings.home,
+            settings.permit.clone(),
+        )) as Box<dyn Carrier>
     }))
 }
 
 impl At {
     /// Has the server run its image, if it has one, and returns its facts.
     pub(super) fn run_image(&self, facts: Facts) -> Result<Facts, ServerProblem> {
-        let Some(carrier) = &self.image else { return Ok(facts) };
+        let Some(carrier) = &self.image else {
+            return Ok(facts);
+        };
         let runs = facts.image() == Some(&carrier.image().id) && facts.running().is_none();
-        let facts = if runs { facts } else { self.start_image(&**carrier, facts.boot_id())? };
+        let facts = if runs {
+            facts
+        } else {
+            self.start_image(&**carrier, facts.boot_id())?
+        };
         if !facts.get("own_initrd").is_empty() {
             return Ok(facts);
         }
@@ -113,14 +176,24 @@ impl At {
 
     /// Has a server start its image whatever it runs, if no system of it is needed for that.
     pub(super) fn restart_image(&self, before: &str) -> Option<Result<Facts, ServerProblem>> {
-        let carrier = self.image.as_ref().filter(|carrier| !carrier.needs_system())?;
-        Some(self.start_image(&**carrier, before).and_then(|facts| self.run_image(facts)))
+        let carrier = self
+            .image
+            .as_ref()
+            .filter(|carrier| !carrier.needs_system())?;
+        Some(
+            self.start_image(&**carrier, before)
+                .and_then(|facts| self.run_image(facts)),
+        )
     }
 
-    /// Has the server start its image. Firmware may miss its network and boot the disk: then it is tried again.
+    /// Has the server start its image. Firmware may miss its network and boot the disk: then it is
+    /// tried again.
     fn start_image(&self, carrier: &dyn Carrier, before: &str) -> Result<Facts, ServerProblem> {
         match self.try_image(carrier, before) {
-            Err(problem) if !carrier.needs_system() && matches!(problem, ServerProblem::Step { step: RUN, .. }) => {
+            Err(problem)
+                if !carrier.needs_system()
+                    && matches!(problem, ServerProblem::Step { step: RUN, .. }) =>
+            {
                 let now = self.reach.facts().map(|facts| facts.boot_id().to_owned());
                 self.try_image(carrier, &now.unwrap_or_default())
             }
@@ -139,26 +212,41 @@ impl At {
         let step = RUN;
         let mut console = Vec::new();
         match self.look_for(before, &mut console, 0)? {
-            Waited::Back(facts) if facts.image() == Some(&carrier.image().id) && facts.running().is_none() => {
+            Waited::Back(facts)
+                if facts.image() == Some(&carrier.image().id) && facts.running().is_none() =>
+            {
                 carrier.reached()?;
                 Ok(facts)
             }
             Waited::Back(facts) => {
                 let said = format!("it booted {} instead", facts.get("release"));
-                Err(ServerProblem::Step { name: name(), step, said })
+                Err(ServerProblem::Step {
+                    name: name(),
+                    step,
+                    said,
+                })
             }
             Waited::Stayed => Err(self.stayed()),
             Waited::Silent => {
                 let printed = crate::console::readable_tail(&console);
-                let last = printed.lines().rfind(|line| !line.trim().is_empty()).map(model::plain);
-                let last = last.map_or_else(String::new, |line| format!("; its console ends: {line}"));
+                let last = printed
+                    .lines()
+                    .rfind(|line| !line.trim().is_empty())
+                    .map(model::plain);
+                let last =
+                    last.map_or_else(String::new, |line| format!("; its console ends: {line}"));
                 let said = format!("it did not answer within {} s{last}", self.server.boot_s);
-                Err(ServerProblem::Step { name: name(), step, said })
+                Err(ServerProblem::Step {
+                    name: name(),
+                    step,
+                    said,
+                })
             }
         }
     }
 
-    /// Returns the facts of a server that is ready to get a build: one with an image runs it, as builds get its root.
+    /// Returns the facts of a server that is ready to get a build: one with an image runs it, as
+    /// builds get its root.
     pub(super) fn ready(&self) -> Result<Facts, ServerProblem> {
         let facts = self.home_if_lost()?;
         if self.image.is_none() {
@@ -174,11 +262,22 @@ impl At {
 
     /// Fails for a kernel that is not measured on the server's image.
     pub(super) fn check_kernel(&self, release: &str) -> Result<(), ServerProblem> {
-        let Some(image) = self.image.as_ref().map(|carrier| carrier.image()) else { return Ok(()) };
+        let Some(image) = self.image.as_ref().map(|carrier| carrier.image()) else {
+            return Ok(());
+        };
         match &image.kernels {
             Some(range) if !release.is_empty() && !range.contains(release) => {
-                let (name, image, range) = (self.server.name.clone(), image.name.clone(), range.to_string());
-                Err(ServerProblem::OtherImage { name, image, range, release: release.to_owned() })
+                let (name, image, range) = (
+                    self.server.name.clone(),
+                    image.name.clone(),
+                    range.to_string(),
+                );
+                Err(ServerProblem::OtherImage {
+                    name,
+                    image,
+                    range,
+                    release: release.to_owned(),
+                })
             }
             _ => Ok(()),
         }

@@ -1,5 +1,5 @@
-//! Why Marvin cannot boot kernels on a server, found before anything is changed, and whether the kernel that booted is the
-//! one that was meant.
+//! Why Marvin cannot boot kernels on a server, found before anything is changed, and whether the
+//! kernel that booted is the one that was meant.
 
 use model::{BootOnce, ServerSettings, described};
 
@@ -7,14 +7,18 @@ use super::problem::ServerProblem;
 use super::reach::{Facts, Kernel};
 
 /// What to do about a file system that cannot be written.
-const READ_ONLY: &str = "remount it there: mount -o remount,rw PLACE; the reason is in the server's log";
+const READ_ONLY: &str =
+    "remount it there: mount -o remount,rw PLACE; the reason is in the server's log";
 
 /// Returns why Marvin cannot boot kernels there.
 pub(super) fn problems(server: &ServerSettings, facts: &Facts) -> Vec<ServerProblem> {
     let name = || server.name.clone();
     let mut problems = Vec::new();
     if facts.get("user") != "root" {
-        problems.push(ServerProblem::NotRoot { name: name(), user: facts.get("user").to_owned() });
+        problems.push(ServerProblem::NotRoot {
+            name: name(),
+            user: facts.get("user").to_owned(),
+        });
     }
     if !facts.get("unwritable").is_empty() {
         let why = format!("cannot keep kernels: {}", facts.get("unwritable"));
@@ -30,21 +34,37 @@ pub(super) fn problems(server: &ServerSettings, facts: &Facts) -> Vec<ServerProb
         BootOnce::SystemdBoot => &["bootctl"],
         BootOnce::Command(_) => &[],
     };
-    for tool in of_boot.iter().copied().chain(["cpio", "depmod", "taskset", "timeout"]) {
+    for tool in of_boot
+        .iter()
+        .copied()
+        .chain(["cpio", "depmod", "taskset", "timeout"])
+    {
         if facts.get(&format!("tool.{tool}")) != "yes" {
-            problems.push(ServerProblem::NoTool { name: name(), tool: tool.to_owned() });
+            problems.push(ServerProblem::NoTool {
+                name: name(),
+                tool: tool.to_owned(),
+            });
         }
     }
     let is_own = facts.running().is_none();
     if is_own && facts.get("own_initrd").is_empty() {
-        problems.push(ServerProblem::NoInitramfs { name: name(), release: facts.get("release").to_owned() });
+        problems.push(ServerProblem::NoInitramfs {
+            name: name(),
+            release: facts.get("release").to_owned(),
+        });
     }
     if facts.get("secure_boot") == "1" {
-        problems.push(ServerProblem::Locked { name: name(), why: "secure boot is on".into() });
+        problems.push(ServerProblem::Locked {
+            name: name(),
+            why: "secure boot is on".into(),
+        });
     }
     let lockdown = facts.get("lockdown");
     if lockdown.contains("[integrity]") || lockdown.contains("[confidentiality]") {
-        problems.push(ServerProblem::Locked { name: name(), why: format!("lockdown: {lockdown}") });
+        problems.push(ServerProblem::Locked {
+            name: name(),
+            why: format!("lockdown: {lockdown}"),
+        });
     }
     // The own kernel's: a kernel under test starts no other one.
     let of_loader = match &server.boot {
@@ -54,7 +74,15 @@ pub(super) fn problems(server: &ServerSettings, facts: &Facts) -> Vec<ServerProb
         BootOnce::SystemdBoot => systemd_boot(facts),
         BootOnce::Command(_) => Vec::new(),
     };
-    problems.extend(of_loader.into_iter().map(|(why, hint)| ServerProblem::Unfit { name: name(), why, hint }));
+    problems.extend(
+        of_loader
+            .into_iter()
+            .map(|(why, hint)| ServerProblem::Unfit {
+                name: name(),
+                why,
+                hint,
+            }),
+    );
     problems
 }
 
@@ -62,7 +90,10 @@ fn kexec(facts: &Facts) -> Vec<(String, &'static str)> {
     let mut problems = Vec::new();
     if facts.get("has_kexec") != "yes" {
         problems.push((
-            format!("cannot boot by kexec: its kernel {} has none (CONFIG_KEXEC)", facts.get("release")),
+            format!(
+                "cannot boot by kexec: its kernel {} has none (CONFIG_KEXEC)",
+                facts.get("release")
+            ),
             "run a kernel with CONFIG_KEXEC, or set boot = \"grub-once\" in its [[machine]]",
         ));
     }
@@ -78,7 +109,10 @@ fn kexec(facts: &Facts) -> Vec<(String, &'static str)> {
 fn grub(facts: &Facts) -> Vec<(String, &'static str)> {
     let mut problems = Vec::new();
     if facts.get("loader.writable") != "yes" {
-        problems.push(("cannot boot by GRUB: /boot/grub cannot be written".to_owned(), READ_ONLY));
+        problems.push((
+            "cannot boot by GRUB: /boot/grub cannot be written".to_owned(),
+            READ_ONLY,
+        ));
     }
     match facts.get("grub.lacks") {
         "" => {}
@@ -132,23 +166,46 @@ fn systemd_boot(facts: &Facts) -> Vec<(String, &'static str)> {
 }
 
 /// Checks the release of the kernel that runs, beside its mark.
-pub(super) fn check_release(server: &ServerSettings, kernel: &Kernel<'_>, facts: &Facts) -> Result<(), ServerProblem> {
+pub(super) fn check_release(
+    server: &ServerSettings,
+    kernel: &Kernel<'_>,
+    facts: &Facts,
+) -> Result<(), ServerProblem> {
     let runs = facts.get("release");
     if kernel.release.is_empty() || runs == kernel.release {
         return Ok(());
     }
     let said = format!("it runs {runs} and not {}", kernel.release);
-    Err(ServerProblem::Step { name: server.name.clone(), step: "boot the kernel", said })
+    Err(ServerProblem::Step {
+        name: server.name.clone(),
+        step: "boot the kernel",
+        said,
+    })
 }
 
-/// Checks the build id of the kernel that runs, which tells two builds of one release, if the agent and the image have it.
-pub(super) fn check_build_id(server: &ServerSettings, kernel: &Kernel<'_>, report: &str) -> Result<(), ServerProblem> {
+/// Checks the build id of the kernel that runs, which tells two builds of one release, if the agent
+/// and the image have it.
+pub(super) fn check_build_id(
+    server: &ServerSettings,
+    kernel: &Kernel<'_>,
+    report: &str,
+) -> Result<(), ServerProblem> {
     let pairs = described(report);
-    let runs = pairs.iter().find(|(name, _)| name == "boot.build_id").map(|(_, id)| id.trim());
+    let runs = pairs
+        .iter()
+        .find(|(name, _)| name == "boot.build_id")
+        .map(|(_, id)| id.trim());
     match (runs, kernel.build_id) {
         (Some(runs), Some(meant)) if runs != meant => {
-            let said = format!("it runs the build with id {} and not {meant}", model::plain(runs));
-            Err(ServerProblem::Step { name: server.name.clone(), step: "boot the kernel", said })
+            let said = format!(
+                "it runs the build with id {} and not {meant}",
+                model::plain(runs)
+            );
+            Err(ServerProblem::Step {
+                name: server.name.clone(),
+                step: "boot the kernel",
+                said,
+            })
         }
         _ => Ok(()),
     }
@@ -170,7 +227,10 @@ mod tests {
         loader.writable=yes\nloader.runs=yes\nloader.default=debian.conf\n";
 
     fn server(boot: BootOnce) -> ServerSettings {
-        ServerSettings { boot, ..settings_of("testbox") }
+        ServerSettings {
+            boot,
+            ..settings_of("testbox")
+        }
     }
 
     /// Returns what is wrong with a server of which some lines of facts differ.
@@ -185,7 +245,12 @@ mod tests {
 
     #[test]
     fn fit_servers_have_no_problems() {
-        for boot in [BootOnce::Kexec, BootOnce::Grub, BootOnce::SystemdBoot, BootOnce::Command(Vec::new())] {
+        for boot in [
+            BootOnce::Kexec,
+            BootOnce::Grub,
+            BootOnce::SystemdBoot,
+            BootOnce::Command(Vec::new()),
+        ] {
             assert_eq!(wrong(boot, ""), "");
         }
         let away = "cmdline=marvin.build=0123\nown_initrd=\nhas_kexec=\nloader.writable=\n";
@@ -217,12 +282,18 @@ mod tests {
             "grub.lacks=custom.cfg\n",
             "grub.unwritable=btrfs\n",
         ];
-        let systemd_boot =
-            ["loader.runs=\n", "loader.writable=\n", "loader.default=\n", "loader.default=marvin.conf\n"];
+        let systemd_boot = [
+            "loader.runs=\n",
+            "loader.writable=\n",
+            "loader.default=\n",
+            "loader.default=marvin.conf\n",
+        ];
         let grub = grub.map(|lines| wrong(BootOnce::Grub, lines)).concat();
         insta::assert_snapshot!(format!(
             "{grub}{}",
-            systemd_boot.map(|lines| wrong(BootOnce::SystemdBoot, lines)).concat()
+            systemd_boot
+                .map(|lines| wrong(BootOnce::SystemdBoot, lines))
+                .concat()
         ));
     }
 }

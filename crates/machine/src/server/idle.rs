@@ -12,15 +12,16 @@ use super::problem::ServerProblem;
 use super::reach::Reach;
 use super::{LOOK, ssh};
 
-/// How long a server may take to shut down by itself (s): systemd waits 90 s for a service. Then its power is switched off.
+/// How long a server may take to shut down by itself (s): systemd waits 90 s for a service. Then
+/// its power is switched off.
 const SHUT_DOWN_S: u64 = 180;
 
-/// Shuts a server down and switches it off, verified, if no other lab holds it. `home` is the lab's data directory, and the
-/// permit keeps users of the same store away.
+/// Shuts a server down and switches it off, verified, if no other lab holds it. `home` is the lab's
+/// data directory, and the permit keeps users of the same store away.
 ///
 /// # Errors
-/// If another lab holds it, it does not answer, the permit is lost, or the power does not follow: it stays on then, unless only
-/// the verification failed.
+/// If another lab holds it, it does not answer, the permit is lost, or the power does not follow:
+/// it stays on then, unless only the verification failed.
 pub fn switch_off(
     server: &ServerSettings,
     home: &Path,
@@ -28,12 +29,23 @@ pub fn switch_off(
     permit: Arc<dyn Permit>,
 ) -> Result<(), ServerProblem> {
     let permit = Some(permit);
-    let reach = Permitted::new(ssh::Ssh::new(server.clone(), home, None, agent), permit.clone());
-    stop(&reach, &Permitted::new(Outside::without_console(server, home), permit), LOOK)
+    let reach = Permitted::new(
+        ssh::Ssh::new(server.clone(), home, None, agent),
+        permit.clone(),
+    );
+    stop(
+        &reach,
+        &Permitted::new(Outside::without_console(server, home), permit),
+        LOOK,
+    )
 }
 
 /// Shuts a server down and switches it off; `look` is the time between two looks at its power.
-pub(super) fn stop(reach: &dyn Reach, control: &dyn Control, look: Duration) -> Result<(), ServerProblem> {
+pub(super) fn stop(
+    reach: &dyn Reach,
+    control: &dyn Control,
+    look: Duration,
+) -> Result<(), ServerProblem> {
     // Takes the hold on its disk, or is refused.
     reach.facts()?;
     let begun = reach.shut_down();

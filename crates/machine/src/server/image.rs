@@ -1,5 +1,6 @@
-//! The image that a server runs from memory as its own system, and what has the server start it: the system that runs there
-//! (kexec), its firmware (iPXE, from this host), or a program of the site. The lab keeps in `machines/NAME.image` which one it is.
+//! The image that a server runs from memory as its own system, and what has the server start it:
+//! the system that runs there (kexec), its firmware (iPXE, from this host), or a program of the
+//! site. The lab keeps in `machines/NAME.image` which one it is.
 
 use std::fmt::Debug;
 use std::fs;
@@ -18,7 +19,10 @@ use super::reach::IMAGE;
 use super::{seal, ssh};
 use crate::MachineError;
 
-const START: &str = concat!(include_str!("scripts/image.sh"), include_str!("scripts/kexec_start.sh"));
+const START: &str = concat!(
+    include_str!("scripts/image.sh"),
+    include_str!("scripts/kexec_start.sh")
+);
 const COMPLETE: &str = include_str!("scripts/complete.sh");
 const TO_DISK: &str = include_str!("scripts/to_disk.sh");
 /// The step that fails if a server does not run its image.
@@ -62,8 +66,14 @@ pub(super) fn deployed(home: &Path, name: &str) -> Result<Option<Image>, ServerP
     let (Some(id), Some(image)) = (words.next(), words.next()) else {
         return Err(unreadable(name, &path, "expected ID NAME"));
     };
-    let kernels = words.next().map(str::parse).transpose().map_err(|why: String| unreadable(name, &path, &why))?;
-    Ok(Some(Image::find(home, image, id, kernels).map_err(|error| failed(name)(error.to_string()))?))
+    let kernels = words
+        .next()
+        .map(str::parse)
+        .transpose()
+        .map_err(|why: String| unreadable(name, &path, &why))?;
+    Ok(Some(
+        Image::find(home, image, id, kernels).map_err(|error| failed(name)(error.to_string()))?,
+    ))
 }
 
 /// Returns the ids of the images that servers run.
@@ -79,7 +89,10 @@ pub fn images_in_use(home: &Path) -> Result<Vec<String>, MachineError> {
     let mut ids = Vec::new();
     for entry in entries {
         let path = entry.map_err(MachineError::io("read", &folder))?.path();
-        if path.extension().is_some_and(|extension| extension == "image") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "image")
+        {
             let text = fs::read_to_string(&path).map_err(MachineError::io("read", &path))?;
             ids.extend(text.split_whitespace().next().map(str::to_owned));
         }
@@ -93,7 +106,11 @@ fn unreadable(name: &str, path: &Path, why: &str) -> ServerProblem {
 
 fn failed(name: &str) -> impl Fn(String) -> ServerProblem + use<> {
     let name = name.to_owned();
-    move |said| ServerProblem::Step { name: name.clone(), step: RUN, said }
+    move |said| ServerProblem::Step {
+        name: name.clone(),
+        step: RUN,
+        said,
+    }
 }
 
 /// Notes which image a server runs; none for a system of its own.
@@ -101,15 +118,22 @@ pub(super) fn note(home: &Path, name: &str, image: Option<&Image>) -> Result<(),
     let path = file(home, name);
     let Some(image) = image else {
         return match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(MachineError::io("remove", &path)(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(MachineError::io("remove", &path)(error))
+            }
             _ => Ok(()),
         };
     };
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder).map_err(MachineError::io("create", folder))?;
-    let kernels = image.kernels.as_ref().map(|range| format!(" {range}")).unwrap_or_default();
+    let kernels = image
+        .kernels
+        .as_ref()
+        .map(|range| format!(" {range}"))
+        .unwrap_or_default();
     let part = path.with_extension("image.part");
-    fs::write(&part, format!("{} {}{kernels}\n", image.id, image.name)).map_err(MachineError::io("write", &part))?;
+    fs::write(&part, format!("{} {}{kernels}\n", image.id, image.name))
+        .map_err(MachineError::io("write", &part))?;
     fs::rename(&part, &path).map_err(MachineError::io("write", &path))
 }
 
@@ -134,18 +158,29 @@ impl Carried {
     ) -> Self {
         let ssh = ssh::Ssh::new(server.clone(), home, None, &[]);
         let (server, home, answers) = (server.clone(), home.to_owned(), Mutex::default());
-        Self { image, server, home, ssh, permit, answers }
+        Self {
+            image,
+            server,
+            home,
+            ssh,
+            permit,
+            answers,
+        }
     }
 
-    /// Has the image that runs install itself on a disk, and the firmware boot that next. What the disk has is lost.
+    /// Has the image that runs install itself on a disk, and the firmware boot that next. What the
+    /// disk has is lost.
     pub(super) fn install(&self, disk: &str) -> Result<(), ServerProblem> {
         self.permitted()?;
         let arguments = [disk, &self.server.deploy.command_line, &self.image.id];
-        self.ssh.step("install its image", TO_DISK, &arguments, &[], DISK_S)?;
+        self.ssh
+            .step("install its image", TO_DISK, &arguments, &[], DISK_S)?;
         // The copy has the key of the system that was copied.
         seal::keep_boot_key_of_disk(&self.server, &self.home)?;
         // Firmware that has just booted the network may do so again.
-        if let (DeployWay::Pxe { .. }, Some(settings)) = (&self.server.deploy.by, &self.server.power) {
+        if let (DeployWay::Pxe { .. }, Some(settings)) =
+            (&self.server.deploy.by, &self.server.power)
+        {
             Power::new(&self.server.name, settings).boot_next(BootDevice::Disk)?;
         }
         Ok(())
@@ -157,20 +192,27 @@ impl Carried {
 
     /// The right to have the server do that.
     fn permitted(&self) -> Result<(), ServerProblem> {
-        let renewed = self.permit.as_ref().map_or(Ok(()), |permit| permit.renew(self.server.boot_s + COMMAND_S));
+        let renewed = self.permit.as_ref().map_or(Ok(()), |permit| {
+            permit.renew(self.server.boot_s + COMMAND_S)
+        });
         renewed.map_err(ServerProblem::NotOurs)
     }
 
     fn command_line(&self) -> String {
-        format!("{} {IMAGE}{}", self.server.deploy.command_line, self.image.id)
+        format!(
+            "{} {IMAGE}{}",
+            self.server.deploy.command_line, self.image.id
+        )
     }
 
     /// Returns the root with the seal.
     fn sealed(&self) -> Result<Vec<u8>, ServerProblem> {
         let mut root = fs::read(self.image.root()).map_err(|error| self.failed(error))?;
-        // An archive that is not compressed begins at a multiple of four bytes (init/initramfs.c of the kernel).
+        // An archive that is not compressed begins at a multiple of four bytes (init/initramfs.c of
+        // the kernel).
         root.resize(root.len().next_multiple_of(4), 0);
-        // Who answers after a start by iPXE may be a client that took the seal of that start: it gets no other key.
+        // Who answers after a start by iPXE may be a client that took the seal of that start: it
+        // gets no other key.
         root.extend(match &self.server.deploy.by {
             DeployWay::Pxe { .. } => seal::seal_of_boot(&self.server, &self.home)?,
             DeployWay::Kexec | DeployWay::Command(_) => seal::seal(&self.server, &self.home)?,
@@ -182,7 +224,13 @@ impl Carried {
         let mut bytes = fs::read(self.image.kernel()).map_err(|error| self.failed(error))?;
         let size = bytes.len().to_string();
         bytes.extend(self.sealed()?);
-        self.ssh.step("start its image", START, &[&size, &self.command_line()], &bytes, ssh::COPY_S)
+        self.ssh.step(
+            "start its image",
+            START,
+            &[&size, &self.command_line()],
+            &bytes,
+            ssh::COPY_S,
+        )
     }
 
     fn by_pxe(&self, listen: std::net::SocketAddr, mac: &str) -> Result<(), ServerProblem> {
@@ -207,12 +255,21 @@ impl Carried {
     }
 
     fn by_command(&self, words: &[String]) -> Result<(), ServerProblem> {
-        let Some((program, rest)) = words.split_first() else { return Ok(()) };
+        let Some((program, rest)) = words.split_first() else {
+            return Ok(());
+        };
         let initrd = file(&self.home, &self.server.name).with_extension("initrd");
         fs::write(&initrd, self.sealed()?).map_err(|error| self.failed(error))?;
-        let program = Program::new(program).args(rest).args([&self.server.name, &self.image.name]);
-        let program = program.variable("MARVIN_KERNEL", self.image.kernel()).variable("MARVIN_INITRD", &initrd);
-        let ended = program.variable("MARVIN_COMMAND_LINE", self.command_line()).deadline_s(COMMAND_S).run();
+        let program = Program::new(program)
+            .args(rest)
+            .args([&self.server.name, &self.image.name]);
+        let program = program
+            .variable("MARVIN_KERNEL", self.image.kernel())
+            .variable("MARVIN_INITRD", &initrd);
+        let ended = program
+            .variable("MARVIN_COMMAND_LINE", self.command_line())
+            .deadline_s(COMMAND_S)
+            .run();
         drop(fs::remove_file(&initrd));
         match ended? {
             ended if ended.code == Some(0) => Ok(()),
@@ -246,7 +303,13 @@ impl Carrier for Carried {
 
     fn complete(&self) -> Result<(), ServerProblem> {
         self.permitted()?;
-        self.ssh.step("take its own root", COMPLETE, &[&self.image.release], &self.sealed()?, ssh::COPY_S)
+        self.ssh.step(
+            "take its own root",
+            COMPLETE,
+            &[&self.image.release],
+            &self.sealed()?,
+            ssh::COPY_S,
+        )
     }
 }
 
@@ -274,10 +337,16 @@ mod tests {
         fs::write(&mine, "ssh-ed25519 AAAAmine me@here\n").unwrap();
         server.deploy.key = Some(mine);
         let listen = "127.0.0.1:0".parse().unwrap();
-        server.deploy.by = DeployWay::Pxe { listen, mac: "00-00-00-00-00-01".to_owned() };
+        server.deploy.by = DeployWay::Pxe {
+            listen,
+            mac: "00-00-00-00-00-01".to_owned(),
+        };
         let carried = Carried::new(image, &server, home.path(), None);
         assert!(carried.sealed().is_err(), "it was never started by iPXE");
         let sent = seal::seal_for_one_boot(&server, home.path()).unwrap();
-        assert_eq!(carried.sealed().unwrap(), [b"root".as_slice(), &sent].concat());
+        assert_eq!(
+            carried.sealed().unwrap(),
+            [b"root".as_slice(), &sent].concat()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! A look at a server that changes nothing there but that it gets the agent, which says what hardware it has.
+//! A look at a server that changes nothing there but that it gets the agent, which says what
+//! hardware it has.
 
 use std::path::Path;
 
@@ -41,7 +42,11 @@ pub struct ServerLook {
 ///
 /// # Errors
 /// If it cannot be reached.
-pub fn look(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<ServerLook, ServerProblem> {
+pub fn look(
+    server: &ServerSettings,
+    home: &Path,
+    agent: &[u8],
+) -> Result<ServerLook, ServerProblem> {
     let ssh = ssh::Ssh::new(server.clone(), home, None, agent);
     let facts = ssh.look()?;
     let mut look = of(server, &facts);
@@ -56,7 +61,8 @@ pub fn look(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<Server
                 let record = Record::at(&Record::file(home, &server.name));
                 // A kernel under test sees less of it.
                 let record = record.filter(|_| !look.under_test);
-                look.changes = record.and_then(|record| record.changes(&of_machine(&report), &server.name));
+                look.changes =
+                    record.and_then(|record| record.changes(&of_machine(&report), &server.name));
             }
             Err(problem) => look.problems.push(problem),
         }
@@ -64,10 +70,12 @@ pub fn look(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<Server
     Ok(look)
 }
 
-/// Makes what a server is now its record in the lab's data directory `home`, whatever it was before.
+/// Makes what a server is now its record in the lab's data directory `home`, whatever it was
+/// before.
 ///
 /// # Errors
-/// If it cannot be reached, does not run its own kernel, is held by another lab, or the record cannot be written.
+/// If it cannot be reached, does not run its own kernel, is held by another lab, or the record
+/// cannot be written.
 pub fn accept(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<(), MachineError> {
     let ssh = ssh::Ssh::new(server.clone(), home, None, agent);
     let facts = ssh.look()?;
@@ -78,7 +86,10 @@ pub fn accept(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<(), 
         return Err(ssh::held(&server.name, &facts).into());
     }
     if facts.running().is_some() {
-        return Err(ServerProblem::Away { name: server.name.clone() }.into());
+        return Err(ServerProblem::Away {
+            name: server.name.clone(),
+        }
+        .into());
     }
     let report = describe(&ssh, &server.name, facts.boot_id())?;
     Record::of(&facts, &report).accept(&Record::file(home, &server.name))
@@ -101,24 +112,56 @@ fn of(server: &ServerSettings, facts: &Facts) -> ServerLook {
 }
 
 /// Has the agent describe a server in this boot.
-pub(super) fn describe(reach: &dyn Reach, name: &str, boot_id: &str) -> Result<String, ServerProblem> {
-    let ended = reach.run_agent(&Boot { id: boot_id, deadline_s: PREPARE_S }, &["describe"], &[])?;
+pub(super) fn describe(
+    reach: &dyn Reach,
+    name: &str,
+    boot_id: &str,
+) -> Result<String, ServerProblem> {
+    let ended = reach.run_agent(
+        &Boot {
+            id: boot_id,
+            deadline_s: PREPARE_S,
+        },
+        &["describe"],
+        &[],
+    )?;
     text_of(&ended, name, "run the agent")
 }
 
 /// Returns what the agent printed in a step.
-pub(super) fn text_of(ended: &Ended, name: &str, step: &'static str) -> Result<String, ServerProblem> {
+pub(super) fn text_of(
+    ended: &Ended,
+    name: &str,
+    step: &'static str,
+) -> Result<String, ServerProblem> {
     let name = name.to_owned();
     match ended.code {
         Some(0) => Ok(ended.text()),
-        Some(OTHER_BOOT) => Err(ServerProblem::Unreachable { name, said: "it has restarted".to_owned() }),
-        _ => Err(ServerProblem::Step { name, step, said: model::plain(&ended.reason()) }),
+        Some(OTHER_BOOT) => Err(ServerProblem::Unreachable {
+            name,
+            said: "it has restarted".to_owned(),
+        }),
+        _ => Err(ServerProblem::Step {
+            name,
+            step,
+            said: model::plain(&ended.reason()),
+        }),
     }
 }
 
 /// Returns processors and memory for people: `2 x Fast, 1024 MiB`.
 fn hardware(report: &str) -> String {
     let pairs = model::described(report);
-    let get = |name: &str| pairs.iter().find(|(known, _)| known == name).map_or("unknown", |(_, value)| value.trim());
-    model::plain(&format!("{} x {}, {}", get("host.processors"), get("host.processor"), get("host.memory")))
+    let get = |name: &str| {
+        pairs
+            .iter()
+            .find(|(known, _)| known == name)
+            .map_or("unknown", |(_, value)| value.trim())
+    };
+    model::plain(&format!(
+        "{} x {}, {}",
+        get("host.processors"),
+        get("host.processor"),
+        get("host.memory")
+    ))
 }

@@ -1,9 +1,10 @@
-//! A server that boots builds: it installs a build, boots it once, proves that it runs, has the agent measure, and goes back
-//! to its own kernel, which is the default of its next start at every moment.
+//! A server that boots builds: it installs a build, boots it once, proves that it runs, has the
+//! agent measure, and goes back to its own kernel, which is the default of its next start at every
+//! moment.
 //!
-//! `reach` is what is done there, step by step; `ssh` does it, and this module decides what follows from how it went. A
-//! server whose kernel died comes back with its own kernel: by itself (the builds boot with `panic=10`), or by its power
-//! control.
+//! `reach` is what is done there, step by step; `ssh` does it, and this module decides what follows
+//! from how it went. A server whose kernel died comes back with its own kernel: by itself (the
+//! builds boot with `panic=10`), or by its power control.
 
 mod archive;
 mod control;
@@ -26,7 +27,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage, SubjectFailure};
+use model::{
+    Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage,
+    SubjectFailure,
+};
 use wire::{Job, Task};
 
 use self::control::{Control, Outside};
@@ -43,7 +47,9 @@ use self::reach::{Capture, Facts, Kernel, MARK, OTHER_BOOT, Reach, TIMED_OUT};
 use self::record::Record;
 pub use self::record::{ServerState, server_state};
 use crate::agent_process::{machine_for, read_end, refuse};
-use crate::backend::{Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash};
+use crate::backend::{
+    Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash,
+};
 use crate::console::{check_emulator, readable_tail, reason_in, until_next_kernel};
 use crate::host::count;
 use crate::qemu::Scratch;
@@ -56,25 +62,28 @@ const TAG: usize = 12;
 const LOOK: Duration = Duration::from_secs(2);
 /// How often Marvin asks a server to restart if the connection is cut meanwhile.
 const RESTARTS: u32 = 3;
-/// What one look takes by itself if the server does not answer (s): ssh's ConnectTimeout, on average half of it.
+/// What one look takes by itself if the server does not answer (s): ssh's ConnectTimeout, on
+/// average half of it.
 const LOOK_S: u64 = 7;
-/// A dead kernel restarts the server after ten seconds (`panic=10`), and firmware prints something within two minutes; after that
-/// only its power helps.
+/// A dead kernel restarts the server after ten seconds (`panic=10`), and firmware prints something
+/// within two minutes; after that only its power helps.
 const DEAD_QUIET_S: u64 = 120;
-/// What a kernel that hangs is asked for by sysrq: to print all (a kernel with `quiet` would print a headline only), its blocked
-/// tasks, and the backtraces of its processors.
+/// What a kernel that hangs is asked for by sysrq: to print all (a kernel with `quiet` would print
+/// a headline only), its blocked tasks, and the backtraces of its processors.
 const HUNG_KEYS: &str = "8wl";
 /// How many looks long its answer is waited for.
 const HUNG_LOOKS: u32 = 3;
 /// The agent's undo file on the server.
 const UNDO: &str = "/var/lib/marvin/undo";
-/// How long the agent may take to set the machine (s): before it drops caches, it waits for the disks.
+/// How long the agent may take to set the machine (s): before it drops caches, it waits for the
+/// disks.
 const PREPARE_S: u64 = 120;
 /// The file with the memory of a kernel that died.
 const MEMORY: &str = "memory";
 /// What the names of processors contain that QEMU emulates, or may.
 const EMULATED: &str = "QEMU";
-/// How much room an installed kernel needs, as a multiple of what is sent: the parts, the initramfs, the modules.
+/// How much room an installed kernel needs, as a multiple of what is sent: the parts, the
+/// initramfs, the modules.
 const ROOM: u64 = 4;
 
 /// A server.
@@ -171,11 +180,21 @@ impl OnServer {
 
     fn at(at: At, settings: &Settings) -> Result<Self, MachineError> {
         let record_file = Record::file(&settings.home, &at.server.name);
-        let (server, facts) = (&at.server, at.contact().map_err(|problem| record::noted(problem, &record_file))?);
+        let (server, facts) = (
+            &at.server,
+            at.contact()
+                .map_err(|problem| record::noted(problem, &record_file))?,
+        );
         let report = look::describe(&*at.reach, &server.name, facts.boot_id())?;
         let record = Record::of(&facts, &report).kept(&record_file, &server.name)?;
         let machine = identity(server, record.fingerprint.clone(), &settings.programs.agent)?;
-        Ok(Self { at: Arc::new(at), machine, record, record_file, guest_config: GuestConfig::PLAIN })
+        Ok(Self {
+            at: Arc::new(at),
+            machine,
+            record,
+            record_file,
+            guest_config: GuestConfig::PLAIN,
+        })
     }
 
     /// Boots a kernel once and proves that it runs.
@@ -196,20 +215,27 @@ impl OnServer {
             Err(problem) if problem.is_silence() => self.at.check_restart(&before)?,
             begun => begun?,
         }
-        let (end, mut console) = self.at.wait_for_boot(before.boot_id(), "the boot", Vec::new())?;
+        let (end, mut console) = self
+            .at
+            .wait_for_boot(before.boot_id(), "the boot", Vec::new())?;
         let (stage, reason) = match end {
             Waited::Back(facts) if facts.running() == Some(kernel.tag) => {
                 check_release(&self.at.server, kernel, &facts)?;
                 match self.prepare(kernel, facts.boot_id()) {
                     Err(problem) if problem.is_silence() => {
-                        let (reason, more) = self.at.find_death(facts.boot_id(), "it had booted")?;
+                        let (reason, more) =
+                            self.at.find_death(facts.boot_id(), "it had booted")?;
                         console.extend(more);
                         (Stage::Settle, reason)
                     }
                     report => {
                         let (boot_id, report) = (facts.boot_id().to_owned(), report?);
                         console.extend(self.at.control.new_console());
-                        return Ok(Ok(Session { boot_id, report, console }));
+                        return Ok(Ok(Session {
+                            boot_id,
+                            report,
+                            console,
+                        }));
                     }
                 }
             }
@@ -226,7 +252,10 @@ impl OnServer {
 
     /// Makes a booted kernel ready for jobs.
     fn prepare(&self, kernel: &Kernel<'_>, boot_id: &str) -> Result<String, ServerProblem> {
-        self.at.capture.as_ref().map_or(Ok(()), |capture| capture.load())?;
+        self.at
+            .capture
+            .as_ref()
+            .map_or(Ok(()), |capture| capture.load())?;
         let report = self.at.prepare(boot_id)?;
         check_build_id(&self.at.server, kernel, &report)?;
         self.record.check(&report, &self.at.server.name)?;
@@ -235,7 +264,9 @@ impl OnServer {
 
     /// Boots a kernel, and keeps in mind if the server is lost or another machine.
     fn boot_kernel(&self, kernel: &Kernel<'_>) -> Result<Result<Session, DeadBoot>, MachineError> {
-        let end = self.start(kernel).map_err(|problem| record::noted(problem, &self.record_file))?;
+        let end = self
+            .start(kernel)
+            .map_err(|problem| record::noted(problem, &self.record_file))?;
         if let Err((_, console)) = &end {
             self.check_emulator(console)?;
         }
@@ -244,7 +275,8 @@ impl OnServer {
 
     /// Fails the lab, not the kernel, for a fault of the server's emulator.
     fn check_emulator(&self, console: &[u8]) -> Result<(), MachineError> {
-        let is_emulated = |(name, value): &(String, String)| name == "host.processor" && value.contains(EMULATED);
+        let is_emulated =
+            |(name, value): &(String, String)| name == "host.processor" && value.contains(EMULATED);
         check_emulator(self.record.fingerprint.iter().any(is_emulated), console)
     }
 
@@ -257,7 +289,11 @@ impl OnServer {
         let free_mib = facts.get("free_kib").parse::<u64>().unwrap_or(0) >> 10;
         if free_mib < needed_mib {
             let name = self.at.server.name.clone();
-            return Err(ServerProblem::NoSpace { name, free_mib, needed_mib });
+            return Err(ServerProblem::NoSpace {
+                name,
+                free_mib,
+                needed_mib,
+            });
         }
         self.at.reach.install(kernel)
     }
@@ -269,7 +305,10 @@ impl Backend for OnServer {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { processors: count(self.at.server.cpus.as_deref()), ..MachineKind::Server.capabilities() }
+        Capabilities {
+            processors: count(self.at.server.cpus.as_deref()),
+            ..MachineKind::Server.capabilities()
+        }
     }
 
     fn drivers(&self) -> &[Driver] {
@@ -294,20 +333,40 @@ impl Backend for OnServer {
         let (tag, release) = (tag(guest), archive::release(guest.build).to_owned());
         self.at.check_kernel(&release)?;
         let (archive, build_id) = (archive::of(guest)?, note::build_id_of(guest.build));
-        let kernel = Kernel { tag: &tag, release: &release, build_id: build_id.as_deref(), archive: &archive };
+        let kernel = Kernel {
+            tag: &tag,
+            release: &release,
+            build_id: build_id.as_deref(),
+            archive: &archive,
+        };
         match self.boot_kernel(&kernel)? {
             Ok(mut session) => {
                 let console = std::mem::take(&mut session.console);
                 let (session, dead) = (Mutex::new(Some(session)), Mutex::default());
-                let archive = if self.at.image.is_some() { archive } else { Vec::new() };
-                Ok(Boot::Ready(Box::new(OnBuild { on: self, tag, release, build_id, archive, console, session, dead })))
+                let archive = if self.at.image.is_some() {
+                    archive
+                } else {
+                    Vec::new()
+                };
+                Ok(Boot::Ready(Box::new(OnBuild {
+                    on: self,
+                    tag,
+                    release,
+                    build_id,
+                    archive,
+                    console,
+                    session,
+                    dead,
+                })))
             }
             Err((failure, console)) => Ok(Boot::Failed(failure, console)),
         }
     }
 
     fn close(&self) -> Result<(), MachineError> {
-        self.at.close().map_err(|problem| record::noted(problem, &self.record_file).into())
+        self.at
+            .close()
+            .map_err(|problem| record::noted(problem, &self.record_file).into())
     }
 }
 
@@ -324,14 +383,28 @@ impl Drop for At {
 
 impl At {
     /// Prepares the way to a server; connects to nothing yet.
-    fn of(server: &ServerSettings, image: Option<Box<dyn Carrier>>, settings: &Settings) -> Result<Self, MachineError> {
+    fn of(
+        server: &ServerSettings,
+        image: Option<Box<dyn Carrier>>,
+        settings: &Settings,
+    ) -> Result<Self, MachineError> {
         let scratch = settings.scratch()?;
         let agent = &settings.programs.agent;
         let ssh = ssh::Ssh::new(server.clone(), &settings.home, Some(&scratch), agent);
         let reach = Arc::new(Permitted::new(ssh, settings.permit.clone()));
-        let capture = server.collector.is_some().then(|| Arc::clone(&reach) as Arc<dyn Capture>);
-        let control = Box::new(Permitted::new(Outside::open(server, &settings.home), settings.permit.clone()));
-        let Limits { job_s, disturbed_share, .. } = settings.limits;
+        let capture = server
+            .collector
+            .is_some()
+            .then(|| Arc::clone(&reach) as Arc<dyn Capture>);
+        let control = Box::new(Permitted::new(
+            Outside::open(server, &settings.home),
+            settings.permit.clone(),
+        ));
+        let Limits {
+            job_s,
+            disturbed_share,
+            ..
+        } = settings.limits;
         let (own, is_away, is_held) = (Mutex::default(), Mutex::default(), Mutex::default());
         let look = LOOK;
         let server = server.clone();
@@ -353,12 +426,25 @@ impl At {
 
     /// Holds the server, has it run its own kernel, and returns its facts.
     fn contact(&self) -> Result<Facts, ServerProblem> {
-        let fit = |facts: Facts| problems(&self.server, &facts).into_iter().next().map_or(Ok(facts), Err);
+        let fit = |facts: Facts| {
+            problems(&self.server, &facts)
+                .into_iter()
+                .next()
+                .map_or(Ok(facts), Err)
+        };
         let mut facts = match self.reach.facts() {
-            Err(problem) if problem.is_silence() && self.image.as_ref().is_some_and(|image| !image.needs_system()) => {
+            Err(problem)
+                if problem.is_silence()
+                    && self
+                        .image
+                        .as_ref()
+                        .is_some_and(|image| !image.needs_system()) =>
+            {
                 self.restart_image("").unwrap_or(Err(problem))?
             }
-            Err(problem) if problem.is_silence() && self.control.is_off().unwrap_or(false) => self.wake()?,
+            Err(problem) if problem.is_silence() && self.control.is_off().unwrap_or(false) => {
+                self.wake()?
+            }
             facts => facts?,
         };
         if facts.running().is_none() {
@@ -369,7 +455,9 @@ impl At {
         // After an error too: other labs may use it then.
         set(&self.is_held, true);
         let facts = facts?;
-        facts.own_release().clone_into(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner));
+        facts
+            .own_release()
+            .clone_into(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner));
         if facts.running().is_none() {
             return Ok(facts);
         }
@@ -386,7 +474,12 @@ impl At {
             return Ok(facts);
         }
         let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
-        Err(ServerProblem::Lost { name, stage: "it was switched on".to_owned(), seconds, power: "" })
+        Err(ServerProblem::Lost {
+            name,
+            stage: "it was switched on".to_owned(),
+            seconds,
+            power: "",
+        })
     }
 
     fn set_away(&self, is_away: bool) {
@@ -406,19 +499,28 @@ impl At {
         self.reach.leave()
     }
 
-    /// Sets the booted kernel for measuring. The next boot forgets it all: there is nothing to set back.
+    /// Sets the booted kernel for measuring. The next boot forgets it all: there is nothing to set
+    /// back.
     fn prepare(&self, boot_id: &str) -> Result<String, ServerProblem> {
-        let on = reach::Boot { id: boot_id, deadline_s: PREPARE_S };
+        let on = reach::Boot {
+            id: boot_id,
+            deadline_s: PREPARE_S,
+        };
         let turn = |command: &str| {
             let ended = self.reach.run_agent(&on, &[command, UNDO], &[])?;
             look::text_of(&ended, &self.server.name, "be set for measuring")
         };
         // A file of an earlier boot would be in the way.
         turn("restore")?;
-        Ok(format!("{}{}", turn("prepare")?, look::describe(&*self.reach, &self.server.name, boot_id)?))
+        Ok(format!(
+            "{}{}",
+            turn("prepare")?,
+            look::describe(&*self.reach, &self.server.name, boot_id)?
+        ))
     }
 
-    /// Returns the server's facts; waits for it if it does not answer, and switches it off and on if that does not help.
+    /// Returns the server's facts; waits for it if it does not answer, and switches it off and on
+    /// if that does not help.
     fn home_if_lost(&self) -> Result<Facts, ServerProblem> {
         match self.reach.facts() {
             Err(problem) if problem.is_silence() => {
@@ -429,8 +531,8 @@ impl At {
         }
     }
 
-    /// Waits until the server runs another boot than this one, if need be until its power was switched off and on. Returns the
-    /// console with what was printed meanwhile, too.
+    /// Waits until the server runs another boot than this one, if need be until its power was
+    /// switched off and on. Returns the console with what was printed meanwhile, too.
     fn wait_for_boot(
         &self,
         before: &str,
@@ -460,11 +562,17 @@ impl At {
         // Nothing more can be done about it now.
         set(&self.is_held, false);
         let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
-        Err(ServerProblem::Lost { name, stage: stage.to_owned(), seconds, power })
+        Err(ServerProblem::Lost {
+            name,
+            stage: stage.to_owned(),
+            seconds,
+            power,
+        })
     }
 
-    /// Has a kernel under test that hangs print its blocked tasks and what its processors do, before its power is switched: if
-    /// the console can ask it, and does not say already how it died.
+    /// Has a kernel under test that hangs print its blocked tasks and what its processors do,
+    /// before its power is switched: if the console can ask it, and does not say already how it
+    /// died.
     fn ask_hung_kernel(&self, console: &mut Vec<u8>) {
         if !self.is_away() || !self.control.has_power() || reason_in(console).is_some() {
             return;
@@ -476,13 +584,24 @@ impl At {
     }
 
     fn stayed(&self) -> ServerProblem {
-        let said = format!("it still answered in the same boot after {} s", self.server.boot_s);
-        ServerProblem::Step { name: self.server.name.clone(), step: "restart", said }
+        let said = format!(
+            "it still answered in the same boot after {} s",
+            self.server.boot_s
+        );
+        ServerProblem::Step {
+            name: self.server.name.clone(),
+            step: "restart",
+            said,
+        }
     }
 
-    /// Finds out why the server fell silent in this boot, and returns how its kernel died, and the console. If it lives, the
-    /// connection was cut.
-    fn find_death(&self, boot_id: &str, stage: &str) -> Result<(FailureReason, Vec<u8>), ServerProblem> {
+    /// Finds out why the server fell silent in this boot, and returns how its kernel died, and the
+    /// console. If it lives, the connection was cut.
+    fn find_death(
+        &self,
+        boot_id: &str,
+        stage: &str,
+    ) -> Result<(FailureReason, Vec<u8>), ServerProblem> {
         let mut console = self.control.new_console();
         let facts = match self.reach.facts() {
             Ok(facts) => Some(facts),
@@ -496,11 +615,14 @@ impl At {
         };
         let reason = match facts {
             Some(facts) if facts.boot_id() == boot_id => {
-                return Err(ServerProblem::Cut { name: self.server.name.clone() });
+                return Err(ServerProblem::Cut {
+                    name: self.server.name.clone(),
+                });
             }
             Some(facts) => {
                 self.check_home(&facts)?;
-                // Only the console or its memory tells a kernel that died from a reset of the server.
+                // Only the console or its memory tells a kernel that died from a reset of the
+                // server.
                 FailureReason::AgentDied("the server restarted".into())
             }
             None => FailureReason::Hung,
@@ -508,9 +630,15 @@ impl At {
         Ok((reason, console))
     }
 
-    /// Looks for another boot until the deadline, or until its kernel has died by what the console has `from` here on, and the
-    /// console has been quiet since then so long that no restart can be in progress.
-    fn look_for(&self, before: &str, console: &mut Vec<u8>, from: usize) -> Result<Waited, ServerProblem> {
+    /// Looks for another boot until the deadline, or until its kernel has died by what the console
+    /// has `from` here on, and the console has been quiet since then so long that no restart
+    /// can be in progress.
+    fn look_for(
+        &self,
+        before: &str,
+        console: &mut Vec<u8>,
+        from: usize,
+    ) -> Result<Waited, ServerProblem> {
         let looks = |seconds: u64| (seconds / (LOOK_S + self.look.as_secs())).max(1);
         let (mut waited, mut quiet) = (Waited::Silent, 0);
         for _ in 0..looks(self.server.boot_s) {
@@ -541,7 +669,8 @@ impl At {
         Ok(waited)
     }
 
-    /// Returns the memory of the kernel that died, or why it was not saved; `None` without --keep-dump.
+    /// Returns the memory of the kernel that died, or why it was not saved; `None` without
+    /// --keep-dump.
     fn dead_memory(&self) -> Option<Result<DeadMemory, MachineError>> {
         let bytes = self.capture.as_ref()?.take();
         let file = |bytes: Vec<u8>| {
@@ -558,7 +687,10 @@ impl At {
             return Ok(());
         }
         let mut facts = self.home_if_lost()?;
-        if let Some(restarted) = facts.running().and_then(|_| self.restart_image(facts.boot_id())) {
+        if let Some(restarted) = facts
+            .running()
+            .and_then(|_| self.restart_image(facts.boot_id()))
+        {
             facts = restarted?;
         }
         for tried in 1.. {
@@ -576,21 +708,28 @@ impl At {
                 }
                 begun => {
                     begun?;
-                    let (waited, _) =
-                        self.wait_for_boot(facts.boot_id(), "the return to its own kernel", Vec::new())?;
+                    let (waited, _) = self.wait_for_boot(
+                        facts.boot_id(),
+                        "the return to its own kernel",
+                        Vec::new(),
+                    )?;
                     facts = waited.back().map_or_else(|| self.reach.facts(), Ok)?;
                 }
             }
             if let Some(tag) = facts.running() {
                 let (name, step) = (self.server.name.clone(), "return to its own kernel");
-                return Err(ServerProblem::Step { name, step, said: format!("it boots {MARK}{tag} again") });
+                return Err(ServerProblem::Step {
+                    name,
+                    step,
+                    said: format!("it boots {MARK}{tag} again"),
+                });
             }
         }
         self.check_home(&self.run_image(facts)?)
     }
 
-    /// Checks that a server which left the kernel under test runs its own one: its boot loader may have another default by
-    /// now.
+    /// Checks that a server which left the kernel under test runs its own one: its boot loader may
+    /// have another default by now.
     fn check_home(&self, facts: &Facts) -> Result<(), ServerProblem> {
         if facts.running().is_some() {
             return Ok(());
@@ -601,21 +740,31 @@ impl At {
             return Ok(());
         }
         self.set_away(false);
-        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let own = self
+            .own
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let runs = facts.get("release").to_owned();
         if own.is_empty() || own == runs {
             return Ok(());
         }
-        Err(ServerProblem::OtherKernel { name: self.server.name.clone(), runs, own })
+        Err(ServerProblem::OtherKernel {
+            name: self.server.name.clone(),
+            runs,
+            own,
+        })
     }
 
-    /// Finds out whether a server restarts whose connection was cut while Marvin asked for it. If it does not, the boot is tried
-    /// again.
+    /// Finds out whether a server restarts whose connection was cut while Marvin asked for it. If
+    /// it does not, the boot is tried again.
     fn check_restart(&self, before: &Facts) -> Result<(), ServerProblem> {
         // One that shuts down answers for some seconds.
         std::thread::sleep(self.look * 5);
         if self.home_if_lost()?.boot_id() == before.boot_id() {
-            return Err(ServerProblem::Cut { name: self.server.name.clone() });
+            return Err(ServerProblem::Cut {
+                name: self.server.name.clone(),
+            });
         }
         Ok(())
     }
@@ -636,12 +785,18 @@ impl Booted for OnBuild {
             Ok(session) => session,
             Err((failure, console)) => return Ok(JobEnd::of(Err(failure), console)),
         };
-        let on = reach::Boot { id: &session.boot_id, deadline_s: at.job_s };
+        let on = reach::Boot {
+            id: &session.boot_id,
+            deadline_s: at.job_s,
+        };
         match at.reach.run_agent(&on, &["job"], &bytes) {
             Ok(ended) if ended.code == Some(OTHER_BOOT) => self.after_silence(&session),
             Ok(ended) if ended.code == Some(TIMED_OUT) => {
                 let console = at.control.new_console();
-                Ok(JobEnd::of(Err(died(Stage::Workload, FailureReason::Hung, &console)), console))
+                Ok(JobEnd::of(
+                    Err(died(Stage::Workload, FailureReason::Hung, &console)),
+                    console,
+                ))
             }
             Ok(ended) => {
                 let (mut stream, _) = read_end(&ended, job.id);
@@ -652,7 +807,10 @@ impl Booted for OnBuild {
                         stream.frames.push(prepared::report(&session.report));
                     }
                 }
-                Ok(JobEnd { disturbance, ..JobEnd::of(stream, at.control.new_console()) })
+                Ok(JobEnd {
+                    disturbance,
+                    ..JobEnd::of(stream, at.control.new_console())
+                })
             }
             Err(problem) if problem.is_silence() => self.after_silence(&session),
             Err(problem) => Err(problem.into()),
@@ -661,7 +819,11 @@ impl Booted for OnBuild {
 
     /// Returns the memory of the kernel that died: on a server it may not die again.
     fn run_to_death(&self, _: &Job) -> Result<Option<DeadMemory>, MachineError> {
-        self.dead.lock().unwrap_or_else(PoisonError::into_inner).take().transpose()
+        self.dead
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .transpose()
     }
 }
 
@@ -674,7 +836,12 @@ impl OnBuild {
         }
         // It is installed: nothing has to be sent, but to a server that runs from memory.
         let build_id = self.build_id.as_deref();
-        let kernel = Kernel { tag: &self.tag, release: &self.release, build_id, archive: &self.archive };
+        let kernel = Kernel {
+            tag: &self.tag,
+            release: &self.release,
+            build_id,
+            archive: &self.archive,
+        };
         let started = self.on.boot_kernel(&kernel)?;
         *session = started.as_ref().ok().cloned();
         Ok(started)
@@ -690,7 +857,10 @@ impl OnBuild {
             reason = FailureReason::Panicked;
         }
         *self.dead.lock().unwrap_or_else(PoisonError::into_inner) = dead;
-        Ok(JobEnd::of(Err(died(Stage::Workload, reason, &console)), console))
+        Ok(JobEnd::of(
+            Err(died(Stage::Workload, reason, &console)),
+            console,
+        ))
     }
 }
 
@@ -701,14 +871,38 @@ fn died(stage: Stage, suggested: FailureReason, console: &[u8]) -> SubjectFailur
         Some(FailureReason::AgentDied(_)) => FailureReason::Panicked,
         reason => reason.unwrap_or(suggested),
     };
-    SubjectFailure { stage, reason, console_tail: readable_tail(until_next_kernel(console)) }
+    SubjectFailure {
+        stage,
+        reason,
+        console_tail: readable_tail(until_next_kernel(console)),
+    }
 }
 
-fn identity(server: &ServerSettings, known: Vec<(String, String)>, agent: &[u8]) -> Result<Machine, MachineError> {
-    let get = |name: &str| known.iter().find(|(of, _)| of == name).map_or("", |(_, value)| value.as_str());
-    let (cpus, processor) = (server.cpus.clone().unwrap_or_else(|| "the last one".into()), get("host.processor"));
-    let place = if server.cpus.is_some() { format!("processor {cpus}") } else { "the last processor".to_owned() };
-    let summary = format!("{}, {processor}, agent on {place}, boots by {}", server.name, server.boot.word());
+fn identity(
+    server: &ServerSettings,
+    known: Vec<(String, String)>,
+    agent: &[u8],
+) -> Result<Machine, MachineError> {
+    let get = |name: &str| {
+        known
+            .iter()
+            .find(|(of, _)| of == name)
+            .map_or("", |(_, value)| value.as_str())
+    };
+    let (cpus, processor) = (
+        server.cpus.clone().unwrap_or_else(|| "the last one".into()),
+        get("host.processor"),
+    );
+    let place = if server.cpus.is_some() {
+        format!("processor {cpus}")
+    } else {
+        "the last processor".to_owned()
+    };
+    let summary = format!(
+        "{}, {processor}, agent on {place}, boots by {}",
+        server.name,
+        server.boot.word()
+    );
     let mut fingerprint = known.clone();
     fingerprint.extend([
         ("agent.processors".to_owned(), cpus),

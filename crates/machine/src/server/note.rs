@@ -6,7 +6,8 @@ use std::path::Path;
 
 use model::Build;
 
-/// A program header of a 64-bit ELF file, and its type for notes (include/uapi/linux/elf.h of the kernel).
+/// A program header of a 64-bit ELF file, and its type for notes (include/uapi/linux/elf.h of the
+/// kernel).
 const HEADER: usize = 56;
 const PT_NOTE: u32 = 4;
 /// Type of the note with the build id.
@@ -15,7 +16,8 @@ const NT_GNU_BUILD_ID: u32 = 3;
 const HEADERS_MAX: u16 = 64;
 const NOTES_MAX: u64 = 1 << 20;
 
-/// Returns the build id of a build, as hexadecimal digits; `None` if it has none, or only a packed image.
+/// Returns the build id of a build, as hexadecimal digits; `None` if it has none, or only a packed
+/// image.
 pub(super) fn build_id_of(build: &Build) -> Option<String> {
     read(&build.boot_file().path)
 }
@@ -30,15 +32,22 @@ fn read(path: &Path) -> Option<String> {
     if !start.starts_with(b"\x7fELF\x02\x01") {
         return None;
     }
-    let (table, count) = (number(&start, 32)?, u16::from_le_bytes(start.get(56..58)?.try_into().ok()?));
+    let (table, count) = (
+        number(&start, 32)?,
+        u16::from_le_bytes(start.get(56..58)?.try_into().ok()?),
+    );
     let headers = part(table, HEADER * usize::from(count.min(HEADERS_MAX)))?;
-    headers.chunks_exact(HEADER).filter(|header| word(header, 0) == Some(PT_NOTE)).find_map(|header| {
-        let length = number(header, 32).filter(|length| *length <= NOTES_MAX)?;
-        of_notes(&part(number(header, 8)?, usize::try_from(length).ok()?)?)
-    })
+    headers
+        .chunks_exact(HEADER)
+        .filter(|header| word(header, 0) == Some(PT_NOTE))
+        .find_map(|header| {
+            let length = number(header, 32).filter(|length| *length <= NOTES_MAX)?;
+            of_notes(&part(number(header, 8)?, usize::try_from(length).ok()?)?)
+        })
 }
 
-/// Finds the build id: each note is the lengths of its name and its content, its type, and both, padded to four bytes.
+/// Finds the build id: each note is the lengths of its name and its content, its type, and both,
+/// padded to four bytes.
 fn of_notes(mut notes: &[u8]) -> Option<String> {
     loop {
         let (name, size) = (word(notes, 0)? as usize, word(notes, 4)? as usize);
@@ -100,7 +109,10 @@ pub(super) mod tests {
             let mut damaged = whole.clone();
             damaged[at] = 0xff;
             let found = id(&damaged);
-            assert!(found.is_none() || found.as_deref() == Some("abcdef01"), "{at}");
+            assert!(
+                found.is_none() || found.as_deref() == Some("abcdef01"),
+                "{at}"
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The right to touch a server, which another user may have by now: asked before each step that changes something there,
-//! so that a Marvin that stalled touches it no more.
+//! The right to touch a server, which another user may have by now: asked before each step that
+//! changes something there, so that a Marvin that stalled touches it no more.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -36,7 +36,11 @@ impl<T> Permitted<T> {
     }
 
     fn permitted(&self, more_s: u64) -> Result<&T, ServerProblem> {
-        match self.permit.as_ref().map_or(Ok(()), |permit| permit.renew(STEP_S + more_s)) {
+        match self
+            .permit
+            .as_ref()
+            .map_or(Ok(()), |permit| permit.renew(STEP_S + more_s))
+        {
             Ok(()) => Ok(&self.server),
             Err(why) => Err(ServerProblem::NotOurs(why)),
         }
@@ -64,7 +68,12 @@ impl<T: Reach> Reach for Permitted<T> {
         self.permitted(0)?.shut_down()
     }
 
-    fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem> {
+    fn run_agent(
+        &self,
+        on: &Boot<'_>,
+        words: &[&str],
+        input: &[u8],
+    ) -> Result<Ended, ServerProblem> {
         self.permitted(on.deadline_s)?.run_agent(on, words, input)
     }
 
@@ -105,6 +114,7 @@ impl<T: Control> Control for Permitted<T> {
     }
 
     fn send_sysrq(&self, keys: &str) -> bool {
-        self.permitted(0).is_ok_and(|server| server.send_sysrq(keys))
+        self.permitted(0)
+            .is_ok_and(|server| server.send_sysrq(keys))
     }
 }

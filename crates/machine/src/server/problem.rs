@@ -38,7 +38,9 @@ pub enum ServerProblem {
         said: String,
     },
     /// The login may not boot kernels.
-    #[error("{name} boots kernels only for root, not for user {user}: set host = \"root@...\" in its [[machine]]")]
+    #[error(
+        "{name} boots kernels only for root, not for user {user}: set host = \"root@...\" in its [[machine]]"
+    )]
     NotRoot {
         /// The server.
         name: String,
@@ -90,7 +92,9 @@ pub enum ServerProblem {
         release: String,
     },
     /// Its own kernel's initramfs is not where distributions put it.
-    #[error("{name} has no initramfs of its own kernel {release} in /boot: Marvin needs it to find the root disk")]
+    #[error(
+        "{name} has no initramfs of its own kernel {release} in /boot: Marvin needs it to find the root disk"
+    )]
     NoInitramfs {
         /// The server.
         name: String,
@@ -106,7 +110,9 @@ pub enum ServerProblem {
         why: String,
     },
     /// Its disk is full.
-    #[error("{name} has {free_mib} MiB left in /var/lib/marvin; the kernel needs {needed_mib} MiB: free some there")]
+    #[error(
+        "{name} has {free_mib} MiB left in /var/lib/marvin; the kernel needs {needed_mib} MiB: free some there"
+    )]
     NoSpace {
         /// The server.
         name: String,
@@ -116,7 +122,9 @@ pub enum ServerProblem {
         needed_mib: u64,
     },
     /// Another lab uses the server.
-    #[error("{name} is held by {holder}: wait until it is free, or remove /var/lib/marvin/held there")]
+    #[error(
+        "{name} is held by {holder}: wait until it is free, or remove /var/lib/marvin/held there"
+    )]
     Held {
         /// The server.
         name: String,
@@ -209,8 +217,15 @@ mod tests {
 
     #[test]
     fn late_step_is_named() {
-        let late = ServerProblem::Overdue { name: "testbox".into(), step: "install the kernel", seconds: 900 };
-        assert_eq!(late.to_string(), "testbox did not install the kernel within 900 s");
+        let late = ServerProblem::Overdue {
+            name: "testbox".into(),
+            step: "install the kernel",
+            seconds: 900,
+        };
+        assert_eq!(
+            late.to_string(),
+            "testbox did not install the kernel within 900 s"
+        );
         assert!(late.is_silence(), "it may have died");
     }
 }

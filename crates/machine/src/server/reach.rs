@@ -1,4 +1,5 @@
-//! What Marvin does on a server, one step each. `ssh` does it with the system's ssh; tests have a make-believe server.
+//! What Marvin does on a server, one step each. `ssh` does it with the system's ssh; tests have a
+//! make-believe server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -12,7 +13,8 @@ use crate::backend::Driver;
 pub(crate) const MARK: &str = "marvin.build=";
 /// The mark of an image.
 pub(crate) const IMAGE: &str = "marvin.image=";
-/// The exit status of an agent that was not started, as the server is in another boot (`scripts/agent.sh`).
+/// The exit status of an agent that was not started, as the server is in another boot
+/// (`scripts/agent.sh`).
 pub(crate) const OTHER_BOOT: i32 = 97;
 /// The exit status of timeout(1) if it ended the agent.
 pub(crate) const TIMED_OUT: i32 = 124;
@@ -24,7 +26,8 @@ pub(crate) trait Reach: Debug + Send + Sync {
     /// Holds the server for this lab and asks what it is and what it runs.
     fn facts(&self) -> Result<Facts, ServerProblem>;
 
-    /// Copies a kernel there and makes its initramfs. Changes nothing that the server's own kernel boots from.
+    /// Copies a kernel there and makes its initramfs. Changes nothing that the server's own kernel
+    /// boots from.
     fn install(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem>;
 
     /// Has the server boot an installed kernel once. Returns before the server goes down.
@@ -33,14 +36,21 @@ pub(crate) trait Reach: Debug + Send + Sync {
     /// Has the server boot its own kernel. Returns before it goes down.
     fn reboot(&self) -> Result<(), ServerProblem>;
 
-    /// Has the server shut down and stay off, and lets other labs use it then. Returns before it goes down.
+    /// Has the server shut down and stay off, and lets other labs use it then. Returns before it
+    /// goes down.
     fn shut_down(&self) -> Result<(), ServerProblem>;
 
-    /// Runs the agent with these arguments and standard input, on the processors for workloads. Ends with [`OTHER_BOOT`]
-    /// if the server is in another boot.
-    fn run_agent(&self, on: &Boot<'_>, words: &[&str], input: &[u8]) -> Result<Ended, ServerProblem>;
+    /// Runs the agent with these arguments and standard input, on the processors for workloads.
+    /// Ends with [`OTHER_BOOT`] if the server is in another boot.
+    fn run_agent(
+        &self,
+        on: &Boot<'_>,
+        words: &[&str],
+        input: &[u8],
+    ) -> Result<Ended, ServerProblem>;
 
-    /// Removes what only builds need, if the server runs its own kernel, and lets other labs use it.
+    /// Removes what only builds need, if the server runs its own kernel, and lets other labs use
+    /// it.
     fn leave(&self) -> Result<(), ServerProblem>;
 }
 
@@ -87,12 +97,19 @@ impl Facts {
     /// Reads lines `name=value`; `driver=NAME WHY` and `installed=TAG` may occur several times.
     pub(crate) fn read(text: &str) -> Self {
         let mut facts = Self::default();
-        for (name, value) in text.lines().take(LINES_MAX).filter_map(|line| line.split_once('=')) {
+        for (name, value) in text
+            .lines()
+            .take(LINES_MAX)
+            .filter_map(|line| line.split_once('='))
+        {
             let value = model::plain(value.trim());
             match name {
                 "driver" => {
                     let (driver, why) = value.split_once(' ').unwrap_or((&value, ""));
-                    facts.drivers.push(Driver { name: driver.to_owned(), needed_by: why.to_owned() });
+                    facts.drivers.push(Driver {
+                        name: driver.to_owned(),
+                        needed_by: why.to_owned(),
+                    });
                 }
                 "installed" => drop(facts.installed.insert(value)),
                 _ => drop(facts.values.insert(name.to_owned(), value)),
@@ -127,12 +144,18 @@ impl Facts {
     }
 
     fn marked(&self, mark: &str) -> Option<&str> {
-        self.get("cmdline").split_whitespace().find_map(|word| word.strip_prefix(mark))
+        self.get("cmdline")
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix(mark))
     }
 
     /// Returns the release of the server's own kernel, as it was last seen.
     pub(crate) fn own_release(&self) -> &str {
-        self.get(if self.running().is_none() { "release" } else { "own" })
+        self.get(if self.running().is_none() {
+            "release"
+        } else {
+            "own"
+        })
     }
 
     /// Returns whether a kernel is installed there.

@@ -1,5 +1,5 @@
-//! What a server was at the first contact: its identity, and the drivers of its own kernel. A server that is another one
-//! later would mix two machines in one series.
+//! What a server was at the first contact: its identity, and the drivers of its own kernel. A
+//! server that is another one later would mix two machines in one series.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -35,8 +35,16 @@ impl Record {
     pub(super) fn of(facts: &Facts, report: &str) -> Self {
         let mut fingerprint = of_machine(report);
         fingerprint.push(("host.id".to_owned(), facts.get("machine_id").to_owned()));
-        fingerprint.extend(facts.image().or(facts.on_disk()).map(|image| ("host.image".to_owned(), image.to_owned())));
-        Self { fingerprint, drivers: facts.drivers().to_vec() }
+        fingerprint.extend(
+            facts
+                .image()
+                .or(facts.on_disk())
+                .map(|image| ("host.image".to_owned(), image.to_owned())),
+        );
+        Self {
+            fingerprint,
+            drivers: facts.drivers().to_vec(),
+        }
     }
 
     /// Returns the file with a server's record.
@@ -44,12 +52,14 @@ impl Record {
         home.join("machines").join(name)
     }
 
-    /// Returns the record that the lab keeps of a server; the first contact makes it. Later ones must find the same
-    /// machine, which ends any trouble with it.
+    /// Returns the record that the lab keeps of a server; the first contact makes it. Later ones
+    /// must find the same machine, which ends any trouble with it.
     pub(super) fn kept(self, path: &Path, name: &str) -> Result<Self, MachineError> {
         let known = match Self::at(path) {
             Some(known) => {
-                known.compare(&self.fingerprint, name).map_err(|problem| noted(problem, path))?;
+                known
+                    .compare(&self.fingerprint, name)
+                    .map_err(|problem| noted(problem, path))?;
                 known
             }
             None => {
@@ -90,7 +100,10 @@ impl Record {
     fn compare(&self, now: &[(String, String)], name: &str) -> Result<(), ServerProblem> {
         match self.changes(now, name) {
             None => Ok(()),
-            Some(changes) => Err(ServerProblem::Drifted { name: name.to_owned(), changes }),
+            Some(changes) => Err(ServerProblem::Drifted {
+                name: name.to_owned(),
+                changes,
+            }),
         }
     }
 
@@ -100,8 +113,14 @@ impl Record {
     }
 
     fn to_text(&self) -> String {
-        let pairs = self.fingerprint.iter().map(|(name, value)| format!("{name}={value}\n"));
-        let drivers = self.drivers.iter().map(|driver| format!("{DRIVER}={} {}\n", driver.name, driver.needed_by));
+        let pairs = self
+            .fingerprint
+            .iter()
+            .map(|(name, value)| format!("{name}={value}\n"));
+        let drivers = self
+            .drivers
+            .iter()
+            .map(|driver| format!("{DRIVER}={} {}\n", driver.name, driver.needed_by));
         pairs.chain(drivers).collect()
     }
 
@@ -110,7 +129,10 @@ impl Record {
         for (name, value) in text.lines().filter_map(|line| line.split_once('=')) {
             if name == DRIVER {
                 let (name, needed_by) = value.split_once(' ').unwrap_or((value, ""));
-                record.drivers.push(Driver { name: name.to_owned(), needed_by: needed_by.to_owned() });
+                record.drivers.push(Driver {
+                    name: name.to_owned(),
+                    needed_by: needed_by.to_owned(),
+                });
             } else {
                 record.fingerprint.push((name.to_owned(), value.to_owned()));
             }
@@ -124,12 +146,13 @@ impl Record {
 pub enum ServerState {
     /// It did not come back; why. The next contact ends this.
     Lost(String),
-    /// It is another machine than its record says; the difference. This ends when it is accepted, or undone.
+    /// It is another machine than its record says; the difference. This ends when it is accepted,
+    /// or undone.
     Quarantined(String),
 }
 
-/// Returns the state that a lab keeps of a server; `None` if it had no trouble at the last contact. `home` is the lab's data
-/// directory.
+/// Returns the state that a lab keeps of a server; `None` if it had no trouble at the last contact.
+/// `home` is the lab's data directory.
 #[must_use]
 pub fn server_state(name: &str, home: &Path) -> Option<ServerState> {
     let text = fs::read_to_string(beside(&Record::file(home, name), STATE)).ok()?;
@@ -164,7 +187,9 @@ pub(super) fn noted(problem: ServerProblem, path: &Path) -> ServerProblem {
 fn clear(path: &Path) -> Result<(), MachineError> {
     let state = beside(path, STATE);
     match fs::remove_file(&state) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(MachineError::io("remove", &state)(error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(MachineError::io("remove", &state)(error))
+        }
         _ => Ok(()),
     }
 }
@@ -177,8 +202,12 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 
 /// Returns what belongs to the machine.
 pub(super) fn of_machine(report: &str) -> Vec<(String, String)> {
-    let of_machine = described(report).into_iter().filter(|(name, _)| Belongs::of(name) == Belongs::Machine);
-    of_machine.map(|(name, value)| (name, model::plain(&value))).collect()
+    let of_machine = described(report)
+        .into_iter()
+        .filter(|(name, _)| Belongs::of(name) == Belongs::Machine);
+    of_machine
+        .map(|(name, value)| (name, model::plain(&value)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -187,14 +216,20 @@ mod tests {
     use crate::backend::Driver;
 
     fn lines(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+            .collect()
     }
 
     #[test]
     fn image_belongs_to_the_record_wherever_it_is() {
         let of = |facts: &str| {
             let pairs = Record::of(&Facts::read(facts), "").fingerprint.into_iter();
-            pairs.filter(|(name, _)| name == "host.image").map(|(_, id)| id).collect::<Vec<_>>()
+            pairs
+                .filter(|(name, _)| name == "host.image")
+                .map(|(_, id)| id)
+                .collect::<Vec<_>>()
         };
         assert!(of("disk_image=\ncmdline=root=/dev/sda1\n").is_empty());
         assert_eq!(of("disk_image=\ncmdline=marvin.image=01 quiet\n"), ["01"]);
@@ -205,17 +240,33 @@ mod tests {
     fn first_contact_makes_the_record() {
         let home = tempfile::tempdir().unwrap();
         let file = Record::file(home.path(), "testbox");
-        let driver = |needed_by: &str| Driver { name: "ext4".into(), needed_by: needed_by.into() };
+        let driver = |needed_by: &str| Driver {
+            name: "ext4".into(),
+            needed_by: needed_by.into(),
+        };
         let first = Record {
             fingerprint: lines(&[("host.bios", "1.2")]),
             drivers: vec![driver("the root file system"), driver("")],
         };
         assert_eq!(first.clone().kept(&file, "testbox").unwrap(), first);
-        let later = Record { drivers: Vec::new(), ..first.clone() };
-        assert_eq!(later.kept(&file, "testbox").unwrap(), first, "drivers are those of the first contact");
-        let other = Record { fingerprint: lines(&[("host.bios", "2")]), ..first };
+        let later = Record {
+            drivers: Vec::new(),
+            ..first.clone()
+        };
+        assert_eq!(
+            later.kept(&file, "testbox").unwrap(),
+            first,
+            "drivers are those of the first contact"
+        );
+        let other = Record {
+            fingerprint: lines(&[("host.bios", "2")]),
+            ..first
+        };
         let error = other.kept(&file, "testbox").unwrap_err().to_string();
-        assert!(error.starts_with("machine testbox changed: host.bios 1.2 -> 2\nhint: "), "{error}");
+        assert!(
+            error.starts_with("machine testbox changed: host.bios 1.2 -> 2\nhint: "),
+            "{error}"
+        );
     }
 
     #[test]
@@ -225,15 +276,28 @@ mod tests {
         let check = |report: &str| record.check(report, "testbox");
         check("boot.id=2\nhost.memory=1024 MiB\nhost.microcode=0x1\nhost.processors=1\n").unwrap();
         let error = check("host.memory=512 MiB\n").unwrap_err().to_string();
-        assert!(error.starts_with("machine testbox changed: host.memory 1024 MiB -> 512 MiB\n"), "{error}");
+        assert!(
+            error.starts_with("machine testbox changed: host.memory 1024 MiB -> 512 MiB\n"),
+            "{error}"
+        );
     }
 
     #[test]
     fn trouble_with_a_server_is_kept() {
         let home = tempfile::tempdir().unwrap();
-        let (file, state) = (Record::file(home.path(), "testbox"), || server_state("testbox", home.path()));
-        let record = |bios: &str| Record { fingerprint: lines(&[("host.bios", bios)]), drivers: Vec::new() };
-        let lost = ServerProblem::Lost { name: "testbox".into(), stage: "a job".into(), seconds: 9, power: "" };
+        let (file, state) = (Record::file(home.path(), "testbox"), || {
+            server_state("testbox", home.path())
+        });
+        let record = |bios: &str| Record {
+            fingerprint: lines(&[("host.bios", bios)]),
+            drivers: Vec::new(),
+        };
+        let lost = ServerProblem::Lost {
+            name: "testbox".into(),
+            stage: "a job".into(),
+            seconds: 9,
+            power: "",
+        };
         let text = noted(lost, &file).to_string();
         assert_eq!(state(), Some(ServerState::Lost(text)));
         record("1").kept(&file, "testbox").unwrap();
@@ -247,7 +311,10 @@ mod tests {
         record("2").accept(&file).unwrap();
         assert_eq!(state(), None, "the change is accepted");
         record("2").kept(&file, "testbox").unwrap();
-        let unreachable = ServerProblem::Unreachable { name: "testbox".into(), said: String::new() };
+        let unreachable = ServerProblem::Unreachable {
+            name: "testbox".into(),
+            said: String::new(),
+        };
         noted(unreachable, &file);
         assert_eq!(state(), None, "a server that is off is no trouble");
     }

@@ -9,7 +9,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use model::{Build, BuildFile, BuildId, FailureReason, KernelName, Outcome, ServerSettings, SubjectFailure};
+use model::{
+    Build, BuildFile, BuildId, FailureReason, KernelName, Outcome, ServerSettings, SubjectFailure,
+};
 use process::Ended;
 use tempfile::TempDir;
 use wire::{Clock, Job, Perturbation, Task};
@@ -26,7 +28,8 @@ use crate::initrd::Programs;
 use crate::settings::{Limits, Settings, SnapshotUse};
 
 /// How a kernel's console ends that meets a breakpoint which is not its own.
-const INT3: &[u8] = b"int3: 0000 [#1] PREEMPT SMP\nKernel panic - not syncing: Fatal exception in interrupt\n";
+const INT3: &[u8] =
+    b"int3: 0000 [#1] PREEMPT SMP\nKernel panic - not syncing: Fatal exception in interrupt\n";
 
 /// What the kernel under test does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,10 +155,16 @@ impl Fake {
     }
 
     fn open(&self, home: &TempDir) -> Result<Arc<OnServer>, crate::MachineError> {
-        let server = ServerSettings { boot_s: self.state().boot_s, ..settings_of("testbox") };
+        let server = ServerSettings {
+            boot_s: self.state().boot_s,
+            ..settings_of("testbox")
+        };
         let settings = Settings {
             qemu: None,
-            programs: Programs { init: Vec::new(), agent: Vec::new() },
+            programs: Programs {
+                init: Vec::new(),
+                agent: Vec::new(),
+            },
             loader: Vec::new(),
             tracer: Vec::new(),
             conditions: Vec::new(),
@@ -168,11 +177,32 @@ impl Fake {
         let image = carrier.map(|starter| Box::new(self.carried(starter)) as Box<dyn Carrier>);
         let permitted = || Permitted::new(self.clone(), self.state().permit.clone());
         let (reach, control) = (Arc::new(permitted()), Box::new(permitted()));
-        let capture = self.state().memory.is_some().then(|| Arc::new(self.clone()) as Arc<dyn Capture>);
-        let (look, own, is_away, is_held) = (Duration::ZERO, Mutex::default(), Mutex::default(), Mutex::default());
+        let capture = self
+            .state()
+            .memory
+            .is_some()
+            .then(|| Arc::new(self.clone()) as Arc<dyn Capture>);
+        let (look, own, is_away, is_held) = (
+            Duration::ZERO,
+            Mutex::default(),
+            Mutex::default(),
+            Mutex::default(),
+        );
         let (job_s, disturbed_share, scratch) = (60, 0.1, home.path().to_owned());
-        let at =
-            At { server, reach, control, image, capture, scratch, look, job_s, disturbed_share, own, is_away, is_held };
+        let at = At {
+            server,
+            reach,
+            control,
+            image,
+            capture,
+            scratch,
+            look,
+            job_s,
+            disturbed_share,
+            own,
+            is_away,
+            is_held,
+        };
         OnServer::at(at, &settings).map(Arc::new)
     }
 }
@@ -183,7 +213,10 @@ pub(super) fn settings_of(name: &str) -> ServerSettings {
 }
 
 fn silence() -> ServerProblem {
-    ServerProblem::Unreachable { name: "testbox".into(), said: "Connection timed out".into() }
+    ServerProblem::Unreachable {
+        name: "testbox".into(),
+        said: "Connection timed out".into(),
+    }
 }
 
 impl Reach for Fake {
@@ -193,11 +226,31 @@ impl Reach for Fake {
         if !state.answers {
             return Err(silence());
         }
-        let mark = state.running.as_ref().map(|tag| format!("{MARK}{tag}")).unwrap_or_default();
-        let image = state.image.as_ref().map(|id| format!("{IMAGE}{id}")).unwrap_or_default();
-        let initrd = if state.image.is_some() && !state.is_complete { "" } else { "/boot/initrd" };
-        let installed: String = state.installed.iter().map(|tag| format!("installed={tag}\n")).collect();
-        let release = if state.running.is_some() { "6.1" } else { state.own };
+        let mark = state
+            .running
+            .as_ref()
+            .map(|tag| format!("{MARK}{tag}"))
+            .unwrap_or_default();
+        let image = state
+            .image
+            .as_ref()
+            .map(|id| format!("{IMAGE}{id}"))
+            .unwrap_or_default();
+        let initrd = if state.image.is_some() && !state.is_complete {
+            ""
+        } else {
+            "/boot/initrd"
+        };
+        let installed: String = state
+            .installed
+            .iter()
+            .map(|tag| format!("installed={tag}\n"))
+            .collect();
+        let release = if state.running.is_some() {
+            "6.1"
+        } else {
+            state.own
+        };
         Ok(Facts::read(&format!(
             "boot_id={}\nrelease={release}\ncmdline=root=/dev/vda1 {mark} {image}\nuser={}\nfree_kib={}\n{installed}\
              tool.kexec=yes\ntool.cpio=yes\ntool.depmod=yes\ntool.taskset=yes\ntool.timeout=yes\n\
@@ -231,16 +284,24 @@ impl Reach for Fake {
         state.boots += 1;
         state.console.extend(b"Linux version 6.1\n");
         match state.does {
-            Does::Dies => state.console.extend(b"Kernel panic - not syncing: VFS: cannot\n"),
+            Does::Dies => state
+                .console
+                .extend(b"Kernel panic - not syncing: VFS: cannot\n"),
             Does::MeetsBreakpoint => state.console.extend(INT3),
             Does::DiesForGood => {
-                state.console.extend(b"Kernel panic - not syncing: VFS: cannot\n");
+                state
+                    .console
+                    .extend(b"Kernel panic - not syncing: VFS: cannot\n");
                 state.answers = false;
             }
             Does::Hangs => state.answers = false,
             _ => state.running = Some(kernel.tag.to_owned()),
         }
-        if state.does == Does::IsCutAfterBoot { Err(silence()) } else { Ok(()) }
+        if state.does == Does::IsCutAfterBoot {
+            Err(silence())
+        } else {
+            Ok(())
+        }
     }
 
     fn reboot(&self) -> Result<(), ServerProblem> {
@@ -252,7 +313,11 @@ impl Reach for Fake {
         }
         (state.boots, state.running) = (state.boots + 1, None);
         state.reset();
-        if state.does == Does::IsCutAfterReturn { Err(silence()) } else { Ok(()) }
+        if state.does == Does::IsCutAfterReturn {
+            Err(silence())
+        } else {
+            Ok(())
+        }
     }
 
     fn shut_down(&self) -> Result<(), ServerProblem> {
@@ -262,10 +327,19 @@ impl Reach for Fake {
         Ok(())
     }
 
-    fn run_agent(&self, on: &AgentBoot<'_>, words: &[&str], _: &[u8]) -> Result<Ended, ServerProblem> {
+    fn run_agent(
+        &self,
+        on: &AgentBoot<'_>,
+        words: &[&str],
+        _: &[u8],
+    ) -> Result<Ended, ServerProblem> {
         let mut state = self.state();
         if on.id != state.boots.to_string() {
-            return Ok(Ended { code: Some(OTHER_BOOT), output: Vec::new(), said: String::new() });
+            return Ok(Ended {
+                code: Some(OTHER_BOOT),
+                output: Vec::new(),
+                said: String::new(),
+            });
         }
         state.log.push(words[0].into());
         if state.does == Does::DiesInPreparation && words[0] == "prepare" {
@@ -274,12 +348,25 @@ impl Reach for Fake {
         }
         if words != ["job"] {
             let is_asked = words == ["describe"];
-            let build_id = if state.running.is_some() { state.build_id } else { "0123" };
+            let build_id = if state.running.is_some() {
+                state.build_id
+            } else {
+                "0123"
+            };
             let (memory_mib, processor) = (state.memory_mib, state.processor);
-            let report =
-                format!("boot.build_id={build_id}\nhost.memory={memory_mib} MiB\nhost.processor={processor}\n");
-            let output = if is_asked { report.into_bytes() } else { Vec::new() };
-            return Ok(Ended { code: Some(0), output, said: String::new() });
+            let report = format!(
+                "boot.build_id={build_id}\nhost.memory={memory_mib} MiB\nhost.processor={processor}\n"
+            );
+            let output = if is_asked {
+                report.into_bytes()
+            } else {
+                Vec::new()
+            };
+            return Ok(Ended {
+                code: Some(0),
+                output,
+                said: String::new(),
+            });
         }
         match state.does {
             Does::DiesInJob => {
@@ -293,7 +380,11 @@ impl Reach for Fake {
             Does::HangsInJob => state.answers = false,
             Does::IsCutInJob => state.does = Does::Boots,
             _ => {
-                return Ok(Ended { code: Some(1), output: b"agent: no such workload\n".to_vec(), said: String::new() });
+                return Ok(Ended {
+                    code: Some(1),
+                    output: b"agent: no such workload\n".to_vec(),
+                    said: String::new(),
+                });
             }
         }
         Err(silence())
@@ -312,8 +403,16 @@ impl Capture for Fake {
     }
 
     fn take(&self) -> Result<Vec<u8>, ServerProblem> {
-        let (name, step, said) = ("testbox".into(), "save the memory of the kernel", "no space".into());
-        self.state().memory.clone().filter(|memory| !memory.is_empty()).ok_or(ServerProblem::Step { name, step, said })
+        let (name, step, said) = (
+            "testbox".into(),
+            "save the memory of the kernel",
+            "no space".into(),
+        );
+        self.state()
+            .memory
+            .clone()
+            .filter(|memory| !memory.is_empty())
+            .ok_or(ServerProblem::Step { name, step, said })
     }
 }
 
@@ -368,7 +467,10 @@ fn build(folder: &TempDir) -> Build {
         name: KernelName::Path(PathBuf::from("vmlinuz")),
         version: "6.1".into(),
         origin: model::Origin::Described("vmlinuz".into()),
-        image: BuildFile { path, sha256: "b".repeat(64) },
+        image: BuildFile {
+            path,
+            sha256: "b".repeat(64),
+        },
         vmlinux: None,
         config: None,
         symbols: None,
@@ -377,7 +479,12 @@ fn build(folder: &TempDir) -> Build {
 }
 
 fn job() -> Job {
-    Job { id: 7, clock: Clock::Monotonic, perturbation: Perturbation::default(), task: Task::Environment }
+    Job {
+        id: 7,
+        clock: Clock::Monotonic,
+        perturbation: Perturbation::default(),
+        task: Task::Environment,
+    }
 }
 
 /// Boots a build and runs a job; returns how they ended.
@@ -386,9 +493,18 @@ fn boot_and_run(fake: &Fake) -> (Result<Outcome, String>, Arc<OnServer>) {
     boot_and_run_on(fake.open(&home).unwrap(), &home)
 }
 
-fn boot_and_run_on(server: Arc<OnServer>, home: &TempDir) -> (Result<Outcome, String>, Arc<OnServer>) {
+fn boot_and_run_on(
+    server: Arc<OnServer>,
+    home: &TempDir,
+) -> (Result<Outcome, String>, Arc<OnServer>) {
     let build = build(home);
-    let boot = Arc::clone(&server).boot(&Guest { build: &build, modules: &[] }, 1);
+    let boot = Arc::clone(&server).boot(
+        &Guest {
+            build: &build,
+            modules: &[],
+        },
+        1,
+    );
     let failed = |failure: SubjectFailure| Ok(Outcome::Failed(failure));
     let end = match boot {
         Err(error) => Err(error.to_string()),
@@ -412,10 +528,16 @@ fn reason(end: Result<Outcome, String>) -> FailureReason {
 fn server_boots_measures_and_returns() {
     let fake = Fake::new(Does::Boots);
     let (end, server) = boot_and_run(&fake);
-    assert_eq!(reason(end), FailureReason::AgentDied("agent: no such workload".into()));
+    assert_eq!(
+        reason(end),
+        FailureReason::AgentDied("agent: no such workload".into())
+    );
     server.close().unwrap();
     server.close().unwrap();
-    assert_eq!(fake.log(), "describe, install, boot, restore, prepare, describe, job, reboot, leave");
+    assert_eq!(
+        fake.log(),
+        "describe, install, boot, restore, prepare, describe, job, reboot, leave"
+    );
     assert_eq!(fake.state().running, None);
 }
 
@@ -425,7 +547,11 @@ fn kernel_that_dies_at_boot_is_its_failure() {
     let (end, server) = boot_and_run(&fake);
     assert_eq!(reason(end), FailureReason::Panicked, "as its console says");
     server.close().unwrap();
-    assert_eq!(fake.log(), "describe, install, boot, leave", "it runs its own kernel already");
+    assert_eq!(
+        fake.log(),
+        "describe, install, boot, leave",
+        "it runs its own kernel already"
+    );
 }
 
 #[test]
@@ -434,7 +560,10 @@ fn server_that_never_restarts_fails_the_lab() {
         let fake = Fake::new(Does::IsNotBooted);
         fake.state().has_power = has_power;
         let (end, _) = boot_and_run(&fake);
-        assert_eq!(end.unwrap_err(), "testbox cannot restart: it still answered in the same boot after 30 s");
+        assert_eq!(
+            end.unwrap_err(),
+            "testbox cannot restart: it still answered in the same boot after 30 s"
+        );
     }
 }
 
@@ -442,7 +571,10 @@ fn server_that_never_restarts_fails_the_lab() {
 fn hung_kernel_is_ended_by_power_control() {
     for (does, log) in [
         (Does::Hangs, "describe, install, boot, power, leave"),
-        (Does::HangsInJob, "describe, install, boot, restore, prepare, describe, job, power, leave"),
+        (
+            Does::HangsInJob,
+            "describe, install, boot, restore, prepare, describe, job, power, leave",
+        ),
     ] {
         let fake = Fake::new(does);
         let (end, server) = boot_and_run(&fake);
@@ -458,15 +590,24 @@ fn hung_kernel_is_asked_why_before_power() {
         let fake = Fake::new(does);
         fake.state().takes_sysrq = true;
         let (end, _) = boot_and_run(&fake);
-        let Ok(Outcome::Failed(failure)) = end else { panic!("{end:?}") };
+        let Ok(Outcome::Failed(failure)) = end else {
+            panic!("{end:?}")
+        };
         (fake.log(), failure)
     };
     let (log, hung) = run(Does::Hangs);
     assert!(log.contains("boot, sysrq 8wl, power"), "{log}");
-    assert!(hung.console_tail.contains("Show Blocked State"), "{}", hung.console_tail);
+    assert!(
+        hung.console_tail.contains("Show Blocked State"),
+        "{}",
+        hung.console_tail
+    );
     assert_eq!(hung.reason, FailureReason::Hung);
     let (log, hung) = run(Does::HangsInJob);
-    assert!(log.contains("job, sysrq 8wl, power") && hung.reason == FailureReason::Hung, "{log}");
+    assert!(
+        log.contains("job, sysrq 8wl, power") && hung.reason == FailureReason::Hung,
+        "{log}"
+    );
     // One that died says no more.
     assert!(!run(Does::DiesForGood).0.contains("sysrq"));
 }
@@ -482,7 +623,10 @@ fn dead_kernel_on_console_ends_waiting_early() {
     };
     let (dead, soon) = looks(Does::DiesForGood, true);
     let (hung, late) = looks(Does::Hangs, true);
-    assert_eq!((dead, hung), (Some(FailureReason::Panicked), Some(FailureReason::Hung)));
+    assert_eq!(
+        (dead, hung),
+        (Some(FailureReason::Panicked), Some(FailureReason::Hung))
+    );
     assert!(soon < 30 && late > 250, "{soon} {late}");
     // Without power control it may still come back.
     assert!(looks(Does::DiesForGood, false).1 > 250);
@@ -500,8 +644,26 @@ fn server_without_power_control_is_lost() {
 fn no_job_runs_on_another_kernel() {
     let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
     let (server, build) = (fake.open(&home).unwrap(), build(&home));
-    let Boot::Ready(booted) = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap() else { panic!() };
-    let run = || booted.run(&job(), Observe::Nothing).unwrap().stream.unwrap_err().reason;
+    let Boot::Ready(booted) = server
+        .boot(
+            &Guest {
+                build: &build,
+                modules: &[],
+            },
+            1,
+        )
+        .unwrap()
+    else {
+        panic!()
+    };
+    let run = || {
+        booted
+            .run(&job(), Observe::Nothing)
+            .unwrap()
+            .stream
+            .unwrap_err()
+            .reason
+    };
     let dead = FailureReason::AgentDied("agent: no such workload".into());
     assert_eq!(run(), dead);
     // A reset: the server runs its own kernel.
@@ -522,25 +684,57 @@ fn no_job_runs_on_another_kernel() {
 fn kernel_that_dies_in_a_job_fails_it() {
     let fake = Fake::new(Does::DiesInJob);
     let restarted = FailureReason::AgentDied("the server restarted".into());
-    assert_eq!(reason(boot_and_run(&fake).0), restarted, "without a console");
+    assert_eq!(
+        reason(boot_and_run(&fake).0),
+        restarted,
+        "without a console"
+    );
 }
 
 #[test]
 fn memory_of_a_dead_kernel_is_brought_home() {
-    for (memory, expected) in
-        [(b"pages".to_vec(), "pages"), (Vec::new(), "testbox cannot save the memory of the kernel: no space")]
-    {
+    for (memory, expected) in [
+        (b"pages".to_vec(), "pages"),
+        (
+            Vec::new(),
+            "testbox cannot save the memory of the kernel: no space",
+        ),
+    ] {
         let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::DiesInJob));
         fake.state().memory = Some(memory);
         let (server, build) = (fake.open(&home).unwrap(), build(&home));
-        let Boot::Ready(booted) = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap() else { panic!() };
-        let failure = booted.run(&job(), Observe::Nothing).unwrap().stream.unwrap_err();
+        let Boot::Ready(booted) = server
+            .boot(
+                &Guest {
+                    build: &build,
+                    modules: &[],
+                },
+                1,
+            )
+            .unwrap()
+        else {
+            panic!()
+        };
+        let failure = booted
+            .run(&job(), Observe::Nothing)
+            .unwrap()
+            .stream
+            .unwrap_err();
         let dead = booted.run_to_death(&job());
         let found = dead.map(|dead| std::fs::read_to_string(dead.unwrap().file).unwrap());
         assert_eq!(found.unwrap_or_else(|error| error.to_string()), expected);
-        assert_eq!(failure.reason == FailureReason::Panicked, expected == "pages", "without a console");
+        assert_eq!(
+            failure.reason == FailureReason::Panicked,
+            expected == "pages",
+            "without a console"
+        );
         assert!(booted.run_to_death(&job()).unwrap().is_none());
-        assert!(fake.log().starts_with("describe, install, boot, load, restore, prepare"), "{}", fake.log());
+        assert!(
+            fake.log()
+                .starts_with("describe, install, boot, load, restore, prepare"),
+            "{}",
+            fake.log()
+        );
     }
 }
 
@@ -549,39 +743,75 @@ fn kernel_that_dies_before_the_first_job_fails() {
     let fake = Fake::new(Does::DiesInPreparation);
     fake.state().console = b"Kernel panic - not syncing: before the boot\n".to_vec();
     let (end, server) = boot_and_run(&fake);
-    assert_eq!(reason(end), FailureReason::AgentDied("the server restarted".into()));
+    assert_eq!(
+        reason(end),
+        FailureReason::AgentDied("the server restarted".into())
+    );
     server.close().unwrap();
-    assert_eq!(fake.log(), "describe, install, boot, restore, prepare, leave");
+    assert_eq!(
+        fake.log(),
+        "describe, install, boot, restore, prepare, leave"
+    );
 }
 
 #[test]
 fn cut_connection_is_the_labs_failure() {
     let fake = Fake::new(Does::IsCutInJob);
     let (end, _) = boot_and_run(&fake);
-    assert_eq!(end.unwrap_err(), "the connection to testbox was cut while the kernel ran on");
+    assert_eq!(
+        end.unwrap_err(),
+        "the connection to testbox was cut while the kernel ran on"
+    );
 }
 
 #[test]
 fn connection_cut_in_any_step_is_mended() {
     let tail = "restore, prepare, describe, job, reboot";
     for (does, steps) in [
-        (Does::IsCutInInstall, format!("install, install, boot, {tail}, leave")),
-        (Does::IsCutAfterBoot, format!("install, boot, {tail}, leave")),
-        (Does::IsCutBeforeReturn, format!("install, boot, {tail}, reboot, leave")),
-        (Does::IsCutAfterReturn, format!("install, boot, {tail}, leave")),
+        (
+            Does::IsCutInInstall,
+            format!("install, install, boot, {tail}, leave"),
+        ),
+        (
+            Does::IsCutAfterBoot,
+            format!("install, boot, {tail}, leave"),
+        ),
+        (
+            Does::IsCutBeforeReturn,
+            format!("install, boot, {tail}, reboot, leave"),
+        ),
+        (
+            Does::IsCutAfterReturn,
+            format!("install, boot, {tail}, leave"),
+        ),
     ] {
         let fake = Fake::new(does);
         let (end, server) = boot_and_run(&fake);
-        assert_eq!(reason(end), FailureReason::AgentDied("agent: no such workload".into()), "{does:?}");
+        assert_eq!(
+            reason(end),
+            FailureReason::AgentDied("agent: no such workload".into()),
+            "{does:?}"
+        );
         server.close().unwrap();
         assert_eq!(fake.log(), format!("describe, {steps}"), "{does:?}");
         assert_eq!(fake.state().running, None);
     }
     // The lab tries such a boot again.
     let fake = Fake::new(Does::IsCutBeforeBoot);
-    let (home, server) = (tempfile::tempdir().unwrap(), fake.open(&tempfile::tempdir().unwrap()).unwrap());
+    let (home, server) = (
+        tempfile::tempdir().unwrap(),
+        fake.open(&tempfile::tempdir().unwrap()).unwrap(),
+    );
     let build = build(&home);
-    let boot = || Arc::clone(&server).boot(&Guest { build: &build, modules: &[] }, 1);
+    let boot = || {
+        Arc::clone(&server).boot(
+            &Guest {
+                build: &build,
+                modules: &[],
+            },
+            1,
+        )
+    };
     assert!(boot().unwrap_err().is_passing());
     assert!(matches!(boot().unwrap(), Boot::Ready(_)));
 }
@@ -590,7 +820,18 @@ fn connection_cut_in_any_step_is_mended() {
 fn console_of_a_boot_is_kept() {
     let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
     let (server, build) = (fake.open(&home).unwrap(), build(&home));
-    let Boot::Ready(booted) = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap() else { panic!() };
+    let Boot::Ready(booted) = server
+        .boot(
+            &Guest {
+                build: &build,
+                modules: &[],
+            },
+            1,
+        )
+        .unwrap()
+    else {
+        panic!()
+    };
     assert_eq!(booted.boot_console(), b"Linux version 6.1\n");
 }
 
@@ -599,7 +840,15 @@ fn other_build_of_a_release_is_refused() {
     let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
     fake.state().build_id = "ef01";
     let (server, build) = (fake.open(&home).unwrap(), build(&home));
-    let error = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap_err();
+    let error = server
+        .boot(
+            &Guest {
+                build: &build,
+                modules: &[],
+            },
+            1,
+        )
+        .unwrap_err();
     insta::assert_snapshot!(error, @"testbox cannot boot the kernel: it runs the build with id ef01 and not abcd");
     assert_eq!(fake.state().running, None, "it runs its own kernel again");
 }
@@ -614,10 +863,27 @@ fn return_to_a_third_kernel_is_reported() {
     let fake = Fake::new(Does::DiesInJob);
     let (home, build_home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (server, build) = (fake.open(&home).unwrap(), build(&build_home));
-    let Boot::Ready(booted) = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap() else { panic!() };
+    let Boot::Ready(booted) = server
+        .boot(
+            &Guest {
+                build: &build,
+                modules: &[],
+            },
+            1,
+        )
+        .unwrap()
+    else {
+        panic!()
+    };
     fake.state().own = "6.5-other";
-    let error = booted.run(&job(), Observe::Nothing).unwrap_err().to_string();
-    assert!(error.starts_with("testbox came back with kernel 6.5-other and not with its own, 6.1-own"), "{error}");
+    let error = booted
+        .run(&job(), Observe::Nothing)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("testbox came back with kernel 6.5-other and not with its own, 6.1-own"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -625,9 +891,19 @@ fn lost_and_changed_servers_are_remembered() {
     let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Hangs));
     fake.state().has_power = false;
     let (server, build) = (fake.open(&home).unwrap(), build(&home));
-    server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap_err();
+    server
+        .boot(
+            &Guest {
+                build: &build,
+                modules: &[],
+            },
+            1,
+        )
+        .unwrap_err();
     let state = || server_state("testbox", home.path());
-    assert!(matches!(state(), Some(ServerState::Lost(why)) if why.starts_with("testbox is lost: after the boot")));
+    assert!(
+        matches!(state(), Some(ServerState::Lost(why)) if why.starts_with("testbox is lost: after the boot"))
+    );
     {
         let mut state = fake.state();
         (state.answers, state.does) = (true, Does::Boots);
@@ -635,7 +911,15 @@ fn lost_and_changed_servers_are_remembered() {
     let server = fake.open(&home).unwrap();
     assert_eq!(state(), None);
     fake.state().memory_mib = 500;
-    server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap_err();
+    server
+        .boot(
+            &Guest {
+                build: &build,
+                modules: &[],
+            },
+            1,
+        )
+        .unwrap_err();
     let changes = "machine testbox changed: host.memory 1000 MiB -> 500 MiB";
     assert_eq!(state(), Some(ServerState::Quarantined(changes.into())));
 }
@@ -644,7 +928,10 @@ fn lost_and_changed_servers_are_remembered() {
 fn stale_breakpoint_of_an_emulator_is_retried() {
     for does in [Does::MeetsBreakpoint, Does::MeetsBreakpointInJob] {
         let fake = Fake::new(does);
-        assert!(matches!(boot_and_run(&fake).0, Ok(Outcome::Failed(_))), "hardware does no such thing");
+        assert!(
+            matches!(boot_and_run(&fake).0, Ok(Outcome::Failed(_))),
+            "hardware does no such thing"
+        );
         let fake = Fake::new(does);
         fake.state().processor = "QEMU Virtual CPU version 2.5+";
         let (end, server) = boot_and_run(&fake);
@@ -659,7 +946,16 @@ fn machine_that_changed_between_boots_is_refused() {
     let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
     let (server, build) = (fake.open(&home).unwrap(), build(&home));
     fake.state().memory_mib = 500;
-    let error = server.boot(&Guest { build: &build, modules: &[] }, 1).unwrap_err().to_string();
+    let error = server
+        .boot(
+            &Guest {
+                build: &build,
+                modules: &[],
+            },
+            1,
+        )
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("host.memory 1000 MiB -> 500 MiB"), "{error}");
     assert_eq!(fake.state().running, None, "it runs its own kernel again");
 }
@@ -681,7 +977,11 @@ fn changed_machine_is_refused() {
     fake.state().memory_mib = 500;
     let error = fake.open(&home).unwrap_err().to_string();
     assert!(error.contains("host.memory 1000 MiB -> 500 MiB"), "{error}");
-    assert_eq!(fake.log(), "describe, leave, describe, leave", "others may use it");
+    assert_eq!(
+        fake.log(),
+        "describe, leave, describe, leave",
+        "others may use it"
+    );
 }
 
 #[test]

@@ -9,10 +9,14 @@ use std::time::{Duration, Instant};
 
 use super::{BYTES_MAX, RECORD, Switching, boot_id, check_value, chosen, kind};
 
-/// The variables that make a test process switch a setting until it is killed: the folder and the cgroup.
+/// The variables that make a test process switch a setting until it is killed: the folder and the
+/// cgroup.
 const FOLDER: &str = "MARVIN_TEST_SWITCH_FOLDER";
 const CGROUP: &str = "MARVIN_TEST_SWITCH_CGROUP";
-const WITHOUT: [(&str, &str, &str); 2] = [("cpu.cfs_quota_us", "30000", "-1"), ("memory.high", "67108864", "max")];
+const WITHOUT: [(&str, &str, &str); 2] = [
+    ("cpu.cfs_quota_us", "30000", "-1"),
+    ("memory.high", "67108864", "max"),
+];
 
 /// A cgroup of a test with a limit.
 struct Cgroup {
@@ -34,7 +38,12 @@ impl Cgroup {
             for (file, value, without) in WITHOUT {
                 let limit = folder.join(file);
                 if limit.exists() && fs::write(&limit, value).is_ok() {
-                    return Some(Self { folder, limit, value, without });
+                    return Some(Self {
+                        folder,
+                        limit,
+                        value,
+                        without,
+                    });
                 }
             }
             fs::remove_dir(&folder).unwrap();
@@ -63,13 +72,18 @@ impl Drop for Cgroup {
 }
 
 fn switching(folder: &Path) -> Switching {
-    Switching { folder: folder.join("run"), lock: folder.to_owned() }
+    Switching {
+        folder: folder.join("run"),
+        lock: folder.to_owned(),
+    }
 }
 
 #[test]
 fn setting_is_switched_and_set_back() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(cgroup) = Cgroup::new("back") else { return };
+    let Some(cgroup) = Cgroup::new("back") else {
+        return;
+    };
     let switching = switching(folder.path());
     let lock = switching.try_lock().unwrap().unwrap();
     let record = folder.path().join("run").join(RECORD);
@@ -92,9 +106,15 @@ fn setting_is_switched_and_set_back() {
 /// Not a test by itself: the process that the next test kills.
 #[test]
 fn process_that_switches_until_killed() {
-    let (Some(folder), Some(limit)) = (std::env::var_os(FOLDER), std::env::var_os(CGROUP)) else { return };
+    let (Some(folder), Some(limit)) = (std::env::var_os(FOLDER), std::env::var_os(CGROUP)) else {
+        return;
+    };
     let lock = switching(Path::new(&folder)).try_lock().unwrap().unwrap();
-    let without = WITHOUT.iter().find(|(file, ..)| Path::new(&limit).ends_with(file)).unwrap().2;
+    let without = WITHOUT
+        .iter()
+        .find(|(file, ..)| Path::new(&limit).ends_with(file))
+        .unwrap()
+        .2;
     let _switched = lock.switch(Path::new(&limit), without).unwrap();
     std::thread::sleep(Duration::from_secs(60));
 }
@@ -102,7 +122,9 @@ fn process_that_switches_until_killed() {
 #[test]
 fn setting_is_set_back_however_marvin_ends() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(cgroup) = Cgroup::new("killed") else { return };
+    let Some(cgroup) = Cgroup::new("killed") else {
+        return;
+    };
     for signal in ["INT", "TERM", "HUP", "KILL"] {
         let mut marvin = Command::new(std::env::current_exe().unwrap())
             .args(["process_that_switches_until_killed", "--test-threads", "1"])
@@ -111,17 +133,33 @@ fn setting_is_set_back_however_marvin_ends() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        assert!(cgroup.is_within(Duration::from_secs(20), cgroup.without), "{signal}: it was never switched");
-        let sent = Command::new("kill").args(["-s", signal, &marvin.id().to_string()]).status().unwrap();
+        assert!(
+            cgroup.is_within(Duration::from_secs(20), cgroup.without),
+            "{signal}: it was never switched"
+        );
+        let sent = Command::new("kill")
+            .args(["-s", signal, &marvin.id().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success());
         marvin.wait().unwrap();
-        assert!(cgroup.is_within(Duration::from_secs(5), cgroup.value), "{signal}: {}", cgroup.now());
+        assert!(
+            cgroup.is_within(Duration::from_secs(5), cgroup.value),
+            "{signal}: {}",
+            cgroup.now()
+        );
         // The guard has the lock until it is done.
         let begun = Instant::now();
-        while switching(folder.path()).try_lock().unwrap().is_none() && begun.elapsed() < Duration::from_secs(5) {
+        while switching(folder.path()).try_lock().unwrap().is_none()
+            && begun.elapsed() < Duration::from_secs(5)
+        {
             std::thread::sleep(Duration::from_millis(10));
         }
-        assert_eq!(switching(folder.path()).set_back_left().unwrap(), None, "{signal}: nothing is left");
+        assert_eq!(
+            switching(folder.path()).set_back_left().unwrap(),
+            None,
+            "{signal}: nothing is left"
+        );
     }
 }
 
@@ -131,7 +169,11 @@ fn leave(folder: &Path, path: &Path, value: &str) -> PathBuf {
     fs::create_dir_all(&run).unwrap();
     fs::set_permissions(&run, fs::Permissions::from_mode(0o700)).unwrap();
     let record = run.join(RECORD);
-    fs::write(&record, format!("{}\n{}\n{value}\n", boot_id(), path.display())).unwrap();
+    fs::write(
+        &record,
+        format!("{}\n{}\n{value}\n", boot_id(), path.display()),
+    )
+    .unwrap();
     fs::set_permissions(&record, fs::Permissions::from_mode(0o600)).unwrap();
     record
 }
@@ -139,19 +181,32 @@ fn leave(folder: &Path, path: &Path, value: &str) -> PathBuf {
 #[test]
 fn next_marvin_sets_back_what_was_left() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(cgroup) = Cgroup::new("left") else { return };
+    let Some(cgroup) = Cgroup::new("left") else {
+        return;
+    };
     let record = leave(folder.path(), &cgroup.limit, cgroup.value);
     fs::write(&cgroup.limit, cgroup.without).unwrap();
     let measuring = fs::File::open(folder.path()).unwrap();
     measuring.lock().unwrap();
     assert_eq!(switching(folder.path()).set_back_left().unwrap(), None);
-    assert_eq!(cgroup.now(), cgroup.without, "the one that has the lock sets back");
+    assert_eq!(
+        cgroup.now(),
+        cgroup.without,
+        "the one that has the lock sets back"
+    );
     drop(measuring);
     let said = switching(folder.path()).set_back_left().unwrap().unwrap();
-    assert!(said.contains("a Marvin that was killed had changed it"), "{said}");
+    assert!(
+        said.contains("a Marvin that was killed had changed it"),
+        "{said}"
+    );
     assert!(cgroup.now() == cgroup.value && !record.exists());
     // Of an earlier boot nothing is left.
-    fs::write(&record, format!("other\n{}\n{}\n", cgroup.limit.display(), cgroup.without)).unwrap();
+    fs::write(
+        &record,
+        format!("other\n{}\n{}\n", cgroup.limit.display(), cgroup.without),
+    )
+    .unwrap();
     assert_eq!(switching(folder.path()).set_back_left().unwrap(), None);
     assert!(cgroup.now() == cgroup.value && !record.exists());
 }
@@ -161,12 +216,28 @@ fn record_of_others_is_not_believed() {
     let folder = tempfile::tempdir().unwrap();
     let victim = folder.path().join("victim");
     fs::write(&victim, "precious").unwrap();
-    let refusal = || switching(folder.path()).set_back_left().unwrap_err().to_string();
+    let refusal = || {
+        switching(folder.path())
+            .set_back_left()
+            .unwrap_err()
+            .to_string()
+    };
     let record = leave(folder.path(), &victim, "0");
-    assert!(refusal().ends_with("it is no setting that Marvin switches"), "{}", refusal());
+    assert!(
+        refusal().ends_with("it is no setting that Marvin switches"),
+        "{}",
+        refusal()
+    );
     fs::remove_file(&record).unwrap();
-    let record = leave(folder.path(), Path::new("/sys/kernel/mm/transparent_hugepage/enabled"), "never");
-    for (mode, said) in [(0o622, "other users may write it"), (0o602, "other users may write it")] {
+    let record = leave(
+        folder.path(),
+        Path::new("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "never",
+    );
+    for (mode, said) in [
+        (0o622, "other users may write it"),
+        (0o602, "other users may write it"),
+    ] {
         fs::set_permissions(&record, fs::Permissions::from_mode(mode)).unwrap();
         assert!(refusal().ends_with(said), "{}", refusal());
     }
@@ -181,10 +252,18 @@ fn record_of_others_is_not_believed() {
     fs::write(&record, vec![b'x'; 2 * usize::try_from(BYTES_MAX).unwrap()]).unwrap();
     assert!(refusal().ends_with("it is no record"), "{}", refusal());
     if std::os::unix::fs::chown(&record, Some(65534), None).is_ok() {
-        assert!(refusal().contains("it belongs to user 65534"), "{}", refusal());
+        assert!(
+            refusal().contains("it belongs to user 65534"),
+            "{}",
+            refusal()
+        );
     }
     fs::set_permissions(folder.path().join("run"), fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(refusal().ends_with("other users may write it"), "{}", refusal());
+    assert!(
+        refusal().ends_with("other users may write it"),
+        "{}",
+        refusal()
+    );
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
 }
 
@@ -202,15 +281,33 @@ fn only_settings_that_marvin_switches_are_allowed() {
     ];
     assert!(refused.iter().all(|path| kind(Path::new(path)).is_none()));
     let allowed = |path: &str, value: &str| check_value(Path::new(path), value).is_ok();
-    assert!(allowed("/sys/fs/cgroup/a/cpu.max", "30000 100000") && allowed("/sys/fs/cgroup/a/cpu.max", "max"));
-    assert!(allowed("/proc/sys/vm/dirty_bytes", "1099511627776") && allowed("/sys/class/bdi/254:0/strict_limit", "0"));
-    assert!(!allowed("/sys/fs/cgroup/a/cpu.max", "max; reboot") && !allowed("/proc/sys/vm/dirty_bytes", ""));
+    assert!(
+        allowed("/sys/fs/cgroup/a/cpu.max", "30000 100000")
+            && allowed("/sys/fs/cgroup/a/cpu.max", "max")
+    );
+    assert!(
+        allowed("/proc/sys/vm/dirty_bytes", "1099511627776")
+            && allowed("/sys/class/bdi/254:0/strict_limit", "0")
+    );
+    assert!(
+        !allowed("/sys/fs/cgroup/a/cpu.max", "max; reboot")
+            && !allowed("/proc/sys/vm/dirty_bytes", "")
+    );
     // The right name in another file system is no setting.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cpu.max");
     fs::write(&file, "1 2\n").unwrap();
-    let error = switching(folder.path()).try_lock().unwrap().unwrap().switch(&file, "max").unwrap_err().to_string();
-    assert!(error.ends_with("the kernel's setting is not there"), "{error}");
+    let error = switching(folder.path())
+        .try_lock()
+        .unwrap()
+        .unwrap()
+        .switch(&file, "max")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.ends_with("the kernel's setting is not there"),
+        "{error}"
+    );
     assert_eq!(fs::read_to_string(&file).unwrap(), "1 2\n");
 }
 

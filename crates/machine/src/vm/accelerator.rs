@@ -1,5 +1,6 @@
-//! How QEMU executes guests on this host: by KVM if a tiny guest really runs with it, else by TCG. `/dev/kvm` alone
-//! proves nothing: in nested guests it may be there and fail, or be slower than TCG.
+//! How QEMU executes guests on this host: by KVM if a tiny guest really runs with it, else by TCG.
+//! `/dev/kvm` alone proves nothing: in nested guests it may be there and fail, or be slower than
+//! TCG.
 
 use std::fmt;
 use std::path::Path;
@@ -28,7 +29,11 @@ const EXIT: i32 = 0x10 << 1 | 1;
 impl Accelerator {
     /// Finds out with which the tiny guest ends.
     pub(crate) fn find(qemu: &Qemu, folder: &Path) -> Result<Self, MachineError> {
-        Ok(if Self::Kvm.works(qemu, folder)? { Self::Kvm } else { Self::Tcg })
+        Ok(if Self::Kvm.works(qemu, folder)? {
+            Self::Kvm
+        } else {
+            Self::Tcg
+        })
     }
 
     fn works(self, qemu: &Qemu, folder: &Path) -> Result<bool, MachineError> {
@@ -38,10 +43,22 @@ impl Accelerator {
         scratch.write("rom", &rom)?;
         let words = "-nodefaults -no-user-config -display none -no-reboot -M pc -m 16 -bios rom \
                      -device isa-debug-exit,iobase=0xf4,iosize=1";
-        let arguments = words.split(' ').map(str::to_owned).chain(self.arguments().split(' ').map(str::to_owned));
-        let folders = qemu.folders().into_iter().fold(Walls::default(), |walls, path| walls.readable(&path));
-        let program = Program::new(&qemu.program).args(arguments).without_variables();
-        let ended = program.walls(folders.writable(scratch.folder())).folder(scratch.folder()).deadline_s(20).run();
+        let arguments = words
+            .split(' ')
+            .map(str::to_owned)
+            .chain(self.arguments().split(' ').map(str::to_owned));
+        let folders = qemu
+            .folders()
+            .into_iter()
+            .fold(Walls::default(), |walls, path| walls.readable(&path));
+        let program = Program::new(&qemu.program)
+            .args(arguments)
+            .without_variables();
+        let ended = program
+            .walls(folders.writable(scratch.folder()))
+            .folder(scratch.folder())
+            .deadline_s(20)
+            .run();
         Ok(ended.is_ok_and(|ended| ended.code == Some(EXIT)))
     }
 

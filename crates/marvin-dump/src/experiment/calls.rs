@@ -1,9 +1,12 @@
-//! System calls, page faults and processor seconds of filtering and copying a dump, mapped and by read calls; writes no
-//! file.
+//! System calls, page faults and processor seconds of filtering and copying a dump, mapped and by
+//! read calls; writes no file.
 
 use serde::Serialize;
 
-use vmcore::{Codec, Counted, Dump, DumpError, Filter, Io, Level, Nowhere, Plan, Reader, Style, Work, write_kdump};
+use vmcore::{
+    Codec, Counted, Dump, DumpError, Filter, Io, Level, Nowhere, Plan, Reader, Style, Work,
+    write_kdump,
+};
 
 use crate::Host;
 use crate::experiment::{Experiment, Outcome, Spent, Subject, least, seconds, ways};
@@ -32,13 +35,20 @@ struct Row {
 
 pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Calls, DumpError> {
     if wish.level.len() > LEVELS {
-        return Err(DumpError::Usage(format!("cannot compare more than {LEVELS} levels")));
+        return Err(DumpError::Usage(format!(
+            "cannot compare more than {LEVELS} levels"
+        )));
     }
     let folder = wish.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     let (mut rows, mut pages) = (Vec::new(), 0);
     for level in &wish.level {
         let mut save = |io: Io| {
-            let work = Work { threads: 1, io, memory: MEMORY, folder: Some(folder.clone()) };
+            let work = Work {
+                threads: 1,
+                io,
+                memory: MEMORY,
+                folder: Some(folder.clone()),
+            };
             let filter = Filter::for_level(&mut Reader::new(dump, io), *level)?;
             let plan = Plan::make(dump, filter.as_ref(), &work)?;
             pages = plan.memory();
@@ -48,14 +58,29 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cal
         save(Io::Read)?;
         for (name, io) in ways(dump) {
             let spent = least(dump, wish, host, || save(io))?;
-            rows.push(Row { io: name, level: level.number(), spent });
+            rows.push(Row {
+                io: name,
+                level: level.number(),
+                spent,
+            });
         }
     }
-    Ok(Calls { subject: Subject::new(dump, pages, wish), rows, all_calls: dump.calls() })
+    Ok(Calls {
+        subject: Subject::new(dump, pages, wish),
+        rows,
+        all_calls: dump.calls(),
+    })
 }
 
 fn style(level: Level) -> Style {
-    Style { codec: Codec::None, effort: None, level, part: None, limit: None, names: <[String; 6]>::default() }
+    Style {
+        codec: Codec::None,
+        effort: None,
+        level,
+        part: None,
+        limit: None,
+        names: <[String; 6]>::default(),
+    }
 }
 
 impl Row {
@@ -77,8 +102,12 @@ impl Outcome for Calls {
         );
         for row in &self.rows {
             let spent = &row.spent;
-            let [user, sys, total, wall] = [spent.user_s, spent.sys_s, spent.cpu_s(), spent.wall_s].map(seconds);
-            text.extend([format!("{:<12} {user:>9} {sys:>9} {total:>9} {wall:>9}\n", row.name())]);
+            let [user, sys, total, wall] =
+                [spent.user_s, spent.sys_s, spent.cpu_s(), spent.wall_s].map(seconds);
+            text.extend([format!(
+                "{:<12} {user:>9} {sys:>9} {total:>9} {wall:>9}\n",
+                row.name()
+            )]);
         }
         text.extend([format!(
             "\n{:<12} {:>9} {:>9} {:>9} {:>9} {:>12}\n",
@@ -100,21 +129,40 @@ impl Outcome for Calls {
 
     fn plot(&self) -> Plot {
         let part = |name: &str, of: fn(&Spent) -> f64| {
-            let points = self.rows.iter().enumerate().map(|(n, row)| (n as f64, of(&row.spent)));
-            Series { name: name.to_owned(), points: points.collect(), level: false }
+            let points = self
+                .rows
+                .iter()
+                .enumerate()
+                .map(|(n, row)| (n as f64, of(&row.spent)));
+            Series {
+                name: name.to_owned(),
+                points: points.collect(),
+                level: false,
+            }
         };
         let marks = self.rows.iter().enumerate().map(|(n, row)| {
             let calls = row.spent.calls.sum();
             // The drawing has room for four labels with counts.
-            let name = if self.rows.len() <= 4 { format!("{}: {calls} calls", row.name()) } else { row.name() };
+            let name = if self.rows.len() <= 4 {
+                format!("{}: {calls} calls", row.name())
+            } else {
+                row.name()
+            };
             (n as f64, name)
         });
         Plot {
             title: "Mapped or read: processor time and system calls".to_owned(),
             subtitle: self.subject.line(),
-            x: Axis { label: "read method and level", doubling: false, marks: marks.collect() },
+            x: Axis {
+                label: "read method and level",
+                doubling: false,
+                marks: marks.collect(),
+            },
             y_label: "processor time [s]",
-            series: vec![part("user", |spent| spent.user_s), part("system", |spent| spent.sys_s)],
+            series: vec![
+                part("user", |spent| spent.user_s),
+                part("system", |spent| spent.sys_s),
+            ],
             bars: true,
         }
     }

@@ -1,5 +1,5 @@
-//! Filter time by size of the mapped windows, compared with read calls; with the result in memory, and in a file, which
-//! bounds the memory.
+//! Filter time by size of the mapped windows, compared with read calls; with the result in memory,
+//! and in a file, which bounds the memory.
 
 use serde::Serialize;
 
@@ -39,18 +39,37 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Map
     let filter = Filter::new(&mut reader, Level::MAX)?;
     let folder = wish.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     let plan = |io: Io, memory: u64| {
-        Plan::make(dump, Some(&filter), &Work { threads: 1, io, memory, folder: Some(folder.clone()) })
+        Plan::make(
+            dump,
+            Some(&filter),
+            &Work {
+                threads: 1,
+                io,
+                memory,
+                folder: Some(folder.clone()),
+            },
+        )
     };
     // Brings the whole file into the page cache.
     let pages = plan(Io::Read, u64::MAX)?.memory();
     let sizes = window_sizes().map(|size| ("mmap", Some(size), Io::Windows(size)));
     let mut rows = Vec::new();
-    for (io, map_bytes, access) in sizes.chain([("default", None, Io::Map), ("read", None, Io::Read)]) {
+    for (io, map_bytes, access) in
+        sizes.chain([("default", None, Io::Map), ("read", None, Io::Read)])
+    {
         let in_memory = least(dump, wish, host, || plan(access, u64::MAX).map(drop))?;
         let in_file = least(dump, wish, host, || plan(access, 0).map(drop))?;
-        rows.push(Row { io, map_bytes, in_memory, in_file });
+        rows.push(Row {
+            io,
+            map_bytes,
+            in_memory,
+            in_file,
+        });
     }
-    Ok(MapSize { subject: Subject::new(dump, pages, wish), rows })
+    Ok(MapSize {
+        subject: Subject::new(dump, pages, wish),
+        rows,
+    })
 }
 
 impl Outcome for MapSize {
@@ -63,8 +82,11 @@ impl Outcome for MapSize {
             self.subject.lines()
         );
         for row in &self.rows {
-            let name = row.map_bytes.map_or_else(|| row.io.to_owned(), |bytes| format!("{} KiB", bytes >> 10));
-            let [one, two] = [row.in_memory, row.in_file].map(|spent| [spent.wall_s, spent.cpu_s()].map(seconds));
+            let name = row
+                .map_bytes
+                .map_or_else(|| row.io.to_owned(), |bytes| format!("{} KiB", bytes >> 10));
+            let [one, two] = [row.in_memory, row.in_file]
+                .map(|spent| [spent.wall_s, spent.cpu_s()].map(seconds));
             let (calls, faults) = (row.in_memory.calls, row.in_memory.page_faults);
             text.extend([format!(
                 "| {name:>9} |  {:>6}  {:>6} |   {:>6}  {:>6} | {:>6} | {:>6} | {faults:>7} |\n",
@@ -76,21 +98,48 @@ impl Outcome for MapSize {
 
     fn plot(&self) -> Plot {
         let line = |name: &str, of: fn(&Row) -> Spent| {
-            let points = self.rows.iter().filter_map(|row| Some((row.map_bytes? as f64 / 1024.0, of(row).cpu_s())));
-            Series { name: format!("mmap, {name}"), points: points.collect(), level: false }
+            let points = self
+                .rows
+                .iter()
+                .filter_map(|row| Some((row.map_bytes? as f64 / 1024.0, of(row).cpu_s())));
+            Series {
+                name: format!("mmap, {name}"),
+                points: points.collect(),
+                level: false,
+            }
         };
         let level = |io: &str, name: &str, of: fn(&Row) -> Spent| {
-            let points = self.rows.iter().filter(|row| row.io == io).map(|row| (0.0, of(row).cpu_s()));
-            Series { name: format!("{io}, {name}"), points: points.collect(), level: true }
+            let points = self
+                .rows
+                .iter()
+                .filter(|row| row.io == io)
+                .map(|row| (0.0, of(row).cpu_s()));
+            Series {
+                name: format!("{io}, {name}"),
+                points: points.collect(),
+                level: true,
+            }
         };
-        let marks = self.rows.iter().filter_map(|row| row.map_bytes).map(|bytes| {
-            let name = if bytes < 1 << 20 { format!("{}K", bytes >> 10) } else { format!("{}M", bytes >> 20) };
-            (bytes as f64 / 1024.0, name)
-        });
+        let marks = self
+            .rows
+            .iter()
+            .filter_map(|row| row.map_bytes)
+            .map(|bytes| {
+                let name = if bytes < 1 << 20 {
+                    format!("{}K", bytes >> 10)
+                } else {
+                    format!("{}M", bytes >> 20)
+                };
+                (bytes as f64 / 1024.0, name)
+            });
         Plot {
             title: "Filter time against map size".to_owned(),
             subtitle: self.subject.line(),
-            x: Axis { label: "map size [bytes]", doubling: true, marks: marks.collect() },
+            x: Axis {
+                label: "map size [bytes]",
+                doubling: true,
+                marks: marks.collect(),
+            },
             y_label: "processor time [s]",
             series: vec![
                 line("bits in memory", |row| row.in_memory),

@@ -1,5 +1,6 @@
-//! Experiments: how the filter's time depends on the size of the mapped windows, on the memory limit, and on the read
-//! method. Their tables follow the two mails that introduced mapping of /proc/vmcore (see `docs/dump.md`).
+//! Experiments: how the filter's time depends on the size of the mapped windows, on the memory
+//! limit, and on the read method. Their tables follow the two mails that introduced mapping of
+//! /proc/vmcore (see `docs/dump.md`).
 
 mod calls;
 mod cycles;
@@ -105,8 +106,18 @@ struct Subject {
 
 impl Subject {
     fn new(dump: &Dump, pages: u64, wish: &Experiment) -> Self {
-        let release = dump.info().text("OSRELEASE").unwrap_or("unknown").escape_default().to_string();
-        Self { schema_version: SCHEMA_VERSION, release, memory_bytes: pages * dump.page_size(), times: wish.times }
+        let release = dump
+            .info()
+            .text("OSRELEASE")
+            .unwrap_or("unknown")
+            .escape_default()
+            .to_string();
+        Self {
+            schema_version: SCHEMA_VERSION,
+            release,
+            memory_bytes: pages * dump.page_size(),
+            times: wish.times,
+        }
     }
 
     /// Returns the dump and the method in one line, for a drawing.
@@ -117,21 +128,39 @@ impl Subject {
     /// Returns the same in two lines, for a table.
     fn lines(&self) -> String {
         let (memory, times) = (size(self.memory_bytes), self.times);
-        format!("Linux {}, {memory} of memory\none thread, least of {times}, page cache warm", self.release)
+        format!(
+            "Linux {}, {memory} of memory\none thread, least of {times}, page cache warm",
+            self.release
+        )
     }
 }
 
 /// Executes an experiment.
 pub(crate) fn run(wish: &Experiment, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let look = &wish.look;
-    let inputs = look.files.iter().chain(look.ram.iter().map(|part| &part.path)).chain(&look.vmcoreinfo);
-    files::check(&inputs.map(PathBuf::as_path).collect::<Vec<_>>(), wish.svg.as_slice())?;
+    let inputs = look
+        .files
+        .iter()
+        .chain(look.ram.iter().map(|part| &part.path))
+        .chain(&look.vmcoreinfo);
+    files::check(
+        &inputs.map(PathBuf::as_path).collect::<Vec<_>>(),
+        wish.svg.as_slice(),
+    )?;
     let sink = wish.svg.as_ref().map(|path| {
-        let overwrite = if wish.force { Overwrite::Yes } else { Overwrite::No };
+        let overwrite = if wish.force {
+            Overwrite::Yes
+        } else {
+            Overwrite::No
+        };
         FileSink::replacing(path, overwrite)
     });
     let sink = sink.transpose()?;
-    let dump = open(&wish.look.files, &wish.look.ram, wish.look.vmcoreinfo.as_deref())?;
+    let dump = open(
+        &wish.look.files,
+        &wish.look.ram,
+        wish.look.vmcoreinfo.as_deref(),
+    )?;
     match wish.which {
         Which::MapSize => answer(&map_size::run(&dump, wish, host)?, wish, sink, host),
         Which::Cycles => answer(&cycles::run(&dump, wish, host)?, wish, sink, host),
@@ -154,7 +183,8 @@ fn answer<T: Outcome>(
     Ok(Exit::Fine)
 }
 
-/// Repeats work as often as requested; returns the cost of the repetition with the least processor time.
+/// Repeats work as often as requested; returns the cost of the repetition with the least processor
+/// time.
 fn least(
     dump: &Dump,
     wish: &Experiment,
@@ -171,7 +201,11 @@ fn least(
     Ok(best.unwrap_or_default())
 }
 
-fn measure(dump: &Dump, host: &Host<'_>, work: impl FnOnce() -> Result<(), DumpError>) -> Result<Spent, DumpError> {
+fn measure(
+    dump: &Dump,
+    host: &Host<'_>,
+    work: impl FnOnce() -> Result<(), DumpError>,
+) -> Result<Spent, DumpError> {
     let (calls, usage, start) = (dump.calls(), Usage::now(), (host.clock)());
     work()?;
     let (end, after) = ((host.clock)(), Usage::now());
@@ -195,7 +229,8 @@ impl Usage {
     fn now() -> Self {
         // SAFETY: rusage is plain numbers, for which all bytes zero is a value.
         let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a whole rusage that lives as long as the call, which cannot fail with these arguments.
+        // SAFETY: the pointer is to a whole rusage that lives as long as the call, which cannot
+        // fail with these arguments.
         unsafe {
             libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
         }
@@ -205,7 +240,11 @@ impl Usage {
         };
         let count = |count: libc::c_long| u64::try_from(count).unwrap_or_default();
         let faults = count(usage.ru_minflt) + count(usage.ru_majflt);
-        Self { user: time(usage.ru_utime), sys: time(usage.ru_stime), faults }
+        Self {
+            user: time(usage.ru_utime),
+            sys: time(usage.ru_stime),
+            faults,
+        }
     }
 }
 
@@ -217,7 +256,9 @@ fn seconds(seconds: f64) -> String {
 /// The read methods to compare: a dump that cannot be mapped has only one.
 fn ways(dump: &Dump) -> impl Iterator<Item = (&'static str, Io)> {
     let maps = Reader::new(dump, Io::Map).maps();
-    [("mmap", Io::Map), ("read", Io::Read)].into_iter().filter(move |(_, io)| maps || *io == Io::Read)
+    [("mmap", Io::Map), ("read", Io::Read)]
+        .into_iter()
+        .filter(move |(_, io)| maps || *io == Io::Read)
 }
 
 /// The window sizes of the first table (bytes).

@@ -16,7 +16,12 @@ fn code(folder: &Path, name: &str, line: &str) -> Result<Option<i32>, Box<dyn st
         symlink(env!("CARGO_BIN_EXE_marvin-dump"), &link)?;
     }
     let words = line.split(' ').filter(|word| !word.is_empty());
-    Ok(Command::new(link).args(words).current_dir(folder).output()?.status.code())
+    Ok(Command::new(link)
+        .args(words)
+        .current_dir(folder)
+        .output()?
+        .status
+        .code())
 }
 
 /// Returns the compression of a file.
@@ -38,14 +43,26 @@ fn scripts_get_the_exit_codes_of_makedumpfile() -> Outcome {
         ("-d 32 vmcore wrong", 1, 2),
         ("--no-such-option", 1, 2),
         ("-d 31 nothing out", 1, 2),
-        ("--check-params -l -d 31 --message-level 1 /proc/vmcore vmcore", 0, 0),
+        (
+            "--check-params -l -d 31 --message-level 1 /proc/vmcore vmcore",
+            0,
+            0,
+        ),
         ("-v", 0, 0),
     ] {
-        assert_eq!(code(folder, "makedumpfile", line)?, Some(theirs), "makedumpfile {line}");
+        assert_eq!(
+            code(folder, "makedumpfile", line)?,
+            Some(theirs),
+            "makedumpfile {line}"
+        );
         for name in ["out", "small"] {
             drop(std::fs::remove_file(folder.join(name)));
         }
-        assert_eq!(code(folder, "marvin-dump", line)?, Some(ours), "marvin-dump {line}");
+        assert_eq!(
+            code(folder, "marvin-dump", line)?,
+            Some(ours),
+            "marvin-dump {line}"
+        );
         for name in ["out", "small"] {
             drop(std::fs::remove_file(folder.join(name)));
         }
@@ -61,7 +78,10 @@ fn pages_are_raw_unless_a_codec_is_named() -> Outcome {
     Synthetic::default().write(&folder.join("vmcore"))?;
     let codec = |name: &str| codec(folder, name);
     assert_eq!(code(folder, "makedumpfile", "-d 31 vmcore raw")?, Some(0));
-    assert_eq!(code(folder, "makedumpfile", "-l -d 31 vmcore lzo")?, Some(0));
+    assert_eq!(
+        code(folder, "makedumpfile", "-l -d 31 vmcore lzo")?,
+        Some(0)
+    );
     assert_eq!(code(folder, "marvin-dump", "-d 31 vmcore ours")?, Some(0));
     assert_eq!(
         [codec("raw")?, codec("lzo")?, codec("ours")?],
@@ -75,30 +95,72 @@ fn joined_files_keep_their_codec() -> Outcome {
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
     Synthetic::default().write(&folder.join("vmcore"))?;
-    assert_eq!(code(folder, "makedumpfile", "--split -l -d 31 vmcore one two")?, Some(0));
-    assert_eq!(code(folder, "makedumpfile", "--reassemble one two joined")?, Some(0));
-    assert_eq!(code(folder, "marvin-dump", "--reassemble -z one two other")?, Some(0));
+    assert_eq!(
+        code(folder, "makedumpfile", "--split -l -d 31 vmcore one two")?,
+        Some(0)
+    );
+    assert_eq!(
+        code(folder, "makedumpfile", "--reassemble one two joined")?,
+        Some(0)
+    );
+    assert_eq!(
+        code(folder, "marvin-dump", "--reassemble -z one two other")?,
+        Some(0)
+    );
     let codec = |name: &str| codec(folder, name);
-    assert_eq!([codec("joined")?, codec("other")?], [Some(Codec::Lzo), Some(Codec::Zstd)]);
+    assert_eq!(
+        [codec("joined")?, codec("other")?],
+        [Some(Codec::Lzo), Some(Codec::Zstd)]
+    );
     Ok(())
 }
 
 #[test]
 fn calls_of_kdump_utils_succeed() -> Outcome {
-    // Those of mkdumprd, dracut/99kdumpbase/kdump.sh and kdumpctl of Fedora's kdump-utils (63f248c).
+    // Those of mkdumprd, dracut/99kdumpbase/kdump.sh and kdumpctl of Fedora's kdump-utils
+    // (63f248c).
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
     Synthetic::default().write(&folder.join("vmcore"))?;
     let options = "-l --message-level 7 -d 31";
-    assert_eq!(code(folder, "makedumpfile", &format!("--check-params {options} vmcore dumpfile"))?, Some(0));
-    assert_eq!(code(folder, "makedumpfile", &format!("--check-params -F {options} vmcore"))?, Some(0));
-    assert_eq!(code(folder, "makedumpfile", &format!("{options} --num-threads=2 vmcore saved"))?, Some(0));
-    // A raw disk: the stream is copied there, and read back after the restart, with what the disk had before behind it.
+    assert_eq!(
+        code(
+            folder,
+            "makedumpfile",
+            &format!("--check-params {options} vmcore dumpfile")
+        )?,
+        Some(0)
+    );
+    assert_eq!(
+        code(
+            folder,
+            "makedumpfile",
+            &format!("--check-params -F {options} vmcore")
+        )?,
+        Some(0)
+    );
+    assert_eq!(
+        code(
+            folder,
+            "makedumpfile",
+            &format!("{options} --num-threads=2 vmcore saved")
+        )?,
+        Some(0)
+    );
+    // A raw disk: the stream is copied there, and read back after the restart, with what the disk
+    // had before behind it.
     let script = format!(
         "./makedumpfile {options} -F vmcore | dd of=disk bs=512 && printf 'old bytes' >> disk && \
         ./makedumpfile -R restored < disk"
     );
-    assert!(Command::new("sh").args(["-c", &script]).current_dir(folder).output()?.status.success());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(folder)
+            .output()?
+            .status
+            .success()
+    );
     let codec = |name: &str| codec(folder, name);
     assert_eq!([codec("saved")?, codec("restored")?], [Some(Codec::Lzo); 2]);
     Ok(())

@@ -17,19 +17,31 @@ fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Bo
 
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
-    let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600 poisoned".to_owned();
+    let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600 poisoned"
+        .to_owned();
     let memory = vec![0..0x9f, 0x100..0x2000];
-    Synthetic { groups, memory, ..Synthetic::default() }.write(&folder.path().join("vmcore"))?;
+    Synthetic {
+        groups,
+        memory,
+        ..Synthetic::default()
+    }
+    .write(&folder.path().join("vmcore"))?;
     Ok(folder)
 }
 
 /// Compares two dumps: every page is equal, or missing, in both.
 fn assert_same(one: &Path, other: &[&Path]) -> Outcome {
     let one = Dump::open(&[one.to_owned()])?;
-    let other = Dump::open(&other.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())?;
+    let other = Dump::open(
+        &other
+            .iter()
+            .map(|path| (*path).to_owned())
+            .collect::<Vec<_>>(),
+    )?;
     let (mut first, mut second) = (Reader::new(&one, Io::Map), Reader::new(&other, Io::Read));
     for page in 0..one.pages() {
-        let both = [&mut first, &mut second].map(|reader| reader.bytes(page * 4096, 4096).map(<[u8]>::to_vec).ok());
+        let both = [&mut first, &mut second]
+            .map(|reader| reader.bytes(page * 4096, 4096).map(<[u8]>::to_vec).ok());
         assert_eq!(both[0], both[1], "page {page:#x}");
     }
     assert_eq!(one.notes(), other.notes());
@@ -115,7 +127,12 @@ fn all_formats_hold_the_same_pages() -> Outcome {
 #[test]
 fn truncated_stream_is_reported() -> Outcome {
     let folder = folder()?;
-    let stream = seen(folder.path(), "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore", b"")?.1;
+    let stream = seen(
+        folder.path(),
+        "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore",
+        b"",
+    )?
+    .1;
     let mut all = seen(folder.path(), "-R @cut", &stream[..stream.len() - 20])?.0;
     all += &seen(folder.path(), "-R @text", &[b'a'; 5000])?.0;
     all += &seen(folder.path(), "-R @empty", b"")?.0;
@@ -126,17 +143,34 @@ fn truncated_stream_is_reported() -> Outcome {
 #[test]
 fn pages_missing_in_input_are_missing_in_elf() -> Outcome {
     let folder = folder()?;
-    seen(folder.path(), "-d 0 --compress none --threads 1 @vmcore @whole", b"")?;
+    seen(
+        folder.path(),
+        "-d 0 --compress none --threads 1 @vmcore @whole",
+        b"",
+    )?;
     let path = folder.path().join("whole");
-    let file = std::fs::File::options().read(true).write(true).open(&path)?;
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(&path)?;
     let mut head = [0; 464];
     std::os::unix::fs::FileExt::read_exact_at(&file, &mut head, 0)?;
-    let number = |at: usize| u64::from(u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+    let number = |at: usize| {
+        u64::from(u32::from_le_bytes([
+            head[at],
+            head[at + 1],
+            head[at + 2],
+            head[at + 3],
+        ]))
+    };
     // The descriptor of the tenth page, which the writer did not reach.
     let at = (1 + number(432) + number(436)) * 4096 + 10 * 24;
     std::os::unix::fs::FileExt::write_all_at(&file, &[0; 24], at)?;
     let said = seen(folder.path(), "-d 0 -E @whole @elf", b"")?.0;
-    assert!(said.contains("1 pages cannot be read and are missing"), "{said}");
+    assert!(
+        said.contains("1 pages cannot be read and are missing"),
+        "{said}"
+    );
     assert!(said.ends_with("exit code 3\n"), "{said}");
     assert!(Dump::open(&[folder.path().join("elf")])?.incomplete());
     Ok(())
@@ -146,7 +180,11 @@ fn pages_missing_in_input_are_missing_in_elf() -> Outcome {
 fn flattened_file_without_end_is_incomplete() -> Outcome {
     let folder = folder()?;
     let stream = seen(folder.path(), "-d 31 -F --message-level 0 @vmcore", b"")?.1;
-    for (length, incomplete) in [(stream.len(), false), (stream.len() - 16, true), (stream.len() - 100, true)] {
+    for (length, incomplete) in [
+        (stream.len(), false),
+        (stream.len() - 16, true),
+        (stream.len() - 100, true),
+    ] {
         let path = folder.path().join("flat");
         std::fs::write(&path, &stream[..length])?;
         assert_eq!(Dump::open(&[path])?.incomplete(), incomplete, "{length}");
@@ -158,8 +196,17 @@ fn flattened_file_without_end_is_incomplete() -> Outcome {
 fn split_set_lacking_a_file_is_incomplete() -> Outcome {
     let folder = folder()?;
     seen(folder.path(), "-d 31 --split @vmcore @s1 @s2 @s3", b"")?;
-    for (names, incomplete) in [("s1 s2 s3", false), ("s1 s3", true), ("s1 s2", true), ("s2 s3", true), ("s1", true)] {
-        let paths: Vec<_> = names.split(' ').map(|name| folder.path().join(name)).collect();
+    for (names, incomplete) in [
+        ("s1 s2 s3", false),
+        ("s1 s3", true),
+        ("s1 s2", true),
+        ("s2 s3", true),
+        ("s1", true),
+    ] {
+        let paths: Vec<_> = names
+            .split(' ')
+            .map(|name| folder.path().join(name))
+            .collect();
         assert_eq!(Dump::open(&paths)?.incomplete(), incomplete, "{names}");
     }
     let said = seen(folder.path(), "-d 0 @s1 @s3 @whole", b"")?.0;
@@ -175,10 +222,18 @@ fn split_set_lacking_a_file_is_incomplete() -> Outcome {
 #[test]
 fn checked_options_touch_no_file() -> Outcome {
     let folder = folder()?;
-    let said = seen(folder.path(), "--check-params -l -d 31 --splitblock-size 1024 -b 4 @none @out", b"")?.0;
+    let said = seen(
+        folder.path(),
+        "--check-params -l -d 31 --splitblock-size 1024 -b 4 @none @out",
+        b"",
+    )?
+    .0;
     assert!(said.ends_with("exit code 0\n"), "{said}");
     assert!(!folder.path().join("out").exists());
-    assert!(seen(folder.path(), "--check-params -d 32 @none @out", b"").is_err(), "there is no such level");
+    assert!(
+        seen(folder.path(), "--check-params -d 32 @none @out", b"").is_err(),
+        "there is no such level"
+    );
     Ok(())
 }
 
@@ -188,16 +243,21 @@ fn unrecognised_lists_are_reported() -> Outcome {
     let path = folder.path().join("vmcore");
     let mut bytes = std::fs::read(&path)?;
     let name = b"SYMBOL(kallsyms_offsets)";
-    let at = bytes.windows(name.len()).position(|window| window == name).ok_or("the note has no such symbol")?;
+    let at = bytes
+        .windows(name.len())
+        .position(|window| window == name)
+        .ok_or("the note has no such symbol")?;
     bytes[at + 7] = b'K';
     std::fs::write(&path, bytes)?;
     let (said, answer) = seen(folder.path(), "-d 31 --json @vmcore @out", b"")?;
-    let line =
-        "free pages on per-CPU lists are not recognised, and kept: the kernel's symbol table (kallsyms) cannot be read";
+    let line = "free pages on per-CPU lists are not recognised, and kept: the kernel's symbol table (kallsyms) cannot be read";
     assert!(said.contains(line), "{said}");
     assert!(String::from_utf8(answer)?.contains(line), "{said}");
     let (said, _) = seen(folder.path(), "-d 1 @vmcore @kept", b"")?;
-    assert!(!said.contains("per-CPU"), "free pages are kept anyway: {said}");
+    assert!(
+        !said.contains("per-CPU"),
+        "free pages are kept anyway: {said}"
+    );
     Ok(())
 }
 
@@ -210,7 +270,10 @@ fn a_dump_without_memory_is_an_error() -> Outcome {
     bytes[56] = 1;
     std::fs::write(&path, bytes)?;
     let said = seen(folder.path(), "-d 0 @vmcore @out", b"")?.0;
-    assert!(said.contains("it has no memory") && said.ends_with("exit code 2\n"), "{said}");
+    assert!(
+        said.contains("it has no memory") && said.ends_with("exit code 2\n"),
+        "{said}"
+    );
     assert!(!folder.path().join("out").exists());
     Ok(())
 }
@@ -234,24 +297,50 @@ fn differing_copy_is_found() -> Outcome {
     let end = file.metadata()?.len();
     std::os::unix::fs::FileExt::write_all_at(&file, b"x", end - 4096)?;
     let (dump, copy) = (Dump::open(&[one])?, Dump::open(&[copy])?);
-    let work = vmcore::Work { threads: 1, io: Io::Map, memory: 1 << 20, folder: None };
-    let filter = vmcore::Filter::for_level(&mut Reader::new(&dump, Io::Map), vmcore::Level::new(0).ok_or("no level")?)?;
+    let work = vmcore::Work {
+        threads: 1,
+        io: Io::Map,
+        memory: 1 << 20,
+        folder: None,
+    };
+    let filter = vmcore::Filter::for_level(
+        &mut Reader::new(&dump, Io::Map),
+        vmcore::Level::new(0).ok_or("no level")?,
+    )?;
     let plan = vmcore::Plan::make(&dump, filter.as_ref(), &work)?;
     let found = vmcore::verify(&plan, &copy, &work)?;
-    assert_eq!(found, vmcore::Differences { pages: 1, first: Some(0x1fff) });
+    assert_eq!(
+        found,
+        vmcore::Differences {
+            pages: 1,
+            first: Some(0x1fff)
+        }
+    );
     Ok(())
 }
 
 #[test]
 fn unconnected_pipes_are_not_waited_for() -> Outcome {
     let folder = folder()?;
-    assert!(std::process::Command::new("mkfifo").arg(folder.path().join("pipe")).status()?.success());
-    for line in
-        ["info @pipe", "info --ram @pipe", "usage @pipe", "-d 31 @pipe @out", "-d 31 @vmcore @pipe", "-f -R @pipe"]
-    {
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(folder.path().join("pipe"))
+            .status()?
+            .success()
+    );
+    for line in [
+        "info @pipe",
+        "info --ram @pipe",
+        "usage @pipe",
+        "-d 31 @pipe @out",
+        "-d 31 @vmcore @pipe",
+        "-f -R @pipe",
+    ] {
         let said = seen(folder.path(), line, b"")?.0;
         assert!(
-            said.contains("FOLDER/pipe") && said.contains("is a pipe") && said.ends_with("exit code 2\n"),
+            said.contains("FOLDER/pipe")
+                && said.contains("is a pipe")
+                && said.ends_with("exit code 2\n"),
             "{said}"
         );
     }
@@ -266,10 +355,16 @@ fn file_size_limit_acts_like_full_disk() -> Outcome {
         "ulimit -f 1000 && exec {} --threads 1 -d 0,31 --compress none vmcore out",
         env!("CARGO_BIN_EXE_marvin-dump")
     );
-    let output = std::process::Command::new("sh").args(["-c", &line]).current_dir(folder.path()).output()?;
+    let output = std::process::Command::new("sh")
+        .args(["-c", &line])
+        .current_dir(folder.path())
+        .output()?;
     let said = String::from_utf8(output.stderr)?;
     assert!(said.contains("trying the next level"), "{said}");
-    assert!(said.contains("error: no space is left for out") && output.status.code() == Some(5), "{said}");
+    assert!(
+        said.contains("error: no space is left for out") && output.status.code() == Some(5),
+        "{said}"
+    );
     assert!(Dump::open(&[folder.path().join("out")])?.incomplete());
     Ok(())
 }
@@ -277,9 +372,17 @@ fn file_size_limit_acts_like_full_disk() -> Outcome {
 #[test]
 fn directory_as_a_dump_is_refused() -> Outcome {
     let folder = folder()?;
-    for line in ["info @", "-d 31 @ @out", "-d 31 -f @vmcore @", "-d 31 @vmcore/in @out"] {
+    for line in [
+        "info @",
+        "-d 31 @ @out",
+        "-d 31 -f @vmcore @",
+        "-d 31 @vmcore/in @out",
+    ] {
         let said = seen(folder.path(), line, b"")?.0;
-        assert!(said.contains("irectory (os error") && said.ends_with("exit code 2\n"), "{said}");
+        assert!(
+            said.contains("irectory (os error") && said.ends_with("exit code 2\n"),
+            "{said}"
+        );
     }
     Ok(())
 }

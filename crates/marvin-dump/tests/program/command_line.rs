@@ -23,26 +23,46 @@ impl CommandResult {
     /// Executes a command line; words with `@` name files of the directory. Its clock stands still.
     pub(crate) fn of(folder: &Path, line: &str, input: &[u8]) -> Result<Self, clap::Error> {
         let place = |word: &str| {
-            word.strip_prefix('@').map_or_else(|| word.to_owned(), |name| folder.join(name).display().to_string())
+            word.strip_prefix('@').map_or_else(
+                || word.to_owned(),
+                |name| folder.join(name).display().to_string(),
+            )
         };
         let words = std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place));
         let arguments = Arguments::try_parse_from(words)?;
         let (mut answer, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(input));
         let clock = || Duration::from_secs(7);
-        let mut host = Host { input: &mut input, answers: &mut answer, messages: &mut messages, clock: &clock };
+        let mut host = Host {
+            input: &mut input,
+            answers: &mut answer,
+            messages: &mut messages,
+            clock: &clock,
+        };
         let code = run(&arguments, Screen::Plain, &mut host).code();
-        let messages = String::from_utf8_lossy(&messages).replace(&folder.display().to_string(), "FOLDER");
-        Ok(Self { line: line.to_owned(), code, answer, messages })
+        let messages =
+            String::from_utf8_lossy(&messages).replace(&folder.display().to_string(), "FOLDER");
+        Ok(Self {
+            line: line.to_owned(),
+            code,
+            answer,
+            messages,
+        })
     }
 
     /// Returns the command, its messages, and the exit code.
     pub(crate) fn transcript(&self) -> String {
-        format!("$ marvin-dump {}\n{}exit code {}\n", self.line, self.messages, self.code)
+        format!(
+            "$ marvin-dump {}\n{}exit code {}\n",
+            self.line, self.messages, self.code
+        )
     }
 
     /// Returns the same with the answer, which must be text, before the messages.
     pub(crate) fn all(&self) -> String {
         let answer = String::from_utf8_lossy(&self.answer);
-        format!("$ marvin-dump {}\n{answer}{}exit code {}\n", self.line, self.messages, self.code)
+        format!(
+            "$ marvin-dump {}\n{answer}{}exit code {}\n",
+            self.line, self.messages, self.code
+        )
     }
 }

@@ -26,8 +26,16 @@ fn vmlinux(release: &str) -> Vmlinux {
     let mut btf = Btf::default();
     let (char, int, long) = (btf.int("char", 1), btf.int("int", 4), btf.int("long", 8));
     let name = btf.array(char, 65);
-    let names = btf.record("new_utsname", 390, &[("sysname", name, 0), ("nodename", name, 65)]);
-    let uts = btf.record("uts_namespace", 400, &[("count", int, 0), ("name", names, 4)]);
+    let names = btf.record(
+        "new_utsname",
+        390,
+        &[("sysname", name, 0), ("nodename", name, 65)],
+    );
+    let uts = btf.record(
+        "uts_namespace",
+        400,
+        &[("count", int, 0), ("name", names, 4)],
+    );
     let (text, blob, secret) = (btf.pointer(char), btf.pointer(0), btf.array(char, 12));
     let head = btf.record("list_head", 16, &[("next", 9 + 2, 0), ("prev", 9 + 2, 8)]);
     let to_head = btf.pointer(head);
@@ -44,7 +52,10 @@ fn vmlinux(release: &str) -> Vmlinux {
     let to_thing = btf.pointer(thing);
     assert_eq!(to_thing, 13);
     let pair = btf.array(thing, 2);
-    let mut symbols = vec![("_stext".to_owned(), LINKED, 0), ("linux_banner".to_owned(), LINKED + 0x10_0000, 40)];
+    let mut symbols = vec![
+        ("_stext".to_owned(), LINKED, 0),
+        ("linux_banner".to_owned(), LINKED + 0x10_0000, 40),
+    ];
     for (name, kind, at) in [
         ("init_uts_ns", uts, 0),
         ("things", head, 1024),
@@ -58,7 +69,10 @@ fn vmlinux(release: &str) -> Vmlinux {
     }
     symbols.push(("untyped".to_owned(), LINKED, 8));
     let banner = format!("Linux version {release} (someone)\n\0").into_bytes();
-    let sections = vec![(".rodata".to_owned(), LINKED + 0x10_0000, banner), (".BTF".to_owned(), 0, btf.bytes())];
+    let sections = vec![
+        (".rodata".to_owned(), LINKED + 0x10_0000, banner),
+        (".BTF".to_owned(), 0, btf.bytes()),
+    ];
     Vmlinux { sections, symbols }
 }
 
@@ -92,10 +106,22 @@ fn page() -> Vec<u8> {
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
-    Synthetic { groups: "0x010+40 anon".to_owned(), ..Synthetic::default() }.write(&path)?;
+    Synthetic {
+        groups: "0x010+40 anon".to_owned(),
+        ..Synthetic::default()
+    }
+    .write(&path)?;
     let bytes = std::fs::read(&path)?;
-    let start = bytes.windows(10).step_by(8).position(|bytes| bytes == b"\0\0\0\0Linux\0").ok_or("no page")? as u64 * 8;
-    std::fs::File::options().write(true).open(&path)?.write_all_at(&page(), start)?;
+    let start = bytes
+        .windows(10)
+        .step_by(8)
+        .position(|bytes| bytes == b"\0\0\0\0Linux\0")
+        .ok_or("no page")? as u64
+        * 8;
+    std::fs::File::options()
+        .write(true)
+        .open(&path)?
+        .write_all_at(&page(), start)?;
     vmlinux("6.12.0").write(&folder.path().join("vmlinux"))?;
     Ok(folder)
 }
@@ -105,7 +131,10 @@ fn found(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     let dump = Dump::open(&[path.to_owned()])?;
     let mut reader = Reader::new(&dump, Io::Read);
     for page in 0..dump.pages() {
-        let bytes = reader.bytes(page * 4096, 4096).map(<[u8]>::to_vec).unwrap_or_default();
+        let bytes = reader
+            .bytes(page * 4096, 4096)
+            .map(<[u8]>::to_vec)
+            .unwrap_or_default();
         if bytes.starts_with(b"\0\0\0\0Linux\0") {
             return Ok(bytes);
         }
@@ -160,19 +189,33 @@ fn named_data_is_erased_in_every_format() -> Outcome {
     }
     for name in ["out", "elf", "again", "elf2", "whole"] {
         let (page, expected) = (found(&path(name))?, expected());
-        let first = page.iter().zip(&expected).position(|(one, other)| one != other);
+        let first = page
+            .iter()
+            .zip(&expected)
+            .position(|(one, other)| one != other);
         assert_eq!(first, None, "{name}");
     }
     for name in ["out", "again", "whole"] {
         let bytes = std::fs::read(path(name))?;
-        let number = |at: usize| usize::from_le_bytes(bytes[4096 + at..4104 + at].try_into().unwrap_or_default());
+        let number = |at: usize| {
+            usize::from_le_bytes(bytes[4096 + at..4104 + at].try_into().unwrap_or_default())
+        };
         let text = &bytes[number(64)..number(64) + number(72)];
-        assert_eq!(number(64) + number(72), bytes.len(), "it is the last of the file");
+        assert_eq!(
+            number(64) + number(72),
+            bytes.len(),
+            "it is the last of the file"
+        );
         all.extend([format!("{name}:\n{}", String::from_utf8_lossy(text))]);
     }
     for name in ["elf", "elf2"] {
         let dump = Dump::open(&[path(name)])?;
-        assert!(dump.notes().windows(10).any(|bytes| bytes == b"ERASEINFO\0"), "{name}");
+        assert!(
+            dump.notes()
+                .windows(10)
+                .any(|bytes| bytes == b"ERASEINFO\0"),
+            "{name}"
+        );
     }
     insta::assert_snapshot!(all);
     Ok(())
@@ -204,7 +247,10 @@ fn impossible_erasure_is_refused_before_writing() -> Outcome {
     ] {
         std::fs::write(path("conf"), conf)?;
         all.extend([format!("{conf}\n")]);
-        let said = seen(folder.path(), "-d 31 --erase @conf -x @vmlinux @vmcore @out")?;
+        let said = seen(
+            folder.path(),
+            "-d 31 --erase @conf -x @vmlinux @vmcore @out",
+        )?;
         assert!(said.ends_with("exit code 2\n"), "{conf}: {said}");
         all.extend(said.lines().skip(1).map(|line| format!("{line}\n")));
     }
@@ -221,7 +267,10 @@ fn impossible_erasure_is_refused_before_writing() -> Outcome {
     assert!(!path("out").exists());
     insta::assert_snapshot!(all);
     let alone = Arguments::try_parse_from(["marvin-dump", "--erase", "conf", "in", "out"]);
-    assert!(alone.unwrap_err().to_string().contains("--vmlinux"), "it needs a vmlinux");
+    assert!(
+        alone.unwrap_err().to_string().contains("--vmlinux"),
+        "it needs a vmlinux"
+    );
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! Experiments: their tables, equal results with windows of any size, and system calls counted as the system counts
-//! them.
+//! Experiments: their tables, equal results with windows of any size, and system calls counted as
+//! the system counts them.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -20,8 +20,14 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600 huge 9\n 0x2800+20 free 3";
     for (name, scattered) in [("vmcore", false), ("scattered", true)] {
         let (groups, memory) = (groups.to_owned(), vec![0..0x9f, 0x100..0x4000]);
-        Synthetic { groups, memory, scattered, kernel: KERNELS[5], ..Synthetic::default() }
-            .write(&folder.path().join(name))?;
+        Synthetic {
+            groups,
+            memory,
+            scattered,
+            kernel: KERNELS[5],
+            ..Synthetic::default()
+        }
+        .write(&folder.path().join(name))?;
     }
     Ok(folder)
 }
@@ -29,7 +35,11 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
 /// Executes a command; returns exit code, answer and messages.
 fn answer(folder: &Path, line: &str) -> Result<(u8, String, String), Box<dyn Error>> {
     let result = CommandResult::of(folder, line, &[])?;
-    Ok((result.code, String::from_utf8(result.answer)?, result.messages))
+    Ok((
+        result.code,
+        String::from_utf8(result.answer)?,
+        result.messages,
+    ))
 }
 
 #[test]
@@ -38,12 +48,27 @@ fn windows_of_any_size_find_the_same() -> Outcome {
     for name in ["vmcore", "scattered"] {
         let dump = Dump::open(&[folder.path().join(name)])?;
         let filter = Filter::new(&mut Reader::new(&dump, Io::Read), Level::MAX)?;
-        let plan = |io| Plan::make(&dump, Some(&filter), &Work { threads: 1, io, memory: 1 << 20, folder: None });
+        let plan = |io| {
+            Plan::make(
+                &dump,
+                Some(&filter),
+                &Work {
+                    threads: 1,
+                    io,
+                    memory: 1 << 20,
+                    folder: None,
+                },
+            )
+        };
         let expected = plan(Io::Read)?;
         for bits in 12..=25 {
             let found = plan(Io::Windows(1 << bits))?;
             assert_eq!(found.counts(), expected.counts(), "{name}, {bits}");
-            assert_eq!(found.kept_pages()?, expected.kept_pages()?, "{name}, {bits}");
+            assert_eq!(
+                found.kept_pages()?,
+                expected.kept_pages()?,
+                "{name}, {bits}"
+            );
         }
     }
     Ok(())
@@ -57,10 +82,21 @@ fn tables_are_readable_and_drawn() -> Outcome {
         let line = format!("experiment {which} @vmcore --times 1 --svg @{which}.svg");
         let (code, text, said) = answer(folder.path(), &line)?;
         assert_eq!((code, said.as_str()), (0, ""), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         let svg = std::fs::read_to_string(folder.path().join(format!("{which}.svg")))?;
-        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
-        for mark in ["font-weight=\"bold\"", "rotate(-90", "fill=\"#fff\"", " [s]"] {
+        assert!(
+            svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+            "{svg}"
+        );
+        for mark in [
+            "font-weight=\"bold\"",
+            "rotate(-90",
+            "fill=\"#fff\"",
+            " [s]",
+        ] {
             assert!(svg.contains(mark), "{mark}: {svg}");
         }
         // Measurements vary.
@@ -79,14 +115,27 @@ fn tables_are_readable_and_drawn() -> Outcome {
 #[test]
 fn larger_windows_take_fewer_calls() -> Outcome {
     let folder = folder()?;
-    let (_, text, _) = answer(folder.path(), "experiment map-size @vmcore --times 1 --json")?;
+    let (_, text, _) = answer(
+        folder.path(),
+        "experiment map-size @vmcore --times 1 --json",
+    )?;
     let document: Value = serde_json::from_str(&text)?;
     let rows = document["rows"].as_array().ok_or("no rows")?;
     let calls = |row: &Value, kind: &str| row["in_memory"]["calls"][kind].as_u64();
-    let maps: Vec<Option<u64>> = rows.iter().filter(|row| row["io"] == "mmap").map(|row| calls(row, "mmap")).collect();
+    let maps: Vec<Option<u64>> = rows
+        .iter()
+        .filter(|row| row["io"] == "mmap")
+        .map(|row| calls(row, "mmap"))
+        .collect();
     assert_eq!(maps.len(), 14);
-    assert!(maps.is_sorted_by(|one, next| one >= next) && maps[0] > maps[13], "{maps:?}");
-    let read = rows.iter().find(|row| row["io"] == "read").ok_or("no row")?;
+    assert!(
+        maps.is_sorted_by(|one, next| one >= next) && maps[0] > maps[13],
+        "{maps:?}"
+    );
+    let read = rows
+        .iter()
+        .find(|row| row["io"] == "read")
+        .ok_or("no row")?;
     assert_eq!(calls(read, "mmap"), Some(0));
     assert!(calls(read, "read") > Some(0));
     Ok(())
@@ -97,7 +146,10 @@ fn unmappable_dump_is_reported() -> Outcome {
     let folder = folder()?;
     answer(folder.path(), "-d 31 @vmcore @small")?;
     let mut all = String::new();
-    for line in ["experiment map-size @small", "experiment calls -d 1,2,4,8 @vmcore"] {
+    for line in [
+        "experiment map-size @small",
+        "experiment calls -d 1,2,4,8 @vmcore",
+    ] {
         let (code, _, said) = answer(folder.path(), line)?;
         all.extend([format!("{said}exit code {code}\n")]);
     }
@@ -107,7 +159,10 @@ fn unmappable_dump_is_reported() -> Outcome {
     error: cannot compare more than 3 levels
     exit code 2
     ");
-    assert_eq!(answer(folder.path(), "experiment cycles @small --times 1")?.0, 0);
+    assert_eq!(
+        answer(folder.path(), "experiment cycles @small --times 1")?.0,
+        0
+    );
     Ok(())
 }
 
@@ -120,7 +175,13 @@ fn traced(log: &str, path: &str) -> [u64; 3] {
         let of_dump = call.contains(&format!("<{path}>"));
         if call.starts_with("mmap(") && of_dump {
             counts[0] += 1;
-            mapped.insert(call.rsplit("= ").next().unwrap_or_default().trim().to_owned());
+            mapped.insert(
+                call.rsplit("= ")
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned(),
+            );
         } else if let Some(rest) = call.strip_prefix("munmap(") {
             let address = rest.split(',').next().unwrap_or_default();
             counts[1] += u64::from(mapped.remove(address));
@@ -136,18 +197,27 @@ fn calls_are_counted_as_the_system_counts_them() -> Outcome {
     let folder = folder()?;
     let (dump, log) = (folder.path().join("vmcore"), folder.path().join("log"));
     let mut command = Command::new("strace");
-    command.args(["-f", "-y", "-e", "trace=mmap,munmap,pread64", "-o"]).arg(&log);
-    command.arg(env!("CARGO_BIN_EXE_marvin-dump")).args(["experiment", "calls", "--times", "2", "--json"]).arg(&dump);
+    command
+        .args(["-f", "-y", "-e", "trace=mmap,munmap,pread64", "-o"])
+        .arg(&log);
+    command
+        .arg(env!("CARGO_BIN_EXE_marvin-dump"))
+        .args(["experiment", "calls", "--times", "2", "--json"])
+        .arg(&dump);
     let output = match command.output() {
         Ok(output) if output.status.success() => output,
         other => {
             let why = other.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
-            writeln!(std::io::stderr(), "calls are not compared with strace's, which cannot be run: {why:?}")?;
+            writeln!(
+                std::io::stderr(),
+                "calls are not compared with strace's, which cannot be run: {why:?}"
+            )?;
             return Ok(());
         }
     };
     let document: Value = serde_json::from_slice(&output.stdout)?;
-    let own = ["mmap", "munmap", "read"].map(|kind| document["all_calls"][kind].as_u64().unwrap_or_default());
+    let own = ["mmap", "munmap", "read"]
+        .map(|kind| document["all_calls"][kind].as_u64().unwrap_or_default());
     let path = dump.canonicalize()?.display().to_string();
     assert_eq!(traced(&std::fs::read_to_string(&log)?, &path), own);
     assert!(own[0] > 0 && own[2] > 0, "{own:?}");

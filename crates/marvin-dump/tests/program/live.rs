@@ -18,14 +18,22 @@ use crate::Outcome;
 /// Writes a guest's memory and its VMCOREINFO.
 fn guest(folder: &Path) -> Outcome {
     let groups = "0x010+40 anon\n 0x100 free 8\n 0x400+100 slab".to_owned();
-    Synthetic { groups, ..Synthetic::default() }.write(&folder.join("vmcore"))?;
+    Synthetic {
+        groups,
+        ..Synthetic::default()
+    }
+    .write(&folder.join("vmcore"))?;
     let dump = Dump::open(&[folder.join("vmcore")])?;
     let mut reader = Reader::new(&dump, Io::Read);
     let file = File::create(folder.join("ram"))?;
     for page in 0..dump.pages() {
         file.write_all_at(reader.bytes(page * 4096, 4096)?, page * 4096)?;
     }
-    let text: String = dump.info().lines().map(|(key, value)| format!("{key}={value}\n")).collect();
+    let text: String = dump
+        .info()
+        .lines()
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect();
     std::fs::write(folder.join("info"), text)?;
     Ok(())
 }
@@ -40,10 +48,16 @@ enum Stop {
 /// A fake QEMU; returns its commands after the program has disconnected.
 fn qemu(folder: &Path, running: bool, stop: Stop) -> std::io::Result<JoinHandle<Vec<String>>> {
     let listener = UnixListener::bind(folder.join("qmp"))?;
-    Ok(std::thread::spawn(move || serve(&listener, running, stop).unwrap_or_else(|error| vec![error.to_string()])))
+    Ok(std::thread::spawn(move || {
+        serve(&listener, running, stop).unwrap_or_else(|error| vec![error.to_string()])
+    }))
 }
 
-fn serve(listener: &UnixListener, running: bool, mut stop: Stop) -> Result<Vec<String>, Box<dyn Error>> {
+fn serve(
+    listener: &UnixListener,
+    running: bool,
+    mut stop: Stop,
+) -> Result<Vec<String>, Box<dyn Error>> {
     let (mut stream, _) = listener.accept()?;
     stream.write_all(b"{\"QMP\": {}}\n")?;
     let mut asked = Vec::new();
@@ -73,8 +87,15 @@ fn serve(listener: &UnixListener, running: bool, mut stop: Stop) -> Result<Vec<S
 
 fn start(folder: &Path, words: &[&str]) -> std::io::Result<Child> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_marvin-dump"));
-    command.current_dir(folder).args(["--qmp", "qmp", "--ram", "ram", "-i", "info", "-d", "31"]).args(words);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    command
+        .current_dir(folder)
+        .args(["--qmp", "qmp", "--ram", "ram", "-i", "info", "-d", "31"])
+        .args(words);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
 }
 
 fn stable_messages(output: &Output) -> String {
@@ -82,23 +103,38 @@ fn stable_messages(output: &Output) -> String {
     // The number of milliseconds varies; the rest of the line does not.
     let words = text.split_inclusive(' ').collect::<Vec<_>>();
     let time = |n: usize| words.get(n + 1).is_some_and(|next| next.trim() == "ms");
-    let shown = words.iter().enumerate().map(|(n, word)| if time(n) { "N " } else { word });
+    let shown = words
+        .iter()
+        .enumerate()
+        .map(|(n, word)| if time(n) { "N " } else { word });
     shown.collect::<String>() + &format!("exit code {:?}\n", output.status.code())
 }
 
-const ALL: [&str; 5] = ["qmp_capabilities", "query-memdev", "query-status", "stop", "cont"];
+const ALL: [&str; 5] = [
+    "qmp_capabilities",
+    "query-memdev",
+    "query-status",
+    "stop",
+    "cont",
+];
 
 #[test]
 fn running_guest_pauses_for_the_scan() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path())?;
     let qemu = qemu(folder.path(), true, Stop::Answered)?;
-    let output =
-        start(folder.path(), &["--compress", "none", "--threads", "1", "--json", "out"])?.wait_with_output()?;
+    let output = start(
+        folder.path(),
+        &["--compress", "none", "--threads", "1", "--json", "out"],
+    )?
+    .wait_with_output()?;
     assert_eq!(qemu.join().unwrap_or_default(), ALL);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     assert!(report["stood_still_ms"].is_u64(), "{report}");
-    let info = Command::new(env!("CARGO_BIN_EXE_marvin-dump")).arg("info").arg(folder.path().join("out")).output()?;
+    let info = Command::new(env!("CARGO_BIN_EXE_marvin-dump"))
+        .arg("info")
+        .arg(folder.path().join("out"))
+        .output()?;
     insta::assert_snapshot!(stable_messages(&output) + &String::from_utf8_lossy(&info.stdout));
     Ok(())
 }
@@ -108,7 +144,11 @@ fn paused_guest_stays_paused() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path())?;
     let qemu = qemu(folder.path(), false, Stop::Answered)?;
-    let output = start(folder.path(), &["--compress", "none", "--threads", "1", "out"])?.wait_with_output()?;
+    let output = start(
+        folder.path(),
+        &["--compress", "none", "--threads", "1", "out"],
+    )?
+    .wait_with_output()?;
     assert_eq!(qemu.join().unwrap_or_default(), ALL[..3]);
     insta::assert_snapshot!(stable_messages(&output));
     Ok(())
@@ -137,7 +177,11 @@ fn guest_continues_when_a_signal_kills() -> Outcome {
     let instead = move || {
         // While the program waits for the answer.
         let process: u32 = receiver.recv().unwrap_or_default();
-        drop(Command::new("kill").args(["-TERM", &process.to_string()]).status());
+        drop(
+            Command::new("kill")
+                .args(["-TERM", &process.to_string()])
+                .status(),
+        );
     };
     let qemu = qemu(folder.path(), true, Stop::Unanswered(Box::new(instead)))?;
     let mut program = start(folder.path(), &["out"])?;
@@ -154,9 +198,16 @@ fn erasing_from_a_running_guest_is_refused() -> Outcome {
     let folder = tempfile::tempdir()?;
     guest(folder.path())?;
     let qemu = qemu(folder.path(), true, Stop::Answered)?;
-    let output = start(folder.path(), &["--erase", "secrets", "-x", "vmlinux", "out"])?.wait_with_output()?;
+    let output = start(
+        folder.path(),
+        &["--erase", "secrets", "-x", "vmlinux", "out"],
+    )?
+    .wait_with_output()?;
     assert_eq!(qemu.join().unwrap_or_default(), ALL[..3]);
-    assert!(stable_messages(&output).contains("pause the guest first") && output.status.code() == Some(2));
+    assert!(
+        stable_messages(&output).contains("pause the guest first")
+            && output.status.code() == Some(2)
+    );
     assert!(!folder.path().join("out").exists());
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Losses that must be reported: broken pages, parts of different dumps in one, forged bytes, a file that was there and
-//! is gone, an endless log.
+//! Losses that must be reported: broken pages, parts of different dumps in one, forged bytes, a
+//! file that was there and is gone, an endless log.
 
 use std::error::Error;
 use std::fs::File;
@@ -19,7 +19,11 @@ fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Bo
 }
 
 fn synthetic(groups: &str) -> Synthetic {
-    Synthetic { groups: groups.to_owned(), memory: vec![0..0x9f, 0x100..0x2000], ..Synthetic::default() }
+    Synthetic {
+        groups: groups.to_owned(),
+        memory: vec![0..0x9f, 0x100..0x2000],
+        ..Synthetic::default()
+    }
 }
 
 const GROUPS: &str = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600+2 poisoned\n 0x602 slab";
@@ -42,7 +46,10 @@ fn elf_output_has_no_excluded_page() -> Outcome {
         assert_eq!(reader.bytes(0x602 * 4096, 2)?, [2, 6]);
         assert_eq!(reader.bytes(0x600 * 4096, 8192)?, [0; 8192], "{line}");
         let data = std::fs::metadata(folder.path().join("elf"))?;
-        assert!(data.blocks() * 512 < data.len(), "{line}: dropped pages are holes");
+        assert!(
+            data.blocks() * 512 < data.len(),
+            "{line}: dropped pages are holes"
+        );
     }
     Ok(())
 }
@@ -102,7 +109,12 @@ fn records(stream: &[u8]) -> Result<Records, Box<dyn Error>> {
 #[test]
 fn missing_records_are_not_read_as_zeros() -> Outcome {
     let folder = folder()?;
-    let stream = seen(folder.path(), "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore", b"")?.1;
+    let stream = seen(
+        folder.path(),
+        "-d 31 -F --compress none --threads 1 --message-level 0 @vmcore",
+        b"",
+    )?
+    .1;
     let path = folder.path().join("flat");
     let all = records(&stream)?;
     let mut fine = Vec::new();
@@ -111,18 +123,30 @@ fn missing_records_are_not_read_as_zeros() -> Outcome {
         let mut less = stream[..at].to_vec();
         less.extend(&stream[at + 16 + size..]);
         std::fs::write(&path, less)?;
-        let said = seen(folder.path(), "-d 0 -f --compress none --threads 1 --verify @flat @again", b"")?.0;
+        let said = seen(
+            folder.path(),
+            "-d 0 -f --compress none --threads 1 --verify @flat @again",
+            b"",
+        )?
+        .0;
         if said.ends_with("exit code 0\n") {
             fine.push(size);
         }
     }
-    // The rest of both bitmaps, behind the last page's bits, is unused; without their checksum they are not verified.
+    // The rest of both bitmaps, behind the last page's bits, is unused; without their checksum they
+    // are not verified.
     assert_eq!(fine, [4096 - 0x2000 / 8, 4096 - 0x2000 / 8, 16]);
     assert!(count > 7, "{count}");
     let (at, _, size) = records(&stream)?[2];
-    let strange = [&stream[..at + 8], &u64::MAX.to_be_bytes(), &stream[at + 16 + size..]].concat();
+    let strange = [
+        &stream[..at + 8],
+        &u64::MAX.to_be_bytes(),
+        &stream[at + 16 + size..],
+    ]
+    .concat();
     std::fs::write(&path, &strange)?;
-    let said = seen(folder.path(), "info @flat", b"")?.0 + &seen(folder.path(), "-R @out", &strange)?.0;
+    let said =
+        seen(folder.path(), "info @flat", b"")?.0 + &seen(folder.path(), "-R @out", &strange)?.0;
     insta::assert_snapshot!(said);
     Ok(())
 }
@@ -151,7 +175,8 @@ fn invalid_stream_leaves_the_file_alone() -> Outcome {
     Ok(())
 }
 
-/// Note lines for a log whose structures are in the image's first page, and its bytes in the second.
+/// Note lines for a log whose structures are in the image's first page, and its bytes in the
+/// second.
 const LOG_NOTE: &str = "SYMBOL(prb)=ffffffff81000800\n\
     OFFSET(printk_ringbuffer.desc_ring)=0\nOFFSET(printk_ringbuffer.text_data_ring)=64\nOFFSET(atomic_long_t.counter)=0\n\
     OFFSET(prb_desc_ring.count_bits)=0\nOFFSET(prb_desc_ring.descs)=8\nOFFSET(prb_desc_ring.infos)=16\n\
@@ -161,30 +186,57 @@ const LOG_NOTE: &str = "SYMBOL(prb)=ffffffff81000800\n\
     OFFSET(prb_data_blk_lpos.begin)=0\nOFFSET(prb_data_blk_lpos.next)=8\n\
     OFFSET(printk_info.ts_nsec)=0\nOFFSET(printk_info.text_len)=8\nSIZE(printk_info)=16\n";
 
-/// Writes a log of `count` equal records of `length` bytes each into a dump; returns what the program reads.
+/// Writes a log of `count` equal records of `length` bytes each into a dump; returns what the
+/// program reads.
 fn log(path: &Path, count: u64, length: u16, size_bits: u64) -> Result<String, Box<dyn Error>> {
     const IMAGE: u64 = 0xffff_ffff_8100_0000;
     Synthetic::default().write(path)?;
     let file = File::options().write(true).open(path)?;
     let page = file.metadata()?.len() - (0x2000 - 0x1000 - 1000) * 4096;
     let put = |at: u64, numbers: &[u64]| {
-        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let bytes: Vec<u8> = numbers
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect();
         file.write_all_at(&bytes, page + at)
     };
     put(0x800, &[IMAGE + 0x808])?;
-    put(0x808, &[5, IMAGE + 0xa00, IMAGE + 0xd00, count - 1, 0, 0, 0, 0, size_bits, IMAGE + 0x1000])?;
+    put(
+        0x808,
+        &[
+            5,
+            IMAGE + 0xa00,
+            IMAGE + 0xd00,
+            count - 1,
+            0,
+            0,
+            0,
+            0,
+            size_bits,
+            IMAGE + 0x1000,
+        ],
+    )?;
     for id in 0..count {
         put(0xa00 + id * 24, &[1 << 62 | id, 0, 64])?;
-        put(0xd00 + id * 16, &[1_234_567_000 * (id + 1), u64::from(length)])?;
+        put(
+            0xd00 + id * 16,
+            &[1_234_567_000 * (id + 1), u64::from(length)],
+        )?;
     }
     file.write_all_at(&[b'x'; 4096], page + 4096)?;
     file.write_all_at(b"hello\nyou\x1b", page + 4096 + 8)?;
     let dump = Dump::open(&[path.to_owned()])?;
-    let mut text: Vec<u8> =
-        dump.info().lines().flat_map(|(key, value)| format!("{key}={value}\n").into_bytes()).collect();
+    let mut text: Vec<u8> = dump
+        .info()
+        .lines()
+        .flat_map(|(key, value)| format!("{key}={value}\n").into_bytes())
+        .collect();
     text.extend(LOG_NOTE.bytes());
     let dump = dump.with_info(&text);
-    Ok(vmcore::log(&mut Reader::new(&dump, Io::Read), LogPart::All)?)
+    Ok(vmcore::log(
+        &mut Reader::new(&dump, Io::Read),
+        LogPart::All,
+    )?)
 }
 
 #[test]
@@ -199,7 +251,11 @@ fn endless_log_is_cut() -> Outcome {
     ");
     // Thirty-two records of a page each, in a ring of one page.
     let lies = log(&path, 32, 4000, 12)?;
-    assert!(lies.len() < 10_000 && lies.ends_with("or than 128 MiB\n"), "{}", lies.len());
+    assert!(
+        lies.len() < 10_000 && lies.ends_with("or than 128 MiB\n"),
+        "{}",
+        lies.len()
+    );
     insta::assert_snapshot!(log(&path, 2, 10, 31).unwrap_err(), @"the VMCOREINFO note says SYMBOL(prb)=ffffffff81000800: there is no ring buffer of a sane size there");
     Ok(())
 }
@@ -235,7 +291,10 @@ fn changed_bits_are_found_by_check() -> Outcome {
         damaged[place] ^= 1 << (turn % 8);
         std::fs::write(folder.path().join("damaged"), damaged)?;
         let said = seen(folder.path(), "check @damaged", b"")?.0;
-        assert!(!said.ends_with("exit code 0\n"), "a bit at {place:#x}: {said}");
+        assert!(
+            !said.ends_with("exit code 0\n"),
+            "a bit at {place:#x}: {said}"
+        );
     }
     Ok(())
 }

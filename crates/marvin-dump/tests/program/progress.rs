@@ -20,7 +20,8 @@ impl Write for Slow<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.begun.store(true, Ordering::Relaxed);
         if let Some(wait) = self.wait.take() {
-            wait.recv_timeout(Duration::from_secs(60)).map_err(io::Error::other)?;
+            wait.recv_timeout(Duration::from_secs(60))
+                .map_err(io::Error::other)?;
         }
         Ok(bytes.len())
     }
@@ -30,13 +31,22 @@ impl Write for Slow<'_> {
     }
 }
 
-/// Writes a dump to a slow stream, with a clock that advances by `step` at each reading; returns the messages.
+/// Writes a dump to a slow stream, with a clock that advances by `step` at each reading; returns
+/// the messages.
 fn filter_messages(screen: Screen, level: u8, step: u64) -> Result<String, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
-    Synthetic { groups: "0x010+40 anon".to_owned(), ..Synthetic::default() }.write(&path)?;
+    Synthetic {
+        groups: "0x010+40 anon".to_owned(),
+        ..Synthetic::default()
+    }
+    .write(&path)?;
     let line = format!("marvin-dump -d 31 -F --io read --message-level {level}");
-    let arguments = Arguments::try_parse_from(line.split(' ').map(Into::into).chain([path.into_os_string()]))?;
+    let arguments = Arguments::try_parse_from(
+        line.split(' ')
+            .map(Into::into)
+            .chain([path.into_os_string()]),
+    )?;
     let (begun, asked) = (AtomicBool::new(false), AtomicU64::new(0));
     let (wake, wait) = channel();
     let clock = || {
@@ -48,8 +58,20 @@ fn filter_messages(screen: Screen, level: u8, step: u64) -> Result<String, Box<d
     };
     // Without progress messages the program does not read the clock.
     let wait = (level & 1 == 1).then_some(wait);
-    let (mut input, mut answers, mut messages) = (Cursor::new(Vec::new()), Slow { begun: &begun, wait }, Vec::new());
-    let mut host = Host { input: &mut input, answers: &mut answers, messages: &mut messages, clock: &clock };
+    let (mut input, mut answers, mut messages) = (
+        Cursor::new(Vec::new()),
+        Slow {
+            begun: &begun,
+            wait,
+        },
+        Vec::new(),
+    );
+    let mut host = Host {
+        input: &mut input,
+        answers: &mut answers,
+        messages: &mut messages,
+        clock: &clock,
+    };
     assert_eq!(run(&arguments, screen, &mut host).code(), 0);
     Ok(String::from_utf8(messages)?)
 }
@@ -58,7 +80,10 @@ fn filter_messages(screen: Screen, level: u8, step: u64) -> Result<String, Box<d
 fn terminal_shows_progress() -> Result<(), Box<dyn Error>> {
     let said = filter_messages(Screen::Terminal, 1, 1)?;
     assert!(said.contains("\rwriting   0 %, 0 MB/s\x1b[K\r"), "{said:?}");
-    assert!(said.ends_with("\r\x1b[K") && !said.contains('\n'), "{said:?}");
+    assert!(
+        said.ends_with("\r\x1b[K") && !said.contains('\n'),
+        "{said:?}"
+    );
     Ok(())
 }
 
@@ -66,7 +91,10 @@ fn terminal_shows_progress() -> Result<(), Box<dyn Error>> {
 fn plain_output_shows_occasional_lines() -> Result<(), Box<dyn Error>> {
     assert_eq!(filter_messages(Screen::Plain, 1, 0)?, "");
     let said = filter_messages(Screen::Plain, 1, 11)?;
-    assert!(said.starts_with("writing   0 %, 0 MB/s\n") && !said.contains(['\r', '\x1b']), "{said:?}");
+    assert!(
+        said.starts_with("writing   0 %, 0 MB/s\n") && !said.contains(['\r', '\x1b']),
+        "{said:?}"
+    );
     Ok(())
 }
 

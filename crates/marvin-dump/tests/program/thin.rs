@@ -27,7 +27,12 @@ type Page = (u64, Vec<u8>);
 fn pages(path: &Path) -> Result<Vec<Page>, Box<dyn Error>> {
     let dump = Dump::open(&[path.to_owned()])?;
     let mut reader = Reader::new(&dump, Io::Read);
-    let page = |n: u64| reader.bytes(n * PAGE as u64, PAGE).ok().map(|bytes| (n, bytes.to_vec()));
+    let page = |n: u64| {
+        reader
+            .bytes(n * PAGE as u64, PAGE)
+            .ok()
+            .map(|bytes| (n, bytes.to_vec()))
+    };
     Ok((0..dump.pages()).filter_map(page).collect())
 }
 
@@ -38,8 +43,8 @@ fn cleared_record() -> [u8; 64] {
     record
 }
 
-/// Pages 0x400 to 0x7ff are anonymous, except one slab page; 0x800 to 0xbff are free blocks and 0xc00 to 0xfff page
-/// cache.
+/// Pages 0x400 to 0x7ff are anonymous, except one slab page; 0x800 to 0xbff are free blocks and
+/// 0xc00 to 0xfff page cache.
 const GROUPS: &str = "0x400+500 anon
     0x5f4 slab
     0x5f5+523 anon
@@ -50,23 +55,46 @@ fn check(scattered: bool) -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
     let memory = vec![0..0x2f00, 0x2f80..0x3000];
-    let synthetic = Synthetic { groups: GROUPS.to_owned(), memory, scattered, ..Synthetic::default() };
+    let synthetic = Synthetic {
+        groups: GROUPS.to_owned(),
+        memory,
+        scattered,
+        ..Synthetic::default()
+    };
     let records = synthetic.write(&path("vmcore"))?;
     assert!(records > 0);
     seen(folder.path(), "-d 31 --message-level 0 @vmcore @whole")?;
     let said = seen(folder.path(), "-d 31 -e --threads 2 --verify @vmcore @thin")?;
-    assert!(said.contains("verified") && said.ends_with("exit code 0\n"), "{said}");
+    assert!(
+        said.contains("verified") && said.ends_with("exit code 0\n"),
+        "{said}"
+    );
     let (whole, thin) = (pages(&path("whole"))?, pages(&path("thin"))?);
-    let changed: Vec<_> = whole.iter().zip(&thin).filter(|(one, other)| one != other).collect();
+    let changed: Vec<_> = whole
+        .iter()
+        .zip(&thin)
+        .filter(|(one, other)| one != other)
+        .collect();
     assert_eq!(whole.len(), thin.len(), "no page is missing");
-    // Sixteen pages of records of anonymous pages, except that of the slab page; as many of the page cache. Of free
-    // pages, only record pages with the head of a block change, and only behind the head, which is unused.
-    assert_eq!(changed.len() as u64, 1024 / RECORDS - 1 + 1024 / RECORDS + 1024 / RECORDS);
+    // Sixteen pages of records of anonymous pages, except that of the slab page; as many of the
+    // page cache. Of free pages, only record pages with the head of a block change, and only
+    // behind the head, which is unused.
+    assert_eq!(
+        changed.len() as u64,
+        1024 / RECORDS - 1 + 1024 / RECORDS + 1024 / RECORDS
+    );
     for ((number, before), (other, after)) in changed {
         assert_eq!(number, other);
         for (before, after) in before.chunks(64).zip(after.chunks(64)) {
             let free = before[48..52] == 0xf000_0000_u32.to_le_bytes();
-            assert!(if free { before == after } else { after == cleared_record() }, "{before:?} {after:?}");
+            assert!(
+                if free {
+                    before == after
+                } else {
+                    after == cleared_record()
+                },
+                "{before:?} {after:?}"
+            );
         }
     }
     // Excluded pages stay excluded, and no others are lost.
@@ -91,7 +119,11 @@ fn scattered_records_are_cleared() -> Outcome {
 fn without_a_filter_all_records_stay() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = |name: &str| folder.path().join(name);
-    Synthetic { groups: GROUPS.to_owned(), ..Synthetic::default() }.write(&path("vmcore"))?;
+    Synthetic {
+        groups: GROUPS.to_owned(),
+        ..Synthetic::default()
+    }
+    .write(&path("vmcore"))?;
     seen(folder.path(), "-d 0 --message-level 0 @vmcore @whole")?;
     seen(folder.path(), "-d 0 -e --message-level 0 @vmcore @thin")?;
     assert!(pages(&path("whole"))? == pages(&path("thin"))?);

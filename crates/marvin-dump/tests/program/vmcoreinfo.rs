@@ -24,7 +24,11 @@ fn vmlinux(types: &[u8]) -> Vmlinux {
     note.extend(b"GNU\0\x01\x02\x03\xff");
     let mut vmlinux = Vmlinux {
         sections: vec![
-            (".rodata".to_owned(), base, b"Linux version 6.12.7-rc1+ (someone) #1\n\0".to_vec()),
+            (
+                ".rodata".to_owned(),
+                base,
+                b"Linux version 6.12.7-rc1+ (someone) #1\n\0".to_vec(),
+            ),
             (".notes".to_owned(), 0, note),
         ],
         symbols: vec![
@@ -36,7 +40,9 @@ fn vmlinux(types: &[u8]) -> Vmlinux {
         ],
     };
     if !types.is_empty() {
-        vmlinux.sections.push((".BTF".to_owned(), 0, types.to_vec()));
+        vmlinux
+            .sections
+            .push((".BTF".to_owned(), 0, types.to_vec()));
     }
     vmlinux
 }
@@ -48,11 +54,31 @@ fn types() -> Vec<u8> {
     let set = btf.record("", 128, &[("bits", words, 0)]);
     btf.typedef("nodemask_t", set);
     let count = btf.record("", 4, &[("_mapcount", int, 0)]);
-    let inner = btf.record("", 40, &[("compound_head", long, 0), ("mapping", long, 16), ("private", long, 32)]);
-    btf.record("page", 64, &[("flags", long, 0), ("", inner, 8), ("", count, 48), ("_refcount", int, 52)]);
+    let inner = btf.record(
+        "",
+        40,
+        &[
+            ("compound_head", long, 0),
+            ("mapping", long, 16),
+            ("private", long, 32),
+        ],
+    );
+    btf.record(
+        "page",
+        64,
+        &[
+            ("flags", long, 0),
+            ("", inner, 8),
+            ("", count, 48),
+            ("_refcount", int, 52),
+        ],
+    );
     let areas = btf.array(long, 11);
     btf.record("zone", 200, &[("free_area", areas, 96)]);
-    btf.enumeration("pageflags", &[("PG_locked", 0), ("PG_lru", 5), ("PG_head", 6)]);
+    btf.enumeration(
+        "pageflags",
+        &[("PG_locked", 0), ("PG_lru", 5), ("PG_head", 6)],
+    );
     btf.enumeration("pagetype", &[("PGTY_buddy", 240), ("PGTY_slab", 245)]);
     btf.enumeration("node_states", &[("N_POSSIBLE", 0), ("N_ONLINE", 1)]);
     btf.bytes()
@@ -91,7 +117,10 @@ fn dump_note_is_written_unchanged() -> Result<(), Box<dyn Error>> {
     assert!(seen(folder.path(), "-g @info @vmcore")?.ends_with("exit code 0\n"));
     let text = std::fs::read(folder.path().join("info"))?;
     let dump = Dump::open(&[path])?;
-    assert_eq!(dump.with_info(&text).info(), Dump::open(&[folder.path().join("vmcore")])?.info());
+    assert_eq!(
+        dump.with_info(&text).info(),
+        Dump::open(&[folder.path().join("vmcore")])?.info()
+    );
     assert!(text.starts_with(b"OSRELEASE="));
     Ok(())
 }
@@ -106,9 +135,16 @@ fn text_of_a_vmlinux_adds_to_the_note() -> Result<(), Box<dyn Error>> {
         + &seen(folder.path(), "-i @info -d 31 @vmcore @out")?
         + &seen(folder.path(), "-d 31 @vmcore @without")?;
     assert_eq!(said.matches("exit code 0\n").count(), 3, "{said}");
-    let (own, joined) = (Dump::open(&[path])?, Dump::open(&[folder.path().join("out")])?);
+    let (own, joined) = (
+        Dump::open(&[path])?,
+        Dump::open(&[folder.path().join("out")])?,
+    );
     let (symbol, more) = ("SYMBOL(init_top_pgt)", "SYMBOL(node_data)");
-    assert_eq!(joined.info().text(symbol), own.info().text(symbol), "the dump knows where its kernel is");
+    assert_eq!(
+        joined.info().text(symbol),
+        own.info().text(symbol),
+        "the dump knows where its kernel is"
+    );
     assert!(own.info().text(more).is_none() && joined.info().text(more).is_some());
     Ok(())
 }

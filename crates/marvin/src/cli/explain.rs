@@ -39,7 +39,8 @@ pub(crate) struct Explain {
     #[arg(long, conflicts_with = "command")]
     pub(crate) pid: Option<u32>,
 
-    /// Observe for at most N seconds, and end a command that runs longer [default: a command to its end, a process 30]
+    /// Observe for at most N seconds, and end a command that runs longer [default: a command to
+    /// its end, a process 30]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 86400))]
     pub(crate) seconds: Option<u32>,
 
@@ -47,11 +48,13 @@ pub(crate) struct Explain {
     #[arg(long)]
     pub(crate) verify: bool,
 
-    /// With --verify: compare the number before TEXT in the command's output, such as rec/s, instead of its duration
+    /// With --verify: compare the number before TEXT in the command's output, such as rec/s,
+    /// instead of its duration
     #[arg(long, value_name = "TEXT", requires = "verify")]
     pub(crate) rate: Option<String>,
 
-    /// With kernels, on the exact machine: also simulate a processor, as `marvin profile --model` does
+    /// With kernels, on the exact machine: also simulate a processor, as `marvin profile --model`
+    /// does
     #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = CostModel::NAME,
           value_parser = CostModel::parse, requires = "kernels")]
     pub(crate) model: Option<CostModel>,

@@ -106,7 +106,9 @@ fn sysrq(text: &str) -> Result<Signal, String> {
 }
 
 fn boot_device(text: &str) -> Result<BootDevice, String> {
-    let known = BootDevice::ALL.into_iter().find(|device| device.word() == text);
+    let known = BootDevice::ALL
+        .into_iter()
+        .find(|device| device.word() == text);
     known.ok_or_else(|| "expected pxe, disk or bios".to_owned())
 }
 
@@ -134,8 +136,8 @@ pub(crate) struct Console {
     #[arg(long, conflicts_with_all = ["name", "follow", "sysrq", "sends_break"])]
     pub(crate) record: bool,
 
-    /// Send sysrq keys to its kernel by the console: letters and digits, such as 8w for the blocked tasks (kernel documentation,
-    /// admin-guide/sysrq)
+    /// Send sysrq keys to its kernel by the console: letters and digits, such as 8w for the
+    /// blocked tasks (kernel documentation, admin-guide/sysrq)
     #[arg(long, value_name = "KEYS", value_parser = sysrq, conflicts_with_all = ["follow", "since"])]
     pub(crate) sysrq: Option<Signal>,
 

@@ -104,6 +104,7 @@ pub(crate) struct Gc {
 /// `marvin store`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Stored {
-    /// Upgrade a store on a server to this Marvin's schema; older programs cannot use it any more then
+    /// Upgrade a store on a server to this Marvin's schema; older programs cannot use it any more
+    /// then
     Upgrade,
 }

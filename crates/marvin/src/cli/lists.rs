@@ -103,7 +103,8 @@ pub(crate) struct Workloads {
     #[arg(long, value_name = "SUITE", add = completion::suite())]
     pub(crate) suite: Option<String>,
 
-    /// Measure the suite contention on this kernel with other costs of scheduling, and list how much that changes
+    /// Measure the suite contention on this kernel with other costs of scheduling, and list how
+    /// much that changes
     #[arg(long, value_name = "KERNEL", add = completion::kernel())]
     pub(crate) sensitivity: Option<String>,
 

@@ -37,10 +37,15 @@ pub(crate) const OWN: [(&str, &str); 4] = [
 /// Options for the machines to measure on.
 #[derive(Debug, Args)]
 pub(crate) struct On {
-    /// Machines to measure on, separated by commas: exact (counts instructions), exact-smp (counts the lines of memory
-    /// that processors share), vm (a virtual machine with several
+    /// Machines to measure on, separated by commas: exact (counts instructions), exact-smp (counts
+    /// the lines of memory that processors share), vm (a virtual machine with several
     /// processors), local (this host; its kernel is running:), or a [[machine]] of marvin.toml
-    #[arg(long, value_name = "MACHINES", value_delimiter = ',', default_value = "exact")]
+    #[arg(
+        long,
+        value_name = "MACHINES",
+        value_delimiter = ',',
+        default_value = "exact"
+    )]
     pub(crate) on: Vec<String>,
 
     #[command(flatten)]
@@ -50,8 +55,8 @@ pub(crate) struct On {
 /// Options for machines that measure time.
 #[derive(Debug, Args)]
 pub(crate) struct Noisy {
-    /// Number of boots of each kernel on machines that measure time; at most, with --until-clear [default: 5; 30 with
-    /// --until-clear]
+    /// Number of boots of each kernel on machines that measure time; at most, with --until-clear
+    /// [default: 5; 30 with --until-clear]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 100))]
     pub(crate) boots: Option<u64>,
 
@@ -69,7 +74,10 @@ pub(crate) fn own(name: &str, noisy: &Noisy) -> Option<Wanted> {
     match name {
         "exact" => Some(Wanted::Exact),
         EXACT_SMP => Some(Wanted::ExactSmp(Smp::new(noisy.cpus.unwrap_or(EXACT_CPUS)))),
-        "vm" => Some(Wanted::Vm(VmShape { cpus: noisy.cpus(), memory_mib: noisy.memory.unwrap_or(MEMORY_MIB) })),
+        "vm" => Some(Wanted::Vm(VmShape {
+            cpus: noisy.cpus(),
+            memory_mib: noisy.memory.unwrap_or(MEMORY_MIB),
+        })),
         "local" => Some(Wanted::Local),
         _ => None,
     }
@@ -83,8 +91,11 @@ impl Noisy {
 
     /// Returns the number of processors of the virtual machine.
     fn cpus(&self) -> u32 {
-        let here = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(CPUS);
-        self.cpus.unwrap_or_else(|| u32::try_from(here).unwrap_or(1))
+        let here = std::thread::available_parallelism()
+            .map_or(1, std::num::NonZero::get)
+            .min(CPUS);
+        self.cpus
+            .unwrap_or_else(|| u32::try_from(here).unwrap_or(1))
     }
 }
 
@@ -117,15 +128,33 @@ impl On {
         }
         let has = |name| self.names().contains(&name);
         let mut words = vec!["--on".to_owned(), self.names().join(",")];
-        if !self.names().iter().all(|name| ["exact", "exact-smp"].contains(name)) {
-            let boots = if until_clear { self.boots_at_most() } else { self.noisy.boots() };
+        if !self
+            .names()
+            .iter()
+            .all(|name| ["exact", "exact-smp"].contains(name))
+        {
+            let boots = if until_clear {
+                self.boots_at_most()
+            } else {
+                self.noisy.boots()
+            };
             words.extend(["--boots".to_owned(), boots.to_string()]);
         }
         if has("vm") {
             words.extend(["--cpus".to_owned(), self.noisy.cpus().to_string()]);
-            words.extend(self.noisy.memory.iter().flat_map(|mib| ["--memory".to_owned(), mib.to_string()]));
+            words.extend(
+                self.noisy
+                    .memory
+                    .iter()
+                    .flat_map(|mib| ["--memory".to_owned(), mib.to_string()]),
+            );
         } else if has("exact-smp") {
-            words.extend(self.noisy.cpus.iter().flat_map(|cpus| ["--cpus".to_owned(), cpus.to_string()]));
+            words.extend(
+                self.noisy
+                    .cpus
+                    .iter()
+                    .flat_map(|cpus| ["--cpus".to_owned(), cpus.to_string()]),
+            );
         }
         words
     }
@@ -134,8 +163,9 @@ impl On {
 /// Options for workloads that scale.
 #[derive(Debug, Args)]
 pub(crate) struct Tasks {
-    /// Run workloads of suite scale with these numbers of tasks at the same time, separated by commas: 1,2,4,max; max: one
-    /// for each processor of the machine [default: powers of two up to max]
+    /// Run workloads of suite scale with these numbers of tasks at the same time, separated by
+    /// commas: 1,2,4,max; max: one for each processor of the machine [default: powers of two
+    /// up to max]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = threads)]
     pub(crate) threads: Vec<Threads>,
 }
@@ -162,7 +192,11 @@ impl Tasks {
     /// Returns these options as words.
     pub(crate) fn words(&self) -> Vec<String> {
         let numbers: Vec<String> = self.threads.iter().map(Threads::to_string).collect();
-        if numbers.is_empty() { Vec::new() } else { vec!["--threads".to_owned(), numbers.join(",")] }
+        if numbers.is_empty() {
+            Vec::new()
+        } else {
+            vec!["--threads".to_owned(), numbers.join(",")]
+        }
     }
 }
 
@@ -170,7 +204,9 @@ fn threads(text: &str) -> Result<Threads, String> {
     let most = u64::from(TASKS_MAX);
     match text {
         "max" => Ok(Threads::Max),
-        _ => whole(1, most)(text).map(Threads::Number).map_err(|why| format!("{why}, or max")),
+        _ => whole(1, most)(text)
+            .map(Threads::Number)
+            .map_err(|why| format!("{why}, or max")),
     }
 }
 
@@ -188,25 +224,60 @@ mod tests {
     use super::{Noisy, On, Threads, own, threads, time};
 
     fn on(names: &str, memory: Option<u32>) -> On {
-        let noisy = Noisy { boots: None, cpus: Some(2), memory };
-        On { on: names.split(',').map(str::to_owned).collect(), noisy }
+        let noisy = Noisy {
+            boots: None,
+            cpus: Some(2),
+            memory,
+        };
+        On {
+            on: names.split(',').map(str::to_owned).collect(),
+            noisy,
+        }
     }
 
     #[test]
     fn memory_is_repeated_where_it_counts() {
-        assert_eq!(on("vm", Some(512)).words(false).join(" "), "--on vm --boots 5 --cpus 2 --memory 512");
-        assert_eq!(on("vm", None).words(false).join(" "), "--on vm --boots 5 --cpus 2");
-        assert_eq!(on("local", Some(512)).words(false).join(" "), "--on local --boots 5");
+        assert_eq!(
+            on("vm", Some(512)).words(false).join(" "),
+            "--on vm --boots 5 --cpus 2 --memory 512"
+        );
+        assert_eq!(
+            on("vm", None).words(false).join(" "),
+            "--on vm --boots 5 --cpus 2"
+        );
+        assert_eq!(
+            on("local", Some(512)).words(false).join(" "),
+            "--on local --boots 5"
+        );
         let shape = |memory| own("vm", &on("vm", memory).noisy);
-        assert_eq!(shape(Some(512)), Some(Wanted::Vm(VmShape { cpus: 2, memory_mib: 512 })));
-        assert_eq!(shape(None), Some(Wanted::Vm(VmShape { cpus: 2, memory_mib: 1024 })));
+        assert_eq!(
+            shape(Some(512)),
+            Some(Wanted::Vm(VmShape {
+                cpus: 2,
+                memory_mib: 512
+            }))
+        );
+        assert_eq!(
+            shape(None),
+            Some(Wanted::Vm(VmShape {
+                cpus: 2,
+                memory_mib: 1024
+            }))
+        );
     }
 
     #[test]
     fn threads_are_numbers_or_max() {
-        assert_eq!([threads("4"), threads("max")], [Ok(Threads::Number(4)), Ok(Threads::Max)]);
+        assert_eq!(
+            [threads("4"), threads("max")],
+            [Ok(Threads::Number(4)), Ok(Threads::Max)]
+        );
         for wrong in ["", "0", "-1", "4097", "two"] {
-            assert_eq!(threads(wrong), Err("expected a whole number from 1 to 4096, or max".to_owned()), "{wrong}");
+            assert_eq!(
+                threads(wrong),
+                Err("expected a whole number from 1 to 4096, or max".to_owned()),
+                "{wrong}"
+            );
         }
     }
 
@@ -214,7 +285,16 @@ mod tests {
     fn times_have_a_number_and_a_unit() {
         assert_eq!(time("2h"), Ok(Duration::from_secs(7200)));
         assert_eq!(time("90s"), Ok(Duration::from_secs(90)));
-        for wrong in ["", "h", "2", "2 h", "-1m", "99999999999999999999h", "9999999999999999h", "2д"] {
+        for wrong in [
+            "",
+            "h",
+            "2",
+            "2 h",
+            "-1m",
+            "99999999999999999999h",
+            "9999999999999999h",
+            "2д",
+        ] {
             assert!(time(wrong).is_err(), "{wrong}");
         }
     }

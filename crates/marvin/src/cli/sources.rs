@@ -10,12 +10,13 @@ use crate::completion;
 /// Options for kernels that Marvin builds.
 #[derive(Debug, Args)]
 pub(crate) struct SourceWords {
-    /// Git tree for git: and patch: names: a directory, or a tree's name in marvin.toml [default: the only directory there]
+    /// Git tree for git: and patch: names: a directory, or a tree's name in marvin.toml [default:
+    /// the only directory there]
     #[arg(long, value_name = "TREE")]
     pub(crate) tree: Option<PathBuf>,
 
-    /// Kernel config for kernels that Marvin builds: micro, smp, small, or a file with a .config or lines on top of tinyconfig
-    /// [default: that of the tree in marvin.toml, or micro]
+    /// Kernel config for kernels that Marvin builds: micro, smp, small, or a file with a .config
+    /// or lines on top of tinyconfig [default: that of the tree in marvin.toml, or micro]
     #[arg(long, value_name = "CONFIG")]
     pub(crate) config: Option<String>,
 }
@@ -23,7 +24,8 @@ pub(crate) struct SourceWords {
 /// Options for one comparison on several hosts.
 #[derive(Debug, Args)]
 pub(crate) struct Spread {
-    /// Boot each kernel and seed in a job of this batch system of marvin.toml, instead of all on this host
+    /// Boot each kernel and seed in a job of this batch system of marvin.toml, instead of all on
+    /// this host
     #[arg(long, value_name = "SYSTEM")]
     pub(crate) via: Option<Via>,
 }
@@ -96,7 +98,8 @@ pub(crate) struct Bisect {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 100))]
     pub(crate) seeds: u64,
 
-    /// Threshold in percent: ignore smaller steps [default: a quarter of the difference, at most the metric's threshold]
+    /// Threshold in percent: ignore smaller steps [default: a quarter of the difference, at most
+    /// the metric's threshold]
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 
@@ -104,7 +107,8 @@ pub(crate) struct Bisect {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u16>(1, 1024))]
     pub(crate) parts: u16,
 
-    /// Run a noisy workload at most N times in total; Marvin stops earlier when the result is certain enough
+    /// Run a noisy workload at most N times in total; Marvin stops earlier when the result is
+    /// certain enough
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = whole::<u16>(20, 50_000))]
     pub(crate) runs: u16,
 
@@ -128,11 +132,13 @@ pub(crate) struct Bisect {
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
     pub(crate) jobs: Option<u16>,
 
-    /// Have jobs of this batch system of marvin.toml build and measure the commits that may come next
+    /// Have jobs of this batch system of marvin.toml build and measure the commits that may come
+    /// next
     #[arg(long, value_name = "SYSTEM", conflicts_with = "force")]
     pub(crate) via: Option<Via>,
 
-    /// Measure up to N commits in the batch system at once [default: 6 if that makes the bisection shorter, else none]
+    /// Measure up to N commits in the batch system at once [default: 6 if that makes the bisection
+    /// shorter, else none]
     #[arg(long, value_name = "N", requires = "via", value_parser = whole::<u16>(1, 64))]
     pub(crate) nodes: Option<u16>,
 
@@ -160,11 +166,13 @@ pub(crate) struct Series {
     #[command(flatten)]
     pub(crate) measure: Measure,
 
-    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what depends on them
+    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what
+    /// depends on them
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
 
-    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for suite micro]
+    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for
+    /// suite micro]
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 

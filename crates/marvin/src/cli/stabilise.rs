@@ -23,7 +23,8 @@ pub(crate) struct Stabilise {
     /// Kernel to repair
     pub(crate) new: String,
 
-    /// Patches that may repair it: commits OLDER..NEWER, a mailbox, or a folder of patches; may be given several times
+    /// Patches that may repair it: commits OLDER..NEWER, a mailbox, or a folder of patches; may be
+    /// given several times
     #[arg(long, value_name = "SOURCE", required = true)]
     pub(crate) candidates: Vec<String>,
 
@@ -50,15 +51,18 @@ pub(crate) struct Stabilise {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 100))]
     pub(crate) seeds: u64,
 
-    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for suite micro]
+    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for
+    /// suite micro]
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 
-    /// Stop the search after this time, such as 8h or 30m, with the series by then; the same command continues
+    /// Stop the search after this time, such as 8h or 30m, with the series by then; the same
+    /// command continues
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) budget: Option<u64>,
 
-    /// Try each new candidate alone on NEW, and report what it brings; candidates of earlier checks are left out
+    /// Try each new candidate alone on NEW, and report what it brings; candidates of earlier
+    /// checks are left out
     #[arg(long, conflicts_with = "format")]
     pub(crate) check: bool,
 
@@ -74,7 +78,8 @@ pub(crate) struct Stabilise {
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
     pub(crate) jobs: Option<u16>,
 
-    /// Also write the series with its cover letter into a new or empty folder, as mails for git send-email
+    /// Also write the series with its cover letter into a new or empty folder, as mails for git
+    /// send-email
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["check", "dry_run"])]
     pub(crate) patches: Option<PathBuf>,
 
@@ -108,7 +113,11 @@ fn time(text: &str) -> Result<u64, String> {
     };
     let number: u64 = number.parse().map_err(|_| wrong())?;
     let seconds = number.checked_mul(factor).ok_or_else(wrong)?;
-    if (1..=YEAR_S).contains(&seconds) { Ok(seconds) } else { Err("expected a time from 1s to a year".to_owned()) }
+    if (1..=YEAR_S).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("expected a time from 1s to a year".to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -117,8 +126,22 @@ mod tests {
 
     #[test]
     fn times_have_a_unit() {
-        assert_eq!([time("8h"), time("30m"), time("90s")], [Ok(28_800), Ok(1800), Ok(90)]);
-        for wrong in ["", "8", "h", "-1h", "0m", "1d", "1.5h", "99999999999999999999h", "9000h", "ü"] {
+        assert_eq!(
+            [time("8h"), time("30m"), time("90s")],
+            [Ok(28_800), Ok(1800), Ok(90)]
+        );
+        for wrong in [
+            "",
+            "8",
+            "h",
+            "-1h",
+            "0m",
+            "1d",
+            "1.5h",
+            "99999999999999999999h",
+            "9000h",
+            "ü",
+        ] {
             assert!(time(wrong).is_err(), "{wrong}");
         }
     }

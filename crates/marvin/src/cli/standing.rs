@@ -32,7 +32,8 @@ pub(crate) struct Watch {
 
 /// Parses a time, in seconds.
 pub(super) fn seconds(text: &str) -> Result<u64, String> {
-    lab::seconds(text).ok_or_else(|| "expected a time such as 90s, 30m, 2h or 1d, at most a year".into())
+    lab::seconds(text)
+        .ok_or_else(|| "expected a time such as 90s, 30m, 2h or 1d, at most a year".into())
 }
 
 const WORK_EXAMPLES: &str = "Examples:
@@ -43,7 +44,8 @@ const WORK_EXAMPLES: &str = "Examples:
 /// A batch system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Via {
-    // Comments and no documentation, which would make the help of all options twice as long. It is [slurm] of marvin.toml.
+    // Comments and no documentation, which would make the help of all options twice as long. It
+    // is [slurm] of marvin.toml.
     Slurm,
     // Another one: [batch] of marvin.toml.
     Batch,
@@ -57,7 +59,8 @@ pub(crate) struct Work {
     #[arg(long)]
     pub(crate) once: bool,
 
-    /// Send jobs to this batch system of marvin.toml, and follow them, instead of running them on this host
+    /// Send jobs to this batch system of marvin.toml, and follow them, instead of running them on
+    /// this host
     #[arg(long, value_name = "SYSTEM")]
     pub(crate) via: Option<Via>,
 
@@ -65,7 +68,8 @@ pub(crate) struct Work {
     #[arg(long, value_name = "NUMBER", hide = true, conflicts_with_all = ["via", "execute"])]
     pub(crate) take: Option<u64>,
 
-    /// Take only jobs of these machines, separated by commas; default: exact and all of marvin.toml
+    /// Take only jobs of these machines, separated by commas; default: exact and all of
+    /// marvin.toml
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) on: Vec<String>,
 
@@ -145,7 +149,12 @@ pub(crate) struct QueueAdd {
     pub(crate) on: String,
 
     /// Priority: higher runs first; plans have 100 by default
-    #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 200,
+        allow_negative_numbers = true
+    )]
     pub(crate) priority: i64,
 }
 

@@ -1,5 +1,5 @@
-//! Repeats measured workloads to follow their calls or to simulate a processor, on as many machines as the measurement
-//! used. Stores nothing.
+//! Repeats measured workloads to follow their calls or to simulate a processor, on as many machines
+//! as the measurement used. Stores nothing.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +49,8 @@ type Item<'a> = (usize, usize, &'a Run);
 /// The result of each run by workload, side and seed, or why there is none.
 type Done<T> = BTreeMap<(usize, usize), BTreeMap<u64, Result<T, String>>>;
 /// The action on one run of a workload.
-type Action<'a, T> = dyn Fn(Measurement<'_>, &Profile) -> Result<Result<T, String>, lab::LabError> + Sync + 'a;
+type Action<'a, T> =
+    dyn Fn(Measurement<'_>, &Profile) -> Result<Result<T, String>, lab::LabError> + Sync + 'a;
 
 /// Follows the calls of all workloads in all runs of both sides.
 pub(crate) fn follow(measured: Measured<'_>) -> anyhow::Result<Followed> {
@@ -60,13 +61,24 @@ pub(crate) fn follow(measured: Measured<'_>) -> anyhow::Result<Followed> {
     for (index, workload) in measured.workloads.iter().enumerate() {
         match sides(&mut done, index, measured.runs.len() == 1) {
             Ok([base, new]) => {
-                let profiles =
-                    |side: &[lab::Followed]| side.iter().map(|f| f.expanded.clone()).collect::<Option<Vec<_>>>();
+                let profiles = |side: &[lab::Followed]| {
+                    side.iter()
+                        .map(|f| f.expanded.clone())
+                        .collect::<Option<Vec<_>>>()
+                };
                 if let (Some(base), Some(new)) = (profiles(&base), profiles(&new)) {
-                    followed.expanded.extend(Ledger::new(&workload.name, &base, &new));
+                    followed
+                        .expanded
+                        .extend(Ledger::new(&workload.name, &base, &new));
                 }
-                let trees = |side: Vec<lab::Followed>| side.into_iter().map(|f| f.tree).collect::<Vec<CallTree>>();
-                followed.calls.extend(CallDifference::new(&workload.name, &trees(base), &trees(new)));
+                let trees = |side: Vec<lab::Followed>| {
+                    side.into_iter().map(|f| f.tree).collect::<Vec<CallTree>>()
+                };
+                followed.calls.extend(CallDifference::new(
+                    &workload.name,
+                    &trees(base),
+                    &trees(new),
+                ));
             }
             Err(why) => followed.without.push((workload.name.to_string(), why)),
         }
@@ -83,7 +95,11 @@ pub(crate) fn simulate(measured: Measured<'_>, model: &CostModel) -> anyhow::Res
     for (index, workload) in measured.workloads.iter().enumerate() {
         match sides(&mut done, index, measured.runs.len() == 1) {
             Ok([base, new]) => {
-                simulated.differences.extend(ModelDifference::new(&workload.name, model, [&base, &new]));
+                simulated.differences.extend(ModelDifference::new(
+                    &workload.name,
+                    model,
+                    [&base, &new],
+                ));
             }
             Err(why) => simulated.without.push((workload.name.to_string(), why)),
         }
@@ -92,9 +108,17 @@ pub(crate) fn simulate(measured: Measured<'_>, model: &CostModel) -> anyhow::Res
 }
 
 /// Takes the results of a workload on both sides, or why one is missing.
-fn sides<T: Clone>(done: &mut Done<T>, workload: usize, is_one: bool) -> Result<[Vec<T>; 2], String> {
-    let mut side =
-        |side| done.remove(&(workload, side)).unwrap_or_default().into_values().collect::<Result<Vec<T>, _>>();
+fn sides<T: Clone>(
+    done: &mut Done<T>,
+    workload: usize,
+    is_one: bool,
+) -> Result<[Vec<T>; 2], String> {
+    let mut side = |side| {
+        done.remove(&(workload, side))
+            .unwrap_or_default()
+            .into_values()
+            .collect::<Result<Vec<T>, _>>()
+    };
     let base = side(0)?;
     let new = if is_one { base.clone() } else { side(1)? };
     Ok([base, new])
@@ -104,27 +128,45 @@ impl Measured<'_> {
     /// Repeats every workload of every run; `what` names the purpose.
     fn again<T: Send>(&self, what: &str, action: &Action<'_, T>) -> anyhow::Result<Done<T>> {
         let items = self.workloads.iter().enumerate().flat_map(|(index, _)| {
-            self.runs.iter().enumerate().flat_map(move |(side, runs)| runs.iter().map(move |run| (index, side, run)))
+            self.runs
+                .iter()
+                .enumerate()
+                .flat_map(move |(side, runs)| runs.iter().map(move |run| (index, side, run)))
         });
         let queue: Mutex<VecDeque<Item<'_>>> = Mutex::new(items.collect());
-        self.progress.again(what, queue.lock().unwrap_or_else(PoisonError::into_inner).len());
+        self.progress.again(
+            what,
+            queue.lock().unwrap_or_else(PoisonError::into_inner).len(),
+        );
         let done: Mutex<Done<T>> = Mutex::default();
         let one = |(index, side, run): Item<'_>| -> anyhow::Result<()> {
             let workload = &self.workloads[index];
-            let Some(profile) = self.lab.profile(&run.id, &workload.name)? else { return Ok(()) };
-            let of = Measurement { build: &self.builds[side], workload, replicate: run.seed };
+            let Some(profile) = self.lab.profile(&run.id, &workload.name)? else {
+                return Ok(());
+            };
+            let of = Measurement {
+                build: &self.builds[side],
+                workload,
+                replicate: run.seed,
+            };
             let result = action(of, &profile)?;
             done.lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .entry((index, side))
                 .or_default()
                 .insert(run.seed, result);
-            self.progress.one_more(&format!("{} seed {} {}", self.builds[side].version, run.seed, workload.name));
+            self.progress.one_more(&format!(
+                "{} seed {} {}",
+                self.builds[side].version, run.seed, workload.name
+            ));
             Ok(())
         };
         let work = || -> anyhow::Result<()> {
             loop {
-                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                let next = queue
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .pop_front();
                 let Some(item) = next else { return Ok(()) };
                 if let Err(error) = one(item) {
                     // The other threads finish their items.
@@ -134,10 +176,14 @@ impl Measured<'_> {
             }
         };
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..self.machines.max(1)).map(|_| scope.spawn(work)).collect();
-            workers
-                .into_iter()
-                .try_for_each(|worker| worker.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
+            let workers: Vec<_> = (0..self.machines.max(1))
+                .map(|_| scope.spawn(work))
+                .collect();
+            workers.into_iter().try_for_each(|worker| {
+                worker
+                    .join()
+                    .unwrap_or_else(|bug| std::panic::resume_unwind(bug))
+            })
         })?;
         Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,6 +1,8 @@
 //! `marvin alerts` and `marvin triage`: lists performance changes, and records decisions on them.
 
-use history::{History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words};
+use history::{
+    History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words,
+};
 use model::{Decision, plain};
 use store::Store;
 
@@ -23,9 +25,15 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     let answer = Answer::open(None)?;
     let snapshot = read(arguments)?;
     let history = &snapshot.history;
-    if history.tracks().iter().all(|track| history.of_track(track, command.line).is_empty()) {
-        let why =
-            format!("cannot list alerts of line {}: no kernel of it was measured\nhint: marvin history", command.line);
+    if history
+        .tracks()
+        .iter()
+        .all(|track| history.of_track(track, command.line).is_empty())
+    {
+        let why = format!(
+            "cannot list alerts of line {}: no kernel of it was measured\nhint: marvin history",
+            command.line
+        );
         return Err(WrongInput(why).into());
     }
     let mut found = snapshot.alerts_of(command.line);
@@ -36,13 +44,21 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
         let one = find_alert(&found, name)?;
         let origins = origins(arguments, &snapshot.history, one)?;
         let Some(mail) = alert_mail(&snapshot.history, one, &snapshot.found, &origins) else {
-            return Err(WrongInput(format!("cannot write a mail: {} has no regression", one.alert.name)).into());
+            return Err(WrongInput(format!(
+                "cannot write a mail: {} has no regression",
+                one.alert.name
+            ))
+            .into());
         };
         answer.write(&mail)?;
         if one.alert.rests_on_one_seed() {
             say(ONE_SEED);
         }
-        let names: Vec<&str> = one.alert.of_one_seed().map(|member| &*member.key.workload).collect();
+        let names: Vec<&str> = one
+            .alert
+            .of_one_seed()
+            .map(|member| &*member.key.workload)
+            .collect();
         if !names.is_empty() {
             let names = plain(&names.join(","));
             say(&format!(
@@ -50,13 +66,26 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
                  OLD NEW --seeds 5 --workload {names}"
             ));
         }
-        return Ok(if one.is_open() { Exit::Worse } else { Exit::Fine });
+        return Ok(if one.is_open() {
+            Exit::Worse
+        } else {
+            Exit::Fine
+        });
     }
     let is_open = found.iter().any(Triaged::is_open);
     let text = match command.output.format {
         ListFormat::Text => {
-            let debian = crate::home::home(arguments.home.as_deref())?.join("workshop/debian").display().to_string();
-            alerts_text(&snapshot.history, &found, &debian, &snapshot.found, &answer.styles(arguments.color))
+            let debian = crate::home::home(arguments.home.as_deref())?
+                .join("workshop/debian")
+                .display()
+                .to_string();
+            alerts_text(
+                &snapshot.history,
+                &found,
+                &debian,
+                &snapshot.found,
+                &answer.styles(arguments.color),
+            )
         }
         ListFormat::Json => history_json(&alerts_document(&snapshot.history, &found))?,
     };
@@ -69,14 +98,24 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     })
 }
 
-/// Says which functions the worst regressions of an alert are in, as far as the exact machine counted both kernels.
+/// Says which functions the worst regressions of an alert are in, as far as the exact machine
+/// counted both kernels.
 fn origins(arguments: &Arguments, history: &History, one: &Triaged) -> anyhow::Result<Vec<String>> {
     let store = Store::open_read_only(store(arguments)?)?;
     let builds = [one.alert.after, one.alert.at].map(|kernel| history.kernel(kernel).build.clone());
     let left_out: Vec<_> = one.alert.of_one_seed().map(|member| &member.key).collect();
     let mut all = Vec::new();
-    for member in one.alert.worse().filter(|member| !left_out.contains(&&member.key)).take(EXPLAINED_MAX) {
-        all.extend(super::explain_kernels::stored(&store, &builds, &member.key.workload)?);
+    for member in one
+        .alert
+        .worse()
+        .filter(|member| !left_out.contains(&&member.key))
+        .take(EXPLAINED_MAX)
+    {
+        all.extend(super::explain_kernels::stored(
+            &store,
+            &builds,
+            &member.key.workload,
+        )?);
     }
     Ok(all)
 }
@@ -103,7 +142,10 @@ pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Re
 fn find_alert<'a>(found: &'a [Triaged], text: &str) -> anyhow::Result<&'a Triaged> {
     let is_meant = |one: &&Triaged| {
         let name = &one.alert.name;
-        *name == text || name.rsplit_once('@').is_some_and(|(_, kernel)| kernel == text)
+        *name == text
+            || name
+                .rsplit_once('@')
+                .is_some_and(|(_, kernel)| kernel == text)
     };
     let meant: Vec<&Triaged> = found.iter().filter(is_meant).collect();
     let [one] = meant.as_slice() else {

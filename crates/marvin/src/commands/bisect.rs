@@ -7,8 +7,8 @@ use std::sync::Arc;
 use history::{BisectionRecord, RecordedCulprit};
 use kernel::{BuildCache, CommitGraph, Sources, Step};
 use lab::{
-    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere, Event, Lab,
-    LabProber, LabSettings, Noise, Plan, Refused, Reuse, Sampled,
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere,
+    Event, Lab, LabProber, LabSettings, Noise, Plan, Refused, Reuse, Sampled,
 };
 use machine::Wanted;
 use model::{Steadiness, Workload};
@@ -35,11 +35,19 @@ const SEEDS_OF_DRAFTS: u64 = 5;
 const FUNCTIONS_MAX: usize = 8;
 
 pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<Exit> {
-    let suite = if command.on == EXACT_SMP { suite_of(&command.suite)? } else { suite(&command.suite)? };
+    let suite = if command.on == EXACT_SMP {
+        suite_of(&command.suite)?
+    } else {
+        suite(&command.suite)?
+    };
     let workload = workload(suite, &command.workload)?;
     let home = home(arguments.home.as_deref())?;
     let answer = Answer::open(command.output.as_deref())?;
-    let mail = command.mail.as_deref().map(|path| Answer::file("--mail", path)).transpose()?;
+    let mail = command
+        .mail
+        .as_deref()
+        .map(|path| Answer::file("--mail", path))
+        .transpose()?;
     let sources = open_sources(arguments, command, &home)?;
     let history = history(command, &sources)?;
     let site = command.via.map(|_| site(arguments)).transpose()?;
@@ -50,16 +58,39 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         return Ok(Exit::Fine);
     }
     let store = Some(store(arguments)?);
-    let wanted = own(&command.on, &Noisy { boots: None, cpus: command.cpus, memory: None }).unwrap_or(Wanted::Exact);
-    let settings = LabSettings { store, wanted, sources: sources.settings().clone(), ..LabSettings::default() };
+    let wanted = own(
+        &command.on,
+        &Noisy {
+            boots: None,
+            cpus: command.cpus,
+            memory: None,
+        },
+    )
+    .unwrap_or(Wanted::Exact);
+    let settings = LabSettings {
+        store,
+        wanted,
+        sources: sources.settings().clone(),
+        ..LabSettings::default()
+    };
     let lab = open_lab(arguments, settings)?;
     let progress = Progress::new(arguments.quiet);
     bisect_via::check(command, &workload, lab.machine().capabilities())?;
     let ahead = |via| Ahead::new(command, via, &sources, plan()?.measuring.seconds, &progress);
     let ahead = via.as_ref().map(ahead).transpose()?;
-    let reuse = if command.force { Reuse::Nothing } else { Reuse::Stored };
-    let mut log = BisectionLog::open(&home, &identity(command, &history, &workload, &lab, &sources), reuse)?;
-    bisection::describe_resumed(log.resumed_count()).iter().for_each(|resumed| progress.say(resumed));
+    let reuse = if command.force {
+        Reuse::Nothing
+    } else {
+        Reuse::Stored
+    };
+    let mut log = BisectionLog::open(
+        &home,
+        &identity(command, &history, &workload, &lab, &sources),
+        reuse,
+    )?;
+    bisection::describe_resumed(log.resumed_count())
+        .iter()
+        .for_each(|resumed| progress.say(resumed));
     let name = RefCell::new(String::new());
     let notify = |event: BisectionEvent<'_>| {
         if let BisectionEvent::Probing(commit) = &event {
@@ -78,16 +109,28 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
         step: |step| progress.step(&name.borrow(), &step),
         event: |event| progress.event(&event),
     };
-    let findings = match lab::bisect(&history, &question(command, &workload), &mut prober, &mut log, &notify)? {
+    let findings = match lab::bisect(
+        &history,
+        &question(command, &workload),
+        &mut prober,
+        &mut log,
+        &notify,
+    )? {
         Bisected::Refused(why) => {
             progress.end();
             return report_refusal(&why);
         }
         Bisected::Found(findings) => findings,
     };
-    let headlines = findings.culprits.iter().map(|culprit| sources.headline(&culprit.commit));
+    let headlines = findings
+        .culprits
+        .iter()
+        .map(|culprit| sources.headline(&culprit.commit));
     let headlines = headlines.collect::<Result<Vec<_>, _>>()?;
-    let ledgers = findings.culprits.iter().map(|culprit| ledger(&prober, culprit, command.seeds));
+    let ledgers = findings
+        .culprits
+        .iter()
+        .map(|culprit| ledger(&prober, culprit, command.seeds));
     let ledgers = ledgers.collect::<anyhow::Result<Vec<_>>>()?;
     progress.end();
     let configuration = configuration(command, &sources);
@@ -110,7 +153,10 @@ pub(crate) fn bisect(arguments: &Arguments, command: &Bisect) -> anyhow::Result<
 fn open_sources(arguments: &Arguments, command: &Bisect, home: &Path) -> anyhow::Result<Sources> {
     let settings = settings(arguments, &command.sources)?;
     if settings.tree.is_none() {
-        return Err(WrongInput("bisect needs a tree: name its directory with --tree FOLDER".into()).into());
+        return Err(WrongInput(
+            "bisect needs a tree: name its directory with --tree FOLDER".into(),
+        )
+        .into());
     }
     let mut cache = BuildCache::open(home)?;
     cache.set_sources(settings);
@@ -144,7 +190,11 @@ fn write_report(
         }
     }
     answer.write(bisection::text(report))?;
-    Ok(if report.findings.culprits.is_empty() { Exit::Unclear } else { Exit::Fine })
+    Ok(if report.findings.culprits.is_empty() {
+        Exit::Unclear
+    } else {
+        Exit::Fine
+    })
 }
 
 /// Says what the difference of a culprit against its reference commit is in; both are measured.
@@ -155,7 +205,9 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
 ) -> anyhow::Result<Result<String, String>> {
     let sharing = prober.lab.machine().capabilities().sharing;
     if prober.workload.steadiness == Steadiness::Chaotic && !sharing {
-        return Ok(Err("two boots of this workload take different paths on any kernel".into()));
+        return Ok(Err(
+            "two boots of this workload take different paths on any kernel".into(),
+        ));
     }
     let mut builds = Vec::new();
     for commit in [&culprit.parent, &culprit.commit] {
@@ -182,11 +234,17 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
 
 /// Returns the stored form of the answer, which alerts link to.
 fn record_of(command: &Bisect, report: &BisectionReport<'_>) -> BisectionRecord {
-    let culprits = report.findings.culprits.iter().zip(report.headlines).map(|(culprit, headline)| RecordedCulprit {
-        commit: culprit.commit.clone(),
-        percent: culprit.change.percent().unwrap_or(0.0),
-        subject: headline.subject.clone(),
-    });
+    let culprits =
+        report
+            .findings
+            .culprits
+            .iter()
+            .zip(report.headlines)
+            .map(|(culprit, headline)| RecordedCulprit {
+                commit: culprit.commit.clone(),
+                percent: culprit.change.percent().unwrap_or(0.0),
+                subject: headline.subject.clone(),
+            });
     BisectionRecord {
         workload: report.workload.name.to_string(),
         good: [command.good.clone(), report.ends.0.to_owned()],
@@ -199,9 +257,16 @@ fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
     let intervals = usize::from(command.parts);
     let noise = match workload.steadiness {
         Steadiness::Steady => Noise::Seeds(command.seeds),
-        Steadiness::Chaotic => Noise::Runs { bias: command.build_variance, runs_max: usize::from(command.runs) },
+        Steadiness::Chaotic => Noise::Runs {
+            bias: command.build_variance,
+            runs_max: usize::from(command.runs),
+        },
     };
-    let confirm = if command.no_revert { Confirm::Nothing } else { Confirm::Revert };
+    let confirm = if command.no_revert {
+        Confirm::Nothing
+    } else {
+        Confirm::Revert
+    };
     let seeds_first = machines_of(command.jobs);
     BisectionQuestion {
         metric: workload.metric.clone(),
@@ -215,7 +280,13 @@ fn question(command: &Bisect, workload: &Workload) -> BisectionQuestion {
 }
 
 /// Lists everything that distinguishes a bisection from others with a log.
-fn identity(command: &Bisect, history: &CommitGraph, workload: &Workload, lab: &Lab, sources: &Sources) -> String {
+fn identity(
+    command: &Bisect,
+    history: &CommitGraph,
+    workload: &Workload,
+    lab: &Lab,
+    sources: &Sources,
+) -> String {
     let machine = &lab.machine().id;
     let (good, bad) = (history.good(), history.bad());
     let tree = sources.repository().folder().display();
@@ -226,30 +297,56 @@ fn identity(command: &Bisect, history: &CommitGraph, workload: &Workload, lab: &
         Steadiness::Chaotic => "runs".to_owned(),
     };
     let compiler = sources.compiler();
-    format!("{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine} counted", command.suite, workload.name)
+    format!(
+        "{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine} counted",
+        command.suite, workload.name
+    )
 }
 
 fn report_refusal(why: &Refused) -> anyhow::Result<Exit> {
     crate::say(&format!("error: {}", bisection::format_refusal(why)));
-    Ok(if matches!(why, Refused::End { .. }) { Exit::Subject } else { Exit::Unclear })
+    Ok(if matches!(why, Refused::End { .. }) {
+        Exit::Subject
+    } else {
+        Exit::Unclear
+    })
 }
 
 /// Returns the kernel config as the user named it.
 fn configuration(command: &Bisect, sources: &Sources) -> String {
-    command.sources.config.clone().unwrap_or_else(|| sources.settings().configuration.name().to_owned())
+    command
+        .sources
+        .config
+        .clone()
+        .unwrap_or_else(|| sources.settings().configuration.name().to_owned())
 }
 
-/// Returns the command for the reader of a mail, who lacks the sender's files; one seed becomes several.
+/// Returns the command for the reader of a mail, who lacks the sender's files; one seed becomes
+/// several.
 fn mail_command(command: &Bisect, history: &CommitGraph, configuration: &str) -> String {
-    let seeds = if command.seeds == 1 { SEEDS_OF_DRAFTS } else { command.seeds };
-    let config = if configuration.contains('/') { bisection::CONFIG } else { configuration };
+    let seeds = if command.seeds == 1 {
+        SEEDS_OF_DRAFTS
+    } else {
+        command.seeds
+    };
+    let config = if configuration.contains('/') {
+        bisection::CONFIG
+    } else {
+        configuration
+    };
     reproducer(command, history, config, seeds)
 }
 
 /// Returns the command that gives the same answer, with commits by hash.
 fn reproducer(command: &Bisect, history: &CommitGraph, configuration: &str, seeds: u64) -> String {
-    let (good, bad) = (bisection::short(history.good()), bisection::short(history.bad()));
-    let mut words = format!("marvin bisect {good} {bad} --tree linux --workload {}", command.workload);
+    let (good, bad) = (
+        bisection::short(history.good()),
+        bisection::short(history.bad()),
+    );
+    let mut words = format!(
+        "marvin bisect {good} {bad} --tree linux --workload {}",
+        command.workload
+    );
     if command.suite != model::MICRO.name {
         add(&mut words, format_args!(" --suite {}", command.suite));
     }
@@ -259,7 +356,10 @@ fn reproducer(command: &Bisect, history: &CommitGraph, configuration: &str, seed
     if let Some(cpus) = command.cpus {
         add(&mut words, format_args!(" --cpus {cpus}"));
     }
-    add(&mut words, format_args!(" --config {configuration} --seeds {seeds}"));
+    add(
+        &mut words,
+        format_args!(" --config {configuration} --seeds {seeds}"),
+    );
     if let Some(margin) = command.margin {
         add(&mut words, format_args!(" --margin {margin}"));
     }

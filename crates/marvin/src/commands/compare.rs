@@ -12,7 +12,8 @@ use report::{Comparison, Machines, Question, Side, Warning};
 use super::config::site;
 use super::explain_kernels::differing;
 use super::measure::{
-    Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare, replicates,
+    Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare,
+    replicates,
 };
 use super::spread::Spread;
 use super::threads::{check_threads, on_machine};
@@ -28,11 +29,16 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
     let chosen = choose_workloads(arguments, &command.measure)?;
     let names = sides(command)?;
     if command.write.mail && command.on.names().len() > 1 {
-        let text = "a mail shows one machine: give --on one name, or --format markdown instead of --mail";
+        let text =
+            "a mail shows one machine: give --on one name, or --format markdown instead of --mail";
         return Err(WrongInput(text.to_owned()).into());
     }
     let machines = named_machines(arguments, &command.on)?;
-    if command.until_clear && machines.iter().all(|(_, wanted)| matches!(wanted, Wanted::Exact | Wanted::ExactSmp(_))) {
+    if command.until_clear
+        && machines
+            .iter()
+            .all(|(_, wanted)| matches!(wanted, Wanted::Exact | Wanted::ExactSmp(_)))
+    {
         let text = "--until-clear needs a machine that measures time, such as --on vm: the exact one repeats itself";
         return Err(WrongInput(text.to_owned()).into());
     }
@@ -45,7 +51,16 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         let chosen = on_machine(&command.tasks, &command.measure, &chosen, &wanted);
         columns.push((
             machine,
-            compare_on(wanted, arguments, &Asked { command, spread: spread.as_ref() }, &chosen, &names)?,
+            compare_on(
+                wanted,
+                arguments,
+                &Asked {
+                    command,
+                    spread: spread.as_ref(),
+                },
+                &chosen,
+                &names,
+            )?,
         ));
     }
     if let [(_, comparison)] = &columns[..] {
@@ -88,20 +103,38 @@ fn compare_on(
     let machines = lab.machines(&chosen.workloads)?;
     // Now, as what a name means may change while Marvin measures.
     let not_compiled = not_compiled(&lab, &builds)?;
-    let on = OnMachine { lab, progress, builds, machines, command, spread, chosen };
-    // A machine that cannot return to its own kernel is an error, but not the loss of what was measured.
+    let on = OnMachine {
+        lab,
+        progress,
+        builds,
+        machines,
+        command,
+        spread,
+        chosen,
+    };
+    // A machine that cannot return to its own kernel is an error, but not the loss of what was
+    // measured.
     let compared = on.compare_all();
     let closed = on.lab.close();
     let mut compared = compared?;
     closed?;
     lab::doubt_by_twins(crate::home::store(arguments)?, &mut compared)?;
-    for (other, files) in compared.others.iter().zip(not_compiled).filter(|(_, files)| !files.is_empty()) {
-        compared.warnings.push(Warning::NotCompiled { kernel: other.kernel.title.clone(), files });
+    for (other, files) in compared
+        .others
+        .iter()
+        .zip(not_compiled)
+        .filter(|(_, files)| !files.is_empty())
+    {
+        compared.warnings.push(Warning::NotCompiled {
+            kernel: other.kernel.title.clone(),
+            files,
+        });
     }
     Ok(compared)
 }
 
-/// Returns, for each build after the first, the code that it changes without being compiled: the image is the first one's.
+/// Returns, for each build after the first, the code that it changes without being compiled: the
+/// image is the first one's.
 fn not_compiled(lab: &Lab, builds: &[Build]) -> anyhow::Result<Vec<Vec<String>>> {
     let of_build = |build: &Build| {
         if build.id != builds[0].id {
@@ -128,14 +161,22 @@ struct OnMachine<'a> {
 impl OnMachine<'_> {
     /// Measures what is missing of these workloads, and returns the runs of each side.
     fn measure(&self, workloads: &[Arc<Workload>], seeds: &[u64]) -> anyhow::Result<Vec<Vec<Run>>> {
-        let plan = plan(&self.command.measure, &self.builds, &self.chosen.suite, workloads, seeds);
+        let plan = plan(
+            &self.command.measure,
+            &self.builds,
+            &self.chosen.suite,
+            workloads,
+            seeds,
+        );
         if let Some(spread) = self.spread {
             spread.measure(&self.lab, &plan, self.command, &self.progress)?;
         }
         let rows = Rows::new(&self.builds, workloads, seeds[0]);
         let runs = execute_plan(&self.lab, plan, &|event| {
             self.progress.event(&event);
-            rows.whole(&event).iter().for_each(|row| self.progress.say(row));
+            rows.whole(&event)
+                .iter()
+                .for_each(|row| self.progress.say(row));
         })?;
         self.progress.end();
         Ok(runs)
@@ -156,7 +197,11 @@ impl OnMachine<'_> {
     }
 
     fn compare(&self, runs: &[Vec<Run>], question: &Question) -> anyhow::Result<Comparison> {
-        let sides = self.builds.iter().zip(runs).map(|(build, runs)| side(build, runs, &self.machines));
+        let sides = self
+            .builds
+            .iter()
+            .zip(runs)
+            .map(|(build, runs)| side(build, runs, &self.machines));
         let sides: Vec<Side<'_>> = sides.collect();
         Ok(report::compare(&sides[0], &sides[1..], question)?)
     }
@@ -198,22 +243,36 @@ impl OnMachine<'_> {
             }
             self.compare(&all, &self.question(seeds, looks_max))
         };
-        until_clear(&self.chosen.workloads, limits, measure, unclear, |line| self.progress.say(line))
+        until_clear(&self.chosen.workloads, limits, measure, unclear, |line| {
+            self.progress.say(line)
+        })
     }
 }
 
 fn side<'a>(build: &'a Build, runs: &'a [Run], machines: &'a [Machine]) -> Side<'a> {
-    Side { build, machine: &machines[0], also: machines[1..].iter().collect(), runs: runs.iter().collect() }
+    Side {
+        build,
+        machine: &machines[0],
+        also: machines[1..].iter().collect(),
+        runs: runs.iter().collect(),
+    }
 }
 
 /// Returns the names of the sides, baseline first. A range means two names.
 fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
     let bare = (!command.base.contains([':', '/']) && around().is_some()).then_some(&*command.base);
-    let range = command.base.strip_prefix("git:").or(bare).and_then(|text| text.split_once(".."));
+    let range = command
+        .base
+        .strip_prefix("git:")
+        .or(bare)
+        .and_then(|text| text.split_once(".."));
     let mut names = match range {
         Some((older, newer)) => {
             let newer = if newer.is_empty() { "HEAD" } else { newer };
-            vec![kernel_name(&format!("git:{older}"))?, kernel_name(&format!("git:{newer}"))?]
+            vec![
+                kernel_name(&format!("git:{older}"))?,
+                kernel_name(&format!("git:{newer}"))?,
+            ]
         }
         None => vec![kernel_name(&command.base)?],
     };
@@ -221,16 +280,35 @@ fn sides(command: &Compare) -> anyhow::Result<Vec<KernelName>> {
         names.push(kernel_name(name)?);
     }
     if names.len() < 2 {
-        return Err(WrongInput(format!("no kernel to compare {} with: name one after it", command.base)).into());
+        return Err(WrongInput(format!(
+            "no kernel to compare {} with: name one after it",
+            command.base
+        ))
+        .into());
     }
     Ok(names)
 }
 
-/// Returns the kernels' counters during each workload with the first seed. The copies are stored with the runs.
-fn observe_sides(on: &OnMachine<'_>, runs: &[Vec<Run>], question: &Question) -> anyhow::Result<Vec<Monitored>> {
-    let OnMachine { lab, builds, progress, .. } = on;
+/// Returns the kernels' counters during each workload with the first seed. The copies are stored
+/// with the runs.
+fn observe_sides(
+    on: &OnMachine<'_>,
+    runs: &[Vec<Run>],
+    question: &Question,
+) -> anyhow::Result<Vec<Monitored>> {
+    let OnMachine {
+        lab,
+        builds,
+        progress,
+        ..
+    } = on;
     let interval_ms = on.command.interval;
-    let heads = heads(&builds.iter().map(|build| (build, lab.machine())).collect::<Vec<_>>());
+    let heads = heads(
+        &builds
+            .iter()
+            .map(|build| (build, lab.machine()))
+            .collect::<Vec<_>>(),
+    );
     let seed = question.seeds.first().copied().unwrap_or(1);
     progress.again("watching", question.workloads.len() * builds.len());
     let mut all = Vec::new();
@@ -239,12 +317,24 @@ fn observe_sides(on: &OnMachine<'_>, runs: &[Vec<Run>], question: &Question) -> 
         let mut without = None;
         for (build, of_side) in builds.iter().zip(runs) {
             // A side with the baseline's image has no run of its own, and the same counters.
-            let of_side = if of_side.is_empty() { &runs[0] } else { of_side };
-            let measured = |run: &&Run| run.seed == seed && run.results.iter().any(|r| r.workload == workload.name);
+            let of_side = if of_side.is_empty() {
+                &runs[0]
+            } else {
+                of_side
+            };
+            let measured = |run: &&Run| {
+                run.seed == seed && run.results.iter().any(|r| r.workload == workload.name)
+            };
             let end = match of_side.iter().find(measured) {
-                Some(run) => {
-                    lab.observe_stored(&run.id, Measurement { build, workload, replicate: seed }, interval_ms)?
-                }
+                Some(run) => lab.observe_stored(
+                    &run.id,
+                    Measurement {
+                        build,
+                        workload,
+                        replicate: seed,
+                    },
+                    interval_ms,
+                )?,
                 None => Err("no run of it".to_owned()),
             };
             match end {
@@ -269,16 +359,30 @@ pub(crate) fn compare_observations(
 ) -> Monitored {
     if let Some(why) = without {
         let empty = Monitored::new(&[], Vec::new());
-        return Monitored { subject: format!("{subject}: nothing: {why}"), ..empty };
+        return Monitored {
+            subject: format!("{subject}: nothing: {why}"),
+            ..empty
+        };
     }
-    let watched: Vec<Watched<'_>> =
-        heads.iter().cloned().zip(seen).map(|(head, observation)| Watched { head, observation }).collect();
-    Monitored { subject, ..Monitored::new(&watched, Vec::new()) }
+    let watched: Vec<Watched<'_>> = heads
+        .iter()
+        .cloned()
+        .zip(seen)
+        .map(|(head, observation)| Watched { head, observation })
+        .collect();
+    Monitored {
+        subject,
+        ..Monitored::new(&watched, Vec::new())
+    }
 }
 
-/// Executes a plan, and returns the runs of each side. Sides with the baseline's image cannot differ from it: without
-/// `--force` they get no runs.
-fn execute_plan(lab: &Lab, mut plan: Plan<'_>, notify: &(dyn Fn(Event) + Sync)) -> anyhow::Result<Vec<Vec<Run>>> {
+/// Executes a plan, and returns the runs of each side. Sides with the baseline's image cannot
+/// differ from it: without `--force` they get no runs.
+fn execute_plan(
+    lab: &Lab,
+    mut plan: Plan<'_>,
+    notify: &(dyn Fn(Event) + Sync),
+) -> anyhow::Result<Vec<Vec<Run>>> {
     let sides = std::mem::take(&mut plan.sides);
     let needed = |n: usize| plan.reuse == Reuse::Nothing || n == 0 || sides[n].id != sides[0].id;
     let places: Vec<usize> = (0..sides.len()).filter(|&n| needed(n)).collect();
@@ -292,9 +396,13 @@ fn execute_plan(lab: &Lab, mut plan: Plan<'_>, notify: &(dyn Fn(Event) + Sync)) 
     Ok(runs)
 }
 
-/// Lists, for each workload that became better or worse, the functions that the difference is in, and settings whose functions
-/// they are.
-fn origins(on: &OnMachine<'_>, runs: &[Vec<Run>], comparison: &report::Comparison) -> anyhow::Result<Vec<String>> {
+/// Lists, for each workload that became better or worse, the functions that the difference is in,
+/// and settings whose functions they are.
+fn origins(
+    on: &OnMachine<'_>,
+    runs: &[Vec<Run>],
+    comparison: &report::Comparison,
+) -> anyhow::Result<Vec<String>> {
     let mut sentences = Vec::new();
     for (place, side) in runs.iter().enumerate().skip(1) {
         let pair = [runs[0].clone(), side.clone()];
@@ -308,10 +416,17 @@ fn origins(on: &OnMachine<'_>, runs: &[Vec<Run>], comparison: &report::Compariso
                 }
                 Err(why) => (format!("{workload}: no profile: {why}"), Vec::new()),
             };
-            let title =
-                if runs.len() > 2 { format!("{}, ", comparison.others[place - 1].kernel.title) } else { String::new() };
+            let title = if runs.len() > 2 {
+                format!("{}, ", comparison.others[place - 1].kernel.title)
+            } else {
+                String::new()
+            };
             sentences.push(format!("{title}{sentence}"));
-            sentences.extend(hypotheses.into_iter().map(|text| format!("{title}{workload}: {text}")));
+            sentences.extend(
+                hypotheses
+                    .into_iter()
+                    .map(|text| format!("{title}{workload}: {text}")),
+            );
         }
     }
     Ok(sentences)
@@ -335,7 +450,8 @@ pub(crate) fn write(
     answer.write(&text)
 }
 
-/// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves on.
+/// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves
+/// on.
 fn reproducer(command: &Compare, builds: &[Build]) -> String {
     let mut words = vec!["marvin".to_owned(), "compare".to_owned()];
     words.extend(builds.iter().map(Build::exact_name));
@@ -376,6 +492,8 @@ fn reproducer(command: &Compare, builds: &[Build]) -> String {
 
 /// Seconds since 1970-01-01 UTC.
 pub(crate) fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }

@@ -21,15 +21,28 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
             let site = needed(arguments)?;
             for tree in &site.settings.trees {
                 let named = Configuration::named(&tree.config);
-                named.with_context(|| format!("cannot read the kernel config of the tree {}", tree.name))?;
+                named.with_context(|| {
+                    format!("cannot read the kernel config of the tree {}", tree.name)
+                })?;
             }
             for channel in &site.settings.channels {
                 password(channel)?;
             }
-            let file = site.file.as_deref().unwrap_or(std::path::Path::new("marvin.toml"));
-            let LabSettings { servers, trees, plans, channels, .. } = &site.settings;
-            let [machines, trees, plans, channels] = [servers.len(), trees.len(), plans.len(), channels.len()];
-            let counts = format!("machines {machines}, trees {trees}, plans {plans}, notify {channels}");
+            let file = site
+                .file
+                .as_deref()
+                .unwrap_or(std::path::Path::new("marvin.toml"));
+            let LabSettings {
+                servers,
+                trees,
+                plans,
+                channels,
+                ..
+            } = &site.settings;
+            let [machines, trees, plans, channels] =
+                [servers.len(), trees.len(), plans.len(), channels.len()];
+            let counts =
+                format!("machines {machines}, trees {trees}, plans {plans}, notify {channels}");
             answer.write(format!("{}: fine: {counts}\n", file.display()))?;
         }
     }
@@ -39,7 +52,11 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
 /// Reads marvin.toml; returns an empty configuration if there is no file.
 pub(crate) fn site(arguments: &Arguments) -> anyhow::Result<Site> {
     let tools = known_tools(arguments, &[])?;
-    Ok(Site::read(&home(arguments.home.as_deref())?, arguments.config_file.as_deref(), &tools.rows())?)
+    Ok(Site::read(
+        &home(arguments.home.as_deref())?,
+        arguments.config_file.as_deref(),
+        &tools.rows(),
+    )?)
 }
 
 /// Reads marvin.toml; an error if there is no file.
@@ -58,17 +75,24 @@ pub(crate) fn needed(arguments: &Arguments) -> anyhow::Result<Site> {
 
 /// Checks that the password of a channel is where the channel says.
 fn password(channel: &Channel) -> anyhow::Result<()> {
-    if let ChannelKind::Mail { by: MailTaker::Server(server), .. } = &channel.kind
+    if let ChannelKind::Mail {
+        by: MailTaker::Server(server),
+        ..
+    } = &channel.kind
         && let Some(login) = &server.login
     {
-        control::password(login).map_err(|why| WrongInput(format!("notify {}: {why}", channel.name)))?;
+        control::password(login)
+            .map_err(|why| WrongInput(format!("notify {}: {why}", channel.name)))?;
     }
     Ok(())
 }
 
 fn format_site(site: &Site) -> String {
     let settings = &site.settings;
-    let file = site.file.as_ref().map_or_else(|| "none".to_owned(), |file| file.display().to_string());
+    let file = site
+        .file
+        .as_ref()
+        .map_or_else(|| "none".to_owned(), |file| file.display().to_string());
     let mut text = format!("file    {file}\n");
     let mut line = |word: &str, what: String| add(&mut text, format_args!("{word:<7} {what}\n"));
     for tree in &settings.trees {
@@ -88,19 +112,39 @@ fn format_site(site: &Site) -> String {
         );
     }
     let work = settings.work;
-    line("work", format!("job limits: {} s, {} attempts", work.deadline_s, work.attempts_max));
+    line(
+        "work",
+        format!(
+            "job limits: {} s, {} attempts",
+            work.deadline_s, work.attempts_max
+        ),
+    );
     for channel in &settings.channels {
         let how = match &channel.kind {
-            ChannelKind::Mail { to, by: MailTaker::Sendmail(program), .. } => {
+            ChannelKind::Mail {
+                to,
+                by: MailTaker::Sendmail(program),
+                ..
+            } => {
                 format!("mail to {} by {}", to.join(", "), program.join(" "))
             }
-            ChannelKind::Mail { to, by: MailTaker::Server(server), .. } => {
-                let user = server.login.as_ref().map_or_else(String::new, |login| format!(" as {}", login.user));
+            ChannelKind::Mail {
+                to,
+                by: MailTaker::Server(server),
+                ..
+            } => {
+                let user = server
+                    .login
+                    .as_ref()
+                    .map_or_else(String::new, |login| format!(" as {}", login.user));
                 format!("mail to {} by {server}{user}", to.join(", "))
             }
             // A path behind the host may contain a secret.
             ChannelKind::Webhook { url } => {
-                format!("webhook {}", url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/"))
+                format!(
+                    "webhook {}",
+                    url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
+                )
             }
             ChannelKind::Command { command } => format!("command {}", command.join(" ")),
         };
@@ -114,14 +158,21 @@ fn format_site(site: &Site) -> String {
 
 fn tree_shown(tree: &WatchedTree) -> String {
     let from = match &tree.origin {
-        TreeOrigin::Git { place, tags } => format!("git {place}; tags {tags}; kernel config {}", tree.config),
-        TreeOrigin::Debian { series, flavour } => format!("packages of {}, {flavour}", series.join(", ")),
+        TreeOrigin::Git { place, tags } => {
+            format!("git {place}; tags {tags}; kernel config {}", tree.config)
+        }
+        TreeOrigin::Debian { series, flavour } => {
+            format!("packages of {}, {flavour}", series.join(", "))
+        }
     };
     let points = match tree.points {
         Points::Monthly => "once a month",
         Points::Every => "all",
         Points::Never => "none",
     };
-    let since = tree.since.as_ref().map_or_else(String::new, |since| format!("; since {since}"));
+    let since = tree
+        .since
+        .as_ref()
+        .map_or_else(String::new, |since| format!("; since {since}"));
     format!("{}: {from}; stable updates: {points}{since}", tree.name)
 }

@@ -22,13 +22,26 @@ pub(crate) fn deploy(arguments: &Arguments, command: &Deploy) -> anyhow::Result<
     let home = home(arguments.home.as_deref())?;
     check_ours(arguments, &server.name)?;
     if command.disk && (command.image == OWN || server.deploy.disk.is_none()) {
-        return Err(WrongInput("--disk needs an image, and `disk` in the server's [machine.deploy]".into()).into());
+        return Err(WrongInput(
+            "--disk needs an image, and `disk` in the server's [machine.deploy]".into(),
+        )
+        .into());
     }
-    let image = if command.image == OWN { None } else { Some(image(arguments, command, &home)?) };
+    let image = if command.image == OWN {
+        None
+    } else {
+        Some(image(arguments, command, &home)?)
+    };
     let system = OwnSystem::of(image.as_ref(), command.disk);
-    say(&format!("starting it on {}, which may take up to {} s", server.name, server.boot_s));
+    say(&format!(
+        "starting it on {}, which may take up to {} s",
+        server.name, server.boot_s
+    ));
     let release = lab::deploy(store(arguments)?, &server, system, &home)?;
-    let what = image.map_or_else(|| "its own system".to_owned(), |image| format!("{} ({})", image.name, image.id));
+    let what = image.map_or_else(
+        || "its own system".to_owned(),
+        |image| format!("{} ({})", image.name, image.id),
+    );
     answer.write(format!("{} runs {what}, kernel {release}\n", server.name))?;
     Ok(Exit::Fine)
 }
@@ -37,12 +50,25 @@ fn image(arguments: &Arguments, command: &Deploy, home: &std::path::Path) -> any
     let images = site(arguments)?.settings.images;
     let Some(settings) = images.iter().find(|image| image.name == command.image) else {
         let guess = did_you_mean(images.iter().map(|image| &*image.name), &command.image);
-        let text = format!("no image `{}`{guess}: it needs an [[image]] in marvin.toml", command.image.escape_debug());
+        let text = format!(
+            "no image `{}`{guess}: it needs an [[image]] in marvin.toml",
+            command.image.escape_debug()
+        );
         return Err(WrongInput(text).into());
     };
-    say(&format!("image {}: made of packages unless it is there", settings.name));
-    let settings = if command.disk { settings.for_disk() } else { settings.clone() };
+    say(&format!(
+        "image {}: made of packages unless it is there",
+        settings.name
+    ));
+    let settings = if command.disk {
+        settings.for_disk()
+    } else {
+        settings.clone()
+    };
     let image = make(&settings, home, command.rebuild)?;
-    say(&format!("image {} is {}, kernel {}", image.name, image.id, image.release));
+    say(&format!(
+        "image {} is {}, kernel {}",
+        image.name, image.id, image.release
+    ));
     Ok(image)
 }

@@ -23,7 +23,11 @@ const CELL_INSTRUCTIONS: u64 = 600_000_000_000;
 
 pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow::Result<Exit> {
     let Experiment::Rmap(command) = command;
-    let names = command.kernels.iter().map(|name| kernel_name(name)).collect::<Result<Vec<KernelName>, _>>()?;
+    let names = command
+        .kernels
+        .iter()
+        .map(|name| kernel_name(name))
+        .collect::<Result<Vec<KernelName>, _>>()?;
     let (processes, mappings) = (axis(command, "--processes")?, axis(command, "--mappings")?);
     let cases = cases(command);
     let answer = Answer::open(command.output.as_deref())?;
@@ -33,7 +37,10 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
     let machine = lab.rmap_machine(command.memory)?;
     let kernels: Vec<_> = builds.iter().map(|build| (build, &machine)).collect();
     let mut rmap = Rmap {
-        kernels: report::monitors::heads(&kernels).iter().map(|head| head.join(" ").trim().to_owned()).collect(),
+        kernels: report::monitors::heads(&kernels)
+            .iter()
+            .map(|head| head.join(" ").trim().to_owned())
+            .collect(),
         machine: machine.summary.clone(),
         seed: command.seed,
         command: reproducer(command, &builds),
@@ -42,7 +49,13 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
         mappings,
         outcomes: BTreeMap::new(),
     };
-    rmap.outcomes = Grid { lab: &lab, builds: &builds, command, progress: &progress }.execute(&rmap)?;
+    rmap.outcomes = Grid {
+        lab: &lab,
+        builds: &builds,
+        command,
+        progress: &progress,
+    }
+    .execute(&rmap)?;
     progress.end();
     let document = render::rmap::document(&rmap);
     let text = match command.format {
@@ -52,18 +65,33 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
         Format::Json => render::rmap::json(&rmap)?,
     };
     answer.write(&text)?;
-    Ok(if rmap.has_anything() { Exit::Fine } else { Exit::Subject })
+    Ok(if rmap.has_anything() {
+        Exit::Fine
+    } else {
+        Exit::Subject
+    })
 }
 
 /// Returns the numbers of an axis, ascending and distinct.
 fn axis(command: &RmapArguments, option: &str) -> anyhow::Result<Vec<u32>> {
-    let own = if option == "--processes" { &command.processes } else { &command.mappings };
-    let (option, numbers) = if own.is_empty() { ("--grid", &command.grid) } else { (option, own) };
+    let own = if option == "--processes" {
+        &command.processes
+    } else {
+        &command.mappings
+    };
+    let (option, numbers) = if own.is_empty() {
+        ("--grid", &command.grid)
+    } else {
+        (option, own)
+    };
     let mut numbers = numbers.clone();
     numbers.sort_unstable();
     numbers.dedup();
     if numbers.len() > AXIS_MAX {
-        let text = format!("{option} has {} numbers; a table has room for {AXIS_MAX}", numbers.len());
+        let text = format!(
+            "{option} has {} numbers; a table has room for {AXIS_MAX}",
+            numbers.len()
+        );
         return Err(WrongInput(text).into());
     }
     Ok(numbers)
@@ -71,14 +99,27 @@ fn axis(command: &RmapArguments, option: &str) -> anyhow::Result<Vec<u32>> {
 
 /// Returns the distinct cases in the order of reports; all of them if the user named none.
 fn cases(command: &RmapArguments) -> Vec<RmapCase> {
-    RmapCase::ALL.into_iter().filter(|case| command.case.is_empty() || command.case.contains(case)).collect()
+    RmapCase::ALL
+        .into_iter()
+        .filter(|case| command.case.is_empty() || command.case.contains(case))
+        .collect()
 }
 
 /// Opens a lab whose guests have enough time for a large cell.
 fn open(arguments: &Arguments) -> anyhow::Result<Lab> {
     let store = Some(store(arguments)?);
-    let limits = Limits { job_instructions: CELL_INSTRUCTIONS, ..Limits::default() };
-    open_lab(arguments, LabSettings { store, limits, ..LabSettings::default() })
+    let limits = Limits {
+        job_instructions: CELL_INSTRUCTIONS,
+        ..Limits::default()
+    };
+    open_lab(
+        arguments,
+        LabSettings {
+            store,
+            limits,
+            ..LabSettings::default()
+        },
+    )
 }
 
 /// A kernel's index and a cell.
@@ -95,20 +136,36 @@ struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Measures all cells on all kernels, kernel by kernel within a cell, on several machines in parallel.
+    /// Measures all cells on all kernels, kernel by kernel within a cell, on several machines in
+    /// parallel.
     fn execute(&self, rmap: &Rmap) -> anyhow::Result<Outcomes> {
         let cells = rmap.cases.iter().flat_map(|case| rmap.cells(*case));
         let items = cells.flat_map(|cell| (0..self.builds.len()).map(move |kernel| (kernel, cell)));
         let queue: Mutex<VecDeque<Item>> = Mutex::new(items.collect());
-        self.progress.again("measuring", queue.lock().unwrap_or_else(PoisonError::into_inner).len());
+        self.progress.again(
+            "measuring",
+            queue.lock().unwrap_or_else(PoisonError::into_inner).len(),
+        );
         let done: Mutex<Outcomes> = Mutex::default();
         let work = || -> anyhow::Result<()> {
             loop {
-                let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                let Some((kernel, cell)) = next else { return Ok(()) };
-                match self.lab.rmap(&self.builds[kernel], self.command.seed, self.command.memory, cell) {
+                let next = queue
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .pop_front();
+                let Some((kernel, cell)) = next else {
+                    return Ok(());
+                };
+                match self.lab.rmap(
+                    &self.builds[kernel],
+                    self.command.seed,
+                    self.command.memory,
+                    cell,
+                ) {
                     Ok(outcome) => {
-                        done.lock().unwrap_or_else(PoisonError::into_inner).insert((kernel, cell), outcome);
+                        done.lock()
+                            .unwrap_or_else(PoisonError::into_inner)
+                            .insert((kernel, cell), outcome);
                     }
                     Err(error) => {
                         // The other threads finish their cells.
@@ -116,30 +173,47 @@ impl Grid<'_> {
                         return Err(error.into());
                     }
                 }
-                let RmapCell { case, processes, mappings } = cell;
+                let RmapCell {
+                    case,
+                    processes,
+                    mappings,
+                } = cell;
                 let version = &self.builds[kernel].version;
-                self.progress.one_more(&format!("{version} {case} {processes} x {mappings}"));
+                self.progress
+                    .one_more(&format!("{version} {case} {processes} x {mappings}"));
             }
         };
         std::thread::scope(|scope| {
             let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             let machines = self.command.jobs.map_or(processors.min(2), usize::from);
             let workers: Vec<_> = (0..machines.max(1)).map(|_| scope.spawn(work)).collect();
-            workers
-                .into_iter()
-                .try_for_each(|worker| worker.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)))
+            workers.into_iter().try_for_each(|worker| {
+                worker
+                    .join()
+                    .unwrap_or_else(|bug| std::panic::resume_unwind(bug))
+            })
         })?;
         Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves on.
+/// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves
+/// on.
 fn reproducer(command: &RmapArguments, builds: &[Build]) -> String {
-    let numbers = |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let numbers = |numbers: &[u32]| {
+        numbers
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join(",")
+    };
     let mut words = vec!["marvin experiment rmap".to_owned()];
     words.extend(builds.iter().map(Build::exact_name));
     words.push(format!("--grid {}", numbers(&command.grid)));
-    for (option, own) in [("--processes", &command.processes), ("--mappings", &command.mappings)] {
+    for (option, own) in [
+        ("--processes", &command.processes),
+        ("--mappings", &command.mappings),
+    ] {
         if !own.is_empty() {
             words.push(format!("{option} {}", numbers(own)));
         }
@@ -148,6 +222,9 @@ fn reproducer(command: &RmapArguments, builds: &[Build]) -> String {
         let cases: Vec<&str> = cases(command).into_iter().map(RmapCase::word).collect();
         words.push(format!("--case {}", cases.join(",")));
     }
-    words.push(format!("--memory {} --seed {}", command.memory, command.seed));
+    words.push(format!(
+        "--memory {} --seed {}",
+        command.memory, command.seed
+    ));
     words.join(" ")
 }

@@ -14,9 +14,16 @@ use crate::progress::Progress;
 
 pub(crate) fn explain(arguments: &Arguments, command: &Explain) -> anyhow::Result<Exit> {
     if command.verify && command.command.is_empty() {
-        return Err(WrongInput("--verify needs a command: marvin explain --verify -- COMMAND".into()).into());
+        return Err(WrongInput(
+            "--verify needs a command: marvin explain --verify -- COMMAND".into(),
+        )
+        .into());
     }
-    let subject = match (command.pid, command.command.as_slice(), command.kernels.as_slice()) {
+    let subject = match (
+        command.pid,
+        command.command.as_slice(),
+        command.kernels.as_slice(),
+    ) {
         (Some(process), ..) => Subject::Process(process),
         (None, words @ [_, ..], _) => Subject::Command(words.to_vec()),
         (None, [], []) => {
@@ -39,7 +46,10 @@ fn program(arguments: &Arguments, command: &Explain, subject: Subject) -> anyhow
     }
     // A process goes on; a command ends.
     let seconds = command.seconds.or(command.pid.is_some().then_some(SECONDS));
-    let observed = match observe(&Observation { subject, seconds: seconds.map(f64::from) }) {
+    let observed = match observe(&Observation {
+        subject,
+        seconds: seconds.map(f64::from),
+    }) {
         Err(error @ ObserveError::Failed(..)) => {
             crate::say(&format!("error: {error}"));
             return Ok(Exit::Subject);
@@ -53,12 +63,22 @@ fn program(arguments: &Arguments, command: &Explain, subject: Subject) -> anyhow
     if let Some(cause) = answer.cause.take_if(|_| is_verified) {
         let progress = Progress::new(arguments.quiet);
         let (rate, seconds) = (command.rate.as_deref(), command.seconds);
-        let verification = Verification { words: &command.command, rate, seconds, home: &home };
+        let verification = Verification {
+            words: &command.command,
+            rate,
+            seconds,
+            home: &home,
+        };
         answer.cause = Some(verify(cause, verification, &|text| progress.say(text)));
         progress.end();
     }
     let exit = exit(command, status, answer.cause.as_ref());
-    let explained = Explained { answer, facts, end, command: reproducer(command) };
+    let explained = Explained {
+        answer,
+        facts,
+        end,
+        command: reproducer(command),
+    };
     let text = match command.format {
         Format::Text => document(&explained)?.text(&out.styles(arguments.color)),
         Format::Markdown => document(&explained)?.markdown(),
@@ -69,8 +89,8 @@ fn program(arguments: &Arguments, command: &Explain, subject: Subject) -> anyhow
     Ok(exit)
 }
 
-/// A command that fails has failed, as a kernel that does not complete its workloads; a cause that was to be verified and was not
-/// is unclear.
+/// A command that fails has failed, as a kernel that does not complete its workloads; a cause that
+/// was to be verified and was not is unclear.
 fn exit(command: &Explain, status: Option<ExitStatus>, cause: Option<&Finding>) -> Exit {
     match cause {
         _ if status.is_some_and(|status| !status.success()) => Exit::Subject,
@@ -81,14 +101,25 @@ fn exit(command: &Explain, status: Option<ExitStatus>, cause: Option<&Finding>) 
 
 /// Describes how the program ended.
 fn end(command: &Explain, observed: &Observed) -> End {
-    let verified = if command.verify { "; nothing was verified" } else { "" };
+    let verified = if command.verify {
+        "; nothing was verified"
+    } else {
+        ""
+    };
     let Some(status) = observed.status else {
         let text = match (command.pid, command.seconds) {
-            (None, Some(seconds)) => format!("Marvin ended the command after {seconds} s{verified}"),
-            (Some(_), _) if observed.has_ended => "the process ended while it was observed".to_owned(),
+            (None, Some(seconds)) => {
+                format!("Marvin ended the command after {seconds} s{verified}")
+            }
+            (Some(_), _) if observed.has_ended => {
+                "the process ended while it was observed".to_owned()
+            }
             _ => String::new(),
         };
-        return End { text, ..End::default() };
+        return End {
+            text,
+            ..End::default()
+        };
     };
     let verified = if status.success() { "" } else { verified };
     let text = match (status.code(), status.signal()) {
@@ -97,20 +128,37 @@ fn end(command: &Explain, observed: &Observed) -> End {
         (_, Some(signal)) => format!("the command was ended by signal {signal}{verified}"),
         _ => status.to_string(),
     };
-    End { text, exit_code: status.code(), signal: status.signal() }
+    End {
+        text,
+        exit_code: status.code(),
+        signal: status.signal(),
+    }
 }
 
 fn reproducer(command: &Explain) -> String {
-    let words = command.command.iter().map(|word| word.to_string_lossy().into_owned());
+    let words = command
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned());
     let mut begin = vec!["marvin".to_owned(), "explain".into()];
     if let Some(process) = command.pid {
         begin.extend(["--pid".into(), process.to_string()]);
     }
-    begin.extend(command.seconds.iter().flat_map(|seconds| ["--seconds".into(), seconds.to_string()]));
+    begin.extend(
+        command
+            .seconds
+            .iter()
+            .flat_map(|seconds| ["--seconds".into(), seconds.to_string()]),
+    );
     if command.verify {
         begin.push("--verify".into());
     }
-    begin.extend(command.rate.iter().flat_map(|text| ["--rate".into(), text.clone()]));
+    begin.extend(
+        command
+            .rate
+            .iter()
+            .flat_map(|text| ["--rate".into(), text.clone()]),
+    );
     if command.pid.is_none() {
         begin.push("--".into());
     }

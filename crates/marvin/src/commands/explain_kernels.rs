@@ -1,8 +1,9 @@
-//! `marvin explain` of one kernel or two: where a workload's instructions go, or why they became more.
+//! `marvin explain` of one kernel or two: where a workload's instructions go, or why they became
+//! more.
 
 use ::explain::{
-    KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, differing_settings, kernels_document,
-    kernels_json,
+    KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, differing_settings,
+    kernels_document, kernels_json,
 };
 use ::sampled::{Lines, SampledDifference, SampledLine};
 use kernel::{commits_touching, config_options, revision_of};
@@ -39,7 +40,11 @@ struct Observations {
 
 pub(crate) fn kernels(arguments: &Arguments, command: &Explain) -> anyhow::Result<Exit> {
     let is_one = command.kernels.len() == 1;
-    let names = command.kernels.iter().map(|name| kernel_name(name)).collect::<Result<Vec<_>, _>>()?;
+    let names = command
+        .kernels
+        .iter()
+        .map(|name| kernel_name(name))
+        .collect::<Result<Vec<_>, _>>()?;
     let out = Answer::open(command.output.as_deref())?;
     let mut observed = match named_machines(arguments, &command.on)?.as_slice() {
         [(name, wanted)] if command.model.is_some() && *wanted != Wanted::Exact => {
@@ -50,9 +55,16 @@ pub(crate) fn kernels(arguments: &Arguments, command: &Explain) -> anyhow::Resul
         [(_, wanted)] => of_samples(arguments, command, &names, wanted)?,
         _ => return Err(WrongInput("one machine explains: give --on one name".into()).into()),
     };
-    let without_commits = if is_one { String::new() } else { add_commits(arguments, command, &mut observed)? };
+    let without_commits = if is_one {
+        String::new()
+    } else {
+        add_commits(arguments, command, &mut observed)?
+    };
     let (settings, other_options) = differing(&observed.builds, &observed.runs);
-    observed.workloads.iter_mut().for_each(|workload| workload.suspect(&settings));
+    observed
+        .workloads
+        .iter_mut()
+        .for_each(|workload| workload.suspect(&settings));
     let [base, new] = titles(&observed.builds);
     let explained = KernelsExplained {
         kernels: if is_one { vec![base] } else { vec![base, new] },
@@ -72,32 +84,60 @@ pub(crate) fn kernels(arguments: &Arguments, command: &Explain) -> anyhow::Resul
         Format::Json => kernels_json(&explained)?,
     };
     out.write(&text)?;
-    Ok(if explained.workloads.is_empty() { Exit::Subject } else { Exit::Fine })
+    Ok(if explained.workloads.is_empty() {
+        Exit::Subject
+    } else {
+        Exit::Fine
+    })
 }
 
 /// Counts instructions on the exact machine.
-fn of_instructions(arguments: &Arguments, command: &Explain, names: &[KernelName]) -> anyhow::Result<Observations> {
+fn of_instructions(
+    arguments: &Arguments,
+    command: &Explain,
+    names: &[KernelName],
+) -> anyhow::Result<Observations> {
     let is_one = command.kernels.len() == 1;
     let progress = Progress::new(arguments.quiet);
     let model = command.model.as_ref();
-    let wanting = Wanting { seeds: seeds_for(model), calls: true, model };
+    let wanting = Wanting {
+        seeds: seeds_for(model),
+        calls: true,
+        model,
+    };
     let counted = count(arguments, &command.measure, names, &wanting, &progress)?;
     let mut workloads = Vec::new();
     for (ledger, workload) in counted.ledgers.iter().zip(&counted.workloads) {
-        let calls = counted.followed.calls.iter().find(|calls| *calls.workload == *workload.name);
+        let calls = counted
+            .followed
+            .calls
+            .iter()
+            .find(|calls| *calls.workload == *workload.name);
         let mut explained = WorkloadExplained::new(ledger, calls, is_one);
-        let modelled = counted.simulated.differences.iter().find(|found| *found.workload == *workload.name);
+        let modelled = counted
+            .simulated
+            .differences
+            .iter()
+            .find(|found| *found.workload == *workload.name);
         if let Some(modelled) = modelled {
             explained.add_model(modelled, is_one);
         }
         if !is_one {
-            explained.counters.extend(counters(&counted, &workload.name)?);
+            explained
+                .counters
+                .extend(counters(&counted, &workload.name)?);
         }
         workloads.push(explained);
     }
     progress.end();
     let machine = counted.lab.machine().summary.clone();
-    Ok(Observations { builds: counted.builds, runs: counted.runs, machine, workloads, missing: counted.missing })
+    Ok(Observations {
+        builds: counted.builds,
+        runs: counted.runs,
+        machine,
+        workloads,
+        missing: counted.missing,
+    })
 }
 
 /// Follows the lines of memory that processors share.
@@ -110,7 +150,14 @@ fn of_lines(
     let is_one = command.kernels.len() == 1;
     let followed = follow(arguments, &command.measure, names, &[1], wanted)?;
     let rows = |named: &[(String, [f64; 2])]| -> Vec<Sides> {
-        named.iter().map(|(name, [base, new])| Sides { name: name.clone(), base: *base, new: *new }).collect()
+        named
+            .iter()
+            .map(|(name, [base, new])| Sides {
+                name: name.clone(),
+                base: *base,
+                new: *new,
+            })
+            .collect()
     };
     let explain = |difference: &sharing::SharingDifference| {
         let how: Vec<(String, [f64; 2])> = Movement::ALL
@@ -118,39 +165,71 @@ fn of_lines(
             .zip(difference.by_movement)
             .map(|(movement, sides)| (movement.word().to_owned(), sides))
             .collect();
-        let parts = [("how", rows(&how)), ("word", rows(&difference.words)), ("function", rows(&difference.functions))];
+        let parts = [
+            ("how", rows(&how)),
+            ("word", rows(&difference.words)),
+            ("function", rows(&difference.functions)),
+        ];
         let explained = WorkloadExplained {
             workload: difference.workload.clone(),
             sentence: difference.sentence(),
             unit: "transfers".into(),
-            parts: parts.into_iter().map(|(by, rows)| Part { by, rows }).collect(),
+            parts: parts
+                .into_iter()
+                .map(|(by, rows)| Part { by, rows })
+                .collect(),
             moved: Vec::new(),
             hypotheses: Vec::new(),
             counters: difference
                 .events
                 .iter()
                 .filter(|(_, [base, new])| is_one || (new - base).abs() > MOVED * base.max(*new))
-                .map(|(about, [base, new])| Sides { name: format!("{about} per operation"), base: *base, new: *new })
+                .map(|(about, [base, new])| Sides {
+                    name: format!("{about} per operation"),
+                    base: *base,
+                    new: *new,
+                })
                 .collect(),
             modelled: Vec::new(),
             commits: Vec::new(),
         };
-        if is_one { explained.of_one() } else { explained }
+        if is_one {
+            explained.of_one()
+        } else {
+            explained
+        }
     };
     let workloads = followed.differences.iter().map(explain).collect();
     let machine = followed.lab.machine().summary.clone();
-    Ok(Observations { builds: followed.builds, runs: followed.runs, machine, workloads, missing: followed.missing })
+    Ok(Observations {
+        builds: followed.builds,
+        runs: followed.runs,
+        machine,
+        workloads,
+        missing: followed.missing,
+    })
 }
 
-/// Samples kernels on a machine that measures time. Of two, only what differs by more than boots do is observed.
+/// Samples kernels on a machine that measures time. Of two, only what differs by more than boots do
+/// is observed.
 fn of_samples(
     arguments: &Arguments,
     command: &Explain,
     names: &[KernelName],
     wanted: &Wanted,
 ) -> anyhow::Result<Observations> {
-    let Taken { builds, machine, found, runs } =
-        sampled::measure(arguments, &command.measure, command.on.noisy.boots(), names, wanted)?;
+    let Taken {
+        builds,
+        machine,
+        found,
+        runs,
+    } = sampled::measure(
+        arguments,
+        &command.measure,
+        command.on.noisy.boots(),
+        names,
+        wanted,
+    )?;
     let (mut workloads, mut missing) = (Vec::new(), Vec::new());
     for (workload, found) in found {
         match found.and_then(|[base, new]| SampledDifference::new(&workload, &base, &new)) {
@@ -158,20 +237,40 @@ fn of_samples(
             Err(why) => missing.push((workload, why)),
         }
     }
-    Ok(Observations { builds, runs, machine, workloads, missing })
+    Ok(Observations {
+        builds,
+        runs,
+        machine,
+        workloads,
+        missing,
+    })
 }
 
 fn of_difference(difference: &SampledDifference, is_one: bool) -> WorkloadExplained {
     let of_share = |share: Share| {
         let of_share = |side: usize| -> f64 {
-            difference.functions.all.iter().filter(|line| line.share == share).map(|line| line.cost.rates[side]).sum()
+            difference
+                .functions
+                .all
+                .iter()
+                .filter(|line| line.share == share)
+                .map(|line| line.cost.rates[side])
+                .sum()
         };
-        Sides { name: share_words(share).to_owned(), base: of_share(0), new: of_share(1) }
+        Sides {
+            name: share_words(share).to_owned(),
+            base: of_share(0),
+            new: of_share(1),
+        }
     };
     let rows = |lines: &[SampledLine]| -> Vec<Sides> {
         let side = |line: &SampledLine| {
             let [base, new] = line.cost.rates;
-            Sides { name: line.function.clone(), base, new }
+            Sides {
+                name: line.function.clone(),
+                base,
+                new,
+            }
         };
         lines.iter().map(side).collect()
     };
@@ -185,24 +284,39 @@ fn of_difference(difference: &SampledDifference, is_one: bool) -> WorkloadExplai
         workload: difference.workload.clone(),
         sentence: difference.sentence(),
         unit: difference.sampling.event.unit().to_owned(),
-        parts: parts.into_iter().map(|(by, rows)| Part { by, rows }).collect(),
+        parts: parts
+            .into_iter()
+            .map(|(by, rows)| Part { by, rows })
+            .collect(),
         moved: Vec::new(),
         hypotheses: Vec::new(),
         counters: Vec::new(),
         modelled: Vec::new(),
         commits: Vec::new(),
     };
-    if is_one { explained.of_one() } else { explained }
+    if is_one {
+        explained.of_one()
+    } else {
+        explained
+    }
 }
 
 /// Returns the kernel's counters that differ during a workload, and that both kernels count alike.
 fn counters(counted: &Counted, name: &str) -> anyhow::Result<Vec<Sides>> {
-    let Some(workload) = counted.workloads.iter().find(|workload| *workload.name == *name) else {
+    let Some(workload) = counted
+        .workloads
+        .iter()
+        .find(|workload| *workload.name == *name)
+    else {
         return Ok(Vec::new());
     };
     let mut seen = Vec::new();
     for build in &counted.builds {
-        let of = Measurement { build, workload, replicate: counted.seeds[0] };
+        let of = Measurement {
+            build,
+            workload,
+            replicate: counted.seeds[0],
+        };
         match counted.lab.observe(of, 0)? {
             Ok(observation) => seen.push(observation),
             // The ledger stands without them.
@@ -210,56 +324,93 @@ fn counters(counted: &Counted, name: &str) -> anyhow::Result<Vec<Sides>> {
         }
     }
     let machine = counted.lab.machine();
-    let kernels: Vec<_> = counted.builds.iter().map(|build| (build, machine)).collect();
-    let watched: Vec<Watched<'_>> =
-        heads(&kernels).into_iter().zip(&seen).map(|(head, observation)| Watched { head, observation }).collect();
+    let kernels: Vec<_> = counted
+        .builds
+        .iter()
+        .map(|build| (build, machine))
+        .collect();
+    let watched: Vec<Watched<'_>> = heads(&kernels)
+        .into_iter()
+        .zip(&seen)
+        .map(|(head, observation)| Watched { head, observation })
+        .collect();
     let blocks = Monitored::new(&watched, Vec::new()).blocks;
     // Slabs and zones are what boot left, more than what the workload did.
-    let blocks = blocks.iter().filter(|block| !["Slabs", "Zones"].contains(&block.title));
+    let blocks = blocks
+        .iter()
+        .filter(|block| !["Slabs", "Zones"].contains(&block.title));
     let rows = blocks.flat_map(|block| block.rows.iter().map(|row| (block.title, row)));
     Ok(rows
         .filter(|(_, row)| row.comparable)
         .filter_map(|(title, row)| {
             let [base, new] = [row.values.first()?.number()?, row.values.get(1)?.number()?];
-            let is_moved = (new - base).abs() > MOVED * base.abs().max(new.abs()) && base.max(new) >= 10.0;
+            let is_moved =
+                (new - base).abs() > MOVED * base.abs().max(new.abs()) && base.max(new) >= 10.0;
             let unit = row.form.unit();
             let name = format!("{title}: {}", row.name);
-            let name = if unit.is_empty() { name } else { format!("{name} [{unit}]") };
+            let name = if unit.is_empty() {
+                name
+            } else {
+                format!("{name} [{unit}]")
+            };
             is_moved.then_some(Sides { name, base, new })
         })
         .collect())
 }
 
-/// Explains a workload on two kernels as far as their stored runs go: its ledger and settings whose functions differ, as
-/// sentences. None without stored profiles.
-pub(super) fn stored(store: &Store, builds: &[Build], workload: &str) -> anyhow::Result<Vec<String>> {
-    let Some((ledger, runs)) = stored_ledger(store, builds, workload)? else { return Ok(Vec::new()) };
+/// Explains a workload on two kernels as far as their stored runs go: its ledger and settings whose
+/// functions differ, as sentences. None without stored profiles.
+pub(super) fn stored(
+    store: &Store,
+    builds: &[Build],
+    workload: &str,
+) -> anyhow::Result<Vec<String>> {
+    let Some((ledger, runs)) = stored_ledger(store, builds, workload)? else {
+        return Ok(Vec::new());
+    };
     let mut explained = WorkloadExplained::new(&ledger, None, false);
     explained.suspect(&differing(builds, &runs).0);
-    let hypotheses = explained.hypotheses.iter().map(|text| format!("{workload}: {text}"));
-    Ok(std::iter::once(explained.sentence.clone()).chain(hypotheses).collect())
+    let hypotheses = explained
+        .hypotheses
+        .iter()
+        .map(|text| format!("{workload}: {text}"));
+    Ok(std::iter::once(explained.sentence.clone())
+        .chain(hypotheses)
+        .collect())
 }
 
 /// The same for a page, which has no place for an error.
 pub(super) fn stored_or_none(store: &Store, builds: &[Build; 2], workload: &str) -> Vec<String> {
-    let lost =
-        |_| vec![format!("{workload}: the stored profile cannot be read; marvin alerts --mail prints the reason")];
+    let lost = |_| {
+        vec![format!(
+            "{workload}: the stored profile cannot be read; marvin alerts --mail prints the reason"
+        )]
+    };
     stored(store, builds, workload).unwrap_or_else(lost)
 }
 
 /// Returns the settings in which both kernels differ, and how many other options of the config do.
 pub(super) fn differing(builds: &[Build], runs: &[Vec<Run>]) -> (Vec<Setting>, usize) {
-    let environment =
-        |side: usize| runs.get(side).and_then(|runs| runs.first()).map_or(&[][..], |run| &run.environment);
+    let environment = |side: usize| {
+        runs.get(side)
+            .and_then(|runs| runs.first())
+            .map_or(&[][..], |run| &run.environment)
+    };
     let options = |side: usize| {
         let file = builds.get(side).and_then(|build| build.config.as_ref());
-        file.map(|file| config_options(&std::fs::read_to_string(&file.path).unwrap_or_default())).unwrap_or_default()
+        file.map(|file| config_options(&std::fs::read_to_string(&file.path).unwrap_or_default()))
+            .unwrap_or_default()
     };
     differing_settings([environment(0), environment(1)], [options(0), options(1)])
 }
 
-/// Adds the commits that touch the functions with the largest differences. Returns why there are none.
-fn add_commits(arguments: &Arguments, command: &Explain, observed: &mut Observations) -> anyhow::Result<String> {
+/// Adds the commits that touch the functions with the largest differences. Returns why there are
+/// none.
+fn add_commits(
+    arguments: &Arguments,
+    command: &Explain,
+    observed: &mut Observations,
+) -> anyhow::Result<String> {
     let Some(tree) = source_settings(arguments, &command.measure.sources)?.tree else {
         return Ok("No commits: name a git tree of the kernel with --tree.".into());
     };
@@ -267,10 +418,18 @@ fn add_commits(arguments: &Arguments, command: &Explain, observed: &mut Observat
     for build in &observed.builds {
         match revision_of(&tree, build) {
             Some(revision) => revisions.push(revision),
-            None => return Ok(format!("No commits: {} has no tag of {}.", tree.display(), build.version)),
+            None => {
+                return Ok(format!(
+                    "No commits: {} has no tag of {}.",
+                    tree.display(),
+                    build.version
+                ));
+            }
         }
     }
-    let [base, new] = revisions.as_slice() else { return Ok(String::new()) };
+    let [base, new] = revisions.as_slice() else {
+        return Ok(String::new());
+    };
     for workload in &mut observed.workloads {
         let names: Vec<String> = workload
             .functions()
@@ -283,7 +442,10 @@ fn add_commits(arguments: &Arguments, command: &Explain, observed: &mut Observat
         for name in names {
             let commits = commits_touching(&tree, base, new, &name);
             if !commits.is_empty() {
-                of_functions.push(Touching { functions: vec![name], commits });
+                of_functions.push(Touching {
+                    functions: vec![name],
+                    commits,
+                });
             }
         }
         workload.commits = Touching::common_first(of_functions);
@@ -292,19 +454,32 @@ fn add_commits(arguments: &Arguments, command: &Explain, observed: &mut Observat
 }
 
 fn is_identifier(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn reproducer(command: &Explain, builds: &[Build]) -> String {
     let mut words = vec!["marvin".to_owned(), "explain".into()];
-    words.extend(builds.iter().take(command.kernels.len()).map(Build::exact_name));
+    words.extend(
+        builds
+            .iter()
+            .take(command.kernels.len())
+            .map(Build::exact_name),
+    );
     if command.measure.suite != model::MICRO.name {
         words.extend(["--suite".into(), command.measure.suite.clone()]);
     }
     if !command.measure.workload.is_empty() {
         words.extend(["--workload".into(), command.measure.workload.join(",")]);
     }
-    words.extend(command.model.as_ref().map(|model| format!("--model={}", model.name())));
+    words.extend(
+        command
+            .model
+            .as_ref()
+            .map(|model| format!("--model={}", model.name())),
+    );
     words.extend(command.on.words(false));
     words.join(" ")
 }

@@ -14,12 +14,20 @@ pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<
     let store = Store::open_read_only(store(arguments)?)?;
     let of_version = |version: &str| {
         let begins = |word: &String| {
-            version.strip_prefix(word.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            version
+                .strip_prefix(word.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         command.kernel.is_empty() || command.kernel.iter().any(begins)
     };
     let mut summaries = store.runs(usize::MAX)?;
-    summaries.retain(|run| of_version(&run.version) && command.suite.as_ref().is_none_or(|suite| *suite == run.suite));
+    summaries.retain(|run| {
+        of_version(&run.version)
+            && command
+                .suite
+                .as_ref()
+                .is_none_or(|suite| *suite == run.suite)
+    });
     summaries.truncate(command.limit.unwrap_or(usize::MAX));
     // Oldest first, as notebooks plot them.
     summaries.reverse();
@@ -43,12 +51,17 @@ pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<
     };
     let table = table(&runs, rows, fits);
     if table.rows.is_empty() {
-        return Err(WrongInput("no stored run matches: `marvin runs` lists stored runs".to_owned()).into());
+        return Err(WrongInput(
+            "no stored run matches: `marvin runs` lists stored runs".to_owned(),
+        )
+        .into());
     }
     match command.format {
         ExportFormat::Csv => answer.write(csv(&table))?,
         ExportFormat::Jsonl => answer.write(json_lines(&table))?,
-        ExportFormat::Parquet => answer.write_bytes(&parquet(&table).context("cannot compress the table")?)?,
+        ExportFormat::Parquet => {
+            answer.write_bytes(&parquet(&table).context("cannot compress the table")?)?
+        }
     }
     Ok(Exit::Fine)
 }

@@ -23,7 +23,13 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
     };
     let (location, home) = (store(arguments)?, home(arguments.home.as_deref())?);
     let recipes = site(arguments)?.settings.images;
-    let unused = || anyhow::Ok(ImageGarbage::find(&home, &recipes, &machine::images_in_use(&home)?)?);
+    let unused = || {
+        anyhow::Ok(ImageGarbage::find(
+            &home,
+            &recipes,
+            &machine::images_in_use(&home)?,
+        )?)
+    };
     if command.dry_run {
         let garbage = Store::open_read_only(location)?.find_garbage(&retention)?;
         answer.list(&document(&garbage, &unused()?), command.output, arguments)?;
@@ -38,12 +44,24 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
     let bytes_before = store.size()?;
     store.remove(&waste)?;
     store.compact()?;
-    let sizes = Sizes { bytes_before, bytes_after: store.size()? };
-    answer.list(&document(&waste, &images).deleted(sizes), command.output, arguments)?;
+    let sizes = Sizes {
+        bytes_before,
+        bytes_after: store.size()?,
+    };
+    answer.list(
+        &document(&waste, &images).deleted(sizes),
+        command.output,
+        arguments,
+    )?;
     Ok(Exit::Fine)
 }
 
 fn document(garbage: &Garbage, images: &ImageGarbage) -> GarbageDocument {
-    GarbageDocument::new(&garbage.runs, &garbage.artefacts_of, garbage.bytes, garbage.referred)
-        .with_images(images.sizes())
+    GarbageDocument::new(
+        &garbage.runs,
+        &garbage.artefacts_of,
+        garbage.bytes,
+        garbage.referred,
+    )
+    .with_images(images.sizes())
 }

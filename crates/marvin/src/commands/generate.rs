@@ -1,4 +1,5 @@
-//! Completions, man pages and the reference: everything generated from the command line's definition.
+//! Completions, man pages and the reference: everything generated from the command line's
+//! definition.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +18,8 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> anyhow::Result<Exit> {
 }
 
 pub(crate) fn man(folder: &Path) -> anyhow::Result<Exit> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the directory {}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the directory {}", folder.display()))?;
     clap_mangen::generate_to(Arguments::command(), folder)
         .with_context(|| format!("cannot write man pages into {}", folder.display()))?;
     Ok(Exit::Fine)
@@ -36,7 +38,8 @@ pub(crate) fn reference(page: Page, folder: Option<&Path>) -> anyhow::Result<Exi
 
 /// Writes the schema of each JSON document into its own file.
 fn schemas(folder: &Path) -> anyhow::Result<Exit> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot create {}", folder.display()))?;
     let of_others = [
         ("explained", explain::schema()),
         ("explained-kernels", explain::kernels_schema()),
@@ -46,7 +49,11 @@ fn schemas(folder: &Path) -> anyhow::Result<Exit> {
     ];
     let of_others = report::render::schemas().into_iter().chain(of_others);
     let of_programs = history::schemas().into_iter().chain(marvin_dump::schemas());
-    for (name, schema) in lists::schemas().into_iter().chain(of_others).chain(of_programs) {
+    for (name, schema) in lists::schemas()
+        .into_iter()
+        .chain(of_others)
+        .chain(of_programs)
+    {
         let text = serde_json::to_string_pretty(&schema)? + "\n";
         Answer::file("DIR", &folder.join(format!("{name}.json")))?.write(text)?;
     }
@@ -79,9 +86,23 @@ fn workloads() -> String {
     );
     let mut shown = BTreeSet::new();
     for suite in SUITES.iter() {
-        text.extend(["\n## ", suite.name, "\n\n", &capitalise(suite.purpose), ".\n\n"]);
-        if suite.workloads.iter().all(|workload| shown.contains(&*workload.name)) {
-            let names: Vec<String> = suite.workloads.iter().map(|workload| format!("`{}`", workload.name)).collect();
+        text.extend([
+            "\n## ",
+            suite.name,
+            "\n\n",
+            &capitalise(suite.purpose),
+            ".\n\n",
+        ]);
+        if suite
+            .workloads
+            .iter()
+            .all(|workload| shown.contains(&*workload.name))
+        {
+            let names: Vec<String> = suite
+                .workloads
+                .iter()
+                .map(|workload| format!("`{}`", workload.name))
+                .collect();
             text.extend(["Workloads of the suites above: ", &names.join(", "), ".\n"]);
         } else {
             text.push_str(&table(suite));
@@ -93,30 +114,60 @@ fn workloads() -> String {
 
 fn capitalise(text: &str) -> String {
     let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
 }
 
 /// A table of a suite's workloads, and their sources below.
 fn table(suite: &Suite) -> String {
-    let rows: String = suite.workloads.iter().map(|workload| row(workload)).collect();
+    let rows: String = suite
+        .workloads
+        .iter()
+        .map(|workload| row(workload))
+        .collect();
     let head = "| workload | stresses | one operation | operations per iteration | enters | floor |\n|---|---|---|---|---|---|\n";
     let mut sources: Vec<(&str, Vec<String>)> = Vec::new();
-    for workload in suite.workloads.iter().filter(|workload| !workload.source.is_empty()) {
+    for workload in suite
+        .workloads
+        .iter()
+        .filter(|workload| !workload.source.is_empty())
+    {
         let Workload { name, source, .. } = &**workload;
         match sources.iter_mut().find(|(known, _)| known == source) {
             Some((_, names)) => names.push(format!("`{name}`")),
             None => sources.push((source, vec![format!("`{name}`")])),
         }
     }
-    let notes: String =
-        sources.iter().map(|(source, names)| format!("- {}: after {source}.\n", names.join(", "))).collect();
-    if notes.is_empty() { format!("{head}{rows}") } else { format!("{head}{rows}\n{notes}") }
+    let notes: String = sources
+        .iter()
+        .map(|(source, names)| format!("- {}: after {source}.\n", names.join(", ")))
+        .collect();
+    if notes.is_empty() {
+        format!("{head}{rows}")
+    } else {
+        format!("{head}{rows}\n{notes}")
+    }
 }
 
 fn row(workload: &Workload) -> String {
-    let functions: Vec<String> = workload.exercises.iter().map(|names| format!("`{}`", names.join("` or `"))).collect();
-    let functions = if functions.is_empty() { "none: it stays in user space".to_owned() } else { functions.join(", ") };
-    let Workload { name, stresses, operation, operations, .. } = workload;
+    let functions: Vec<String> = workload
+        .exercises
+        .iter()
+        .map(|names| format!("`{}`", names.join("` or `")))
+        .collect();
+    let functions = if functions.is_empty() {
+        "none: it stays in user space".to_owned()
+    } else {
+        functions.join(", ")
+    };
+    let Workload {
+        name,
+        stresses,
+        operation,
+        operations,
+        ..
+    } = workload;
     let floor = floor_percent(name).map_or_else(String::new, |percent| format!("{percent} %"));
     format!("| `{name}` | {stresses} | {operation} | {operations} | {functions} | {floor} |\n")
 }
@@ -125,10 +176,19 @@ fn section(command: &mut Command, parents: &str, text: &mut String) {
     let name = format!("{parents}{}", command.get_name());
     let help = command.render_long_help().to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
-    for part in ["\n## ", &name, "\n\n```text\n", help.join("\n").trim_end(), "\n```\n"] {
+    for part in [
+        "\n## ",
+        &name,
+        "\n\n```text\n",
+        help.join("\n").trim_end(),
+        "\n```\n",
+    ] {
         text.push_str(part);
     }
-    for below in command.get_subcommands_mut().filter(|below| !below.is_hide_set() && below.get_name() != "help") {
+    for below in command
+        .get_subcommands_mut()
+        .filter(|below| !below.is_hide_set() && below.get_name() != "help")
+    {
         section(below, &format!("{name} "), text);
     }
 }

@@ -20,41 +20,74 @@ pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<
         Foreign::Lkp => ForeignSuite::Lkp,
     };
     let store = store(arguments)?;
-    let imported = exchange::import(&home(arguments.home.as_deref())?, &store, suite, &command.folder)?;
-    let exit = if imported.runs.is_empty() { Exit::Usage } else { Exit::Fine };
-    let next = if imported.runs.is_empty() { String::new() } else { next_command(&store, &imported)? };
+    let imported = exchange::import(
+        &home(arguments.home.as_deref())?,
+        &store,
+        suite,
+        &command.folder,
+    )?;
+    let exit = if imported.runs.is_empty() {
+        Exit::Usage
+    } else {
+        Exit::Fine
+    };
+    let next = if imported.runs.is_empty() {
+        String::new()
+    } else {
+        next_command(&store, &imported)?
+    };
     answer.write(format_imported(&imported) + &next)?;
     Ok(exit)
 }
 
-/// Returns the command that compares the kernels, the baseline first; with one kernel, the one that shows its first run.
+/// Returns the command that compares the kernels, the baseline first; with one kernel, the one that
+/// shows its first run.
 fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<String> {
     let Kernels { builds, by } = order_kernels(&imported.runs);
     if let [_] = &builds[..] {
-        return Ok(format!("To show a run:\n  marvin show {}\n", imported.runs[0].id.short()));
+        return Ok(format!(
+            "To show a run:\n  marvin show {}\n",
+            imported.runs[0].id.short()
+        ));
     }
     let words = words_of(&Store::open_read_only(location)?, &builds)?;
     let lines = command_lines(&format!("marvin report {}", words.join(" ")), WIDTH - 2);
     let baseline = words.first().map_or("", |word| word);
-    Ok(format!("To compare the kernels with {baseline} ({by}):\n  {}\n", lines.join("\n  ")))
+    Ok(format!(
+        "To compare the kernels with {baseline} ({by}):\n  {}\n",
+        lines.join("\n  ")
+    ))
 }
 
-/// Lists imported runs, runs imported earlier, skipped results and start times that the suite did not store.
+/// Lists imported runs, runs imported earlier, skipped results and start times that the suite did
+/// not store.
 fn format_imported(imported: &Imported) -> String {
     let mut page = Page::default();
     for run in &imported.runs {
-        let end = if run.known { "already imported, unchanged" } else { "imported" };
-        page.hanging(&format!("{} ", run.id.short()), &format!("{}: {}, {end}", run.name, count(run.rows, "row")));
+        let end = if run.known {
+            "already imported, unchanged"
+        } else {
+            "imported"
+        };
+        page.hanging(
+            &format!("{} ", run.id.short()),
+            &format!("{}: {}, {end}", run.name, count(run.rows, "row")),
+        );
     }
     // Print the same reason once for many runs.
     let mut left: Places<'_> = BTreeMap::new();
     for (folder, LeftOut { what, why }) in &imported.left_out {
-        left.entry(format!("{what}: {why}")).or_default().push(folder);
+        left.entry(format!("{what}: {why}"))
+            .or_default()
+            .push(folder);
     }
     if !left.is_empty() {
         page.hanging(
             "Skipped: ",
-            &format!("{}; import.log of each run lists its own", count(imported.left_out.len(), "part")),
+            &format!(
+                "{}; import.log of each run lists its own",
+                count(imported.left_out.len(), "part")
+            ),
         );
     }
     list(&left, &mut page);
@@ -63,7 +96,10 @@ fn format_imported(imported: &Imported) -> String {
         start_times.entry(words.clone()).or_default().push(folder);
     }
     if !start_times.is_empty() {
-        page.line(format!("Start time not stored: {}", count(imported.start_times.len(), "run")));
+        page.line(format!(
+            "Start time not stored: {}",
+            count(imported.start_times.len(), "run")
+        ));
     }
     list(&start_times, &mut page);
     if imported.runs.is_empty() {
@@ -83,6 +119,9 @@ fn list(places: &Places<'_>, page: &mut Page) {
             0 | 1 => String::new(),
             several => format!(" and {} more", several - 1),
         };
-        page.hanging("    in ", &format!("{}{more}", folders.first().unwrap_or(&".")));
+        page.hanging(
+            "    in ",
+            &format!("{}{more}", folders.first().unwrap_or(&".")),
+        );
     }
 }

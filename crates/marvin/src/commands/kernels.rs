@@ -19,7 +19,11 @@ pub(crate) fn kernels(arguments: &Arguments, command: &Kernels) -> anyhow::Resul
         flavour: offer.flavour.to_string(),
         bytes: offer.bytes(),
     });
-    Answer::open(None)?.list(&KernelsDocument::new(kernels.collect()), command.output, arguments)?;
+    Answer::open(None)?.list(
+        &KernelsDocument::new(kernels.collect()),
+        command.output,
+        arguments,
+    )?;
     Ok(Exit::Fine)
 }
 
@@ -28,17 +32,26 @@ fn query(name: &str) -> anyhow::Result<DebQuery> {
     Ok(match kernel_name(name)? {
         KernelName::Deb(query) => query,
         name @ KernelName::Imported(_) => {
-            return Err(WrongInput(format!("{name} was imported: only deb: names match several kernels")).into());
+            return Err(WrongInput(format!(
+                "{name} was imported: only deb: names match several kernels"
+            ))
+            .into());
         }
         KernelName::Path(path) => {
-            let text = format!("path:{} is one file: only deb: names match several kernels", path.display());
+            let text = format!(
+                "path:{} is one file: only deb: names match several kernels",
+                path.display()
+            );
             return Err(WrongInput(text).into());
         }
         KernelName::Running => {
             let text = "running: is the kernel of this host: only deb: names match several kernels";
             return Err(WrongInput(text.to_owned()).into());
         }
-        name @ (KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_)) => {
+        name @ (KernelName::Git(_)
+        | KernelName::Patch { .. }
+        | KernelName::Tree(_)
+        | KernelName::DebSrc(_)) => {
             let text = format!("{name} is one source: only deb: names match several kernels");
             return Err(WrongInput(text).into());
         }

@@ -29,7 +29,10 @@ const NO_CONSOLE: &str = "why a kernel died is not recorded";
 const RUNS_ASKED: usize = 100;
 
 pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Result<Exit> {
-    let (home, servers) = (home(arguments.home.as_deref())?, site(arguments)?.settings.servers);
+    let (home, servers) = (
+        home(arguments.home.as_deref())?,
+        site(arguments)?.settings.servers,
+    );
     let answer = Answer::open(None)?;
     if let Some(MachinesCommand::Check(command)) = &command.command {
         return check(arguments, command);
@@ -37,10 +40,19 @@ pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Res
     let (reserved, queue) = (reserved(arguments)?, of_queue(arguments)?);
     // A server that does not answer takes ten seconds: ask all at once.
     let listed = std::thread::scope(|scope| {
-        let asked: Vec<_> =
-            servers.iter().map(|server| scope.spawn(|| with_queue(listed(server, &home, &reserved), &queue))).collect();
-        let answers = asked.into_iter().map(|one| one.join().unwrap_or_else(|bug| std::panic::resume_unwind(bug)));
-        own().into_iter().map(|one| with_queue(one, &queue)).chain(answers).collect()
+        let asked: Vec<_> = servers
+            .iter()
+            .map(|server| scope.spawn(|| with_queue(listed(server, &home, &reserved), &queue)))
+            .collect();
+        let answers = asked.into_iter().map(|one| {
+            one.join()
+                .unwrap_or_else(|bug| std::panic::resume_unwind(bug))
+        });
+        own()
+            .into_iter()
+            .map(|one| with_queue(one, &queue))
+            .chain(answers)
+            .collect()
     });
     answer.list(&MachinesDocument::new(listed), command.output, arguments)?;
     Ok(Exit::Fine)
@@ -48,7 +60,9 @@ pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Res
 
 /// Checks a machine, measures a kernel on it if one is named, and says how much its boots scatter.
 fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit> {
-    let wanted = machines_of_names(arguments, &[&command.name], &command.noisy)?.remove(0).1;
+    let wanted = machines_of_names(arguments, &[&command.name], &command.noisy)?
+        .remove(0)
+        .1;
     let answer = Answer::open(None)?;
     let mut found = match &wanted {
         Wanted::Exact | Wanted::ExactSmp(_) => {
@@ -63,7 +77,10 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
             }
         }
         Wanted::Vm(_) | Wanted::Local if command.accept => {
-            return Err(WrongInput("--accept is for servers: Marvin keeps no record of vm and local".to_owned()).into());
+            return Err(WrongInput(
+                "--accept is for servers: Marvin keeps no record of vm and local".to_owned(),
+            )
+            .into());
         }
         Wanted::Vm(_) | Wanted::Local => Vec::new(),
     };
@@ -74,7 +91,13 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
         if let Some(kernel) = &command.kernel {
             let progress = Progress::new(arguments.quiet);
             let seeds = replicates(lab.machine(), 1, command.noisy.boots());
-            let whole = Whole { measure: &command.measure, chosen: &chosen, build: None, seeds, sampled: Sampled::No };
+            let whole = Whole {
+                measure: &command.measure,
+                chosen: &chosen,
+                build: None,
+                seeds,
+                sampled: Sampled::No,
+            };
             whole.measure(&lab, &kernel_name(kernel)?, &progress)?;
             progress.end();
         }
@@ -82,31 +105,49 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
         lab.close()?;
         found.push(Check::new("machine", Ok(machine.summary.clone())));
         let history = read(arguments)?.history;
-        let machines: Vec<usize> =
-            (0..).zip(history.machines()).filter(|(_, known)| known.is_kin(&machine)).map(|(n, _)| n).collect();
+        let machines: Vec<usize> = (0..)
+            .zip(history.machines())
+            .filter(|(_, known)| known.is_kin(&machine))
+            .map(|(n, _)| n)
+            .collect();
         noise = history.noise_floors(&machines);
-        let known: Vec<&MachineId> = machines.iter().map(|&n| &history.machines()[n].id).collect();
+        let known: Vec<&MachineId> = machines
+            .iter()
+            .map(|&n| &history.machines()[n].id)
+            .collect();
         found.extend(frequency(arguments, &known)?);
         if noise.is_empty() {
             let how = match machine.capabilities().boots {
                 true => format!("marvin machines check {} KERNEL", command.name),
                 false => "marvin run running: --on local, once after each reboot".to_owned(),
             };
-            found.push(Check::new("noise", Ok(format!("not known: no kernel has two boots here; {how}"))));
+            found.push(Check::new(
+                "noise",
+                Ok(format!("not known: no kernel has two boots here; {how}")),
+            ));
         }
     }
     let document = DoctorDocument::new(&command.name, found).with_noise(&noise);
     answer.list(&document, command.output, arguments)?;
-    Ok(if document.is_fit() { Exit::Fine } else { Exit::Lab })
+    Ok(if document.is_fit() {
+        Exit::Fine
+    } else {
+        Exit::Lab
+    })
 }
 
-/// Says whether the frequency of the processors may have changed in the latest runs on these machines.
+/// Says whether the frequency of the processors may have changed in the latest runs on these
+/// machines.
 fn frequency(arguments: &Arguments, machines: &[&MachineId]) -> anyhow::Result<Option<Check>> {
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
     let mut runs = store.runs(RUNS_ASKED)?;
     runs.retain(|run| machines.contains(&&run.machine));
-    let runs = runs.iter().map(|run| store.run(&run.id)).collect::<Result<Vec<_>, _>>()?;
-    Ok(describe_frequency(runs.iter().map(|run| &run.environment)).map(|text| Check::new("suspicion", Ok(text))))
+    let runs = runs
+        .iter()
+        .map(|run| store.run(&run.id))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(describe_frequency(runs.iter().map(|run| &run.environment))
+        .map(|text| Check::new("suspicion", Ok(text))))
 }
 
 /// Returns the machines that need no settings.
@@ -114,8 +155,17 @@ fn own() -> Vec<ListedMachine> {
     let given = std::env::var_os("MARVIN_QEMU");
     let found = Qemu::find(given.as_ref().map(Path::new));
     let (state, qemu) = match &found {
-        Ok(qemu) => (MachineState::Ready, format!("QEMU {}: ", qemu.version.split(' ').next().unwrap_or_default())),
-        Err(_) => (MachineState::Unfit, "no QEMU, see marvin doctor: ".to_owned()),
+        Ok(qemu) => (
+            MachineState::Ready,
+            format!(
+                "QEMU {}: ",
+                qemu.version.split(' ').next().unwrap_or_default()
+            ),
+        ),
+        Err(_) => (
+            MachineState::Unfit,
+            "no QEMU, see marvin doctor: ".to_owned(),
+        ),
     };
     let is_unknown = found.as_ref().is_ok_and(|qemu| Smp::check(qemu).is_err());
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
@@ -127,9 +177,20 @@ fn own() -> Vec<ListedMachine> {
                 EXACT_SMP if is_unknown => (MachineState::Unfit, "needs another build of QEMU: "),
                 _ => (state, &*qemu),
             };
-            let kernel = release.as_ref().filter(|_| is_here).map(|release| model::plain(release.trim()));
+            let kernel = release
+                .as_ref()
+                .filter(|_| is_here)
+                .map(|release| model::plain(release.trim()));
             let about = format!("{qemu}{about}");
-            ListedMachine { name: name.to_owned(), kind: name, state, kernel, held_minutes: None, waiting: 0, about }
+            ListedMachine {
+                name: name.to_owned(),
+                kind: name,
+                state,
+                kernel,
+                held_minutes: None,
+                waiting: 0,
+                about,
+            }
         })
         .collect()
 }
@@ -148,16 +209,30 @@ fn of_queue(arguments: &Arguments) -> anyhow::Result<OfQueue> {
         store => store?,
     };
     // No single job is looked at, so no time matters.
-    Ok(OfQueue { health: store.health()?, jobs: store.queue_overview(0, 0, 0)? })
+    Ok(OfQueue {
+        health: store.health()?,
+        jobs: store.queue_overview(0, 0, 0)?,
+    })
 }
 
-/// Says how many jobs wait for a machine, and of one that would take jobs that the queue gives it none.
+/// Says how many jobs wait for a machine, and of one that would take jobs that the queue gives it
+/// none.
 fn with_queue(listed: ListedMachine, queue: &OfQueue) -> ListedMachine {
-    let listed = ListedMachine { waiting: queue.jobs.jobs(&listed.name, "waiting"), ..listed };
+    let listed = ListedMachine {
+        waiting: queue.jobs.jobs(&listed.name, "waiting"),
+        ..listed
+    };
     match quarantine_of(&listed.name, &queue.health) {
         Some(ill) if matches!(listed.state, MachineState::Ready | MachineState::Reserved) => {
-            let about = model::plain(&format!("the lab failed {} times: {}", ill.failures, ill.reason));
-            ListedMachine { state: MachineState::Quarantined, about, ..listed }
+            let about = model::plain(&format!(
+                "the lab failed {} times: {}",
+                ill.failures, ill.reason
+            ));
+            ListedMachine {
+                state: MachineState::Quarantined,
+                about,
+                ..listed
+            }
         }
         _ => listed,
     }
@@ -170,7 +245,9 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
             // What is known of it from the last contact.
             let (state, about) = match server_state(&server.name, home) {
                 Some(ServerState::Quarantined(why)) => (MachineState::Quarantined, why),
-                _ if problem.is_silence() && is_off(server) => (MachineState::Off, describe_off(&name)),
+                _ if problem.is_silence() && is_off(server) => {
+                    (MachineState::Off, describe_off(&name))
+                }
                 Some(ServerState::Lost(why)) => (MachineState::Lost, why),
                 None => (MachineState::Silent, first_line(&problem)),
             };
@@ -181,7 +258,8 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
             (state, Some(look.kernel), look.held_minutes, about)
         }
     };
-    // A killed lab's own reservation says less than that the server still runs the kernel under test, or is off.
+    // A killed lab's own reservation says less than that the server still runs the kernel under
+    // test, or is off.
     let hides = |by_lab: bool| match state {
         MachineState::Ready => true,
         MachineState::Away | MachineState::Off => !by_lab,
@@ -189,19 +267,38 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
     };
     if let Some(one) = reserved.of(&server.name).filter(|one| hides(one.by_lab)) {
         let taken = one.taken(reserved.now_unix);
-        let off = if state == MachineState::Off { "; it is off" } else { "" };
+        let off = if state == MachineState::Off {
+            "; it is off"
+        } else {
+            ""
+        };
         (state, held_minutes) = (MachineState::Reserved, Some(taken.left_s.div_ceil(60)));
         about = format!("{taken}{off}");
     }
-    ListedMachine { name, kind, state, kernel, held_minutes, waiting: 0, about }
+    ListedMachine {
+        name,
+        kind,
+        state,
+        kernel,
+        held_minutes,
+        waiting: 0,
+        about,
+    }
 }
 
-fn state(server: &ServerSettings, look: &ServerLook, kept: Option<ServerState>) -> (MachineState, String) {
+fn state(
+    server: &ServerSettings,
+    look: &ServerLook,
+    kept: Option<ServerState>,
+) -> (MachineState, String) {
     if let Some(problem) = look.problems.first() {
         return (MachineState::Unfit, first_line(problem));
     }
     if let Some(holder) = &look.held_by {
-        return (MachineState::Held, format!("by {holder}{}", minutes(look.held_minutes)));
+        return (
+            MachineState::Held,
+            format!("by {holder}{}", minutes(look.held_minutes)),
+        );
     }
     // A server that answers is no longer lost; whether it is the same machine, its own kernel says.
     let kept = match kept {
@@ -212,58 +309,124 @@ fn state(server: &ServerSettings, look: &ServerLook, kept: Option<ServerState>) 
         return (MachineState::Quarantined, changes);
     }
     let hardware = look.hardware.iter().map(String::as_str);
-    let (boots, image) = (format!("boots by {}", server.boot.word()), look.image.as_ref().map(of_image));
-    let about = hardware.chain([&*boots]).chain(image.as_deref()).collect::<Vec<_>>().join(", ");
-    (if look.under_test { MachineState::Away } else { MachineState::Ready }, about)
+    let (boots, image) = (
+        format!("boots by {}", server.boot.word()),
+        look.image.as_ref().map(of_image),
+    );
+    let about = hardware
+        .chain([&*boots])
+        .chain(image.as_deref())
+        .collect::<Vec<_>>()
+        .join(", ");
+    (
+        if look.under_test {
+            MachineState::Away
+        } else {
+            MachineState::Ready
+        },
+        about,
+    )
 }
 
 /// Says which image a server has.
 fn of_image((name, runs): &(String, bool)) -> String {
-    let not_now = if *runs { "" } else { ", which the next measurement starts" };
+    let not_now = if *runs {
+        ""
+    } else {
+        ", which the next measurement starts"
+    };
     format!("image {name}{not_now}")
 }
 
 /// Says how long a hold lasts.
 fn minutes(left: Option<u64>) -> String {
-    left.map_or_else(String::new, |left| format!(", {left} min more unless renewed"))
+    left.map_or_else(String::new, |left| {
+        format!(", {left} min more unless renewed")
+    })
 }
 
 fn first_line(problem: &ServerProblem) -> String {
-    problem.to_string().lines().next().unwrap_or_default().to_owned()
+    problem
+        .to_string()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Checks a server, in the order in which a measurement needs it.
 fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     let look = match look(server, home, lab::AGENT) {
         Err(problem) if problem.is_silence() && is_off(server) => {
-            let (wrong, fix) = (format!("{} is off", server.name), describe_off(&server.name));
+            let (wrong, fix) = (
+                format!("{} is off", server.name),
+                describe_off(&server.name),
+            );
             return vec![Check::new("power", Err(Problem { wrong, fix }))];
         }
         Err(problem) => return vec![Check::new("ssh", Err(as_problem(&problem)))],
         Ok(look) => look,
     };
-    let mut checks = vec![Check::new("ssh", Ok(format!("{} answers, its key is known", server.host)))];
-    checks.extend(look.problems.iter().map(|problem| Check::new("boot", Err(as_problem(problem)))));
+    let mut checks = vec![Check::new(
+        "ssh",
+        Ok(format!("{} answers, its key is known", server.host)),
+    )];
+    checks.extend(
+        look.problems
+            .iter()
+            .map(|problem| Check::new("boot", Err(as_problem(problem)))),
+    );
     if look.problems.is_empty() {
         checks.push(Check::new("boot", Ok(boots(&server.boot).to_owned())));
     }
-    let kernel =
-        if look.under_test { "a kernel under test; the next measurement returns to its own" } else { "its own" };
-    checks.push(Check::new("kernel", Ok(format!("{}, {kernel}", look.kernel))));
-    let fix = || format!("undo the change, or: marvin machines check {} --accept", server.name);
-    let found = look.changes.map_or(Ok(()), |wrong| Err(Problem { wrong, fix: fix() }));
-    checks.extend(look.hardware.map(|hardware| Check::new("hardware", found.map(|()| hardware))));
-    checks.extend(look.image.as_ref().map(|image| Check::new("image", Ok(of_image(image)))));
-    checks.push(Check::new("disk", Ok(format!("{} MiB free in /var/lib/marvin", look.free_mib))));
+    let kernel = if look.under_test {
+        "a kernel under test; the next measurement returns to its own"
+    } else {
+        "its own"
+    };
+    checks.push(Check::new(
+        "kernel",
+        Ok(format!("{}, {kernel}", look.kernel)),
+    ));
+    let fix = || {
+        format!(
+            "undo the change, or: marvin machines check {} --accept",
+            server.name
+        )
+    };
+    let found = look
+        .changes
+        .map_or(Ok(()), |wrong| Err(Problem { wrong, fix: fix() }));
+    checks.extend(
+        look.hardware
+            .map(|hardware| Check::new("hardware", found.map(|()| hardware))),
+    );
+    checks.extend(
+        look.image
+            .as_ref()
+            .map(|image| Check::new("image", Ok(of_image(image)))),
+    );
+    checks.push(Check::new(
+        "disk",
+        Ok(format!("{} MiB free in /var/lib/marvin", look.free_mib)),
+    ));
     checks.push(Check::new("clock", clock(&look.clock)));
     checks.push(Check::new("power", power(server)));
-    let console = server.console.as_ref().map(|console| match is_recorded(&console_folder(home, &server.name)) {
-        true => format!("recorded, from {}", console.place()),
-        false => {
-            format!("from {}; recorded while a measurement runs (always: marvin console --record)", console.place())
+    let console = server.console.as_ref().map(|console| {
+        match is_recorded(&console_folder(home, &server.name)) {
+            true => format!("recorded, from {}", console.place()),
+            false => {
+                format!(
+                    "from {}; recorded while a measurement runs (always: marvin console --record)",
+                    console.place()
+                )
+            }
         }
     });
-    checks.push(Check::new("console", Ok(console.unwrap_or_else(|| format!("none: {NO_CONSOLE}")))));
+    checks.push(Check::new(
+        "console",
+        Ok(console.unwrap_or_else(|| format!("none: {NO_CONSOLE}"))),
+    ));
     if let Some(holder) = look.held_by {
         let fix = "wait until it is free".to_owned();
         let wrong = format!("held by {holder}{}", minutes(look.held_minutes));
@@ -274,13 +437,18 @@ fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
 
 /// Asks what switches the power for its state.
 fn power(server: &ServerSettings) -> Result<String, Problem> {
-    let Some(settings) = &server.power else { return Ok(format!("none: {NO_POWER}")) };
+    let Some(settings) = &server.power else {
+        return Ok(format!("none: {NO_POWER}"));
+    };
     let power = Power::new(&server.name, settings);
     match power.state() {
         Ok(state) => Ok(format!("{state}, by {}", power.place())),
         Err(error) => {
             let fix = format!("[machine.power] of {} in marvin.toml", server.name);
-            Err(Problem { wrong: error.to_string(), fix })
+            Err(Problem {
+                wrong: error.to_string(),
+                fix,
+            })
         }
     }
 }
@@ -294,17 +462,26 @@ fn boots(how: &BootOnce) -> &'static str {
     }
 }
 
-/// Other clock sources than the processors' take a microsecond to read, and more (arch/x86/kernel/hpet.c, acpi_pm.c).
+/// Other clock sources than the processors' take a microsecond to read, and more
+/// (arch/x86/kernel/hpet.c, acpi_pm.c).
 fn clock(source: &str) -> Result<String, Problem> {
     match source {
         "tsc" | "kvm-clock" | "arch_sys_counter" => Ok(source.to_owned()),
-        _ => Ok(format!("{source}: slow to read; short workloads get less exact")),
+        _ => Ok(format!(
+            "{source}: slow to read; short workloads get less exact"
+        )),
     }
 }
 
 /// Splits a problem's text into what is wrong and what to do.
 fn as_problem(problem: &impl std::fmt::Display) -> Problem {
     let text = problem.to_string();
-    let (wrong, fix) = text.split_once("\nhint: ").or_else(|| text.split_once(": ")).unwrap_or((&text, ""));
-    Problem { wrong: wrong.to_owned(), fix: fix.to_owned() }
+    let (wrong, fix) = text
+        .split_once("\nhint: ")
+        .or_else(|| text.split_once(": "))
+        .unwrap_or((&text, ""));
+    Problem {
+        wrong: wrong.to_owned(),
+        fix: fix.to_owned(),
+    }
 }

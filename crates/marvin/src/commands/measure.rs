@@ -1,4 +1,5 @@
-//! Shared by `compare` and `run`: turns names into builds and words into workloads, and opens a lab with progress.
+//! Shared by `compare` and `run`: turns names into builds and words into workloads, and opens a lab
+//! with progress.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +7,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled, Tools};
 use machine::{Smp, SnapshotUse, Wanted};
-use model::{Build, Choice, KernelName, KernelNameError, Machine, SUITES, SelectionError, Suite, Workload};
+use model::{
+    Build, Choice, KernelName, KernelNameError, Machine, SUITES, SelectionError, Suite, Workload,
+};
 
 use super::collector;
 use super::tools::known_tools;
@@ -16,7 +19,8 @@ use crate::exit::WrongInput;
 use crate::home::{open_lab, store};
 use crate::progress::Progress;
 
-/// Parses a kernel's name. Without a source, it is an existing file or, inside a kernel tree, a revision.
+/// Parses a kernel's name. Without a source, it is an existing file or, inside a kernel tree, a
+/// revision.
 pub(crate) fn kernel_name(text: &str) -> anyhow::Result<KernelName> {
     text.parse()
         .or_else(|error| match error {
@@ -42,7 +46,8 @@ fn bare(text: &str) -> Option<Result<KernelName, KernelNameError>> {
 /// Finds a suite.
 pub(crate) fn suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
     let unknown = || SelectionError::UnknownSuite(name.to_owned());
-    model::suite(name).ok_or_else(|| explain_selection_error(&unknown(), Vec::new(), Vec::new()).into())
+    model::suite(name)
+        .ok_or_else(|| explain_selection_error(&unknown(), Vec::new(), Vec::new()).into())
 }
 
 /// The workloads to measure.
@@ -55,15 +60,26 @@ pub(crate) struct Chosen {
 
 /// Selects workloads of a suite, and tools. If all are tools, the suite is theirs.
 pub(crate) fn choose_workloads(arguments: &Arguments, measure: &Measure) -> anyhow::Result<Chosen> {
-    choose(known_tools(arguments, &measure.manifest)?, &measure.suite, &measure.workload)
+    choose(
+        known_tools(arguments, &measure.manifest)?,
+        &measure.suite,
+        &measure.workload,
+    )
 }
 
-/// Selects workloads of a suite and of these tools; the error for an unknown word suggests a similar one.
+/// Selects workloads of a suite and of these tools; the error for an unknown word suggests a
+/// similar one.
 pub(crate) fn choose(tools: Tools, suite_name: &str, words: &[String]) -> anyhow::Result<Chosen> {
     match model::choose(&tools.rows(), suite_name, words) {
-        Ok(Choice { suite, workloads }) => Ok(Chosen { suite, workloads, tools }),
+        Ok(Choice { suite, workloads }) => Ok(Chosen {
+            suite,
+            workloads,
+            tools,
+        }),
         Err(error) => {
-            let of_suite = model::suite(suite_name).into_iter().flat_map(|suite| names(suite));
+            let of_suite = model::suite(suite_name)
+                .into_iter()
+                .flat_map(|suite| names(suite));
             Err(explain_selection_error(&error, of_suite.collect(), tools.words()).into())
         }
     }
@@ -80,17 +96,31 @@ pub(super) const EMPTY_NAME: &str =
     "--workload has an empty name: write names with one comma between them, such as fault,fork";
 
 /// Returns the error for a selection, with suggestions.
-fn explain_selection_error(error: &SelectionError, of_suite: Vec<&str>, tools: Vec<&str>) -> WrongInput {
+fn explain_selection_error(
+    error: &SelectionError,
+    of_suite: Vec<&str>,
+    tools: Vec<&str>,
+) -> WrongInput {
     WrongInput(match error {
         SelectionError::UnknownSuite(name) => {
             let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
-            format!("{error}{}; there are {}", did_you_mean(names.iter().copied(), name), names.join(", "))
+            format!(
+                "{error}{}; there are {}",
+                did_you_mean(names.iter().copied(), name),
+                names.join(", ")
+            )
         }
         SelectionError::UnknownTool(name) => {
-            format!("{error}{}; `marvin tools` lists them", did_you_mean(tools.into_iter(), name))
+            format!(
+                "{error}{}; `marvin tools` lists them",
+                did_you_mean(tools.into_iter(), name)
+            )
         }
         SelectionError::UnknownWorkload(word) => {
-            format!("{error}{}; `marvin workloads` lists them", did_you_mean(of_suite.into_iter(), word))
+            format!(
+                "{error}{}; `marvin workloads` lists them",
+                did_you_mean(of_suite.into_iter(), word)
+            )
         }
         SelectionError::Nothing => EMPTY_NAME.to_owned(),
     })
@@ -98,7 +128,13 @@ fn explain_selection_error(error: &SelectionError, of_suite: Vec<&str>, tools: V
 
 /// Returns the words that select workloads of a suite.
 fn names(suite: &Suite) -> impl Iterator<Item = &str> {
-    suite.workloads.iter().flat_map(|workload| [&*workload.name, workload.series(), model::group_of(workload)])
+    suite.workloads.iter().flat_map(|workload| {
+        [
+            &*workload.name,
+            workload.series(),
+            model::group_of(workload),
+        ]
+    })
 }
 
 /// Selects one workload.
@@ -107,7 +143,11 @@ pub(crate) fn workload(suite: &Suite, word: &str) -> anyhow::Result<Arc<Workload
         [one] => Ok(Arc::clone(one)),
         many => {
             let names: Vec<&str> = many.iter().map(|workload| &*workload.name).collect();
-            Err(WrongInput(format!("`{word}` means several workloads; name one: {}", names.join(", "))).into())
+            Err(WrongInput(format!(
+                "`{word}` means several workloads; name one: {}",
+                names.join(", ")
+            ))
+            .into())
         }
     }
 }
@@ -117,7 +157,9 @@ pub(crate) fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str)
         .map(|name| (strsim::damerau_levenshtein(name, word), name))
         .min()
         .filter(|(distance, name)| distance * 3 <= name.len().max(word.len()));
-    nearest.map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
+    nearest.map_or_else(String::new, |(_, name)| {
+        format!(" (did you mean `{name}`?)")
+    })
 }
 
 /// Opens the lab.
@@ -126,12 +168,19 @@ pub(crate) fn open(arguments: &Arguments, measure: &Measure) -> anyhow::Result<L
 }
 
 /// Opens the lab, with tools.
-pub(crate) fn open_with(arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
+pub(crate) fn open_with(
+    arguments: &Arguments,
+    measure: &Measure,
+    tools: Tools,
+) -> anyhow::Result<Lab> {
     open_on(Wanted::Exact, arguments, measure, tools)
 }
 
 /// Returns the machines to open with their names: Marvin's own, or servers of marvin.toml.
-pub(crate) fn named_machines(arguments: &Arguments, on: &On) -> anyhow::Result<Vec<(String, Wanted)>> {
+pub(crate) fn named_machines(
+    arguments: &Arguments,
+    on: &On,
+) -> anyhow::Result<Vec<(String, Wanted)>> {
     machines_of_names(arguments, &on.names(), &on.noisy)
 }
 
@@ -157,7 +206,10 @@ pub(crate) fn machines_of_names(
         None => match servers.iter().find(|server| server.name == name) {
             Some(server) => Ok((name.to_owned(), Wanted::Server(Box::new(server.clone())))),
             None => {
-                let known = OWN.iter().map(|(name, _)| *name).chain(servers.iter().map(|server| &*server.name));
+                let known = OWN
+                    .iter()
+                    .map(|(name, _)| *name)
+                    .chain(servers.iter().map(|server| &*server.name));
                 let guess = did_you_mean(known, name);
                 let text = format!(
                     "no machine `{name}`{guess}: Marvin has exact, exact-smp, vm and local, and those of [[machine]] in marvin.toml"
@@ -170,18 +222,40 @@ pub(crate) fn machines_of_names(
 }
 
 /// Opens the lab on a machine, with tools.
-pub(crate) fn open_on(wanted: Wanted, arguments: &Arguments, measure: &Measure, tools: Tools) -> anyhow::Result<Lab> {
+pub(crate) fn open_on(
+    wanted: Wanted,
+    arguments: &Arguments,
+    measure: &Measure,
+    tools: Tools,
+) -> anyhow::Result<Lab> {
     let wanted = match wanted {
-        Wanted::Server(server) if measure.keep_dump => Wanted::Server(Box::new(collector::saving(*server)?)),
+        Wanted::Server(server) if measure.keep_dump => {
+            Wanted::Server(Box::new(collector::saving(*server)?))
+        }
         other => other,
     };
     let store = Some(store(arguments)?);
-    let snapshots = if measure.no_snapshots { SnapshotUse::Never } else { SnapshotUse::Cached };
+    let snapshots = if measure.no_snapshots {
+        SnapshotUse::Never
+    } else {
+        SnapshotUse::Cached
+    };
     let sources = settings(arguments, &measure.sources)?;
-    open_lab(arguments, LabSettings { store, wanted, snapshots, tools, sources, ..LabSettings::default() })
+    open_lab(
+        arguments,
+        LabSettings {
+            store,
+            wanted,
+            snapshots,
+            tools,
+            sources,
+            ..LabSettings::default()
+        },
+    )
 }
 
-/// Returns the replicates to measure: seeds where they are exact, else boots, or the boot that this host is in.
+/// Returns the replicates to measure: seeds where they are exact, else boots, or the boot that this
+/// host is in.
 pub(crate) fn replicates(machine: &Machine, seeds: u64, boots: u64) -> Vec<u64> {
     let can = machine.capabilities();
     match (can.deterministic, can.boots) {
@@ -192,22 +266,36 @@ pub(crate) fn replicates(machine: &Machine, seeds: u64, boots: u64) -> Vec<u64> 
 }
 
 /// Finds builds. Checks all names before it fetches or builds the first kernel.
-pub(crate) fn builds(lab: &Lab, names: &[KernelName], progress: &Progress) -> anyhow::Result<Vec<Build>> {
+pub(crate) fn builds(
+    lab: &Lab,
+    names: &[KernelName],
+    progress: &Progress,
+) -> anyhow::Result<Vec<Build>> {
     for name in names {
-        lab.check(name).with_context(|| format!("cannot get the kernel {name}"))?;
+        lab.check(name)
+            .with_context(|| format!("cannot get the kernel {name}"))?;
     }
-    names.iter().map(|name| build(lab, name, progress)).collect()
+    names
+        .iter()
+        .map(|name| build(lab, name, progress))
+        .collect()
 }
 
 /// Finds a build.
 pub(crate) fn build(lab: &Lab, name: &KernelName, progress: &Progress) -> anyhow::Result<Build> {
     let shown = name.to_string();
-    lab.build(name, &|step| progress.step(&shown, &step)).with_context(|| format!("cannot get the kernel {name}"))
+    lab.build(name, &|step| progress.step(&shown, &step))
+        .with_context(|| format!("cannot get the kernel {name}"))
 }
 
 /// Makes the tools' guest images.
-pub(crate) fn prepare(lab: &Lab, workloads: &[Arc<Workload>], progress: &Progress) -> anyhow::Result<()> {
-    lab.prepare(workloads, &|step| progress.step("tools", &step)).context("cannot make the guest image of a tool")
+pub(crate) fn prepare(
+    lab: &Lab,
+    workloads: &[Arc<Workload>],
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    lab.prepare(workloads, &|step| progress.step("tools", &step))
+        .context("cannot make the guest image of a tool")
 }
 
 /// Returns the plan for these builds, workloads and seeds.
@@ -225,7 +313,11 @@ pub(crate) fn plan<'a>(
         replicates: seeds.to_vec(),
         machines: machines(measure),
         reuse: reuse(measure),
-        dumps: if measure.keep_dump { Dumps::Keep } else { Dumps::Drop },
+        dumps: if measure.keep_dump {
+            Dumps::Keep
+        } else {
+            Dumps::Drop
+        },
         sampled: Sampled::No,
     }
 }
@@ -243,5 +335,9 @@ pub(crate) fn machines_of(jobs: Option<u16>) -> usize {
 
 /// Returns whether to use earlier results.
 pub(crate) fn reuse(measure: &Measure) -> Reuse {
-    if measure.force { Reuse::Nothing } else { Reuse::Stored }
+    if measure.force {
+        Reuse::Nothing
+    } else {
+        Reuse::Stored
+    }
 }

@@ -59,9 +59,13 @@ pub(crate) use tools::known_tools;
 
 /// Executes a command.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    // These write many files for others: web servers, shells, man. A program that is observed writes its own.
+    // These write many files for others: web servers, shells, man. A program that is observed
+    // writes its own.
     let for_others = match &arguments.command {
-        Command::Publish(_) | Command::Dump { .. } | Command::Man { .. } | Command::Reference { .. } => true,
+        Command::Publish(_)
+        | Command::Dump { .. }
+        | Command::Man { .. }
+        | Command::Reference { .. } => true,
         Command::Explain(command) => command.kernels.is_empty(),
         _ => false,
     };

@@ -20,7 +20,11 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
         let text = "formats html and json take one workload: name it with --workload, or use --format text";
         return Err(WrongInput(text.to_owned()).into());
     }
-    let names = command.kernels.iter().map(|name| kernel_name(name)).collect::<Result<Vec<_>, _>>()?;
+    let names = command
+        .kernels
+        .iter()
+        .map(|name| kernel_name(name))
+        .collect::<Result<Vec<_>, _>>()?;
     let answer = Answer::open(command.output.as_deref())?;
     let lab = open(arguments, measure)?;
     let progress = Progress::new(arguments.quiet);
@@ -31,9 +35,19 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
     for workload in workloads {
         let machine = &lab.machines(&[Arc::clone(&workload)])?[0];
         let seen = observe_kernels(&lab, &builds, &workload, command, &progress)?;
-        let title = format!("{}: {}, seed {}", workload.name, workload.stresses, command.seed);
+        let title = format!(
+            "{}: {}, seed {}",
+            workload.name, workload.stresses, command.seed
+        );
         texts.push(match seen {
-            Ok(seen) => render_observations(&title, machine, &builds, &seen, command, &answer.styles(arguments.color))?,
+            Ok(seen) => render_observations(
+                &title,
+                machine,
+                &builds,
+                &seen,
+                command,
+                &answer.styles(arguments.color),
+            )?,
             Err(why) => {
                 failed = true;
                 format!("{title}\n\n{why}\n")
@@ -55,7 +69,14 @@ fn observe_kernels(
 ) -> anyhow::Result<Result<Vec<Observation>, String>> {
     let mut seen = Vec::new();
     for build in builds {
-        match lab.observe(Measurement { build, workload, replicate: command.seed }, command.interval)? {
+        match lab.observe(
+            Measurement {
+                build,
+                workload,
+                replicate: command.seed,
+            },
+            command.interval,
+        )? {
             Ok(observation) => seen.push(observation),
             Err(why) => return Ok(Err(format!("{}: {why}", build.version))),
         }
@@ -73,10 +94,20 @@ fn render_observations(
     styles: &Styles,
 ) -> anyhow::Result<String> {
     let kernels: Vec<_> = builds.iter().map(|build| (build, machine)).collect();
-    let watched: Vec<Watched<'_>> =
-        heads(&kernels).into_iter().zip(seen).map(|(head, observation)| Watched { head, observation }).collect();
-    let monitored = Monitored { subject: title.to_owned(), ..Monitored::new(&watched, Vec::new()) };
-    let view = View { style: command.style, verbose: command.verbose, ..View::default() };
+    let watched: Vec<Watched<'_>> = heads(&kernels)
+        .into_iter()
+        .zip(seen)
+        .map(|(head, observation)| Watched { head, observation })
+        .collect();
+    let monitored = Monitored {
+        subject: title.to_owned(),
+        ..Monitored::new(&watched, Vec::new())
+    };
+    let view = View {
+        style: command.style,
+        verbose: command.verbose,
+        ..View::default()
+    };
     let document = render::monitors::document(&monitored, &view);
     Ok(match command.format {
         Format::Text => document.text(styles),

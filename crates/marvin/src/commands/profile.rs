@@ -30,15 +30,39 @@ fn counted(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
     let measure = &command.measure;
     let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
     let answer = Answer::open(command.output.as_deref())?;
-    let file = |option, path: &Option<_>| path.as_deref().map(|path| Answer::file(option, path)).transpose();
-    let (folded, pprof) = (file("--folded", &command.folded)?, file("--pprof", &command.pprof)?);
+    let file = |option, path: &Option<_>| {
+        path.as_deref()
+            .map(|path| Answer::file(option, path))
+            .transpose()
+    };
+    let (folded, pprof) = (
+        file("--folded", &command.folded)?,
+        file("--pprof", &command.pprof)?,
+    );
     let progress = Progress::new(arguments.quiet);
-    let wanted = Wanting { seeds: command.seed_count(), calls: !command.no_calls, model: command.model.as_ref() };
+    let wanted = Wanting {
+        seeds: command.seed_count(),
+        calls: !command.no_calls,
+        model: command.model.as_ref(),
+    };
     let counted = count(arguments, measure, &names, &wanted, &progress)?;
     progress.end();
     let sources = sources(&counted.lab, &counted.builds, &counted.runs)?;
-    let Counted { lab, builds, seeds, ledgers, missing, followed, simulated, .. } = counted;
-    let Followed { calls, expanded, without } = followed;
+    let Counted {
+        lab,
+        builds,
+        seeds,
+        ledgers,
+        missing,
+        followed,
+        simulated,
+        ..
+    } = counted;
+    let Followed {
+        calls,
+        expanded,
+        without,
+    } = followed;
     if let Some(file) = folded {
         file.write(report::calls::folded(&calls))?;
     }
@@ -71,7 +95,11 @@ fn counted(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
         Format::Json => ledger::json(&profiled)?,
     };
     answer.write(&text)?;
-    Ok(if profiled.ledgers.is_empty() { Exit::Subject } else { Exit::Fine })
+    Ok(if profiled.ledgers.is_empty() {
+        Exit::Subject
+    } else {
+        Exit::Fine
+    })
 }
 
 /// What to count beside instructions.
@@ -107,7 +135,8 @@ pub(super) fn as_sides<T: Clone>(mut kernels: Vec<T>) -> Vec<T> {
     kernels
 }
 
-/// Measures what is missing, and takes everything apart. One kernel is executed once, and is both sides.
+/// Measures what is missing, and takes everything apart. One kernel is executed once, and is both
+/// sides.
 pub(super) fn count(
     arguments: &Arguments,
     measure: &Measure,
@@ -141,10 +170,28 @@ pub(super) fn count(
         workloads: &workloads,
         progress,
     };
-    let followed = if wanting.calls { follow(measured)? } else { Followed::default() };
-    let simulated = wanting.model.map(|model| simulate(measured, model)).transpose()?.unwrap_or_default();
+    let followed = if wanting.calls {
+        follow(measured)?
+    } else {
+        Followed::default()
+    };
+    let simulated = wanting
+        .model
+        .map(|model| simulate(measured, model))
+        .transpose()?
+        .unwrap_or_default();
     let builds = as_sides(builds);
-    Ok(Counted { lab, builds, runs: both, seeds, ledgers, workloads, missing, followed, simulated })
+    Ok(Counted {
+        lab,
+        builds,
+        runs: both,
+        seeds,
+        ledgers,
+        workloads,
+        missing,
+        followed,
+        simulated,
+    })
 }
 
 /// Returns the titles and origins of both kernels.
@@ -153,7 +200,11 @@ pub(crate) fn titles(builds: &[Build]) -> [(String, String); 2] {
     [&builds[0], &builds[1]].map(|build| {
         let name = build.name.to_string();
         let short = name.rsplit('/').next().unwrap_or_default();
-        let title = if is_told_by_version { build.version.clone() } else { short.to_owned() };
+        let title = if is_told_by_version {
+            build.version.clone()
+        } else {
+            short.to_owned()
+        };
         (title, build.origin.to_string())
     })
 }
@@ -165,18 +216,28 @@ fn sources(lab: &Lab, builds: &[Build], runs: &[Vec<Run>]) -> anyhow::Result<Sou
         let mut symbols = BTreeSet::new();
         for run in runs {
             for result in &run.results {
-                let lines = lab.profile(&run.id, &result.workload)?.map(|profile| profile.lines).unwrap_or_default();
+                let lines = lab
+                    .profile(&run.id, &result.workload)?
+                    .map(|profile| profile.lines)
+                    .unwrap_or_default();
                 symbols.extend(lines.into_iter().map(|line| line.symbol));
             }
         }
         places.push(lab.source_places(build, &symbols.iter().map(String::as_str).collect()));
     }
-    let [base, new] = places.as_slice() else { return Ok(Sources::default()) };
+    let [base, new] = places.as_slice() else {
+        return Ok(Sources::default());
+    };
     Ok(Sources::new(base, new))
 }
 
-/// Returns the ledger of a workload over the runs of a baseline and a new kernel, or why there is none.
-pub(crate) fn ledger(lab: &Lab, runs: &[Vec<Run>], workload: &str) -> anyhow::Result<Result<Ledger, String>> {
+/// Returns the ledger of a workload over the runs of a baseline and a new kernel, or why there is
+/// none.
+pub(crate) fn ledger(
+    lab: &Lab,
+    runs: &[Vec<Run>],
+    workload: &str,
+) -> anyhow::Result<Result<Ledger, String>> {
     ledger_of(&|run| Ok(lab.profile(run, workload)?), runs, workload)
 }
 
@@ -189,12 +250,13 @@ pub(crate) fn ledger_of(
     let lost = "its profile was not recorded; --force measures again";
     let sides = of_both(read, runs, workload, lost)?;
     Ok(sides.and_then(|[base, new]| {
-        Ledger::new(workload, &base, &new).ok_or_else(|| "it was not measured on both kernels".into())
+        Ledger::new(workload, &base, &new)
+            .ok_or_else(|| "it was not measured on both kernels".into())
     }))
 }
 
-/// Reads something that runs have of a workload, of both kernels, or says why there is none; `lost` is why a run that completed has
-/// none.
+/// Reads something that runs have of a workload, of both kernels, or says why there is none; `lost`
+/// is why a run that completed has none.
 pub(super) fn of_both<T>(
     read: &dyn Fn(&RunId) -> anyhow::Result<Option<T>>,
     runs: &[Vec<Run>],
@@ -204,7 +266,13 @@ pub(super) fn of_both<T>(
     let mut sides = [Vec::new(), Vec::new()];
     for (side, runs) in sides.iter_mut().zip(runs) {
         for run in runs {
-            let Some(result) = run.results.iter().find(|result| result.workload == workload) else { continue };
+            let Some(result) = run
+                .results
+                .iter()
+                .find(|result| result.workload == workload)
+            else {
+                continue;
+            };
             match &result.outcome {
                 Outcome::Completed => {}
                 Outcome::Unsupported(why) => return Ok(Err(format!("unsupported: {why}"))),

@@ -25,16 +25,30 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
         Queue::List(list) => {
             let store = Store::open_read_only(&location)?;
             let (all, now) = (store.queued_jobs(Listed::All)?, store.time(now())?);
-            let shown: Vec<QueuedJob> = all.iter().filter(|job| list.all || !job.state.is_over()).cloned().collect();
+            let shown: Vec<QueuedJob> = all
+                .iter()
+                .filter(|job| list.all || !job.state.is_over())
+                .cloned()
+                .collect();
             let forecast = model::forecast(&all, now);
             let has_worker = has_worker(arguments)?;
-            let view = QueueView { jobs: &shown, forecast: &forecast, now_unix: now, has_worker, health: &[] };
+            let view = QueueView {
+                jobs: &shown,
+                forecast: &forecast,
+                now_unix: now,
+                has_worker,
+                health: &[],
+            };
             answer.list(&QueueDocument::new(view), list.output, arguments)?;
             return Ok(Exit::Fine);
         }
         Queue::Why { job, output } => {
             let store = Store::open_read_only(&location)?;
-            let (job, all, now) = (store.queued_job(*job)?, store.queued_jobs(Listed::All)?, store.time(now())?);
+            let (job, all, now) = (
+                store.queued_job(*job)?,
+                store.queued_jobs(Listed::All)?,
+                store.time(now())?,
+            );
             let view = QueueView {
                 jobs: &all,
                 forecast: &model::forecast(&all, now),
@@ -42,8 +56,8 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
                 has_worker: has_worker(arguments)?,
                 health: &store.health()?,
             };
-            let document =
-                JobDocument::new(&job, &model::why(&job, &all, now), view).with_batch(batch_line(arguments, &job)?);
+            let document = JobDocument::new(&job, &model::why(&job, &all, now), view)
+                .with_batch(batch_line(arguments, &job)?);
             answer.list(&document, *output, arguments)?;
             return Ok(Exit::Fine);
         }
@@ -71,7 +85,9 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
 
 /// Says what the batch system of marvin.toml does with a job; `None` if it knows no such job.
 fn batch_line(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Option<String>> {
-    let Some(system) = super::via::configured(arguments)?.filter(|_| !job.state.is_over()) else { return Ok(None) };
+    let Some(system) = super::via::configured(arguments)?.filter(|_| !job.state.is_over()) else {
+        return Ok(None);
+    };
     let jobs = match system.list() {
         Ok(all) => site::batch_jobs_of(job, &all),
         Err(error) => return Ok(Some(error.to_string())),
@@ -84,7 +100,12 @@ fn batch_line(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Option<S
 }
 
 fn describe_job(job: &QueuedJob) -> String {
-    format!("job {} is {}: {}\n", job.number, job.state.word(), job.new.work)
+    format!(
+        "job {} is {}: {}\n",
+        job.number,
+        job.state.word(),
+        job.new.work
+    )
 }
 
 fn added(new: &NewJob, store: &Store) -> anyhow::Result<String> {
@@ -94,13 +115,22 @@ fn added(new: &NewJob, store: &Store) -> anyhow::Result<String> {
         Queued::Known(known) if known.state.is_over() => {
             store.change_job(known.number, |job| job.again(new.clone(), now))?
         }
-        Queued::Known(known) => return Ok(format!("{} it was queued already\n", describe_job(&known).trim_end())),
+        Queued::Known(known) => {
+            return Ok(format!(
+                "{} it was queued already\n",
+                describe_job(&known).trim_end()
+            ));
+        }
     };
     Ok(describe_job(&job))
 }
 
 fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
-    let Chosen { suite, workloads, tools } = choose(known_tools(arguments, &[])?, &add.suite, &add.workload)?;
+    let Chosen {
+        suite,
+        workloads,
+        tools,
+    } = choose(known_tools(arguments, &[])?, &add.suite, &add.workload)?;
     let settings = site(arguments)?.settings;
     let kernel = absolute(kernel_name(&add.kernel)?)?;
     let tree = match &add.tree {
@@ -138,27 +168,38 @@ fn queue_machine(settings: &LabSettings, name: &str) -> anyhow::Result<String> {
         return Ok(name.to_owned());
     }
     let guess = did_you_mean(known.iter().map(String::as_str), name);
-    let text =
-        format!("no machine `{name}`{guess}: the queue has jobs of exact, and of each [[machine]] in marvin.toml");
+    let text = format!(
+        "no machine `{name}`{guess}: the queue has jobs of exact, and of each [[machine]] in marvin.toml"
+    );
     Err(WrongInput(text).into())
 }
 
 /// Returns the machines that have jobs in the queue.
 fn queue_machines(settings: &LabSettings) -> Vec<String> {
     let servers = settings.servers.iter().map(|server| server.name.clone());
-    [USUAL_MACHINE.to_owned()].into_iter().chain(servers).collect()
+    [USUAL_MACHINE.to_owned()]
+        .into_iter()
+        .chain(servers)
+        .collect()
 }
 
 /// Returns the machines whose jobs a worker takes: the named ones, or all.
-pub(super) fn worker_machines(settings: &LabSettings, named: &[String]) -> anyhow::Result<Vec<String>> {
+pub(super) fn worker_machines(
+    settings: &LabSettings,
+    named: &[String],
+) -> anyhow::Result<Vec<String>> {
     if named.is_empty() {
         return Ok(queue_machines(settings));
     }
-    named.iter().map(|name| queue_machine(settings, name)).collect()
+    named
+        .iter()
+        .map(|name| queue_machine(settings, name))
+        .collect()
 }
 
-/// Makes the paths in a name absolute, so that a worker finds them from any directory. Refuses missing files and
-/// packages that apt does not offer; without apt, the worker reports a missing package.
+/// Makes the paths in a name absolute, so that a worker finds them from any directory. Refuses
+/// missing files and packages that apt does not offer; without apt, the worker reports a missing
+/// package.
 fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
     if let KernelName::Deb(query) = &name
         && let Err(error) = kernel::offers(query)
@@ -168,10 +209,14 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
     }
     let of = |path: &Path| {
         if let Err(error) = std::fs::metadata(path) {
-            let text = format!("cannot queue {}: {error}; name an existing file or directory", path.display());
+            let text = format!(
+                "cannot queue {}: {error}; name an existing file or directory",
+                path.display()
+            );
             return Err(WrongInput(text).into());
         }
-        std::path::absolute(path).with_context(|| format!("{} has no absolute path", path.display()))
+        std::path::absolute(path)
+            .with_context(|| format!("{} has no absolute path", path.display()))
     };
     Ok(match name {
         KernelName::Path(path) => KernelName::Path(of(&path)?),
@@ -182,7 +227,12 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
 
 fn move_job(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
     let (waiting, now) = (store.queued_jobs(Listed::Open)?, store.time(now())?);
-    let others = || waiting.iter().filter(|job| job.number != to.job).map(|job| job.new.priority);
+    let others = || {
+        waiting
+            .iter()
+            .filter(|job| job.number != to.job)
+            .map(|job| job.new.priority)
+    };
     let priority = match to.place.as_str() {
         "first" => others().max().map_or(0, |most| most.saturating_add(1)),
         "last" => others().min().map_or(0, |least| least.saturating_sub(1)),
@@ -197,5 +247,8 @@ fn move_job(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
         }
         Ok(())
     })?;
-    Ok(format!("job {} has priority {priority} now: {}\n", job.number, job.new.work))
+    Ok(format!(
+        "job {} has priority {priority} now: {}\n",
+        job.number, job.new.work
+    ))
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::{
-    Build, BuildId, Declared, Direction, LKP, MMTESTS, Machine, MachineId, Observation, Run, RunId, Workload,
-    find_workload, imported_metric, imported_workload, in_tasks,
+    Build, BuildId, Declared, Direction, LKP, MMTESTS, Machine, MachineId, Observation, Run, RunId,
+    Workload, find_workload, imported_metric, imported_workload, in_tasks,
 };
 use report::monitors::{Monitored, heads};
 use report::{Machines, Question, Side, Warning};
@@ -22,9 +22,15 @@ use crate::exit::{Exit, WrongInput};
 pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<Exit> {
     let answer = Answer::open(command.write.output.as_deref())?;
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
-    let choice = Choice { suite: command.suite.as_deref(), mixed_machines: command.mixed_machines };
+    let choice = Choice {
+        suite: command.suite.as_deref(),
+        mixed_machines: command.mixed_machines,
+    };
     let Named { runs: ids, words } = super::stored::runs(&store, &command.runs, choice)?;
-    let runs = ids.iter().map(|id| store.run(id)).collect::<Result<Vec<_>, _>>()?;
+    let runs = ids
+        .iter()
+        .map(|id| store.run(id))
+        .collect::<Result<Vec<_>, _>>()?;
     let groups = group_runs(runs, &store)?;
     let known = groups
         .iter()
@@ -41,26 +47,54 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         })
         .collect();
     let suite = groups[0].runs[0].suite.clone();
-    let results = || groups.iter().flat_map(|group| &group.runs).flat_map(|run| &run.results);
+    let results = || {
+        groups
+            .iter()
+            .flat_map(|group| &group.runs)
+            .flat_map(|run| &run.results)
+    };
     let is_imported = [MMTESTS, LKP].contains(&suite.as_str());
-    let Chosen { workloads, without_direction } = if is_imported {
+    let Chosen {
+        workloads,
+        without_direction,
+    } = if is_imported {
         let names = results().map(|result| result.workload.as_str()).collect();
         choose_imported(&suite, &names, command)?
     } else {
-        let measured_tasks = || results().filter_map(|result| find_workload(&result.workload)?.tasks);
-        let counts: Vec<u32> = measured_tasks().collect::<BTreeSet<_>>().into_iter().collect();
-        let choose_workloads = in_tasks(&own(&suite, arguments, command)?, &command.workload, &counts);
-        let measured = |workload: &Arc<Workload>| results().any(|result| result.workload == workload.name);
-        Chosen { workloads: choose_workloads.into_iter().filter(measured).collect(), without_direction: Vec::new() }
+        let measured_tasks =
+            || results().filter_map(|result| find_workload(&result.workload)?.tasks);
+        let counts: Vec<u32> = measured_tasks()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let choose_workloads = in_tasks(
+            &own(&suite, arguments, command)?,
+            &command.workload,
+            &counts,
+        );
+        let measured =
+            |workload: &Arc<Workload>| results().any(|result| result.workload == workload.name);
+        Chosen {
+            workloads: choose_workloads.into_iter().filter(measured).collect(),
+            without_direction: Vec::new(),
+        }
     };
     let question = Question {
         suite,
         workloads,
         seeds: Vec::new(),
         margin_percent: command.write.margin,
-        scatters: if is_imported { scatters(arguments, &groups)? } else { BTreeMap::new() },
+        scatters: if is_imported {
+            scatters(arguments, &groups)?
+        } else {
+            BTreeMap::new()
+        },
         looks_max: None,
-        machines: if command.mixed_machines { Machines::Mixed } else { Machines::Equal },
+        machines: if command.mixed_machines {
+            Machines::Mixed
+        } else {
+            Machines::Equal
+        },
         command: reproducer(command, &words),
         created_unix: Some(now()),
     };
@@ -69,7 +103,9 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         lab::doubt_by_twins(crate::home::store(arguments)?, &mut comparison)?;
     }
     if !without_direction.is_empty() {
-        comparison.warnings.push(Warning::NotRated { workloads: without_direction });
+        comparison.warnings.push(Warning::NotRated {
+            workloads: without_direction,
+        });
     }
     if command.write.monitors {
         comparison.monitors = load_monitors(&store, &sides)?;
@@ -80,28 +116,46 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
 }
 
 /// Returns the noise of other kernels' runs on these machines, by workload.
-fn scatters(arguments: &Arguments, groups: &[Group]) -> anyhow::Result<BTreeMap<String, report::Scatter>> {
+fn scatters(
+    arguments: &Arguments,
+    groups: &[Group],
+) -> anyhow::Result<BTreeMap<String, report::Scatter>> {
     let snapshot = super::history::read(arguments)?;
-    let machines: Vec<&MachineId> =
-        groups.iter().flat_map(|group| &group.machines).map(|machine| &machine.id).collect();
+    let machines: Vec<&MachineId> = groups
+        .iter()
+        .flat_map(|group| &group.machines)
+        .map(|machine| &machine.id)
+        .collect();
     let builds: Vec<&BuildId> = groups.iter().map(|group| &group.build).collect();
     Ok(snapshot.history.scatters(&machines, &builds))
 }
 
 /// Marks runs as referenced by a report, so that `marvin gc` keeps them.
 pub(crate) fn mention(arguments: &Arguments, comparison: &report::Comparison) {
-    let runs: Vec<&RunId> = comparison.kernels().flat_map(|kernel| &kernel.runs).map(|run| &run.id).collect();
-    let left =
-        crate::home::store(arguments).and_then(|location| Ok(Store::open(location)?.pin(&runs, &comparison.command)?));
+    let runs: Vec<&RunId> = comparison
+        .kernels()
+        .flat_map(|kernel| &kernel.runs)
+        .map(|run| &run.id)
+        .collect();
+    let left = crate::home::store(arguments)
+        .and_then(|location| Ok(Store::open(location)?.pin(&runs, &comparison.command)?));
     if let Err(error) = left {
         // The report is written; without write access, Marvin cannot protect the runs from removal.
-        crate::say(&format!("note: cannot mark these runs as referenced: {error:#}"));
+        crate::say(&format!(
+            "note: cannot mark these runs as referenced: {error:#}"
+        ));
     }
 }
 
-/// Returns the stored copies of monitors by workload, from the newest run of each side that has them.
+/// Returns the stored copies of monitors by workload, from the newest run of each side that has
+/// them.
 fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monitored>> {
-    let heads = heads(&sides.iter().map(|side| (side.build, side.machine)).collect::<Vec<_>>());
+    let heads = heads(
+        &sides
+            .iter()
+            .map(|side| (side.build, side.machine))
+            .collect::<Vec<_>>(),
+    );
     let mut kept: Vec<BTreeMap<String, (i64, &RunId)>> = Vec::new();
     for side in sides {
         let mut of_side = BTreeMap::new();
@@ -109,7 +163,9 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
             for name in store.artefact_names(&run.id)? {
                 // As with results, the newest counts.
                 if lab::monitored_subject(&name).is_some()
-                    && of_side.get(&name).is_none_or(|(started, _)| run.started_unix > *started)
+                    && of_side
+                        .get(&name)
+                        .is_none_or(|(started, _)| run.started_unix > *started)
                 {
                     of_side.insert(name, (run.started_unix, &run.id));
                 }
@@ -118,28 +174,43 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
         kept.push(of_side);
     }
     let mut all = Vec::new();
-    for name in kept[0].keys().filter(|name| kept.iter().all(|of_side| of_side.contains_key(*name))) {
+    for name in kept[0]
+        .keys()
+        .filter(|name| kept.iter().all(|of_side| of_side.contains_key(*name)))
+    {
         let read = |of_side: &BTreeMap<String, (i64, &RunId)>| -> anyhow::Result<Observation> {
             let (_, run) = of_side[name];
             let bytes = store.artefact(run, name)?;
             lab::kept_observation(&bytes).ok_or_else(|| {
-                WrongInput(format!("cannot read {name} of {run}: not monitor copies of this version")).into()
+                WrongInput(format!(
+                    "cannot read {name} of {run}: not monitor copies of this version"
+                ))
+                .into()
             })
         };
         let seen = kept.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        let subject = format!("{}: kernel counters", lab::monitored_subject(name).unwrap_or(name));
+        let subject = format!(
+            "{}: kernel counters",
+            lab::monitored_subject(name).unwrap_or(name)
+        );
         all.push(compare_observations(subject, &heads, &seen, None));
     }
     Ok(all)
 }
 
-/// Returns workloads of one of Marvin's suites and, unless some are selected, those of external tools that may have run
-/// with it.
+/// Returns workloads of one of Marvin's suites and, unless some are selected, those of external
+/// tools that may have run with it.
 fn own(suite: &str, arguments: &Arguments, command: &Report) -> anyhow::Result<Vec<Arc<Workload>>> {
     let tools = known_tools(arguments, &command.manifest)?;
     let of_tools = suite == tools.suite().name;
-    let mut choose_workloads =
-        workloads(if of_tools { tools.suite() } else { self::suite(suite)? }, &command.workload)?;
+    let mut choose_workloads = workloads(
+        if of_tools {
+            tools.suite()
+        } else {
+            self::suite(suite)?
+        },
+        &command.workload,
+    )?;
     if command.workload.is_empty() && !of_tools {
         choose_workloads.extend(tools.suite().workloads.iter().cloned());
     }
@@ -154,33 +225,65 @@ struct Chosen {
 }
 
 /// Selects workloads of another suite: a word is a name or its beginning up to a slash.
-fn choose_imported(suite: &str, names: &BTreeSet<&str>, command: &Report) -> anyhow::Result<Chosen> {
+fn choose_imported(
+    suite: &str,
+    names: &BTreeSet<&str>,
+    command: &Report,
+) -> anyhow::Result<Chosen> {
     let meant = |name: &str, word: &String| {
-        name.strip_prefix(word.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        name.strip_prefix(word.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let words = || [&command.workload, &command.lower, &command.higher].into_iter().flatten();
+    let words = || {
+        [&command.workload, &command.lower, &command.higher]
+            .into_iter()
+            .flatten()
+    };
     if words().any(String::is_empty) {
         return Err(WrongInput(super::measure::EMPTY_NAME.to_owned()).into());
     }
     if let Some(word) = words().find(|word| !names.iter().any(|name| meant(name, word))) {
-        let text = format!("no workload `{word}` in these runs; `marvin show RUN` lists a run's workloads");
+        let text = format!(
+            "no workload `{word}` in these runs; `marvin show RUN` lists a run's workloads"
+        );
         return Err(WrongInput(text).into());
     }
-    let mut choose_workloads = Chosen { workloads: Vec::new(), without_direction: Vec::new() };
-    let wanted = |name: &&&str| command.workload.is_empty() || command.workload.iter().any(|word| meant(name, word));
+    let mut choose_workloads = Chosen {
+        workloads: Vec::new(),
+        without_direction: Vec::new(),
+    };
+    let wanted = |name: &&&str| {
+        command.workload.is_empty() || command.workload.iter().any(|word| meant(name, word))
+    };
     for name in names.iter().filter(wanted) {
         let declared = imported_metric(suite, name);
-        let said = |words: &[String], direction| words.iter().any(|word| meant(name, word)).then_some(direction);
+        let said = |words: &[String], direction| {
+            words
+                .iter()
+                .any(|word| meant(name, word))
+                .then_some(direction)
+        };
         let direction = said(&command.lower, Direction::LowerIsBetter)
             .or_else(|| said(&command.higher, Direction::HigherIsBetter))
             .or(declared.direction);
-        match imported_workload(name, &Declared { direction, ..declared }) {
+        match imported_workload(
+            name,
+            &Declared {
+                direction,
+                ..declared
+            },
+        ) {
             Some(workload) => choose_workloads.workloads.push(workload),
             None => choose_workloads.without_direction.push((*name).to_owned()),
         }
     }
     if choose_workloads.workloads.is_empty() {
-        let few: Vec<&str> = choose_workloads.without_direction.iter().take(4).map(String::as_str).collect();
+        let few: Vec<&str> = choose_workloads
+            .without_direction
+            .iter()
+            .take(4)
+            .map(String::as_str)
+            .collect();
         let text = format!(
             "metric direction unknown for all these workloads ({}): set it with --lower or --higher",
             few.join(", ")
@@ -208,8 +311,8 @@ impl Group {
     }
 }
 
-/// Groups runs by build and machine, in the order of their names. If all are of one build, the first run is compared
-/// with the rest: a kernel with itself.
+/// Groups runs by build and machine, in the order of their names. If all are of one build, the
+/// first run is compared with the rest: a kernel with itself.
 fn group_runs(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
     let (mut groups, mut known): (Vec<Group>, Vec<Machine>) = (Vec::new(), Vec::new());
     for run in runs {
@@ -217,22 +320,40 @@ fn group_runs(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
         if !known.iter().any(|known: &Machine| known.id == machine.id) {
             known.push(machine.clone());
         }
-        if let Some(run) = groups.iter_mut().try_fold(run, |run, group| group.take(run, &machine)) {
-            groups.push(Group { build: run.build.clone(), machines: vec![machine], runs: vec![run] });
+        if let Some(run) = groups
+            .iter_mut()
+            .try_fold(run, |run, group| group.take(run, &machine))
+        {
+            groups.push(Group {
+                build: run.build.clone(),
+                machines: vec![machine],
+                runs: vec![run],
+            });
         }
     }
     for group in &mut groups {
         // Related machines in the same order on every side, including those without runs.
         let first = group.machines[0].clone();
-        group.machines = known.iter().filter(|machine| machine.is_kin(&first)).cloned().collect();
+        group.machines = known
+            .iter()
+            .filter(|machine| machine.is_kin(&first))
+            .cloned()
+            .collect();
     }
     if let [only] = groups.as_mut_slice() {
         if only.runs.len() < 2 {
-            return Err(WrongInput("a report needs at least two runs: `marvin runs` lists them".into()).into());
+            return Err(WrongInput(
+                "a report needs at least two runs: `marvin runs` lists them".into(),
+            )
+            .into());
         }
         let rest = only.runs.split_off(1);
         let (build, machines) = (only.build.clone(), only.machines.clone());
-        groups.push(Group { build, machines, runs: rest });
+        groups.push(Group {
+            build,
+            machines,
+            runs: rest,
+        });
     }
     Ok(groups)
 }

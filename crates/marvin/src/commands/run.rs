@@ -6,7 +6,8 @@ use model::{Build, BuildId, KernelName, Outcome};
 use report::render::Shown;
 
 use super::measure::{
-    Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare, replicates,
+    Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare,
+    replicates,
 };
 use super::threads::{check_threads, on_machine};
 use crate::answer::Answer;
@@ -25,7 +26,10 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
     for (_, wanted) in machines {
         let chosen = on_machine(&command.tasks, &command.measure, &chosen, &wanted);
         let (runs, shown) = run_on(wanted, arguments, command, &chosen, &name)?;
-        failed |= runs.iter().flat_map(|run| &run.results).any(|r| matches!(r.outcome, Outcome::Failed(_)));
+        failed |= runs
+            .iter()
+            .flat_map(|run| &run.results)
+            .any(|r| matches!(r.outcome, Outcome::Failed(_)));
         texts.extend(shown);
     }
     answer.write(texts.join("\n"))?;
@@ -42,25 +46,54 @@ fn run_on(
 ) -> anyhow::Result<(Vec<model::Run>, Vec<String>)> {
     let lab = open_on(wanted, arguments, &command.measure, chosen.tools.clone())?;
     let progress = Progress::new(arguments.quiet);
-    let sampled = if command.sample { Sampled::Yes } else { Sampled::No };
+    let sampled = if command.sample {
+        Sampled::Yes
+    } else {
+        Sampled::No
+    };
     let seeds = match command.part.seed {
         Some(seed) => vec![seed],
         None => replicates(lab.machine(), command.seeds, command.on.noisy.boots()),
     };
-    let build = command.part.build.as_deref().map(BuildId::from_hex).transpose()?;
-    let whole = Whole { measure: &command.measure, chosen, build, seeds, sampled };
+    let build = command
+        .part
+        .build
+        .as_deref()
+        .map(BuildId::from_hex)
+        .transpose()?;
+    let whole = Whole {
+        measure: &command.measure,
+        chosen,
+        build,
+        seeds,
+        sampled,
+    };
     let (build, runs) = whole.measure(&lab, name, &progress)?;
     let machines = lab.machines(&chosen.workloads)?;
     progress.end();
     let styles = Answer::open(None)?.styles(arguments.color);
     let mut texts = Vec::new();
     for run in &runs {
-        let machine = machines.iter().find(|machine| machine.id == run.machine).unwrap_or(lab.machine());
+        let machine = machines
+            .iter()
+            .find(|machine| machine.id == run.machine)
+            .unwrap_or(lab.machine());
         let declared = &chosen.tools.suite().workloads;
-        let shown = Shown { run, build: &build, machine, declared, dumps: &lab.dumps(&run.id)? };
+        let shown = Shown {
+            run,
+            build: &build,
+            machine,
+            declared,
+            dumps: &lab.dumps(&run.id)?,
+        };
         texts.push(report::render::run(&shown, &styles));
     }
-    texts.extend(scaling::table(&build, lab.machine(), &runs.iter().collect::<Vec<_>>(), &styles));
+    texts.extend(scaling::table(
+        &build,
+        lab.machine(),
+        &runs.iter().collect::<Vec<_>>(),
+        &styles,
+    ));
     Ok((runs, texts))
 }
 
@@ -82,19 +115,27 @@ impl Whole<'_> {
         name: &KernelName,
         progress: &Progress,
     ) -> anyhow::Result<(Build, Vec<model::Run>)> {
-        let Chosen { suite, workloads, .. } = self.chosen;
+        let Chosen {
+            suite, workloads, ..
+        } = self.chosen;
         let mut builds = match &self.build {
             Some(id) => vec![lab.fetch(id, name, &|step| progress.step(&name.to_string(), &step))?],
             None => builds(lab, std::slice::from_ref(name), progress)?,
         };
-        let plan = Plan { sampled: self.sampled, ..plan(self.measure, &builds, suite, workloads, &self.seeds) };
+        let plan = Plan {
+            sampled: self.sampled,
+            ..plan(self.measure, &builds, suite, workloads, &self.seeds)
+        };
         prepare(lab, workloads, progress)?;
         let runs = lab.execute(&plan, &|event| progress.event(&event));
-        // A machine that cannot return to its own kernel is an error, but not the loss of what was measured.
+        // A machine that cannot return to its own kernel is an error, but not the loss of what was
+        // measured.
         let closed = lab.close();
         let runs = runs?.concat();
         closed?;
-        let Some(build) = builds.pop() else { unreachable!("one name gives one build") };
+        let Some(build) = builds.pop() else {
+            unreachable!("one name gives one build")
+        };
         Ok((build, runs))
     }
 }

@@ -1,5 +1,5 @@
-//! `marvin workloads --sensitivity`: how the transfers of the suite contention depend on what scheduling costs on exact-smp, which
-//! is a choice of the model.
+//! `marvin workloads --sensitivity`: how the transfers of the suite contention depend on what
+//! scheduling costs on exact-smp, which is a choice of the model.
 
 use std::sync::Arc;
 
@@ -23,14 +23,41 @@ fn variations() -> [(&'static str, Costs); 4] {
     let usual = Costs::default();
     [
         ("usual", usual),
-        ("quantum 50", Costs { quantum: 50, ..usual }),
-        ("latency 200", Costs { latency: 200, ..usual }),
-        ("both 50", Costs { quantum: 50, latency: 50, ..usual }),
+        (
+            "quantum 50",
+            Costs {
+                quantum: 50,
+                ..usual
+            },
+        ),
+        (
+            "latency 200",
+            Costs {
+                latency: 200,
+                ..usual
+            },
+        ),
+        (
+            "both 50",
+            Costs {
+                quantum: 50,
+                latency: 50,
+                ..usual
+            },
+        ),
     ]
 }
 
-pub(crate) fn sensitivity(arguments: &Arguments, command: &Workloads, kernel: &str) -> anyhow::Result<Exit> {
-    if command.suite.as_deref().is_some_and(|suite| suite != CONTENTION.name) {
+pub(crate) fn sensitivity(
+    arguments: &Arguments,
+    command: &Workloads,
+    kernel: &str,
+) -> anyhow::Result<Exit> {
+    if command
+        .suite
+        .as_deref()
+        .is_some_and(|suite| suite != CONTENTION.name)
+    {
         let text = "--sensitivity is of the suite contention: others have no processors that wait for each other";
         return Err(WrongInput(text.into()).into());
     }
@@ -47,7 +74,10 @@ pub(crate) fn sensitivity(arguments: &Arguments, command: &Workloads, kernel: &s
         progress.say(&format!("{name}: {costs}"));
         let settings = LabSettings {
             store: Some(store(arguments)?),
-            wanted: Wanted::ExactSmp(Smp { costs, ..Smp::new(CPUS) }),
+            wanted: Wanted::ExactSmp(Smp {
+                costs,
+                ..Smp::new(CPUS)
+            }),
             ..LabSettings::default()
         };
         let lab = open_lab(arguments, settings)?;
@@ -62,7 +92,9 @@ pub(crate) fn sensitivity(arguments: &Arguments, command: &Workloads, kernel: &s
             dumps: Dumps::Drop,
             sampled: Sampled::No,
         };
-        let runs = lab.execute(&plan, &|event| progress.event(&event))?.concat();
+        let runs = lab
+            .execute(&plan, &|event| progress.event(&event))?
+            .concat();
         for (sensitive, workload) in all.iter_mut().zip(&CONTENTION.workloads) {
             sensitive.values.push(value(&lab, &runs, workload));
         }
@@ -76,6 +108,11 @@ pub(crate) fn sensitivity(arguments: &Arguments, command: &Workloads, kernel: &s
 
 /// Returns the transfers per operation of a workload; `None` if it did not complete.
 fn value(lab: &Lab, runs: &[Run], workload: &Workload) -> Option<f64> {
-    let result = runs.iter().flat_map(|run| &run.results).find(|result| result.workload == workload.name)?;
-    run_value(result, lab.machine().capabilities()).ok().map(|value| value.value)
+    let result = runs
+        .iter()
+        .flat_map(|run| &run.results)
+        .find(|result| result.workload == workload.name)?;
+    run_value(result, lab.machine().capabilities())
+        .ok()
+        .map(|value| value.value)
 }

@@ -25,7 +25,10 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
     let chosen = choose_workloads(arguments, measure)?;
     let settings = settings(arguments, &measure.sources)?;
     if settings.tree.is_none() {
-        return Err(WrongInput("series needs a tree: name its directory with --tree FOLDER".into()).into());
+        return Err(WrongInput(
+            "series needs a tree: name its directory with --tree FOLDER".into(),
+        )
+        .into());
     }
     let answer = Answer::open(command.output.as_deref())?;
     let mut cache = BuildCache::open(&home(arguments.home.as_deref())?)?;
@@ -33,9 +36,17 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
     let sources = Sources::open(&cache)?;
     let (older, newer) = sources.repository().range(&command.range)?;
     let history = sources.repository().history(&older, &newer)?;
-    let commits: Vec<String> = history.trunk().iter().map(|place| history.id(place.commit).to_owned()).collect();
+    let commits: Vec<String> = history
+        .trunk()
+        .iter()
+        .map(|place| history.id(place.commit).to_owned())
+        .collect();
     if commits.len() > COMMITS_MAX {
-        let text = format!("{} has {} commits; a series has at most {COMMITS_MAX}", command.range, commits.len());
+        let text = format!(
+            "{} has {} commits; a series has at most {COMMITS_MAX}",
+            command.range,
+            commits.len()
+        );
         return Err(WrongInput(text).into());
     }
     let lab = open_with(arguments, measure, chosen.tools.clone())?;
@@ -58,17 +69,29 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
     if !builds.is_empty() {
         prepare(&lab, &chosen.workloads, &progress)?;
         let twins = store(arguments)?;
-        fill(&lab, command, &builds, &chosen, &mut rows, &twins, &progress)?;
+        fill(
+            &lab, command, &builds, &chosen, &mut rows, &twins, &progress,
+        )?;
     }
     progress.end();
-    let names: Vec<&str> = chosen.workloads.iter().map(|workload| &*workload.name).collect();
+    let names: Vec<&str> = chosen
+        .workloads
+        .iter()
+        .map(|workload| &*workload.name)
+        .collect();
     let plural = if commits.len() == 1 { "" } else { "s" };
-    let title = format!("{}..{}, {} commit{plural}", short(&older), short(&newer), commits.len());
+    let title = format!(
+        "{}..{}, {} commit{plural}",
+        short(&older),
+        short(&newer),
+        commits.len()
+    );
     answer.write(table(&title, &rows, &names))?;
     Ok(conclusion(&rows))
 }
 
-/// Builds a commit; a failed build gets a row of its own. `builds` has the builds of earlier commits.
+/// Builds a commit; a failed build gets a row of its own. `builds` has the builds of earlier
+/// commits.
 fn built(
     sources: &Sources,
     commit: &str,
@@ -77,7 +100,12 @@ fn built(
 ) -> anyhow::Result<(Row, Option<Build>)> {
     let name = short(commit);
     let subject = sources.headline(commit)?.subject;
-    let row = |state| Row { commit: name.clone(), subject: subject.clone(), state, not_compiled: Vec::new() };
+    let row = |state| Row {
+        commit: name.clone(),
+        subject: subject.clone(),
+        state,
+        not_compiled: Vec::new(),
+    };
     match sources.build(commit, &|step| progress.step(&name, &step)) {
         Ok(build) => {
             let state = match builds.last() {
@@ -95,7 +123,8 @@ fn built(
     }
 }
 
-/// Measures all distinct images in one plan, and compares each with the one before it and with twins in a store.
+/// Measures all distinct images in one plan, and compares each with the one before it and with
+/// twins in a store.
 fn fill(
     lab: &Lab,
     command: &Series,
@@ -105,7 +134,9 @@ fn fill(
     twins: &Location,
     progress: &Progress,
 ) -> anyhow::Result<()> {
-    let Chosen { suite, workloads, .. } = chosen;
+    let Chosen {
+        suite, workloads, ..
+    } = chosen;
     let mut images: Vec<Build> = Vec::new();
     for build in builds {
         if images.iter().all(|known| known.id != build.id) {
@@ -131,14 +162,24 @@ fn fill(
         created_unix: None,
     };
     let side = |build: &Build| {
-        let place = images.iter().position(|known| known.id == build.id).ok_or(LabError::Empty("builds"))?;
+        let place = images
+            .iter()
+            .position(|known| known.id == build.id)
+            .ok_or(LabError::Empty("builds"))?;
         let also = machines[1..].iter().collect();
         Ok::<_, LabError>((
             place,
-            Side { build: &images[place], machine: &machines[0], also, runs: runs[place].iter().collect() },
+            Side {
+                build: &images[place],
+                machine: &machines[0],
+                also,
+                runs: runs[place].iter().collect(),
+            },
         ))
     };
-    let mut built = rows.iter_mut().filter(|row| !matches!(row.state, State::Failed(_)));
+    let mut built = rows
+        .iter_mut()
+        .filter(|row| !matches!(row.state, State::Failed(_)));
     built.next();
     for (row, pair) in built.zip(builds.windows(2)) {
         let ((before, base), (after, new)) = (side(&pair[0])?, side(&pair[1])?);
@@ -172,7 +213,9 @@ fn conclusion(rows: &[Row]) -> Exit {
         Exit::Subject
     } else if cells().any(|cell| matches!(cell, Cell::Worse(_))) {
         Exit::Worse
-    } else if cells().any(|cell| *cell == Cell::Unclear) || rows.iter().any(|row| !row.not_compiled.is_empty()) {
+    } else if cells().any(|cell| *cell == Cell::Unclear)
+        || rows.iter().any(|row| !row.not_compiled.is_empty())
+    {
         Exit::Unclear
     } else {
         Exit::Fine

@@ -22,18 +22,27 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
     // Bind before reading the store: a taken address fails at once.
     let listen = match command.listen {
         Some(listen) => listen,
-        None => super::config::site(arguments)?.settings.listen.unwrap_or(USUAL),
+        None => super::config::site(arguments)?
+            .settings
+            .listen
+            .unwrap_or(USUAL),
     };
-    let listener =
-        TcpListener::bind(listen).map_err(|error| WrongInput(format!("cannot listen on {listen}: {error}")))?;
-    let address = listener.local_addr().context("cannot read the server's address")?;
+    let listener = TcpListener::bind(listen)
+        .map_err(|error| WrongInput(format!("cannot listen on {listen}: {error}")))?;
+    let address = listener
+        .local_addr()
+        .context("cannot read the server's address")?;
     let mut source = Source::open(&location)?;
     source.add_bisections_of(home(arguments.home.as_deref())?);
     source.refresh()?;
     // Without a readable marvin.toml the pages show results, and the machines that have jobs.
-    let servers = super::config::site(arguments).map(|site| site.settings.servers).unwrap_or_default();
+    let servers = super::config::site(arguments)
+        .map(|site| site.settings.servers)
+        .unwrap_or_default();
     let names = servers.iter().map(|server| server.name.clone()).collect();
-    let pages = Site::new(&location, source.snapshot(1)).with_servers(names).with_explain(stored_or_none);
+    let pages = Site::new(&location, source.snapshot(1))
+        .with_servers(names)
+        .with_explain(stored_or_none);
     let pages = Arc::new(pages);
     let noted = Arc::clone(&pages);
     std::thread::spawn(move || site::watch_power(&servers, &|off| noted.note_off(off)));
@@ -52,6 +61,9 @@ pub(crate) fn publish(arguments: &Arguments, command: &Publish) -> anyhow::Resul
     let location = store(arguments)?;
     let site = Site::of_files(&location, read(arguments)?).with_explain(stored_or_none);
     let published = web::publish(&site, &command.folder)?;
-    Answer::open(None)?.write(format!("{} files, {} bytes\n", published.files, published.bytes))?;
+    Answer::open(None)?.write(format!(
+        "{} files, {} bytes\n",
+        published.files, published.bytes
+    ))?;
     Ok(Exit::Fine)
 }

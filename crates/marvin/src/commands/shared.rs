@@ -1,4 +1,5 @@
-//! `marvin profile` on the exact machine with several processors: which lines of memory both kernels move between them.
+//! `marvin profile` on the exact machine with several processors: which lines of memory both
+//! kernels move between them.
 
 use std::sync::Arc;
 
@@ -14,7 +15,11 @@ use crate::cli::{Arguments, Format, Measure, Profile};
 use crate::exit::{Exit, WrongInput};
 use crate::progress::Progress;
 
-pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted) -> anyhow::Result<Exit> {
+pub(crate) fn profile(
+    arguments: &Arguments,
+    command: &Profile,
+    wanted: &Wanted,
+) -> anyhow::Result<Exit> {
     let counted_only = [
         (command.model.is_some(), "--model"),
         (command.no_calls, "--no-calls"),
@@ -22,19 +27,38 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
         (command.pprof.is_some(), "--pprof"),
     ];
     if let Some((_, option)) = counted_only.into_iter().find(|(given, _)| *given) {
-        return Err(WrongInput(format!("{option} needs --on exact: exact-smp follows lines, not calls")).into());
+        return Err(WrongInput(format!(
+            "{option} needs --on exact: exact-smp follows lines, not calls"
+        ))
+        .into());
     }
     let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
     let answer = Answer::open(command.output.as_deref())?;
     let seeds: Vec<u64> = (1..=command.seed_count()).collect();
-    let Followed { lab, builds, differences, missing, .. } =
-        follow(arguments, &command.measure, &names, &seeds, wanted)?;
+    let Followed {
+        lab,
+        builds,
+        differences,
+        missing,
+        ..
+    } = follow(arguments, &command.measure, &names, &seeds, wanted)?;
     let [base, new] = titles(&builds);
-    let words = words(command, &builds).into_iter().chain(command.on.words(false));
+    let words = words(command, &builds)
+        .into_iter()
+        .chain(command.on.words(false));
     let command_line = words.collect::<Vec<_>>().join(" ");
     let machine = lab.machine().summary.clone();
     let functions_max = command.lines;
-    let shared = Shared { base, new, machine, seeds, differences, missing, command: command_line, functions_max };
+    let shared = Shared {
+        base,
+        new,
+        machine,
+        seeds,
+        differences,
+        missing,
+        command: command_line,
+        functions_max,
+    };
     let text = match command.format {
         Format::Text => document(&shared).text(&answer.styles(arguments.color)),
         Format::Markdown => document(&shared).markdown(),
@@ -42,7 +66,11 @@ pub(crate) fn profile(arguments: &Arguments, command: &Profile, wanted: &Wanted)
         Format::Json => json(&shared)?,
     };
     answer.write(&text)?;
-    Ok(if shared.differences.is_empty() { Exit::Subject } else { Exit::Fine })
+    Ok(if shared.differences.is_empty() {
+        Exit::Subject
+    } else {
+        Exit::Fine
+    })
 }
 
 /// Two kernels whose shared lines were followed.
@@ -84,12 +112,22 @@ pub(super) fn follow(
             Err(why) => missing.push((name.to_owned(), why)),
         }
     }
-    Ok(Followed { lab, builds, runs, differences, missing })
+    Ok(Followed {
+        lab,
+        builds,
+        runs,
+        differences,
+        missing,
+    })
 }
 
 /// Returns a suite; the one that is chosen without a word is for one processor.
 pub(super) fn suite_of(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
-    if name == MICRO.name { Ok(&CONTENTION) } else { suite(name) }
+    if name == MICRO.name {
+        Ok(&CONTENTION)
+    } else {
+        suite(name)
+    }
 }
 
 /// Returns the difference of a workload over the runs of both kernels, or why there is none.
@@ -101,6 +139,7 @@ pub(super) fn difference(
     let lost = "its lines were not recorded; --force measures again";
     let sides = of_both(&|run| Ok(lab.sharing(run, workload)?), runs, workload, lost)?;
     Ok(sides.and_then(|[base, new]| {
-        SharingDifference::new(workload, &base, &new).ok_or_else(|| "it was not measured on both kernels".into())
+        SharingDifference::new(workload, &base, &new)
+            .ok_or_else(|| "it was not measured on both kernels".into())
     }))
 }

@@ -15,29 +15,49 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
     let store = Store::open_read_only(crate::home::store(arguments)?)?;
     let id = find_run(&store, &command.run)?;
     let text = match command.artefact.as_deref() {
-        Some("list") => store.artefact_names(&id)?.iter().map(|name| format!("{name}\n")).collect(),
+        Some("list") => store
+            .artefact_names(&id)?
+            .iter()
+            .map(|name| format!("{name}\n"))
+            .collect(),
         Some(name) if command.output.is_some() => {
             answer.write_bytes(&store.artefact(&id, name)?)?;
             return Ok(Exit::Fine);
         }
         Some(name) if lab::is_dump(name) => {
-            return Err(WrongInput(format!("{name} is not text: write it to a file with --output")).into());
+            return Err(WrongInput(format!(
+                "{name} is not text: write it to a file with --output"
+            ))
+            .into());
         }
         Some(name) => String::from_utf8_lossy(&store.artefact(&id, name)?).into_owned(),
         None => {
             let run = store.run(&id)?;
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
-            let dumps: Vec<String> = store.artefact_names(&id)?.into_iter().filter(|name| lab::is_dump(name)).collect();
+            let dumps: Vec<String> = store
+                .artefact_names(&id)?
+                .into_iter()
+                .filter(|name| lab::is_dump(name))
+                .collect();
             // Without their manifests, values of tools have no units.
             let tools = known_tools(arguments, &[]).unwrap_or_default();
             let declared = &tools.suite().workloads;
-            let shown = Shown { run: &run, build: &build, machine: &machine, declared, dumps: &dumps };
+            let shown = Shown {
+                run: &run,
+                build: &build,
+                machine: &machine,
+                declared,
+                dumps: &dumps,
+            };
             match command.format {
                 ListFormat::Text => {
                     let styles = answer.styles(arguments.color);
                     let page = report::render::run(&shown, &styles);
                     let table = scaling::table(&build, &machine, &[&run], &styles);
-                    std::iter::once(page).chain(table).collect::<Vec<_>>().join("\n")
+                    std::iter::once(page)
+                        .chain(table)
+                        .collect::<Vec<_>>()
+                        .join("\n")
                 }
                 ListFormat::Json => write_json(&RunDocument::new(&shown))?,
             }

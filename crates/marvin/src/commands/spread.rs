@@ -1,5 +1,6 @@
-//! `marvin compare --via`: each kernel and seed of a comparison is a job of the batch system. The results come home through
-//! the store, where the comparison then finds them, as those of this host.
+//! `marvin compare --via`: each kernel and seed of a comparison is a job of the batch system. The
+//! results come home through the store, where the comparison then finds them, as those of this
+//! host.
 
 use std::ffi::OsString;
 
@@ -24,7 +25,9 @@ impl<'a> Spread<'a> {
         site: Option<&'a Site>,
     ) -> anyhow::Result<Option<Self>> {
         if command.spread.via.is_some()
-            && (command.on.names() != [OWN[0].0] || command.measure.force || command.measure.keep_dump)
+            && (command.on.names() != [OWN[0].0]
+                || command.measure.force
+                || command.measure.keep_dump)
         {
             let text = "--via needs the machine exact, whose numbers are the same on each host, without --force and \
                         --keep-dump";
@@ -33,7 +36,8 @@ impl<'a> Spread<'a> {
         Ok(Via::open_direct(arguments, command.spread.via, site)?.map(|via| Self { via }))
     }
 
-    /// Has other hosts measure what a plan lacks, and waits for them. What they do not bring stays missing.
+    /// Has other hosts measure what a plan lacks, and waits for them. What they do not bring stays
+    /// missing.
     pub(crate) fn measure(
         &self,
         lab: &Lab,
@@ -47,18 +51,29 @@ impl<'a> Spread<'a> {
             let build = plan.sides[side];
             lab.share(build)?;
             let about = format!("{}, seed {seed}", build.version);
-            jobs.push(DirectJob { about, words: words(plan, command, side, seed) });
+            jobs.push(DirectJob {
+                about,
+                words: words(plan, command, side, seed),
+            });
         }
         if let Some(last) = jobs.len().checked_sub(1) {
             let direct = self.via.direct("marvin-run-".to_owned());
             let sent = direct.send(&jobs)?;
             let (count, system) = (sent.len(), self.via.system.name());
-            progress.say(&format!("{count} jobs are in {system}: {} to {}", sent[0].id, sent[last].id));
-            direct.wait(&sent, &|ended, runs| progress.say(&format!("{ended} of {count} jobs ended, {runs} run")))?;
+            progress.say(&format!(
+                "{count} jobs are in {system}: {} to {}",
+                sent[0].id, sent[last].id
+            ));
+            direct.wait(&sent, &|ended, runs| {
+                progress.say(&format!("{ended} of {count} jobs ended, {runs} run"))
+            })?;
         }
         let left = lab.missing(plan)?.len();
         if left > 0 {
-            progress.say(&format!("{left} of {} jobs brought no result: this host measures those", missing.len()));
+            progress.say(&format!(
+                "{left} of {} jobs brought no result: this host measures those",
+                missing.len()
+            ));
         }
         Ok(())
     }
@@ -76,7 +91,12 @@ fn words(plan: &Plan<'_>, command: &Compare, side: usize, seed: u64) -> Vec<OsSt
         add("--workload", command.measure.workload.join(",").into());
     }
     for manifest in &command.measure.manifest {
-        add("--manifest", std::path::absolute(manifest).unwrap_or_else(|_| manifest.clone()).into());
+        add(
+            "--manifest",
+            std::path::absolute(manifest)
+                .unwrap_or_else(|_| manifest.clone())
+                .into(),
+        );
     }
     words
 }

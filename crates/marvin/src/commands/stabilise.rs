@@ -1,4 +1,5 @@
-//! `marvin stabilise`: finds what made NEW slower than BASELINE, and the smallest series of patches that repays it.
+//! `marvin stabilise`: finds what made NEW slower than BASELINE, and the smallest series of patches
+//! that repays it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,11 +9,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use kernel::{BuildCache, Sources, Step};
-use lab::{CandidateSource, FoundSubject, Lab, LabSettings, Measuring, Reuse, StabiliseEvent, TreeWorld, find_subject};
+use lab::{
+    CandidateSource, FoundSubject, Lab, LabSettings, Measuring, Reuse, StabiliseEvent, TreeWorld,
+    find_subject,
+};
 use machine::Wanted;
 use model::{Steadiness, Suite, Workload};
 use report::{Rule, Scale, Seeds};
-use stabilise::render::{BranchName, Candidate, Cost, Dropped, End, NamedCommit, Report, RowName, SkippedRow};
+use stabilise::render::{
+    BranchName, Candidate, Cost, Dropped, End, NamedCommit, Report, RowName, SkippedRow,
+};
 use stabilise::{Outcome, Phase, Question};
 
 use super::measure::{machines_of, suite, workloads};
@@ -39,27 +45,67 @@ pub(crate) fn stabilise(arguments: &Arguments, command: &Stabilise) -> anyhow::R
         ))
         .into());
     }
-    let suite = if command.on == EXACT_SMP { suite_of(&command.suite)? } else { suite(&command.suite)? };
+    let suite = if command.on == EXACT_SMP {
+        suite_of(&command.suite)?
+    } else {
+        suite(&command.suite)?
+    };
     let (rows, skipped) = rows(suite, &command.workload)?;
     let home = home(arguments.home.as_deref())?;
     let answer = Answer::open(command.output.as_deref())?;
-    let mail = command.mail.as_deref().map(|path| Answer::file("--mail", path)).transpose()?;
+    let mail = command
+        .mail
+        .as_deref()
+        .map(|path| Answer::file("--mail", path))
+        .transpose()?;
     let patches = command.patches.as_deref().map(empty_folder).transpose()?;
     let progress = Progress::new(arguments.quiet);
     let asked = Asked::open(arguments, command, &home, &progress)?;
     let scratch = home.join("stabilisations/mails");
     fs::create_dir_all(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
-    let found = find_subject(&asked.sources, &asked.baseline, &asked.new, &asked.candidates, &scratch)?;
+    let found = find_subject(
+        &asked.sources,
+        &asked.baseline,
+        &asked.new,
+        &asked.candidates,
+        &scratch,
+    )?;
     if command.dry_run {
-        answer.write(plan(command, &found, &asked.sources, &rows, store(arguments)?)?)?;
+        answer.write(plan(
+            command,
+            &found,
+            &asked.sources,
+            &rows,
+            store(arguments)?,
+        )?)?;
         return Ok(Exit::Fine);
     }
-    let noisy = Noisy { boots: None, cpus: command.cpus, memory: None };
+    let noisy = Noisy {
+        boots: None,
+        cpus: command.cpus,
+        memory: None,
+    };
     let wanted = own(&command.on, &noisy).unwrap_or(Wanted::Exact);
     let sources = asked.sources.settings().clone();
     let store = Some(store(arguments)?);
-    let lab = open_lab(arguments, LabSettings { store, wanted, sources, ..LabSettings::default() })?;
-    let trial = Trial { command, lab: &lab, asked: &asked, found: &found, suite, rows: &rows, home: &home };
+    let lab = open_lab(
+        arguments,
+        LabSettings {
+            store,
+            wanted,
+            sources,
+            ..LabSettings::default()
+        },
+    )?;
+    let trial = Trial {
+        command,
+        lab: &lab,
+        asked: &asked,
+        found: &found,
+        suite,
+        rows: &rows,
+        home: &home,
+    };
     if command.check {
         return super::stabilise_check::check(&trial, &progress, answer, mail);
     }
@@ -71,7 +117,13 @@ pub(crate) fn stabilise(arguments: &Arguments, command: &Stabilise) -> anyhow::R
         None
     });
     if let (Some(folder), Some(branch)) = (&patches, &report.branch) {
-        write_patches(&asked.sources, &report, branch, found.subject.new_commit(), folder)?;
+        write_patches(
+            &asked.sources,
+            &report,
+            branch,
+            found.subject.new_commit(),
+            folder,
+        )?;
     }
     progress.end();
     let text = match command.format {
@@ -93,13 +145,22 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn open(arguments: &Arguments, command: &Stabilise, home: &Path, progress: &Progress) -> anyhow::Result<Self> {
+    fn open(
+        arguments: &Arguments,
+        command: &Stabilise,
+        home: &Path,
+        progress: &Progress,
+    ) -> anyhow::Result<Self> {
         let mut settings = settings(arguments, &command.sources)?;
         let mut cache = BuildCache::open(home)?;
         let mut ends = [command.baseline.clone(), command.new.clone()];
         let mut candidates = command.candidates.clone();
         if ends.iter().any(|end| end.starts_with(DEB_SRC)) {
-            let names = || ends.iter().chain(&candidates).flat_map(|name| name.split(".."));
+            let names = || {
+                ends.iter()
+                    .chain(&candidates)
+                    .flat_map(|name| name.split(".."))
+            };
             if let Some(other) = names().find(|part| !part.starts_with(DEB_SRC)) {
                 return Err(not_debian(other).into());
             }
@@ -109,8 +170,9 @@ impl Asked {
                 for part in name.split("..") {
                     let version = part.trim_start_matches(DEB_SRC);
                     let step = |step| progress.step(part, &step);
-                    let (repository, tag) =
-                        cache.import_release(version, &step).with_context(|| format!("cannot import {part}"))?;
+                    let (repository, tag) = cache
+                        .import_release(version, &step)
+                        .with_context(|| format!("cannot import {part}"))?;
                     folder = Some(repository);
                     tags.push(format!("refs/tags/{tag}"));
                 }
@@ -119,18 +181,31 @@ impl Asked {
             settings.tree = folder;
         }
         if settings.tree.is_none() {
-            return Err(WrongInput("stabilise needs a tree: name its directory with --tree FOLDER".into()).into());
+            return Err(WrongInput(
+                "stabilise needs a tree: name its directory with --tree FOLDER".into(),
+            )
+            .into());
         }
         cache.set_sources(settings);
         let sources = Sources::open(&cache)?;
         let [baseline, new] = ends;
-        let candidates = candidates.into_iter().map(source_of).collect::<Result<_, _>>()?;
-        Ok(Self { sources, baseline, new, candidates })
+        let candidates = candidates
+            .into_iter()
+            .map(source_of)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            sources,
+            baseline,
+            new,
+            candidates,
+        })
     }
 }
 
 fn not_debian(part: &str) -> WrongInput {
-    WrongInput(format!("{part} is no release of Debian: name BASELINE, NEW and candidates all as {DEB_SRC}VERSION"))
+    WrongInput(format!(
+        "{part} is no release of Debian: name BASELINE, NEW and candidates all as {DEB_SRC}VERSION"
+    ))
 }
 
 /// Returns where candidates come from: an existing file or directory, or a range of commits.
@@ -154,15 +229,19 @@ fn rows(suite: &Suite, words: &[String]) -> anyhow::Result<(Vec<Arc<Workload>>, 
     for workload in workloads(suite, words)? {
         if workload.steadiness == Steadiness::Chaotic {
             let why = "two kernels take different paths in it, whatever they changed".to_owned();
-            skipped.push(SkippedRow { name: workload.name.to_string(), why });
+            skipped.push(SkippedRow {
+                name: workload.name.to_string(),
+                why,
+            });
         } else {
             rows.push(workload);
         }
     }
     if rows.is_empty() {
-        return Err(
-            WrongInput("none of these workloads is a proof on one run: choose others with --workload".into()).into()
-        );
+        return Err(WrongInput(
+            "none of these workloads is a proof on one run: choose others with --workload".into(),
+        )
+        .into());
     }
     Ok((rows, skipped))
 }
@@ -170,12 +249,21 @@ fn rows(suite: &Suite, words: &[String]) -> anyhow::Result<(Vec<Arc<Workload>>, 
 /// Returns a folder for patches, which must be new or empty.
 fn empty_folder(folder: &Path) -> anyhow::Result<PathBuf> {
     if folder.exists() && !folder.is_dir() {
-        return Err(WrongInput(format!("{} is no folder: name a new one with --patches", folder.display())).into());
+        return Err(WrongInput(format!(
+            "{} is no folder: name a new one with --patches",
+            folder.display()
+        ))
+        .into());
     }
-    fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let mut entries = fs::read_dir(folder).with_context(|| format!("cannot read the folder {}", folder.display()))?;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let mut entries = fs::read_dir(folder)
+        .with_context(|| format!("cannot read the folder {}", folder.display()))?;
     if entries.next().is_some() {
-        let text = format!("{} is not empty: name a new folder with --patches", folder.display());
+        let text = format!(
+            "{} is not empty: name a new folder with --patches",
+            folder.display()
+        );
         return Err(WrongInput(text).into());
     }
     Ok(std::path::absolute(folder)?)
@@ -213,7 +301,9 @@ impl Trial<'_> {
     }
 
     fn margin(&self, workload: &Workload) -> f64 {
-        self.command.margin.unwrap_or(workload.metric.margin_percent)
+        self.command
+            .margin
+            .unwrap_or(workload.metric.margin_percent)
     }
 
     /// Returns what to measure with.
@@ -225,16 +315,34 @@ impl Trial<'_> {
             rows: self.rows.to_vec(),
             seeds: self.command.seeds,
             machines: machines_of(self.command.jobs),
-            reuse: if self.command.force { Reuse::Nothing } else { Reuse::Stored },
-            deadline: self.command.budget.map(|seconds| begun + Duration::from_secs(seconds)),
+            reuse: if self.command.force {
+                Reuse::Nothing
+            } else {
+                Reuse::Stored
+            },
+            deadline: self
+                .command
+                .budget
+                .map(|seconds| begun + Duration::from_secs(seconds)),
         }
     }
 
-    fn search(&self, progress: &Progress, begun: Instant) -> anyhow::Result<(Outcome, Cost, BTreeSet<usize>)> {
+    fn search(
+        &self,
+        progress: &Progress,
+        begun: Instant,
+    ) -> anyhow::Result<(Outcome, Cost, BTreeSet<usize>)> {
         let notify = |event: StabiliseEvent<'_>| progress.say(&describe(&event));
         let step = |step: Step| progress.step("kernel", &step);
         let event = |event: lab::Event| progress.event(&event);
-        let mut world = TreeWorld::open(self.measuring(begun), &self.found.subject, self.home, step, event, &notify)?;
+        let mut world = TreeWorld::open(
+            self.measuring(begun),
+            &self.found.subject,
+            self.home,
+            step,
+            event,
+            &notify,
+        )?;
         let mut outcome = stabilise::search(&self.question(), &mut world)?;
         stabilise::check_steps(&mut outcome, self.found.subject.trunk.len(), &mut world)?;
         let spent = world.spent();
@@ -258,26 +366,43 @@ impl Trial<'_> {
         let mut points = Vec::new();
         for place in &subject.trunk {
             let commit = subject.history.id(place.commit).to_owned();
-            points.push(NamedCommit { subject: self.subject_of(&commit), commit });
+            points.push(NamedCommit {
+                subject: self.subject_of(&commit),
+                commit,
+            });
         }
         let mut candidates = Vec::new();
         for (number, candidate) in subject.candidates.iter().enumerate() {
             let commit = candidate.facts.commit.clone().unwrap_or_default();
-            let named = NamedCommit { commit, subject: candidate.subject.clone() };
-            let dropped = not_compiled.contains(&number).then_some(Dropped::NotCompiled);
+            let named = NamedCommit {
+                commit,
+                subject: candidate.subject.clone(),
+            };
+            let dropped = not_compiled
+                .contains(&number)
+                .then_some(Dropped::NotCompiled);
             candidates.push(Candidate { named, dropped });
         }
         for _ in 0..self.found.in_new {
-            candidates.push(Candidate { named: NamedCommit::default(), dropped: Some(Dropped::InNew) });
+            candidates.push(Candidate {
+                named: NamedCommit::default(),
+                dropped: Some(Dropped::InNew),
+            });
         }
         let fork = subject.point(0).to_owned();
         Report {
             outcome,
             rows: self.row_names(),
             skipped,
-            baseline: End { name: self.command.baseline.clone(), commit: subject.baseline.clone() },
+            baseline: End {
+                name: self.command.baseline.clone(),
+                commit: subject.baseline.clone(),
+            },
             new: self.new_end(),
-            parted_at: (!self.found.is_ancestor).then(|| End { name: short(&fork), commit: fork }),
+            parted_at: (!self.found.is_ancestor).then(|| End {
+                name: short(&fork),
+                commit: fork,
+            }),
             points,
             candidates,
             source: self.command.candidates.join(", "),
@@ -290,11 +415,18 @@ impl Trial<'_> {
 
     /// Returns NEW for a report.
     pub(super) fn new_end(&self) -> End {
-        End { name: self.command.new.clone(), commit: self.found.subject.new_commit().to_owned() }
+        End {
+            name: self.command.new.clone(),
+            commit: self.found.subject.new_commit().to_owned(),
+        }
     }
 
     fn subject_of(&self, commit: &str) -> String {
-        self.asked.sources.headline(commit).map(|headline| headline.subject).unwrap_or_default()
+        self.asked
+            .sources
+            .headline(commit)
+            .map(|headline| headline.subject)
+            .unwrap_or_default()
     }
 
     /// Returns the rows for a report.
@@ -302,7 +434,10 @@ impl Trial<'_> {
         let clock = self.lab.machine().capabilities().clock;
         let name = |workload: &Arc<Workload>| RowName {
             name: workload.name.to_string(),
-            unit: Scale::Counted.unit(&workload.metric, clock).name().into_owned(),
+            unit: Scale::Counted
+                .unit(&workload.metric, clock)
+                .name()
+                .into_owned(),
             margin_percent: self.margin(workload),
         };
         self.rows.iter().map(name).collect()
@@ -320,7 +455,14 @@ impl Trial<'_> {
 
     fn config(&self) -> String {
         let named = self.command.sources.config.clone();
-        named.unwrap_or_else(|| self.asked.sources.settings().configuration.name().to_owned())
+        named.unwrap_or_else(|| {
+            self.asked
+                .sources
+                .settings()
+                .configuration
+                .name()
+                .to_owned()
+        })
     }
 
     /// Returns the command that repeats it.
@@ -337,12 +479,18 @@ impl Trial<'_> {
             add(&mut words, format_args!(" --suite {}", command.suite));
         }
         if !command.workload.is_empty() {
-            add(&mut words, format_args!(" --workload {}", command.workload.join(",")));
+            add(
+                &mut words,
+                format_args!(" --workload {}", command.workload.join(",")),
+            );
         }
         if command.on == EXACT_SMP {
             add(&mut words, format_args!(" --on {}", command.on));
         }
-        add(&mut words, format_args!(" --config {} --seeds {}", self.config(), command.seeds));
+        add(
+            &mut words,
+            format_args!(" --config {} --seeds {}", self.config(), command.seeds),
+        );
         if let Some(margin) = command.margin {
             add(&mut words, format_args!(" --margin {margin}"));
         }
@@ -361,7 +509,10 @@ impl Trial<'_> {
         if series.is_empty() {
             return Ok(None);
         }
-        let notes: Vec<String> = series.iter().map(|change| stabilise::render::effect_note(report, *change)).collect();
+        let notes: Vec<String> = series
+            .iter()
+            .map(|change| stabilise::render::effect_note(report, *change))
+            .collect();
         let subject = &self.found.subject;
         let name = format!("stabilise/{}", short(subject.new_commit()));
         let branch = subject.branch(&self.asked.sources, &name, series, &notes)?;
@@ -403,7 +554,9 @@ pub(super) fn describe(event: &StabiliseEvent<'_>) -> String {
         }
         .to_owned(),
         StabiliseEvent::Trying(what) => format!("next is {what}"),
-        StabiliseEvent::Failed(what, failure) => format!("{what}: {}", stabilise::render::describe_failure(failure)),
+        StabiliseEvent::Failed(what, failure) => {
+            format!("{what}: {}", stabilise::render::describe_failure(failure))
+        }
     }
 }
 
@@ -412,8 +565,10 @@ fn conclusion(report: &Report<'_>) -> Exit {
     if outcome.ends.is_some() {
         return Exit::Subject;
     }
-    let is_unpaid =
-        |debt: &stabilise::Debt| debt.left_percent.is_none_or(|left| left < -report.rows[debt.row].margin_percent);
+    let is_unpaid = |debt: &stabilise::Debt| {
+        debt.left_percent
+            .is_none_or(|left| left < -report.rows[debt.row].margin_percent)
+    };
     if outcome.is_cut {
         Exit::Unclear
     } else if outcome.debts.iter().any(is_unpaid) || !outcome.worse.is_empty() {

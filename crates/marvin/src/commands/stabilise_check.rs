@@ -38,13 +38,17 @@ pub(super) fn check(
     let checked = match checked {
         Checked::Candidates(checked) => checked,
         Checked::NoEnd(failure) => {
-            crate::say(&format!("error: NEW cannot be measured: {}", stabilise::render::describe_failure(&failure)));
+            crate::say(&format!(
+                "error: NEW cannot be measured: {}",
+                stabilise::render::describe_failure(&failure)
+            ));
             return Ok(Exit::Subject);
         }
     };
     let not_compiled = world.not_compiled().len();
     let numbers: Vec<usize> = checked.iter().map(|(number, _)| *number).collect();
-    let is_done = |number: &usize| numbers.contains(number) || world.not_compiled().contains(number);
+    let is_done =
+        |number: &usize| numbers.contains(number) || world.not_compiled().contains(number);
     let done: Vec<usize> = new.iter().copied().filter(is_done).collect();
     let mut patches = Vec::new();
     let mut is_worse = false;
@@ -52,9 +56,17 @@ pub(super) fn check(
     for (number, result) in checked {
         let candidate = &subject.candidates[number];
         let commit = candidate.facts.commit.clone().unwrap_or_default();
-        is_worse |= result.as_ref().is_ok_and(|effects| effects.iter().any(|effect| effect.percent < 0.0));
+        is_worse |= result
+            .as_ref()
+            .is_ok_and(|effects| effects.iter().any(|effect| effect.percent < 0.0));
         has_failed |= result.is_err();
-        patches.push(CheckedPatch { named: NamedCommit { commit, subject: candidate.subject.clone() }, result });
+        patches.push(CheckedPatch {
+            named: NamedCommit {
+                commit,
+                subject: candidate.subject.clone(),
+            },
+            result,
+        });
     }
     let check = Check {
         queue: trial.command.candidates.join(", "),
@@ -72,7 +84,10 @@ pub(super) fn check(
         file.write(format!("Subject: {subject}\n\n{text}"))?;
     }
     answer.write(format!("{subject}\n\n{text}"))?;
-    before.keep(done.iter().map(|number| &trial.found.subject.candidates[*number]))?;
+    before.keep(
+        done.iter()
+            .map(|number| &trial.found.subject.candidates[*number]),
+    )?;
     if done.len() < new.len() {
         crate::say(&format!(
             "the budget ended the check: {} candidates are left for the next one",

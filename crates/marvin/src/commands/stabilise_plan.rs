@@ -31,13 +31,19 @@ pub(super) fn plan(
     let mut measuring_s = 0.0;
     let mut is_guess = false;
     for workload in rows {
-        let estimate = estimate_measurement(store.as_ref(), workload, command.seeds, machines_of(command.jobs))?;
+        let estimate = estimate_measurement(
+            store.as_ref(),
+            workload,
+            command.seeds,
+            machines_of(command.jobs),
+        )?;
         measuring_s += estimate.seconds;
         is_guess |= estimate.guessed > 0;
     }
     let points = subject.trunk.len();
     let candidates = subject.candidates.len();
-    let builds = 2 + ASSUMED * (steps(points) + 1) + 1 + ASSUMED * (steps(candidates) + 1) + 1 + ASSUMED;
+    let builds =
+        2 + ASSUMED * (steps(points) + 1) + 1 + ASSUMED * (steps(candidates) + 1) + 1 + ASSUMED;
     let mut text = format!(
         "{}..{}: {}, {} on the trunk\n",
         short(subject.point(0)),
@@ -46,13 +52,39 @@ pub(super) fn plan(
         points
     );
     if !found.is_ancestor {
-        add(&mut text, format_args!("NEW does not descend from BASELINE {}\n", short(&subject.baseline)));
+        add(
+            &mut text,
+            format_args!(
+                "NEW does not descend from BASELINE {}\n",
+                short(&subject.baseline)
+            ),
+        );
     }
-    add(&mut text, format_args!("{}; NEW has {} more already\n", count(candidates, "candidate"), found.in_new));
-    add(&mut text, format_args!("{}, {} each\n\n", count(rows.len(), "row"), count(command.seeds as usize, "seed")));
+    add(
+        &mut text,
+        format_args!(
+            "{}; NEW has {} more already\n",
+            count(candidates, "candidate"),
+            found.in_new
+        ),
+    );
+    add(
+        &mut text,
+        format_args!(
+            "{}, {} each\n\n",
+            count(rows.len(), "row"),
+            count(command.seeds as usize, "seed")
+        ),
+    );
     let seconds = sources.seconds();
     let build_s = seconds.map_or(BUILD_S, |seconds| seconds.last as f64);
-    add(&mut text, format_args!("{:<12}about {builds}, with {ASSUMED} causes and {ASSUMED} repairs\n", "builds"));
+    add(
+        &mut text,
+        format_args!(
+            "{:<12}about {builds}, with {ASSUMED} causes and {ASSUMED} repairs\n",
+            "builds"
+        ),
+    );
     match seconds {
         Some(seconds) => add(
             &mut text,
@@ -63,13 +95,30 @@ pub(super) fn plan(
                 span(seconds.longest as f64)
             ),
         ),
-        None => add(&mut text, format_args!("{:<12}the first takes minutes; no build here yet\n", "each")),
+        None => add(
+            &mut text,
+            format_args!("{:<12}the first takes minutes; no build here yet\n", "each"),
+        ),
     }
-    let guess = if is_guess { ", a guess: not all rows were measured here" } else { "" };
-    add(&mut text, format_args!("{:<12}{} for all rows of a kernel{guess}\n", "measuring", span(measuring_s)));
+    let guess = if is_guess {
+        ", a guess: not all rows were measured here"
+    } else {
+        ""
+    };
+    add(
+        &mut text,
+        format_args!(
+            "{:<12}{} for all rows of a kernel{guess}\n",
+            "measuring",
+            span(measuring_s)
+        ),
+    );
     // Most kernels are measured on the debts only.
     let total = builds as f64 * (build_s + measuring_s / 3.0);
-    add(&mut text, format_args!("{:<12}about {}\n", "together", span(total)));
+    add(
+        &mut text,
+        format_args!("{:<12}about {}\n", "together", span(total)),
+    );
     Ok(text)
 }
 

@@ -9,17 +9,31 @@ use super::measure::Chosen;
 use crate::cli::{Measure, Tasks, Threads};
 use crate::exit::WrongInput;
 
-/// Checks the numbers before anything is fetched or booted: each must fit a machine, and each machine needs one that fits.
-pub(crate) fn check_threads(tasks: &Tasks, chosen: &Chosen, machines: &[(String, Wanted)]) -> anyhow::Result<()> {
+/// Checks the numbers before anything is fetched or booted: each must fit a machine, and each
+/// machine needs one that fits.
+pub(crate) fn check_threads(
+    tasks: &Tasks,
+    chosen: &Chosen,
+    machines: &[(String, Wanted)],
+) -> anyhow::Result<()> {
     if tasks.threads.is_empty() {
         return Ok(());
     }
-    if chosen.workloads.iter().all(|workload| workload.tasks.is_none()) {
+    if chosen
+        .workloads
+        .iter()
+        .all(|workload| workload.tasks.is_none())
+    {
         let text = "--threads needs workloads that scale: those of --suite scale";
         return Err(WrongInput(text.to_owned()).into());
     }
-    let of =
-        |processors: u32| if processors == 1 { "one processor".to_owned() } else { format!("{processors} processors") };
+    let of = |processors: u32| {
+        if processors == 1 {
+            "one processor".to_owned()
+        } else {
+            format!("{processors} processors")
+        }
+    };
     for (name, wanted) in machines {
         let processors = wanted.processors();
         let too_many = tasks.threads.iter().find_map(|threads| match threads {
@@ -34,15 +48,25 @@ pub(crate) fn check_threads(tasks: &Tasks, chosen: &Chosen, machines: &[(String,
                 Wanted::Local => "--threads max".to_owned(),
                 Wanted::Server(_) => "`cpus` of the [[machine]] in marvin.toml".to_owned(),
             };
-            let text = format!("cannot run {number} threads on {name}: it has {}\nhint: {hint}", of(processors));
+            let text = format!(
+                "cannot run {number} threads on {name}: it has {}\nhint: {hint}",
+                of(processors)
+            );
             return Err(WrongInput(text).into());
         }
     }
-    let most = machines.iter().map(|(_, wanted)| wanted.processors()).max().unwrap_or(1);
+    let most = machines
+        .iter()
+        .map(|(_, wanted)| wanted.processors())
+        .max()
+        .unwrap_or(1);
     let beyond = |threads: &&Threads| matches!(threads, Threads::Number(number) if *number > most);
     match tasks.threads.iter().find(beyond) {
         Some(number) => {
-            let text = format!("cannot run {number} threads: none of the machines has more than {}", of(most));
+            let text = format!(
+                "cannot run {number} threads: none of the machines has more than {}",
+                of(most)
+            );
             Err(WrongInput(text).into())
         }
         None => Ok(()),
@@ -50,11 +74,24 @@ pub(crate) fn check_threads(tasks: &Tasks, chosen: &Chosen, machines: &[(String,
 }
 
 /// Returns the workloads for a machine: those that scale with each number of tasks that fits.
-pub(crate) fn on_machine(tasks: &Tasks, measure: &Measure, chosen: &Chosen, wanted: &Wanted) -> Chosen {
+pub(crate) fn on_machine(
+    tasks: &Tasks,
+    measure: &Measure,
+    chosen: &Chosen,
+    wanted: &Wanted,
+) -> Chosen {
     let processors = wanted.processors();
-    let counts = if tasks.threads.is_empty() { task_counts(processors) } else { counts(tasks, processors) };
+    let counts = if tasks.threads.is_empty() {
+        task_counts(processors)
+    } else {
+        counts(tasks, processors)
+    };
     let workloads: Vec<Arc<Workload>> = in_tasks(&chosen.workloads, &measure.workload, &counts);
-    Chosen { suite: Arc::clone(&chosen.suite), workloads, tools: chosen.tools.clone() }
+    Chosen {
+        suite: Arc::clone(&chosen.suite),
+        workloads,
+        tools: chosen.tools.clone(),
+    }
 }
 
 /// Returns the numbers that fit so many processors, in the order of their size.
@@ -63,7 +100,12 @@ fn counts(tasks: &Tasks, processors: u32) -> Vec<u32> {
         Threads::Number(number) => *number,
         Threads::Max => processors,
     };
-    let mut counts: Vec<u32> = tasks.threads.iter().map(number).filter(|number| *number <= processors).collect();
+    let mut counts: Vec<u32> = tasks
+        .threads
+        .iter()
+        .map(number)
+        .filter(|number| *number <= processors)
+        .collect();
     counts.sort_unstable();
     counts.dedup();
     counts
@@ -82,17 +124,30 @@ mod tests {
     }
 
     fn tasks(threads: &[Threads]) -> Tasks {
-        Tasks { threads: threads.to_vec() }
+        Tasks {
+            threads: threads.to_vec(),
+        }
     }
 
     fn refused(threads: &[Threads], suite: &str, machines: &[(&str, Wanted)]) -> String {
-        let machines: Vec<_> = machines.iter().map(|(name, wanted)| ((*name).to_owned(), wanted.clone())).collect();
+        let machines: Vec<_> = machines
+            .iter()
+            .map(|(name, wanted)| ((*name).to_owned(), wanted.clone()))
+            .collect();
         let checked = check_threads(&tasks(threads), &chosen(suite), &machines);
-        checked.err().map_or_else(|| "accepted".to_owned(), |error| error.to_string())
+        checked
+            .err()
+            .map_or_else(|| "accepted".to_owned(), |error| error.to_string())
     }
 
     fn vm() -> (&'static str, Wanted) {
-        ("vm", Wanted::Vm(VmShape { cpus: 4, memory_mib: 512 }))
+        (
+            "vm",
+            Wanted::Vm(VmShape {
+                cpus: 4,
+                memory_mib: 512,
+            }),
+        )
     }
 
     #[test]
@@ -120,7 +175,12 @@ mod tests {
 
     #[test]
     fn max_is_all_processors_once() {
-        let threads = [Threads::Max, Threads::Number(1), Threads::Number(4), Threads::Number(8)];
+        let threads = [
+            Threads::Max,
+            Threads::Number(1),
+            Threads::Number(4),
+            Threads::Number(8),
+        ];
         assert_eq!(counts(&tasks(&threads), 4), [1, 4]);
     }
 }

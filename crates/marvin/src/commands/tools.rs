@@ -12,13 +12,18 @@ use crate::exit::{Exit, WrongInput};
 use crate::home::home;
 use lists::ToolsDocument;
 
-/// Reads at most this many bytes of a manifest: more than the limit, so that a large one is refused and not truncated.
+/// Reads at most this many bytes of a manifest: more than the limit, so that a large one is refused
+/// and not truncated.
 const MANIFEST_MAX: u64 = 128 << 10;
 
 pub(crate) fn tools(arguments: &Arguments, command: &Tools) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
     let known = known_tools(arguments, &command.manifest)?;
-    let packages: Vec<&str> = known.all().filter_map(|tool| tool.packages.first()).map(String::as_str).collect();
+    let packages: Vec<&str> = known
+        .all()
+        .filter_map(|tool| tool.packages.first())
+        .map(String::as_str)
+        .collect();
     // A host without apt can list tools, without their versions.
     let versions = kernel::package_versions(&packages).unwrap_or_default();
     let version = |tool: &model::Tool| versions.get(tool.packages.first()?).map(String::as_str);
@@ -28,10 +33,16 @@ pub(crate) fn tools(arguments: &Arguments, command: &Tools) -> anyhow::Result<Ex
 }
 
 /// Returns Marvin's tools, those of the data directory, and those of these manifests.
-pub(crate) fn known_tools(arguments: &Arguments, manifests: &[PathBuf]) -> anyhow::Result<lab::Tools> {
+pub(crate) fn known_tools(
+    arguments: &Arguments,
+    manifests: &[PathBuf],
+) -> anyhow::Result<lab::Tools> {
     let mut files = of_home(&home(arguments.home.as_deref())?.join("manifests"))?;
     files.extend(manifests.iter().cloned());
-    let manifests = files.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<_>>>()?;
+    let manifests = files
+        .iter()
+        .map(|file| read(file))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     lab::Tools::read(&manifests).map_err(|error| WrongInput(error.to_string()).into())
 }
 
@@ -39,12 +50,16 @@ pub(crate) fn known_tools(arguments: &Arguments, manifests: &[PathBuf]) -> anyho
 fn of_home(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         // The lab reports an unusable data directory.
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
         entries => entries.with_context(|| format!("cannot read {}", folder.display()))?,
     };
     let mut files = Vec::new();
     for entry in entries {
-        let path = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
+        let path = entry
+            .with_context(|| format!("cannot read {}", folder.display()))?
+            .path();
         if path.extension().is_some_and(|end| end == "toml") {
             files.push(path);
         }
@@ -58,6 +73,7 @@ fn read(file: &Path) -> anyhow::Result<(String, String)> {
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|open| open.take(MANIFEST_MAX).read_to_end(&mut bytes));
     read.map_err(|error| WrongInput(format!("cannot read the manifest {name}: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| WrongInput(format!("the manifest {name} is not UTF-8")))?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| WrongInput(format!("the manifest {name} is not UTF-8")))?;
     Ok((name, text))
 }

@@ -1,4 +1,5 @@
-//! Selects the tree for `git:` and `patch:` names and its kernel config: a directory, or a tree of marvin.toml by name.
+//! Selects the tree for `git:` and `patch:` names and its kernel config: a directory, or a tree of
+//! marvin.toml by name.
 
 use std::path::{Path, PathBuf};
 
@@ -13,9 +14,12 @@ use crate::exit::WrongInput;
 /// The default kernel config.
 const CONFIGURATION: &str = "micro";
 
-/// Returns how to build sources. The default tree is the only one of marvin.toml that is a directory; the default
-/// kernel config is that of the named tree.
-pub(crate) fn settings(arguments: &Arguments, words: &SourceWords) -> anyhow::Result<SourceSettings> {
+/// Returns how to build sources. The default tree is the only one of marvin.toml that is a
+/// directory; the default kernel config is that of the named tree.
+pub(crate) fn settings(
+    arguments: &Arguments,
+    words: &SourceWords,
+) -> anyhow::Result<SourceSettings> {
     let (tree, of_tree) = match &words.tree {
         Some(tree) if tree.exists() => (Some(tree.clone()), None),
         Some(name) => {
@@ -30,7 +34,12 @@ pub(crate) fn settings(arguments: &Arguments, words: &SourceWords) -> anyhow::Re
     let configuration = Configuration::named(config.as_deref().unwrap_or(CONFIGURATION))?;
     // `marvin config check` reports an unreadable file.
     let shared = site(arguments).ok().and_then(|site| site.settings.builds);
-    Ok(SourceSettings { tree, configuration, shared, ..SourceSettings::default() })
+    Ok(SourceSettings {
+        tree,
+        configuration,
+        shared,
+        ..SourceSettings::default()
+    })
 }
 
 /// Returns the kernel tree that contains the current directory.
@@ -38,15 +47,22 @@ pub(crate) fn around() -> Option<PathBuf> {
     kernel_tree(&std::env::current_dir().ok()?).map(Path::to_path_buf)
 }
 
-/// Returns the kernel clone that contains a directory. The kernel's top directory has had both files since the first
-/// commit of its git history (1da177e4c3f4, `Kbuild` since 2.6.15).
+/// Returns the kernel clone that contains a directory. The kernel's top directory has had both
+/// files since the first commit of its git history (1da177e4c3f4, `Kbuild` since 2.6.15).
 fn kernel_tree(directory: &Path) -> Option<&Path> {
-    let is_top = |top: &&Path| ["Kbuild", "Makefile", ".git"].iter().all(|name| top.join(name).exists());
+    let is_top = |top: &&Path| {
+        ["Kbuild", "Makefile", ".git"]
+            .iter()
+            .all(|name| top.join(name).exists())
+    };
     directory.ancestors().find(is_top)
 }
 
 /// Finds a tree of marvin.toml.
-pub(crate) fn find_tree<'a>(trees: &'a [WatchedTree], name: &str) -> Result<&'a WatchedTree, String> {
+pub(crate) fn find_tree<'a>(
+    trees: &'a [WatchedTree],
+    name: &str,
+) -> Result<&'a WatchedTree, String> {
     trees.iter().find(|tree| tree.name == name).ok_or_else(|| {
         let guess = did_you_mean(trees.iter().map(|tree| tree.name.as_str()), name);
         format!("marvin.toml has no [[tree]] `{name}`{guess}; `marvin config show` lists them")
@@ -55,17 +71,25 @@ pub(crate) fn find_tree<'a>(trees: &'a [WatchedTree], name: &str) -> Result<&'a 
 
 fn folder(tree: &WatchedTree) -> anyhow::Result<PathBuf> {
     let why = match &tree.origin {
-        TreeOrigin::Git { place, .. } if Path::new(place).is_dir() => return Ok(PathBuf::from(place)),
-        TreeOrigin::Git { place, .. } => format!("is at {place}, but this command needs its history: clone it"),
+        TreeOrigin::Git { place, .. } if Path::new(place).is_dir() => {
+            return Ok(PathBuf::from(place));
+        }
+        TreeOrigin::Git { place, .. } => {
+            format!("is at {place}, but this command needs its history: clone it")
+        }
         TreeOrigin::Debian { .. } => {
             "has packages and no commits: import sources (`marvin build deb-src:6.12`)".to_owned()
         }
     };
-    Err(WrongInput(format!("the [[tree]] {} of marvin.toml {why}, and name its directory with --tree", tree.name))
-        .into())
+    Err(WrongInput(format!(
+        "the [[tree]] {} of marvin.toml {why}, and name its directory with --tree",
+        tree.name
+    ))
+    .into())
 }
 
-/// Returns the only directory among the trees of marvin.toml; `marvin config check` reports an unreadable file.
+/// Returns the only directory among the trees of marvin.toml; `marvin config check` reports an
+/// unreadable file.
 fn only(arguments: &Arguments) -> Option<PathBuf> {
     let trees = site(arguments).ok()?.settings.trees;
     let mut folders = trees.iter().filter_map(|tree| folder(tree).ok());

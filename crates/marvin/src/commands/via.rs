@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use anyhow::Context;
 use model::{BatchKind, BatchSettings, LabSettings, USUAL_MACHINE};
 use site::{
-    BatchSystem, DirectJobs, DispatchEvent, Dispatcher, Site, SiteError, Until, Worked, batch_system,
-    format_dispatch_event, has_slurm_node,
+    BatchSystem, DirectJobs, DispatchEvent, Dispatcher, Site, SiteError, Until, Worked,
+    batch_system, format_dispatch_event, has_slurm_node,
 };
 use store::{Location, Store};
 
@@ -36,10 +36,20 @@ impl<'a> Via<'a> {
         machines: &'a [String],
     ) -> anyhow::Result<Self> {
         let settings = &site.settings;
-        let batch = settings.batch.as_ref().filter(|batch| is_named(batch, named));
-        let Some(((batch, file), system)) = batch.zip(site.file.as_ref()).zip(batch_system(settings)) else {
-            let table = if named == Named::Slurm { "slurm" } else { "batch" };
-            let text = format!("marvin.toml has no [{table}], which --via {table} needs: docs/slurm.md");
+        let batch = settings
+            .batch
+            .as_ref()
+            .filter(|batch| is_named(batch, named));
+        let Some(((batch, file), system)) =
+            batch.zip(site.file.as_ref()).zip(batch_system(settings))
+        else {
+            let table = if named == Named::Slurm {
+                "slurm"
+            } else {
+                "batch"
+            };
+            let text =
+                format!("marvin.toml has no [{table}], which --via {table} needs: docs/slurm.md");
             return Err(WrongInput(text).into());
         };
         if let Location::Home(home) = store(arguments)? {
@@ -50,15 +60,22 @@ impl<'a> Via<'a> {
             );
             return Err(WrongInput(text).into());
         }
-        if let Some(name) = machines.iter().find(|name| named == Named::Slurm && !has_slurm_node(settings, name)) {
-            let text = format!("{name} has no `slurm_node` in marvin.toml, so Slurm cannot run its jobs");
+        if let Some(name) = machines
+            .iter()
+            .find(|name| named == Named::Slurm && !has_slurm_node(settings, name))
+        {
+            let text =
+                format!("{name} has no `slurm_node` in marvin.toml, so Slurm cannot run its jobs");
             return Err(WrongInput(text).into());
         }
         let file = std::path::absolute(file).context("cannot find the path of marvin.toml")?;
         let own = std::env::current_exe().context("cannot find the path of this program")?;
         let own_home = home(arguments.home.as_deref())?.into_os_string();
         let mut command = vec![
-            batch.program.as_ref().map_or(own.into_os_string(), OsString::from),
+            batch
+                .program
+                .as_ref()
+                .map_or(own.into_os_string(), OsString::from),
             "--home".into(),
             batch.home.as_ref().map_or(own_home, OsString::from),
             "--config-file".into(),
@@ -68,16 +85,25 @@ impl<'a> Via<'a> {
             command.push("--no-sandbox".into());
         }
         command.extend(store_words(arguments));
-        Ok(Self { system, settings, batch, machines, command })
+        Ok(Self {
+            system,
+            settings,
+            batch,
+            machines,
+            command,
+        })
     }
 
-    /// Opens the batch system, if one is named, for a command whose jobs are on the machine exact and share builds.
+    /// Opens the batch system, if one is named, for a command whose jobs are on the machine exact
+    /// and share builds.
     pub(crate) fn open_direct(
         arguments: &Arguments,
         named: Option<Named>,
         site: Option<&'a Site>,
     ) -> anyhow::Result<Option<Self>> {
-        let Some((named, site)) = named.zip(site) else { return Ok(None) };
+        let Some((named, site)) = named.zip(site) else {
+            return Ok(None);
+        };
         if site.settings.builds.is_none() {
             let text = "cannot send kernels to other hosts: marvin.toml does not say where\nhint: `builds` below [work] \
                         names a folder that all hosts share";
@@ -89,7 +115,13 @@ impl<'a> Via<'a> {
     /// Returns how jobs of such a command are sent, under names that begin so.
     pub(crate) fn direct(&self, prefix: String) -> DirectJobs<'_> {
         let minutes = self.settings.work.deadline_s.div_ceil(60);
-        DirectJobs { system: &*self.system, prefix, machine: USUAL_MACHINE, minutes, command: &self.command }
+        DirectJobs {
+            system: &*self.system,
+            prefix,
+            machine: USUAL_MACHINE,
+            minutes,
+            command: &self.command,
+        }
     }
 
     /// Returns the most jobs in the batch system at once.
@@ -105,7 +137,12 @@ impl<'a> Via<'a> {
         clock: &dyn Fn() -> i64,
         is_quiet: bool,
     ) -> Result<Worked, SiteError> {
-        let command: Vec<OsString> = self.command.iter().cloned().chain(["work".into(), "--take".into()]).collect();
+        let command: Vec<OsString> = self
+            .command
+            .iter()
+            .cloned()
+            .chain(["work".into(), "--take".into()])
+            .collect();
         let notify = |event: DispatchEvent| {
             if !is_quiet {
                 say(&format_dispatch_event(&event, self.system.name()));
@@ -135,6 +172,13 @@ pub(crate) fn configured(arguments: &Arguments) -> anyhow::Result<Option<Box<dyn
 }
 
 /// Returns the machines of marvin.toml that a batch system can run jobs of.
-pub(crate) fn sent_machines(settings: &LabSettings, named: Named, machines: Vec<String>) -> Vec<String> {
-    machines.into_iter().filter(|name| named == Named::Batch || has_slurm_node(settings, name)).collect()
+pub(crate) fn sent_machines(
+    settings: &LabSettings,
+    named: Named,
+    machines: Vec<String>,
+) -> Vec<String> {
+    machines
+        .into_iter()
+        .filter(|name| named == Named::Batch || has_slurm_node(settings, name))
+        .collect()
 }

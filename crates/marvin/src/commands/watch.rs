@@ -47,7 +47,12 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
     };
     let watched = site::watch(&site.settings, &store, &Apt, store.time(now())?, &notify)?;
     deliver(&store, site, arguments)?;
-    let site::Watched { kernels, queued, replaced, silent } = watched;
+    let site::Watched {
+        kernels,
+        queued,
+        replaced,
+        silent,
+    } = watched;
     let mut text = format!("kernels {kernels}, queued {queued}");
     if replaced > 0 {
         add(&mut text, format_args!(", replaced {replaced}"));
@@ -74,19 +79,34 @@ pub(crate) fn deliver(store: &Store, site: &Site, arguments: &Arguments) -> Resu
 /// Reminds people of reservations that end soon; those of a store on a server are there.
 fn remind(store: &Store, site: &Site, arguments: &Arguments) -> anyhow::Result<()> {
     let reservations = reserved(arguments)?;
-    Ok(site::remind(store, &site.settings.channels, &reservations.all, reservations.now_unix)?)
+    Ok(site::remind(
+        store,
+        &site.settings.channels,
+        &reservations.all,
+        reservations.now_unix,
+    )?)
 }
 
 fn format_event(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Queued(number, work) => format!("job {number}: {work}"),
-        WatchEvent::Replaced(number, work) => format!("job {number} replaced: no plan asks for {work} any more"),
+        WatchEvent::Replaced(number, work) => {
+            format!("job {number} replaced: no plan asks for {work} any more")
+        }
         WatchEvent::Silent { tree, why } => format!("{tree}: {why}"),
         WatchEvent::Answers(tree) => format!("the tree {tree} answers again"),
         WatchEvent::NoVersions(tree, tags) => {
-            let named = tags.iter().take(NAMED_MAX).map(|tag| tag.escape_debug().to_string()).collect::<Vec<_>>();
+            let named = tags
+                .iter()
+                .take(NAMED_MAX)
+                .map(|tag| tag.escape_debug().to_string())
+                .collect::<Vec<_>>();
             let more = if tags.len() > NAMED_MAX { ", …" } else { "" };
-            format!("{tree}: ignored tags that are not versions, {}: {}{more}", tags.len(), named.join(", "))
+            format!(
+                "{tree}: ignored tags that are not versions, {}: {}{more}",
+                tags.len(),
+                named.join(", ")
+            )
         }
     }
 }

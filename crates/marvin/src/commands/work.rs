@@ -8,7 +8,10 @@ use kernel::{Configuration, SourceSettings};
 use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled};
 use machine::{MachineError, ServerProblem, Wanted};
 use model::{CHECK_PLAN, KernelName, QueuedJob, ReservationRefusal, ServerSettings, TreeOrigin};
-use site::{JobProcess, JobResult, ServerPower, Site, SiteError, Until, WorkEvent, Worked, Worker, switch_idle_off};
+use site::{
+    JobProcess, JobResult, ServerPower, Site, SiteError, Until, WorkEvent, Worked, Worker,
+    switch_idle_off,
+};
 use store::{Location, Store, StoreError, WorkerLock};
 
 use super::compare::now;
@@ -59,7 +62,10 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     if let Some(named) = command.via.filter(|_| command.on.is_empty()) {
         machines = via::sent_machines(&site.settings, named, machines);
     }
-    let via = command.via.map(|via| Via::open(arguments, via, &site, &machines)).transpose()?;
+    let via = command
+        .via
+        .map(|via| Via::open(arguments, via, &site, &machines))
+        .transpose()?;
     let _lock = WorkerLock::acquire(&home)?;
     let store = Store::open(&location)?;
     let executor = job_process(arguments, &home)?;
@@ -85,12 +91,32 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
         Some(via) => via.dispatch(until, &store, &clock, arguments.quiet),
     };
     drop(record_consoles(&home, site.settings.servers.clone()));
-    let (ended, lab) = (AtomicBool::new(false), Switching { location: &location, home: &home });
+    let (ended, lab) = (
+        AtomicBool::new(false),
+        Switching {
+            location: &location,
+            home: &home,
+        },
+    );
     let worked = std::thread::scope(|scope| {
         let courier = scope.spawn(|| courier(&location, &site, arguments, &ended));
-        scope.spawn(|| switch_idle_off(&location, &site.settings.servers, &machines, &lab, &ended, now, say));
+        scope.spawn(|| {
+            switch_idle_off(
+                &location,
+                &site.settings.servers,
+                &machines,
+                &lab,
+                &ended,
+                now,
+                say,
+            )
+        });
         let worked = loop {
-            match run(if command.once { Until::Drained } else { Until::Killed }) {
+            match run(if command.once {
+                Until::Drained
+            } else {
+                Until::Killed
+            }) {
                 // Without `--once`, continue after an error that may pass, such as a full disk.
                 Err(error) if !command.once => drop(crate::exit::explain(&error.into())),
                 worked => break worked,
@@ -104,13 +130,22 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     Answer::open(None)?.write(format!("done {}, failed {}\n", worked.done, worked.failed))?;
     Ok(match worked {
         Worked { failed: 1.., .. } => Exit::Lab,
-        Worked { kernels_failed: 1.., .. } => Exit::Subject,
+        Worked {
+            kernels_failed: 1..,
+            ..
+        } => Exit::Subject,
         _ => Exit::Fine,
     })
 }
 
-/// Runs one job of the queue, for a batch system that has given it this host. The dispatcher delivers its notices.
-fn take(arguments: &Arguments, number: u64, site: &Site, location: &Location) -> anyhow::Result<Exit> {
+/// Runs one job of the queue, for a batch system that has given it this host. The dispatcher
+/// delivers its notices.
+fn take(
+    arguments: &Arguments,
+    number: u64,
+    site: &Site,
+    location: &Location,
+) -> anyhow::Result<Exit> {
     let home = home(arguments.home.as_deref())?;
     let store = Store::open(location)?;
     let clock = || store.time(now()).unwrap_or_else(|_| now());
@@ -128,17 +163,26 @@ fn take(arguments: &Arguments, number: u64, site: &Site, location: &Location) ->
     if was_ours || job.state.is_over() {
         return Ok(Exit::Fine);
     }
-    say(&format!("job {number} is {}: another worker has it, or it waits for its next attempt", job.state.word()));
+    say(&format!(
+        "job {number} is {}: another worker has it, or it waits for its next attempt",
+        job.state.word()
+    ));
     Ok(Exit::Lab)
 }
 
 /// Returns what executes jobs: this program, in a process for each.
 fn job_process(arguments: &Arguments, home: &std::path::Path) -> anyhow::Result<JobProcess> {
-    Ok(JobProcess { command: command_of_job(arguments, home)?, logs: home.join("jobs") })
+    Ok(JobProcess {
+        command: command_of_job(arguments, home)?,
+        logs: home.join("jobs"),
+    })
 }
 
 /// Returns the command that executes a job, without the job's number.
-fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Result<Vec<std::ffi::OsString>> {
+fn command_of_job(
+    arguments: &Arguments,
+    home: &std::path::Path,
+) -> anyhow::Result<Vec<std::ffi::OsString>> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let mut words = vec![program.into_os_string(), "--home".into(), home.into()];
     if let Some(file) = &arguments.config_file {
@@ -152,11 +196,14 @@ fn command_of_job(arguments: &Arguments, home: &std::path::Path) -> anyhow::Resu
     Ok(words)
 }
 
-/// Returns the words that name the store to another Marvin; none if it is in the environment, which that one gets and
-/// which `ps` does not show.
+/// Returns the words that name the store to another Marvin; none if it is in the environment, which
+/// that one gets and which `ps` does not show.
 pub(super) fn store_words(arguments: &Arguments) -> Vec<std::ffi::OsString> {
     let inherited = std::env::var("MARVIN_STORE").ok();
-    let given = arguments.store.as_deref().filter(|address| inherited.as_deref() != Some(address));
+    let given = arguments
+        .store
+        .as_deref()
+        .filter(|address| inherited.as_deref() != Some(address));
     given.map_or_else(Vec::new, |address| vec!["--store".into(), address.into()])
 }
 
@@ -164,8 +211,9 @@ pub(super) fn store_words(arguments: &Arguments) -> Vec<std::ffi::OsString> {
 fn courier(location: &Location, site: &Site, arguments: &Arguments, ended: &AtomicBool) {
     let mut last = false;
     loop {
-        let delivered =
-            Store::open(location).map_err(SiteError::from).and_then(|store| deliver(&store, site, arguments));
+        let delivered = Store::open(location)
+            .map_err(SiteError::from)
+            .and_then(|store| deliver(&store, site, arguments));
         if let Err(error) = delivered {
             say(&format!("cannot deliver notices now: {error}"));
         }
@@ -204,11 +252,13 @@ fn execute(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
 /// Returns who uses data directory or machine, if that is why the job cannot run now.
 fn in_use(error: &anyhow::Error) -> Option<String> {
     match error.downcast_ref()? {
-        LabError::Store(StoreError::Locked { .. }) => Some("another marvin was measuring in this home".to_owned()),
-        LabError::Reserved(why @ ReservationRefusal::Taken { .. }) => Some(why.to_string()),
-        LabError::Machine(MachineError::Server(why @ (ServerProblem::Held { .. } | ServerProblem::NotOurs(_)))) => {
-            Some(why.to_string())
+        LabError::Store(StoreError::Locked { .. }) => {
+            Some("another marvin was measuring in this home".to_owned())
         }
+        LabError::Reserved(why @ ReservationRefusal::Taken { .. }) => Some(why.to_string()),
+        LabError::Machine(MachineError::Server(
+            why @ (ServerProblem::Held { .. } | ServerProblem::NotOurs(_)),
+        )) => Some(why.to_string()),
         _ => None,
     }
 }
@@ -216,19 +266,48 @@ fn in_use(error: &anyhow::Error) -> Option<String> {
 /// Returns whether the job's server failed. Of the exact machine such a failure is this host's.
 fn is_of_machine(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<LabError>();
-    error.is_some_and(|error| matches!(error, LabError::Machine(MachineError::Server(_)) | LabError::GaveUp { .. }))
+    error.is_some_and(|error| {
+        matches!(
+            error,
+            LabError::Machine(MachineError::Server(_)) | LabError::GaveUp { .. }
+        )
+    })
 }
 
 fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
     let home = home(arguments.home.as_deref())?;
     let work = &job.new.work;
-    let Chosen { suite, workloads, tools } = choose(known_tools(arguments, &[])?, &work.suite, &work.workloads)?;
+    let Chosen {
+        suite,
+        workloads,
+        tools,
+    } = choose(known_tools(arguments, &[])?, &work.suite, &work.workloads)?;
     let sources = sources(&site(arguments)?, job, &home)?;
     // Where the queue is.
     let store = Some(store(arguments)?);
-    let named = machines_of_names(arguments, &[&work.machine], &Noisy { boots: None, cpus: None, memory: None })?;
-    let wanted = named.into_iter().next().map_or(Wanted::Exact, |(_, wanted)| wanted);
-    let lab = open_lab(arguments, LabSettings { store, wanted, tools, sources, ..LabSettings::default() })?;
+    let named = machines_of_names(
+        arguments,
+        &[&work.machine],
+        &Noisy {
+            boots: None,
+            cpus: None,
+            memory: None,
+        },
+    )?;
+    let wanted = named
+        .into_iter()
+        .next()
+        .map_or(Wanted::Exact, |(_, wanted)| wanted);
+    let lab = open_lab(
+        arguments,
+        LabSettings {
+            store,
+            wanted,
+            tools,
+            sources,
+            ..LabSettings::default()
+        },
+    )?;
     // Lines, for the job's log.
     let progress = Progress::Lines(std::sync::Mutex::default());
     let build = super::measure::build(&lab, &work.kernel, &progress)?;
@@ -240,11 +319,17 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
         replicates: replicates(lab.machine(), work.seeds, work.seeds),
         machines: machines_of(None),
         // A check of a server has to boot it.
-        reuse: if job.new.plan == CHECK_PLAN { Reuse::Nothing } else { Reuse::Stored },
+        reuse: if job.new.plan == CHECK_PLAN {
+            Reuse::Nothing
+        } else {
+            Reuse::Stored
+        },
         dumps: Dumps::Drop,
         sampled: Sampled::No,
     };
-    let runs = lab.execute(&plan, &|event| progress.event(&event))?.concat();
+    let runs = lab
+        .execute(&plan, &|event| progress.event(&event))?
+        .concat();
     Ok(JobResult::of_runs(&build.version, &runs))
 }
 
@@ -253,16 +338,29 @@ fn sources(site: &Site, job: &QueuedJob, home: &std::path::Path) -> anyhow::Resu
     let work = &job.new.work;
     let configuration = Configuration::named(&work.config)?;
     let shared = site.settings.builds.clone();
-    let mut sources = SourceSettings { configuration, shared, ..SourceSettings::default() };
-    let KernelName::Git(revision) = &work.kernel else { return Ok(sources) };
-    let tree = site.settings.trees.iter().find(|tree| tree.name == work.tree);
+    let mut sources = SourceSettings {
+        configuration,
+        shared,
+        ..SourceSettings::default()
+    };
+    let KernelName::Git(revision) = &work.kernel else {
+        return Ok(sources);
+    };
+    let tree = site
+        .settings
+        .trees
+        .iter()
+        .find(|tree| tree.name == work.tree);
     match tree.map(|tree| &tree.origin) {
         Some(TreeOrigin::Git { place, .. }) => {
             sources.tree = Some(kernel::tree_with_tag(home, &work.tree, place, revision)?);
             Ok(sources)
         }
         _ => {
-            let text = format!("marvin.toml has no git [[tree]] `{}` any more, which {} needs", work.tree, work.kernel);
+            let text = format!(
+                "marvin.toml has no git [[tree]] `{}` any more, which {} needs",
+                work.tree, work.kernel
+            );
             Err(WrongInput(text).into())
         }
     }

@@ -1,5 +1,6 @@
-//! The adapter for bash. Bash splits words at colons and equal signs, so the script joins them before it asks Marvin, and removes
-//! what the user typed up to the last of them from each candidate.
+//! The adapter for bash. Bash splits words at colons and equal signs, so the script joins them
+//! before it asks Marvin, and removes what the user typed up to the last of them from each
+//! candidate.
 
 use std::ffi::OsString;
 use std::io;
@@ -73,7 +74,13 @@ impl EnvCompleter for Bash {
         buf: &mut dyn io::Write,
     ) -> io::Result<()> {
         let quoted = process::quote_words([completer]);
-        buf.write_all(SCRIPT.replace("VAR", var).replace("BIN", bin).replace("COMPLETER", &quoted).as_bytes())
+        buf.write_all(
+            SCRIPT
+                .replace("VAR", var)
+                .replace("BIN", bin)
+                .replace("COMPLETER", &quoted)
+                .as_bytes(),
+        )
     }
 
     fn write_complete(

@@ -23,13 +23,23 @@ fn fill(home: &Path) {
     stored::save_build(&store, 0, "6.1.1");
     let mut state = 1_u64;
     let random = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         state.to_be_bytes()
     });
     let bytes: Vec<u8> = random.flatten().take(LARGE).collect();
     let result = stored::completed("getppid", vec![2.0, 1.0, 1.0]);
-    let artefact = Artefact { name: "large.vmcore", bytes: &bytes };
-    store.save_run(&stored::run("00000000000000ff", 0, 1, vec![result]), &[artefact]).unwrap();
+    let artefact = Artefact {
+        name: "large.vmcore",
+        bytes: &bytes,
+    };
+    store
+        .save_run(
+            &stored::run("00000000000000ff", 0, 1, vec![result]),
+            &[artefact],
+        )
+        .unwrap();
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Bisections from the command line to the report, with fake sources that yield two real kernels; `real_source` has a
-//! real one.
+//! Bisections from the command line to the report, with fake sources that yield two real kernels;
+//! `real_source` has a real one.
 
 use std::fs;
 use std::path::Path;
@@ -19,7 +19,9 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub(crate) fn new(name: &str) -> Self {
-        let tree = Self { folder: fresh(name) };
+        let tree = Self {
+            folder: fresh(name),
+        };
         fs::create_dir_all(&tree.folder).unwrap();
         tree.git(&["init", "-q", "-b", "main"]);
         tree
@@ -27,14 +29,25 @@ impl Tree {
 
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let output = Command::new("git")
-            .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false"])
+            .args([
+                "-c",
+                "user.name=Ada",
+                "-c",
+                "user.email=ada@example.org",
+                "-c",
+                "commit.gpgsign=false",
+            ])
             .args(arguments)
             .env("GIT_AUTHOR_DATE", "1577836800 +0000")
             .env("GIT_COMMITTER_DATE", "1577836800 +0000")
             .current_dir(&self.folder)
             .output()
             .unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "git {arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
@@ -69,10 +82,13 @@ fn count_measured(home: &Path) -> usize {
     let logs = fs::read_dir(home.join("bisections")).into_iter().flatten();
     let texts = logs.map(|log| fs::read_to_string(log.unwrap().path()).unwrap_or_default());
     let has_value = |line: &&str| line.starts_with("measured ") || line.starts_with("counted ");
-    texts.map(|text| text.lines().filter(has_value).count()).sum()
+    texts
+        .map(|text| text.lines().filter(has_value).count())
+        .sum()
 }
 
-/// Returns a tree whose kernel becomes another one between `good` and `main`, and the commit that changes it.
+/// Returns a tree whose kernel becomes another one between `good` and `main`, and the commit that
+/// changes it.
 pub(crate) fn regressed(name: &str) -> (Tree, String) {
     let (_, images) = images();
     let tree = Tree::new(name);
@@ -95,49 +111,153 @@ pub(crate) fn regressed(name: &str) -> (Tree, String) {
 fn regression_is_bisected_up_to_the_mail() {
     let (tree, guilty) = regressed("bisected-tree");
     let (home, mail) = (fresh("bisected-home"), fresh("bisected-mail"));
-    let bisect = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "1"];
+    let bisect = [
+        "bisect",
+        "good",
+        "main",
+        "--tree",
+        &tree.name(),
+        "--workload",
+        "fault-anon",
+        "--seeds",
+        "1",
+    ];
     let plan = output_of(&home, &[&bisect[..], &["--dry-run"]].concat());
-    assert!(plan.starts_with("exit 0") && plan.contains("9 commits, 0 of them merges; 9 on the trunk"), "{plan}");
+    assert!(
+        plan.starts_with("exit 0") && plan.contains("9 commits, 0 of them merges; 9 on the trunk"),
+        "{plan}"
+    );
     // Killed after the first measurement: the next attempt continues from there.
-    let mut first = marvin(&home).args(bisect).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut first = marvin(&home)
+        .args(bisect)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     until("a commit is measured", || count_measured(&home) > 0);
     first.kill().unwrap();
     first.wait().unwrap();
     until("its machines are gone", || machines_of(&home) == 0);
-    let output = marvin(&home).args(bisect).arg("--mail").arg(&mail).output().unwrap();
+    let output = marvin(&home)
+        .args(bisect)
+        .arg("--mail")
+        .arg(&mail)
+        .output()
+        .unwrap();
     let said = format_output(&output, &home);
-    assert!(said.starts_with("exit 0") && said.contains(" measured before; --force measures again"), "{said}");
+    assert!(
+        said.starts_with("exit 0") && said.contains(" measured before; --force measures again"),
+        "{said}"
+    );
     let short = &guilty[..12];
-    assert!(said.contains(&format!("worse   {short} (\"choice: change it\")")), "{said}");
-    assert!(said.contains("explained: 100.0 %") && said.contains("9 commits, 5 of which can change"), "{said}");
-    assert!(said.contains("that of 1"), "equal images are marked: {said}");
-    assert!(said.contains(", function by function:") && said.contains("handle_mm_fault"), "{said}");
+    assert!(
+        said.contains(&format!("worse   {short} (\"choice: change it\")")),
+        "{said}"
+    );
+    assert!(
+        said.contains("explained: 100.0 %") && said.contains("9 commits, 5 of which can change"),
+        "{said}"
+    );
+    assert!(
+        said.contains("that of 1"),
+        "equal images are marked: {said}"
+    );
+    assert!(
+        said.contains(", function by function:") && said.contains("handle_mm_fault"),
+        "{said}"
+    );
     let mail = fs::read_to_string(&mail).unwrap();
     // One seed: a draft without addresses and without a command to regzbot.
-    assert!(mail.starts_with("Subject: fault-anon: ") && mail.contains("draft that addresses no list"), "{mail}");
-    assert!(!mail.contains("ada@example.org") && !mail.contains("#regzbot"), "{mail}");
+    assert!(
+        mail.starts_with("Subject: fault-anon: ") && mail.contains("draft that addresses no list"),
+        "{mail}"
+    );
+    assert!(
+        !mail.contains("ada@example.org") && !mail.contains("#regzbot"),
+        "{mail}"
+    );
     // Known commits are not measured again, and the answer is the same.
     let again = output_of(&home, &bisect);
-    assert!(again.contains("commits were measured before") && !again.contains("next is"), "{again}");
+    assert!(
+        again.contains("commits were measured before") && !again.contains("next is"),
+        "{again}"
+    );
     assert_eq!(again.split("-- err").next(), said.split("-- err").next());
 
-    let refused = output_of(&home, &["bisect", "good", "good~0", "--tree", &tree.name(), "--workload", "getppid"]);
-    assert!(refused.starts_with("exit 2") && refused.contains("are the same commit"), "{refused}");
-    let swapped = output_of(&home, &["bisect", "main", "good", "--tree", &tree.name(), "--workload", "getppid"]);
-    assert!(swapped.starts_with("exit 2") && swapped.contains("the ends are swapped"), "{swapped}");
+    let refused = output_of(
+        &home,
+        &[
+            "bisect",
+            "good",
+            "good~0",
+            "--tree",
+            &tree.name(),
+            "--workload",
+            "getppid",
+        ],
+    );
+    assert!(
+        refused.starts_with("exit 2") && refused.contains("are the same commit"),
+        "{refused}"
+    );
+    let swapped = output_of(
+        &home,
+        &[
+            "bisect",
+            "main",
+            "good",
+            "--tree",
+            &tree.name(),
+            "--workload",
+            "getppid",
+        ],
+    );
+    assert!(
+        swapped.starts_with("exit 2") && swapped.contains("the ends are swapped"),
+        "{swapped}"
+    );
     let same = output_of(
         &home,
-        &["bisect", "good", &format!("{short}~1"), "--tree", &tree.name(), "--workload", "fault-anon", "-q"],
+        &[
+            "bisect",
+            "good",
+            &format!("{short}~1"),
+            "--tree",
+            &tree.name(),
+            "--workload",
+            "fault-anon",
+            "-q",
+        ],
     );
-    assert!(same.starts_with("exit 3") && same.contains("the ends do not differ"), "{same}");
+    assert!(
+        same.starts_with("exit 3") && same.contains("the ends do not differ"),
+        "{same}"
+    );
 }
 
 #[test]
 fn bisections_of_missing_things_fail_clearly() {
     let home = fresh("no-bisection-home");
-    insta::assert_snapshot!(output_of(&home, &["bisect", "v1", "v2", "--workload", "getppid"]));
-    insta::assert_snapshot!(output_of(&home, &["bisect", "v1", "v2", "--workload", "fault", "--tree", "/"]));
-    insta::assert_snapshot!(output_of(&home, &["bisect", "v1", "v2", "--workload", "getppid", "--tree", "/proc"]));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["bisect", "v1", "v2", "--workload", "getppid"]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["bisect", "v1", "v2", "--workload", "fault", "--tree", "/"]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &[
+            "bisect",
+            "v1",
+            "v2",
+            "--workload",
+            "getppid",
+            "--tree",
+            "/proc"
+        ]
+    ));
     insta::assert_snapshot!(output_of(&home, &["build", "git:v1"]));
     insta::assert_snapshot!(output_of(&home, &["build", "git:v1", "--config", "mikro"]));
     insta::assert_snapshot!(output_of(&home, &["build", "deb-src:6"]));
@@ -149,8 +269,20 @@ fn repository_without_kernel_is_refused_before_planning() {
     for content in ["1", "2"] {
         tree.commit("README", content);
     }
-    let bisect = ["bisect", "HEAD~1", "HEAD", "--workload", "getppid", "--tree", &tree.name()];
-    let planned = output_of(&home, &[&bisect[..], &["--dry-run"]].concat()).replace(&tree.name(), "TREE");
-    assert_eq!(output_of(&home, &bisect).replace(&tree.name(), "TREE"), planned);
+    let bisect = [
+        "bisect",
+        "HEAD~1",
+        "HEAD",
+        "--workload",
+        "getppid",
+        "--tree",
+        &tree.name(),
+    ];
+    let planned =
+        output_of(&home, &[&bisect[..], &["--dry-run"]].concat()).replace(&tree.name(), "TREE");
+    assert_eq!(
+        output_of(&home, &bisect).replace(&tree.name(), "TREE"),
+        planned
+    );
     insta::assert_snapshot!(planned);
 }

@@ -24,16 +24,28 @@ fn home(name: &str) -> Fresh {
 /// Asks as bash does for the last of these words.
 fn candidates(home: &Path, words: &[&str]) -> Vec<String> {
     let mut command = marvin(home);
-    command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+    command
+        .env("COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", words.len().to_string());
     let output = command.args(["--", "marvin"]).args(words).output().unwrap();
-    assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{words:?}: {output:?}"
+    );
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn names_of_each_kind_are_completed() {
     let home = home("completion-home");
-    output_of(&home, &["queue", "add", "path:/dev/null", "--workload", "getppid"]);
+    output_of(
+        &home,
+        &["queue", "add", "path:/dev/null", "--workload", "getppid"],
+    );
     for (words, expected) in [
         (&["rep"][..], "report"),
         (&["compare", "deb:"], "deb:6.12"),
@@ -44,9 +56,18 @@ fn names_of_each_kind_are_completed() {
         (&["report", "6.1.192", "run_"], "run_000000000000"),
         (&["show", ""], "run_000000000000"),
         (&["run", "deb:6.12", "--suite", "sm"], "smoke"),
-        (&["run", "deb:6.12", "--workload", "getppid,fault-a"], "getppid,fault-anon"),
-        (&["run", "deb:6.12", "--suite", "net", "--workload", "get"], ""),
-        (&["compare", "a", "b", "--workload", "tool:sysbench-c"], "tool:sysbench-cpu"),
+        (
+            &["run", "deb:6.12", "--workload", "getppid,fault-a"],
+            "getppid,fault-anon",
+        ),
+        (
+            &["run", "deb:6.12", "--suite", "net", "--workload", "get"],
+            "",
+        ),
+        (
+            &["compare", "a", "b", "--workload", "tool:sysbench-c"],
+            "tool:sysbench-cpu",
+        ),
         (&["history", "fault-an"], "fault-anon"),
         (&["triage", ""], "cloud-amd64@6.12.100"),
         (&["alerts", "--mail", "cloud"], "cloud-amd64@6.12.100"),
@@ -57,7 +78,11 @@ fn names_of_each_kind_are_completed() {
         if expected.is_empty() {
             assert_eq!(attempts.next().unwrap(), Vec::<String>::new(), "{words:?}");
         } else {
-            assert!(attempts.any(|found| is_there(&found)), "{words:?}: {:?}", candidates(&home, words));
+            assert!(
+                attempts.any(|found| is_there(&found)),
+                "{words:?}: {:?}",
+                candidates(&home, words)
+            );
         }
     }
 }
@@ -68,7 +93,12 @@ fn unusable_stores_give_no_candidates_silently() {
     std::fs::create_dir_all(&damaged).unwrap();
     std::fs::write(damaged.join("marvin.db"), "no database").unwrap();
     for home in [Path::new("/nonexistent"), Path::new("/dev/null"), &damaged] {
-        for words in [&["show", "run_"][..], &["triage", "c"], &["report", "6"], &["queue", "why", "1"]] {
+        for words in [
+            &["show", "run_"][..],
+            &["triage", "c"],
+            &["report", "6"],
+            &["queue", "why", "1"],
+        ] {
             assert_eq!(candidates(home, words), Vec::<String>::new(), "{words:?}");
         }
         assert_eq!(candidates(home, &["run", "gi"]), ["git:"]);
@@ -84,7 +114,8 @@ fn bash_keeps_words_with_colons_whole() {
     std::fs::create_dir_all(&bin).unwrap();
     drop(std::fs::remove_file(bin.join("marvin")));
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_marvin"), bin.join("marvin")).unwrap();
-    // As readline does: words split at colons and equal signs, and the last of them as second argument.
+    // As readline does: words split at colons and equal signs, and the last of them as second
+    // argument.
     let script = r#"
         source <(marvin completions bash)
         ask() {
@@ -104,7 +135,11 @@ fn bash_keeps_words_with_colons_whole() {
     "#;
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
-    command.args(["--norc", "-c", script]).env_clear().env("PATH", path).env("MARVIN_HOME", &*home);
+    command
+        .args(["--norc", "-c", script])
+        .env_clear()
+        .env("PATH", path)
+        .env("MARVIN_HOME", &*home);
     let output = command.output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let expected = "6.12\n6.12\nsmoke\n--artefact\ncloud-amd64@6.12.100\n";

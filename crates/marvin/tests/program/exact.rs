@@ -7,18 +7,40 @@ use crate::fresh::fresh;
 use crate::{format_output, marvin, names};
 
 fn json(home: &std::path::Path, arguments: &[&str]) -> Value {
-    let output = marvin(home).args(["--quiet", "compare"]).args(arguments).args(["--format", "json"]).output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", format_output(&output, home)))
+    let output = marvin(home)
+        .args(["--quiet", "compare"])
+        .args(arguments)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", format_output(&output, home)))
 }
 
 #[test]
 fn kernel_against_itself_is_zero_when_busy() {
     // Every sixth workload in every gate, all of them in `make test-full`.
-    let step = if std::env::var_os("MARVIN_FULL").is_some() { 1 } else { 6 };
-    let workloads: Vec<&str> = model::MICRO.workloads.iter().step_by(step).map(|workload| &*workload.name).collect();
+    let step = if std::env::var_os("MARVIN_FULL").is_some() {
+        1
+    } else {
+        6
+    };
+    let workloads: Vec<&str> = model::MICRO
+        .workloads
+        .iter()
+        .step_by(step)
+        .map(|workload| &*workload.name)
+        .collect();
     let comparison = while_busy(1, || {
         let name = &names()[1];
-        let arguments = [name, name, "--force", "--quick", "--workload", &workloads.join(",")];
+        let arguments = [
+            name,
+            name,
+            "--force",
+            "--quick",
+            "--workload",
+            &workloads.join(","),
+        ];
         json(&fresh("itself-home"), &arguments)
     });
     let rows = comparison["rows"].as_array().unwrap();
@@ -26,20 +48,36 @@ fn kernel_against_itself_is_zero_when_busy() {
     for row in rows {
         let other = &row["others"][0];
         assert_eq!(other["verdict"], "same", "{row}");
-        assert_eq!(other["difference_percent"].as_f64().map(f64::to_bits), Some(0.0_f64.to_bits()), "{row}");
+        assert_eq!(
+            other["difference_percent"].as_f64().map(f64::to_bits),
+            Some(0.0_f64.to_bits()),
+            "{row}"
+        );
     }
 }
 
 #[test]
 fn equal_comparisons_give_equal_json() {
     let [old, new] = names();
-    let arguments = [&*old, &*new, "--seeds", "2", "--workload", "getppid,fault-anon,pipe"];
+    let arguments = [
+        &*old,
+        &*new,
+        "--seeds",
+        "2",
+        "--workload",
+        "getppid,fault-anon,pipe",
+    ];
     let mut documents = ["first-home", "second-home"].map(|name| json(&fresh(name), &arguments));
     for document in &mut documents {
         let ids_and_dates = document.as_object_mut().unwrap().remove("provenance");
         assert!(ids_and_dates.is_some());
     }
-    assert!(documents[0] == documents[1], "{:#}\n{:#}", documents[0], documents[1]);
+    assert!(
+        documents[0] == documents[1],
+        "{:#}\n{:#}",
+        documents[0],
+        documents[1]
+    );
     assert_eq!(documents[0]["conclusion"], "worse");
 }
 
@@ -48,21 +86,48 @@ fn every_format_shows_differing_releases() {
     let home = fresh("differ-home");
     let [old, new] = names();
     let compare = |format: &str| {
-        let arguments = ["--quiet", "compare", &old, &new, "--quick", "--workload", "fault-anon,mutex-uncontended"];
-        let output = marvin(&home).args(arguments).args(["--format", format]).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{}", format_output(&output, &home));
+        let arguments = [
+            "--quiet",
+            "compare",
+            &old,
+            &new,
+            "--quick",
+            "--workload",
+            "fault-anon,mutex-uncontended",
+        ];
+        let output = marvin(&home)
+            .args(arguments)
+            .args(["--format", format])
+            .output()
+            .unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{}",
+            format_output(&output, &home)
+        );
         String::from_utf8(output.stdout).unwrap()
     };
     let headline = "0 better, 1 worse, 1 same, 0 unclear";
     let text = compare("text");
     // User input, such as a path, is never cut.
-    let wide = text.lines().filter(|line| line.chars().count() > 80 && !line.contains("path:"));
+    let wide = text
+        .lines()
+        .filter(|line| line.chars().count() > 80 && !line.contains("path:"));
     assert_eq!(wide.collect::<Vec<_>>(), Vec::<&str>::new());
-    assert!(text.lines().next().unwrap().contains(headline) || text.replace('\n', " ").contains(headline), "{text}");
+    assert!(
+        text.lines().next().unwrap().contains(headline)
+            || text.replace('\n', " ").contains(headline),
+        "{text}"
+    );
     assert!(compare("markdown").contains("fault-anon"));
     let page = compare("html");
     assert!(page.contains("<svg") && page.contains("fault-anon"));
-    assert_eq!(page.matches("<script").count(), 1, "our script and no other");
+    assert_eq!(
+        page.matches("<script").count(),
+        1,
+        "our script and no other"
+    );
     for outside in ["http://", "https://", "src=", "@import", "url("] {
         let allowed = page.replace("http://www.w3.org/2000/svg", "");
         assert!(!allowed.contains(outside), "the page reaches for {outside}");
@@ -73,8 +138,20 @@ fn every_format_shows_differing_releases() {
 fn equal_images_need_no_run() {
     let home = fresh("equal-home");
     let name = &names()[1];
-    let output = marvin(&home).args(["compare", name, name]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", format_output(&output, &home));
-    assert!(String::from_utf8_lossy(&output.stdout).replace('\n', " ").contains("equal images, no run needed"));
+    let output = marvin(&home)
+        .args(["compare", name, name])
+        .output()
+        .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        format_output(&output, &home)
+    );
+    assert!(
+        String::from_utf8_lossy(&output.stdout)
+            .replace('\n', " ")
+            .contains("equal images, no run needed")
+    );
     assert!(crate::output_of(&home, &["runs"]).contains("no runs"));
 }

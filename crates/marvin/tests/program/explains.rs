@@ -1,4 +1,5 @@
-//! `marvin explain` on programs that are slow for one known reason each (`tests/zoo/zoo.c`), and on some with nothing wrong.
+//! `marvin explain` on programs that are slow for one known reason each (`tests/zoo/zoo.c`), and on
+//! some with nothing wrong.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,20 +24,42 @@ struct Animal {
 }
 
 const fn animal(name: &'static str, rules: &'static [&'static str]) -> Animal {
-    Animal { name, environment: &[], rules, is_quick: false }
+    Animal {
+        name,
+        environment: &[],
+        rules,
+        is_quick: false,
+    }
 }
 
 const fn quick(name: &'static str, rules: &'static [&'static str]) -> Animal {
-    Animal { name, environment: &[], rules, is_quick: true }
+    Animal {
+        name,
+        environment: &[],
+        rules,
+        is_quick: true,
+    }
 }
 
-const DEBUG: &[(&str, &str)] = &[("LD_PRELOAD", "libc_malloc_debug.so.0"), ("MALLOC_CHECK_", "3")];
+const DEBUG: &[(&str, &str)] = &[
+    ("LD_PRELOAD", "libc_malloc_debug.so.0"),
+    ("MALLOC_CHECK_", "3"),
+];
 const TRIM: &[(&str, &str)] = &[("MALLOC_TRIM_THRESHOLD_", "0")];
 
 const ZOO: [Animal; 32] = [
-    Animal { environment: DEBUG, ..animal("debug-allocator", &["debug-allocator"]) },
-    Animal { environment: DEBUG, ..animal("debug-allocator-small", &["debug-allocator"]) },
-    Animal { environment: TRIM, ..quick("trimming", &["allocator-trimming"]) },
+    Animal {
+        environment: DEBUG,
+        ..animal("debug-allocator", &["debug-allocator"])
+    },
+    Animal {
+        environment: DEBUG,
+        ..animal("debug-allocator-small", &["debug-allocator"])
+    },
+    Animal {
+        environment: TRIM,
+        ..quick("trimming", &["allocator-trimming"])
+    },
     animal("hot-mutex", &["hot-lock"]),
     quick("sleeping-holder", &["hot-lock"]),
     animal("many-locks", &["many-locks"]),
@@ -83,9 +106,17 @@ static ONE: Mutex<()> = Mutex::new(());
 fn zoo() -> PathBuf {
     let program = folder("zoo-program");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zoo/zoo.c");
-    let ended =
-        Command::new("cc").args(["-O1", "-g", "-o"]).args([&program, &source]).arg("-lpthread").output().unwrap();
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let ended = Command::new("cc")
+        .args(["-O1", "-g", "-o"])
+        .args([&program, &source])
+        .arg("-lpthread")
+        .output()
+        .unwrap();
+    assert!(
+        ended.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
     program
 }
 
@@ -95,10 +126,17 @@ fn explain(program: &Path, animal: &Animal, home: &Path) -> Value {
     let folder = home.to_str().unwrap();
     let words = [program.to_str().unwrap(), animal.name, seconds, folder];
     let mut command = marvin(home);
-    command.args(["explain", "--format", "json", "--seconds", "20", "--"]).envs(animal.environment.iter().copied());
+    command
+        .args(["explain", "--format", "json", "--seconds", "20", "--"])
+        .envs(animal.environment.iter().copied());
     let _place = Place::of(animal.name, home);
     if let Some(cgroup) = cgroup(animal.name) {
-        command.args(["sh", "-c", "echo $$ > \"$0/cgroup.procs\"; exec \"$@\"", cgroup]);
+        command.args([
+            "sh",
+            "-c",
+            "echo $$ > \"$0/cgroup.procs\"; exec \"$@\"",
+            cgroup,
+        ]);
     }
     let output = command.args(words).output().unwrap();
     assert!(output.status.success(), "{}", format_output(&output, home));
@@ -124,24 +162,38 @@ impl Place {
         let mut undo: Vec<Box<dyn Fn()>> = Vec::new();
         if let Some(folder) = cgroup(animal) {
             std::fs::create_dir_all(folder).unwrap();
-            let (file, value) =
-                if animal == "quota" { ("cpu.cfs_quota_us", "30000") } else { ("memory.limit_in_bytes", "64M") };
+            let (file, value) = if animal == "quota" {
+                ("cpu.cfs_quota_us", "30000")
+            } else {
+                ("memory.limit_in_bytes", "64M")
+            };
             std::fs::write(format!("{folder}/{file}"), value).unwrap();
             // The program may still be leaving it.
             undo.push(Box::new(move || drop(std::fs::remove_dir(folder))));
         }
         if animal == "swapping" {
             let file = home.join("swap");
-            let run = |program: &str, words: &[&std::ffi::OsStr]| Command::new(program).args(words).output().unwrap();
+            let run = |program: &str, words: &[&std::ffi::OsStr]| {
+                Command::new(program).args(words).output().unwrap()
+            };
             let size = std::ffi::OsStr::new("512M");
-            assert!(run("fallocate", &["-l".as_ref(), size, file.as_ref()]).status.success());
-            std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            assert!(
+                run("fallocate", &["-l".as_ref(), size, file.as_ref()])
+                    .status
+                    .success()
+            );
+            std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+                .unwrap();
             assert!(run("mkswap", &[file.as_ref()]).status.success());
             assert!(run("swapon", &[file.as_ref()]).status.success());
-            undo.push(Box::new(move || drop(Command::new("swapoff").arg(&file).output())));
+            undo.push(Box::new(move || {
+                drop(Command::new("swapoff").arg(&file).output())
+            }));
         }
         if let ("dirty", Some(device)) = (animal, device(home)) {
-            let write = |device: &Path, name: &str, value: &str| drop(std::fs::write(device.join(name), value));
+            let write = |device: &Path, name: &str, value: &str| {
+                drop(std::fs::write(device.join(name), value))
+            };
             write(&device, "strict_limit", "1");
             write(&device, "max_bytes", "4194304");
             undo.push(Box::new(move || {
@@ -159,7 +211,8 @@ impl Drop for Place {
     }
 }
 
-/// Returns where the kernel has the limits of the device below a directory, if it has limits in bytes.
+/// Returns where the kernel has the limits of the device below a directory, if it has limits in
+/// bytes.
 fn device(home: &Path) -> Option<PathBuf> {
     let number = std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(home).ok()?);
     let (major, minor) = (number >> 8 & 0xfff, number & 0xff);
@@ -172,14 +225,17 @@ fn impossible(animal: &Animal, home: &Path) -> Option<&'static str> {
     let is_there = |path: &str| Path::new(path).exists();
     match animal.name {
         "quota"
-            if !is_there("/sys/fs/cgroup/cpu/cpu.cfs_period_us") && !is_there("/sys/fs/cgroup/cpu/cgroup.procs") =>
+            if !is_there("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+                && !is_there("/sys/fs/cgroup/cpu/cgroup.procs") =>
         {
             Some("no cgroup hierarchy of version 1 with cpu")
         }
         "swapping" if !is_there("/sys/fs/cgroup/memory/memory.limit_in_bytes") => {
             Some("no cgroup hierarchy of version 1 with memory")
         }
-        "dirty" if device(home).is_none() => Some("the kernel has no limit of dirty bytes for the device"),
+        "dirty" if device(home).is_none() => {
+            Some("the kernel has no limit of dirty bytes for the device")
+        }
         _ => None,
     }
 }
@@ -206,9 +262,13 @@ const WITHOUT_SAMPLES: [&str; 14] = [
 fn missing_samples(document: &Value) -> Option<String> {
     let gaps = document["not_observed"].as_array().unwrap();
     let of_samples = |gap: &&Value| {
-        gap["what"].as_str().is_some_and(|what| what.starts_with("samples") || what.starts_with("functions"))
+        gap["what"]
+            .as_str()
+            .is_some_and(|what| what.starts_with("samples") || what.starts_with("functions"))
     };
-    gaps.iter().find(of_samples).map(|gap| format!("{}: {}", gap["what"], gap["why"]))
+    gaps.iter()
+        .find(of_samples)
+        .map(|gap| format!("{}: {}", gap["what"], gap["why"]))
 }
 
 /// Explains animals and returns those with another cause.
@@ -226,7 +286,10 @@ fn visit(animals: &[&Animal], home: &Path) -> BTreeMap<&'static str, String> {
         let sentence = document["sentence"].as_str().unwrap().to_owned();
         println!("{:<22} {sentence}", animal.name);
         if let Some(gap) = missing_samples(&document)
-            && !animal.rules.iter().all(|rule| WITHOUT_SAMPLES.contains(rule))
+            && !animal
+                .rules
+                .iter()
+                .all(|rule| WITHOUT_SAMPLES.contains(rule))
         {
             println!("skipped: {}: {gap}", animal.name);
             continue;
@@ -240,7 +303,11 @@ fn visit(animals: &[&Animal], home: &Path) -> BTreeMap<&'static str, String> {
         if !is_right {
             wrong.insert(animal.name, sentence);
         }
-        assert_ne!(document["cause"]["certainty"], "shown", "{}: nothing was verified", animal.name);
+        assert_ne!(
+            document["cause"]["certainty"], "shown",
+            "{}: nothing was verified",
+            animal.name
+        );
         assert_budget(&document);
     }
     wrong
@@ -248,9 +315,14 @@ fn visit(animals: &[&Animal], home: &Path) -> BTreeMap<&'static str, String> {
 
 /// Each budget closes, of every thread and of all.
 fn assert_budget(document: &Value) {
-    let budgets = document["threads"].as_array().unwrap().iter().map(|thread| &thread["budget"]);
+    let budgets = document["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|thread| &thread["budget"]);
     for budget in budgets.chain([&document["budget"]]) {
-        let parts = ["user", "system", "waiting", "blocked"].map(|part| budget[part].as_f64().unwrap());
+        let parts =
+            ["user", "system", "waiting", "blocked"].map(|part| budget[part].as_f64().unwrap());
         let sum: f64 = parts.iter().sum();
         assert!((0.98..=1.02).contains(&sum), "{budget}");
     }
@@ -262,7 +334,10 @@ fn is_full() -> bool {
 
 #[test]
 fn slow_programs_get_their_cause() {
-    let animals: Vec<&Animal> = ZOO.iter().filter(|animal| is_full() || animal.is_quick).collect();
+    let animals: Vec<&Animal> = ZOO
+        .iter()
+        .filter(|animal| is_full() || animal.is_quick)
+        .collect();
     let wrong = visit(&animals, &fresh("zoo-home"));
     // Other tests are neighbours: of the whole zoo two may be wrong, of the small one none.
     let allowed = if is_full() { 2 } else { 0 };
@@ -271,7 +346,10 @@ fn slow_programs_get_their_cause() {
 
 #[test]
 fn healthy_programs_get_no_cause() {
-    let animals: Vec<&Animal> = NOTHING_WRONG.iter().take(if is_full() { 5 } else { 1 }).collect();
+    let animals: Vec<&Animal> = NOTHING_WRONG
+        .iter()
+        .take(if is_full() { 5 } else { 1 })
+        .collect();
     let wrong = visit(&animals, &fresh("healthy-home"));
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -282,7 +360,9 @@ fn neighbours_do_not_hide_causes() {
         println!("skipped: make test-full runs it");
         return;
     }
-    let wrong = while_busy(2, || visit(&ZOO.iter().collect::<Vec<_>>(), &fresh("noisy-home")));
+    let wrong = while_busy(2, || {
+        visit(&ZOO.iter().collect::<Vec<_>>(), &fresh("noisy-home"))
+    });
     assert!(wrong.len() <= 4, "{wrong:#?}");
 }
 
@@ -294,11 +374,21 @@ fn verified(animal: &'static str, environment: &[(&str, &str)]) -> String {
     let program = zoo();
     let _place = Place::of(animal, &home);
     let mut command = marvin(&home);
-    command.args(["explain", "--verify", "--rate", "rec/s", "--format", "json", "--"]);
+    command.args([
+        "explain", "--verify", "--rate", "rec/s", "--format", "json", "--",
+    ]);
     if let Some(cgroup) = cgroup(animal) {
-        command.args(["sh", "-c", "echo $$ > \"$0/cgroup.procs\"; exec \"$@\"", cgroup]);
+        command.args([
+            "sh",
+            "-c",
+            "echo $$ > \"$0/cgroup.procs\"; exec \"$@\"",
+            cgroup,
+        ]);
     }
-    command.arg(&program).args([animal, "1", home.to_str().unwrap()]).envs(environment.iter().copied());
+    command
+        .arg(&program)
+        .args([animal, "1", home.to_str().unwrap()])
+        .envs(environment.iter().copied());
     let output = command.output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     println!("{}", document["sentence"]);
@@ -339,7 +429,13 @@ fn mistakes_of_explain_fail_clearly() {
         &["explain", "deb:6.12", "--model", "--on", "vm"],
         &["explain", "deb:6.12", "--pid", "1"],
     ] {
-        all.extend(["$ marvin ", &arguments.join(" "), "\n", &crate::output_of(&home, arguments), "\n"]);
+        all.extend([
+            "$ marvin ",
+            &arguments.join(" "),
+            "\n",
+            &crate::output_of(&home, arguments),
+            "\n",
+        ]);
     }
     insta::assert_snapshot!(all);
 }
@@ -349,7 +445,18 @@ fn process_is_observed_and_left_alone() {
     let home = fresh("pid-home");
     let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
     let id = sleeper.id().to_string();
-    let output = marvin(&home).args(["explain", "--pid", &id, "--seconds", "1", "--format", "json"]).output().unwrap();
+    let output = marvin(&home)
+        .args([
+            "explain",
+            "--pid",
+            &id,
+            "--seconds",
+            "1",
+            "--format",
+            "json",
+        ])
+        .output()
+        .unwrap();
     let is_alive = sleeper.try_wait().unwrap().is_none();
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
@@ -362,7 +469,12 @@ fn process_is_observed_and_left_alone() {
 fn kernels_are_explained_by_settings() {
     let home = folder("explain-kernels");
     let explain = |words: &[&str]| {
-        let output = marvin(&home).args(["-q", "explain"]).args(words).args(["--format", "json"]).output().unwrap();
+        let output = marvin(&home)
+            .args(["-q", "explain"])
+            .args(words)
+            .args(["--format", "json"])
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", format_output(&output, &home));
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
@@ -370,7 +482,10 @@ fn kernels_are_explained_by_settings() {
     let workload = &document["workloads"][0];
     let hypotheses = workload["hypotheses"].to_string();
     // 6.4 brought per-VMA locks (mm/memory.c: lock_vma_under_rcu).
-    assert!(hypotheses.contains("CONFIG_PER_VMA_LOCK") && hypotheses.contains("lock_vma_under_rcu"), "{workload}");
+    assert!(
+        hypotheses.contains("CONFIG_PER_VMA_LOCK") && hypotheses.contains("lock_vma_under_rcu"),
+        "{workload}"
+    );
     // Each part that is whole adds up to the same difference.
     let sum = |part: usize, side: &str| -> f64 {
         let rows = workload["parts"][part]["rows"].as_array().unwrap();
@@ -380,12 +495,31 @@ fn kernels_are_explained_by_settings() {
         assert!((sum(0, side) - sum(1, side)).abs() < 1e-6, "{workload}");
     }
     let folder = home.join("pages");
-    assert!(marvin(&home).arg("publish").arg(&folder).status().unwrap().success());
+    assert!(
+        marvin(&home)
+            .arg("publish")
+            .arg(&folder)
+            .status()
+            .unwrap()
+            .success()
+    );
     let page = find_page(&folder, "fault-anon.html");
-    assert!(page.contains("hypothesis: CONFIG_PER_VMA_LOCK") && page.contains("in the ledger"), "{page}");
+    assert!(
+        page.contains("hypothesis: CONFIG_PER_VMA_LOCK") && page.contains("in the ledger"),
+        "{page}"
+    );
     let same = explain(&["deb:6.12", "deb:6.12", "--workload", "getppid"]);
-    assert_eq!(same["workloads"][0]["sentence"], "getppid: not one instruction more or less");
-    assert_eq!((same["settings"].as_array().unwrap().len(), &same["other_options"]), (0, &Value::from(0)));
+    assert_eq!(
+        same["workloads"][0]["sentence"],
+        "getppid: not one instruction more or less"
+    );
+    assert_eq!(
+        (
+            same["settings"].as_array().unwrap().len(),
+            &same["other_options"]
+        ),
+        (0, &Value::from(0))
+    );
 }
 
 /// Returns the page of a name below a folder.

@@ -1,5 +1,5 @@
-//! Names and texts from outside that try to control a terminal, a mail, or a program for tables: none leaves the
-//! program as it came.
+//! Names and texts from outside that try to control a terminal, a mail, or a program for tables:
+//! none leaves the program as it came.
 
 use std::fs;
 use std::path::Path;
@@ -11,11 +11,14 @@ use crate::bisected::Tree;
 use crate::fresh::{Fresh, fresh};
 use crate::{images, marvin, stored};
 
-/// Clears a screen, sets a title, returns to the start of a line, turns letters around, and is not seen.
-const EVIL: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}1m\u{7f}\u{202e}\u{2066}\u{200b}\u{feff}\u{61c}\u{2028}";
+/// Clears a screen, sets a title, returns to the start of a line, turns letters around, and is not
+/// seen.
+const EVIL: &str =
+    "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}1m\u{7f}\u{202e}\u{2066}\u{200b}\u{feff}\u{61c}\u{2028}";
 
 /// A source whose kernels do not build; the compiler's words are hostile too.
-const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\nvmlinux:\n\t@cat fails >&2; exit 1\n";
+const MAKEFILE: &str =
+    "tinyconfig olddefconfig:\n\t@touch $(O)/.config\nvmlinux:\n\t@cat fails >&2; exit 1\n";
 
 /// A data directory in which every name is hostile.
 fn lab(name: &str) -> Fresh {
@@ -31,11 +34,17 @@ fn lab(name: &str) -> Fresh {
             console_tail: format!("{EVIL}\nlast"),
         };
         let mut results = vec![stored::completed("getppid", vec![cost * 2.0, cost, cost])];
-        results.push(stored::completed(&format!("=cmd|'x'{EVIL}"), vec![cost * 2.0, cost, cost]));
+        results.push(stored::completed(
+            &format!("=cmd|'x'{EVIL}"),
+            vec![cost * 2.0, cost, cost],
+        ));
         let mut failed = stored::completed("fault-anon", Vec::new());
         failed.outcome = Outcome::Failed(failure);
         results.push(failed);
-        let console = Artefact { name: "getppid.console", bytes: EVIL.as_bytes() };
+        let console = Artefact {
+            name: "getppid.console",
+            bytes: EVIL.as_bytes(),
+        };
         let mut run = stored::run(&format!("{:016x}", number + 1), number, 1, results);
         run.environment = vec![("release".to_owned(), format!("{EVIL}{number}"))];
         store.save_run(&run, &[console]).unwrap();
@@ -47,7 +56,9 @@ fn lab(name: &str) -> Fresh {
 fn safe_output(home: &Path, arguments: &[&str]) -> String {
     let output = marvin(home).args(arguments).output().unwrap();
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    let found = said.chars().find(|c| is_hostile(*c) && !matches!(c, '\n' | '\t'));
+    let found = said
+        .chars()
+        .find(|c| is_hostile(*c) && !matches!(c, '\n' | '\t'));
     assert_eq!(found, None, "{arguments:?}: {}", said.escape_debug());
     assert!(!said.is_empty(), "{arguments:?} says nothing");
     said
@@ -84,16 +95,26 @@ fn hostile_names_in_store_reach_no_output() {
     }
     let mail = safe_output(&home, &["report", pair[0], pair[1], "--mail"]);
     let head = mail.split("\n\n").next().unwrap();
-    assert!(head.lines().all(|line| line.starts_with("Subject: ") || line.starts_with(' ')), "{head}");
+    assert!(
+        head.lines()
+            .all(|line| line.starts_with("Subject: ") || line.starts_with(' ')),
+        "{head}"
+    );
 }
 
 #[test]
 fn hostile_name_is_no_formula_in_csv() {
     let home = lab("hostile-csv");
     let said = safe_output(&home, &["export", "--rows", "results"]);
-    assert!(said.contains(",'=cmd|'x'\u{fffd}[2J") && !said.contains(",=cmd"), "{said}");
+    assert!(
+        said.contains(",'=cmd|'x'\u{fffd}[2J") && !said.contains(",=cmd"),
+        "{said}"
+    );
     let said = safe_output(&home, &["export", "--rows", "results", "--format", "jsonl"]);
-    assert!(said.contains("\"=cmd|'x'\\u001b[2J") && said.contains("\\u202e"), "{said}");
+    assert!(
+        said.contains("\"=cmd|'x'\\u001b[2J") && said.contains("\\u202e"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -107,10 +128,20 @@ fn hostile_commits_and_compilers_reach_no_output() {
         tree.file("fails", &format!("mm/memory.c:{n}:1: error: {EVIL}\n"));
         tree.git(&["add", "-A"]);
         let author = "--author=Eve\u{1b}[2J\u{202e} <eve\u{7f}@example.org>";
-        tree.git(&["commit", "-qm", &format!("mm: {n} {EVIL}\rmm: harmless"), author]);
+        tree.git(&[
+            "commit",
+            "-qm",
+            &format!("mm: {n} {EVIL}\rmm: harmless"),
+            author,
+        ]);
     }
     let name = tree.name();
-    let of = |words: &[&str]| safe_output(&home, &[words, &["--tree", &name, "--workload", "getppid"]].concat());
+    let of = |words: &[&str]| {
+        safe_output(
+            &home,
+            &[words, &["--tree", &name, "--workload", "getppid"]].concat(),
+        )
+    };
     let said = of(&["series", "good..main"]);
     assert!(said.contains("mm: 1 \u{fffd}[2J"), "{said}");
     of(&["bisect", "good", "main"]);
@@ -129,9 +160,15 @@ fn hostile_culprit_gives_a_harmless_mail() {
         return;
     }
     let (_, images) = images();
-    let (home, tree, mail) = (fresh("culprit-home"), Tree::new("culprit-tree"), fresh("culprit-mail"));
+    let (home, tree, mail) = (
+        fresh("culprit-home"),
+        Tree::new("culprit-tree"),
+        fresh("culprit-mail"),
+    );
     tree.file("Makefile", WITH_IMAGE);
-    ["Kbuild", "mm/memory.c"].iter().for_each(|file| tree.file(file, ""));
+    ["Kbuild", "mm/memory.c"]
+        .iter()
+        .for_each(|file| tree.file(file, ""));
     let [old, new] = [0, 1].map(|n| tree.image(&images[n]));
     tree.commit("choice", &old);
     tree.git(&["tag", "good"]);
@@ -139,19 +176,41 @@ fn hostile_culprit_gives_a_harmless_mail() {
     tree.git(&["add", "-A"]);
     // Headers after carriage returns, and a command to regzbot.
     let subject = format!("mm: {EVIL}\rBcc: all@example.org\r\r#regzbot introduced: v1\r{EVIL}");
-    let author = "--author=Eve\u{1b}[2J\u{202e}\rBcc: b@example.org\u{85}\u{2028} <eve\u{7f}@example.org>";
+    let author =
+        "--author=Eve\u{1b}[2J\u{202e}\rBcc: b@example.org\u{85}\u{2028} <eve\u{7f}@example.org>";
     tree.git(&["commit", "-qm", &subject, author]);
-    let bisect = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "2"];
-    let said = safe_output(&home, &[&bisect[..], &["--mail", &mail.display().to_string()]].concat());
+    let bisect = [
+        "bisect",
+        "good",
+        "main",
+        "--tree",
+        &tree.name(),
+        "--workload",
+        "fault-anon",
+        "--seeds",
+        "2",
+    ];
+    let said = safe_output(
+        &home,
+        &[&bisect[..], &["--mail", &mail.display().to_string()]].concat(),
+    );
     assert!(said.contains("worse "), "{said}");
     let mail = fs::read_to_string(&mail).unwrap();
-    let found = mail.chars().find(|c| is_hostile(*c) && !matches!(c, '\n' | '\t'));
+    let found = mail
+        .chars()
+        .find(|c| is_hostile(*c) && !matches!(c, '\n' | '\t'));
     assert_eq!(found, None, "{}", mail.escape_debug());
     let (head, body) = mail.split_once("\n\n").unwrap();
-    let names: Vec<&str> =
-        head.lines().filter(|line| !line.starts_with(' ')).map(|line| line.split(':').next().unwrap()).collect();
+    let names: Vec<&str> = head
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .map(|line| line.split(':').next().unwrap())
+        .collect();
     assert_eq!(names, ["To", "Cc", "Subject"], "{head}");
-    let commands: Vec<&str> = body.lines().filter(|line| line.starts_with("#regzbot")).collect();
+    let commands: Vec<&str> = body
+        .lines()
+        .filter(|line| line.starts_with("#regzbot"))
+        .collect();
     assert!(commands.len() == 1 && !commands[0].contains("v1"), "{body}");
     assert!(!body.lines().any(|line| line.starts_with("Bcc")), "{body}");
 }
@@ -160,13 +219,18 @@ fn hostile_culprit_gives_a_harmless_mail() {
 fn elf_with(banner: &str) -> Vec<u8> {
     let mut notes: Vec<u8> = Vec::new();
     for (name, kind) in [(b"GNU\0", 3), (b"Xen\0", 18)] {
-        notes.extend([4_u32, 4, kind].iter().flat_map(|number| number.to_le_bytes()));
+        notes.extend(
+            [4_u32, 4, kind]
+                .iter()
+                .flat_map(|number| number.to_le_bytes()),
+        );
         notes.extend(name);
         notes.extend([0; 4]);
     }
     let mut elf = vec![0_u8; 120];
     elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
-    (elf[18], elf[32], elf[56], elf[64], elf[72], elf[96]) = (62, 64, 1, 4, 120, u8::try_from(notes.len()).unwrap());
+    (elf[18], elf[32], elf[56], elf[64], elf[72], elf[96]) =
+        (62, 64, 1, 4, 120, u8::try_from(notes.len()).unwrap());
     [elf, notes, banner.as_bytes().to_vec()].concat()
 }
 
@@ -175,10 +239,17 @@ fn hostile_release_in_image_reaches_no_output() {
     let home = fresh("hostile-image");
     fs::create_dir_all(&home).unwrap();
     let file = home.join("vm\u{1b}[2J\u{202e}linux");
-    fs::write(&file, elf_with("Linux version 6.9.1\u{1b}[2J\u{9b}\u{202e}evil (x) #1\n")).unwrap();
+    fs::write(
+        &file,
+        elf_with("Linux version 6.9.1\u{1b}[2J\u{9b}\u{202e}evil (x) #1\n"),
+    )
+    .unwrap();
     let name = format!("path:{}", file.display());
     let said = safe_output(&home, &["build", &name]);
-    assert!(said.contains("6.9.1\u{fffd}[2J\u{fffd}\u{fffd}evil"), "{said}");
+    assert!(
+        said.contains("6.9.1\u{fffd}[2J\u{fffd}\u{fffd}evil"),
+        "{said}"
+    );
     safe_output(&home, &["build", &name, "--format", "json"]);
     fs::write(&file, "no kernel").unwrap();
     assert!(safe_output(&home, &["build", &name]).contains("vm\u{fffd}[2J\u{fffd}linux"));

@@ -13,7 +13,10 @@ fn put(folder: &Path, path: &str, text: &str) {
     let file = folder.join(path);
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     if path.ends_with(".gz") {
-        let mut gz = flate2::write::GzEncoder::new(fs::File::create(file).unwrap(), flate2::Compression::fast());
+        let mut gz = flate2::write::GzEncoder::new(
+            fs::File::create(file).unwrap(),
+            flate2::Compression::fast(),
+        );
         gz.write_all(text.as_bytes()).unwrap();
         gz.finish().unwrap();
     } else {
@@ -26,8 +29,16 @@ fn run(log: &Path, name: &str, iteration: u32, seconds: f64) {
     let top = log.join(format!("{name}/iter-{iteration}"));
     let begun = 1_700_000_000 + iteration * 1000;
     let release = name.split('-').next().unwrap();
-    put(&top, "kernel.version", &format!("Linux marvin7 {release}.0-{name} #1 SMP x86_64\n"));
-    put(&top, "lscpu.gz", "Architecture: x86_64\nCPU(s): 48\nModel name: Xeon\n");
+    put(
+        &top,
+        "kernel.version",
+        &format!("Linux marvin7 {release}.0-{name} #1 SMP x86_64\n"),
+    );
+    put(
+        &top,
+        "lscpu.gz",
+        "Architecture: x86_64\nCPU(s): 48\nModel name: Xeon\n",
+    );
     put(
         &top,
         "tests-timestamp",
@@ -38,14 +49,29 @@ fn run(log: &Path, name: &str, iteration: u32, seconds: f64) {
         ),
     );
     let mut state = String::new();
-    write!(state, "test begin :: kernbench {begun}\nfile start :: /proc/vmstat\npgfault 10\npswpin 0\n").unwrap();
-    write!(state, "file end :: /proc/vmstat\npgfault 510\npswpin 7\ntest end :: kernbench {} 0\n", begun + 100)
-        .unwrap();
+    write!(
+        state,
+        "test begin :: kernbench {begun}\nfile start :: /proc/vmstat\npgfault 10\npswpin 0\n"
+    )
+    .unwrap();
+    write!(
+        state,
+        "file end :: /proc/vmstat\npgfault 510\npswpin 7\ntest end :: kernbench {} 0\n",
+        begun + 100
+    )
+    .unwrap();
     put(&top, "tests-sysstate.gz", &state);
     put(&top, "iostat-kernbench.gz", "avg-cpu\n");
     for (number, more) in [(1, 0.0), (2, 0.2), (3, 0.1)] {
-        let time = format!("10.0user 5.0system 0:{:.2}elapsed 100%CPU\n", seconds + more);
-        put(&top, &format!("kernbench/logs/kernbench-4-{number}.time"), &time);
+        let time = format!(
+            "10.0user 5.0system 0:{:.2}elapsed 100%CPU\n",
+            seconds + more
+        );
+        put(
+            &top,
+            &format!("kernbench/logs/kernbench-4-{number}.time"),
+            &time,
+        );
     }
     put(&top, "usemem/logs/usemem-1.log", "x\n");
 }
@@ -62,7 +88,11 @@ pub(crate) fn log() -> Fresh {
 /// Returns the ids of runs in the output of an import.
 fn ids(said: &str) -> Vec<String> {
     said.lines()
-        .filter_map(|line| line.split(' ').next().filter(|word| word.starts_with("run_")))
+        .filter_map(|line| {
+            line.split(' ')
+                .next()
+                .filter(|word| word.starts_with("run_"))
+        })
         .map(str::to_owned)
         .collect()
 }
@@ -78,29 +108,59 @@ fn mmtests_log_is_listed_shown_and_compared() {
     let folder = log.display().to_string();
     let said = output_of(&home, &["import", "mmtests", &folder]);
     insta::assert_snapshot!(said);
-    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    assert!(
+        said.lines().all(|line| line.chars().count() <= 80),
+        "{said}"
+    );
     let ids = ids(&said);
     assert_eq!(ids.len(), 6);
     insta::assert_snapshot!(output_of(&home, &["runs"]));
     insta::assert_snapshot!(output_of(&home, &["show", &ids[0]]));
     insta::assert_snapshot!(output_of(&home, &["show", &ids[0], "--artefact", "list"]));
-    insta::assert_snapshot!(output_of(&home, &["show", &ids[0], "--artefact", "import.log"]));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["show", &ids[0], "--artefact", "import.log"]
+    ));
     let mut report = vec!["report"];
     report.extend(ids.iter().map(String::as_str));
     insta::assert_snapshot!(without_dates(&output_of(&home, &report)));
     let by_ids = without_dates(&output_of(&home, &report));
-    let by_names = without_dates(&output_of(&home, &["report", "6.1-vanilla", "6.12-vanilla"]));
+    let by_names = without_dates(&output_of(
+        &home,
+        &["report", "6.1-vanilla", "6.12-vanilla"],
+    ));
     let without_command = |text: &str| text.split("marvin report").next().unwrap().to_owned();
     assert_eq!(without_command(&by_names), without_command(&by_ids));
     for format in ["markdown", "json", "html"] {
         let text = output_of(&home, &[&report[..], &["--format", format]].concat());
-        assert!(text.starts_with("exit 0") && text.contains("kernbench/Elapsed-4"), "{text}");
+        assert!(
+            text.starts_with("exit 0") && text.contains("kernbench/Elapsed-4"),
+            "{text}"
+        );
     }
-    let monitors = output_of(&home, &[&report[..], &["--monitors", "--workload", "kernbench/Elapsed-4"]].concat());
+    let monitors = output_of(
+        &home,
+        &[
+            &report[..],
+            &["--monitors", "--workload", "kernbench/Elapsed-4"],
+        ]
+        .concat(),
+    );
     let block = monitors.split_once("kernbench: kernel counters").unwrap().1;
     insta::assert_snapshot!(block);
-    let again = output_of(&home, &["import", "mmtests", &log.join("6.1-vanilla").display().to_string()]);
-    assert_eq!(again.matches("already imported, unchanged").count(), 3, "{again}");
+    let again = output_of(
+        &home,
+        &[
+            "import",
+            "mmtests",
+            &log.join("6.1-vanilla").display().to_string(),
+        ],
+    );
+    assert_eq!(
+        again.matches("already imported, unchanged").count(),
+        3,
+        "{again}"
+    );
 }
 
 #[test]
@@ -108,14 +168,30 @@ fn single_runs_and_unknown_directions_stay_unclear() {
     let (home, log) = (fresh("mmtests-one-home"), fresh("mmtests-one"));
     run(&log, "6.1-vanilla", 0, 40.0);
     run(&log, "6.12-vanilla", 0, 30.0);
-    let ids = ids(&output_of(&home, &["import", "mmtests", &log.display().to_string()]));
+    let ids = ids(&output_of(
+        &home,
+        &["import", "mmtests", &log.display().to_string()],
+    ));
     let report = ["report", &ids[0], &ids[1]];
     let unclear = output_of(&home, &report);
-    assert!(unclear.starts_with("exit 3") && unclear.contains("one run per side does not show the noise"), "{unclear}");
-    insta::assert_snapshot!(output_of(&home, &[&report[..], &["--workload", "kernbench/duration-elapsed"]].concat()));
-    let lower = output_of(&home, &[&report[..], &["--lower", "kernbench/duration-elapsed"]].concat());
+    assert!(
+        unclear.starts_with("exit 3")
+            && unclear.contains("one run per side does not show the noise"),
+        "{unclear}"
+    );
+    insta::assert_snapshot!(output_of(
+        &home,
+        &[&report[..], &["--workload", "kernbench/duration-elapsed"]].concat()
+    ));
+    let lower = output_of(
+        &home,
+        &[&report[..], &["--lower", "kernbench/duration-elapsed"]].concat(),
+    );
     assert!(lower.contains("kernbench/duration-elapsed"), "{lower}");
-    insta::assert_snapshot!(output_of(&home, &[&report[..], &["--higher", "kernbanch"]].concat()));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &[&report[..], &["--higher", "kernbanch"]].concat()
+    ));
 }
 
 #[test]
@@ -134,35 +210,68 @@ fn kernels_that_cannot_be_reported_are_named() {
 fn lkp_result_is_imported_and_compared() {
     let (home, results) = (fresh("lkp-home"), fresh("lkp-results"));
     let place = "result/will-it-scale/performance-process-100%-brk2/lkp-skl/debian-11/x86_64-rhel-8.3/gcc-12";
-    for (commit, ops) in [("ec81deb6b769dc1b", 129_489.0), ("6e553c6bcb7746ab", 252_151.0)] {
+    for (commit, ops) in [
+        ("ec81deb6b769dc1b", 129_489.0),
+        ("6e553c6bcb7746ab", 252_151.0),
+    ] {
         for number in 0_u8..3 {
             let stats = format!(
                 "{{\"will-it-scale.per_process_ops\": {}, \"proc-vmstat.pgfault\": 7, \"will-it-scale.strange\": 1}}",
                 ops + f64::from(number) * 100.0
             );
-            put(&results, &format!("{place}/{commit}/{number}/stats.json.gz"), &stats);
-            let job = format!("testcase: will-it-scale\nstart_time: '{}'\n", 1_700_000_000 + 600 * u32::from(number));
-            put(&results, &format!("{place}/{commit}/{number}/job.yaml"), &job);
+            put(
+                &results,
+                &format!("{place}/{commit}/{number}/stats.json.gz"),
+                &stats,
+            );
+            let job = format!(
+                "testcase: will-it-scale\nstart_time: '{}'\n",
+                1_700_000_000 + 600 * u32::from(number)
+            );
+            put(
+                &results,
+                &format!("{place}/{commit}/{number}/job.yaml"),
+                &job,
+            );
         }
     }
-    let matrix =
-        "{\"will-it-scale.per_process_ops\": [1, 2], \"stats_source\": [\"/r/7/stats.json\", \"/r/8/stats.json\"]}";
+    let matrix = "{\"will-it-scale.per_process_ops\": [1, 2], \"stats_source\": [\"/r/7/stats.json\", \"/r/8/stats.json\"]}";
     put(&results, &format!("{place}/v6.1/matrix.json"), matrix);
-    put(&results, &format!("{place}/v6.2/3/stats.json"), "{\"will-it-scale.per_process_ops\": 5}");
-    for (file, seconds) in [("v6.1/matrix.json", 1_600_000_000), ("v6.2/3/stats.json", 0)] {
-        let file = fs::File::options().write(true).open(results.join(place).join(file)).unwrap();
-        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+    put(
+        &results,
+        &format!("{place}/v6.2/3/stats.json"),
+        "{\"will-it-scale.per_process_ops\": 5}",
+    );
+    for (file, seconds) in [
+        ("v6.1/matrix.json", 1_600_000_000),
+        ("v6.2/3/stats.json", 0),
+    ] {
+        let file = fs::File::options()
+            .write(true)
+            .open(results.join(place).join(file))
+            .unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds))
+            .unwrap();
     }
     let said = output_of(&home, &["import", "lkp", &results.display().to_string()]);
     insta::assert_snapshot!(said);
-    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    assert!(
+        said.lines().all(|line| line.chars().count() <= 80),
+        "{said}"
+    );
     insta::assert_snapshot!(output_of(&home, &["runs"]));
     let json = output_of(&home, &["runs", "--format", "json"]);
-    assert!(json.contains("\"started_unix\": null") && json.contains("\"started_unix\": 1700000600"), "{json}");
+    assert!(
+        json.contains("\"started_unix\": null") && json.contains("\"started_unix\": 1700000600"),
+        "{json}"
+    );
     let undated = ids(&said).pop().unwrap();
     assert!(output_of(&home, &["show", &undated]).contains("Started: not known\n"));
     let log = output_of(&home, &["show", &undated, "--artefact", "import.log"]);
-    assert!(log.contains("start time: no start_time in job.yaml"), "{log}");
+    assert!(
+        log.contains("start time: no start_time in job.yaml"),
+        "{log}"
+    );
     let mut report = vec!["report"];
     let ids = ids(&said);
     report.extend(ids.iter().take(6).map(String::as_str));
@@ -176,7 +285,9 @@ fn invalid_directories_and_damaged_files_fail_clearly() {
     fs::create_dir_all(&nothing).unwrap();
     let name = nothing.display().to_string();
     for suite in ["mmtests", "lkp"] {
-        insta::assert_snapshot!(output_of(&home, &["import", suite, &name]).replace(&name, "FOLDER"));
+        insta::assert_snapshot!(
+            output_of(&home, &["import", suite, &name]).replace(&name, "FOLDER")
+        );
     }
     insta::assert_snapshot!(output_of(&home, &["import", "mmtests", "/no/such/folder"]));
     assert!(!home.exists(), "nothing was worth making a home for");
@@ -187,10 +298,26 @@ fn invalid_directories_and_damaged_files_fail_clearly() {
     let whole = fs::read(&state).unwrap();
     fs::write(&state, &whole[..whole.len() / 2]).unwrap();
     let bomb = vec![b'1'; 80 << 20];
-    put(&log, "6.1-vanilla/iter-0/stream/logs/stream-1.log.gz", std::str::from_utf8(&bomb).unwrap());
-    put(&log, "6.1-vanilla/iter-0/stream/logs/stream-2.log.xz", "plain");
-    put(&log, "6.1-vanilla/iter-0/hackbench/logs/hackbench-4-1", "Time: nan\n");
-    put(&log, "6.1 x\u{1b}[2J/iter-0/stream/logs/stream-1.log", "Copy: 1\n");
+    put(
+        &log,
+        "6.1-vanilla/iter-0/stream/logs/stream-1.log.gz",
+        std::str::from_utf8(&bomb).unwrap(),
+    );
+    put(
+        &log,
+        "6.1-vanilla/iter-0/stream/logs/stream-2.log.xz",
+        "plain",
+    );
+    put(
+        &log,
+        "6.1-vanilla/iter-0/hackbench/logs/hackbench-4-1",
+        "Time: nan\n",
+    );
+    put(
+        &log,
+        "6.1 x\u{1b}[2J/iter-0/stream/logs/stream-1.log",
+        "Copy: 1\n",
+    );
     put(&log, "6.2/iter-0/tests-timestamp", "start :: 5\n");
     std::os::unix::fs::symlink("/etc", log.join("6.1-vanilla/iter-0/etc")).unwrap();
     let said = output_of(&home, &["import", "mmtests", &log.display().to_string()]);
@@ -213,21 +340,39 @@ fn imported_runs_have_history_pages_and_verdicts() {
     let all = ids(&said);
     assert_eq!(all.len(), 19);
     let of = |kernel: &str| -> Vec<&str> {
-        let lines = said.lines().filter(|line| line.starts_with("run_") && line.contains(kernel));
+        let lines = said
+            .lines()
+            .filter(|line| line.starts_with("run_") && line.contains(kernel));
         lines.map(|line| line.split(' ').next().unwrap()).collect()
     };
     insta::assert_snapshot!(output_of(&home, &["history", "kernbench/Elapsed-4"]));
     let group = output_of(&home, &["history", "kernbench"]);
-    assert!(group.contains("\nkernbench/Elapsed-4: ") && group.contains("\nkernbench/User-4: "), "{group}");
+    assert!(
+        group.contains("\nkernbench/Elapsed-4: ") && group.contains("\nkernbench/User-4: "),
+        "{group}"
+    );
     let report = |old: &str, new: &str| {
-        let runs: Vec<&str> = ["report"].into_iter().chain(of(old)).chain(of(new)).collect();
-        without_dates(&output_of(&home, &[&runs[..], &["--workload", "kernbench/Elapsed-4"]].concat()))
+        let runs: Vec<&str> = ["report"]
+            .into_iter()
+            .chain(of(old))
+            .chain(of(new))
+            .collect();
+        without_dates(&output_of(
+            &home,
+            &[&runs[..], &["--workload", "kernbench/Elapsed-4"]].concat(),
+        ))
     };
     let worse = report("6.6-vanilla", "6.12-vanilla");
-    assert!(worse.starts_with("exit 1") && worse.contains("Ranks of the runs (exact Mann-Whitney"), "{worse}");
+    assert!(
+        worse.starts_with("exit 1") && worse.contains("Ranks of the runs (exact Mann-Whitney"),
+        "{worse}"
+    );
     insta::assert_snapshot!(worse);
     let one = report("6.6-vanilla", "6.13-vanilla");
-    assert!(one.starts_with("exit 1"), "one boot is rated by the others' scatter: {one}");
+    assert!(
+        one.starts_with("exit 1"),
+        "one boot is rated by the others' scatter: {one}"
+    );
     let folder = home.join("site");
     assert!(output_of(&home, &["publish", folder.to_str().unwrap()]).starts_with("exit 0"));
     let first = fs::read_to_string(folder.join("index.html")).unwrap();

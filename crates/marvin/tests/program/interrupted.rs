@@ -1,4 +1,5 @@
-//! Killed at any moment: complete runs are stored, the next call continues from there, and no process survives.
+//! Killed at any moment: complete runs are stored, the next call continues from there, and no
+//! process survives.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -17,7 +18,8 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("not within two minutes: {what}");
 }
 
-/// Counts the running machines of a data directory: QEMU's working directory is a scratch directory there.
+/// Counts the running machines of a data directory: QEMU's working directory is a scratch directory
+/// there.
 pub(crate) fn machines_of(home: &std::path::Path) -> usize {
     std::fs::read_dir("/proc")
         .unwrap()
@@ -30,9 +32,26 @@ pub(crate) fn machines_of(home: &std::path::Path) -> usize {
 fn killed_comparison_continues() {
     let home = fresh("killed-home");
     let [old, new] = names();
-    let arguments = ["compare", &old, &new, "--seeds", "2", "--workload", "getppid,signal", "--jobs", "1"];
-    let mut first = marvin(&home).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until("a run is stored", || output_of(&home, &["runs"]).contains("2/2"));
+    let arguments = [
+        "compare",
+        &old,
+        &new,
+        "--seeds",
+        "2",
+        "--workload",
+        "getppid,signal",
+        "--jobs",
+        "1",
+    ];
+    let mut first = marvin(&home)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("a run is stored", || {
+        output_of(&home, &["runs"]).contains("2/2")
+    });
     until("a machine works", || machines_of(&home) > 0);
     first.kill().unwrap();
     first.wait().unwrap();
@@ -40,8 +59,14 @@ fn killed_comparison_continues() {
     let output = marvin(&home).args(arguments).output().unwrap();
     let said = format_output(&output, &home);
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{said}");
-    let reused = said.lines().find(|line| line.ends_with("results exist already")).unwrap_or_else(|| panic!("{said}"));
-    let numbers: Vec<usize> = reused.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let reused = said
+        .lines()
+        .find(|line| line.ends_with("results exist already"))
+        .unwrap_or_else(|| panic!("{said}"));
+    let numbers: Vec<usize> = reused
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
     assert!(numbers[0] < 12 && numbers[1] >= 2, "{reused}");
     let again = marvin(&home).args(arguments).output().unwrap();
     assert!(
@@ -56,23 +81,59 @@ fn interrupted_comparison_keeps_printed_results() {
     let home = fresh("interrupted-home");
     let log = fresh("interrupted-log");
     let [old, new] = names();
-    let arguments = ["compare", &old, &new, "--quick", "--workload", "getppid,signal,fork-exit", "--jobs", "1"];
+    let arguments = [
+        "compare",
+        &old,
+        &new,
+        "--quick",
+        "--workload",
+        "getppid,signal,fork-exit",
+        "--jobs",
+        "1",
+    ];
     let output = std::fs::File::create(&log).unwrap();
-    let mut first = marvin(&home).args(arguments).stdout(Stdio::null()).stderr(output).spawn().unwrap();
-    let printed = |text: &str| text.lines().filter(|line| line.ends_with("  seed 1")).count();
-    until("a row is printed", || printed(&std::fs::read_to_string(&log).unwrap()) > 0);
+    let mut first = marvin(&home)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(output)
+        .spawn()
+        .unwrap();
+    let printed = |text: &str| {
+        text.lines()
+            .filter(|line| line.ends_with("  seed 1"))
+            .count()
+    };
+    until("a row is printed", || {
+        printed(&std::fs::read_to_string(&log).unwrap()) > 0
+    });
     // Ctrl-C, and 3 s later SIGTERM, if Marvin is still there.
     let pid = first.id().to_string();
-    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status()
+        .unwrap();
     std::thread::sleep(Duration::from_secs(3));
-    std::process::Command::new("kill").args(["-TERM", &pid]).stderr(Stdio::null()).status().unwrap();
+    std::process::Command::new("kill")
+        .args(["-TERM", &pid])
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
     assert_eq!(first.wait().unwrap().code(), Some(130));
     let rows = printed(&std::fs::read_to_string(&log).unwrap());
     until("its machines are gone", || machines_of(&home) == 0);
     let said = format_output(&marvin(&home).args(arguments).output().unwrap(), &home);
-    let reused = said.lines().find(|line| line.ends_with("results exist already")).unwrap_or_else(|| panic!("{said}"));
-    let numbers: Vec<usize> = reused.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    assert!(numbers[1] >= 2 * rows, "{rows} rows of two kernels: {reused}");
+    let reused = said
+        .lines()
+        .find(|line| line.ends_with("results exist already"))
+        .unwrap_or_else(|| panic!("{said}"));
+    let numbers: Vec<usize> = reused
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    assert!(
+        numbers[1] >= 2 * rows,
+        "{rows} rows of two kernels: {reused}"
+    );
 }
 
 #[test]
@@ -81,7 +142,11 @@ fn data_directory_has_one_writer_many_readers() {
     let name = &names()[1];
     let mut first = marvin(&home);
     let first = first.args(["run", name, "--seeds", "3", "--workload", "getppid"]);
-    let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut first = first
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     until("a machine works", || machines_of(&home) > 0);
     let second = output_of(&home, &["run", name, "--quiet"]);
     let pid = first.id().to_string();

@@ -52,8 +52,22 @@ fn tables_are_exported() {
     let file = home.join("samples.parquet");
     let commands: [&[&str]; 4] = [
         &["export", "--rows", "runs"],
-        &["export", "--workload", "fault", "--kernel", "6.12", "--format", "jsonl"],
-        &["export", "--format", "parquet", "--output", file.to_str().unwrap()],
+        &[
+            "export",
+            "--workload",
+            "fault",
+            "--kernel",
+            "6.12",
+            "--format",
+            "jsonl",
+        ],
+        &[
+            "export",
+            "--format",
+            "parquet",
+            "--output",
+            file.to_str().unwrap(),
+        ],
         &["export", "--suite", "macro"],
     ];
     insta::assert_snapshot!(story(&home, &commands).replace(home.to_str().unwrap(), "HOME"));
@@ -65,10 +79,22 @@ fn gc_keeps_runs_referenced_by_reports() {
     let home = home("kept-gc");
     let report = [&["report"][..], &RUNS].concat();
     output_of(&home, &report);
-    let list = story(&home, &[&["show", RUNS[0], "--artefact", "list"], &["show", RUNS[0], "--artefact", "mentioned"]]);
+    let list = story(
+        &home,
+        &[
+            &["show", RUNS[0], "--artefact", "list"],
+            &["show", RUNS[0], "--artefact", "mentioned"],
+        ],
+    );
     insta::assert_snapshot!(list);
-    let gone = output_of(&home, &["gc", "--older-than", "0", "--artefacts-older-than", "0"]);
-    assert!(gone.contains("kept because they are referenced: 2\n"), "{gone}");
+    let gone = output_of(
+        &home,
+        &["gc", "--older-than", "0", "--artefacts-older-than", "0"],
+    );
+    assert!(
+        gone.contains("kept because they are referenced: 2\n"),
+        "{gone}"
+    );
     assert!(output_of(&home, &["show", RUNS[0], "--artefact", "list"]).contains("mentioned"));
     insta::assert_snapshot!(output_of(&home, &["gc", "--dry-run"]));
 }
@@ -79,14 +105,25 @@ fn gc_deletes_images_that_no_server_runs() {
     let [used, unused] = ["52b2f0261c00063f", "0123456789abcdef"];
     for name in [used, unused, "making-x1"] {
         fs::create_dir_all(home.join("distributions").join(name)).unwrap();
-        fs::write(home.join("distributions").join(name).join("root"), vec![0; 3 << 20]).unwrap();
+        fs::write(
+            home.join("distributions").join(name).join("root"),
+            vec![0; 3 << 20],
+        )
+        .unwrap();
     }
     fs::create_dir(home.join("machines")).unwrap();
-    fs::write(home.join("machines/testbox.image"), format!("{used} debian-12 4.0..\n")).unwrap();
+    fs::write(
+        home.join("machines/testbox.image"),
+        format!("{used} debian-12 4.0..\n"),
+    )
+    .unwrap();
     insta::assert_snapshot!(output_of(&home, &["gc", "--dry-run"]));
     assert!(home.join("distributions").join(unused).exists());
     assert!(output_of(&home, &["gc", "--format", "json"]).contains("\"making-x1\": 3145728"));
-    let left: Vec<_> = fs::read_dir(home.join("distributions")).unwrap().map(|one| one.unwrap().file_name()).collect();
+    let left: Vec<_> = fs::read_dir(home.join("distributions"))
+        .unwrap()
+        .map(|one| one.unwrap().file_name())
+        .collect();
     assert_eq!(left, [used]);
 }
 
@@ -99,7 +136,11 @@ fn server_results_are_listed_without_its_password() {
     ];
     let told = story(&home, &wrong).replace("me:secret@", "");
     assert!(
-        !told.split("-- out").skip(1).any(|part| part.split("$ marvin").next().unwrap().contains("secret")),
+        !told.split("-- out").skip(1).any(|part| part
+            .split("$ marvin")
+            .next()
+            .unwrap()
+            .contains("secret")),
         "{told}"
     );
     let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else {
@@ -109,28 +150,60 @@ fn server_results_are_listed_without_its_password() {
     let address = cluster.place().unwrap();
     fill(&Store::open(Location::server(&address, None).unwrap()).unwrap());
     let (bare, home) = (address.replace(&format!(":{PASSWORD}"), ""), &*home);
-    let output = marvin(home).env("MARVIN_STORE", &bare).env("PGPASSWORD", PASSWORD).arg("runs").output().unwrap();
+    let output = marvin(home)
+        .env("MARVIN_STORE", &bare)
+        .env("PGPASSWORD", PASSWORD)
+        .arg("runs")
+        .output()
+        .unwrap();
     insta::assert_snapshot!(format_output(&output, home));
-    assert!(!home.exists(), "who lists results on a server needs no home");
-    let output = marvin(home).env("MARVIN_STORE", &address).arg("--help").output().unwrap();
+    assert!(
+        !home.exists(),
+        "who lists results on a server needs no home"
+    );
+    let output = marvin(home)
+        .env("MARVIN_STORE", &address)
+        .arg("--help")
+        .output()
+        .unwrap();
     assert!(!format_output(&output, home).contains(PASSWORD));
     drop(cluster);
-    let output = marvin(home).env("MARVIN_STORE", &address).arg("runs").output().unwrap();
+    let output = marvin(home)
+        .env("MARVIN_STORE", &address)
+        .arg("runs")
+        .output()
+        .unwrap();
     let told = format_output(&output, home);
-    assert!(told.starts_with("exit 5") && told.contains("cannot reach") && !told.contains(PASSWORD), "{told}");
+    assert!(
+        told.starts_with("exit 5") && told.contains("cannot reach") && !told.contains(PASSWORD),
+        "{told}"
+    );
 }
 
-/// Makes a certificate for `localhost` with its issuer; returns the file of the issuer, the certificate, and its key.
+/// Makes a certificate for `localhost` with its issuer; returns the file of the issuer, the
+/// certificate, and its key.
 fn certificate(folder: &Path) -> (PathBuf, Vec<u8>, Vec<u8>) {
     fs::create_dir_all(folder).unwrap();
     let script = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ca.key -out ca.pem -subj /CN=test &&
         openssl req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost &&
         printf 'subjectAltName=DNS:localhost' > names &&
         openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.pem";
-    let made = Command::new("sh").args(["-c", script]).current_dir(folder).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let made = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(
+        made.status.success(),
+        "{}",
+        String::from_utf8_lossy(&made.stderr)
+    );
     let read = |name: &str| fs::read(folder.join(name)).unwrap();
-    (folder.join("ca.pem"), read("server.pem"), read("server.key"))
+    (
+        folder.join("ca.pem"),
+        read("server.pem"),
+        read("server.key"),
+    )
 }
 
 #[test]
@@ -141,15 +214,35 @@ fn server_certificates_are_checked() {
     };
     let home = fresh("kept-tls");
     let (issuer, certificate, key) = certificate(&home.join("certificates"));
-    let address = format!("{}?sslmode=require", cluster.serve_tls(&certificate, &key).unwrap());
-    fill(&Store::open(Location::server(&address.replace("require", "disable"), None).unwrap()).unwrap());
+    let address = format!(
+        "{}?sslmode=require",
+        cluster.serve_tls(&certificate, &key).unwrap()
+    );
+    fill(
+        &Store::open(Location::server(&address.replace("require", "disable"), None).unwrap())
+            .unwrap(),
+    );
     let runs = |trusted: &Path, address: &str| {
-        let output = marvin(&home).env("MARVIN_STORE", address).env("SSL_CERT_FILE", trusted).arg("runs").output();
+        let output = marvin(&home)
+            .env("MARVIN_STORE", address)
+            .env("SSL_CERT_FILE", trusted)
+            .arg("runs")
+            .output();
         let told = format_output(&output.unwrap(), &home);
-        let port = address.split(':').nth(3).unwrap().split('/').next().unwrap();
+        let port = address
+            .split(':')
+            .nth(3)
+            .unwrap()
+            .split('/')
+            .next()
+            .unwrap();
         told.replace(port, "PORT")
     };
-    assert!(runs(&issuer, &address).starts_with("exit 0"), "{}", runs(&issuer, &address));
+    assert!(
+        runs(&issuer, &address).starts_with("exit 0"),
+        "{}",
+        runs(&issuer, &address)
+    );
     insta::assert_snapshot!(runs(Path::new("/dev/null"), &address));
     // The certificate is for localhost.
     insta::assert_snapshot!(runs(&issuer, &address.replace("@localhost", "@127.0.0.1")));
@@ -181,13 +274,28 @@ fn dashboard_survives_a_lost_store_server() {
     let server = Server::start(program);
     assert!(poll_page(&server, "/metrics", "marvin_store_unreadable 0\n").is_some());
     cluster.pause().unwrap();
-    assert!(poll_page(&server, "/metrics", "marvin_store_unreadable 1\n").is_some(), "the failure is reported");
-    assert!(poll_page(&server, "/", "First seen in 6.12.100").is_some(), "what was read is still shown");
+    assert!(
+        poll_page(&server, "/metrics", "marvin_store_unreadable 1\n").is_some(),
+        "the failure is reported"
+    );
+    assert!(
+        poll_page(&server, "/", "First seen in 6.12.100").is_some(),
+        "what was read is still shown"
+    );
     let failed = poll_page(&server, "/runs.html", "cannot read the store").unwrap();
-    assert!(failed.starts_with("HTTP/1.1 500") && !failed.contains(PASSWORD), "{failed}");
+    assert!(
+        failed.starts_with("HTTP/1.1 500") && !failed.contains(PASSWORD),
+        "{failed}"
+    );
     cluster.resume().unwrap();
-    assert!(poll_page(&server, "/metrics", "marvin_store_unreadable 0\n").is_some(), "and that it is back");
-    assert!(poll_page(&server, "/runs.html", "HTTP/1.1 200").is_some(), "nothing is lost");
+    assert!(
+        poll_page(&server, "/metrics", "marvin_store_unreadable 0\n").is_some(),
+        "and that it is back"
+    );
+    assert!(
+        poll_page(&server, "/runs.html", "HTTP/1.1 200").is_some(),
+        "nothing is lost"
+    );
     let said = server.end();
     assert!(!said.contains(PASSWORD), "{said}");
 }

@@ -1,5 +1,6 @@
-//! `kill -9` at all moments of the commands that start processes: no process is left after two seconds, no job is lost,
-//! none is executed twice, and the next call completes the work. `process` kills at the moment of the fork.
+//! `kill -9` at all moments of the commands that start processes: no process is left after two
+//! seconds, no job is lost, none is executed twice, and the next call completes the work. `process`
+//! kills at the moment of the fork.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,27 +17,49 @@ const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
 /// How long processes may live on after their Marvin.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Returns the command lines of processes that name a directory below one of these, work there, or have a file open there.
+/// Returns the command lines of processes that name a directory below one of these, work there, or
+/// have a file open there.
 pub(crate) fn processes_of(folders: &[&Path]) -> Vec<String> {
     let is_ours = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
     let belongs = |process: &PathBuf| {
         let words = fs::read(process.join("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).into_owned();
-        let names = folders.iter().any(|folder| words.contains(&folder.display().to_string()));
-        let files = fs::read_dir(process.join("fd")).into_iter().flatten().flatten().map(|file| file.path());
-        let mut links = files.chain([process.join("cwd")]).filter_map(|link| fs::read_link(link).ok());
+        let names = folders
+            .iter()
+            .any(|folder| words.contains(&folder.display().to_string()));
+        let files = fs::read_dir(process.join("fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|file| file.path());
+        let mut links = files
+            .chain([process.join("cwd")])
+            .filter_map(|link| fs::read_link(link).ok());
         (names || links.any(|target| is_ours(&target))).then(|| words.replace('\0', " "))
     };
     let own = format!("/proc/{}", std::process::id());
-    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-    let processes = processes.filter(|process| process != Path::new(&own) && process.join("exe").exists());
+    let processes = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let processes =
+        processes.filter(|process| process != Path::new(&own) && process.join("exe").exists());
     // A process that has ended has no command line.
-    processes.filter_map(|process| belongs(&process)).filter(|words| !words.is_empty()).collect()
+    processes
+        .filter_map(|process| belongs(&process))
+        .filter(|words| !words.is_empty())
+        .collect()
 }
 
-/// Kills a command after these milliseconds, if it still runs then, and waits for the end of its processes.
+/// Kills a command after these milliseconds, if it still runs then, and waits for the end of its
+/// processes.
 fn kill_after(delay_ms: u64, home: &Path, command: &[&str], folders: &[&Path]) -> Duration {
-    let mut process = marvin(home).args(command).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut process = marvin(home)
+        .args(command)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     std::thread::sleep(Duration::from_millis(delay_ms));
     process.kill().unwrap();
     process.wait().unwrap();
@@ -78,10 +101,18 @@ fn killed_commands_leave_no_process_and_lose_nothing() {
         vec!["work", "--once"],
         [&["compare", &old, &new][..], &measure].concat(),
         vec!["run", &new, "--workload", "fork", "--seeds", "1"],
-        [&["bisect", "v6.12", "v6.13", "--tree", &place][..], &measure].concat(),
+        [
+            &["bisect", "v6.12", "v6.13", "--tree", &place][..],
+            &measure,
+        ]
+        .concat(),
     ];
     let is_full = std::env::var_os("MARVIN_FULL").is_some();
-    let (commands, kills, runs_at_end) = if is_full { (&commands[..], 200, 5) } else { (&commands[..2], 6, 2) };
+    let (commands, kills, runs_at_end) = if is_full {
+        (&commands[..], 200, 5)
+    } else {
+        (&commands[..2], 6, 2)
+    };
     let folders: [&Path; 2] = [&home, &tree.folder];
     let mut slowest = Duration::ZERO;
     for (number, command) in commands.iter().enumerate() {
@@ -102,9 +133,19 @@ fn killed_commands_leave_no_process_and_lose_nothing() {
         let code = end.split_whitespace().nth(1).unwrap_or_default();
         assert!(["0", "1", "3"].contains(&code), "{command:?}: {end}");
     }
-    println!("{} kills, at most {slowest:?} until the last process had ended", kills * commands.len() as u64);
+    println!(
+        "{} kills, at most {slowest:?} until the last process had ended",
+        kills * commands.len() as u64
+    );
     let jobs = output_of(&home, &["queue", "list", "--all"]);
-    assert_eq!((jobs.matches(" done ").count(), jobs.matches("git:v6.1").count()), (2, 2), "{jobs}");
+    assert_eq!(
+        (
+            jobs.matches(" done ").count(),
+            jobs.matches("git:v6.1").count()
+        ),
+        (2, 2),
+        "{jobs}"
+    );
     let runs = output_of(&home, &["runs"]);
     // Of the two jobs, of the two sides of `compare`, of `run`; bisections keep no runs.
     assert_eq!(runs.matches("run_").count(), runs_at_end, "{runs}");

@@ -51,19 +51,27 @@ fn folder(name: &str) -> PathBuf {
 /// The program with a data directory, without this machine's settings.
 fn marvin(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_marvin"));
-    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("MARVIN_HOME", home);
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("MARVIN_HOME", home);
     command
 }
 
-/// Runs it and returns exit code, standard output and standard error as one text, without the paths of this machine.
+/// Runs it and returns exit code, standard output and standard error as one text, without the paths
+/// of this machine.
 fn output_of(home: &Path, arguments: &[&str]) -> String {
     format_output(&marvin(home).args(arguments).output().unwrap(), home)
 }
 
 fn format_output(output: &Output, home: &Path) -> String {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&home.display().to_string(), "HOME");
+    let text =
+        |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&home.display().to_string(), "HOME");
     let (answer, complaint) = (text(&output.stdout), text(&output.stderr));
-    format!("exit {}\n-- out\n{answer}-- err\n{complaint}", output.status.code().unwrap_or(-1))
+    format!(
+        "exit {}\n-- out\n{answer}-- err\n{complaint}",
+        output.status.code().unwrap_or(-1)
+    )
 }
 
 /// Images of real kernels, fetched once: their data directory, and their files.
@@ -77,10 +85,19 @@ fn lab_home_with_kernels(home: &Path) -> Vec<PathBuf> {
     use std::sync::Mutex;
     // One at a time: only one process may measure in a data directory.
     static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _one = ONE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     let cache = kernel::BuildCache::open(home).unwrap();
     ["deb:6.1", "deb:6.12"]
-        .map(|name| cache.resolve(&name.parse().unwrap(), &|_| {}).unwrap().boot_file().path.clone())
+        .map(|name| {
+            cache
+                .resolve(&name.parse().unwrap(), &|_| {})
+                .unwrap()
+                .boot_file()
+                .path
+                .clone()
+        })
         .to_vec()
 }
 

@@ -1,4 +1,5 @@
-//! Wrong input: each mistake ends with one clear message and its exit code, and leaves no half-written file.
+//! Wrong input: each mistake ends with one clear message and its exit code, and leaves no
+//! half-written file.
 
 use std::path::Path;
 
@@ -16,7 +17,11 @@ fn with_file(content: &[u8], arguments: &dyn Fn(&str) -> Vec<String>) -> String 
 }
 
 fn as_kernel(content: &[u8]) -> String {
-    with_file(content, &|path| ["run", &format!("path:{path}"), "--quiet"].map(str::to_owned).to_vec())
+    with_file(content, &|path| {
+        ["run", &format!("path:{path}"), "--quiet"]
+            .map(str::to_owned)
+            .to_vec()
+    })
 }
 
 #[test]
@@ -25,11 +30,19 @@ fn impossible_kernels_fail_clearly() {
     insta::assert_snapshot!(output_of(&home, &["run", "6.12"]));
     insta::assert_snapshot!(output_of(&home, &["run", "deb:six"]));
     insta::assert_snapshot!(output_of(&home, &["run", "path:"]));
-    insta::assert_snapshot!(output_of(&home, &["run", "path:/no/such/vmlinuz", "--quiet"]));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["run", "path:/no/such/vmlinuz", "--quiet"]
+    ));
     insta::assert_snapshot!(output_of(&home, &["run", "path:/proc", "--quiet"]));
     insta::assert_snapshot!(output_of(&home, &["kernels", "path:/boot/vmlinuz"]));
     let unknown = output_of(&home, &["run", "deb:6.13", "--quiet"]);
-    assert!(unknown.starts_with("exit 2") && unknown.contains("deb:6.1") && unknown.contains("deb:6.12"), "{unknown}");
+    assert!(
+        unknown.starts_with("exit 2")
+            && unknown.contains("deb:6.1")
+            && unknown.contains("deb:6.12"),
+        "{unknown}"
+    );
 }
 
 #[test]
@@ -39,18 +52,36 @@ fn invalid_images_fail_clearly() {
     let (_, files) = images();
     let image = std::fs::read(files[1].parent().unwrap().join("image")).unwrap();
     let cut = as_kernel(&image[..image.len() / 2]);
-    assert!(cut.starts_with("exit 2") && cut.contains("it is cut short"), "{cut}");
+    assert!(
+        cut.starts_with("exit 2") && cut.contains("it is cut short"),
+        "{cut}"
+    );
 }
 
 #[test]
 fn unknown_workloads_and_flags_fail_clearly() {
     let home = fresh("words-home");
-    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "foult"]));
-    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "xyzzy"]));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["compare", "deb:6.1", "deb:6.12", "--workload", "foult"]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["compare", "deb:6.1", "deb:6.12", "--workload", "xyzzy"]
+    ));
     insta::assert_snapshot!(output_of(&home, &["run", "deb:6.1", "--suite", "macro"]));
-    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--sedes", "3"]));
-    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--margin", "-1"]));
-    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--seeds", "2", "--quick"]));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["compare", "deb:6.1", "deb:6.12", "--sedes", "3"]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["compare", "deb:6.1", "deb:6.12", "--margin", "-1"]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["compare", "deb:6.1", "deb:6.12", "--seeds", "2", "--quick"]
+    ));
     insta::assert_snapshot!(output_of(&home, &["compair", "deb:6.1", "deb:6.12"]));
     assert!(!home.exists(), "nothing was worth making a home for");
 }
@@ -58,23 +89,60 @@ fn unknown_workloads_and_flags_fail_clearly() {
 #[test]
 fn unfit_machines_fail_clearly() {
     let home = fresh("unfit-home");
-    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--on", "moon"]));
-    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--on", "exact,vm", "--mail"]));
-    insta::assert_snapshot!(output_of(&home, &["run", "deb:6.12", "--on", "local", "-q"]));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["compare", "deb:6.1", "deb:6.12", "--on", "moon"]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &[
+            "compare", "deb:6.1", "deb:6.12", "--on", "exact,vm", "--mail"
+        ]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["run", "deb:6.12", "--on", "local", "-q"]
+    ));
     insta::assert_snapshot!(output_of(&home, &["run", "running:", "-q"]));
     insta::assert_snapshot!(output_of(&home, &["kernels", "running:"]));
-    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--until-clear"]));
-    let budget = ["compare", "deb:6.1", "deb:6.12", "--on", "vm", "--until-clear", "--budget", "2"];
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["compare", "deb:6.1", "deb:6.12", "--until-clear"]
+    ));
+    let budget = [
+        "compare",
+        "deb:6.1",
+        "deb:6.12",
+        "--on",
+        "vm",
+        "--until-clear",
+        "--budget",
+        "2",
+    ];
     insta::assert_snapshot!(output_of(&home, &budget));
 }
 
 #[test]
 fn this_host_measures_its_own_kernel() {
     let home = fresh("own-kernel-home");
-    let run = ["run", "running:", "--on", "local", "--workload", "getppid,fork-exit", "-q"];
+    let run = [
+        "run",
+        "running:",
+        "--on",
+        "local",
+        "--workload",
+        "getppid,fork-exit",
+        "-q",
+    ];
     let said = output_of(&home, &run);
-    assert!(said.starts_with("exit 0") && said.contains("2 of 2 workloads completed"), "{said}");
-    assert!(said.contains("Machine: local; this host") && said.contains("iterations: x operations"), "{said}");
+    assert!(
+        said.starts_with("exit 0") && said.contains("2 of 2 workloads completed"),
+        "{said}"
+    );
+    assert!(
+        said.contains("Machine: local; this host") && said.contains("iterations: x operations"),
+        "{said}"
+    );
     // The same boot is the same replicate.
     assert_eq!(output_of(&home, &run).lines().nth(1), said.lines().nth(1));
     assert_eq!(output_of(&home, &["runs"]).matches("run_").count(), 1);
@@ -94,9 +162,18 @@ fn misleading_words_get_their_own_error() {
         &["report", "zzz", "yyy"],
         &["history"],
     ] {
-        story.extend(["$ marvin ", &arguments.join(" "), "\n", &output_of(&home, arguments), "\n"]);
+        story.extend([
+            "$ marvin ",
+            &arguments.join(" "),
+            "\n",
+            &output_of(&home, arguments),
+            "\n",
+        ]);
     }
-    assert!(!story.contains("--home"), "an option that a variable sets is not required: {story}");
+    assert!(
+        !story.contains("--home"),
+        "an option that a variable sets is not required: {story}"
+    );
     insta::assert_snapshot!(story);
 }
 
@@ -107,31 +184,65 @@ fn unusable_directories_and_files_fail_clearly() {
     std::fs::create_dir_all(&place).unwrap();
     std::fs::write(&home, "not a folder").unwrap();
     insta::assert_snapshot!(output_of(&home, &["run", "deb:6.1", "--quiet"]));
-    insta::assert_snapshot!(output_of(&home.join("below"), &["run", "deb:6.1", "--quiet"]));
+    insta::assert_snapshot!(output_of(
+        &home.join("below"),
+        &["run", "deb:6.1", "--quiet"]
+    ));
     let output = home.join("report.html").display().to_string();
-    let said = output_of(&fresh("output-home"), &["compare", "deb:6.1", "deb:6.12", "-o", &output]);
+    let said = output_of(
+        &fresh("output-home"),
+        &["compare", "deb:6.1", "deb:6.12", "-o", &output],
+    );
     insta::assert_snapshot!(said.replace(&output, "OUTPUT"));
     let equal = names()[0].clone();
-    let special =
-        marvin(&fresh("special-home")).args(["compare", &equal, &equal, "-q", "-o", "/dev/null"]).output().unwrap();
-    assert!(special.status.success() && !Path::new("/dev/null").is_file(), "{}", format_output(&special, &home));
+    let special = marvin(&fresh("special-home"))
+        .args(["compare", &equal, &equal, "-q", "-o", "/dev/null"])
+        .output()
+        .unwrap();
+    assert!(
+        special.status.success() && !Path::new("/dev/null").is_file(),
+        "{}",
+        format_output(&special, &home)
+    );
     insta::assert_snapshot!(output_of(&fresh("empty-home"), &["runs"]));
     insta::assert_snapshot!(output_of(&fresh("empty-home"), &["show", "7f3a"]));
-    insta::assert_snapshot!(output_of(&fresh("empty-home"), &["show", "7f3a", "--artefact", "../x"]));
+    insta::assert_snapshot!(output_of(
+        &fresh("empty-home"),
+        &["show", "7f3a", "--artefact", "../x"]
+    ));
 }
 
 #[test]
 fn absent_or_old_qemu_fails_clearly() {
     let home = fresh("qemu-home");
-    let absent = marvin(&home).env("MARVIN_QEMU", "/no/qemu").args(["run", "deb:6.1", "-q"]).output().unwrap();
+    let absent = marvin(&home)
+        .env("MARVIN_QEMU", "/no/qemu")
+        .args(["run", "deb:6.1", "-q"])
+        .output()
+        .unwrap();
     insta::assert_snapshot!(format_output(&absent, &home));
     let old = fresh("qemu.sh");
-    write_program(&old, "#!/bin/sh\necho 'QEMU emulator version 5.2.0 (Debian)'\n");
-    let old = marvin(&home).env("MARVIN_QEMU", &old).args(["run", "deb:6.1", "-q"]).output().unwrap();
+    write_program(
+        &old,
+        "#!/bin/sh\necho 'QEMU emulator version 5.2.0 (Debian)'\n",
+    );
+    let old = marvin(&home)
+        .env("MARVIN_QEMU", &old)
+        .args(["run", "deb:6.1", "-q"])
+        .output()
+        .unwrap();
     insta::assert_snapshot!(format_output(&old, &home));
-    let doctor = marvin(&home).env("MARVIN_QEMU", "/no/qemu").arg("doctor").output().unwrap();
+    let doctor = marvin(&home)
+        .env("MARVIN_QEMU", "/no/qemu")
+        .arg("doctor")
+        .output()
+        .unwrap();
     let doctor = format_output(&doctor, &home);
-    assert!(doctor.starts_with("exit 5") && doctor.contains("fix: sudo apt-get install qemu-system-x86"), "{doctor}");
+    assert!(
+        doctor.starts_with("exit 5")
+            && doctor.contains("fix: sudo apt-get install qemu-system-x86"),
+        "{doctor}"
+    );
 }
 
 #[test]
@@ -143,22 +254,57 @@ fn qemu_with_another_cpu_is_refused() {
     std::fs::create_dir_all(qemu.parent().unwrap()).unwrap();
     write_program(&qemu, script);
     let names = names();
-    let compare = ["compare", &names[0], &names[1], "--quick", "--workload", "getppid", "-q"];
-    let refused = marvin(&home).env("MARVIN_QEMU", &qemu).args(compare).output().unwrap();
+    let compare = [
+        "compare",
+        &names[0],
+        &names[1],
+        "--quick",
+        "--workload",
+        "getppid",
+        "-q",
+    ];
+    let refused = marvin(&home)
+        .env("MARVIN_QEMU", &qemu)
+        .args(compare)
+        .output()
+        .unwrap();
     let refused = format_output(&refused, &home);
-    assert!(refused.starts_with("exit 5") && refused.contains("CPUID 0x1.0 EAX"), "{refused}");
-    let doctor = marvin(&home).env("MARVIN_QEMU", &qemu).arg("doctor").output().unwrap();
+    assert!(
+        refused.starts_with("exit 5") && refused.contains("CPUID 0x1.0 EAX"),
+        "{refused}"
+    );
+    let doctor = marvin(&home)
+        .env("MARVIN_QEMU", &qemu)
+        .arg("doctor")
+        .output()
+        .unwrap();
     let doctor = format_output(&doctor, &home);
-    assert!(doctor.starts_with("exit 5") && doctor.contains("WRONG job"), "{doctor}");
+    assert!(
+        doctor.starts_with("exit 5") && doctor.contains("WRONG job"),
+        "{doctor}"
+    );
     // The same program by another hash shows the processor, and its numbers are its own.
-    write_program(&qemu, "#!/bin/sh\nexec /usr/bin/qemu-system-x86_64 \"$@\"\n");
-    let marked = marvin(&home).env("MARVIN_QEMU", &qemu).args(compare).output().unwrap();
+    write_program(
+        &qemu,
+        "#!/bin/sh\nexec /usr/bin/qemu-system-x86_64 \"$@\"\n",
+    );
+    let marked = marvin(&home)
+        .env("MARVIN_QEMU", &qemu)
+        .args(compare)
+        .output()
+        .unwrap();
     let marked = format_output(&marked, &home);
     assert!(marked.contains("Numbers of another QEMU (7.2"), "{marked}");
     let known = format_output(&marvin(&home).args(compare).output().unwrap(), &home);
-    assert!(!known.contains("another QEMU") && known.contains("getppid"), "{known}");
+    assert!(
+        !known.contains("another QEMU") && known.contains("getppid"),
+        "{known}"
+    );
     let doctor = format_output(&marvin(&home).arg("doctor").output().unwrap(), &home);
-    assert!(doctor.contains("ok    job         getppid on 6."), "{doctor}");
+    assert!(
+        doctor.contains("ok    job         getppid on 6."),
+        "{doctor}"
+    );
 }
 
 #[test]
@@ -172,14 +318,25 @@ fn full_disk_leaves_no_partial_file() {
         env!("CARGO_BIN_EXE_marvin"),
         names()[1]
     );
-    let unshare: &[&str] = if is_root() { &["--mount"] } else { &["--user", "--map-root-user", "--mount"] };
-    let output = std::process::Command::new("unshare").args(unshare).args(["sh", "-c", &script]).output().unwrap();
+    let unshare: &[&str] = if is_root() {
+        &["--mount"]
+    } else {
+        &["--user", "--map-root-user", "--mount"]
+    };
+    let output = std::process::Command::new("unshare")
+        .args(unshare)
+        .args(["sh", "-c", &script])
+        .output()
+        .unwrap();
     let said = format_output(&output, &home);
     if said.contains("unshare failed") || said.contains("permission denied") {
         println!("skipped: this machine allows no mount namespace: {said}");
         return;
     }
-    assert!(said.starts_with("exit 5") && said.contains("no space"), "{said}");
+    assert!(
+        said.starts_with("exit 5") && said.contains("no space"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -191,16 +348,28 @@ fn runs_of_different_machines_are_not_compared_silently() {
     // A copy: a script would be another program to Marvin, even if it only starts QEMU.
     let copy = home.join("qemu");
     write_program(&copy, "#!/bin/sh\nexec qemu-system-x86_64 \"$@\"\n");
-    let other = marvin(&home).env("MARVIN_QEMU", &copy).args(run).output().unwrap();
+    let other = marvin(&home)
+        .env("MARVIN_QEMU", &copy)
+        .args(run)
+        .output()
+        .unwrap();
     assert!(other.status.success(), "{}", format_output(&other, &home));
     let list = output_of(&home, &["runs"]);
-    let ids: Vec<&str> =
-        list.lines().filter_map(|line| line.split_whitespace().find(|w| w.starts_with("run_"))).collect();
+    let ids: Vec<&str> = list
+        .lines()
+        .filter_map(|line| line.split_whitespace().find(|w| w.starts_with("run_")))
+        .collect();
     assert_eq!(ids.len(), 2, "{list}");
     let refused = output_of(&home, &["report", ids[0], ids[1]]);
-    assert!(refused.starts_with("exit 2") && refused.contains("qemu"), "{refused}");
+    assert!(
+        refused.starts_with("exit 2") && refused.contains("qemu"),
+        "{refused}"
+    );
     let mixed = output_of(&home, &["report", ids[0], ids[1], "--mixed-machines"]);
-    assert!(mixed.contains("different machines") || mixed.to_lowercase().contains("warning"), "{mixed}");
+    assert!(
+        mixed.contains("different machines") || mixed.to_lowercase().contains("warning"),
+        "{mixed}"
+    );
 }
 
 fn write_program(path: &Path, content: impl AsRef<[u8]>) {

@@ -1,4 +1,5 @@
-//! How commands of `marvin explain` end, and what a verification of other work is worth. `observe` has tests of what it sees.
+//! How commands of `marvin explain` end, and what a verification of other work is worth. `observe`
+//! has tests of what it sees.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -11,17 +12,32 @@ use crate::{format_output, marvin};
 
 /// Runs `marvin explain` and returns its exit code and its document.
 fn explain(home: &Path, words: &[&str]) -> (i32, Value) {
-    let output = marvin(home).args(["explain", "--format", "json"]).args(words).output().unwrap();
+    let output = marvin(home)
+        .args(["explain", "--format", "json"])
+        .args(words)
+        .output()
+        .unwrap();
     let document = serde_json::from_slice(&output.stdout);
-    (output.status.code().unwrap(), document.unwrap_or_else(|_| panic!("{}", format_output(&output, home))))
+    (
+        output.status.code().unwrap(),
+        document.unwrap_or_else(|_| panic!("{}", format_output(&output, home))),
+    )
 }
 
 /// Compiles a program.
 fn compile(folder: &Path, name: &str, source: &str) -> PathBuf {
     let (program, file) = (folder.join(name), folder.join(format!("{name}.c")));
     std::fs::write(&file, source).unwrap();
-    let ended = Command::new("cc").args(["-O0", "-g", "-o"]).args([&program, &file]).output().unwrap();
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let ended = Command::new("cc")
+        .args(["-O0", "-g", "-o"])
+        .args([&program, &file])
+        .output()
+        .unwrap();
+    assert!(
+        ended.status.success(),
+        "{}",
+        String::from_utf8_lossy(&ended.stderr)
+    );
     program
 }
 
@@ -32,16 +48,33 @@ fn end_of_the_command_is_told() {
     let end = |script: &str, words: &[&str]| {
         let (code, document) = explain(&home, &[words, &["--", "sh", "-c", script]].concat());
         let end = &document["end"];
-        (code, end["exit_code"].clone(), end["signal"].clone(), end["text"].as_str().unwrap().to_owned())
+        (
+            code,
+            end["exit_code"].clone(),
+            end["signal"].clone(),
+            end["text"].as_str().unwrap().to_owned(),
+        )
     };
     let none = Value::Null;
-    assert_eq!(end("sleep 1", &[]), (0, 0.into(), none.clone(), "exit status 0".into()));
+    assert_eq!(
+        end("sleep 1", &[]),
+        (0, 0.into(), none.clone(), "exit status 0".into())
+    );
     let failed = "the command failed: exit status 137".to_owned();
-    assert_eq!(end("sleep 1; exit 137", &[]), (4, 137.into(), none.clone(), failed));
+    assert_eq!(
+        end("sleep 1; exit 137", &[]),
+        (4, 137.into(), none.clone(), failed)
+    );
     let killed = "the command was ended by signal 9; nothing was verified".to_owned();
-    assert_eq!(end("sleep 1; kill -9 $$", &["--verify"]), (4, none.clone(), 9.into(), killed));
+    assert_eq!(
+        end("sleep 1; kill -9 $$", &["--verify"]),
+        (4, none.clone(), 9.into(), killed)
+    );
     let ended = "Marvin ended the command after 1 s".to_owned();
-    assert_eq!(end("sleep 60", &["--seconds", "1"]), (0, none.clone(), none, ended));
+    assert_eq!(
+        end("sleep 60", &["--seconds", "1"]),
+        (0, none.clone(), none, ended)
+    );
     if std::env::var_os("MARVIN_FULL").is_some() {
         assert_eq!(end("sleep 35", &[]).0, 0);
     }
@@ -51,7 +84,12 @@ fn end_of_the_command_is_told() {
 fn observed_command_has_the_permissions_of_its_user() {
     let home = fresh("umask-home");
     std::fs::create_dir_all(&*home).unwrap();
-    let mode = |name: &str| std::fs::metadata(home.join(name)).unwrap().permissions().mode();
+    let mode = |name: &str| {
+        std::fs::metadata(home.join(name))
+            .unwrap()
+            .permissions()
+            .mode()
+    };
     std::fs::write(home.join("own"), "").unwrap();
     let script = format!("sleep 1; : >{}", home.join("observed").display());
     assert_eq!(explain(&home, &["--", "sh", "-c", &script]).0, 0);
@@ -68,7 +106,9 @@ fn other_work_without_the_suspect_shows_nothing() {
         printf(\"%ld rounds\\n\", n); return 0; }\n";
     let program = compile(&home, "configured", source);
     let mut command = marvin(&home);
-    command.env("MALLOC_TRIM_THRESHOLD_", "0").args(["-q", "explain", "--verify", "--format", "json", "--"]);
+    command
+        .env("MALLOC_TRIM_THRESHOLD_", "0")
+        .args(["-q", "explain", "--verify", "--format", "json", "--"]);
     let output = command.arg(&program).output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     if document["cause"]["rule"] != "allocator-trimming" {
@@ -76,8 +116,10 @@ fn other_work_without_the_suspect_shows_nothing() {
         return;
     }
     let evidence = document["cause"]["evidence"].to_string();
-    let text =
-        "not verified: without MALLOC_TRIM_THRESHOLD_, the command does something else: it does not print `# rounds`";
+    let text = "not verified: without MALLOC_TRIM_THRESHOLD_, the command does something else: it does not print `# rounds`";
     assert!(evidence.contains(text), "{evidence}");
-    assert_eq!((output.status.code(), &document["cause"]["certainty"]), (Some(3), &Value::from("likely")));
+    assert_eq!(
+        (output.status.code(), &document["cause"]["certainty"]),
+        (Some(3), &Value::from("likely"))
+    );
 }

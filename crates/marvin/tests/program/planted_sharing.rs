@@ -1,5 +1,6 @@
-//! Sharing planted in Debian's kernel source, if `MARVIN_FULL` is set: false sharing in a structure, a global counter, a global lock
-//! and a shared per-CPU counter. Each is named by its function and its word, and one of them is bisected among decoys.
+//! Sharing planted in Debian's kernel source, if `MARVIN_FULL` is set: false sharing in a
+//! structure, a global counter, a global lock and a shared per-CPU counter. Each is named by its
+//! function and its word, and one of them is bisected among decoys.
 
 use std::fs;
 
@@ -17,7 +18,8 @@ struct Planted {
     function: &'static str,
     /// The beginning of the word's name.
     word: &'static str,
-    /// What share of the whole difference is of such words; the rest is others', whose turns come at other times.
+    /// What share of the whole difference is of such words; the rest is others', whose turns come
+    /// at other times.
     share: std::ops::RangeInclusive<f64>,
 }
 
@@ -76,8 +78,16 @@ const PLANTED: [Planted; 4] = [
     },
     Planted {
         edits: &[
-            ("fs/file_table.c", "percpu_counter_dec(&nr_files)", "atomic_long_dec(&marvin_files)"),
-            ("fs/file_table.c", "percpu_counter_inc(&nr_files)", "atomic_long_inc(&marvin_files)"),
+            (
+                "fs/file_table.c",
+                "percpu_counter_dec(&nr_files)",
+                "atomic_long_dec(&marvin_files)",
+            ),
+            (
+                "fs/file_table.c",
+                "percpu_counter_inc(&nr_files)",
+                "atomic_long_inc(&marvin_files)",
+            ),
             (
                 "fs/file_table.c",
                 "static struct percpu_counter nr_files",
@@ -94,12 +104,18 @@ const PLANTED: [Planted; 4] = [
 /// Decoys: functions that nothing calls, and files that are not compiled.
 fn decoy(tree: &Tree, number: usize) {
     let read = |file: &str| fs::read_to_string(tree.folder.join(file)).unwrap();
-    let pad = format!("int marvin_pad_{number}(void);\nint marvin_pad_{number}(void) {{ return {number}; }}\n");
+    let pad = format!(
+        "int marvin_pad_{number}(void);\nint marvin_pad_{number}(void) {{ return {number}; }}\n"
+    );
     tree.commit("lib/string.c", &format!("{}{pad}", read("lib/string.c")));
-    tree.commit("Documentation/mm/index.rst", &format!("not compiled {number}\n"));
+    tree.commit(
+        "Documentation/mm/index.rst",
+        &format!("not compiled {number}\n"),
+    );
 }
 
-/// Returns the commits of what is planted, each with a tag `planted-N` and one for the commit before it.
+/// Returns the commits of what is planted, each with a tag `planted-N` and one for the commit
+/// before it.
 fn history(tree: &Tree) -> Vec<String> {
     unpack(&tree.folder);
     // Debian's .gitignore lists the upstream files.
@@ -138,13 +154,37 @@ fn planted_sharing_is_named_and_bisected() {
     let run = |words: &[&str]| {
         // Shims of other Pythons lead out of the walls around builds.
         let path = "/usr/sbin:/usr/bin:/sbin:/bin";
-        format_output(&marvin(&home).env("PATH", path).args(words).args(of_tree).output().unwrap(), &home)
+        format_output(
+            &marvin(&home)
+                .env("PATH", path)
+                .args(words)
+                .args(of_tree)
+                .output()
+                .unwrap(),
+            &home,
+        )
     };
     for (number, planted) in PLANTED.iter().enumerate() {
-        let sides = [format!("git:before-{number}"), format!("git:planted-{number}")];
+        let sides = [
+            format!("git:before-{number}"),
+            format!("git:planted-{number}"),
+        ];
         let workloads = format!("{},share-no-syscall", planted.workload);
-        let said = run(&["profile", &sides[0], &sides[1], "--workload", &workloads, "--format", "json", "-q"]);
-        let json = said.split_once("-- out\n").and_then(|(_, rest)| rest.rsplit_once("-- err")).unwrap().0;
+        let said = run(&[
+            "profile",
+            &sides[0],
+            &sides[1],
+            "--workload",
+            &workloads,
+            "--format",
+            "json",
+            "-q",
+        ]);
+        let json = said
+            .split_once("-- out\n")
+            .and_then(|(_, rest)| rest.rsplit_once("-- err"))
+            .unwrap()
+            .0;
         let document: serde_json::Value = serde_json::from_str(json).unwrap();
         for of_workload in document["workloads"].as_array().unwrap() {
             check(planted, of_workload);
@@ -152,14 +192,19 @@ fn planted_sharing_is_named_and_bisected() {
     }
     let bisected = run(&["bisect", "good", "main", "--workload", PLANTED[2].workload]);
     assert!(bisected.starts_with("exit 0"), "{bisected}");
-    assert!(bisected.contains(&format!("worse   {} (\"planted 2\")", &commits[2][..12])), "{bisected}");
+    assert!(
+        bisected.contains(&format!("worse   {} (\"planted 2\")", &commits[2][..12])),
+        "{bisected}"
+    );
     assert!(bisected.contains("confirmed: BAD without it"), "{bisected}");
     assert!(bisected.contains("marvin_pipes"), "{bisected}");
 }
 
 /// Compares the ledger of a workload with what was planted; the control does not differ.
 fn check(planted: &Planted, of_workload: &serde_json::Value) {
-    let difference = |sides: &serde_json::Value| sides["new"].as_f64().unwrap() - sides["base"].as_f64().unwrap();
+    let difference = |sides: &serde_json::Value| {
+        sides["new"].as_f64().unwrap() - sides["base"].as_f64().unwrap()
+    };
     let total = difference(&of_workload["total"]);
     if of_workload["workload"] != planted.workload {
         assert!(total.abs() < 0.01, "the control differs by {total}");
@@ -167,7 +212,9 @@ fn check(planted: &Planted, of_workload: &serde_json::Value) {
     }
     let sum_of = |list: &str, wanted: &dyn Fn(&str) -> bool| -> f64 {
         let all = of_workload[list].as_array().unwrap().iter();
-        all.filter(|named| wanted(named["name"].as_str().unwrap())).map(difference).sum()
+        all.filter(|named| wanted(named["name"].as_str().unwrap()))
+            .map(difference)
+            .sum()
     };
     let of_word = sum_of("words", &|name| name.starts_with(planted.word));
     let of_function = sum_of("functions", &|name| name == planted.function);
@@ -176,5 +223,9 @@ fn check(planted: &Planted, of_workload: &serde_json::Value) {
         planted.workload, planted.word, planted.function
     );
     assert!(of_word > 0.9 && of_function > 0.5, "{}", planted.word);
-    assert!(planted.share.contains(&(of_word / total.abs())), "{}: {of_word} of {total}", planted.word);
+    assert!(
+        planted.share.contains(&(of_word / total.abs())),
+        "{}: {of_word} of {total}",
+        planted.word
+    );
 }

@@ -1,5 +1,5 @@
-//! This host set for measuring, with make-believe knobs in a mount namespace of its own: a killed Marvin's settings are set
-//! back by the next one, which has another data directory.
+//! This host set for measuring, with make-believe knobs in a mount namespace of its own: a killed
+//! Marvin's settings are set back by the next one, which has another data directory.
 
 use std::os::unix::fs::{MetadataExt, chown};
 use std::process::Command;
@@ -35,13 +35,21 @@ echo "after the next: $(cat $governor) $(cat $cpu/cpufreq/boost), undo file: $(l
 #[test]
 fn killed_marvin_is_undone_by_the_next() {
     let own = ["--user", "--map-root-user", "--mount"];
-    if !Command::new("unshare").args(own).args(["mount", "-t", "tmpfs", "none", "/mnt"]).status().unwrap().success() {
+    if !Command::new("unshare")
+        .args(own)
+        .args(["mount", "-t", "tmpfs", "none", "/mnt"])
+        .status()
+        .unwrap()
+        .success()
+    {
         println!("skipped: this host allows no mount namespace");
         return;
     }
     let (killed, home) = (fresh("killed-home"), fresh("prepared-home"));
     let mut script = Command::new("unshare");
-    script.args(own).args(["sh", "-c", SCRIPT, "sh", env!("CARGO_BIN_EXE_marvin")]);
+    script
+        .args(own)
+        .args(["sh", "-c", SCRIPT, "sh", env!("CARGO_BIN_EXE_marvin")]);
     script.arg(&home).env("MARVIN_HOME", &killed);
     let output = script.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -49,22 +57,36 @@ fn killed_marvin_is_undone_by_the_next() {
     killed: performance 0, undo file: undo
     after the next: powersave 1, undo file: 
     ");
-    let shown = show_first(&output_of(&home, &["runs"]), &|id| output_of(&home, &["show", id]));
-    let knobs: Vec<&str> = shown.lines().map(str::trim).filter(|line| line.starts_with("knob ")).collect();
+    let shown = show_first(&output_of(&home, &["runs"]), &|id| {
+        output_of(&home, &["show", id])
+    });
+    let knobs: Vec<&str> = shown
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("knob "))
+        .collect();
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let has = |text: &str| knobs.iter().any(|line| words(line).starts_with(text));
     // What the killed one had set would be `performance` before.
-    assert!(has("knob governor powersave -> performance") && has("knob boost 1 -> 0"), "{shown}");
+    assert!(
+        has("knob governor powersave -> performance") && has("knob boost 1 -> 0"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn user_without_privileges_measures_this_host() {
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
-        println!("skipped: only root becomes another user; the other tests run without privileges then");
+        println!(
+            "skipped: only root becomes another user; the other tests run without privileges then"
+        );
         return;
     }
     // Where another user may write.
-    let folder = tempfile::Builder::new().prefix("marvin-user").tempdir_in("/tmp").unwrap();
+    let folder = tempfile::Builder::new()
+        .prefix("marvin-user")
+        .tempdir_in("/tmp")
+        .unwrap();
     let (home, program) = (folder.path().join("home"), folder.path().join("marvin"));
     std::fs::create_dir(&home).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_marvin"), &program).unwrap();
@@ -73,17 +95,43 @@ fn user_without_privileges_measures_this_host() {
     }
     let run = |words: &[&str]| {
         let mut user = Command::new("setpriv");
-        user.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&program).args(words);
-        let user = user.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("MARVIN_HOME", &home);
+        user.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+            .arg(&program)
+            .args(words);
+        let user = user
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("MARVIN_HOME", &home);
         format_output(&user.output().unwrap(), &home)
     };
-    let said = run(&["run", "running:", "--on", "local", "--workload", "getppid,fork-exit"]);
-    assert!(said.starts_with("exit 0") && said.contains("stays as it is for want of privileges: caches"), "{said}");
-    assert!(!std::path::Path::new("/run/marvin/undo").exists(), "only root's undo file is the host's");
+    let said = run(&[
+        "run",
+        "running:",
+        "--on",
+        "local",
+        "--workload",
+        "getppid,fork-exit",
+    ]);
+    assert!(
+        said.starts_with("exit 0")
+            && said.contains("stays as it is for want of privileges: caches"),
+        "{said}"
+    );
+    assert!(
+        !std::path::Path::new("/run/marvin/undo").exists(),
+        "only root's undo file is the host's"
+    );
     let shown = show_first(&run(&["runs"]), &|id| run(&["show", id]));
-    assert!(shown.contains("kept (refused: Permission denied"), "{shown}");
+    assert!(
+        shown.contains("kept (refused: Permission denied"),
+        "{shown}"
+    );
 }
 
 fn show_first(runs: &str, show: &dyn Fn(&str) -> String) -> String {
-    show(runs.split_whitespace().find(|word| word.starts_with("run_")).unwrap())
+    show(
+        runs.split_whitespace()
+            .find(|word| word.starts_with("run_"))
+            .unwrap(),
+    )
 }

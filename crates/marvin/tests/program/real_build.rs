@@ -1,6 +1,6 @@
-//! A regression planted in Debian's kernel source, bisected with real builds if `MARVIN_FULL` is set: from a tree to the
-//! confirmed culprit and its profile. Uses only the part of the source that the smallest config may need; `real_source`
-//! uses all of it, and more commits.
+//! A regression planted in Debian's kernel source, bisected with real builds if `MARVIN_FULL` is
+//! set: from a tree to the confirmed culprit and its profile. Uses only the part of the source that
+//! the smallest config may need; `real_source` uses all of it, and more commits.
 
 use std::fs;
 use std::path::Path;
@@ -28,10 +28,19 @@ const ARCHITECTURES: &str = "alpha arc arm arm64 csky hexagon loongarch m68k mic
 pub(crate) fn unpack(into: &Path) {
     let packages = folder("source-package");
     fs::create_dir_all(&packages).unwrap();
-    let other = ARCHITECTURES.split_whitespace().map(|name| format!("arch/{name}"));
-    let excluded = NOT_NEEDED.split_whitespace().map(str::to_owned).chain(other).flat_map(|folder| {
-        SOURCES.split_whitespace().map(move |ending| format!("--exclude=*/{folder}/*.{ending}")).collect::<Vec<_>>()
-    });
+    let other = ARCHITECTURES
+        .split_whitespace()
+        .map(|name| format!("arch/{name}"));
+    let excluded = NOT_NEEDED
+        .split_whitespace()
+        .map(str::to_owned)
+        .chain(other)
+        .flat_map(|folder| {
+            SOURCES
+                .split_whitespace()
+                .map(move |ending| format!("--exclude=*/{folder}/*.{ending}"))
+                .collect::<Vec<_>>()
+        });
     let script = format!(
         "set -eu\n\
          ls {PACKAGE}_*.deb >/dev/null 2>&1 || apt-get -qq -o APT::Sandbox::User=root download {PACKAGE}\n\
@@ -39,9 +48,17 @@ pub(crate) fn unpack(into: &Path) {
          | tar -xJ --strip-components=1 -C \"$into\" \"$@\"\n"
     );
     let mut shell = Command::new("sh");
-    shell.args(["-c", &script, "sh"]).args(excluded).env("into", into).current_dir(&packages);
+    shell
+        .args(["-c", &script, "sh"])
+        .args(excluded)
+        .env("into", into)
+        .current_dir(&packages);
     let output = shell.output().unwrap();
-    assert!(into.join("Kbuild").exists(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        into.join("Kbuild").exists(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
@@ -58,27 +75,64 @@ fn planted_regression_is_bisected_with_real_builds() {
     tree.git(&["commit", "-qm", "Debian's source"]);
     tree.git(&["tag", "good"]);
     let read = |file: &str| fs::read_to_string(tree.folder.join(file)).unwrap();
-    let pad = |n: usize| format!("int marvin_pad_{n}(void);\nint marvin_pad_{n}(void) {{ return {n}; }}\n");
-    tree.commit("lib/string.c", &format!("{}{}", read("lib/string.c"), pad(1)));
-    tree.commit("drivers/net/tun.c", &format!("{}/* not compiled */\n", read("drivers/net/tun.c")));
+    let pad = |n: usize| {
+        format!("int marvin_pad_{n}(void);\nint marvin_pad_{n}(void) {{ return {n}; }}\n")
+    };
+    tree.commit(
+        "lib/string.c",
+        &format!("{}{}", read("lib/string.c"), pad(1)),
+    );
+    tree.commit(
+        "drivers/net/tun.c",
+        &format!("{}/* not compiled */\n", read("drivers/net/tun.c")),
+    );
     let (_, file, before, count) = FAULT;
     let old = read(file);
     let at = old.find(before).unwrap();
     let slow = format!("asm volatile(\".rept {count}\\n\\tnop\\n\\t.endr\");\n\t");
     let guilty = tree.commit(file, &format!("{}{slow}{}", &old[..at], &old[at..]));
-    tree.commit("kernel/sys.c", &format!("{}{}", read("kernel/sys.c"), pad(2)));
+    tree.commit(
+        "kernel/sys.c",
+        &format!("{}{}", read("kernel/sys.c"), pad(2)),
+    );
     tree.commit("Documentation/mm/index.rst", "not compiled\n");
 
     let home = fresh("real-build-home");
     let name = tree.name();
     let of_tree = ["--tree", &name, "--config", CONFIGURATION];
-    let bisect = ["bisect", "good", "main", "--workload", "fault-anon", "--seeds", "1"];
-    let said = format_output(&marvin(&home).args(bisect).args(of_tree).output().unwrap(), &home);
+    let bisect = [
+        "bisect",
+        "good",
+        "main",
+        "--workload",
+        "fault-anon",
+        "--seeds",
+        "1",
+    ];
+    let said = format_output(
+        &marvin(&home).args(bisect).args(of_tree).output().unwrap(),
+        &home,
+    );
     assert!(said.starts_with("exit 0"), "{said}");
-    assert!(said.contains(&format!("worse   {} (\"{file}: change it\")", &guilty[..12])), "{said}");
+    assert!(
+        said.contains(&format!(
+            "worse   {} (\"{file}: change it\")",
+            &guilty[..12]
+        )),
+        "{said}"
+    );
     assert!(said.contains("confirmed: BAD without it"), "{said}");
     // The step equals the planted regression: the same number of instructions in each fault.
-    assert!((number_before(&said, " % of the whole difference") - 100.0).abs() < 1.0, "{said}");
-    assert!(said.contains(", function by function:") && said.contains("handle_mm_fault"), "{said}");
-    assert!(said.contains("5 commits, 3 of which can change the image"), "{said}");
+    assert!(
+        (number_before(&said, " % of the whole difference") - 100.0).abs() < 1.0,
+        "{said}"
+    );
+    assert!(
+        said.contains(", function by function:") && said.contains("handle_mm_fault"),
+        "{said}"
+    );
+    assert!(
+        said.contains("5 commits, 3 of which can change the image"),
+        "{said}"
+    );
 }

@@ -1,4 +1,5 @@
-//! Reservations as users see them: reserving, extending, releasing, and what others are refused meanwhile.
+//! Reservations as users see them: reserving, extending, releasing, and what others are refused
+//! meanwhile.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,7 +23,10 @@ host = "root@192.0.2.2"
 /// Marvin of a user, who reads the settings in the data directory.
 fn marvin_of(user: &str, home: &Path) -> Command {
     let mut command = marvin(home);
-    command.env("USER", user).arg("--config-file").arg(home.join("marvin.toml"));
+    command
+        .env("USER", user)
+        .arg("--config-file")
+        .arg(home.join("marvin.toml"));
     command
 }
 
@@ -35,8 +39,23 @@ fn reserved_servers_are_refused_to_others() {
     let mut story = String::new();
     for (user, arguments) in [
         ("ben", &["release", "server"][..]),
-        ("anna", &["reserve", "server", "client", "server", "--for", "2h", "--why", "perf hunt"]),
-        ("ben", &["reserve", "server", "--for", "30m", "--why", "tuning"]),
+        (
+            "anna",
+            &[
+                "reserve",
+                "server",
+                "client",
+                "server",
+                "--for",
+                "2h",
+                "--why",
+                "perf hunt",
+            ],
+        ),
+        (
+            "ben",
+            &["reserve", "server", "--for", "30m", "--why", "tuning"],
+        ),
         ("ben", &["extend", "client", "--for", "1d"]),
         ("ben", &["release", "client"]),
         ("ben", &["power", "client", "off"]),
@@ -49,13 +68,20 @@ fn reserved_servers_are_refused_to_others() {
         ("ben", &["release", "server", "--force"]),
         ("anna", &["release", "server"]),
     ] {
-        let told = format_output(&marvin_of(user, &home).args(arguments).output().unwrap(), &home);
+        let told = format_output(
+            &marvin_of(user, &home).args(arguments).output().unwrap(),
+            &home,
+        );
         // The end depends on the time of day.
-        let told = told.split_inclusive('\n').map(|line| match line.split_once(", until ") {
-            Some((before, _)) => format!("{before}, until DATE UTC\n"),
-            None => line.to_owned(),
-        });
-        let told = told.collect::<String>().replace(&format!("@{}", host.trim()), "@HOST");
+        let told = told
+            .split_inclusive('\n')
+            .map(|line| match line.split_once(", until ") {
+                Some((before, _)) => format!("{before}, until DATE UTC\n"),
+                None => line.to_owned(),
+            });
+        let told = told
+            .collect::<String>()
+            .replace(&format!("@{}", host.trim()), "@HOST");
         story.extend([user, "$ marvin ", &arguments.join(" "), "\n", &told, "\n"]);
     }
     insta::assert_snapshot!(story);

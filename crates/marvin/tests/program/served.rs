@@ -16,14 +16,27 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `marvin serve` on a free port.
     pub(crate) fn start(mut marvin: Command) -> Self {
-        let command = marvin.args(["serve", "--listen", "127.0.0.1:0"]).stdout(Stdio::null()).stderr(Stdio::piped());
+        let command = marvin
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let mut said = BufReader::new(process.stderr.take().unwrap());
         let mut first = String::new();
         said.read_line(&mut first).unwrap();
-        let address = first.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        let address = address.unwrap_or_else(|| panic!("no address: {first}")).to_owned();
-        Self { process, said, first, address }
+        let address = first
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next());
+        let address = address
+            .unwrap_or_else(|| panic!("no address: {first}"))
+            .to_owned();
+        Self {
+            process,
+            said,
+            first,
+            address,
+        }
     }
 
     pub(crate) fn connect(&self) -> TcpStream {
@@ -33,7 +46,8 @@ impl Server {
     /// Asks for a page, and returns the answer with its head.
     pub(crate) fn ask(&self, path: &str) -> String {
         let mut stream = self.connect();
-        let question = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let question =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(question.as_bytes()).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
@@ -42,8 +56,12 @@ impl Server {
 
     /// Returns a field of its status in kB: `VmRSS` is its memory, `VmHWM` the largest so far.
     pub(crate) fn memory_kb(&self, field: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).unwrap();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+            .unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 

@@ -1,5 +1,6 @@
-//! Servers by ssh: real Debian servers of the rack boot real kernels by kexec, once, and come back; with kernels that die,
-//! hang and lose the network, cut connections, full disks and killed Marvins.
+//! Servers by ssh: real Debian servers of the rack boot real kernels by kexec, once, and come back;
+//! with kernels that die, hang and lose the network, cut connections, full disks and killed
+//! Marvins.
 
 mod deployed;
 mod faults;
@@ -55,9 +56,14 @@ impl Lab {
 
     /// Writes marvin.toml with further keys.
     fn settings(&self, more: &str) {
-        let (config, power) = (self.server.ssh().config.display(), self.server.power_command());
+        let (config, power) = (
+            self.server.ssh().config.display(),
+            self.server.power_command(),
+        );
         let (host, port) = self.server.console_address();
-        let mut text = format!("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\nssh_config = \"{config}\"\n");
+        let mut text = format!(
+            "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\nssh_config = \"{config}\"\n"
+        );
         if !more.contains("boot_deadline") {
             text.push_str("boot_deadline = \"6m\"\n");
         }
@@ -77,9 +83,23 @@ impl Lab {
 
     /// Starts a measurement on 6.12.
     fn start_with(&self, workloads: &str) -> Child {
-        let words = ["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", workloads];
+        let words = [
+            "run",
+            "deb:6.12",
+            "--on",
+            "testbox",
+            "--boots",
+            "1",
+            "--workload",
+            workloads,
+        ];
         let file = |name: &str| fs::File::create(self.home.join(name)).unwrap();
-        marvin(&self.home).args(words).stdout(file("out")).stderr(file("err")).spawn().unwrap()
+        marvin(&self.home)
+            .args(words)
+            .stdout(file("out"))
+            .stderr(file("err"))
+            .spawn()
+            .unwrap()
     }
 
     /// Returns the exit code and what a started measurement printed.
@@ -91,7 +111,11 @@ impl Lab {
 
     /// Waits until the kernel under test runs on the server.
     fn wait_for_test_kernel(&self) {
-        self.wait(&|| self.server.run("cat /proc/cmdline").is_ok_and(|line| line.contains("marvin.build=")));
+        self.wait(&|| {
+            self.server
+                .run("cat /proc/cmdline")
+                .is_ok_and(|line| line.contains("marvin.build="))
+        });
     }
 
     /// Waits until a command succeeds on the server.
@@ -117,8 +141,14 @@ impl Lab {
 
     pub(crate) fn assert_own_kernel(&self) {
         self.server.wait_for_ssh(PATIENCE).unwrap();
-        let line = self.server.run("cat /proc/cmdline; ls /var/lib/marvin").unwrap();
-        assert!(!line.contains("marvin.build=") && !line.contains("held"), "{line}");
+        let line = self
+            .server
+            .run("cat /proc/cmdline; ls /var/lib/marvin")
+            .unwrap();
+        assert!(
+            !line.contains("marvin.build=") && !line.contains("held"),
+            "{line}"
+        );
     }
 }
 
@@ -126,7 +156,9 @@ impl Lab {
 fn is_full() -> bool {
     let full = std::env::var_os("MARVIN_FULL").is_some();
     if !full {
-        println!("skipped: takes minutes for each boot of a server: MARVIN_FULL=1 or make test-full");
+        println!(
+            "skipped: takes minutes for each boot of a server: MARVIN_FULL=1 or make test-full"
+        );
     }
     full
 }
@@ -137,9 +169,22 @@ fn server_compares_two_kernels_side_by_side() {
         return;
     }
     let lab = Lab::new("server-compare-home", None);
-    let words = ["compare", "deb:6.1", "deb:6.12", "--boots", "2", "--workload", "getppid", "--on", "exact,testbox"];
+    let words = [
+        "compare",
+        "deb:6.1",
+        "deb:6.12",
+        "--boots",
+        "2",
+        "--workload",
+        "getppid",
+        "--on",
+        "exact,testbox",
+    ];
     let printed = lab.marvin(&words);
-    assert!(printed.contains("-- out") && printed.contains("testbox") && printed.contains("getppid"), "{printed}");
+    assert!(
+        printed.contains("-- out") && printed.contains("testbox") && printed.contains("getppid"),
+        "{printed}"
+    );
     println!("{printed}");
     lab.assert_own_kernel();
 }
@@ -150,12 +195,24 @@ fn server_samples_functions_of_two_kernels() {
         return;
     }
     let lab = Lab::new("server-samples-home", None);
-    let words = ["profile", "deb:6.1", "deb:6.12", "--boots", "1", "--workload", "fault-anon", "--on", "testbox"];
+    let words = [
+        "profile",
+        "deb:6.1",
+        "deb:6.12",
+        "--boots",
+        "1",
+        "--workload",
+        "fault-anon",
+        "--on",
+        "testbox",
+    ];
     let printed = lab.marvin(&words);
     println!("{printed}");
     // By function, and by entry point.
     assert!(
-        printed.starts_with("exit 0") && printed.contains("clear_page") && printed.contains("\npage fault "),
+        printed.starts_with("exit 0")
+            && printed.contains("clear_page")
+            && printed.contains("\npage fault "),
         "{printed}"
     );
     lab.assert_own_kernel();
@@ -175,16 +232,30 @@ fn server_boots_by_the_sites_program() {
     lab.settings("boot = \"command\"\nboot_command = [\"/usr/local/sbin/boot-once\", \"a word\"]");
     let child = lab.start_with(LONG);
     lab.wait_for_test_kernel();
-    assert!(lab.server.run("cat /proc/cmdline").unwrap().contains("site.a word"));
+    assert!(
+        lab.server
+            .run("cat /proc/cmdline")
+            .unwrap()
+            .contains("site.a word")
+    );
     // The time of day jumps while Marvin measures: no cost is a day long, or none.
     let jumps = "for n in $(seq 40); do date -s '+1 day'; sleep 3; date -s '-1 day'; sleep 3; done >/dev/null 2>&1 &";
     lab.server.run(jumps).unwrap();
     let (code, printed) = lab.end(child);
     assert_eq!(code, Some(0), "{printed}");
-    let rows = printed.lines().skip_while(|line| !line.starts_with("ns/op")).skip(1);
+    let rows = printed
+        .lines()
+        .skip_while(|line| !line.starts_with("ns/op"))
+        .skip(1);
     let rows = rows.take_while(|line| !line.starts_with("iterations:"));
-    let costs: Vec<f64> = rows.flat_map(|row| row.split_whitespace().skip(1).take(3)).flat_map(str::parse).collect();
-    assert!(costs.len() > 20 && costs.iter().all(|cost| (10.0..60e9).contains(cost)), "{printed}");
+    let costs: Vec<f64> = rows
+        .flat_map(|row| row.split_whitespace().skip(1).take(3))
+        .flat_map(str::parse)
+        .collect();
+    assert!(
+        costs.len() > 20 && costs.iter().all(|cost| (10.0..60e9).contains(cost)),
+        "{printed}"
+    );
     lab.assert_own_kernel();
 }
 
@@ -195,13 +266,23 @@ fn server_boots_by_grub_once() {
     }
     let lab = Lab::new("server-grub-home", None);
     lab.settings("boot = \"grub-once\"");
-    lab.server.run("echo \"# The site's\" >/boot/grub/custom.cfg").unwrap();
+    lab.server
+        .run("echo \"# The site's\" >/boot/grub/custom.cfg")
+        .unwrap();
     let (code, printed) = lab.end(lab.start());
     assert_eq!(code, Some(0), "{printed}");
-    assert!(printed.contains("getppid") && printed.contains("boots by grub-once"), "{printed}");
+    assert!(
+        printed.contains("getppid") && printed.contains("boots by grub-once"),
+        "{printed}"
+    );
     lab.assert_own_kernel();
     // The site's own entry is still there, and the build's is not.
-    assert_eq!(lab.server.run("cat /boot/grub/custom.cfg; ls /boot/marvin* || :").unwrap(), "# The site's\n");
+    assert_eq!(
+        lab.server
+            .run("cat /boot/grub/custom.cfg; ls /boot/marvin* || :")
+            .unwrap(),
+        "# The site's\n"
+    );
 }
 
 #[test]
@@ -210,7 +291,9 @@ fn server_boots_by_systemd_boot_once() {
         return;
     }
     let Some(server) = Rack::open().unwrap().efi_server("testbox", 1024).unwrap() else {
-        println!("skipped: without ovmf, mtools, dosfstools and fdisk there is no server with UEFI");
+        println!(
+            "skipped: without ovmf, mtools, dosfstools and fdisk there is no server with UEFI"
+        );
         return;
     };
     let lab = Lab::of("server-systemd-boot-home", server);
@@ -220,16 +303,27 @@ fn server_boots_by_systemd_boot_once() {
         lab.server.run(change).unwrap();
         let (code, printed) = lab.end(lab.start());
         assert_eq!(code, Some(5), "{printed}");
-        assert!(printed.contains("cannot boot by systemd-boot: it has "), "{printed}");
+        assert!(
+            printed.contains("cannot boot by systemd-boot: it has "),
+            "{printed}"
+        );
     };
     refuse("sed -i '/default/d' /efi/loader/loader.conf");
     refuse("echo 'default *' >>/efi/loader/loader.conf");
-    lab.server.run("sed -i 's/^default.*/default own.conf/' /efi/loader/loader.conf").unwrap();
+    lab.server
+        .run("sed -i 's/^default.*/default own.conf/' /efi/loader/loader.conf")
+        .unwrap();
     let (code, printed) = lab.end(lab.start());
     assert_eq!(code, Some(0), "{printed}");
-    assert!(printed.contains("getppid") && printed.contains("boots by systemd-boot-once"), "{printed}");
+    assert!(
+        printed.contains("getppid") && printed.contains("boots by systemd-boot-once"),
+        "{printed}"
+    );
     lab.assert_own_kernel();
-    assert_eq!(lab.server.run("ls /efi/loader/entries; ls /efi").unwrap(), "own.conf\nEFI\nloader\nown\n");
+    assert_eq!(
+        lab.server.run("ls /efi/loader/entries; ls /efi").unwrap(),
+        "own.conf\nEFI\nloader\nown\n"
+    );
 }
 
 #[test]
@@ -243,7 +337,10 @@ fn kernel_that_dies_in_a_job_fails_it() {
     lab.panic();
     let (code, printed) = lab.end(child);
     assert_eq!(code, Some(4), "{printed}");
-    assert!(printed.contains("panicked") || printed.contains("oopsed"), "{printed}");
+    assert!(
+        printed.contains("panicked") || printed.contains("oopsed"),
+        "{printed}"
+    );
     lab.assert_own_kernel();
 }
 
@@ -257,11 +354,31 @@ fn memory_of_a_dead_kernel_comes_home() {
         return;
     };
     let lab = Lab::new("server-dump-home", None);
-    let words = ["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", LONG, "--keep-dump"];
+    let words = [
+        "run",
+        "deb:6.12",
+        "--on",
+        "testbox",
+        "--boots",
+        "1",
+        "--workload",
+        LONG,
+        "--keep-dump",
+    ];
     let file = |name: &str| fs::File::create(lab.home.join(name)).unwrap();
-    let path = format!("{}:{}", collector.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let path = format!(
+        "{}:{}",
+        collector.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
     let mut command = marvin(&lab.home);
-    let child = command.args(words).env("PATH", path).stdout(file("out")).stderr(file("err")).spawn().unwrap();
+    let child = command
+        .args(words)
+        .env("PATH", path)
+        .stdout(file("out"))
+        .stderr(file("err"))
+        .spawn()
+        .unwrap();
     lab.wait_for_test_kernel();
     let loaded = "[ $(cat /sys/kernel/kexec_crash_loaded) = 1 ]";
     lab.wait_for(loaded);
@@ -271,7 +388,10 @@ fn memory_of_a_dead_kernel_comes_home() {
     assert_eq!(code, Some(4), "{printed}\n{}", lab.server.console());
     println!("{printed}");
     let shown = lab.marvin(&["runs"]);
-    let run = shown.split_whitespace().find(|word| word.starts_with("run_")).unwrap();
+    let run = shown
+        .split_whitespace()
+        .find(|word| word.starts_with("run_"))
+        .unwrap();
     let shown = lab.marvin(&["show", run]);
     assert!(shown.contains(".vmcore"), "{shown}");
     lab.assert_own_kernel();
@@ -352,8 +472,23 @@ fn killed_marvins_server_comes_back_with_the_next() {
     let other = fresh("server-killed-other-home");
     fs::create_dir_all(&other).unwrap();
     fs::copy(lab.home.join("marvin.toml"), other.join("marvin.toml")).unwrap();
-    let refused = output_of(&other, &["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", "getppid"]);
-    assert!(refused.starts_with("exit 5") && refused.contains("testbox is held by "), "{refused}");
+    let refused = output_of(
+        &other,
+        &[
+            "run",
+            "deb:6.12",
+            "--on",
+            "testbox",
+            "--boots",
+            "1",
+            "--workload",
+            "getppid",
+        ],
+    );
+    assert!(
+        refused.starts_with("exit 5") && refused.contains("testbox is held by "),
+        "{refused}"
+    );
     let (code, printed) = lab.end(lab.start());
     assert_eq!(code, Some(0), "{printed}");
     lab.assert_own_kernel();
@@ -376,7 +511,8 @@ fn server_that_lost_memory_is_refused() {
     let (code, printed) = lab.end(lab.start());
     assert_eq!(code, Some(5), "{printed}");
     assert!(
-        printed.contains("machine testbox changed: ") && printed.contains("host.memory 1023 MiB -> 767"),
+        printed.contains("machine testbox changed: ")
+            && printed.contains("host.memory 1023 MiB -> 767"),
         "{printed}"
     );
 }
@@ -391,18 +527,46 @@ fn unusable_servers_fail_clearly() {
         format!("[[machine]]\nname = \"{name}\"\nhost = \"{host}\"\nssh_config = \"ssh_config\"\n")
     };
     fs::write(home.join("marvin.toml"), machine("silent", "silent")).unwrap();
-    let said = ["silent", "slient"]
-        .map(|name| output_of(&home, &["run", "deb:6.12", "--on", name, "--boots", "1", "--workload", "getppid"]));
+    let said = ["silent", "slient"].map(|name| {
+        output_of(
+            &home,
+            &[
+                "run",
+                "deb:6.12",
+                "--on",
+                name,
+                "--boots",
+                "1",
+                "--workload",
+                "getppid",
+            ],
+        )
+    });
     insta::assert_snapshot!(said.join("\n"));
     for (wrong, what) in [
         ("name = \"vm\"\nhost = \"x\"", "`vm` is a machine of Marvin"),
-        ("name = \"a\"\nhost = \"-oProxyCommand=x\"", "expected a host for ssh"),
-        ("name = \"a\"\nhost = \"x\"\ncpus = \"; reboot\"", "expected processors such as 2-7"),
-        ("name = \"a\"\nhost = \"x\"\nboot = \"command\"", "without `boot_command`"),
-        ("name = \"a\"\nhost = \"x\"\nboot_command = [\"x\"]", "without boot = "),
+        (
+            "name = \"a\"\nhost = \"-oProxyCommand=x\"",
+            "expected a host for ssh",
+        ),
+        (
+            "name = \"a\"\nhost = \"x\"\ncpus = \"; reboot\"",
+            "expected processors such as 2-7",
+        ),
+        (
+            "name = \"a\"\nhost = \"x\"\nboot = \"command\"",
+            "without `boot_command`",
+        ),
+        (
+            "name = \"a\"\nhost = \"x\"\nboot_command = [\"x\"]",
+            "without boot = ",
+        ),
     ] {
         fs::write(home.join("marvin.toml"), format!("[[machine]]\n{wrong}\n")).unwrap();
         let output = output_of(&home, &["config", "check"]);
-        assert!(output.starts_with("exit 2") && output.contains(what), "{output}");
+        assert!(
+            output.starts_with("exit 2") && output.contains(what),
+            "{output}"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! Several hosts, one queue on a PostgreSQL server: each job is executed once, also if workers are killed. The hosts are data
-//! directories of this one. With `MARVIN_FULL` a worker also stalls until it loses its job, and the server is killed.
+//! Several hosts, one queue on a PostgreSQL server: each job is executed once, also if workers are
+//! killed. The hosts are data directories of this one. With `MARVIN_FULL` a worker also stalls
+//! until it loses its job, and the server is killed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -29,7 +30,11 @@ impl Hosts {
             return None;
         };
         let address = cluster.place().unwrap();
-        Some(Self { cluster, address, image: images().1[1].clone() })
+        Some(Self {
+            cluster,
+            address,
+            image: images().1[1].clone(),
+        })
     }
 
     fn command(&self, host: &Path, arguments: &[&str]) -> Command {
@@ -44,13 +49,27 @@ impl Hosts {
 
     fn add(&self, host: &Path, workload: &str, seeds: u32) {
         let kernel = format!("path:{}", self.image.display());
-        let added =
-            self.output(host, &["queue", "add", &kernel, "--workload", workload, "--seeds", &seeds.to_string()]);
+        let added = self.output(
+            host,
+            &[
+                "queue",
+                "add",
+                &kernel,
+                "--workload",
+                workload,
+                "--seeds",
+                &seeds.to_string(),
+            ],
+        );
         assert!(added.starts_with("exit 0"), "{added}");
     }
 
     fn worker(&self, host: &Path) -> Child {
-        self.command(host, &["work", "--once"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+        self.command(host, &["work", "--once"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     }
 
     /// Waits until a worker of this host has a job.
@@ -63,7 +82,11 @@ impl Hosts {
     }
 
     fn count_runs(&self) -> usize {
-        Store::open_read_only(Location::server(&self.address, None).unwrap()).unwrap().runs(usize::MAX).unwrap().len()
+        Store::open_read_only(Location::server(&self.address, None).unwrap())
+            .unwrap()
+            .runs(usize::MAX)
+            .unwrap()
+            .len()
     }
 }
 
@@ -83,15 +106,27 @@ fn hosts_share_a_queue_despite_kills() {
     killed.wait().unwrap();
     // Another host cannot know that yet, and does what is free.
     let other = hosts.output(&ben, &["work", "--once"]);
-    assert!(other.starts_with("exit 0") && other.contains("done 1, failed 0"), "{other}");
+    assert!(
+        other.starts_with("exit 0") && other.contains("done 1, failed 0"),
+        "{other}"
+    );
     // The same host's next worker does, and goes on at once.
     let again = hosts.output(&anna, &["work", "--once"]);
-    assert!(again.contains("its worker died; the job is waiting") && again.contains("done 1, failed 0"), "{again}");
+    assert!(
+        again.contains("its worker died; the job is waiting") && again.contains("done 1, failed 0"),
+        "{again}"
+    );
     let all = hosts.output(&ben, &["queue", "list", "--all"]);
     assert_eq!(all.matches(" done ").count(), 2, "{all}");
     assert_eq!(hosts.count_runs(), 2);
-    let here = format_output(&marvin(&ben).args(["queue", "list"]).output().unwrap(), &ben);
-    assert!(here.starts_with("exit 2"), "without the server's address the data directory has no queue: {here}");
+    let here = format_output(
+        &marvin(&ben).args(["queue", "list"]).output().unwrap(),
+        &ben,
+    );
+    assert!(
+        here.starts_with("exit 2"),
+        "without the server's address the data directory has no queue: {here}"
+    );
 }
 
 #[test]
@@ -100,13 +135,18 @@ fn stalled_worker_loses_its_job() {
         println!("skipped: a lease lasts two minutes: MARVIN_FULL=1 or make test-full");
         return;
     }
-    let Some(mut hosts) = Hosts::new() else { return };
+    let Some(mut hosts) = Hosts::new() else {
+        return;
+    };
     let [anna, ben] = ["stalled-queue-anna", "stalled-queue-ben"].map(fresh);
     hosts.add(&anna, "fork", 40);
     let stalled = hosts.worker(&anna);
     hosts.wait_for_job(&anna);
     let signal = |signal: &str| {
-        let sent = Command::new("kill").args([signal, &stalled.id().to_string()]).status().unwrap();
+        let sent = Command::new("kill")
+            .args([signal, &stalled.id().to_string()])
+            .status()
+            .unwrap();
         assert!(sent.success());
     };
     signal("-STOP");
@@ -118,15 +158,22 @@ fn stalled_worker_loses_its_job() {
     hosts.cluster.pause().unwrap();
     hosts.cluster.resume().unwrap();
     assert!(read_output(stalled).contains("done 0, failed 0"));
-    // A job that cannot save a run because the server is gone is a failure of the lab: it is tried again after a minute.
+    // A job that cannot save a run because the server is gone is a failure of the lab: it is tried
+    // again after a minute.
     drop(read_output(taken));
     let mut told = String::new();
     for _ in 0..TRIES {
         std::thread::sleep(Duration::from_secs(10));
         told = hosts.output(&ben, &["work", "--once"]);
-        if hosts.output(&ben, &["queue", "list", "--all"]).contains(" done ") {
+        if hosts
+            .output(&ben, &["queue", "list", "--all"])
+            .contains(" done ")
+        {
             return;
         }
     }
-    panic!("{told}\n{}", hosts.output(&ben, &["queue", "list", "--all"]));
+    panic!(
+        "{told}\n{}",
+        hosts.output(&ben, &["queue", "list", "--all"])
+    );
 }

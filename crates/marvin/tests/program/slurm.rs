@@ -1,5 +1,6 @@
-//! Jobs of the queue through a real Slurm of three nodes, which are data directories of this host, with the queue on a real
-//! PostgreSQL. With `MARVIN_FULL` a node and the controller are killed under their jobs, and a bisection uses the nodes.
+//! Jobs of the queue through a real Slurm of three nodes, which are data directories of this host,
+//! with the queue on a real PostgreSQL. With `MARVIN_FULL` a node and the controller are killed
+//! under their jobs, and a bisection uses the nodes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -45,12 +46,21 @@ impl Grid {
             nodes.display()
         );
         fs::write(home.join("marvin.toml"), text).unwrap();
-        Some(Self { slurm, _cluster: cluster, address, home, images: images().1 })
+        Some(Self {
+            slurm,
+            _cluster: cluster,
+            address,
+            home,
+            images: images().1,
+        })
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = marvin(&self.home);
-        command.env("MARVIN_STORE", &self.address).env("SLURM_CONF", self.slurm.configuration()).args(arguments);
+        command
+            .env("MARVIN_STORE", &self.address)
+            .env("SLURM_CONF", self.slurm.configuration())
+            .args(arguments);
         command
     }
 
@@ -63,21 +73,39 @@ impl Grid {
     }
 
     fn add(&self, place: usize, workload: &str, seeds: &str) {
-        let added = self.output(&["queue", "add", &self.kernel(place), "--workload", workload, "--seeds", seeds]);
+        let added = self.output(&[
+            "queue",
+            "add",
+            &self.kernel(place),
+            "--workload",
+            workload,
+            "--seeds",
+            seeds,
+        ]);
         assert!(added.starts_with("exit 0"), "{added}");
     }
 
     fn dispatcher(&self) -> Child {
         let mut command = self.command(&["work", "--via", "slurm", "--once"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     }
 
     fn squeue(&self) -> String {
-        self.slurm.run("squeue", &["-h", "--states=all", "-o", "%j %T %N"]).unwrap()
+        self.slurm
+            .run("squeue", &["-h", "--states=all", "-o", "%j %T %N"])
+            .unwrap()
     }
 
     fn count_runs(&self) -> usize {
-        Store::open_read_only(Location::server(&self.address, None).unwrap()).unwrap().runs(usize::MAX).unwrap().len()
+        Store::open_read_only(Location::server(&self.address, None).unwrap())
+            .unwrap()
+            .runs(usize::MAX)
+            .unwrap()
+            .len()
     }
 }
 
@@ -87,7 +115,9 @@ fn read_output(dispatcher: Child, home: &Path) -> String {
 
 #[test]
 fn slurm_runs_queued_jobs_on_several_nodes() {
-    let Some(grid) = Grid::new("slurm-jobs") else { return };
+    let Some(grid) = Grid::new("slurm-jobs") else {
+        return;
+    };
     grid.add(0, "getppid", "1");
     grid.add(1, "getppid", "1");
     grid.add(1, "fork", "1");
@@ -97,37 +127,85 @@ fn slurm_runs_queued_jobs_on_several_nodes() {
     // What was sent goes on without its dispatcher, and the next one sends nothing twice.
     dispatcher.kill().unwrap();
     dispatcher.wait().unwrap();
-    until("a job runs", || grid.output(&["queue", "list"]).contains(":slurm-"));
+    until("a job runs", || {
+        grid.output(&["queue", "list"]).contains(":slurm-")
+    });
     let why = grid.output(&["queue", "why", "1"]);
     assert!(why.contains("batch      Slurm job "), "{why}");
     let told = read_output(grid.dispatcher(), &grid.home);
-    assert!(told.starts_with("exit 0") && told.contains("done 2, failed 0"), "{told}");
+    assert!(
+        told.starts_with("exit 0") && told.contains("done 2, failed 0"),
+        "{told}"
+    );
     let jobs = grid.squeue();
     assert_eq!(jobs.matches(" COMPLETED ").count(), 2, "{jobs}");
-    assert_eq!(NODES.iter().filter(|node| jobs.contains(*node)).count(), 2, "two nodes: {jobs}");
+    assert_eq!(
+        NODES.iter().filter(|node| jobs.contains(*node)).count(),
+        2,
+        "two nodes: {jobs}"
+    );
     assert_eq!(grid.count_runs(), 2);
 }
 
 #[test]
 fn spread_comparison_equals_that_of_one_host() {
-    let Some(grid) = Grid::new("slurm-compare") else { return };
+    let Some(grid) = Grid::new("slurm-compare") else {
+        return;
+    };
     let [old, new] = [0, 1].map(|place| grid.kernel(place));
     // Two jobs; with two seeds each, four on three nodes.
     let is_full = std::env::var_os("MARVIN_FULL").is_some();
     let seeds = if is_full { "2" } else { "1" };
-    let words = ["compare", &old, &new, "--seeds", seeds, "--workload", "getppid,fork", "--format", "json"];
+    let words = [
+        "compare",
+        &old,
+        &new,
+        "--seeds",
+        seeds,
+        "--workload",
+        "getppid,fork",
+        "--format",
+        "json",
+    ];
     let numbers = |output: std::process::Output, home: &Path| {
-        assert_eq!(output.status.code(), Some(1), "{}", format_output(&output, home));
+        assert_eq!(
+            output.status.code(),
+            Some(1),
+            "{}",
+            format_output(&output, home)
+        );
         let mut document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert!(document.as_object_mut().unwrap().remove("provenance").is_some(), "ids and dates");
+        assert!(
+            document
+                .as_object_mut()
+                .unwrap()
+                .remove("provenance")
+                .is_some(),
+            "ids and dates"
+        );
         document.to_string()
     };
-    let spread = grid.command(&words).args(["--via", "slurm"]).output().unwrap();
+    let spread = grid
+        .command(&words)
+        .args(["--via", "slurm"])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&spread.stderr).into_owned();
-    let all = if is_full { "4 of 4 jobs ended, 0 run" } else { "2 of 2 jobs ended, 0 run" };
-    assert!(said.contains(all) && !said.contains("brought no result"), "{said}");
+    let all = if is_full {
+        "4 of 4 jobs ended, 0 run"
+    } else {
+        "2 of 2 jobs ended, 0 run"
+    };
+    assert!(
+        said.contains(all) && !said.contains("brought no result"),
+        "{said}"
+    );
     let jobs = grid.squeue();
-    assert_eq!(NODES.iter().filter(|node| jobs.contains(**node)).count(), if is_full { 3 } else { 2 }, "{jobs}");
+    assert_eq!(
+        NODES.iter().filter(|node| jobs.contains(**node)).count(),
+        if is_full { 3 } else { 2 },
+        "{jobs}"
+    );
     let alone = fresh("slurm-compare-alone");
     let of_one_host = numbers(marvin(&alone).args(words).output().unwrap(), &alone);
     assert_eq!(numbers(spread, &grid.home), of_one_host);
@@ -139,37 +217,77 @@ fn bisection_on_nodes_equals_that_of_one_host() {
         println!("skipped: boots kernels for more than a minute: MARVIN_FULL=1 or make test-full");
         return;
     }
-    let Some(grid) = Grid::new("slurm-bisect") else { return };
+    let Some(grid) = Grid::new("slurm-bisect") else {
+        return;
+    };
     let (tree, guilty) = regressed("slurm-bisect-tree");
-    let words = ["bisect", "good", "main", "--tree", &tree.name(), "--workload", "fault-anon", "--seeds", "1"];
+    let words = [
+        "bisect",
+        "good",
+        "main",
+        "--tree",
+        &tree.name(),
+        "--workload",
+        "fault-anon",
+        "--seeds",
+        "1",
+    ];
     let spread = || {
         let mut command = grid.command(&words);
-        command.args(["--via", "slurm", "--nodes", "3"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        command
+            .args(["--via", "slurm", "--nodes", "3"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
     };
     // Killed when both ends are on their way: the next attempt finds the job of the other end.
     let mut first = spread();
-    until("a commit is sent", || grid.squeue().contains("marvin-bisect-"));
+    until("a commit is sent", || {
+        grid.squeue().contains("marvin-bisect-")
+    });
     first.kill().unwrap();
     first.wait().unwrap();
     let output = spread().wait_with_output().unwrap();
     let said = format_output(&output, &grid.home);
-    assert!(said.contains(&guilty[..12]) && said.contains("with 3 nodes: about 2 rounds instead of 4"), "{said}");
+    assert!(
+        said.contains(&guilty[..12]) && said.contains("with 3 nodes: about 2 rounds instead of 4"),
+        "{said}"
+    );
     let jobs = grid.squeue();
-    let names: BTreeSet<&str> = jobs.split_whitespace().filter(|word| word.starts_with("marvin-")).collect();
-    assert_eq!(names.len(), jobs.lines().count(), "each commit once: {jobs}");
-    assert!(jobs.contains(" COMPLETED ") && !jobs.contains(" RUNNING ") && !jobs.contains(" PENDING "), "{jobs}");
+    let names: BTreeSet<&str> = jobs
+        .split_whitespace()
+        .filter(|word| word.starts_with("marvin-"))
+        .collect();
+    assert_eq!(
+        names.len(),
+        jobs.lines().count(),
+        "each commit once: {jobs}"
+    );
+    assert!(
+        jobs.contains(" COMPLETED ") && !jobs.contains(" RUNNING ") && !jobs.contains(" PENDING "),
+        "{jobs}"
+    );
     let alone = fresh("slurm-bisect-alone");
     let of_one_host = marvin(&alone).args(words).output().unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), String::from_utf8(of_one_host.stdout).unwrap(), "{said}");
+    assert_eq!(
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(of_one_host.stdout).unwrap(),
+        "{said}"
+    );
 }
 
 #[test]
 fn jobs_survive_dead_nodes_and_controllers() {
     if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: Slurm holds a requeued job for two minutes: MARVIN_FULL=1 or make test-full");
+        println!(
+            "skipped: Slurm holds a requeued job for two minutes: MARVIN_FULL=1 or make test-full"
+        );
         return;
     }
-    let Some(mut grid) = Grid::new("slurm-failures") else { return };
+    let Some(mut grid) = Grid::new("slurm-failures") else {
+        return;
+    };
     grid.add(0, "fork", "30");
     let dispatcher = grid.dispatcher();
     let node_of_job = |grid: &Grid| {
@@ -181,14 +299,21 @@ fn jobs_survive_dead_nodes_and_controllers() {
     let node = node_of_job(&grid).unwrap();
     grid.slurm.kill_node(node).unwrap();
     grid.slurm.kill_controller().unwrap();
-    until("Slurm is silent", || grid.output(&["queue", "why", "1"]).contains("Slurm does not answer"));
+    until("Slurm is silent", || {
+        grid.output(&["queue", "why", "1"])
+            .contains("Slurm does not answer")
+    });
     grid.slurm.start_controller().unwrap();
     // The lease ends, and Slurm requeues the job elsewhere, or to the node when it is back.
     std::thread::sleep(std::time::Duration::from_secs(model::LEASE_S));
     grid.slurm.start_node(node).unwrap();
     let told = read_output(dispatcher, &grid.home);
-    assert!(told.starts_with("exit 0") && told.contains("done 1, failed 0"), "{told}");
-    // Claimed, taken back from the dead worker by whichever Marvin noticed it first, and claimed again.
+    assert!(
+        told.starts_with("exit 0") && told.contains("done 1, failed 0"),
+        "{told}"
+    );
+    // Claimed, taken back from the dead worker by whichever Marvin noticed it first, and claimed
+    // again.
     let store = Store::open_read_only(Location::server(&grid.address, None).unwrap()).unwrap();
     let job = store.queued_job(1).unwrap();
     assert!(job.fence >= 3 && job.attempts == 1, "{job:?}");

@@ -1,6 +1,7 @@
-//! A soak: watch, work, serve and compare share a data directory while they are killed, stopped and started again at random
-//! moments, cannot write, and the tree gets releases. At the end the accounts are closed: each job is done once, each
-//! process is gone, no file is left over, and the server's memory has not grown.
+//! A soak: watch, work, serve and compare share a data directory while they are killed, stopped and
+//! started again at random moments, cannot write, and the tree gets releases. At the end the
+//! accounts are closed: each job is done once, each process is gone, no file is left over, and the
+//! server's memory has not grown.
 //!
 //! `MARVIN_SOAK_MINUTES` sets its length, `MARVIN_SOAK_SEED` repeats a sequence.
 
@@ -56,7 +57,9 @@ impl Soak {
         let (home, tree) = (fresh("soak-home"), Tree::new("soak-tree"));
         fs::create_dir_all(&home).unwrap();
         tree.file("Makefile", MAKEFILE);
-        ["Kbuild", "mm/memory.c"].iter().for_each(|file| tree.file(file, ""));
+        ["Kbuild", "mm/memory.c"]
+            .iter()
+            .for_each(|file| tree.file(file, ""));
         let choices: Vec<String> = images.iter().map(|image| tree.image(image)).collect();
         let text = format!(
             "[work]\nattempts = 20\n\n[[tree]]\nname = \"linux\"\ngit = \"{}\"\n\n\
@@ -66,12 +69,25 @@ impl Soak {
         fs::write(home.join("marvin.toml"), text).unwrap();
         // There is a server when there are results.
         let first = format!("path:{}", tree.folder.join(&choices[0]).display());
-        let said = output_of(&home, &["run", &first, "--workload", "signal", "--seeds", "1", "-q"]);
+        let said = output_of(
+            &home,
+            &["run", &first, "--workload", "signal", "--seeds", "1", "-q"],
+        );
         assert!(said.starts_with("exit 0"), "{said}");
         let server = Server::start(marvin(&home));
         let (log, counts) = (fresh("soak-log"), BTreeMap::new());
         fs::write(&log, "").unwrap();
-        Self { home, tree, log, choices, random: seed | 1, releases: 0, counts, worker: None, server }
+        Self {
+            home,
+            tree,
+            log,
+            choices,
+            random: seed | 1,
+            releases: 0,
+            counts,
+            worker: None,
+            server,
+        }
     }
 
     /// Returns a random number below `end`.
@@ -95,10 +111,22 @@ impl Soak {
             let ignore = "trap '' XFSZ; exec \"$@\"";
             let program = command.get_program().to_owned();
             command = Command::new("prlimit");
-            command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("MARVIN_HOME", &*self.home);
-            command.arg(format!("--fsize={largest}")).args(["sh", "-c", ignore, "sh"]).arg(program);
+            command
+                .env_clear()
+                .env("PATH", std::env::var_os("PATH").unwrap())
+                .env("MARVIN_HOME", &*self.home);
+            command
+                .arg(format!("--fsize={largest}"))
+                .args(["sh", "-c", ignore, "sh"])
+                .arg(program);
         }
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap()
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap()
     }
 
     fn work(&mut self, largest: Option<u64>) {
@@ -130,7 +158,11 @@ impl Soak {
 
     fn happen(&mut self) {
         // A worker that ended by itself was refused or could not write.
-        if self.worker.as_mut().is_none_or(|worker| worker.try_wait().unwrap().is_some()) {
+        if self
+            .worker
+            .as_mut()
+            .is_none_or(|worker| worker.try_wait().unwrap().is_some())
+        {
             *self.counts.entry("worker ended by itself").or_default() += 1;
             self.work(None);
         }
@@ -141,7 +173,10 @@ impl Soak {
             "worker stopped" => self.stop(self.worker.as_ref().unwrap().id()),
             "server stopped" => self.stop(self.server.id()),
             "process stopped" => self.with_process(|_| true, Self::stop),
-            "machine killed" => self.with_process(|name| name.starts_with("qemu-system"), |_, id| signal("KILL", id)),
+            "machine killed" => self.with_process(
+                |name| name.starts_with("qemu-system"),
+                |_, id| signal("KILL", id),
+            ),
             "server restarted" => self.server = Server::start(marvin(&self.home)),
             "comparison killed" => {
                 let pair = self.pair();
@@ -167,13 +202,22 @@ impl Soak {
     }
 
     /// Does something to one of the processes that work in the data directory.
-    fn with_process(&mut self, wanted: impl Fn(&str) -> bool, mut what: impl FnMut(&mut Self, u32)) {
-        let at = |process: &Path| fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&self.home));
+    fn with_process(
+        &mut self,
+        wanted: impl Fn(&str) -> bool,
+        mut what: impl FnMut(&mut Self, u32),
+    ) {
+        let at = |process: &Path| {
+            fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&self.home))
+        };
         let is_wanted = |process: &Path| {
             let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
             at(process) && wanted(name.trim())
         };
-        let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let processes = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
         let ids: Vec<u32> = processes
             .filter(|process| is_wanted(process))
             .filter_map(|process| process.file_name()?.to_str()?.parse().ok())
@@ -190,25 +234,40 @@ impl Soak {
 }
 
 fn compare(pair: &[String; 2]) -> [&str; 7] {
-    ["compare", &pair[0], &pair[1], "--workload", "getppid", "--seeds", "1"]
+    [
+        "compare",
+        &pair[0],
+        &pair[1],
+        "--workload",
+        "getppid",
+        "--seeds",
+        "1",
+    ]
 }
 
 /// Sends a signal to a process, which may have ended.
 fn signal(name: &str, id: u32) {
-    Command::new("kill").args([&format!("-{name}"), &id.to_string()]).stderr(Stdio::null()).status().unwrap();
+    Command::new("kill")
+        .args([&format!("-{name}"), &id.to_string()])
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
 }
 
 #[test]
 fn soak_ends_with_closed_accounts() {
-    let minutes = std::env::var("MARVIN_SOAK_MINUTES").ok().map(|text| text.parse::<f64>().unwrap());
+    let minutes = std::env::var("MARVIN_SOAK_MINUTES")
+        .ok()
+        .map(|text| text.parse::<f64>().unwrap());
     let Some(minutes) = minutes.or_else(|| std::env::var_os("MARVIN_FULL").map(|_| 60.0)) else {
         println!(
             "skipped: an hour of kills, stops and full disks is in `make test-full`; MARVIN_SOAK_MINUTES=10 is shorter"
         );
         return;
     };
-    let seed =
-        std::env::var("MARVIN_SOAK_SEED").ok().map_or_else(|| u64::from(std::process::id()), |s| s.parse().unwrap());
+    let seed = std::env::var("MARVIN_SOAK_SEED")
+        .ok()
+        .map_or_else(|| u64::from(std::process::id()), |s| s.parse().unwrap());
     println!("MARVIN_SOAK_SEED={seed}");
     let mut soak = Soak::new(seed);
     let steady = Server::start(marvin(&soak.home));
@@ -222,18 +281,38 @@ fn soak_ends_with_closed_accounts() {
         soak.happen();
         for path in ["/", "/runs.html", "/kernels.html", "/metrics"] {
             for answer in [steady.ask(path), soak.server.ask(path)] {
-                assert!(answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
+                assert!(
+                    answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 404"),
+                    "{path}: {answer}"
+                );
             }
         }
         memory.push(steady.memory_kb("VmRSS"));
         soak.pause(4000);
     }
-    println!("{:.1} minutes: {:#?}", begun.elapsed().as_secs_f64() / 60.0, soak.counts);
-    let early = memory[memory.len() / 4..memory.len() / 2].iter().max().copied().unwrap_or_default();
-    let late = memory[memory.len() * 3 / 4..].iter().max().copied().unwrap_or_default();
+    println!(
+        "{:.1} minutes: {:#?}",
+        begun.elapsed().as_secs_f64() / 60.0,
+        soak.counts
+    );
+    let early = memory[memory.len() / 4..memory.len() / 2]
+        .iter()
+        .max()
+        .copied()
+        .unwrap_or_default();
+    let late = memory[memory.len() * 3 / 4..]
+        .iter()
+        .max()
+        .copied()
+        .unwrap_or_default();
     let most = steady.memory_kb("VmHWM");
-    println!("memory of serve: {early} kB in the second quarter, {late} kB in the last, at most {most} kB");
-    assert!(late <= early + GROWTH_KB_MAX && most <= MEMORY_KB_MAX, "{memory:?}");
+    println!(
+        "memory of serve: {early} kB in the second quarter, {late} kB in the last, at most {most} kB"
+    );
+    assert!(
+        late <= early + GROWTH_KB_MAX && most <= MEMORY_KB_MAX,
+        "{memory:?}"
+    );
     let said = steady.end();
     assert!(!said.contains("panicked"), "{said}");
     close(soak);
@@ -242,12 +321,23 @@ fn soak_ends_with_closed_accounts() {
 /// Ends everything, completes the work undisturbed, and checks what is there.
 fn close(mut soak: Soak) {
     soak.end_worker();
-    let Soak { home, tree, log, releases, server, .. } = &soak;
+    let Soak {
+        home,
+        tree,
+        log,
+        releases,
+        server,
+        ..
+    } = &soak;
     signal("KILL", server.id());
     let folders: [&Path; 2] = [home, &tree.folder];
     let begun = Instant::now();
     while !processes_of(&folders).is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(2), "left: {:#?}", processes_of(&folders));
+        assert!(
+            begun.elapsed() < Duration::from_secs(2),
+            "left: {:#?}",
+            processes_of(&folders)
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
     let log = fs::read_to_string(log).unwrap();
@@ -256,7 +346,12 @@ fn close(mut soak: Soak) {
     let mut jobs = String::new();
     for _ in 0..5 {
         // What has just failed would wait for its next attempt.
-        (1..=*releases).for_each(|job| drop(output_of(home, &["queue", "move", &job.to_string(), "first"])));
+        (1..=*releases).for_each(|job| {
+            drop(output_of(
+                home,
+                &["queue", "move", &job.to_string(), "first"],
+            ))
+        });
         output_of(home, &["work", "--once"]);
         jobs = output_of(home, &["queue", "list", "--all"]);
         if !jobs.contains(" waiting ") {
@@ -265,27 +360,58 @@ fn close(mut soak: Soak) {
     }
     let pair = soak.pair();
     let end = output_of(home, &compare(&pair));
-    assert!(["exit 0", "exit 1", "exit 3"].iter().any(|code| end.starts_with(code)), "{end}");
+    assert!(
+        ["exit 0", "exit 1", "exit 3"]
+            .iter()
+            .any(|code| end.starts_with(code)),
+        "{end}"
+    );
     assert_eq!(
-        (jobs.matches(" done ").count(), jobs.matches("git:v6.").count()),
+        (
+            jobs.matches(" done ").count(),
+            jobs.matches("git:v6.").count()
+        ),
         (*releases, *releases),
         "{jobs}\n{log}"
     );
     let runs = output_of(home, &["runs", "--limit", "100000"]);
-    println!("{releases} jobs done, {} runs", runs.matches("run_").count());
+    println!(
+        "{releases} jobs done, {} runs",
+        runs.matches("run_").count()
+    );
     // One for each release, two of `compare`, and the first.
-    assert_eq!((runs.matches("run_").count(), runs.matches(" 1/1").count()), (releases + 3, releases + 3), "{runs}");
+    assert_eq!(
+        (runs.matches("run_").count(), runs.matches(" 1/1").count()),
+        (releases + 3, releases + 3),
+        "{runs}"
+    );
     let left = leftovers(home);
     assert!(left.is_empty(), "{left:#?}");
 }
 
 /// Returns what only a running process needs.
 fn leftovers(home: &Path) -> Vec<PathBuf> {
-    let inside = |name: &str| fs::read_dir(home.join(name)).into_iter().flatten().flatten().map(|entry| entry.path());
+    let inside = |name: &str| {
+        fs::read_dir(home.join(name))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+    };
     let expected = ["initrd", "tracer.so", "lock"];
     let is_expected = |path: &PathBuf| expected.iter().any(|name| path.ends_with(name));
-    let of_processes = ["scratch", "incoming", "downloads", "jobs"].into_iter().flat_map(inside);
-    let hidden = ["builds", "artefacts", "snapshots", "symbols"].into_iter().flat_map(inside);
-    let is_hidden = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-    of_processes.filter(|path| !is_expected(path)).chain(hidden.filter(is_hidden)).collect()
+    let of_processes = ["scratch", "incoming", "downloads", "jobs"]
+        .into_iter()
+        .flat_map(inside);
+    let hidden = ["builds", "artefacts", "snapshots", "symbols"]
+        .into_iter()
+        .flat_map(inside);
+    let is_hidden = |path: &PathBuf| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    };
+    of_processes
+        .filter(|path| !is_expected(path))
+        .chain(hidden.filter(is_hidden))
+        .collect()
 }

@@ -1,4 +1,5 @@
-//! Unusable sources and ranges: one message each, which says what, where and what to do, and no result is lost.
+//! Unusable sources and ranges: one message each, which says what, where and what to do, and no
+//! result is lost.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -38,8 +39,13 @@ fn impossible_ranges_fail_clearly() {
         tree.commit("mm/memory.c", &format!("// {n}\n"));
     }
     tree.git(&["tag", "no-version"]);
-    let bisect =
-        |good: &str, bad: &str| run_in_tree(&home, &tree, &["bisect", good, bad, "--workload", "getppid", "-q"]);
+    let bisect = |good: &str, bad: &str| {
+        run_in_tree(
+            &home,
+            &tree,
+            &["bisect", good, bad, "--workload", "getppid", "-q"],
+        )
+    };
     insta::assert_snapshot!("unknown-revision", bisect("good", "v9.9"));
     insta::assert_snapshot!("not-an-ancestor", bisect("side", "main"));
     insta::assert_snapshot!("swapped", bisect("main", "good"));
@@ -48,20 +54,44 @@ fn impossible_ranges_fail_clearly() {
     insta::assert_snapshot!("nothing-builds", bisect("good", "no-version"));
     tree.commit("fails", "ld: final link failed: No space left on device\n");
     tree.git(&["tag", "full"]);
-    tree.commit("fails", "ld: final link failed: No space left on device, again\n");
+    tree.commit(
+        "fails",
+        "ld: final link failed: No space left on device, again\n",
+    );
     // The directory's name contains the host's compiler.
     let said = bisect("full", "main");
     let (before, folder) = said.split_once("/objects-").unwrap();
-    insta::assert_snapshot!("disk-full", format!("{before}/objects-KEY{}", &folder[12..]));
-    let clone = Tree { folder: fresh("ranges-shallow") };
+    insta::assert_snapshot!(
+        "disk-full",
+        format!("{before}/objects-KEY{}", &folder[12..])
+    );
+    let clone = Tree {
+        folder: fresh("ranges-shallow"),
+    };
     let from = format!("file://{}", tree.name());
     tree.git(&["clone", "-q", "--depth", "2", &from, &clone.name()]);
     clone.git(&["fetch", "-q", "--depth", "1", "origin", "tag", "good"]);
     insta::assert_snapshot!(
         "shallow",
-        run_in_tree(&home, &clone, &["bisect", "good", "main", "--workload", "getppid", "-q"])
+        run_in_tree(
+            &home,
+            &clone,
+            &["bisect", "good", "main", "--workload", "getppid", "-q"]
+        )
     );
-    let said = output_of(&home, &["bisect", "good", "main", "--tree", "/", "--workload", "getppid", "-q"]);
+    let said = output_of(
+        &home,
+        &[
+            "bisect",
+            "good",
+            "main",
+            "--tree",
+            "/",
+            "--workload",
+            "getppid",
+            "-q",
+        ],
+    );
     insta::assert_snapshot!("no-repository", said);
 }
 
@@ -71,30 +101,61 @@ fn inside_a_kernel_tree_names_need_no_source() {
     tree.commit("mm/memory.c", "// 1\n");
     fs::create_dir_all(tree.folder.join("mm")).unwrap();
     let inside = |words: &[&str]| {
-        let output = marvin(&home).args(words).current_dir(tree.folder.join("mm")).output().unwrap();
+        let output = marvin(&home)
+            .args(words)
+            .current_dir(tree.folder.join("mm"))
+            .output()
+            .unwrap();
         let said = format_output(&output, &home);
-        let commits = ["HEAD", "HEAD~1"].map(|name| tree.git(&["rev-parse", name])[..12].to_owned());
-        said.replace(&tree.name(), "TREE").replace(&commits[0], "NEW").replace(&commits[1], "OLD")
+        let commits =
+            ["HEAD", "HEAD~1"].map(|name| tree.git(&["rev-parse", name])[..12].to_owned());
+        said.replace(&tree.name(), "TREE")
+            .replace(&commits[0], "NEW")
+            .replace(&commits[1], "OLD")
     };
     // The directory's name contains the host's compiler.
     let said = inside(&["compare", "HEAD~1", "HEAD", "-q"]);
     let (before, folder) = said.split_once("/objects-").unwrap();
-    insta::assert_snapshot!("inside-compare", format!("{before}/objects-KEY{}", &folder[12..]));
-    assert_eq!(inside(&["compare", "HEAD~1..HEAD", "-q"]), inside(&["compare", "git:HEAD~1..HEAD", "-q"]));
+    insta::assert_snapshot!(
+        "inside-compare",
+        format!("{before}/objects-KEY{}", &folder[12..])
+    );
+    assert_eq!(
+        inside(&["compare", "HEAD~1..HEAD", "-q"]),
+        inside(&["compare", "git:HEAD~1..HEAD", "-q"])
+    );
     insta::assert_snapshot!("inside-series", inside(&["series", "HEAD~1..HEAD", "-q"]));
-    insta::assert_snapshot!("inside-bare-version", inside(&["compare", "6.1", "6.12", "-q"]));
-    insta::assert_snapshot!("outside-bare-version", output_of(&home, &["compare", "6.1", "HEAD", "-q"]));
-    insta::assert_snapshot!("outside-bare-revision", output_of(&home, &["compare", "HEAD~1", "HEAD", "-q"]));
+    insta::assert_snapshot!(
+        "inside-bare-version",
+        inside(&["compare", "6.1", "6.12", "-q"])
+    );
+    insta::assert_snapshot!(
+        "outside-bare-version",
+        output_of(&home, &["compare", "6.1", "HEAD", "-q"])
+    );
+    insta::assert_snapshot!(
+        "outside-bare-revision",
+        output_of(&home, &["compare", "HEAD~1", "HEAD", "-q"])
+    );
     fs::write(tree.folder.join("mm/bzImage"), "no image").unwrap();
-    insta::assert_snapshot!("bare-file", inside(&["compare", "bzImage", "bzImage", "-q"]));
+    insta::assert_snapshot!(
+        "bare-file",
+        inside(&["compare", "bzImage", "bzImage", "-q"])
+    );
 }
 
 #[test]
 fn kernels_without_a_name_are_all() {
     let home = fresh("all-kernels-home");
-    let (all, some) = (output_of(&home, &["kernels"]), output_of(&home, &["kernels", "deb:6.12"]));
+    let (all, some) = (
+        output_of(&home, &["kernels"]),
+        output_of(&home, &["kernels", "deb:6.12"]),
+    );
     let names: Vec<&str> = some.lines().filter(|line| line.contains(" deb:")).collect();
-    assert!(!names.is_empty() && names.iter().all(|name| all.contains(name)), "{some}");
+    assert!(
+        !names.is_empty() && names.iter().all(|name| all.contains(name)),
+        "{some}"
+    );
     assert!(all.matches(" deb:").count() > names.len(), "{all}");
 }
 
@@ -102,7 +163,11 @@ fn kernels_without_a_name_are_all() {
 fn invalid_series_and_patches_fail_clearly() {
     let (home, tree) = (fresh("patches-home"), source("patches-tree"));
     let patch = tree.folder.join("fix.patch");
-    fs::write(&patch, "--- a/mm/memory.c\n+++ b/mm/memory.c\n@@ -1 +1 @@\n-before\n+after\n").unwrap();
+    fs::write(
+        &patch,
+        "--- a/mm/memory.c\n+++ b/mm/memory.c\n@@ -1 +1 @@\n-before\n+after\n",
+    )
+    .unwrap();
     let of = |revision: &str| format!("patch:{}@{revision}", patch.display());
     let build = |name: &str| run_in_tree(&home, &tree, &["build", name, "-q"]);
     insta::assert_snapshot!(
@@ -115,12 +180,27 @@ fn invalid_series_and_patches_fail_clearly() {
         build("patch:nonesuch.patch@good").replace(&tree.git(&["rev-parse", "good"])[..12], "GOOD")
     );
     insta::assert_snapshot!("patch-is-empty", build("patch:"));
-    insta::assert_snapshot!("series-is-none", run_in_tree(&home, &tree, &["series", "good", "-q"]));
-    insta::assert_snapshot!("series-is-empty", run_in_tree(&home, &tree, &["series", "good..main", "-q"]));
-    insta::assert_snapshot!("series-without-tree", output_of(&home, &["series", "good..main", "-q"]));
-    insta::assert_snapshot!("compare-of-one", output_of(&home, &["compare", "git:good", "-q"]));
+    insta::assert_snapshot!(
+        "series-is-none",
+        run_in_tree(&home, &tree, &["series", "good", "-q"])
+    );
+    insta::assert_snapshot!(
+        "series-is-empty",
+        run_in_tree(&home, &tree, &["series", "good..main", "-q"])
+    );
+    insta::assert_snapshot!(
+        "series-without-tree",
+        output_of(&home, &["series", "good..main", "-q"])
+    );
+    insta::assert_snapshot!(
+        "compare-of-one",
+        output_of(&home, &["compare", "git:good", "-q"])
+    );
     tree.commit("mm/memory.c", "// 1\n");
-    insta::assert_snapshot!("series-does-not-build", run_in_tree(&home, &tree, &["series", "main^..main", "-q"]));
+    insta::assert_snapshot!(
+        "series-does-not-build",
+        run_in_tree(&home, &tree, &["series", "main^..main", "-q"])
+    );
 }
 
 #[test]
@@ -130,16 +210,36 @@ fn compiler_change_never_mixes_a_bisection() {
     let tools = fresh("compiler-tools");
     fs::create_dir_all(&tools).unwrap();
     // Prints another version at each call.
-    let script = "#!/bin/sh\necho x >>\"$0.calls\"\necho \"gcc (make-believe) $(wc -l <\"$0.calls\")\"\n";
+    let script =
+        "#!/bin/sh\necho x >>\"$0.calls\"\necho \"gcc (make-believe) $(wc -l <\"$0.calls\")\"\n";
     fs::write(tools.join("gcc"), script).unwrap();
     fs::set_permissions(tools.join("gcc"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let name = tree.name();
-    let words = ["bisect", "good", "main", "--tree", &name, "--workload", "getppid", "-q"];
-    let said = format_output(&marvin(&home).args(words).env("PATH", path).output().unwrap(), &home);
+    let words = [
+        "bisect",
+        "good",
+        "main",
+        "--tree",
+        &name,
+        "--workload",
+        "getppid",
+        "-q",
+    ];
+    let said = format_output(
+        &marvin(&home)
+            .args(words)
+            .env("PATH", path)
+            .output()
+            .unwrap(),
+        &home,
+    );
     let linker = Command::new("ld").arg("--version").output().unwrap();
     let linker = String::from_utf8(linker.stdout).unwrap();
-    insta::assert_snapshot!("compiler-changed", said.replace(linker.lines().next().unwrap(), "LINKER"));
+    insta::assert_snapshot!(
+        "compiler-changed",
+        said.replace(linker.lines().next().unwrap(), "LINKER")
+    );
 }
 
 #[test]
@@ -150,7 +250,20 @@ fn changed_config_file_starts_another_bisection() {
     let (name, file) = (tree.name(), config.display().to_string());
     let asked_with = |lines: &str| {
         fs::write(&config, lines).unwrap();
-        output_of(&home, &["bisect", "good", "main", "--tree", &name, "--workload", "getppid", "--config", &file])
+        output_of(
+            &home,
+            &[
+                "bisect",
+                "good",
+                "main",
+                "--tree",
+                &name,
+                "--workload",
+                "getppid",
+                "--config",
+                &file,
+            ],
+        )
     };
     let remembers = |said: &str| said.contains("1 commit was measured before");
     assert!(!remembers(&asked_with("CONFIG_A=y\n")));
@@ -170,16 +283,28 @@ fn tree_is_named_or_the_only_directory() {
     );
     fs::write(home.join("marvin.toml"), trees).unwrap();
     let bisect = ["bisect", "good", "main", "--workload", "getppid", "-q"];
-    let with = |words: &[&str]| output_of(&home, &[&bisect, words].concat()).replace(&tree.name(), "TREE");
+    let with =
+        |words: &[&str]| output_of(&home, &[&bisect, words].concat()).replace(&tree.name(), "TREE");
     for words in [&["--dry-run"][..], &["--dry-run", "--tree", "linux"]] {
         let plan = with(words);
-        assert!(plan.starts_with("exit 0") && plan.contains(": 1 commit, 0 of them merges"), "{plan}");
+        assert!(
+            plan.starts_with("exit 0") && plan.contains(": 1 commit, 0 of them merges"),
+            "{plan}"
+        );
     }
-    let all: String = ["linus", "stable", "debian"].map(|name| with(&["--tree", name])).concat();
+    let all: String = ["linus", "stable", "debian"]
+        .map(|name| with(&["--tree", name]))
+        .concat();
     insta::assert_snapshot!("trees-that-are-none", all);
     let built = output_of(&home, &["build", "git:good", "--tree", "linux"]);
-    assert!(built.contains("tree, small\n"), "as it is configured: {built}");
-    let built = output_of(&home, &["build", "git:good", "--tree", "linux", "--config", "micro"]);
+    assert!(
+        built.contains("tree, small\n"),
+        "as it is configured: {built}"
+    );
+    let built = output_of(
+        &home,
+        &["build", "git:good", "--tree", "linux", "--config", "micro"],
+    );
     assert!(built.contains("tree, micro\n"), "{built}");
 }
 
@@ -195,7 +320,8 @@ fn data_directory_survives_a_full_disk() {
     tree.file("Kbuild", "");
     // The image is elsewhere: behind walls the build would not see it.
     tree.commit("choice", &images[1].display().to_string());
-    // A separate disk, visible only to this program and its children, with a limited number of free KiB.
+    // A separate disk, visible only to this program and its children, with a limited number of free
+    // KiB.
     let script = "mkdir -p \"$home\" && mount -t tmpfs -o size=256m marvin \"$home\" || { echo no disk; exit 0; }\n\
         for free in 64 1024 8192; do\n\
         dd if=/dev/zero of=\"$home/ballast\" bs=1024 count=$((262144 - free)) 2>/dev/null || true\n\
@@ -203,29 +329,62 @@ fn data_directory_survives_a_full_disk() {
         done\n\"$@\" 2>&1; echo \"exit $? in the end\"\n";
     let home = fresh("full-builds-home");
     let mut shell = Command::new("unshare");
-    shell.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_marvin")]);
-    shell.args(["build", "git:main", "-q", "--no-sandbox", "--tree", &tree.name()]);
-    let output = shell.env("home", &*home).env("MARVIN_HOME", &*home).output().unwrap();
+    shell.args([
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        env!("CARGO_BIN_EXE_marvin"),
+    ]);
+    shell.args([
+        "build",
+        "git:main",
+        "-q",
+        "--no-sandbox",
+        "--tree",
+        &tree.name(),
+    ]);
+    let output = shell
+        .env("home", &*home)
+        .env("MARVIN_HOME", &*home)
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).replace(&home.display().to_string(), "HOME");
     if !output.status.success() || said.starts_with("no disk") {
-        println!("skipped: this host does not allow user mounts: {}", String::from_utf8_lossy(&output.stderr));
+        println!(
+            "skipped: this host does not allow user mounts: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         return;
     }
     let refused = "error: cannot get the kernel git:main\n  because: no space left on the device of HOME: free disk space there \
                    and try again\n";
     for free in [64, 1024, 8192] {
-        assert!(said.contains(&format!("{refused}exit 5 with {free} KiB\n")), "{said}");
+        assert!(
+            said.contains(&format!("{refused}exit 5 with {free} KiB\n")),
+            "{said}"
+        );
     }
-    assert!(said.ends_with("exit 0 in the end\n") && said.contains("\nbuild    build_"), "{said}");
+    assert!(
+        said.ends_with("exit 0 in the end\n") && said.contains("\nbuild    build_"),
+        "{said}"
+    );
 }
 
-/// A tree in which one commit changes code that is not compiled, the next only words, and the last a compiled file.
+/// A tree in which one commit changes code that is not compiled, the next only words, and the last
+/// a compiled file.
 #[test]
 fn uncompiled_code_is_not_called_equal() {
     let (home, tree) = (fresh("uncompiled-home"), Tree::new("uncompiled-tree"));
     tree.file("Makefile", crate::bisected::MAKEFILE);
     tree.file("Kbuild", "obj-y += mm/\n");
-    tree.file("mm/Makefile", "obj-y := memory.o\nobj-$(CONFIG_MEMCG) += memcontrol.o\n");
+    tree.file(
+        "mm/Makefile",
+        "obj-y := memory.o\nobj-$(CONFIG_MEMCG) += memcontrol.o\n",
+    );
     tree.file("mm/memory.c", "1\n");
     tree.commit("choice", &tree.image(&images().1[0]));
     tree.git(&["tag", "base"]);
@@ -233,24 +392,54 @@ fn uncompiled_code_is_not_called_equal() {
     tree.git(&["tag", "unseen"]);
     tree.commit("Documentation/mm.rst", "1\n");
     tree.commit("mm/memory.c", "2\n");
-    let series = |range: &str| run_in_tree(&home, &tree, &["series", range, "-q", "--workload", "getppid"]);
+    let series = |range: &str| {
+        run_in_tree(
+            &home,
+            &tree,
+            &["series", range, "-q", "--workload", "getppid"],
+        )
+    };
     let unseen = series("base..unseen");
     assert!(unseen.starts_with("exit 3"), "{unseen}");
-    assert!(unseen.contains("not measured: the same image") && unseen.contains("mm/memcontrol.c (needs CONFIG_MEMCG)"));
+    assert!(
+        unseen.contains("not measured: the same image")
+            && unseen.contains("mm/memcontrol.c (needs CONFIG_MEMCG)")
+    );
     let equal = series("unseen..main");
-    assert!(equal.starts_with("exit 0") && equal.matches("equal: the same image").count() == 2, "{equal}");
+    assert!(
+        equal.starts_with("exit 0") && equal.matches("equal: the same image").count() == 2,
+        "{equal}"
+    );
     let compare = |sides: [&str; 2]| {
         let words = ["compare", sides[0], sides[1], "-q", "--workload", "getppid"];
         run_in_tree(&home, &tree, &words)
     };
     let unseen = compare(["git:base", "git:unseen"]);
     assert!(
-        unseen.starts_with("exit 3") && unseen.contains("Not measured: ") && unseen.contains("CONFIG_MEMCG"),
+        unseen.starts_with("exit 3")
+            && unseen.contains("Not measured: ")
+            && unseen.contains("CONFIG_MEMCG"),
         "{unseen}"
     );
-    let words = ["compare", "git:base", "git:unseen", "-q", "--workload", "getppid", "--on", "vm", "--until-clear"];
+    let words = [
+        "compare",
+        "git:base",
+        "git:unseen",
+        "-q",
+        "--workload",
+        "getppid",
+        "--on",
+        "vm",
+        "--until-clear",
+    ];
     let unseen = run_in_tree(&home, &tree, &words);
-    assert!(unseen.starts_with("exit 3") && unseen.contains("Not measured: "), "{unseen}");
+    assert!(
+        unseen.starts_with("exit 3") && unseen.contains("Not measured: "),
+        "{unseen}"
+    );
     let equal = compare(["git:unseen", "git:main"]);
-    assert!(equal.starts_with("exit 0") && equal.contains("no run is needed"), "{equal}");
+    assert!(
+        equal.starts_with("exit 0") && equal.contains("no run is needed"),
+        "{equal}"
+    );
 }

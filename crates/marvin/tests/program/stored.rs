@@ -1,6 +1,8 @@
 //! Synthetic kernels in a store, for tests without QEMU: their machine, builds, results and runs.
 
-use model::{Build, BuildFile, BuildId, Machine, MachineId, Origin, Outcome, Run, RunId, WorkloadResult};
+use model::{
+    Build, BuildFile, BuildId, Machine, MachineId, Origin, Outcome, Run, RunId, WorkloadResult,
+};
 use store::Store;
 
 /// The start of the first run, in seconds since 1970-01-01 UTC.
@@ -27,8 +29,14 @@ pub(crate) fn save_build(store: &Store, number: u64, version: &str) {
         id: build_id(number),
         name: "deb:6.12".parse().unwrap(),
         version: version.into(),
-        origin: Origin::Package { name: format!("linux-image-{version}-cloud-amd64"), version: format!("{version}-1") },
-        image: BuildFile { path: "/cache/vmlinuz".into(), sha256: "00".into() },
+        origin: Origin::Package {
+            name: format!("linux-image-{version}-cloud-amd64"),
+            version: format!("{version}-1"),
+        },
+        image: BuildFile {
+            path: "/cache/vmlinuz".into(),
+            sha256: "00".into(),
+        },
         vmlinux: None,
         config: None,
         symbols: None,

@@ -11,12 +11,18 @@ const MINE: &str = "name = 'mine'\nabout = 'a tool of mine'\npackages = ['mine']
 fn user_tools_are_listed_beside_marvins() {
     let home = fresh("tools-home");
     let none = output_of(&home, &["tools"]);
-    assert!(none.starts_with("exit 0") && none.contains("sysbench-cpu ") && !none.contains("mine"), "{none}");
+    assert!(
+        none.starts_with("exit 0") && none.contains("sysbench-cpu ") && !none.contains("mine"),
+        "{none}"
+    );
     assert!(!home.exists(), "nothing was worth making a home for");
     std::fs::create_dir_all(home.join("manifests")).unwrap();
     std::fs::write(home.join("manifests/mine.toml"), MINE).unwrap();
     let listed = output_of(&home, &["tools"]);
-    let own = listed.split("\n\n").position(|part| part.contains("mine: a tool of mine")).unwrap();
+    let own = listed
+        .split("\n\n")
+        .position(|part| part.contains("mine: a tool of mine"))
+        .unwrap();
     let own: Vec<&str> = listed.split("\n\n").skip(own).collect();
     insta::assert_snapshot!(own.join("\n\n"));
 }
@@ -24,15 +30,28 @@ fn user_tools_are_listed_beside_marvins() {
 #[test]
 fn mistakes_in_tools_are_named() {
     let home = fresh("wrong-tools-home");
-    insta::assert_snapshot!(output_of(&home, &["run", "deb:6.12", "--workload", "tool:sysbnch-cpu"]));
-    insta::assert_snapshot!(output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--workload", "tool:"]));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["run", "deb:6.12", "--workload", "tool:sysbnch-cpu"]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["compare", "deb:6.1", "deb:6.12", "--workload", "tool:"]
+    ));
     let file = fresh("manifest.toml");
     let path = file.display().to_string();
-    insta::assert_snapshot!(output_of(&home, &["tools", "--manifest", &path]).replace(&path, "FILE"));
+    insta::assert_snapshot!(
+        output_of(&home, &["tools", "--manifest", &path]).replace(&path, "FILE")
+    );
     std::fs::write(&file, MINE.replace("stresses", "streses")).unwrap();
-    insta::assert_snapshot!(output_of(&home, &["tools", "--manifest", &path]).replace(&path, "FILE"));
+    insta::assert_snapshot!(
+        output_of(&home, &["tools", "--manifest", &path]).replace(&path, "FILE")
+    );
     std::fs::write(&file, MINE.replace("mine-fast", "getppid")).unwrap();
-    let output = marvin(&home).args(["run", "deb:6.12", "--manifest", &path]).output().unwrap();
+    let output = marvin(&home)
+        .args(["run", "deb:6.12", "--manifest", &path])
+        .output()
+        .unwrap();
     insta::assert_snapshot!(format_output(&output, &home).replace(&path, "FILE"));
     assert!(!home.exists(), "nothing was worth making a home for");
 }

@@ -1,4 +1,5 @@
-//! The walls around QEMU and around builds: what is behind them sees nothing of this host, and no number changes.
+//! The walls around QEMU and around builds: what is behind them sees nothing of this host, and no
+//! number changes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,10 +14,18 @@ use crate::{marvin, names, output_of};
 /// Returns the QEMU processes whose scratch directory is in this data directory.
 fn qemu_of(home: &Path) -> Vec<PathBuf> {
     let is_ours = |process: &PathBuf| {
-        let is_qemu = fs::read_to_string(process.join("comm")).is_ok_and(|name| name.starts_with("qemu-system"));
-        is_qemu && fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(home.join("scratch")))
+        let is_qemu = fs::read_to_string(process.join("comm"))
+            .is_ok_and(|name| name.starts_with("qemu-system"));
+        is_qemu
+            && fs::read_link(process.join("cwd"))
+                .is_ok_and(|cwd| cwd.starts_with(home.join("scratch")))
     };
-    fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).filter(is_ours).collect()
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(is_ours)
+        .collect()
 }
 
 /// Returns the permissions of a file.
@@ -33,17 +42,45 @@ fn qemu_behind_walls_gives_the_same_samples() {
     let name = &names()[1];
     let samples = |home: &str, words: &[&str]| {
         let home = fresh(home);
-        let run = [&["run", name, "--workload", "getppid,fork-exit", "--seeds", "1", "-q"], words].concat();
+        let run = [
+            &[
+                "run",
+                name,
+                "--workload",
+                "getppid,fork-exit",
+                "--seeds",
+                "1",
+                "-q",
+            ],
+            words,
+        ]
+        .concat();
         assert!(output_of(&home, &run).starts_with("exit 0"));
         let (rows, other) = (fresh("walled-rows"), fresh("walled-other"));
-        let export = ["export", "--rows", "samples", "--format", "csv", "--output", &rows.display().to_string()];
+        let export = [
+            "export",
+            "--rows",
+            "samples",
+            "--format",
+            "csv",
+            "--output",
+            &rows.display().to_string(),
+        ];
         assert!(output_of(&home, &export).starts_with("exit 0"));
         fs::write(&other, "").unwrap();
-        assert_eq!(mode(&rows), mode(&other), "the permissions of the user's umask");
+        assert_eq!(
+            mode(&rows),
+            mode(&other),
+            "the permissions of the user's umask"
+        );
         let rows = fs::read_to_string(&rows).unwrap();
         // The run and its time come first.
         let values = |line: &str| line.splitn(10, ',').nth(9).map(str::to_owned);
-        let values: Vec<String> = rows.lines().filter(|line| line.starts_with("run_")).filter_map(values).collect();
+        let values: Vec<String> = rows
+            .lines()
+            .filter(|line| line.starts_with("run_"))
+            .filter_map(values)
+            .collect();
         assert!(values.len() == 32, "{rows}");
         values
     };
@@ -56,9 +93,19 @@ fn qemu_behind_walls_gives_the_same_samples() {
 fn qemu_has_no_rights_and_no_secrets() {
     let (home, name) = (fresh("rights-home"), &names()[1]);
     let mut run = marvin(&home);
-    let run = run.args(["run", name, "--workload", "getppid", "--seeds", "2"]).env("PGPASSWORD", "sesame");
-    let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until("a machine works", || qemu_of(&home).iter().any(|qemu| fs::read_to_string(qemu.join("status")).is_ok()));
+    let run = run
+        .args(["run", name, "--workload", "getppid", "--seeds", "2"])
+        .env("PGPASSWORD", "sesame");
+    let mut run = run
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("a machine works", || {
+        qemu_of(&home)
+            .iter()
+            .any(|qemu| fs::read_to_string(qemu.join("status")).is_ok())
+    });
     let mut seen = 0;
     while run.try_wait().unwrap().is_none() {
         for qemu in qemu_of(&home) {
@@ -69,13 +116,26 @@ fn qemu_has_no_rights_and_no_secrets() {
                 continue;
             }
             assert!(
-                status.contains("CapEff:\t0000000000000000") && status.contains("CapBnd:\t0000000000000000"),
+                status.contains("CapEff:\t0000000000000000")
+                    && status.contains("CapBnd:\t0000000000000000"),
                 "{status}"
             );
             assert!(status.contains("NoNewPrivs:\t1"), "{status}");
-            let names: Vec<&str> = environment.split('\0').filter_map(|line| Some(line.split_once('=')?.0)).collect();
-            assert!(names.iter().all(|name| ["PATH", "PWD", "OLDPWD"].contains(name)), "{names:?}");
-            let sees = |path: &str| qemu.join("root").join(path.trim_start_matches('/')).exists();
+            let names: Vec<&str> = environment
+                .split('\0')
+                .filter_map(|line| Some(line.split_once('=')?.0))
+                .collect();
+            assert!(
+                names
+                    .iter()
+                    .all(|name| ["PATH", "PWD", "OLDPWD"].contains(name)),
+                "{names:?}"
+            );
+            let sees = |path: &str| {
+                qemu.join("root")
+                    .join(path.trim_start_matches('/'))
+                    .exists()
+            };
             if !sees("/usr/bin") {
                 // It has just ended.
                 continue;
@@ -95,14 +155,18 @@ fn qemu_has_no_rights_and_no_secrets() {
 #[test]
 fn data_directory_is_private() {
     let home = fresh("private-home");
-    assert!(output_of(&home, &["queue", "add", "deb:6.1", "--workload", "getppid"]).starts_with("exit 0"));
+    assert!(
+        output_of(&home, &["queue", "add", "deb:6.1", "--workload", "getppid"])
+            .starts_with("exit 0")
+    );
     assert_eq!(mode(&home), 0o700);
     for entry in fs::read_dir(&home).unwrap().flatten() {
         assert_eq!(mode(&entry.path()) & 0o077, 0, "{entry:?}");
     }
 }
 
-/// Reads variables and files, writes beside its directory, asks the network, and leaves links and a process behind.
+/// Reads variables and files, writes beside its directory, asks the network, and leaves links and a
+/// process behind.
 const HOSTILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@env | grep -q PGPASSWORD= && echo 'error: read a password' >&2 || true\n\
     \t@test ! -e $(SECRET) || echo 'error: read a file' >&2\n\
@@ -112,22 +176,40 @@ const HOSTILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
 
 #[test]
 fn hostile_makefile_sees_no_secret_and_escapes_nowhere() {
-    let (home, tree, secret) = (fresh("hostile-home"), Tree::new("hostile-tree"), fresh("hostile-secret"));
+    let (home, tree, secret) = (
+        fresh("hostile-home"),
+        Tree::new("hostile-tree"),
+        fresh("hostile-secret"),
+    );
     fs::write(&secret, "sesame").unwrap();
     // Another run of this test may have one, too.
     let own = std::process::id().to_string();
-    tree.file("Makefile", &HOSTILE.replace("$(SECRET)", &secret.display().to_string()).replace("$(OWN)", &own));
+    tree.file(
+        "Makefile",
+        &HOSTILE
+            .replace("$(SECRET)", &secret.display().to_string())
+            .replace("$(OWN)", &own),
+    );
     tree.file("Kbuild", "");
     tree.commit("file", "");
     let mut build = marvin(&home);
-    let build = build.args(["build", "git:main", "--tree", &tree.name()]).env("PGPASSWORD", "sesame");
+    let build = build
+        .args(["build", "git:main", "--tree", &tree.name()])
+        .env("PGPASSWORD", "sesame");
     let said = crate::format_output(&build.output().unwrap(), &home);
     assert!(
-        said.contains("vmlinux is no file") && !said.contains("error: read") && !said.contains("error: wrote"),
+        said.contains("vmlinux is no file")
+            && !said.contains("error: read")
+            && !said.contains("error: wrote"),
         "{said}"
     );
-    let objects = fs::read_dir(home.join("workshop")).unwrap().flatten().map(|entry| entry.path());
-    let objects = objects.filter(|path| path.display().to_string().contains("objects-")).collect::<Vec<_>>();
+    let objects = fs::read_dir(home.join("workshop"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let objects = objects
+        .filter(|path| path.display().to_string().contains("objects-"))
+        .collect::<Vec<_>>();
     let log = fs::read_to_string(objects[0].join("marvin.log")).unwrap();
     assert_eq!(log, "finished\n");
     assert!(!objects[0].join("written").exists());

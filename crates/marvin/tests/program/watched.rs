@@ -1,6 +1,6 @@
-//! Continuous operation: Marvin watches a tree with tags and queues its kernels; a worker executes the jobs, is killed,
-//! and continues; each failure is reported once. The tree's kernels are fake: one is an existing image, one does not
-//! build.
+//! Continuous operation: Marvin watches a tree with tags and queues its kernels; a worker executes
+//! the jobs, is killed, and continues; each failure is reported once. The tree's kernels are fake:
+//! one is an existing image, one does not build.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,11 @@ fn site(home: &Path, tree: &Tree, told: &Path) {
 }
 
 fn lines(file: &Path) -> Vec<String> {
-    fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
+    fs::read_to_string(file)
+        .unwrap_or_default()
+        .lines()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -41,22 +45,38 @@ fn watched_tree_is_measured_despite_kills() {
     tree.file("mm/memory.c", "");
     let image = tree.image(&images[1]);
     tree.commit("choice", &image);
-    ["v6.12", "v6.13-rc1", "junk"].iter().for_each(|tag| drop(tree.git(&["tag", tag])));
+    ["v6.12", "v6.13-rc1", "junk"]
+        .iter()
+        .for_each(|tag| drop(tree.git(&["tag", tag])));
     tree.commit("choice", "");
     tree.git(&["tag", "v6.13"]);
     let (home, notes) = (fresh("watched-home"), fresh("watched-notes"));
     site(&home, &tree, &notes);
 
     let first = output_of(&home, &["watch"]);
-    assert!(first.starts_with("exit 0") && first.contains("kernels 2, queued 2"), "{first}");
-    assert!(first.contains("ignored tags that are not versions, 1: junk"), "{first}");
+    assert!(
+        first.starts_with("exit 0") && first.contains("kernels 2, queued 2"),
+        "{first}"
+    );
+    assert!(
+        first.contains("ignored tags that are not versions, 1: junk"),
+        "{first}"
+    );
     let second = output_of(&home, &["watch"]);
-    assert!(second.contains("kernels 2, queued 0") && !second.contains("junk"), "{second}");
+    assert!(
+        second.contains("kernels 2, queued 0") && !second.contains("junk"),
+        "{second}"
+    );
 
     let mut worker = marvin(&home);
-    let worker = worker.args(["work", "--once"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let worker = worker
+        .args(["work", "--once"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut worker = worker.spawn().unwrap();
-    until("a job runs", || output_of(&home, &["queue", "list"]).contains(" running "));
+    until("a job runs", || {
+        output_of(&home, &["queue", "list"]).contains(" running ")
+    });
     let other = output_of(&home, &["work", "--once"]).replace(&worker.id().to_string(), "PID");
     insta::assert_snapshot!(other, @"
     exit 5
@@ -68,31 +88,55 @@ fn watched_tree_is_measured_despite_kills() {
     worker.wait().unwrap();
 
     let rest = output_of(&home, &["work", "--once"]);
-    assert!(rest.starts_with("exit 4") && rest.contains("done 2, failed 0"), "{rest}");
-    assert!(rest.contains("its worker died; the job is waiting"), "{rest}");
+    assert!(
+        rest.starts_with("exit 4") && rest.contains("done 2, failed 0"),
+        "{rest}"
+    );
+    assert!(
+        rest.contains("its worker died; the job is waiting"),
+        "{rest}"
+    );
     let all = output_of(&home, &["queue", "list", "--all"]);
     assert!(!all.contains(" waiting "), "{all}");
-    let broken = [1, 2].map(|job| output_of(&home, &["queue", "why", &job.to_string()])).concat();
-    assert_eq!(broken.matches("mm/memory.c:7: error: make-believe").count(), 1, "{broken}");
+    let broken = [1, 2]
+        .map(|job| output_of(&home, &["queue", "why", &job.to_string()]))
+        .concat();
+    assert_eq!(
+        broken.matches("mm/memory.c:7: error: make-believe").count(),
+        1,
+        "{broken}"
+    );
     assert_eq!(all.matches(" done ").count(), 2, "{all}");
     let runs = output_of(&home, &["runs"]);
-    assert!(runs.contains("1/1") && runs.matches("run_").count() == 1, "{runs}");
+    assert!(
+        runs.contains("1/1") && runs.matches("run_").count() == 1,
+        "{runs}"
+    );
     let notices = lines(&notes);
     assert_eq!(notices.len(), 1, "{notices:?}");
-    assert!(notices[0].contains("\"headline\":\"git:v6.13 of linux does not build or boot\""), "{notices:?}");
+    assert!(
+        notices[0].contains("\"headline\":\"git:v6.13 of linux does not build or boot\""),
+        "{notices:?}"
+    );
 
     // Nothing is repeated; a missing tree is reported once.
     assert!(output_of(&home, &["work", "--once"]).contains("done 0, failed 0"));
     fs::rename(tree.name(), format!("{}-away", tree.name())).unwrap();
     for _ in 0..2 {
         let gone = output_of(&home, &["watch", "-q"]);
-        assert!(gone.starts_with("exit 5") && gone.contains("silent trees 1"), "{gone}");
+        assert!(
+            gone.starts_with("exit 5") && gone.contains("silent trees 1"),
+            "{gone}"
+        );
     }
     fs::rename(format!("{}-away", tree.name()), tree.name()).unwrap();
     assert!(output_of(&home, &["watch"]).contains("the tree linux answers again"));
     let notices = lines(&notes);
     assert_eq!(notices.len(), 2, "{notices:?}");
-    assert!(notices[1].contains("\"subject\":\"tree:linux\""), "{notices:?}");
+    assert!(
+        notices[1].contains("\"subject\":\"tree:linux\""),
+        "{notices:?}"
+    );
 }
 
 #[test]
@@ -109,11 +153,29 @@ fn invalid_watches_jobs_and_settings_fail_clearly() {
     let file = home.join("marvin.toml");
     fs::write(&file, "[[tree]]\nname = \"linux\"\ngti = \"linux\"\n").unwrap();
     insta::assert_snapshot!(output_of(&home, &["config", "check"]));
-    fs::write(&file, "[[tree]]\nname = \"linux\"\ngit = \"linux\"\nconfig = \"mikro\"\n").unwrap();
+    fs::write(
+        &file,
+        "[[tree]]\nname = \"linux\"\ngit = \"linux\"\nconfig = \"mikro\"\n",
+    )
+    .unwrap();
     insta::assert_snapshot!(output_of(&home, &["config", "check"]));
-    insta::assert_snapshot!(output_of(&home, &["queue", "add", "git:v6.12", "--tree", "linus"]));
-    insta::assert_snapshot!(output_of(&home, &["config", "check", "--config-file", "/nonexistent/marvin.toml"]));
-    insta::assert_snapshot!(output_of(&home, &["queue", "add", "path:/nonexistent/vmlinux"]));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["queue", "add", "git:v6.12", "--tree", "linus"]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &[
+            "config",
+            "check",
+            "--config-file",
+            "/nonexistent/marvin.toml"
+        ]
+    ));
+    insta::assert_snapshot!(output_of(
+        &home,
+        &["queue", "add", "path:/nonexistent/vmlinux"]
+    ));
 }
 
 #[test]
@@ -134,7 +196,17 @@ fn unreadable_marvin_toml_fails_clearly() {
         ("dotted", b"work.deadline.hours = 2\n"),
         ("secret", secret.as_bytes()),
     ];
-    let check = |file: &Path| output_of(&home, &["config", "check", "--config-file", &file.display().to_string()]);
+    let check = |file: &Path| {
+        output_of(
+            &home,
+            &[
+                "config",
+                "check",
+                "--config-file",
+                &file.display().to_string(),
+            ],
+        )
+    };
     let mut all = String::new();
     for (name, bytes) in bad {
         let file = home.join(name);
@@ -144,8 +216,17 @@ fn unreadable_marvin_toml_fails_clearly() {
     all += &check(&home);
     all += &check(Path::new("/dev/zero"));
     let file = home.join("marvin.toml");
-    fs::write(&file, format!("{table}[[plan]]\nname = \"p\"\nworkloads = [\"tool:sysbnch-cpu\"]\n")).unwrap();
-    for words in [&["config", "show"][..], &["watch"], &["work", "--once"], &["queue", "add", "deb:6.1"]] {
+    fs::write(
+        &file,
+        format!("{table}[[plan]]\nname = \"p\"\nworkloads = [\"tool:sysbnch-cpu\"]\n"),
+    )
+    .unwrap();
+    for words in [
+        &["config", "show"][..],
+        &["watch"],
+        &["work", "--once"],
+        &["queue", "add", "deb:6.1"],
+    ] {
         all += &output_of(&home, words);
     }
     insta::assert_snapshot!(all);
@@ -155,12 +236,25 @@ fn unreadable_marvin_toml_fails_clearly() {
 fn plan_names_tools_like_the_command_line() {
     let home = fresh("tool-plan-home");
     fs::create_dir_all(&home).unwrap();
-    let text =
-        "[[tree]]\nname = \"a\"\ngit = \"x\"\n[[plan]]\nname = \"p\"\nworkloads = [\"tool:sysbench-cpu\", \"fork\"]\n";
+    let text = "[[tree]]\nname = \"a\"\ngit = \"x\"\n[[plan]]\nname = \"p\"\nworkloads = [\"tool:sysbench-cpu\", \"fork\"]\n";
     fs::write(home.join("marvin.toml"), text).unwrap();
     let shown = output_of(&home, &["config", "show"]);
-    assert!(shown.contains("suite micro;") && shown.contains("tool:sysbench-cpu"), "{shown}");
-    let added = output_of(&home, &["queue", "add", "deb:6.1", "--workload", "tool:sysbench-cpu", "--seeds", "1"]);
+    assert!(
+        shown.contains("suite micro;") && shown.contains("tool:sysbench-cpu"),
+        "{shown}"
+    );
+    let added = output_of(
+        &home,
+        &[
+            "queue",
+            "add",
+            "deb:6.1",
+            "--workload",
+            "tool:sysbench-cpu",
+            "--seeds",
+            "1",
+        ],
+    );
     assert!(added.contains(", tools: "), "{added}");
     let why = output_of(&home, &["queue", "why", "1"]);
     assert!(why.contains("suite      tools: tool:sysbench-cpu"), "{why}");
@@ -169,14 +263,30 @@ fn plan_names_tools_like_the_command_line() {
 #[test]
 fn queue_is_changed_by_hand() {
     let home = fresh("queue-home");
-    let add = |kernel: &str| output_of(&home, &["queue", "add", kernel, "--workload", "getppid", "--seeds", "1"]);
+    let add = |kernel: &str| {
+        output_of(
+            &home,
+            &[
+                "queue",
+                "add",
+                kernel,
+                "--workload",
+                "getppid",
+                "--seeds",
+                "1",
+            ],
+        )
+    };
     insta::assert_snapshot!(add("deb:6.1"));
     insta::assert_snapshot!(add("deb:6.1"));
     add("deb:6.12");
     insta::assert_snapshot!(output_of(&home, &["queue", "move", "2", "first"]));
     insta::assert_snapshot!(output_of(&home, &["queue", "move", "2", "up"]));
     let why = output_of(&home, &["queue", "why", "1"]);
-    assert!(why.contains("why        1 job comes first; no worker runs: start `marvin work`"), "{why}");
+    assert!(
+        why.contains("why        1 job comes first; no worker runs: start `marvin work`"),
+        "{why}"
+    );
     insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "1"]));
     insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "1"]));
     insta::assert_snapshot!(output_of(&home, &["queue", "move", "1", "first"]));
@@ -190,17 +300,27 @@ fn queue_is_changed_by_hand() {
 fn schema_and_samples_match_the_program() {
     let home = fresh("schema-home");
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    let schema = Command::new(env!("CARGO_BIN_EXE_marvin")).args(["config", "schema"]).output().unwrap();
+    let schema = Command::new(env!("CARGO_BIN_EXE_marvin"))
+        .args(["config", "schema"])
+        .output()
+        .unwrap();
     assert!(schema.stdout == fs::read(docs.join("marvin.schema.json")).unwrap());
     for sample in ["small.toml", "full.toml"] {
         let file = docs.join("samples").join(sample).display().to_string();
-        let shown = marvin(&home).args(["config", "show", "--config-file", &file]).output().unwrap();
+        let shown = marvin(&home)
+            .args(["config", "show", "--config-file", &file])
+            .output()
+            .unwrap();
         assert!(shown.status.success(), "{}", shown_text(&shown.stderr));
         let mut check = marvin(&home);
-        let check = check.args(["config", "check", "--config-file", &file]).env("MARVIN_MAIL_PASSWORD", "sesame");
+        let check = check
+            .args(["config", "check", "--config-file", &file])
+            .env("MARVIN_MAIL_PASSWORD", "sesame");
         let checked = check.output().unwrap();
         assert!(checked.status.success(), "{}", shown_text(&checked.stderr));
-        insta::assert_snapshot!(shown_text(&shown.stdout).replace(&docs.display().to_string(), "DOCS"));
+        insta::assert_snapshot!(
+            shown_text(&shown.stdout).replace(&docs.display().to_string(), "DOCS")
+        );
     }
 }
 
@@ -216,11 +336,25 @@ fn worker_measures_manually_queued_jobs() {
     }
     let home = fresh("by-hand-home");
     for name in crate::names() {
-        let added = output_of(&home, &["queue", "add", &name, "--workload", "getppid,fork-exit", "--seeds", "2"]);
+        let added = output_of(
+            &home,
+            &[
+                "queue",
+                "add",
+                &name,
+                "--workload",
+                "getppid,fork-exit",
+                "--seeds",
+                "2",
+            ],
+        );
         assert!(added.starts_with("exit 0"), "{added}");
     }
     let output = marvin(&home).args(["work", "--once"]).output().unwrap();
     let said = format_output(&output, &home);
-    assert!(said.starts_with("exit 0") && said.contains("done 2, failed 0"), "{said}");
+    assert!(
+        said.starts_with("exit 0") && said.contains("done 2, failed 0"),
+        "{said}"
+    );
     assert_eq!(output_of(&home, &["runs"]).matches("2/2").count(), 4);
 }

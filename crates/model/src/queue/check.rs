@@ -11,15 +11,18 @@ const BOOTS: u64 = 2;
 /// Jobs of users and plans have zero and more.
 const PRIORITY: i64 = -1;
 
-/// Returns the job that checks a server, if it has no open job and none was completed, and no check ended, within so many seconds.
-/// It measures the kernel of the last job there that ended well, with the attempts and the deadline of that job; without one there
-/// is none. `jobs` are all of the queue.
+/// Returns the job that checks a server, if it has no open job and none was completed, and no check
+/// ended, within so many seconds. It measures the kernel of the last job there that ended well,
+/// with the attempts and the deadline of that job; without one there is none. `jobs` are all of the
+/// queue.
 #[must_use]
 pub fn check_job(machine: &str, every_s: u64, jobs: &[QueuedJob], now_unix: i64) -> Option<NewJob> {
     let mut last: Option<&QueuedJob> = None;
     for job in jobs.iter().filter(|job| job.new.work.machine == machine) {
         let counts = job.state == JobState::Done || job.new.plan == CHECK_PLAN;
-        let is_late = job.ended_unix.is_none_or(|ended| now_unix.saturating_sub_unsigned(every_s) >= ended);
+        let is_late = job
+            .ended_unix
+            .is_none_or(|ended| now_unix.saturating_sub_unsigned(every_s) >= ended);
         if !job.state.is_over() || (counts && !is_late) {
             return None;
         }
@@ -30,8 +33,19 @@ pub fn check_job(machine: &str, every_s: u64, jobs: &[QueuedJob], now_unix: i64)
     }
     let last = &last?.new;
     let (suite, workloads) = (SUITE.to_owned(), vec![WORKLOAD.to_owned()]);
-    let work = Work { suite, workloads, seeds: BOOTS, ..last.work.clone() };
-    Some(NewJob { work, plan: CHECK_PLAN.to_owned(), priority: PRIORITY, rank: 0, ..*last })
+    let work = Work {
+        suite,
+        workloads,
+        seeds: BOOTS,
+        ..last.work.clone()
+    };
+    Some(NewJob {
+        work,
+        plan: CHECK_PLAN.to_owned(),
+        priority: PRIORITY,
+        rank: 0,
+        ..*last
+    })
 }
 
 #[cfg(test)]
@@ -49,22 +63,46 @@ mod tests {
             seeds: 5,
             machine: "testbox".into(),
         };
-        let new = NewJob { work, plan: "quick".into(), priority: 100, rank: 3, attempts_max: 2, deadline_s: 100 };
-        QueuedJob { state, ended_unix, ..QueuedJob::queued(number, new, 0) }
+        let new = NewJob {
+            work,
+            plan: "quick".into(),
+            priority: 100,
+            rank: 3,
+            attempts_max: 2,
+            deadline_s: 100,
+        };
+        QueuedJob {
+            state,
+            ended_unix,
+            ..QueuedJob::queued(number, new, 0)
+        }
     }
 
     fn checked(jobs: &[QueuedJob], now: i64) -> Option<String> {
         let new = check_job("testbox", 100, jobs, now)?;
-        Some(format!("{} {} {} {}", new.work.kernel, new.work.suite, new.work.workloads.join(","), new.work.seeds))
+        Some(format!(
+            "{} {} {} {}",
+            new.work.kernel,
+            new.work.suite,
+            new.work.workloads.join(","),
+            new.work.seeds
+        ))
     }
 
     #[test]
     fn server_without_recent_job_is_checked() {
         let one = job(1, "git:v6.1", JobState::Done, Some(50));
-        let two = QueuedJob { reason: "does not boot".into(), ..job(2, "git:v6.2", JobState::Done, Some(60)) };
+        let two = QueuedJob {
+            reason: "does not boot".into(),
+            ..job(2, "git:v6.2", JobState::Done, Some(60))
+        };
         let jobs = [two, one];
         assert_eq!(checked(&jobs, 159), None, "a job was done");
-        assert_eq!(checked(&jobs, 160).as_deref(), Some("git:v6.1 micro getppid 2"), "the last kernel that is well");
+        assert_eq!(
+            checked(&jobs, 160).as_deref(),
+            Some("git:v6.1 micro getppid 2"),
+            "the last kernel that is well"
+        );
         assert_eq!(check_job("other", 100, &jobs, 160), None);
         assert_eq!(checked(&[], 160), None, "no kernel is known");
     }

@@ -21,12 +21,26 @@ pub struct Forecast {
 type Alike<'a> = (Discriminant<KernelName>, [&'a str; 4], &'a [String], u64);
 
 fn alike(work: &Work) -> Alike<'_> {
-    let Work { kernel, tree, config, suite, workloads, seeds, machine } = work;
-    (discriminant(kernel), [tree, config, suite, machine], workloads, *seeds)
+    let Work {
+        kernel,
+        tree,
+        config,
+        suite,
+        workloads,
+        seeds,
+        machine,
+    } = work;
+    (
+        discriminant(kernel),
+        [tree, config, suite, machine],
+        workloads,
+        *seeds,
+    )
 }
 
-/// Forecasts each unfinished job. `jobs` are all jobs; the finished ones give the expected durations. Workers that have
-/// a job go on; for a machine without one, the forecast assumes a worker from now on.
+/// Forecasts each unfinished job. `jobs` are all jobs; the finished ones give the expected
+/// durations. Workers that have a job go on; for a machine without one, the forecast assumes a
+/// worker from now on.
 #[must_use]
 pub fn forecast(jobs: &[QueuedJob], now_unix: i64) -> HashMap<u64, Forecast> {
     let took = took(jobs);
@@ -34,10 +48,17 @@ pub fn forecast(jobs: &[QueuedJob], now_unix: i64) -> HashMap<u64, Forecast> {
     for job in jobs {
         machines.entry(&job.new.work.machine).or_default().push(job);
     }
-    machines.into_values().flat_map(|jobs| of_machine(&jobs, &took, now_unix)).collect()
+    machines
+        .into_values()
+        .flat_map(|jobs| of_machine(&jobs, &took, now_unix))
+        .collect()
 }
 
-fn of_machine(jobs: &[&QueuedJob], took: &HashMap<Alike<'_>, u64>, now_unix: i64) -> HashMap<u64, Forecast> {
+fn of_machine(
+    jobs: &[&QueuedJob],
+    took: &HashMap<Alike<'_>, u64>,
+    now_unix: i64,
+) -> HashMap<u64, Forecast> {
     let expected = |job: &QueuedJob| took.get(&alike(&job.new.work)).copied();
     let mut all = HashMap::new();
     let mut workers = BinaryHeap::new();
@@ -48,9 +69,16 @@ fn of_machine(jobs: &[&QueuedJob], took: &HashMap<Alike<'_>, u64>, now_unix: i64
             JobState::Running { .. } => {
                 is_worked = true;
                 let begun = job.started_unix.unwrap_or(now_unix);
-                let ends_unix = expected(job).map(|took| begun.saturating_add_unsigned(took).max(now_unix));
+                let ends_unix =
+                    expected(job).map(|took| begun.saturating_add_unsigned(took).max(now_unix));
                 workers.extend(ends_unix.map(Reverse));
-                all.insert(job.number, Forecast { begins_unix: None, ends_unix });
+                all.insert(
+                    job.number,
+                    Forecast {
+                        begins_unix: None,
+                        ends_unix,
+                    },
+                );
             }
             JobState::Waiting { from_unix } => later.push(Reverse((from_unix, place(job), at))),
             _ => {}
@@ -66,28 +94,47 @@ fn of_machine(jobs: &[&QueuedJob], took: &HashMap<Alike<'_>, u64>, now_unix: i64
                 Some(Reverse((from, ..))) if ready.is_empty() => free = *from,
                 _ => break,
             }
-            ready.extend(later.pop().map(|Reverse((_, place, at))| Reverse((place, at))));
+            ready.extend(
+                later
+                    .pop()
+                    .map(|Reverse((_, place, at))| Reverse((place, at))),
+            );
         }
-        let Some(job) = ready.pop().and_then(|Reverse((_, at))| jobs.get(at)) else { break };
+        let Some(job) = ready.pop().and_then(|Reverse((_, at))| jobs.get(at)) else {
+            break;
+        };
         let ends_unix = expected(job).map(|took| free.saturating_add_unsigned(took));
         workers.extend(ends_unix.map(Reverse));
-        all.insert(job.number, Forecast { begins_unix: Some(free), ends_unix });
+        all.insert(
+            job.number,
+            Forecast {
+                begins_unix: Some(free),
+                ends_unix,
+            },
+        );
     }
     all
 }
 
-/// Returns the median duration, in seconds, of jobs that succeeded at the first attempt without a kernel failure:
-/// others did less work.
+/// Returns the median duration, in seconds, of jobs that succeeded at the first attempt without a
+/// kernel failure: others did less work.
 fn took(jobs: &[QueuedJob]) -> HashMap<Alike<'_>, u64> {
     let mut all: HashMap<Alike<'_>, Vec<u64>> = HashMap::new();
-    for job in jobs.iter().filter(|job| job.state == JobState::Done && job.attempts == 1 && job.reason.is_empty()) {
+    for job in jobs
+        .iter()
+        .filter(|job| job.state == JobState::Done && job.attempts == 1 && job.reason.is_empty())
+    {
         if let (Some(begun), Some(ended)) = (job.started_unix, job.ended_unix) {
-            all.entry(alike(&job.new.work)).or_default().push(u64::try_from(ended.saturating_sub(begun)).unwrap_or(0));
+            all.entry(alike(&job.new.work))
+                .or_default()
+                .push(u64::try_from(ended.saturating_sub(begun)).unwrap_or(0));
         }
     }
     let median = |mut seconds: Vec<u64>| {
         seconds.sort_unstable();
         seconds[seconds.len() / 2]
     };
-    all.into_iter().map(|(alike, seconds)| (alike, median(seconds))).collect()
+    all.into_iter()
+        .map(|(alike, seconds)| (alike, median(seconds)))
+        .collect()
 }

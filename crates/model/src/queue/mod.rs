@@ -1,6 +1,7 @@
 //! The queue: queued jobs, their work, their states, and every transition between these.
 //!
-//! Pure: the time is an argument, in seconds since 1970-01-01 UTC. The store keeps jobs, the lab executes them.
+//! Pure: the time is an argument, in seconds since 1970-01-01 UTC. The store keeps jobs, the lab
+//! executes them.
 
 mod check;
 mod forecast;
@@ -23,7 +24,8 @@ use crate::KernelName;
 /// The machine of a job that names none.
 pub const USUAL_MACHINE: &str = "exact";
 
-/// The work of a queued job: workloads of a suite on one kernel and machine. Two jobs with equal work are the same job.
+/// The work of a queued job: workloads of a suite on one kernel and machine. Two jobs with equal
+/// work are the same job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
     /// The kernel.
@@ -92,7 +94,8 @@ pub enum JobState {
         /// The earliest time of the next attempt.
         from_unix: i64,
     },
-    /// Claimed by a worker until a time. The end of the job, a cancellation or the end of the lease ends this state.
+    /// Claimed by a worker until a time. The end of the job, a cancellation or the end of the lease
+    /// ends this state.
     Running {
         /// The worker.
         worker: String,
@@ -137,7 +140,9 @@ impl QueuedJob {
         Self {
             number,
             new,
-            state: JobState::Waiting { from_unix: now_unix },
+            state: JobState::Waiting {
+                from_unix: now_unix,
+            },
             fence: 0,
             attempts: 0,
             kills: 0,
@@ -155,12 +160,24 @@ impl fmt::Display for Work {
         if !self.tree.is_empty() {
             write!(f, " of {}", self.tree)?;
         }
-        let counted = |count: u64, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        let counted =
+            |count: u64, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
         let workloads = counted(self.workloads.len() as u64, "workload");
         if self.machine == USUAL_MACHINE {
-            write!(f, ", {}: {workloads}, {}", self.suite, counted(self.seeds, "seed"))
+            write!(
+                f,
+                ", {}: {workloads}, {}",
+                self.suite,
+                counted(self.seeds, "seed")
+            )
         } else {
-            write!(f, ", {}: {workloads}, {} on {}", self.suite, counted(self.seeds, "boot"), self.machine)
+            write!(
+                f,
+                ", {}: {workloads}, {} on {}",
+                self.suite,
+                counted(self.seeds, "boot"),
+                self.machine
+            )
         }
     }
 }

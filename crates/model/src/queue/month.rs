@@ -1,7 +1,8 @@
-//! A month of a lab, simulated: 50 machines, 100,000 jobs, a fake clock, and failures of every kind. No job is lost, none
-//! is held by two, and no machine runs two.
+//! A month of a lab, simulated: 50 machines, 100,000 jobs, a fake clock, and failures of every
+//! kind. No job is lost, none is held by two, and no machine runs two.
 //!
-//! The times are those of a busy lab; the rules are those of the queue, of health and of reservations.
+//! The times are those of a busy lab; the rules are those of the queue, of health and of
+//! reservations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +22,10 @@ struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }
@@ -29,7 +33,8 @@ impl Dice {
 /// Priority, rank, number.
 type Place = (std::cmp::Reverse<i64>, u64, u64);
 
-/// What a worker believes that it holds: the job, its fence, when the work ends, and until when the worker stalls.
+/// What a worker believes that it holds: the job, its fence, when the work ends, and until when the
+/// worker stalls.
 struct Held {
     job: usize,
     fence: u64,
@@ -57,7 +62,12 @@ impl Lab {
             jobs: Vec::new(),
             waiting: vec![BTreeSet::new(); MACHINES],
             held: (0..MACHINES).map(|_| Vec::new()).collect(),
-            health: (0..MACHINES).map(|n| Health { machine: name(n), ..Health::default() }).collect(),
+            health: (0..MACHINES)
+                .map(|n| Health {
+                    machine: name(n),
+                    ..Health::default()
+                })
+                .collect(),
             reservations: Vec::new(),
             done: BTreeMap::new(),
             refused: 0,
@@ -80,8 +90,11 @@ impl Lab {
 
     /// Requeues the jobs whose lease is over.
     fn take_back(&mut self, machine: usize, now: i64) {
-        let stale: BTreeSet<usize> =
-            self.held[machine].iter().map(|held| held.job).filter(|job| self.jobs[*job].is_stale(now)).collect();
+        let stale: BTreeSet<usize> = self.held[machine]
+            .iter()
+            .map(|held| held.job)
+            .filter(|job| self.jobs[*job].is_stale(now))
+            .collect();
         for job in stale {
             assert!(self.jobs[job].take_back(now));
             self.enqueue(machine, job);
@@ -90,13 +103,21 @@ impl Lab {
 
     /// A worker of this machine looks for a job, as `site`'s worker does.
     fn claim(&mut self, machine: usize, now: i64) {
-        let is_busy = self.held[machine].iter().any(|held| self.jobs[held.job].fence == held.fence);
+        let is_busy = self.held[machine]
+            .iter()
+            .any(|held| self.jobs[held.job].fence == held.fence);
         let name = self.health[machine].machine.clone();
-        if is_busy || !self.health[machine].takes_jobs(now) || reservation_of(&name, &self.reservations, now).is_some()
+        if is_busy
+            || !self.health[machine].takes_jobs(now)
+            || reservation_of(&name, &self.reservations, now).is_some()
         {
             return;
         }
-        let Some(next) = self.waiting[machine].iter().find(|(_, job)| self.jobs[*job].is_free(now)).copied() else {
+        let Some(next) = self.waiting[machine]
+            .iter()
+            .find(|(_, job)| self.jobs[*job].is_free(now))
+            .copied()
+        else {
             return;
         };
         self.waiting[machine].remove(&next);
@@ -110,7 +131,12 @@ impl Lab {
             2 | 3 => i64::MAX,
             _ => 0,
         };
-        self.held[machine].push(Held { job, fence: self.jobs[job].fence, ends, stalls_until });
+        self.held[machine].push(Held {
+            job,
+            fence: self.jobs[job].fence,
+            ends,
+            stalls_until,
+        });
     }
 
     /// Workers renew their leases and record what ended.
@@ -136,7 +162,8 @@ impl Lab {
 
     fn end(&mut self, machine: usize, held: &Held, now: i64) {
         // Three machines are broken for a day each.
-        let is_broken = machine < 3 && (machine as i64 * 86_400..(machine as i64 + 1) * 86_400).contains(&now);
+        let is_broken =
+            machine < 3 && (machine as i64 * 86_400..(machine as i64 + 1) * 86_400).contains(&now);
         let infra = is_broken || self.dice.roll(300) == 0;
         let ending = match self.dice.roll(100) {
             _ if infra => Ending::Infra("no network".into()),
@@ -161,7 +188,9 @@ impl Lab {
         }
         match self.jobs[held.job].end(held.fence, counts, now) {
             Err(_) => self.refused += 1,
-            Ok(()) if self.jobs[held.job].state.is_over() => *self.done.entry(number).or_default() += 1,
+            Ok(()) if self.jobs[held.job].state.is_over() => {
+                *self.done.entry(number).or_default() += 1
+            }
             Ok(()) => self.enqueue(machine, held.job),
         }
     }
@@ -173,24 +202,42 @@ impl Lab {
             return;
         }
         let first = self.dice.roll(MACHINES as u64 - 1) as usize;
-        let machines = [first, first + 1].map(|n| self.health[n].machine.clone()).to_vec();
+        let machines = [first, first + 1]
+            .map(|n| self.health[n].machine.clone())
+            .to_vec();
         if check_free(&machines, &self.reservations, now).is_ok() {
             let number = now as u64;
             let until_unix = now + 3_600 * (1 + self.dice.roll(4) as i64);
             let holder = "anna@lab".to_owned();
-            let one = Reservation { number, machines, holder, since_unix: now, until_unix, ..Reservation::default() };
+            let one = Reservation {
+                number,
+                machines,
+                holder,
+                since_unix: now,
+                until_unix,
+                ..Reservation::default()
+            };
             self.reservations.push(one);
         }
     }
 
     fn check(&self, now: i64) {
         for held in &self.held {
-            let holders = held.iter().filter(|held| self.jobs[held.job].fence == held.fence);
-            let live = holders.filter(|held| matches!(self.jobs[held.job].state, JobState::Running { .. })).count();
+            let holders = held
+                .iter()
+                .filter(|held| self.jobs[held.job].fence == held.fence);
+            let live = holders
+                .filter(|held| matches!(self.jobs[held.job].state, JobState::Running { .. }))
+                .count();
             assert!(live <= 1, "two jobs run on a machine at {now}");
         }
         for health in &self.health {
-            assert!(health.quarantined_unix.is_none_or(|since| since <= now && health.failures >= 3), "{health:?}");
+            assert!(
+                health
+                    .quarantined_unix
+                    .is_none_or(|since| since <= now && health.failures >= 3),
+                "{health:?}"
+            );
         }
     }
 }
@@ -202,7 +249,12 @@ fn simulated_month_loses_no_job() {
     for now in (0..MONTH_S).step_by(STEP_S as usize) {
         assert!(STEP_S < LEASE_S as i64);
         lab.reserve(now);
-        let ill = |lab: &Lab| lab.health.iter().filter(|one| one.quarantined_unix.is_some()).count();
+        let ill = |lab: &Lab| {
+            lab.health
+                .iter()
+                .filter(|one| one.quarantined_unix.is_some())
+                .count()
+        };
         let before = ill(&lab);
         for machine in 0..MACHINES {
             lab.work(machine, now);
@@ -212,16 +264,32 @@ fn simulated_month_loses_no_job() {
         quarantines += ill(&lab).saturating_sub(before);
         lab.check(now);
     }
-    assert!(lab.done.values().all(|ended| *ended == 1), "a job ended twice");
+    assert!(
+        lab.done.values().all(|ended| *ended == 1),
+        "a job ended twice"
+    );
     let open = lab.jobs.iter().filter(|job| !job.state.is_over()).count();
     assert_eq!(lab.done.len() + open, JOBS as usize);
     let waiting: usize = lab.waiting.iter().map(BTreeSet::len).sum();
-    let running = lab.held.iter().flatten().filter(|held| lab.jobs[held.job].fence == held.fence).count();
+    let running = lab
+        .held
+        .iter()
+        .flatten()
+        .filter(|held| lab.jobs[held.job].fence == held.fence)
+        .count();
     assert_eq!(waiting + running, open, "a job is nowhere");
-    // Machines' failures are not the jobs': without the rule, the three broken days alone would fail hundreds.
-    let failed =
-        lab.jobs.iter().filter(|job| job.state == JobState::Failed && !job.reason.starts_with("no such kernel"));
+    // Machines' failures are not the jobs': without the rule, the three broken days alone would
+    // fail hundreds.
+    let failed = lab
+        .jobs
+        .iter()
+        .filter(|job| job.state == JobState::Failed && !job.reason.starts_with("no such kernel"));
     let failed: Vec<&str> = failed.map(|job| job.reason.as_str()).collect();
     assert!(failed.len() < 20, "{failed:?}");
-    assert!(lab.done.len() > 95_000 && lab.refused > 50 && quarantines >= 3, "{} {}", lab.done.len(), lab.refused);
+    assert!(
+        lab.done.len() > 95_000 && lab.refused > 50 && quarantines >= 3,
+        "{} {}",
+        lab.done.len(),
+        lab.refused
+    );
 }

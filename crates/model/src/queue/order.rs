@@ -32,22 +32,32 @@ pub(super) fn place(job: &QueuedJob) -> (Reverse<i64>, u64, u64) {
     (Reverse(job.new.priority), job.new.rank, job.number)
 }
 
-/// Returns the situation of a job among those of its machine; `jobs` are all jobs that are not over.
+/// Returns the situation of a job among those of its machine; `jobs` are all jobs that are not
+/// over.
 #[must_use]
 pub fn why(job: &QueuedJob, jobs: &[QueuedJob], now_unix: i64) -> Why {
     match job.state {
         JobState::Running { .. } => Why::Running,
         JobState::Waiting { from_unix } if from_unix > now_unix => Why::Later { from_unix },
         JobState::Waiting { .. } => {
-            let is_other =
-                |other: &&QueuedJob| other.number != job.number && other.new.work.machine == job.new.work.machine;
+            let is_other = |other: &&QueuedJob| {
+                other.number != job.number && other.new.work.machine == job.new.work.machine
+            };
             let others = || jobs.iter().filter(is_other);
             let waits = |other: &&QueuedJob| {
-                matches!(other.state, JobState::Waiting { .. }) && other.is_free(now_unix) && place(other) < place(job)
+                matches!(other.state, JobState::Waiting { .. })
+                    && other.is_free(now_unix)
+                    && place(other) < place(job)
             };
             let waiting = others().filter(waits).count();
-            let running = others().filter(|other| matches!(other.state, JobState::Running { .. })).count();
-            if waiting + running == 0 { Why::Next } else { Why::Behind { waiting, running } }
+            let running = others()
+                .filter(|other| matches!(other.state, JobState::Running { .. }))
+                .count();
+            if waiting + running == 0 {
+                Why::Next
+            } else {
+                Why::Behind { waiting, running }
+            }
         }
         _ => Why::Over,
     }

@@ -10,7 +10,8 @@ const RETRY_S_MAX: u64 = 6 * 3600;
 const KILLS_AT_ONCE: u32 = 2;
 /// The longest wait after a killed worker.
 const KILLED_S_MAX: u64 = 3600;
-/// How long a lease lasts unless its worker renews it (seconds): others take the job of a worker that is silent so long.
+/// How long a lease lasts unless its worker renews it (seconds): others take the job of a worker
+/// that is silent so long.
 pub const LEASE_S: u64 = 120;
 /// Seconds until the next attempt if data directory or machine was in use.
 const BUSY_S: u64 = 20;
@@ -26,7 +27,8 @@ pub enum Ending {
     Infra(String),
     /// It exceeded its time limit, and the worker ended it.
     Overran,
-    /// Another process measures in the data directory, or another user has the machine: who. Does not count as an attempt.
+    /// Another process measures in the data directory, or another user has the machine: who. Does
+    /// not count as an attempt.
     Busy(String),
 }
 
@@ -51,7 +53,10 @@ pub enum Refusal {
 /// Returns the seconds to wait after this many attempts.
 #[must_use]
 pub fn retry_after_s(attempts: u32) -> u64 {
-    4_u64.saturating_pow(attempts.saturating_sub(1)).saturating_mul(RETRY_S).min(RETRY_S_MAX)
+    4_u64
+        .saturating_pow(attempts.saturating_sub(1))
+        .saturating_mul(RETRY_S)
+        .min(RETRY_S_MAX)
 }
 
 /// Adds seconds to a time.
@@ -61,7 +66,11 @@ fn later(now_unix: i64, seconds: u64) -> i64 {
 
 impl QueuedJob {
     fn make_refusal(&self, hint: &'static str) -> Refusal {
-        Refusal::State { number: self.number, state: self.state.word(), hint }
+        Refusal::State {
+            number: self.number,
+            state: self.state.word(),
+            hint,
+        }
     }
 
     /// Returns whether a worker may take it now.
@@ -84,7 +93,10 @@ impl QueuedJob {
         if !self.is_free(now_unix) {
             return Err(self.make_refusal(""));
         }
-        self.state = JobState::Running { worker: worker.to_owned(), until_unix: later(now_unix, LEASE_S) };
+        self.state = JobState::Running {
+            worker: worker.to_owned(),
+            until_unix: later(now_unix, LEASE_S),
+        };
         self.fence += 1;
         self.attempts += 1;
         self.started_unix = Some(now_unix);
@@ -105,9 +117,10 @@ impl QueuedJob {
         }
     }
 
-    /// Requeues the job of a dead worker: its lease is over, or its worker is known to have ended. The lab failed and not
-    /// the job, so this does not count as an attempt, and the next worker starts at once; but a job that kills each of its
-    /// workers, for example by the host's memory, waits from the third on. Returns whether it was requeued.
+    /// Requeues the job of a dead worker: its lease is over, or its worker is known to have ended.
+    /// The lab failed and not the job, so this does not count as an attempt, and the next
+    /// worker starts at once; but a job that kills each of its workers, for example by the
+    /// host's memory, waits from the third on. Returns whether it was requeued.
     pub fn take_back(&mut self, now_unix: i64) -> bool {
         if !matches!(self.state, JobState::Running { .. }) {
             return false;
@@ -116,12 +129,18 @@ impl QueuedJob {
         self.attempts = self.attempts.saturating_sub(1);
         self.kills = self.kills.saturating_add(1);
         let late = self.kills.saturating_sub(KILLS_AT_ONCE);
-        let wait_s = if late == 0 { 0 } else { retry_after_s(late).min(KILLED_S_MAX) };
+        let wait_s = if late == 0 {
+            0
+        } else {
+            retry_after_s(late).min(KILLED_S_MAX)
+        };
         self.reason = match self.kills {
             1 => "its worker was killed".to_owned(),
             kills => format!("its workers were killed, {kills} in a row"),
         };
-        self.state = JobState::Waiting { from_unix: later(now_unix, wait_s) };
+        self.state = JobState::Waiting {
+            from_unix: later(now_unix, wait_s),
+        };
         true
     }
 
@@ -147,7 +166,9 @@ impl QueuedJob {
             Ending::Busy(who) => {
                 self.attempts = self.attempts.saturating_sub(1);
                 self.reason = who;
-                self.state = JobState::Waiting { from_unix: later(now_unix, BUSY_S) };
+                self.state = JobState::Waiting {
+                    from_unix: later(now_unix, BUSY_S),
+                };
             }
         }
         Ok(())
@@ -163,7 +184,9 @@ impl QueuedJob {
             return self.over(JobState::Failed, reason, now_unix);
         }
         reason.clone_into(&mut self.reason);
-        self.state = JobState::Waiting { from_unix: later(now_unix, retry_after_s(self.attempts)) };
+        self.state = JobState::Waiting {
+            from_unix: later(now_unix, retry_after_s(self.attempts)),
+        };
     }
 
     /// Cancels it; its worker learns of that at its next renewal.
@@ -198,7 +221,10 @@ impl QueuedJob {
             return Err(self.make_refusal(": it is in the queue already"));
         }
         let fence = self.fence;
-        *self = Self { fence, ..Self::queued(self.number, new, now_unix) };
+        *self = Self {
+            fence,
+            ..Self::queued(self.number, new, now_unix)
+        };
         Ok(())
     }
 

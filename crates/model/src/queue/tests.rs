@@ -4,7 +4,8 @@ use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_o
 
 use super::order::place;
 use super::{
-    Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, USUAL_MACHINE, Why, Work, forecast, retry_after_s, why,
+    Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, USUAL_MACHINE, Why, Work, forecast,
+    retry_after_s, why,
 };
 
 /// A job that differs by this number from others.
@@ -18,16 +19,27 @@ pub(super) fn new(n: u64) -> NewJob {
         seeds: n,
         machine: USUAL_MACHINE.to_owned(),
     };
-    NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 3, deadline_s: 100 }
+    NewJob {
+        work,
+        plan: String::new(),
+        priority: 0,
+        rank: 0,
+        attempts_max: 3,
+        deadline_s: 100,
+    }
 }
 
 fn queue(n: u64) -> Vec<QueuedJob> {
-    (1..=n).map(|number| QueuedJob::queued(number, new(number), 0)).collect()
+    (1..=n)
+        .map(|number| QueuedJob::queued(number, new(number), 0))
+        .collect()
 }
 
 /// The job that a worker takes next.
 fn next_job(jobs: &[QueuedJob], now_unix: i64) -> Option<&QueuedJob> {
-    jobs.iter().filter(|job| job.is_free(now_unix)).min_by_key(|job| place(job))
+    jobs.iter()
+        .filter(|job| job.is_free(now_unix))
+        .min_by_key(|job| place(job))
 }
 
 /// Jobs with equal work on different kernels; the first one took this many seconds.
@@ -45,23 +57,52 @@ fn alike(n: u64, took: i64) -> Vec<QueuedJob> {
 #[test]
 fn job_estimate_sums_times_of_equal_jobs() {
     let mut jobs = alike(5, 60);
-    let at = |begins_unix: i64, ends_unix: i64| Forecast { begins_unix: Some(begins_unix), ends_unix: Some(ends_unix) };
+    let at = |begins_unix: i64, ends_unix: i64| Forecast {
+        begins_unix: Some(begins_unix),
+        ends_unix: Some(ends_unix),
+    };
     let told = |jobs: &[QueuedJob]| {
         let all = forecast(jobs, 1_000);
         [2, 3, 4, 5].map(|number| all.get(&number).copied().unwrap())
     };
-    assert_eq!(told(&jobs), [at(1_000, 1_060), at(1_060, 1_120), at(1_120, 1_180), at(1_180, 1_240)]);
-    // A running job does not begin again, an overdue one ends now, and one that waits for a time lets others pass.
+    assert_eq!(
+        told(&jobs),
+        [
+            at(1_000, 1_060),
+            at(1_060, 1_120),
+            at(1_120, 1_180),
+            at(1_180, 1_240)
+        ]
+    );
+    // A running job does not begin again, an overdue one ends now, and one that waits for a time
+    // lets others pass.
     jobs[1].claim("a", 900).unwrap();
     jobs[2].state = JobState::Waiting { from_unix: 1_500 };
     jobs[4].new.priority = 1;
-    let running = Forecast { begins_unix: None, ends_unix: Some(1_000) };
-    assert_eq!(told(&jobs), [running, at(1_500, 1_560), at(1_060, 1_120), at(1_000, 1_060)]);
+    let running = Forecast {
+        begins_unix: None,
+        ends_unix: Some(1_000),
+    };
+    assert_eq!(
+        told(&jobs),
+        [
+            running,
+            at(1_500, 1_560),
+            at(1_060, 1_120),
+            at(1_000, 1_060)
+        ]
+    );
     // A job behind one of unknown length has no forecast.
     jobs[4].new.work.suite = "mm".into();
-    let open = Forecast { begins_unix: Some(1_000), ends_unix: None };
+    let open = Forecast {
+        begins_unix: Some(1_000),
+        ends_unix: None,
+    };
     let all = forecast(&jobs, 1_000);
-    assert_eq!((all.get(&5), all.get(&4), all.get(&3)), (Some(&open), None, None));
+    assert_eq!(
+        (all.get(&5), all.get(&4), all.get(&3)),
+        (Some(&open), None, None)
+    );
     assert!(!forecast(&queue(3), 0).contains_key(&2));
 }
 
@@ -210,17 +251,33 @@ fn late_worker_is_refused() {
     assert!(!job.is_stale(silent - 1) && job.is_stale(silent), "{job:?}");
     assert!(job.take_back(1_000));
     assert_eq!(job.reason, "its worker was killed");
-    let JobState::Waiting { from_unix } = job.state else { panic!("{job:?}") };
+    let JobState::Waiting { from_unix } = job.state else {
+        panic!("{job:?}")
+    };
     job.claim("b", from_unix).unwrap();
     assert!(job.renew(old, from_unix).is_err());
-    let error = job.end(old, Ending::Done(String::new()), 1_100).unwrap_err();
-    assert_eq!(error.to_string(), "job 1 is no longer this worker's: its lease ended, or it was cancelled");
+    let error = job
+        .end(old, Ending::Done(String::new()), 1_100)
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "job 1 is no longer this worker's: its lease ended, or it was cancelled"
+    );
     job.cancel(1_200).unwrap();
-    assert!(job.end(job.fence, Ending::Done(String::new()), 1_300).is_err());
+    assert!(
+        job.end(job.fence, Ending::Done(String::new()), 1_300)
+            .is_err()
+    );
     let error = job.cancel(1_400).unwrap_err();
-    assert_eq!(error.to_string(), "job 1 is cancelled: there is nothing to cancel");
+    assert_eq!(
+        error.to_string(),
+        "job 1 is cancelled: there is nothing to cancel"
+    );
     assert_eq!(job.again(new(1), 1_500), Ok(()));
-    assert_eq!(job.again(new(1), 1_500).unwrap_err().to_string(), "job 1 is waiting: it is in the queue already");
+    assert_eq!(
+        job.again(new(1), 1_500).unwrap_err().to_string(),
+        "job 1 is waiting: it is in the queue already"
+    );
 }
 
 #[test]
@@ -230,17 +287,22 @@ fn job_is_retried_up_to_its_limit() {
     for attempt in 1..=3 {
         job.claim("a", now).unwrap();
         let fence = job.fence;
-        job.end(fence, Ending::Infra("no network".into()), now).unwrap();
+        job.end(fence, Ending::Infra("no network".into()), now)
+            .unwrap();
         assert_eq!(job.attempts, attempt);
         now += 100_000;
     }
-    assert_eq!((&job.state, job.reason.as_str()), (&JobState::Failed, "no network (tried 3 times)"));
+    assert_eq!(
+        (&job.state, job.reason.as_str()),
+        (&JobState::Failed, "no network (tried 3 times)")
+    );
     assert_eq!([1, 2, 3, 99].map(retry_after_s), [60, 240, 960, 21_600]);
     let mut busy = queue(1).remove(0);
     for now in 0..50 {
         busy.claim("a", now * 1_000).unwrap();
         let fence = busy.fence;
-        busy.end(fence, Ending::Busy("ben has it".into()), now * 1_000).unwrap();
+        busy.end(fence, Ending::Busy("ben has it".into()), now * 1_000)
+            .unwrap();
     }
     assert_eq!(busy.attempts, 0, "waiting for a person is no attempt");
 }
@@ -253,22 +315,37 @@ fn killed_workers_delay_and_never_fail_jobs() {
     for _ in 0..8 {
         jobs[0].claim("a", now).unwrap();
         assert!(jobs[0].take_back(now));
-        let JobState::Waiting { from_unix } = jobs[0].state else { panic!("{jobs:?}") };
+        let JobState::Waiting { from_unix } = jobs[0].state else {
+            panic!("{jobs:?}")
+        };
         let next = next_job(&jobs, now).map(|job| job.number);
-        assert_eq!(next, Some(if from_unix > now { 2 } else { 1 }), "others pass while it waits");
+        assert_eq!(
+            next,
+            Some(if from_unix > now { 2 } else { 1 }),
+            "others pass while it waits"
+        );
         waits.push(from_unix - now);
         now = from_unix;
     }
     assert_eq!(waits, [0, 0, 60, 240, 960, 3600, 3600, 3600]);
-    assert_eq!((jobs[0].attempts, jobs[0].reason.as_str()), (0, "its workers were killed, 8 in a row"));
+    assert_eq!(
+        (jobs[0].attempts, jobs[0].reason.as_str()),
+        (0, "its workers were killed, 8 in a row")
+    );
     jobs[0].hurry(now - 1000);
     jobs[0].claim("a", now - 1000).unwrap();
     let fence = jobs[0].fence;
-    jobs[0].end(fence, Ending::Infra("no network".into()), now).unwrap();
+    jobs[0]
+        .end(fence, Ending::Infra("no network".into()), now)
+        .unwrap();
     jobs[0].hurry(now);
     jobs[0].claim("a", now).unwrap();
     assert!(jobs[0].take_back(now));
-    assert_eq!(jobs[0].state, JobState::Waiting { from_unix: now }, "an attempt ended in between");
+    assert_eq!(
+        jobs[0].state,
+        JobState::Waiting { from_unix: now },
+        "an attempt ended in between"
+    );
 }
 
 #[test]
@@ -276,7 +353,13 @@ fn why_a_job_waits() {
     let mut jobs = queue(3);
     jobs[0].claim("a", 0).unwrap();
     assert_eq!(why(&jobs[0], &jobs, 0), Why::Running);
-    assert_eq!(why(&jobs[2], &jobs, 0), Why::Behind { waiting: 1, running: 1 });
+    assert_eq!(
+        why(&jobs[2], &jobs, 0),
+        Why::Behind {
+            waiting: 1,
+            running: 1
+        }
+    );
     let fence = jobs[0].fence;
     jobs[0].end(fence, Ending::Overran, 100).unwrap();
     assert_eq!(why(&jobs[0], &jobs, 100), Why::Later { from_unix: 160 });
@@ -284,5 +367,8 @@ fn why_a_job_waits() {
     assert_eq!(why(&jobs[1], &jobs, 100), Why::Next);
     jobs[1].cancel(100).unwrap();
     assert_eq!(why(&jobs[1], &jobs, 100), Why::Over);
-    assert_eq!(jobs[2].new.work.to_string(), "deb:6.12, micro: 1 workload, 3 seeds");
+    assert_eq!(
+        jobs[2].new.work.to_string(),
+        "deb:6.12, micro: 1 workload, 3 seeds"
+    );
 }

@@ -1,8 +1,10 @@
-//! The contention suite: what processors share when they do the same at the same time. Its unit is lines of memory that move
-//! between processors, so it needs the exact machine with several of them.
+//! The contention suite: what processors share when they do the same at the same time. Its unit is
+//! lines of memory that move between processors, so it needs the exact machine with several of
+//! them.
 //!
-//! A margin is three times the standard deviation over four to six seeds of Debian's 6.12, at least 2 %; `crates/lab/tests/vm/contention.rs`
-//! measures it again. Where nothing is shared, a handful of transfers is twice as many as another handful: there it is 90 %.
+//! A margin is three times the standard deviation over four to six seeds of Debian's 6.12, at least
+//! 2 %; `crates/lab/tests/vm/contention.rs` measures it again. Where nothing is shared, a handful
+//! of transfers is twice as many as another handful: there it is 90 %.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
@@ -20,8 +22,9 @@ const UNLINK: &[&str] = &["vfs_unlink"];
 const READ: &[&str] = &["vfs_read"];
 const PIPE: Functions = &[&["pipe_write"], &["pipe_read"]];
 
-/// Workloads whose transfers depend on what scheduling costs by more than their margin: turns come at other times, and so do lines.
-/// What is shared and by whom is the same. `marvin workloads --sensitivity deb:6.12` measures it.
+/// Workloads whose transfers depend on what scheduling costs by more than their margin: turns come
+/// at other times, and so do lines. What is shared and by whom is the same. `marvin workloads
+/// --sensitivity deb:6.12` measures it.
 const CHAOTIC: [&str; 13] = [
     "share-fault-vma",
     "share-mmap",
@@ -41,8 +44,8 @@ const CHAOTIC: [&str; 13] = [
 /// A workload, and how many lines move for one of its operations with two processors.
 type Declared = (Workload, RangeInclusive<f64>);
 
-/// Up to this many transfers per operation, a workload shares nothing: the beginning and the end of an iteration, and the
-/// kernel's own housekeeping, move some lines too.
+/// Up to this many transfers per operation, a workload shares nothing: the beginning and the end of
+/// an iteration, and the kernel's own housekeeping, move some lines too.
 const NOTHING: f64 = 0.1;
 
 fn share(
@@ -53,10 +56,35 @@ fn share(
     transfers: RangeInclusive<f64>,
     margin_percent: f64,
 ) -> Declared {
-    let declared = workload(name, Texts { stresses, operation, source: "" }, operations, exercises);
-    let metric = Metric { margin_percent, ..Metric::COST };
-    let steadiness = if CHAOTIC.contains(&name) { Steadiness::Chaotic } else { Steadiness::Steady };
-    (Workload { iterations: ITERATIONS, metric, steadiness, ..declared }.on_all_processors(), transfers)
+    let declared = workload(
+        name,
+        Texts {
+            stresses,
+            operation,
+            source: "",
+        },
+        operations,
+        exercises,
+    );
+    let metric = Metric {
+        margin_percent,
+        ..Metric::COST
+    };
+    let steadiness = if CHAOTIC.contains(&name) {
+        Steadiness::Chaotic
+    } else {
+        Steadiness::Steady
+    };
+    (
+        Workload {
+            iterations: ITERATIONS,
+            metric,
+            steadiness,
+            ..declared
+        }
+        .on_all_processors(),
+        transfers,
+    )
 }
 
 /// The contention suite.
@@ -69,20 +97,34 @@ pub static CONTENTION: LazyLock<Arc<Suite>> = LazyLock::new(|| {
 });
 
 static DECLARED: LazyLock<Vec<Declared>> = LazyLock::new(|| {
-    let parts = [of_nothing(), of_lines(), of_memory(), of_files(), of_descriptors(), of_channels(), of_waiting()];
+    let parts = [
+        of_nothing(),
+        of_lines(),
+        of_memory(),
+        of_files(),
+        of_descriptors(),
+        of_channels(),
+        of_waiting(),
+    ];
     parts.into_iter().flatten().collect()
 });
 
-/// Returns how many lines move for an operation of a workload of the contention suite with two processors: on each kernel at
-/// least and at most so many. `None` for other workloads.
+/// Returns how many lines move for an operation of a workload of the contention suite with two
+/// processors: on each kernel at least and at most so many. `None` for other workloads.
 #[must_use]
 pub fn declared_transfers(workload: &str) -> Option<RangeInclusive<f64>> {
-    DECLARED.iter().find(|(declared, _)| declared.name == workload).map(|(_, transfers)| transfers.clone())
+    DECLARED
+        .iter()
+        .find(|(declared, _)| declared.name == workload)
+        .map(|(_, transfers)| transfers.clone())
 }
 
-/// Returns the spread over seeds in percent that the margin of a workload of the suite was chosen for, see above.
+/// Returns the spread over seeds in percent that the margin of a workload of the suite was chosen
+/// for, see above.
 pub(super) fn spread_percent(workload: &str) -> Option<f64> {
-    let found = DECLARED.iter().find(|(declared, _)| declared.name == workload);
+    let found = DECLARED
+        .iter()
+        .find(|(declared, _)| declared.name == workload);
     found.map(|(declared, _)| declared.metric.margin_percent / 3.0)
 }
 
@@ -91,7 +133,10 @@ fn of_nothing() -> Vec<Declared> {
     vec![
         share(
             "share-no-syscall",
-            ["nothing shared: system call entry and exit", "one getppid(2)"],
+            [
+                "nothing shared: system call entry and exit",
+                "one getppid(2)",
+            ],
             4_000,
             &[&["__x64_sys_getppid"]],
             nothing.clone(),
@@ -115,9 +160,15 @@ fn of_nothing() -> Vec<Declared> {
         ),
         share(
             "share-no-timer",
-            ["nothing shared: timers of threads", "timerfd_settime(2) and timerfd_gettime(2) of an own timer"],
+            [
+                "nothing shared: timers of threads",
+                "timerfd_settime(2) and timerfd_gettime(2) of an own timer",
+            ],
             1_000,
-            &[&["__x64_sys_timerfd_settime"], &["__x64_sys_timerfd_gettime"]],
+            &[
+                &["__x64_sys_timerfd_settime"],
+                &["__x64_sys_timerfd_gettime"],
+            ],
             nothing,
             90.0,
         ),
@@ -126,10 +177,20 @@ fn of_nothing() -> Vec<Declared> {
 
 fn of_lines() -> Vec<Declared> {
     vec![
-        share("share-counter", ["one counter of all threads", "one addition with LOCK"], 4_000, &[], 0.5..=1.1, 2.0),
+        share(
+            "share-counter",
+            ["one counter of all threads", "one addition with LOCK"],
+            4_000,
+            &[],
+            0.5..=1.1,
+            2.0,
+        ),
         share(
             "share-false",
-            ["false sharing: counters of threads on one line", "one load and one store"],
+            [
+                "false sharing: counters of threads on one line",
+                "one load and one store",
+            ],
             4_000,
             &[],
             0.5..=2.2,
@@ -149,11 +210,28 @@ fn of_memory() -> Vec<Declared> {
             0.2..=40.0,
             12.0,
         ),
-        share("share-fault-vma", ["faults of threads in one mapping", write], 800, &[FAULT], 0.5..=40.0, 20.0),
-        share("share-fault-proc", ["faults of processes", write], 800, &[FAULT], 0.0..=40.0, 12.0),
+        share(
+            "share-fault-vma",
+            ["faults of threads in one mapping", write],
+            800,
+            &[FAULT],
+            0.5..=40.0,
+            20.0,
+        ),
+        share(
+            "share-fault-proc",
+            ["faults of processes", write],
+            800,
+            &[FAULT],
+            0.0..=40.0,
+            12.0,
+        ),
         share(
             "share-mmap",
-            ["mappings of threads in one address space", "mmap(2) of 64 KiB and munmap(2), untouched"],
+            [
+                "mappings of threads in one address space",
+                "mmap(2) of 64 KiB and munmap(2), untouched",
+            ],
             400,
             &[&["do_mmap"], &["__vm_munmap", "__x64_sys_munmap"]],
             5.0..=200.0,
@@ -161,7 +239,10 @@ fn of_memory() -> Vec<Declared> {
         ),
         share(
             "share-mprotect",
-            ["protection of mappings in one address space", "mprotect(2) of 64 KiB to read-only and back"],
+            [
+                "protection of mappings in one address space",
+                "mprotect(2) of 64 KiB to read-only and back",
+            ],
             400,
             &[&["mprotect_fixup"]],
             5.0..=400.0,
@@ -177,7 +258,10 @@ fn of_memory() -> Vec<Declared> {
         ),
         share(
             "share-fork",
-            ["forks of threads in one address space", "fork, exit of the child, wait"],
+            [
+                "forks of threads in one address space",
+                "fork, exit of the child, wait",
+            ],
             40,
             &[&["kernel_clone"], &["do_exit"]],
             10.0..=3_000.0,
@@ -190,7 +274,14 @@ fn of_files() -> Vec<Declared> {
     let open = "open(2) by a path of three names and close(2)";
     let create = "open(2) that makes a file on tmpfs, close(2), unlink(2)";
     vec![
-        share("share-open", ["processes open one file", open], 800, &[OPEN], 2.0..=60.0, 10.0),
+        share(
+            "share-open",
+            ["processes open one file", open],
+            800,
+            &[OPEN],
+            2.0..=60.0,
+            10.0,
+        ),
         share(
             "share-open-own",
             ["processes open files of their own in one folder", open],
@@ -225,7 +316,10 @@ fn of_files() -> Vec<Declared> {
         ),
         share(
             "share-rename",
-            ["processes rename files in one folder", "rename(2) to another name and back"],
+            [
+                "processes rename files in one folder",
+                "rename(2) to another name and back",
+            ],
             400,
             &[&["vfs_rename"]],
             5.0..=200.0,
@@ -233,7 +327,10 @@ fn of_files() -> Vec<Declared> {
         ),
         share(
             "share-cache",
-            ["processes read one page of one file", "pread(2) of 512 bytes by an own descriptor"],
+            [
+                "processes read one page of one file",
+                "pread(2) of 512 bytes by an own descriptor",
+            ],
             1_000,
             &[READ],
             0.0..=20.0,
@@ -245,7 +342,14 @@ fn of_files() -> Vec<Declared> {
 fn of_descriptors() -> Vec<Declared> {
     let read = "pread(2) of 512 bytes";
     vec![
-        share("share-pread", ["threads read by one descriptor", read], 1_000, &[READ], 1.0..=30.0, 2.0),
+        share(
+            "share-pread",
+            ["threads read by one descriptor", read],
+            1_000,
+            &[READ],
+            1.0..=30.0,
+            2.0,
+        ),
         share(
             "share-pread-own",
             ["threads read, each by a descriptor of its own", read],
@@ -256,7 +360,10 @@ fn of_descriptors() -> Vec<Declared> {
         ),
         share(
             "share-pwrite",
-            ["threads write by one descriptor", "pwrite(2) of 512 bytes to an own page"],
+            [
+                "threads write by one descriptor",
+                "pwrite(2) of 512 bytes to an own page",
+            ],
             800,
             &[&["vfs_write"]],
             1.0..=60.0,
@@ -276,11 +383,28 @@ fn of_descriptors() -> Vec<Declared> {
 fn of_channels() -> Vec<Declared> {
     let through = "write(2) and read(2) of one byte by the same process";
     vec![
-        share("share-pipe", ["processes use one pipe", through], 800, PIPE, 2.0..=60.0, 2.0),
-        share("share-pipe-own", ["processes, each with a pipe of its own", through], 800, PIPE, 0.0..=4.0, 90.0),
+        share(
+            "share-pipe",
+            ["processes use one pipe", through],
+            800,
+            PIPE,
+            2.0..=60.0,
+            2.0,
+        ),
+        share(
+            "share-pipe-own",
+            ["processes, each with a pipe of its own", through],
+            800,
+            PIPE,
+            0.0..=4.0,
+            90.0,
+        ),
         share(
             "share-pipe-turn",
-            ["processes wake each other by pipes", "one byte sent, and one received from the neighbour"],
+            [
+                "processes wake each other by pipes",
+                "one byte sent, and one received from the neighbour",
+            ],
             400,
             PIPE,
             10.0..=200.0,
@@ -288,7 +412,10 @@ fn of_channels() -> Vec<Declared> {
         ),
         share(
             "share-eventfd",
-            ["threads use one eventfd", "one write to and one read from it"],
+            [
+                "threads use one eventfd",
+                "one write to and one read from it",
+            ],
             800,
             &[&["eventfd_write"], &["eventfd_read"]],
             2.0..=60.0,
@@ -296,7 +423,10 @@ fn of_channels() -> Vec<Declared> {
         ),
         share(
             "share-epoll",
-            ["threads wait for events at one epoll instance", "epoll_wait(2) with one event that is there"],
+            [
+                "threads wait for events at one epoll instance",
+                "epoll_wait(2) with one event that is there",
+            ],
             800,
             &[&["do_epoll_wait"]],
             2.0..=60.0,
@@ -304,7 +434,10 @@ fn of_channels() -> Vec<Declared> {
         ),
         share(
             "share-unix",
-            ["processes use one pair of unix sockets", "send(2) and recv(2) of one byte, datagrams"],
+            [
+                "processes use one pair of unix sockets",
+                "send(2) and recv(2) of one byte, datagrams",
+            ],
             400,
             &[&["unix_dgram_sendmsg"]],
             5.0..=200.0,
@@ -312,7 +445,10 @@ fn of_channels() -> Vec<Declared> {
         ),
         share(
             "share-accept",
-            ["processes accept from one TCP socket", "connect(2), accept(2), both ends closed"],
+            [
+                "processes accept from one TCP socket",
+                "connect(2), accept(2), both ends closed",
+            ],
             100,
             &[&["inet_csk_accept"]],
             20.0..=1_500.0,
@@ -320,7 +456,10 @@ fn of_channels() -> Vec<Declared> {
         ),
         share(
             "share-udp",
-            ["processes receive from one UDP socket", "sendto(2) to it and recv(2) from it, one byte"],
+            [
+                "processes receive from one UDP socket",
+                "sendto(2) to it and recv(2) from it, one byte",
+            ],
             400,
             &[&["udp_sendmsg"], &["udp_recvmsg"]],
             5.0..=200.0,
@@ -333,7 +472,10 @@ fn of_waiting() -> Vec<Declared> {
     vec![
         share(
             "share-futex",
-            ["futexes of threads on one page", "FUTEX_WAKE of an own word that has no waiters"],
+            [
+                "futexes of threads on one page",
+                "FUTEX_WAKE of an own word that has no waiters",
+            ],
             1_000,
             &[&["futex_wake"]],
             0.0..=4.0,
@@ -349,7 +491,10 @@ fn of_waiting() -> Vec<Declared> {
         ),
         share(
             "share-condvar",
-            ["waking all threads at a condition variable", "wait until all threads have come"],
+            [
+                "waking all threads at a condition variable",
+                "wait until all threads have come",
+            ],
             200,
             &[&["futex_wake"], &["futex_wait"]],
             10.0..=300.0,
@@ -374,7 +519,12 @@ mod tests {
     fn controls_declare_that_nothing_moves() {
         for workload in &CONTENTION.workloads {
             let transfers = declared_transfers(&workload.name).unwrap();
-            assert_eq!(workload.name.starts_with("share-no-"), *transfers.end() <= NOTHING, "{}", workload.name);
+            assert_eq!(
+                workload.name.starts_with("share-no-"),
+                *transfers.end() <= NOTHING,
+                "{}",
+                workload.name
+            );
         }
         assert_eq!(declared_transfers("getppid"), None);
     }

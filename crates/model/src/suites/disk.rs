@@ -55,17 +55,37 @@ const CASES: [Case; 4] = [
 
 /// The disk suite.
 pub static DISKS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    let kinds = [(FileSystem::Ext4, EXT4), (FileSystem::Xfs, XFS), (FileSystem::Btrfs, BTRFS)];
+    let kinds = [
+        (FileSystem::Ext4, EXT4),
+        (FileSystem::Xfs, XFS),
+        (FileSystem::Btrfs, BTRFS),
+    ];
     let of_kind = |(at, (file_system, modules)): (usize, (FileSystem, &'static [GuestModule]))| {
         let (memory_mib, files, disk) = (MEMORY_MIB, ExtraFiles::None, Some(file_system));
-        let guest_config = GuestConfig { memory_mib, modules, files, disk };
+        let guest_config = GuestConfig {
+            memory_mib,
+            modules,
+            files,
+            disk,
+        };
         let of_case = move |case: &Case| {
-            let texts = Texts { stresses: case.stresses, operation: case.operation, source: "" };
+            let texts = Texts {
+                stresses: case.stresses,
+                operation: case.operation,
+                source: "",
+            };
             let plain = workload(case.names[at], texts, case.operations, case.exercises);
-            Workload { guest_config: guest_config.clone(), ..plain }
+            Workload {
+                guest_config: guest_config.clone(),
+                ..plain
+            }
         };
         CASES.iter().map(of_case).collect::<Vec<_>>()
     };
     let all = kinds.into_iter().enumerate().flat_map(of_kind);
-    Suite::of("disk", "files on a virtio disk with ext4, xfs and btrfs; only vm has one", all)
+    Suite::of(
+        "disk",
+        "files on a virtio disk with ext4, xfs and btrfs; only vm has one",
+        all,
+    )
 });

@@ -1,4 +1,5 @@
-//! The mm suite: memory management, after AIM9, pft, STREAM, the page allocator microbenchmark and ebizzy.
+//! The mm suite: memory management, after AIM9, pft, STREAM, the page allocator microbenchmark and
+//! ebizzy.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,14 +10,23 @@ const ANON_FAULT: &[&str] = &["do_anonymous_page", "handle_mm_fault"];
 /// Single pages: each operation allocates and frees all but the page that the pipe keeps.
 const PAGES: &[&str] = &["__alloc_pages", "__alloc_pages_noprof", "free_unref_page"];
 /// Blocks of pages for a large kmalloc; some kernels inline most of these functions.
-const BLOCKS: &[&str] = &["__kmalloc_large_node", "___kmalloc_large_node", "free_large_kmalloc", "__alloc_pages"];
+const BLOCKS: &[&str] = &[
+    "__kmalloc_large_node",
+    "___kmalloc_large_node",
+    "free_large_kmalloc",
+    "__alloc_pages",
+];
 
 const PFT: &str = "pft 0.12 (MMTests until 2013), faults over processes (-n) and threads (-t). Kept: base pages, each \
     member writes once to each page of its own mapping. Differs: 8 MiB in all instead of a fifth of memory; members \
     take turns on one processor; cost per fault instead of faults/s and faults/cpu/s";
 
 const fn pft(name: &'static str, members: &'static str) -> Workload {
-    let texts = Texts { stresses: members, operation: "the first write to a page", source: PFT };
+    let texts = Texts {
+        stresses: members,
+        operation: "the first write to a page",
+        source: PFT,
+    };
     workload(name, texts, 2_048, &[ANON_FAULT])
 }
 
@@ -49,7 +59,12 @@ const fn pages(name: &'static str, operations: u64) -> Workload {
         operation: "one page allocated and freed, a batch at a time",
         source: PIPE_PAGES,
     };
-    workload(name, texts, operations, &[&["pipe_write"], &["pipe_read"], PAGES])
+    workload(
+        name,
+        texts,
+        operations,
+        &[&["pipe_write"], &["pipe_read"], PAGES],
+    )
 }
 
 const fn blocks(name: &'static str, operations: u64) -> Workload {

@@ -1,8 +1,8 @@
 //! The suites that follow older tests, and the selections from all suites.
 //!
-//! Sizes follow one rule. Parameters that the original scales with memory or processors are scaled to a guest with 256
-//! MiB and one processor. A workload uses at most a quarter of that memory. An iteration has about one to fifty million
-//! instructions, which is long against its start-up cost.
+//! Sizes follow one rule. Parameters that the original scales with memory or processors are scaled
+//! to a guest with 256 MiB and one processor. A workload uses at most a quarter of that memory. An
+//! iteration has about one to fifty million instructions, which is long against its start-up cost.
 
 mod contention;
 mod disk;
@@ -37,8 +37,21 @@ use crate::{GuestConfig, MICRO, Metric, Processors, Steadiness, Suite, Workload}
 
 /// All suites. The last two declare no workloads: they select from the others.
 pub static SUITES: LazyLock<[Arc<Suite>; 12]> = LazyLock::new(|| {
-    [&MICRO, &MM, &SCHED, &NET, &IO, &RECLAIM, &RMAP, &DISKS, &SCALE, &CONTENTION, &SMOKE, &SEEDS]
-        .map(|suite| Arc::clone(suite))
+    [
+        &MICRO,
+        &MM,
+        &SCHED,
+        &NET,
+        &IO,
+        &RECLAIM,
+        &RMAP,
+        &DISKS,
+        &SCALE,
+        &CONTENTION,
+        &SMOKE,
+        &SEEDS,
+    ]
+    .map(|suite| Arc::clone(suite))
 });
 
 /// The texts of a workload.
@@ -52,7 +65,12 @@ pub(crate) struct Texts {
 pub(crate) type Functions = &'static [&'static [&'static str]];
 
 /// Returns a declaration.
-pub(crate) const fn workload(name: &'static str, texts: Texts, operations: u64, exercises: Functions) -> Workload {
+pub(crate) const fn workload(
+    name: &'static str,
+    texts: Texts,
+    operations: u64,
+    exercises: Functions,
+) -> Workload {
     Workload {
         name: Cow::Borrowed(name),
         stresses: Cow::Borrowed(texts.stresses),

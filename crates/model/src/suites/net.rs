@@ -37,7 +37,14 @@ macro_rules! udp_send {
                 source: NETPERF_UDP,
             },
             $operations,
-            &[&["udp_sendmsg"], &["udp_queue_rcv_one_skb", "udp_queue_rcv_skb", "__udp_enqueue_schedule_skb"]],
+            &[
+                &["udp_sendmsg"],
+                &[
+                    "udp_queue_rcv_one_skb",
+                    "udp_queue_rcv_skb",
+                    "__udp_enqueue_schedule_skb",
+                ],
+            ],
         )
     };
 }
@@ -62,8 +69,18 @@ const TBENCH: &str = "tbench of dbench 4 (client.txt). Kept: a server process fo
     order instead of the load file; cost instead of MB/s";
 
 fn tbench(name: &'static str, stresses: &'static str) -> Workload {
-    let texts = Texts { stresses, operation: "24 requests and their answers, 8 of them with data", source: TBENCH };
-    workload(name, texts, 16, &[&["tcp_sendmsg"], &["tcp_recvmsg"], &["tcp_v4_rcv"]]).on_all_processors()
+    let texts = Texts {
+        stresses,
+        operation: "24 requests and their answers, 8 of them with data",
+        source: TBENCH,
+    };
+    workload(
+        name,
+        texts,
+        16,
+        &[&["tcp_sendmsg"], &["tcp_recvmsg"], &["tcp_v4_rcv"]],
+    )
+    .on_all_processors()
 }
 
 /// The net suite.
@@ -100,7 +117,10 @@ pub static NET: LazyLock<Arc<Suite>> = LazyLock::new(|| {
             udp_receive!(8192, 400),
             udp_receive!(16384, 400),
             tbench("tbench-like-1", "requests and answers over TCP, one client"),
-            tbench("tbench-like-4", "requests and answers over TCP, four clients"),
+            tbench(
+                "tbench-like-4",
+                "requests and answers over TCP, four clients",
+            ),
         ],
     )
 });

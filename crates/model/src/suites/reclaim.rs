@@ -1,33 +1,47 @@
-//! The reclaim suite: guests with little memory, after parallelio, multibuild and kernbench, and explicit reclaim.
+//! The reclaim suite: guests with little memory, after parallelio, multibuild and kernbench, and
+//! explicit reclaim.
 //!
-//! Sizes follow rules: a guest has 128 MiB, swap on zram of the same size, and a disk without content whose requests take a
-//! fixed time. The key-value server's pool is four fifths of the guest's memory, background IO comes in even steps to four
-//! times the pool.
+//! Sizes follow rules: a guest has 128 MiB, swap on zram of the same size, and a disk without
+//! content whose requests take a fixed time. The key-value server's pool is four fifths of the
+//! guest's memory, background IO comes in even steps to four times the pool.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use super::Functions;
 use crate::{
-    Direction, ExtraFiles, GuestConfig, GuestModule, Metric, Processors, Quantity, Steadiness, Suite, Workload,
+    Direction, ExtraFiles, GuestConfig, GuestModule, Metric, Processors, Quantity, Steadiness,
+    Suite, Workload,
 };
 
-/// Pages are compressed with lz4, which is built into zram in some kernels and comes as a module in others; lzo and lzo-rle
-/// must be there before zram in kernels that have them as modules (6.1).
-const COMPRESSORS: [GuestModule; 3] = [GuestModule::may("lzo"), GuestModule::may("lzo_rle"), GuestModule::may("lz4")];
+/// Pages are compressed with lz4, which is built into zram in some kernels and comes as a module in
+/// others; lzo and lzo-rle must be there before zram in kernels that have them as modules (6.1).
+const COMPRESSORS: [GuestModule; 3] = [
+    GuestModule::may("lzo"),
+    GuestModule::may("lzo_rle"),
+    GuestModule::may("lz4"),
+];
 const ZRAM: GuestModule = GuestModule::must("zram", "num_devices=1");
-/// A disk of 4 GiB that stores nothing: writes vanish, reads return any bytes. A request takes 400 microseconds, and 2
-/// run at a time.
-const DISK: GuestModule =
-    GuestModule::must("null_blk", "nr_devices=1 gb=4 bs=4096 irqmode=2 completion_nsec=400000 hw_queue_depth=2");
+/// A disk of 4 GiB that stores nothing: writes vanish, reads return any bytes. A request takes 400
+/// microseconds, and 2 run at a time.
+const DISK: GuestModule = GuestModule::must(
+    "null_blk",
+    "nr_devices=1 gb=4 bs=4096 irqmode=2 completion_nsec=400000 hw_queue_depth=2",
+);
 /// A disk in 96 MiB of the guest's own memory, with 50 microseconds for each request.
-const SLOW_DISK: GuestModule = GuestModule::must("scsi_debug", "dev_size_mb=96 ndelay=50000 max_queue=32");
+const SLOW_DISK: GuestModule =
+    GuestModule::must("scsi_debug", "dev_size_mb=96 ndelay=50000 max_queue=32");
 
 const MODULES: &[GuestModule] = &[COMPRESSORS[0], COMPRESSORS[1], COMPRESSORS[2], ZRAM, DISK];
 const SLOW_MODULES: &[GuestModule] = &[GuestModule::must("sd_mod", ""), SLOW_DISK];
 
 const fn equipped(memory_mib: u32, modules: &'static [GuestModule]) -> GuestConfig {
-    GuestConfig { memory_mib, modules, files: ExtraFiles::None, disk: None }
+    GuestConfig {
+        memory_mib,
+        modules,
+        files: ExtraFiles::None,
+        disk: None,
+    }
 }
 
 const SMALL: GuestConfig = equipped(128, MODULES);
@@ -42,7 +56,12 @@ const fn metric(name: &'static str, quantity: Quantity, margin_percent: f64) -> 
         Quantity::Rate => Direction::HigherIsBetter,
         _ => Direction::LowerIsBetter,
     };
-    Metric { name: Cow::Borrowed(name), quantity, direction, margin_percent }
+    Metric {
+        name: Cow::Borrowed(name),
+        quantity,
+        direction,
+        margin_percent,
+    }
 }
 
 const TIME: Metric = metric("time", Quantity::Time, MARGIN_PERCENT);
@@ -87,13 +106,25 @@ fn lead(name: &'static str, stresses: &'static str, metric: Metric, job: &Job) -
     }
 }
 
-fn row(name: &'static str, of: &'static str, metric: Metric, stresses: &'static str, job: &Job) -> Workload {
-    Workload { row_of: Some(Cow::Borrowed(of)), ..lead(name, stresses, metric, job) }
+fn row(
+    name: &'static str,
+    of: &'static str,
+    metric: Metric,
+    stresses: &'static str,
+    job: &Job,
+) -> Workload {
+    Workload {
+        row_of: Some(Cow::Borrowed(of)),
+        ..lead(name, stresses, metric, job)
+    }
 }
 
 const PARALLELIO: Job = Job {
     operation: "a request to the server, and its answer: two gets of 16 KiB to a set",
-    amount: Amount { operations: 2_000, iterations: 4 },
+    amount: Amount {
+        operations: 2_000,
+        iterations: 4,
+    },
     exercises: &[&["tcp_sendmsg"], &["tcp_recvmsg"]],
     source: "parallelio of MMTests (memcachetest with background IO). Kept: one client, values of 16 KiB, a pool of four fifths \
         of memory, no IO and then IO in even steps, a sequential write with fdatasync at its end, a warm-up, rows and \
@@ -108,15 +139,49 @@ macro_rules! parallelio {
         [
             lead(
                 LEAD,
-                concat!("a key-value server in memory, with IO of ", $percent, " % of its pool beside it"),
+                concat!(
+                    "a key-value server in memory, with IO of ",
+                    $percent,
+                    " % of its pool beside it"
+                ),
                 RATE,
                 &PARALLELIO,
             ),
-            row(concat!("io-duration-", $percent), LEAD, DURATION, "that IO, to its end on the disk", &PARALLELIO),
-            row(concat!("swaptotal-", $percent), LEAD, COUNT, "pages swapped in and out meanwhile", &PARALLELIO),
-            row(concat!("swapin-", $percent), LEAD, COUNT, "pages swapped in meanwhile", &PARALLELIO),
-            row(concat!("minorfaults-", $percent), LEAD, COUNT, "faults that read nothing meanwhile", &PARALLELIO),
-            row(concat!("majorfaults-", $percent), LEAD, COUNT, "faults that read a page meanwhile", &PARALLELIO),
+            row(
+                concat!("io-duration-", $percent),
+                LEAD,
+                DURATION,
+                "that IO, to its end on the disk",
+                &PARALLELIO,
+            ),
+            row(
+                concat!("swaptotal-", $percent),
+                LEAD,
+                COUNT,
+                "pages swapped in and out meanwhile",
+                &PARALLELIO,
+            ),
+            row(
+                concat!("swapin-", $percent),
+                LEAD,
+                COUNT,
+                "pages swapped in meanwhile",
+                &PARALLELIO,
+            ),
+            row(
+                concat!("minorfaults-", $percent),
+                LEAD,
+                COUNT,
+                "faults that read nothing meanwhile",
+                &PARALLELIO,
+            ),
+            row(
+                concat!("majorfaults-", $percent),
+                LEAD,
+                COUNT,
+                "faults that read a page meanwhile",
+                &PARALLELIO,
+            ),
         ]
     }};
 }
@@ -134,9 +199,14 @@ macro_rules! compiler {
 
 const MULTIBUILD: Job = Job {
     operation: "12 builds, 2 at a time; a build is 6 compilations and a link in 40 MiB",
-    amount: Amount { operations: 1, iterations: 4 },
+    amount: Amount {
+        operations: 1,
+        iterations: 4,
+    },
     exercises: &[&["kernel_clone"], &["begin_new_exec"]],
-    source: compiler!("multibuild of MMTests. Kept: 12 builds with 2 at a time in little memory, rows and formulas"),
+    source: compiler!(
+        "multibuild of MMTests. Kept: 12 builds with 2 at a time in little memory, rows and formulas"
+    ),
     guest_config: SMALL,
 };
 
@@ -157,7 +227,13 @@ macro_rules! multibuild {
                 concat!("mean ", $what, " of 12 builds"),
                 &MULTIBUILD,
             ),
-            row(concat!("mbuild-", $of, "-stddev"), BUILDS, $spread, concat!("spread of it: ", $what), &MULTIBUILD),
+            row(
+                concat!("mbuild-", $of, "-stddev"),
+                BUILDS,
+                $spread,
+                concat!("spread of it: ", $what),
+                &MULTIBUILD,
+            ),
             row(
                 concat!("mbuild-", $of, "-max"),
                 BUILDS,
@@ -165,7 +241,13 @@ macro_rules! multibuild {
                 concat!("most ", $what, " of 12 builds"),
                 &MULTIBUILD,
             ),
-            row(concat!("mbuild-", $of, "-range"), BUILDS, $spread, concat!("most less least ", $what), &MULTIBUILD),
+            row(
+                concat!("mbuild-", $of, "-range"),
+                BUILDS,
+                $spread,
+                concat!("most less least ", $what),
+                &MULTIBUILD,
+            ),
         ]
     };
 }
@@ -174,7 +256,10 @@ const BUILDS: &str = "mbuild-all";
 
 const KERNBENCH: Job = Job {
     operation: "a build: 32 compilations, so many at a time, and a link in 40 MiB",
-    amount: Amount { operations: 1, iterations: 4 },
+    amount: Amount {
+        operations: 1,
+        iterations: 4,
+    },
     exercises: &[&["kernel_clone"], &["begin_new_exec"]],
     source: compiler!(
         "kernbench. Kept: one build at a time after a warm-up build, jobs of 2 and 16 times the processors, rows"
@@ -186,10 +271,33 @@ macro_rules! kernbench {
     ($jobs:literal) => {{
         const LEAD: &str = concat!("kbuild-wall-", $jobs);
         [
-            lead(LEAD, concat!("a build with ", $jobs, " jobs: elapsed time"), TIME, &KERNBENCH),
-            row(concat!("kbuild-user-", $jobs), LEAD, DURATION, "its user time", &KERNBENCH),
-            row(concat!("kbuild-sys-", $jobs), LEAD, DURATION, "its system time", &KERNBENCH),
-            row(concat!("kbuild-cpu-", $jobs), LEAD, PERCENT, "its share of the processor", &KERNBENCH),
+            lead(
+                LEAD,
+                concat!("a build with ", $jobs, " jobs: elapsed time"),
+                TIME,
+                &KERNBENCH,
+            ),
+            row(
+                concat!("kbuild-user-", $jobs),
+                LEAD,
+                DURATION,
+                "its user time",
+                &KERNBENCH,
+            ),
+            row(
+                concat!("kbuild-sys-", $jobs),
+                LEAD,
+                DURATION,
+                "its system time",
+                &KERNBENCH,
+            ),
+            row(
+                concat!("kbuild-cpu-", $jobs),
+                LEAD,
+                PERCENT,
+                "its share of the processor",
+                &KERNBENCH,
+            ),
         ]
     }};
 }
@@ -197,21 +305,30 @@ macro_rules! kernbench {
 const RECLAIMING: &[&str] = &["shrink_node"];
 const FILE: Job = Job {
     operation: "1 MiB of a disk larger than memory read through the page cache, and 1 MiB of a mapped working set touched",
-    amount: Amount { operations: 128, iterations: 6 },
+    amount: Amount {
+        operations: 128,
+        iterations: 6,
+    },
     exercises: &[&["filemap_read"], RECLAIMING],
     source: "",
     guest_config: SMALL,
 };
 const ANON: Job = Job {
     operation: "a page written, of anonymous memory half as large again as the guest has, one after the other",
-    amount: Amount { operations: 8_192, iterations: 6 },
+    amount: Amount {
+        operations: 8_192,
+        iterations: 6,
+    },
     exercises: &[&["handle_mm_fault"], &["do_swap_page"], RECLAIMING],
     source: "",
     guest_config: SMALL,
 };
 const SLOW_ANON: Job = Job {
     operation: "a page written, of anonymous memory of 128 MiB, one after the other",
-    amount: Amount { operations: 8_192, iterations: 6 },
+    amount: Amount {
+        operations: 8_192,
+        iterations: 6,
+    },
     exercises: &[&["handle_mm_fault"], &["do_swap_page"], RECLAIMING],
     source: "",
     guest_config: SLOW,
@@ -219,27 +336,96 @@ const SLOW_ANON: Job = Job {
 
 fn on_purpose() -> [Workload; 9] {
     [
-        lead("reclaim-file", "reclaim of file pages beside a working set", TIME, &FILE),
-        lead("reclaim-file-gen", "the same, by generations (MGLRU on)", TIME, &FILE),
-        lead("reclaim-file-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &FILE),
-        lead("reclaim-anon", "reclaim of anonymous pages, to swap on zram", TIME, &ANON),
-        lead("reclaim-anon-gen", "the same, by generations (MGLRU on)", TIME, &ANON),
-        lead("reclaim-anon-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &ANON),
-        lead("reclaim-slow", "reclaim of anonymous pages, to swap on a disk that takes its time", TIME, &SLOW_ANON),
-        lead("reclaim-slow-gen", "the same, by generations (MGLRU on)", TIME, &SLOW_ANON),
-        lead("reclaim-slow-lru", "the same, by active and inactive lists (MGLRU off)", TIME, &SLOW_ANON),
+        lead(
+            "reclaim-file",
+            "reclaim of file pages beside a working set",
+            TIME,
+            &FILE,
+        ),
+        lead(
+            "reclaim-file-gen",
+            "the same, by generations (MGLRU on)",
+            TIME,
+            &FILE,
+        ),
+        lead(
+            "reclaim-file-lru",
+            "the same, by active and inactive lists (MGLRU off)",
+            TIME,
+            &FILE,
+        ),
+        lead(
+            "reclaim-anon",
+            "reclaim of anonymous pages, to swap on zram",
+            TIME,
+            &ANON,
+        ),
+        lead(
+            "reclaim-anon-gen",
+            "the same, by generations (MGLRU on)",
+            TIME,
+            &ANON,
+        ),
+        lead(
+            "reclaim-anon-lru",
+            "the same, by active and inactive lists (MGLRU off)",
+            TIME,
+            &ANON,
+        ),
+        lead(
+            "reclaim-slow",
+            "reclaim of anonymous pages, to swap on a disk that takes its time",
+            TIME,
+            &SLOW_ANON,
+        ),
+        lead(
+            "reclaim-slow-gen",
+            "the same, by generations (MGLRU on)",
+            TIME,
+            &SLOW_ANON,
+        ),
+        lead(
+            "reclaim-slow-lru",
+            "the same, by active and inactive lists (MGLRU off)",
+            TIME,
+            &SLOW_ANON,
+        ),
     ]
 }
 
 /// The reclaim suite, job by job.
 pub static RECLAIM: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    let builds = lead(BUILDS, "12 builds, 2 at a time: elapsed time of all", TIME, &MULTIBUILD);
-    let all = [parallelio!("0"), parallelio!("50"), parallelio!("225"), parallelio!("400")].into_iter().flatten();
+    let builds = lead(
+        BUILDS,
+        "12 builds, 2 at a time: elapsed time of all",
+        TIME,
+        &MULTIBUILD,
+    );
+    let all = [
+        parallelio!("0"),
+        parallelio!("50"),
+        parallelio!("225"),
+        parallelio!("400"),
+    ]
+    .into_iter()
+    .flatten();
     let all = all.chain([builds]);
     let all = all.chain(multibuild!("user", DURATION, SPREAD, "user time"));
     let all = all.chain(multibuild!("sys", DURATION, SPREAD, "system time"));
     let all = all.chain(multibuild!("wall", DURATION, SPREAD, "elapsed time"));
-    let all = all.chain(multibuild!("cpu", PERCENT, SPREAD_PERCENT, "share of the processor"));
-    let all = all.chain(kernbench!("2")).chain(kernbench!("16")).chain(on_purpose());
-    Suite::of("reclaim", "too little memory, after parallelio, multibuild and kernbench, and reclaim on purpose", all)
+    let all = all.chain(multibuild!(
+        "cpu",
+        PERCENT,
+        SPREAD_PERCENT,
+        "share of the processor"
+    ));
+    let all = all
+        .chain(kernbench!("2"))
+        .chain(kernbench!("16"))
+        .chain(on_purpose());
+    Suite::of(
+        "reclaim",
+        "too little memory, after parallelio, multibuild and kernbench, and reclaim on purpose",
+        all,
+    )
 });

@@ -1,4 +1,5 @@
-//! The rmap suite: the cost of many mappings of the same memory, one small cell of `marvin experiment rmap` each.
+//! The rmap suite: the cost of many mappings of the same memory, one small cell of `marvin
+//! experiment rmap` each.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +15,16 @@ const SOURCE: &str = "the question of the thread \"Performance of partial object
     mappings; `marvin experiment rmap` has the grid";
 
 const fn map(name: &'static str, stresses: &'static str, operation: &'static str) -> Workload {
-    workload(name, Texts { stresses, operation, source: SOURCE }, 512, &[REMOVE])
+    workload(
+        name,
+        Texts {
+            stresses,
+            operation,
+            source: SOURCE,
+        },
+        512,
+        &[REMOVE],
+    )
 }
 
 const fn fork(name: &'static str, stresses: &'static str, exercises: Functions) -> Workload {
@@ -37,14 +47,26 @@ pub static RMAP: LazyLock<Arc<Suite>> = LazyLock::new(|| {
                 "mappings of a page each of a file, among 4 processes with 256 of them",
                 "munmap(2), mmap(2) and a write to the page",
             ),
-            map("rmap-shm-map", "the same of shared anonymous memory", "munmap(2), mmap(2) and a write to the page"),
+            map(
+                "rmap-shm-map",
+                "the same of shared anonymous memory",
+                "munmap(2), mmap(2) and a write to the page",
+            ),
             map(
                 "rmap-sparse-map",
                 "mappings of 2 MiB each of the same shared memory, a page of each in use",
                 "munmap(2), mmap(2) and a write to a page, with a page table for it",
             ),
-            fork("rmap-file-fork", "copying mappings of a file", &[&["do_exit"]]),
-            fork("rmap-anon-fork", "copying private mappings whose pages are inherited", &[&["anon_vma_fork"]]),
+            fork(
+                "rmap-file-fork",
+                "copying mappings of a file",
+                &[&["do_exit"]],
+            ),
+            fork(
+                "rmap-anon-fork",
+                "copying private mappings whose pages are inherited",
+                &[&["anon_vma_fork"]],
+            ),
             fork(
                 "rmap-chain-fork",
                 "the same where each process was forked from the one before",

@@ -1,5 +1,6 @@
-//! The scale suite: what an operation costs when so many tasks do it at the same time, each on a processor of its own, in the
-//! style of will-it-scale. Declared with one task; `Workload::with_tasks` gives the others.
+//! The scale suite: what an operation costs when so many tasks do it at the same time, each on a
+//! processor of its own, in the style of will-it-scale. Declared with one task;
+//! `Workload::with_tasks` gives the others.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,8 +18,15 @@ fn scaling(
     operations: u64,
     exercises: Functions,
 ) -> Workload {
-    let texts = Texts { stresses, operation, source: "" };
-    Workload { tasks: Some(1), ..workload(name, texts, operations, exercises) }
+    let texts = Texts {
+        stresses,
+        operation,
+        source: "",
+    };
+    Workload {
+        tasks: Some(1),
+        ..workload(name, texts, operations, exercises)
+    }
 }
 
 /// The scale suite.
@@ -43,7 +51,10 @@ fn of_memory_and_processes() -> [Workload; 7] {
         fault_of("fault-proc-1", "page faults of processes"),
         map_of("mmap-thr-1", "mappings of threads in one address space"),
         map_of("mmap-proc-1", "mappings of processes"),
-        wait_of("futex-own-1", "futexes of threads, each with a word of its own"),
+        wait_of(
+            "futex-own-1",
+            "futexes of threads, each with a word of its own",
+        ),
         wait_of("futex-shared-1", "the same with one word for all threads"),
         scaling(
             "switch-pair-1",
@@ -57,9 +68,18 @@ fn of_memory_and_processes() -> [Workload; 7] {
 
 fn of_sockets_and_names() -> [Workload; 6] {
     let open = "open(2) by a path of three names and close(2)";
-    let open_of = |name, stresses| scaling(name, stresses, open, 1_600, &[OPEN, &["do_dentry_open"]]);
+    let open_of =
+        |name, stresses| scaling(name, stresses, open, 1_600, &[OPEN, &["do_dentry_open"]]);
     let create = "open(2) that makes a file on tmpfs, close(2), unlink(2)";
-    let unlink_of = |name, stresses| scaling(name, stresses, create, 1_000, &[&["shmem_mknod"], &["vfs_unlink"]]);
+    let unlink_of = |name, stresses| {
+        scaling(
+            name,
+            stresses,
+            create,
+            1_000,
+            &[&["shmem_mknod"], &["vfs_unlink"]],
+        )
+    };
     let through = "write(2) and read(2) of 512 bytes by the same process";
     [
         scaling(
@@ -76,9 +96,18 @@ fn of_sockets_and_names() -> [Workload; 6] {
             1_200,
             &[&["unix_stream_sendmsg"], &["unix_stream_recvmsg"]],
         ),
-        open_of("open-own-1", "opening files, for each process one of its own"),
+        open_of(
+            "open-own-1",
+            "opening files, for each process one of its own",
+        ),
         open_of("open-shared-1", "the same with one file for all processes"),
-        unlink_of("unlink-own-1", "making and removing files, for each process in a folder of its own"),
-        unlink_of("unlink-shared-1", "the same in one folder for all processes"),
+        unlink_of(
+            "unlink-own-1",
+            "making and removing files, for each process in a folder of its own",
+        ),
+        unlink_of(
+            "unlink-shared-1",
+            "the same in one folder for all processes",
+        ),
     ]
 }

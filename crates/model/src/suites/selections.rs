@@ -6,7 +6,10 @@ use super::{IO, MM, NET, RECLAIM, RMAP, SCHED};
 use crate::{MICRO, Suite};
 
 const OF_SMOKE: &[(&LazyLock<Arc<Suite>>, &[&str])] = &[
-    (&MICRO, &["getppid", "pipe-pingpong", "fork-exec", "fault-anon"]),
+    (
+        &MICRO,
+        &["getppid", "pipe-pingpong", "fork-exec", "fault-anon"],
+    ),
     (&MM, &["aim9-page", "pft-proc-4"]),
     (&SCHED, &["hackbench-pipe", "build-like-2"]),
     (&NET, &["tcp-stream-4096", "tbench-like-1"]),
@@ -16,22 +19,40 @@ const OF_SMOKE: &[(&LazyLock<Arc<Suite>>, &[&str])] = &[
 /// A few workloads of each suite, for an answer within two minutes on two processors.
 pub static SMOKE: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let of = |suite: &Suite, names: &[&str]| {
-        names.iter().filter_map(|name| suite.workloads.iter().find(|known| known.name == *name).cloned()).collect()
+        names
+            .iter()
+            .filter_map(|name| {
+                suite
+                    .workloads
+                    .iter()
+                    .find(|known| known.name == *name)
+                    .cloned()
+            })
+            .collect()
     };
     Arc::new(Suite {
         name: "smoke",
         purpose: "a few workloads of each suite, in at most two minutes on two processors",
-        workloads: OF_SMOKE.iter().flat_map(|(suite, names)| -> Vec<_> { of(suite, names) }).collect(),
+        workloads: OF_SMOKE
+            .iter()
+            .flat_map(|(suite, names)| -> Vec<_> { of(suite, names) })
+            .collect(),
     })
 });
 
-/// The workloads that have a published counterpart (docs/workloads.md): these suites without the four of hackbench.
+/// The workloads that have a published counterpart (docs/workloads.md): these suites without the
+/// four of hackbench.
 pub static SEEDS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    let all = [&MM, &SCHED, &NET, &IO, &RMAP, &RECLAIM].into_iter().flat_map(|suite| &suite.workloads);
+    let all = [&MM, &SCHED, &NET, &IO, &RMAP, &RECLAIM]
+        .into_iter()
+        .flat_map(|suite| &suite.workloads);
     Arc::new(Suite {
         name: "seeds",
         purpose: "the workloads that follow published tests, without hackbench",
-        workloads: all.filter(|workload| !workload.name.starts_with("hackbench-")).cloned().collect(),
+        workloads: all
+            .filter(|workload| !workload.name.starts_with("hackbench-"))
+            .cloned()
+            .collect(),
     })
 });
 
@@ -42,6 +63,12 @@ mod tests {
     #[test]
     fn every_workload_that_smoke_chooses_is_there() {
         let chosen = OF_SMOKE.iter().flat_map(|(_, names)| names.iter().copied());
-        assert!(SMOKE.workloads.iter().map(|workload| &*workload.name).eq(chosen));
+        assert!(
+            SMOKE
+                .workloads
+                .iter()
+                .map(|workload| &*workload.name)
+                .eq(chosen)
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The measured spread between seeds of chaotic workloads, which limits what their rows can show.
 //!
-//! Standard deviation of the values of five seeds in percent of their mean, rounded up, of Debian's 6.1.192 or 6.12.117,
-//! whichever was larger. A test of `make test-full` measures it again (`crates/lab/tests/vm/reclaim.rs`).
+//! Standard deviation of the values of five seeds in percent of their mean, rounded up, of Debian's
+//! 6.1.192 or 6.12.117, whichever was larger. A test of `make test-full` measures it again
+//! (`crates/lab/tests/vm/reclaim.rs`).
 
 const SPREADS: &[(&str, u16)] = &[
     ("memcachetest-0", 3),
@@ -71,11 +72,15 @@ const SPREADS: &[(&str, u16)] = &[
 /// Returns the spread between seeds of a chaotic workload, in percent; `None` for steady ones.
 #[must_use]
 pub fn spread_percent(name: &str) -> Option<u16> {
-    SPREADS.iter().find(|(known, _)| *known == name).map(|(_, percent)| *percent)
+    SPREADS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, percent)| *percent)
 }
 
-/// The floors of steady workloads: from the smallest to the largest value of five seeds of one build, in percent of their median,
-/// rounded up to hundredths. Counted instructions of Debian's 6.12.117; `crates/lab/tests/vm/suites.rs` measures them again.
+/// The floors of steady workloads: from the smallest to the largest value of five seeds of one
+/// build, in percent of their median, rounded up to hundredths. Counted instructions of Debian's
+/// 6.12.117; `crates/lab/tests/vm/suites.rs` measures them again.
 const FLOORS: &[(&str, f64)] = &[
     ("event-epoll", 0.01),
     ("event-fd", 0.01),
@@ -204,12 +209,17 @@ const FLOORS: &[(&str, f64)] = &[
     ("sdet-like-4", 0.21),
 ];
 
-/// Returns the spread between seeds of one build of a workload, in percent, which a difference must exceed to show with
-/// few seeds. `None` for undeclared workloads.
+/// Returns the spread between seeds of one build of a workload, in percent, which a difference must
+/// exceed to show with few seeds. `None` for undeclared workloads.
 #[must_use]
 pub fn floor_percent(name: &str) -> Option<f64> {
-    let floor = FLOORS.iter().find(|(known, _)| *known == name).map(|(_, percent)| *percent);
-    floor.or_else(|| spread_percent(name).map(f64::from)).or_else(|| super::contention::spread_percent(name))
+    let floor = FLOORS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, percent)| *percent);
+    floor
+        .or_else(|| spread_percent(name).map(f64::from))
+        .or_else(|| super::contention::spread_percent(name))
 }
 
 #[cfg(test)]
@@ -226,20 +236,32 @@ mod tests {
         let of_one = |workload: &&&Arc<Workload>| CONTENTION.find(&workload.name).is_none();
         for workload in all.iter().filter(of_one) {
             let chaotic = workload.steadiness == Steadiness::Chaotic;
-            assert_eq!(spread_percent(&workload.name).is_some(), chaotic, "{}", workload.name);
+            assert_eq!(
+                spread_percent(&workload.name).is_some(),
+                chaotic,
+                "{}",
+                workload.name
+            );
         }
         for (name, floor) in FLOORS {
-            assert!(all.iter().any(|workload| workload.name == *name && workload.steadiness == Steadiness::Steady));
+            assert!(all.iter().any(
+                |workload| workload.name == *name && workload.steadiness == Steadiness::Steady
+            ));
             assert!(*floor > 0.0, "{name}");
         }
         let bare: Vec<_> = all
             .iter()
-            .filter(|workload| floor_percent(&workload.name).is_none() && workload.guest_config.disk.is_none())
+            .filter(|workload| {
+                floor_percent(&workload.name).is_none() && workload.guest_config.disk.is_none()
+            })
             .map(|w| &w.name)
             .collect();
         assert!(bare.is_empty(), "{bare:?}");
         assert_eq!(floor_percent("sysbench-cpu"), None);
-        let chaotic = all.iter().filter(of_one).filter(|workload| workload.steadiness == Steadiness::Chaotic);
+        let chaotic = all
+            .iter()
+            .filter(of_one)
+            .filter(|workload| workload.steadiness == Steadiness::Chaotic);
         assert_eq!(SPREADS.len(), chaotic.count());
     }
 }

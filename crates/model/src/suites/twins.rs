@@ -1,5 +1,6 @@
-//! Twins: workloads of several suites that do the same operation. Their code lies elsewhere in the guest's memory, so what one
-//! shows and its twin does not is more likely a state of the layout than the kernel.
+//! Twins: workloads of several suites that do the same operation. Their code lies elsewhere in the
+//! guest's memory, so what one shows and its twin does not is more likely a state of the layout
+//! than the kernel.
 
 /// Workloads that do the same operation, in one task.
 const TWINS: [&[&str]; 5] = [
@@ -12,7 +13,10 @@ const TWINS: [&[&str]; 5] = [
 
 /// Returns the other workloads that do the same operation as this one.
 pub fn twins(workload: &str) -> impl Iterator<Item = &'static str> {
-    let group = TWINS.into_iter().find(|group| group.contains(&workload)).unwrap_or_default();
+    let group = TWINS
+        .into_iter()
+        .find(|group| group.contains(&workload))
+        .unwrap_or_default();
     group.iter().copied().filter(move |twin| *twin != workload)
 }
 
@@ -24,12 +28,24 @@ mod tests {
     #[test]
     fn twins_enter_the_same_functions() {
         for group in TWINS {
-            let declared: Vec<_> = group.iter().map(|name| find_workload(name).unwrap()).collect();
+            let declared: Vec<_> = group
+                .iter()
+                .map(|name| find_workload(name).unwrap())
+                .collect();
             for twin in &declared {
                 let enters = |functions: &[&str]| {
-                    twin.exercises.iter().any(|own| own.iter().any(|name| functions.contains(name)))
+                    twin.exercises
+                        .iter()
+                        .any(|own| own.iter().any(|name| functions.contains(name)))
                 };
-                assert!(declared[1].exercises.iter().all(|functions| enters(functions)), "{}", twin.name);
+                assert!(
+                    declared[1]
+                        .exercises
+                        .iter()
+                        .all(|functions| enters(functions)),
+                    "{}",
+                    twin.name
+                );
                 assert_eq!(twin.metric, declared[0].metric, "{}", twin.name);
             }
         }
@@ -37,8 +53,14 @@ mod tests {
 
     #[test]
     fn twins_do_not_include_the_workload() {
-        assert_eq!(twins("mem-mmap").collect::<Vec<_>>(), ["mmap-thr-1", "mmap-proc-1"]);
-        assert_eq!(twins("open-own-1").collect::<Vec<_>>(), ["file-open", "open-shared-1"]);
+        assert_eq!(
+            twins("mem-mmap").collect::<Vec<_>>(),
+            ["mmap-thr-1", "mmap-proc-1"]
+        );
+        assert_eq!(
+            twins("open-own-1").collect::<Vec<_>>(),
+            ["file-open", "open-shared-1"]
+        );
         assert_eq!(twins("getppid").count(), 0);
     }
 }

@@ -5,15 +5,21 @@ use std::fmt::Write as _;
 
 use super::{CallDifference, CallNode};
 
-/// Returns folded stacks: `workload;function;… BASE NEW`, instructions of the last function itself. This is what
-/// difffolded.pl writes, and flamegraph.pl draws as a differential flame graph.
+/// Returns folded stacks: `workload;function;… BASE NEW`, instructions of the last function itself.
+/// This is what difffolded.pl writes, and flamegraph.pl draws as a differential flame graph.
 #[must_use]
 pub fn folded(differences: &[CallDifference]) -> String {
     let mut text = String::new();
     for difference in differences {
         each(difference, &mut |chain, node| {
             let [base, new] = node.own;
-            writeln!(text, "{};{} {base} {new}", difference.workload, chain.join(";")).unwrap_or_default();
+            writeln!(
+                text,
+                "{};{} {base} {new}",
+                difference.workload,
+                chain.join(";")
+            )
+            .unwrap_or_default();
         });
     }
     text
@@ -21,7 +27,11 @@ pub fn folded(differences: &[CallDifference]) -> String {
 
 /// Calls a closure for each node with instructions of its own, with the names down to it.
 fn each(difference: &CallDifference, then: &mut dyn FnMut(&[&str], &CallNode)) {
-    fn below<'a>(node: &'a CallNode, chain: &mut Vec<&'a str>, then: &mut dyn FnMut(&[&str], &CallNode)) {
+    fn below<'a>(
+        node: &'a CallNode,
+        chain: &mut Vec<&'a str>,
+        then: &mut dyn FnMut(&[&str], &CallNode),
+    ) {
         if node.own != [0, 0] && !chain.is_empty() {
             then(chain, node);
         }
@@ -34,8 +44,9 @@ fn each(difference: &CallDifference, then: &mut dyn FnMut(&[&str], &CallNode)) {
     below(&difference.root, &mut Vec::new(), then);
 }
 
-/// Returns a profile in pprof's format (github.com/google/pprof, proto/profile.proto), not compressed. Its samples have
-/// three values: instructions, or costs, of the base, of the new kernel, and the difference, all per unit of the base's work.
+/// Returns a profile in pprof's format (github.com/google/pprof, proto/profile.proto), not
+/// compressed. Its samples have three values: instructions, or costs, of the base, of the new
+/// kernel, and the difference, all per unit of the base's work.
 #[must_use]
 pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     let mut strings = Strings::default();
@@ -43,11 +54,17 @@ pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     for difference in differences {
         each(difference, &mut |chain, node| {
             // The innermost location comes first.
-            let names = chain.iter().rev().copied().chain([difference.workload.as_str()]);
+            let names = chain
+                .iter()
+                .rev()
+                .copied()
+                .chain([difference.workload.as_str()]);
             let locations: Vec<u64> = names.map(|name| strings.of(name)).collect();
             let of_base = difference.operations[0] as f64;
             let added = (difference.added(node.own) * of_base).round() as i64;
-            let [base, new] = difference.per_operation(node.own).map(|each| (each * of_base).round() as i64);
+            let [base, new] = difference
+                .per_operation(node.own)
+                .map(|each| (each * of_base).round() as i64);
             let mut sample = Message::default();
             sample.numbers(1, &locations);
             sample.numbers(2, &[base, new, added].map(i64::cast_unsigned));
@@ -58,7 +75,12 @@ pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     for name in ["base", "new", "added"] {
         let mut value_type = Message::default();
         value_type.number(1, strings.of(name));
-        value_type.number(2, strings.of(differences.first().map_or("instructions", |difference| difference.unit)));
+        value_type.number(
+            2,
+            strings.of(differences
+                .first()
+                .map_or("instructions", |difference| difference.unit)),
+        );
         profile.message(1, &value_type);
     }
     profile.bytes.extend(samples.bytes);
@@ -81,7 +103,8 @@ pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     profile.bytes
 }
 
-/// Strings numbered from 1; 0 is the empty one. A function, its location and its name have the same number.
+/// Strings numbered from 1; 0 is the empty one. A function, its location and its name have the same
+/// number.
 #[derive(Default)]
 struct Strings {
     list: Vec<String>,
@@ -149,14 +172,23 @@ mod tests {
     use model::Share;
 
     fn difference() -> CallDifference {
-        let base = tree(&[(Share::Kernel, "entry;f", 10, 1), (Share::User, "[user]", 3, 0)]);
-        let new = tree(&[(Share::Kernel, "entry;f", 300, 1), (Share::Kernel, "entry;g", 1, 1)]);
+        let base = tree(&[
+            (Share::Kernel, "entry;f", 10, 1),
+            (Share::User, "[user]", 3, 0),
+        ]);
+        let new = tree(&[
+            (Share::Kernel, "entry;f", 300, 1),
+            (Share::Kernel, "entry;g", 1, 1),
+        ]);
         CallDifference::new("w", &[base], &[new]).unwrap()
     }
 
     #[test]
     fn folded_stacks_have_both_sides() {
-        assert_eq!(folded(&[difference()]), "w;[user] 3 0\nw;entry;f 10 300\nw;entry;g 0 1\n");
+        assert_eq!(
+            folded(&[difference()]),
+            "w;[user] 3 0\nw;entry;f 10 300\nw;entry;g 0 1\n"
+        );
     }
 
     #[test]
@@ -164,7 +196,12 @@ mod tests {
         let mut message = Message::default();
         message.number(1, 150);
         message.text(2, "testing");
-        assert_eq!(message.bytes, [0x08, 0x96, 0x01, 0x12, 7, b't', b'e', b's', b't', b'i', b'n', b'g']);
+        assert_eq!(
+            message.bytes,
+            [
+                0x08, 0x96, 0x01, 0x12, 7, b't', b'e', b's', b't', b'i', b'n', b'g'
+            ]
+        );
         assert!(pprof(&[difference()]).starts_with(&[0x0a]));
     }
 }

@@ -1,7 +1,8 @@
 //! The merged call trees of two kernels: the instructions below each chain of calls on either side.
 //!
-//! A node stands for the same chain of names on both sides, so that removed and new code stay visible. The tree adds up
-//! to the ledger's totals; `entries.rs` has entry points, `shifts.rs` work that moved.
+//! A node stands for the same chain of names on both sides, so that removed and new code stay
+//! visible. The tree adds up to the ledger's totals; `entries.rs` has entry points, `shifts.rs`
+//! work that moved.
 
 mod entries;
 mod export;
@@ -17,8 +18,8 @@ pub use shifts::Shift;
 
 use crate::ledger::{names, scaled, share_words};
 
-/// Functions that only forward calls and that only one of the kernels has: chains omit them (`x64_sys_call` came with
-/// Linux 6.9, commit 1e3ad78334a6).
+/// Functions that only forward calls and that only one of the kernels has: chains omit them
+/// (`x64_sys_call` came with Linux 6.9, commit 1e3ad78334a6).
 const PASSING_ON: [&str; 1] = ["x64_sys_call"];
 
 /// A chain of calls on both sides: 0 is the base, 1 the new kernel.
@@ -53,7 +54,8 @@ impl CallDifference {
     /// Merges the call trees of all seeds of both sides; `None` if a side has none.
     #[must_use]
     pub fn new(workload: &str, base: &[CallTree], new: &[CallTree]) -> Option<Self> {
-        let operations = [base, new].map(|side| side.iter().map(|tree| tree.operations).sum::<u64>());
+        let operations =
+            [base, new].map(|side| side.iter().map(|tree| tree.operations).sum::<u64>());
         if operations.contains(&0) {
             return None;
         }
@@ -69,7 +71,12 @@ impl CallDifference {
             }
         }
         let (workload, root) = (workload.to_owned(), root.grown("all".to_owned()));
-        Some(Self { workload, operations, unit: "instructions", root })
+        Some(Self {
+            workload,
+            operations,
+            unit: "instructions",
+            root,
+        })
     }
 
     /// Returns the additional instructions per operation of the new kernel.
@@ -82,13 +89,18 @@ impl CallDifference {
     /// Returns the counts of both sides per operation.
     #[must_use]
     pub fn per_operation(&self, counts: [u64; 2]) -> [f64; 2] {
-        [counts[0] as f64 / self.operations[0] as f64, counts[1] as f64 / self.operations[1] as f64]
+        [
+            counts[0] as f64 / self.operations[0] as f64,
+            counts[1] as f64 / self.operations[1] as f64,
+        ]
     }
 }
 
-/// Returns the names of a chain from the root: interrupts and other tasks have separate nodes there.
+/// Returns the names of a chain from the root: interrupts and other tasks have separate nodes
+/// there.
 fn chain(share: Share, functions: &[String]) -> Vec<String> {
-    let top = matches!(share, Share::Interrupt | Share::Other).then(|| share_words(share).to_owned());
+    let top =
+        matches!(share, Share::Interrupt | Share::Other).then(|| share_words(share).to_owned());
     let mut chain: Vec<String> = top.into_iter().collect();
     let last = functions.len().saturating_sub(1);
     for (place, symbol) in functions.iter().enumerate() {
@@ -112,9 +124,20 @@ struct Growing {
 
 impl Growing {
     fn grown(self, function: String) -> CallNode {
-        let children: Vec<CallNode> = self.children.into_iter().map(|(name, node)| node.grown(name)).collect();
-        let all = [0, 1].map(|side| self.own[side] + children.iter().map(|child| child.all[side]).sum::<u64>());
-        CallNode { function, own: self.own, all, calls: self.calls, children }
+        let children: Vec<CallNode> = self
+            .children
+            .into_iter()
+            .map(|(name, node)| node.grown(name))
+            .collect();
+        let all = [0, 1]
+            .map(|side| self.own[side] + children.iter().map(|child| child.all[side]).sum::<u64>());
+        CallNode {
+            function,
+            own: self.own,
+            all,
+            calls: self.calls,
+            children,
+        }
     }
 }
 
@@ -131,7 +154,10 @@ pub(crate) mod tests {
             instructions,
             calls,
         };
-        CallTree { operations: 1, paths: paths.iter().map(path).collect() }
+        CallTree {
+            operations: 1,
+            paths: paths.iter().map(path).collect(),
+        }
     }
 
     #[test]
@@ -148,11 +174,22 @@ pub(crate) mod tests {
         ]);
         let difference = CallDifference::new("w", &[base], &[new]).unwrap();
         assert_eq!(difference.root.all, [18, 21]);
-        let tops: Vec<&str> = difference.root.children.iter().map(|node| node.function.as_str()).collect();
+        let tops: Vec<&str> = difference
+            .root
+            .children
+            .iter()
+            .map(|node| node.function.as_str())
+            .collect();
         assert_eq!(tops, ["[user]", "entry", "interrupts"]);
         let call = &difference.root.children[1].children[0];
-        assert_eq!((call.function.as_str(), call.own, call.all), ("do_syscall_64", [5, 0], [15, 14]));
-        assert_eq!((call.children[0].function.as_str(), call.children[0].own), ("f", [10, 12]));
+        assert_eq!(
+            (call.function.as_str(), call.own, call.all),
+            ("do_syscall_64", [5, 0], [15, 14])
+        );
+        assert_eq!(
+            (call.children[0].function.as_str(), call.children[0].own),
+            ("f", [10, 12])
+        );
         assert_eq!(CallDifference::new("w", &[], &[]), None);
     }
 

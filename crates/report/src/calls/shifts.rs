@@ -1,5 +1,5 @@
-//! Work that moved: below one function some calls cost less and others more, with a small total change. Inlining,
-//! splitting and renaming have this effect.
+//! Work that moved: below one function some calls cost less and others more, with a small total
+//! change. Inlining, splitting and renaming have this effect.
 
 use model::Share;
 
@@ -32,9 +32,19 @@ impl Shift {
     #[must_use]
     pub fn sentence(&self) -> String {
         let side = |parts: &[(String, f64)]| {
-            parts.iter().map(|(name, added)| format!("{name} {added:+.1}")).collect::<Vec<_>>().join(", ")
+            parts
+                .iter()
+                .map(|(name, added)| format!("{name} {added:+.1}"))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
-        format!("moved inside {}: {} -> {}, net {:+.1}", self.within, side(&self.less), side(&self.more), self.net)
+        format!(
+            "moved inside {}: {} -> {}, net {:+.1}",
+            self.within,
+            side(&self.less),
+            side(&self.more),
+            self.net
+        )
     }
 
     fn size(&self) -> f64 {
@@ -48,33 +58,53 @@ impl CallDifference {
     pub fn shifts(&self) -> Vec<Shift> {
         let mut shifts = Vec::new();
         self.below(&self.root, &mut shifts);
-        shifts.sort_by(|a, b| b.size().total_cmp(&a.size()).then_with(|| a.within.cmp(&b.within)));
+        shifts.sort_by(|a, b| {
+            b.size()
+                .total_cmp(&a.size())
+                .then_with(|| a.within.cmp(&b.within))
+        });
         shifts
     }
 
     fn below(&self, node: &CallNode, shifts: &mut Vec<Shift>) {
         let own = ("its own code".to_owned(), self.added(node.own));
-        let children = node.children.iter().map(|child| (child.function.clone(), self.added(child.all)));
-        let (mut less, mut more): (Vec<_>, Vec<_>) =
-            children.chain([own]).filter(|(_, added)| *added != 0.0).partition(|(_, added)| *added < 0.0);
+        let children = node
+            .children
+            .iter()
+            .map(|child| (child.function.clone(), self.added(child.all)));
+        let (mut less, mut more): (Vec<_>, Vec<_>) = children
+            .chain([own])
+            .filter(|(_, added)| *added != 0.0)
+            .partition(|(_, added)| *added < 0.0);
         let sum = |side: &[(String, f64)]| side.iter().map(|(_, added)| added.abs()).sum::<f64>();
         let (lost, gained) = (sum(&less), sum(&more));
         let net = gained - lost;
         let all = self.per_operation(self.root.all)[0].max(1.0);
         // The root and its groups are no functions inside which work could move.
         let is_group = |share| node.function == crate::ledger::share_words(share);
-        let is_function =
-            !std::ptr::eq(node, &raw const self.root) && !is_group(Share::Interrupt) && !is_group(Share::Other);
-        if is_function && lost.min(gained) >= SHARE_MIN * all && net.abs() <= REST_MAX * lost.min(gained) {
+        let is_function = !std::ptr::eq(node, &raw const self.root)
+            && !is_group(Share::Interrupt)
+            && !is_group(Share::Other);
+        if is_function
+            && lost.min(gained) >= SHARE_MIN * all
+            && net.abs() <= REST_MAX * lost.min(gained)
+        {
             less.sort_by(|a, b| a.1.total_cmp(&b.1));
             more.sort_by(|a, b| b.1.total_cmp(&a.1));
             less.retain(|(_, added)| -added >= NAMED_MIN * lost);
             more.retain(|(_, added)| *added >= NAMED_MIN * gained);
             less.truncate(NAMED);
             more.truncate(NAMED);
-            shifts.push(Shift { within: node.function.clone(), less, more, net });
+            shifts.push(Shift {
+                within: node.function.clone(),
+                less,
+                more,
+                net,
+            });
         }
-        node.children.iter().for_each(|child| self.below(child, shifts));
+        node.children
+            .iter()
+            .for_each(|child| self.below(child, shifts));
     }
 }
 
@@ -90,10 +120,19 @@ mod tests {
             (Share::Kernel, "fault;lock_vma;mtree_range_walk", 170, 1),
             (Share::Kernel, "fault;handle;clear", 500, 1),
         ]);
-        let new =
-            tree(&[(Share::Kernel, "fault;lock_vma;mas_walk", 196, 1), (Share::Kernel, "fault;handle;clear", 600, 1)]);
+        let new = tree(&[
+            (Share::Kernel, "fault;lock_vma;mas_walk", 196, 1),
+            (Share::Kernel, "fault;handle;clear", 600, 1),
+        ]);
         let difference = CallDifference::new("w", &[base], &[new]).unwrap();
-        let said: Vec<String> = difference.shifts().iter().map(super::Shift::sentence).collect();
-        assert_eq!(said, ["moved inside lock_vma: mtree_range_walk -170.0 -> mas_walk +196.0, net +26.0"]);
+        let said: Vec<String> = difference
+            .shifts()
+            .iter()
+            .map(super::Shift::sentence)
+            .collect();
+        assert_eq!(
+            said,
+            ["moved inside lock_vma: mtree_range_walk -170.0 -> mas_walk +196.0, net +26.0"]
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! The ledger: the functions that cause the difference between two kernels, exact to one instruction. Its lines add up
-//! to the whole difference; a test checks this.
+//! The ledger: the functions that cause the difference between two kernels, exact to one
+//! instruction. Its lines add up to the whole difference; a test checks this.
 //!
-//! Counts are exact, so no line has an error bar. `names.rs` matches names; `pairs.rs` suggests pairs that look like
-//! one function with two names, which are never merged.
+//! Counts are exact, so no line has an error bar. `names.rs` matches names; `pairs.rs` suggests
+//! pairs that look like one function with two names, which are never merged.
 
 pub mod names;
 mod pairs;
@@ -87,8 +87,9 @@ pub struct Ledger {
     pub pairs: Vec<Pair>,
 }
 
-/// The values of the comparison's row: kernel and user code, the median of the iterations without the first and of the
-/// seeds, per operation. The ledger is the mean of all iterations and all shares.
+/// The values of the comparison's row: kernel and user code, the median of the iterations without
+/// the first and of the seeds, per operation. The ledger is the mean of all iterations and all
+/// shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowValue {
     /// Of the base and of the new kernel.
@@ -103,9 +104,14 @@ impl RowValue {
             let operations = profile.operations / (profile.regions.len() as u64).max(1);
             stats::median_without_first(&per_operation(&profile.regions, operations, count_work))
         };
-        let side = |profiles: &[Profile]| stats::median(&profiles.iter().map(value).collect::<Option<Vec<f64>>>()?);
+        let side = |profiles: &[Profile]| {
+            stats::median(&profiles.iter().map(value).collect::<Option<Vec<f64>>>()?)
+        };
         let iterations = sides[0].first()?.regions.len();
-        Some(Self { values: [side(sides[0])?, side(sides[1])?], iterations })
+        Some(Self {
+            values: [side(sides[0])?, side(sides[1])?],
+            iterations,
+        })
     }
 
     /// Returns the difference of the values.
@@ -119,7 +125,8 @@ impl Ledger {
     /// Matches the profiles of all seeds of both sides; `None` if a side has none.
     #[must_use]
     pub fn new(workload: &str, base: &[Profile], new: &[Profile]) -> Option<Self> {
-        let operations = [base, new].map(|side| side.iter().map(|profile| profile.operations).sum::<u64>());
+        let operations =
+            [base, new].map(|side| side.iter().map(|profile| profile.operations).sum::<u64>());
         if operations.contains(&0) {
             return None;
         }
@@ -135,26 +142,43 @@ impl Ledger {
                 count.instructions += line.total();
                 count.repeated += line.repeated;
                 // A split-off part is entered from its function, not called.
-                count.calls += if names::is_split_off(&line.symbol) { 0 } else { line.calls };
+                count.calls += if names::is_split_off(&line.symbol) {
+                    0
+                } else {
+                    line.calls
+                };
                 if !sides.symbols[side].iter().any(|known| known == symbol) {
                     sides.symbols[side].push(symbol.to_owned());
                 }
             }
         }
-        let mut lines: Vec<LedgerLine> =
-            merged.into_iter().map(|((share, function), sides)| sides.line(share, function)).collect();
-        let difference = |line: &LedgerLine| scaled(operations, line.base.instructions, line.new.instructions);
+        let mut lines: Vec<LedgerLine> = merged
+            .into_iter()
+            .map(|((share, function), sides)| sides.line(share, function))
+            .collect();
+        let difference =
+            |line: &LedgerLine| scaled(operations, line.base.instructions, line.new.instructions);
         lines.sort_by_key(|line| std::cmp::Reverse(difference(line).unsigned_abs()));
         let pairs = pairs::suggest(&lines, operations);
         let row = RowValue::of([base, new]);
-        Some(Self { workload: workload.to_owned(), operations, row, lines, pairs })
+        Some(Self {
+            workload: workload.to_owned(),
+            operations,
+            row,
+            lines,
+            pairs,
+        })
     }
 
     /// Returns the total, or one share of it.
     #[must_use]
     pub fn total(&self, share: Option<Share>) -> (Count, Count) {
         let mut total = (Count::default(), Count::default());
-        for line in self.lines.iter().filter(|line| share.is_none_or(|share| line.share == share)) {
+        for line in self
+            .lines
+            .iter()
+            .filter(|line| share.is_none_or(|share| line.share == share))
+        {
             for (sum, count) in [(&mut total.0, line.base), (&mut total.1, line.new)] {
                 sum.instructions += count.instructions;
                 sum.repeated += count.repeated;
@@ -174,13 +198,20 @@ impl Ledger {
     #[must_use]
     pub fn added(&self, base: Count, new: Count) -> f64 {
         let [of_base, of_new] = self.operations;
-        scaled(self.operations, base.instructions, new.instructions) as f64 / (of_base as f64 * of_new as f64)
+        scaled(self.operations, base.instructions, new.instructions) as f64
+            / (of_base as f64 * of_new as f64)
     }
 
     /// Returns whether every function executes the same number of instructions.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
-        self.lines.iter().all(|line| scaled(self.operations, line.base.instructions, line.new.instructions) == 0)
+        self.lines.iter().all(|line| {
+            scaled(
+                self.operations,
+                line.base.instructions,
+                line.new.instructions,
+            ) == 0
+        })
     }
 
     /// Returns whether a line's difference is visible with one decimal.
@@ -189,12 +220,15 @@ impl Ledger {
         self.line_added(line).abs() >= 0.05
     }
 
-    /// Returns the contribution of the iterations other than the row's median: the gap between the ledger's kernel and
-    /// user code and the row, on the base and on the new kernel.
+    /// Returns the contribution of the iterations other than the row's median: the gap between the
+    /// ledger's kernel and user code and the row, on the base and on the new kernel.
     #[must_use]
     pub fn iterations_differ(&self) -> Option<[f64; 2]> {
         let [kernel, user] = [Share::Kernel, Share::User].map(|share| self.total(Some(share)));
-        let mean = [kernel.0.instructions + user.0.instructions, kernel.1.instructions + user.1.instructions];
+        let mean = [
+            kernel.0.instructions + user.0.instructions,
+            kernel.1.instructions + user.1.instructions,
+        ];
         let row = self.row?.values;
         Some([0, 1].map(|side| row[side] - self.per_operation(side, mean[side])))
     }
@@ -211,7 +245,8 @@ impl Ledger {
         }
     }
 
-    /// Returns one sentence: the three lines with the largest contributions, and their share of the difference.
+    /// Returns one sentence: the three lines with the largest contributions, and their share of the
+    /// difference.
     #[must_use]
     pub fn sentence(&self) -> String {
         let (base, new) = self.total(None);
@@ -220,15 +255,22 @@ impl Ledger {
         if self.is_unchanged() {
             return format!("{}: not one instruction more or less", self.workload);
         }
-        let first: Vec<&LedgerLine> = self.lines.iter().take(3).filter(|line| self.is_visible(line)).collect();
+        let first: Vec<&LedgerLine> = self
+            .lines
+            .iter()
+            .take(3)
+            .filter(|line| self.is_visible(line))
+            .collect();
         if first.is_empty() {
             return format!(
                 "{}: {added:+.2} instructions per operation ({percent:+.2}%), in many small pieces",
                 self.workload
             );
         }
-        let named: Vec<String> =
-            first.iter().map(|line| format!("{} {:+.1}", label(line), self.line_added(line))).collect();
+        let named: Vec<String> = first
+            .iter()
+            .map(|line| format!("{} {:+.1}", label(line), self.line_added(line)))
+            .collect();
         let together: f64 = first.iter().map(|line| self.line_added(line)).sum();
         if added == 0.0 {
             return format!(
@@ -259,7 +301,8 @@ impl Ledger {
     }
 }
 
-/// Returns a line's name for people, with the share unless it is the kernel's work for the workload.
+/// Returns a line's name for people, with the share unless it is the kernel's work for the
+/// workload.
 pub(crate) fn label(line: &LedgerLine) -> String {
     match line.share {
         Share::Kernel | Share::User => line.function.clone(),
@@ -279,7 +322,8 @@ pub fn share_words(share: Share) -> &'static str {
     }
 }
 
-/// The difference of two numbers per operation, times both numbers of operations: an integer, so that sums are exact.
+/// The difference of two numbers per operation, times both numbers of operations: an integer, so
+/// that sums are exact.
 pub(crate) fn scaled([of_base, of_new]: [u64; 2], base: u64, new: u64) -> i128 {
     i128::from(new) * i128::from(of_base) - i128::from(base) * i128::from(of_new)
 }
@@ -295,7 +339,10 @@ impl Sides {
         self.symbols.iter_mut().for_each(|symbols| symbols.sort());
         let [base, new] = &self.symbols;
         let plain = |symbols: &[String]| {
-            let mut plain: Vec<String> = symbols.iter().map(|symbol| names::without_suffix(symbol)).collect();
+            let mut plain: Vec<String> = symbols
+                .iter()
+                .map(|symbol| names::without_suffix(symbol))
+                .collect();
             plain.dedup();
             plain
         };
@@ -307,7 +354,13 @@ impl Sides {
             _ => Match::Renamed,
         };
         let [base, new] = self.counts;
-        LedgerLine { share, function, base, new, matched }
+        LedgerLine {
+            share,
+            function,
+            base,
+            new,
+            matched,
+        }
     }
 }
 
@@ -319,7 +372,11 @@ pub(crate) mod tests {
     /// A profile of one operation with these functions: symbol, instructions, calls.
     pub(crate) fn profile(operations: u64, lines: &[(&str, u64, u64)]) -> Profile {
         let line = |&(symbol, instructions, calls): &(&str, u64, u64)| ProfileLine {
-            share: if symbol == "[user]" { Share::User } else { Share::Kernel },
+            share: if symbol == "[user]" {
+                Share::User
+            } else {
+                Share::Kernel
+            },
             symbol: symbol.to_owned(),
             instructions,
             repeated: 0,
@@ -327,43 +384,97 @@ pub(crate) mod tests {
         };
         let lines: Vec<ProfileLine> = lines.iter().map(line).collect();
         let kernel = lines.iter().map(ProfileLine::total).sum();
-        Profile { operations, regions: vec![Region { kernel, ..Region::default() }], lines }
+        Profile {
+            operations,
+            regions: vec![Region {
+                kernel,
+                ..Region::default()
+            }],
+            lines,
+        }
     }
 
     /// The differential profile of the rmap thread of 2003: additive and multiplicative.
     #[test]
     fn files_distinguish_functions_of_one_name() {
-        let with_files = profile(1, &[("init_once (fs/inode.c)", 10, 1), ("init_once (mm/shmem.c)", 20, 1)]);
+        let with_files = profile(
+            1,
+            &[
+                ("init_once (fs/inode.c)", 10, 1),
+                ("init_once (mm/shmem.c)", 20, 1),
+            ],
+        );
         let without = profile(1, &[("init_once", 33, 2)]);
         let names = |base: &Profile, new: &Profile| {
-            let ledger = Ledger::new("w", std::slice::from_ref(base), std::slice::from_ref(new)).unwrap();
-            ledger.lines.into_iter().map(|line| (line.function, line.matched)).collect::<Vec<_>>()
+            let ledger =
+                Ledger::new("w", std::slice::from_ref(base), std::slice::from_ref(new)).unwrap();
+            ledger
+                .lines
+                .into_iter()
+                .map(|line| (line.function, line.matched))
+                .collect::<Vec<_>>()
         };
-        assert_eq!(names(&without, &with_files), [("init_once".to_owned(), Match::Exact)]);
+        assert_eq!(
+            names(&without, &with_files),
+            [("init_once".to_owned(), Match::Exact)]
+        );
         let both = names(&with_files, &with_files);
         assert_eq!(both.len(), 2);
         // A name that is unique on one side is one function there, regardless of other names.
         let unique = profile(1, &[("probe", 10, 1), ("init_once (fs/inode.c)", 10, 1)]);
-        let shared =
-            profile(1, &[("probe (mm/a.c)", 10, 1), ("probe (mm/b.c)", 4, 1), ("init_once (fs/inode.c)", 10, 1)]);
+        let shared = profile(
+            1,
+            &[
+                ("probe (mm/a.c)", 10, 1),
+                ("probe (mm/b.c)", 4, 1),
+                ("init_once (fs/inode.c)", 10, 1),
+            ],
+        );
         let told = names(&unique, &shared);
         assert_eq!(told.len(), 2, "{told:?}");
-        assert!(told.iter().all(|(_, matched)| *matched == Match::Exact), "{told:?}");
+        assert!(
+            told.iter().all(|(_, matched)| *matched == Match::Exact),
+            "{told:?}"
+        );
         assert!(both.contains(&("init_once (mm/shmem.c)".to_owned(), Match::Exact)));
     }
 
     #[test]
     fn the_figures_of_2003() {
-        let before = profile(1, &[("page_remove_rmap", 15525, 0), ("page_add_rmap", 6415, 0), ("others", 165_316, 0)]);
-        let after = profile(1, &[("page_remove_rmap", 1983, 0), ("page_add_rmap", 2055, 0), ("others", 166_158, 0)]);
+        let before = profile(
+            1,
+            &[
+                ("page_remove_rmap", 15525, 0),
+                ("page_add_rmap", 6415, 0),
+                ("others", 165_316, 0),
+            ],
+        );
+        let after = profile(
+            1,
+            &[
+                ("page_remove_rmap", 1983, 0),
+                ("page_add_rmap", 2055, 0),
+                ("others", 166_158, 0),
+            ],
+        );
         let ledger = Ledger::new("sdet", &[before], &[after]).unwrap();
         let (base, new) = ledger.total(None);
         assert_eq!((base.instructions, new.instructions), (187_256, 170_196));
-        assert_eq!(scaled(ledger.operations, base.instructions, new.instructions), -17_060);
-        let line = |name: &str| ledger.lines.iter().find(|line| line.function == name).unwrap();
-        for (name, added, ratio, of_fractions) in
-            [("page_remove_rmap", -13_542.0, 0.128, 0.141), ("page_add_rmap", -4_360.0, 0.320, 0.352)]
-        {
+        assert_eq!(
+            scaled(ledger.operations, base.instructions, new.instructions),
+            -17_060
+        );
+        let line = |name: &str| {
+            ledger
+                .lines
+                .iter()
+                .find(|line| line.function == name)
+                .unwrap()
+        };
+        for (name, added, ratio, of_fractions) in [
+            ("page_remove_rmap", -13_542.0, 0.128, 0.141),
+            ("page_add_rmap", -4_360.0, 0.320, 0.352),
+        ] {
             let line = line(name);
             assert_eq!(ledger.line_added(line).to_bits(), f64::to_bits(added));
             let raw = line.new.instructions as f64 / line.base.instructions as f64;
@@ -375,10 +486,30 @@ pub(crate) mod tests {
 
     #[test]
     fn suffixes_and_known_renamings_are_recognised_and_noted() {
-        let base = profile(1, &[("f.isra.0", 10, 1), ("f.cold", 1, 1), ("__alloc_pages", 100, 1), ("same", 5, 1)]);
-        let new = profile(1, &[("f", 12, 1), ("__alloc_pages_noprof", 90, 1), ("same", 5, 1), ("fresh", 7, 1)]);
+        let base = profile(
+            1,
+            &[
+                ("f.isra.0", 10, 1),
+                ("f.cold", 1, 1),
+                ("__alloc_pages", 100, 1),
+                ("same", 5, 1),
+            ],
+        );
+        let new = profile(
+            1,
+            &[
+                ("f", 12, 1),
+                ("__alloc_pages_noprof", 90, 1),
+                ("same", 5, 1),
+                ("fresh", 7, 1),
+            ],
+        );
         let ledger = Ledger::new("w", &[base], &[new]).unwrap();
-        let told: Vec<_> = ledger.lines.iter().map(|l| (l.function.as_str(), l.matched, l.base.calls)).collect();
+        let told: Vec<_> = ledger
+            .lines
+            .iter()
+            .map(|l| (l.function.as_str(), l.matched, l.base.calls))
+            .collect();
         assert_eq!(
             told,
             [
@@ -390,14 +521,31 @@ pub(crate) mod tests {
         );
     }
 
-    /// As with tcp-rr: the mean of all iterations has +30.2 of kernel and user code, the row's median +44.
+    /// As with tcp-rr: the mean of all iterations has +30.2 of kernel and user code, the row's
+    /// median +44.
     pub(crate) fn uneven() -> Ledger {
         let side = |kernel: [u64; 4], lines: &[(&str, u64, u64)]| {
-            let regions = kernel.map(|kernel| Region { kernel, user: 10, interrupt: 3, other: 0 });
+            let regions = kernel.map(|kernel| Region {
+                kernel,
+                user: 10,
+                interrupt: 3,
+                other: 0,
+            });
             let mut profile = profile(40, lines);
-            let line = |share, n| ProfileLine { share, symbol: "x".into(), instructions: n, repeated: 0, calls: 0 };
-            profile.lines.extend([line(Share::User, 40), line(Share::Interrupt, 12)]);
-            Profile { regions: regions.to_vec(), ..profile }
+            let line = |share, n| ProfileLine {
+                share,
+                symbol: "x".into(),
+                instructions: n,
+                repeated: 0,
+                calls: 0,
+            };
+            profile
+                .lines
+                .extend([line(Share::User, 40), line(Share::Interrupt, 12)]);
+            Profile {
+                regions: regions.to_vec(),
+                ..profile
+            }
         };
         let base = side([9000, 1000, 1000, 1000], &[("f", 12_000, 40)]);
         let new = side([8888, 1440, 1440, 1440], &[("f", 13_208, 40)]);
@@ -409,13 +557,18 @@ pub(crate) mod tests {
         let ledger = uneven();
         let row = ledger.row.unwrap();
         assert_eq!((row.values, row.iterations), ([101.0, 145.0], 4));
-        let worked: f64 =
-            ledger.lines.iter().filter(|line| line.share != Share::Interrupt).map(|line| ledger.line_added(line)).sum();
+        let worked: f64 = ledger
+            .lines
+            .iter()
+            .filter(|line| line.share != Share::Interrupt)
+            .map(|line| ledger.line_added(line))
+            .sum();
         let [base, new] = ledger.iterations_differ().unwrap();
         assert!((worked + new - base - row.added()).abs() < 1e-9);
         let sentence = ledger.sentence();
         assert!(
-            sentence.contains("+44.0 instructions per operation in the row (median iteration), +30.2"),
+            sentence
+                .contains("+44.0 instructions per operation in the row (median iteration), +30.2"),
             "{sentence}"
         );
     }

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 /// Suffixes that compilers append to the name of a function that they changed or split.
 const SUFFIXES: [&str; 6] = ["isra", "constprop", "part", "cold", "lto_priv", "llvm"];
 
-/// Returns the name by which a symbol is matched: without suffixes and known renamings, with its module.
+/// Returns the name by which a symbol is matched: without suffixes and known renamings, with its
+/// module.
 #[must_use]
 pub fn key(symbol: &str) -> String {
     let plain = without_suffix(symbol);
     let (name, module) = split(&plain);
-    // Memory allocation profiling (Linux 6.10) renamed allocating functions: `x` is a macro around `x_noprof` now
-    // (include/linux/alloc_tag.h).
+    // Memory allocation profiling (Linux 6.10) renamed allocating functions: `x` is a macro around
+    // `x_noprof` now (include/linux/alloc_tag.h).
     format!("{}{module}", name.strip_suffix("_noprof").unwrap_or(name))
 }
 
@@ -21,9 +22,9 @@ pub(crate) fn without_suffix(symbol: &str) -> String {
     while let Some((head, tail)) = name.rsplit_once('.') {
         let is_number = !tail.is_empty() && tail.bytes().all(|byte| byte.is_ascii_digit());
         let is_known = SUFFIXES.contains(&tail);
-        let follows = head
-            .rsplit_once('.')
-            .is_some_and(|(_, before)| SUFFIXES.contains(&before) || before.bytes().all(|byte| byte.is_ascii_digit()));
+        let follows = head.rsplit_once('.').is_some_and(|(_, before)| {
+            SUFFIXES.contains(&before) || before.bytes().all(|byte| byte.is_ascii_digit())
+        });
         if head.is_empty() || !(is_known || is_number && follows) {
             break;
         }
@@ -44,25 +45,40 @@ pub struct Plain(BTreeSet<String>);
 impl Plain {
     /// Finds them among all symbols of both sides.
     pub fn of<'a>(symbols: impl Iterator<Item = &'a str>) -> Self {
-        Self(symbols.filter(|symbol| !symbol.ends_with(')')).map(key).collect())
+        Self(
+            symbols
+                .filter(|symbol| !symbol.ends_with(')'))
+                .map(key)
+                .collect(),
+        )
     }
 
     /// Returns a symbol in the form for matching.
     #[must_use]
     pub fn displayed_name<'a>(&self, symbol: &'a str) -> &'a str {
         let name = without_file(symbol);
-        if name != symbol && self.0.contains(&key(name)) { name } else { symbol }
+        if name != symbol && self.0.contains(&key(name)) {
+            name
+        } else {
+            symbol
+        }
     }
 }
 
 /// Returns whether it is a split-off part of a function.
 pub(crate) fn is_split_off(symbol: &str) -> bool {
-    split(symbol).0.split('.').skip(1).any(|part| part == "cold")
+    split(symbol)
+        .0
+        .split('.')
+        .skip(1)
+        .any(|part| part == "cold")
 }
 
 /// Splits a symbol into its name and its module, with the space before it.
 fn split(symbol: &str) -> (&str, &str) {
-    symbol.find(' ').map_or((symbol, ""), |at| symbol.split_at(at))
+    symbol
+        .find(' ')
+        .map_or((symbol, ""), |at| symbol.split_at(at))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Suggestions: a removed function and a new one may be the same under another name, or one into which the other was
-//! inlined. Both lines stay separate.
+//! Suggestions: a removed function and a new one may be the same under another name, or one into
+//! which the other was inlined. Both lines stay separate.
 
 use super::LedgerLine;
 
@@ -16,14 +16,21 @@ pub struct Pair {
 const RARE: f64 = 0.01;
 
 /// Words of names that carry little information.
-const COMMON: &[&str] = &["do", "get", "put", "set", "page", "pages", "folio", "from", "user", "lock", "node", "list"];
+const COMMON: &[&str] = &[
+    "do", "get", "put", "set", "page", "pages", "folio", "from", "user", "lock", "node", "list",
+];
 
-/// Returns pairs, each line in at most one: equal number of calls, a common informative word, and a similar size.
+/// Returns pairs, each line in at most one: equal number of calls, a common informative word, and a
+/// similar size.
 pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
     // A function that still exists but is hardly ever executed counts as removed.
     let rare = |few: u64, many: u64| few as f64 <= RARE * many as f64;
-    let is_gone = |line: &LedgerLine| line.base.instructions > 0 && rare(line.new.instructions, line.base.instructions);
-    let is_new = |line: &LedgerLine| line.new.instructions > 0 && rare(line.base.instructions, line.new.instructions);
+    let is_gone = |line: &LedgerLine| {
+        line.base.instructions > 0 && rare(line.new.instructions, line.base.instructions)
+    };
+    let is_new = |line: &LedgerLine| {
+        line.new.instructions > 0 && rare(line.base.instructions, line.new.instructions)
+    };
     let mut fitting: Vec<(usize, usize, usize)> = Vec::new();
     for (gone, before) in lines.iter().enumerate().filter(|(_, line)| is_gone(line)) {
         for (new, after) in lines.iter().enumerate().filter(|(_, line)| is_new(line)) {
@@ -33,11 +40,15 @@ pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
             }
         }
     }
-    // Most similar first; among equals those with the largest difference, which come first in the ledger.
+    // Most similar first; among equals those with the largest difference, which come first in the
+    // ledger.
     fitting.sort_by_key(|&(alike, gone, new)| (std::cmp::Reverse(alike), gone.min(new)));
     let mut pairs: Vec<Pair> = Vec::new();
     for (_, gone, new) in fitting {
-        if !pairs.iter().any(|pair| pair.gone == gone || pair.new == new) {
+        if !pairs
+            .iter()
+            .any(|pair| pair.gone == gone || pair.new == new)
+        {
             pairs.push(Pair { gone, new });
         }
     }
@@ -48,18 +59,32 @@ pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
 fn is_similar(before: &LedgerLine, after: &LedgerLine, [of_base, of_new]: [u64; 2]) -> bool {
     let per = |number: u64, operations: u64| number as f64 / operations as f64;
     let within = |a: f64, b: f64, factor: f64| a > 0.0 && b > 0.0 && a.max(b) <= factor * a.min(b);
-    let size = (per(before.base.instructions, of_base), per(after.new.instructions, of_new));
-    within(per(before.base.calls, of_base), per(after.new.calls, of_new), 1.05) && within(size.0, size.1, 3.0)
+    let size = (
+        per(before.base.instructions, of_base),
+        per(after.new.instructions, of_new),
+    );
+    within(
+        per(before.base.calls, of_base),
+        per(after.new.calls, of_new),
+        1.05,
+    ) && within(size.0, size.1, 3.0)
 }
 
 /// Returns the number of letters in the common words of two names.
 fn likeness(one: &str, other: &str) -> usize {
     let words = |name: &str| -> Vec<String> {
         let telling = |word: &&str| word.len() >= 3 && !COMMON.contains(word);
-        name.split(|c: char| !c.is_alphanumeric()).filter(telling).map(str::to_owned).collect()
+        name.split(|c: char| !c.is_alphanumeric())
+            .filter(telling)
+            .map(str::to_owned)
+            .collect()
     };
     let others = words(other);
-    words(one).iter().filter(|word| others.contains(word)).map(String::len).sum()
+    words(one)
+        .iter()
+        .filter(|word| others.contains(word))
+        .map(String::len)
+        .sum()
 }
 
 #[cfg(test)]
@@ -69,13 +94,36 @@ mod tests {
 
     #[test]
     fn similar_function_with_equal_calls_is_suggested() {
-        let mut base = profile(1, &[("mtree_range_walk", 138, 1), ("lru_add_fn", 102, 1), ("rmqueue_bulk", 105, 0)]);
-        let new = profile(1, &[("mas_walk", 171, 1), ("lru_add", 58, 1), ("other_walk", 170, 7), ("bulk", 100, 1)]);
+        let mut base = profile(
+            1,
+            &[
+                ("mtree_range_walk", 138, 1),
+                ("lru_add_fn", 102, 1),
+                ("rmqueue_bulk", 105, 0),
+            ],
+        );
+        let new = profile(
+            1,
+            &[
+                ("mas_walk", 171, 1),
+                ("lru_add", 58, 1),
+                ("other_walk", 170, 7),
+                ("bulk", 100, 1),
+            ],
+        );
         // mas_walk existed before, but was hardly ever executed.
-        base.lines.push(profile(1, &[("mas_walk", 1, 0)]).lines.remove(0));
+        base.lines
+            .push(profile(1, &[("mas_walk", 1, 0)]).lines.remove(0));
         let ledger = Ledger::new("w", &[base], &[new]).unwrap();
         let name = |place: usize| ledger.lines[place].function.as_str();
-        let told: Vec<_> = ledger.pairs.iter().map(|pair| (name(pair.gone), name(pair.new))).collect();
-        assert_eq!(told, [("mtree_range_walk", "mas_walk"), ("lru_add_fn", "lru_add")]);
+        let told: Vec<_> = ledger
+            .pairs
+            .iter()
+            .map(|pair| (name(pair.gone), name(pair.new)))
+            .collect();
+        assert_eq!(
+            told,
+            [("mtree_range_walk", "mas_walk"), ("lru_add_fn", "lru_add")]
+        );
     }
 }

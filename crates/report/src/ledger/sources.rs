@@ -25,9 +25,17 @@ pub struct FolderSum {
 impl Sources {
     /// Takes the locations of both kernels' symbols.
     #[must_use]
-    pub fn new(base: &BTreeMap<String, SourceLocation>, new: &BTreeMap<String, SourceLocation>) -> Self {
-        let both = base.iter().chain(new).map(|(symbol, place)| (names::key(symbol), place.clone()));
-        Self { places: both.collect() }
+    pub fn new(
+        base: &BTreeMap<String, SourceLocation>,
+        new: &BTreeMap<String, SourceLocation>,
+    ) -> Self {
+        let both = base
+            .iter()
+            .chain(new)
+            .map(|(symbol, place)| (names::key(symbol), place.clone()));
+        Self {
+            places: both.collect(),
+        }
     }
 
     /// Returns whether no location is known.
@@ -55,10 +63,17 @@ impl Ledger {
                 None => "unknown",
             };
             let sum = sums.entry(folder.to_owned()).or_default();
-            *sum = [sum[0] + line.base.instructions, sum[1] + line.new.instructions];
+            *sum = [
+                sum[0] + line.base.instructions,
+                sum[1] + line.new.instructions,
+            ];
         }
-        let mut folders: Vec<FolderSum> = sums.into_iter().map(|(folder, all)| FolderSum { folder, all }).collect();
-        let added = |sum: &FolderSum| super::scaled(self.operations, sum.all[0], sum.all[1]).unsigned_abs();
+        let mut folders: Vec<FolderSum> = sums
+            .into_iter()
+            .map(|(folder, all)| FolderSum { folder, all })
+            .collect();
+        let added =
+            |sum: &FolderSum| super::scaled(self.operations, sum.all[0], sum.all[1]).unsigned_abs();
         folders.sort_by_key(|sum| std::cmp::Reverse(added(sum)));
         folders
     }
@@ -74,14 +89,37 @@ mod tests {
 
     #[test]
     fn lines_are_summed_by_folder() {
-        let base = profile(1, &[("[user]", 5, 0), ("f.isra.0", 10, 1), ("g", 20, 1), ("strange", 1, 1)]);
+        let base = profile(
+            1,
+            &[
+                ("[user]", 5, 0),
+                ("f.isra.0", 10, 1),
+                ("g", 20, 1),
+                ("strange", 1, 1),
+            ],
+        );
         let new = profile(1, &[("[user]", 5, 0), ("f", 40, 1), ("g", 25, 1)]);
         let ledger = Ledger::new("w", &[base], &[new]).unwrap();
-        let place = |file: &str| SourceLocation { file: file.to_owned(), line: 7 };
-        let places = BTreeMap::from([("f".to_owned(), place("mm/a.c")), ("g".to_owned(), place("kernel/sched/b.c"))]);
+        let place = |file: &str| SourceLocation {
+            file: file.to_owned(),
+            line: 7,
+        };
+        let places = BTreeMap::from([
+            ("f".to_owned(), place("mm/a.c")),
+            ("g".to_owned(), place("kernel/sched/b.c")),
+        ]);
         let sources = Sources::new(&BTreeMap::new(), &places);
-        let told: Vec<_> = ledger.folders(&sources).into_iter().map(|sum| (sum.folder, sum.all)).collect();
-        let expected = [("mm", [10, 40]), ("kernel/sched", [20, 25]), ("unknown", [1, 0]), ("user code", [5, 5])];
+        let told: Vec<_> = ledger
+            .folders(&sources)
+            .into_iter()
+            .map(|sum| (sum.folder, sum.all))
+            .collect();
+        let expected = [
+            ("mm", [10, 40]),
+            ("kernel/sched", [20, 25]),
+            ("unknown", [1, 0]),
+            ("user code", [5, 5]),
+        ];
         assert_eq!(told, expected.map(|(folder, all)| (folder.to_owned(), all)));
     }
 }

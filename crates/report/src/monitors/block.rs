@@ -112,7 +112,14 @@ pub struct BlockRow {
 
 impl BlockRow {
     pub(super) fn new(name: impl Into<String>, form: Form, values: Vec<Value>) -> Self {
-        Self { name: name.into(), form, values, of_nothing: None, original: true, comparable: true }
+        Self {
+            name: name.into(),
+            form,
+            values,
+            of_nothing: None,
+            original: true,
+            comparable: true,
+        }
     }
 
     /// Returns whether any kernel has a number.
@@ -124,7 +131,9 @@ impl BlockRow {
     /// Returns whether any kernel has a number that is not zero.
     #[must_use]
     pub fn has_news(&self) -> bool {
-        self.values.iter().any(|value| value.number().is_some_and(|number| number.abs() > 0.0))
+        self.values
+            .iter()
+            .any(|value| value.number().is_some_and(|number| number.abs() > 0.0))
     }
 }
 
@@ -149,6 +158,11 @@ fn counted<S: Serializer>(rows: &[BlockRow], serializer: S) -> Result<S::Ok, S::
 
 impl Block {
     pub(super) fn new(title: &'static str, word: &'static str, rows: Vec<BlockRow>) -> Self {
-        Self { title, word, rows, notes: Vec::new() }
+        Self {
+            title,
+            word,
+            rows,
+            notes: Vec::new(),
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! The block of /proc/diskstats, like iostat: mean and largest number of pending requests and wait.
 //!
-//! Formulas: Documentation/admin-guide/iostats.rst, and iostat(1) of sysstat for the queue. A mean wait is that of
-//! all requests, not the mean of intervals with few and with many; MMTests takes `(r_await + w_await) / 2` for new
-//! versions of iostat.
+//! Formulas: Documentation/admin-guide/iostats.rst, and iostat(1) of sysstat for the queue. A mean
+//! wait is that of all requests, not the mean of intervals with few and with many; MMTests takes
+//! `(r_await + w_await) / 2` for new versions of iostat.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,18 @@ const FORMULAS: [(&str, Form, Formula); 4] = [
         Value::quotient(1.0, queue, Some(seconds))
     }),
     ("await", Form::Milliseconds, |grew, _| {
-        wait(grew, &["read_ms", "write_ms", "discard_ms"], &["reads", "writes", "discards"])
+        wait(
+            grew,
+            &["read_ms", "write_ms", "discard_ms"],
+            &["reads", "writes", "discards"],
+        )
     }),
-    ("r_await", Form::Milliseconds, |grew, _| wait(grew, &["read_ms"], &["reads"])),
-    ("w_await", Form::Milliseconds, |grew, _| wait(grew, &["write_ms"], &["writes"])),
+    ("r_await", Form::Milliseconds, |grew, _| {
+        wait(grew, &["read_ms"], &["reads"])
+    }),
+    ("w_await", Form::Milliseconds, |grew, _| {
+        wait(grew, &["write_ms"], &["writes"])
+    }),
 ];
 
 fn wait(grew: &Counters, times: &[&str], requests: &[&str]) -> Value {
@@ -40,10 +48,16 @@ fn wait(grew: &Counters, times: &[&str], requests: &[&str]) -> Value {
 pub(super) fn disks(seen: &[&Observation]) -> Block {
     let disks = busiest(seen);
     let mut rows = Vec::new();
-    for (word, take) in [("Mean", mean as fn(&Observation, &str, Formula) -> Value), ("Max", largest)] {
+    for (word, take) in [
+        ("Mean", mean as fn(&Observation, &str, Formula) -> Value),
+        ("Max", largest),
+    ] {
         for disk in &disks {
             for (name, form, formula) in FORMULAS {
-                let values = seen.iter().map(|observation| take(observation, disk, formula)).collect();
+                let values = seen
+                    .iter()
+                    .map(|observation| take(observation, disk, formula))
+                    .collect();
                 rows.push(BlockRow {
                     of_nothing: Some(0.0),
                     ..BlockRow::new(format!("{word} {disk}-{name}"), form, values)
@@ -51,17 +65,28 @@ pub(super) fn disks(seen: &[&Observation]) -> Block {
             }
         }
     }
-    Block::new("Disks", "", rows.into_iter().filter(BlockRow::is_counted).collect())
+    Block::new(
+        "Disks",
+        "",
+        rows.into_iter().filter(BlockRow::is_counted).collect(),
+    )
 }
 
 /// Returns the disks with the most requests, by name.
 fn busiest(seen: &[&Observation]) -> BTreeSet<String> {
     let mut all: Vec<(u64, String)> = Vec::new();
     for observation in seen {
-        let Some((_, last)) = observation.ends(MonitorFile::Diskstats) else { continue };
+        let Some((_, last)) = observation.ends(MonitorFile::Diskstats) else {
+            continue;
+        };
         for (disk, _) in last.reading.groups() {
-            let grew = observation.growth(MonitorFile::Diskstats, disk).unwrap_or_default();
-            let requests = ["reads", "writes", "discards"].iter().filter_map(|key| grew.get(key)).sum();
+            let grew = observation
+                .growth(MonitorFile::Diskstats, disk)
+                .unwrap_or_default();
+            let requests = ["reads", "writes", "discards"]
+                .iter()
+                .filter_map(|key| grew.get(key))
+                .sum();
             // A partition's requests are included in its disk's.
             let partition = last.reading.groups().any(|(of, _)| is_partition(disk, of));
             if requests > 0 && !partition && all.iter().all(|(_, known)| known != disk) {
@@ -70,20 +95,28 @@ fn busiest(seen: &[&Observation]) -> BTreeSet<String> {
         }
     }
     all.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    all.into_iter().take(DISKS_MAX).map(|(_, disk)| disk).collect()
+    all.into_iter()
+        .take(DISKS_MAX)
+        .map(|(_, disk)| disk)
+        .collect()
 }
 
-/// Returns whether `name` is a partition of `disk`: `sda1` of `sda`, `nvme0n1p2` of `nvme0n1` (block/partitions/core.c
-/// puts a `p` behind a digit).
+/// Returns whether `name` is a partition of `disk`: `sda1` of `sda`, `nvme0n1p2` of `nvme0n1`
+/// (block/partitions/core.c puts a `p` behind a digit).
 fn is_partition(name: &str, disk: &str) -> bool {
     let rest = name.strip_prefix(disk).unwrap_or_default();
-    let rest =
-        if disk.ends_with(|c: char| c.is_ascii_digit()) { rest.strip_prefix('p').unwrap_or_default() } else { rest };
+    let rest = if disk.ends_with(|c: char| c.is_ascii_digit()) {
+        rest.strip_prefix('p').unwrap_or_default()
+    } else {
+        rest
+    };
     !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())
 }
 
 fn mean(observation: &Observation, disk: &str, formula: Formula) -> Value {
-    let grew = observation.growth(MonitorFile::Diskstats, disk).zip(observation.seconds(MonitorFile::Diskstats));
+    let grew = observation
+        .growth(MonitorFile::Diskstats, disk)
+        .zip(observation.seconds(MonitorFile::Diskstats));
     grew.map_or(Value::Absent, |(grew, seconds)| formula(&grew, seconds))
 }
 
@@ -94,10 +127,23 @@ fn largest(observation: &Observation, disk: &str, formula: Formula) -> Value {
         return Value::Absent;
     }
     let values = readings.windows(2).filter_map(|pair| {
-        let seconds = pair[1].at_ns.checked_sub(pair[0].at_ns).filter(|ns| *ns > 0)? as f64 / 1e9;
-        formula(&pair[1].reading.group(disk)?.since(pair[0].reading.group(disk)?), seconds).number()
+        let seconds = pair[1]
+            .at_ns
+            .checked_sub(pair[0].at_ns)
+            .filter(|ns| *ns > 0)? as f64
+            / 1e9;
+        formula(
+            &pair[1]
+                .reading
+                .group(disk)?
+                .since(pair[0].reading.group(disk)?),
+            seconds,
+        )
+        .number()
     });
-    values.max_by(f64::total_cmp).map_or(Value::Absent, Value::Number)
+    values
+        .max_by(f64::total_cmp)
+        .map_or(Value::Absent, Value::Number)
 }
 
 #[cfg(test)]
@@ -109,8 +155,13 @@ mod tests {
         for (name, disk) in [("sda1", "sda"), ("vda12", "vda"), ("nvme0n1p2", "nvme0n1")] {
             assert!(is_partition(name, disk));
         }
-        for (name, disk) in [("sda", "sda"), ("sdaa", "sda"), ("nvme0n12", "nvme0n1"), ("dm-10", "dm-1"), ("sda1", "")]
-        {
+        for (name, disk) in [
+            ("sda", "sda"),
+            ("sdaa", "sda"),
+            ("nvme0n12", "nvme0n1"),
+            ("dm-10", "dm-1"),
+            ("sda1", ""),
+        ] {
             assert!(!is_partition(name, disk), "{name} {disk}");
         }
     }

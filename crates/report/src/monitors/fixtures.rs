@@ -1,5 +1,5 @@
-//! Monitor data for tests: the counters behind the tables of Mel Gorman's mail of 2013-06-26, reconstructed from its
-//! numbers, and synthetic runs of newer kernels with all features.
+//! Monitor data for tests: the counters behind the tables of Mel Gorman's mail of 2013-06-26,
+//! reconstructed from its numbers, and synthetic runs of newer kernels with all features.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,9 @@ use super::{Monitored, SampleRow, SampleTable, Watched};
 pub(crate) fn reading(groups: &[(&str, &[(&str, u64)])]) -> Reading {
     let mut reading = Reading::default();
     for (group, counters) in groups {
-        counters.iter().for_each(|(key, value)| reading.put(group, key, *value));
+        counters
+            .iter()
+            .for_each(|(key, value)| reading.put(group, key, *value));
     }
     reading
 }
@@ -24,21 +26,37 @@ pub(crate) fn timed(file: MonitorFile, readings: Vec<(u64, Reading)>) -> Vec<Tim
         place if place == last => Phase::End,
         _ => Phase::Interval,
     };
-    let timed = |(place, (ms, reading))| TimedReading { file, at_ns: ms * 1_000_000, phase: phase(place), reading };
+    let timed = |(place, (ms, reading))| TimedReading {
+        file,
+        at_ns: ms * 1_000_000,
+        phase: phase(place),
+        reading,
+    };
     readings.into_iter().enumerate().map(timed).collect()
 }
 
 /// Returns an observation of /proc/vmstat that started at zero.
 pub(crate) fn vmstat(ms: u64, counters: &[(&str, u64)]) -> Observation {
     let zero: Vec<(&str, u64)> = counters.iter().map(|(key, _)| (*key, 0)).collect();
-    let readings = vec![(5, reading(&[(Reading::WHOLE, &zero)])), (5 + ms, reading(&[(Reading::WHOLE, counters)]))];
-    Observation { readings: timed(MonitorFile::Vmstat, readings) }
+    let readings = vec![
+        (5, reading(&[(Reading::WHOLE, &zero)])),
+        (5 + ms, reading(&[(Reading::WHOLE, counters)])),
+    ];
+    Observation {
+        readings: timed(MonitorFile::Vmstat, readings),
+    }
 }
 
 /// Returns the monitors of two kernels.
 pub(crate) fn two(base: &Observation, new: &Observation) -> Monitored {
-    let kernel = |head: &str, observation| Watched { head: [head.to_owned(), String::new()], observation };
-    Monitored::new(&[kernel("6.1.192", base), kernel("6.12.117", new)], Vec::new())
+    let kernel = |head: &str, observation| Watched {
+        head: [head.to_owned(), String::new()],
+        observation,
+    };
+    Monitored::new(
+        &[kernel("6.1.192", base), kernel("6.12.117", new)],
+        Vec::new(),
+    )
 }
 
 /// The kernels of 2013.
@@ -70,27 +88,54 @@ const VMSTAT: [(&str, [u64; 3]); 22] = [
     ("kswapd_skip_congestion_wait", [0, 0, 0]),
     ("allocstall", [0, 120, 1210]),
 ];
-/// A disk after an interval of 10 s with the largest values, and at the end: reads, read_ms, writes, write_ms,
-/// queue_ms.
+/// A disk after an interval of 10 s with the largest values, and at the end: reads, read_ms,
+/// writes, write_ms, queue_ms.
 const DISK: [[[u64; 5]; 2]; 3] = [
     [
-        [7_806_290, 834_726_590, 2_193_710, 67_052_786_300, 11_621_700],
-        [732_544_701, 5_772_452_244, 267_455_299, 825_987_549_008, 195_901_095],
+        [
+            7_806_290,
+            834_726_590,
+            2_193_710,
+            67_052_786_300,
+            11_621_700,
+        ],
+        [
+            732_544_701,
+            5_772_452_244,
+            267_455_299,
+            825_987_549_008,
+            195_901_095,
+        ],
     ],
     [
         [40_320, 9_757_440, 9_959_680, 41_290_343_360, 7_668_500],
-        [35_430_865, 342_970_773, 964_569_135, 215_967_029_326, 40_266_991],
+        [
+            35_430_865,
+            342_970_773,
+            964_569_135,
+            215_967_029_326,
+            40_266_991,
+        ],
     ],
     [
         [594_366, 39_210_325, 9_405_634, 37_245_087_908, 7_956_900],
-        [53_215_183, 385_810_077, 946_784_817, 206_664_189_855, 41_455_488],
+        [
+            53_215_183,
+            385_810_077,
+            946_784_817,
+            206_664_189_855,
+            41_455_488,
+        ],
     ],
 ];
 
 /// Returns monitor data of the kernels of 2013.
 pub(crate) fn of_2013() -> [Observation; 3] {
     [0, 1, 2].map(|kernel| {
-        let counters: Vec<(&str, u64)> = VMSTAT.iter().map(|(key, values)| (*key, values[kernel])).collect();
+        let counters: Vec<(&str, u64)> = VMSTAT
+            .iter()
+            .map(|(key, values)| (*key, values[kernel]))
+            .collect();
         let mut observation = vmstat(MS[kernel], &counters);
         let disk = |[reads, read_ms, writes, write_ms, queue_ms]: [u64; 5]| {
             let all = [
@@ -103,8 +148,14 @@ pub(crate) fn of_2013() -> [Observation; 3] {
             reading(&[("sda", &all), ("sda1", &all)])
         };
         let [first, last] = DISK[kernel];
-        let readings = vec![(5, disk([0; 5])), (10_005, disk(first)), (5 + MS[kernel], disk(last))];
-        observation.readings.extend(timed(MonitorFile::Diskstats, readings));
+        let readings = vec![
+            (5, disk([0; 5])),
+            (10_005, disk(first)),
+            (5 + MS[kernel], disk(last)),
+        ];
+        observation
+            .readings
+            .extend(timed(MonitorFile::Diskstats, readings));
         observation
     })
 }
@@ -112,8 +163,18 @@ pub(crate) fn of_2013() -> [Observation; 3] {
 /// Returns the kernels of 2013 with tables.
 pub(crate) fn monitored_of_2013(tables: Vec<SampleTable>) -> Monitored {
     let seen = of_2013();
-    let kernel = |(name, observation)| Watched { head: ["3.10.0-rc4".to_owned(), String::from(name)], observation };
-    Monitored::new(&KERNELS.into_iter().zip(&seen).map(kernel).collect::<Vec<_>>(), tables)
+    let kernel = |(name, observation)| Watched {
+        head: ["3.10.0-rc4".to_owned(), String::from(name)],
+        observation,
+    };
+    Monitored::new(
+        &KERNELS
+            .into_iter()
+            .zip(&seen)
+            .map(kernel)
+            .collect::<Vec<_>>(),
+        tables,
+    )
 }
 
 /// The mail's lines about parallelio, as numbers without their percentages.
@@ -128,13 +189,20 @@ pub(crate) fn parallelio() -> SampleTable {
             true => Direction::HigherIsBetter,
             false => Direction::LowerIsBetter,
         };
-        SampleRow { name: words[1].to_owned(), direction, samples: numbers.map(|number| vec![number]).collect() }
+        SampleRow {
+            name: words[1].to_owned(),
+            direction,
+            samples: numbers.map(|number| vec![number]).collect(),
+        }
     };
-    SampleTable { title: "parallelio".to_owned(), rows: PARALLELIO.lines().map(row).collect() }
+    SampleTable {
+        title: "parallelio".to_owned(),
+        rows: PARALLELIO.lines().map(row).collect(),
+    }
 }
 
-/// The smallest, two values taken five times each, and the largest of twelve kernel builds: reconstructed from the
-/// mail's minimum, mean, standard deviation, maximum and range.
+/// The smallest, two values taken five times each, and the largest of twelve kernel builds:
+/// reconstructed from the mail's minimum, mean, standard deviation, maximum and range.
 const MULTIBUILD: [(&str, [[f64; 4]; 3]); 4] = [
     (
         "User",
@@ -183,7 +251,10 @@ pub(crate) fn multibuild() -> SampleTable {
         direction: Direction::LowerIsBetter,
         samples: kernels.map(samples).to_vec(),
     };
-    SampleTable { title: "multibuild".to_owned(), rows: MULTIBUILD.map(row).to_vec() }
+    SampleTable {
+        title: "multibuild".to_owned(),
+        rows: MULTIBUILD.map(row).to_vec(),
+    }
 }
 
 /// Returns the run of a kernel with or without separate counters of khugepaged's scans.
@@ -196,7 +267,11 @@ fn run(khugepaged: bool) -> Observation {
     let mut done = 0;
     for second in 0..60_u64 {
         let ms = 20 + second * 1000;
-        let load = if (15..45).contains(&second) { 2 + second % 5 } else { 0 };
+        let load = if (15..45).contains(&second) {
+            2 + second % 5
+        } else {
+            0
+        };
         done += load * strength;
         let mut counters = counters(second, done);
         counters.push(("nr_free_pages", 60_000 - load * 8000));
@@ -204,8 +279,15 @@ fn run(khugepaged: bool) -> Observation {
             counters.extend([("pgscan_khugepaged", done * 200), ("pgsteal_khugepaged", 0)]);
         }
         put(MonitorFile::Vmstat, ms, &[(Reading::WHOLE, &counters)]);
-        let stalled: [&[(&str, u64)]; 2] = [&[("total_us", done * 24_000)], &[("total_us", done * 12_000)]];
-        put(MonitorFile::PressureMemory, ms, &[("some", stalled[0]), ("full", stalled[1])]);
+        let stalled: [&[(&str, u64)]; 2] = [
+            &[("total_us", done * 24_000)],
+            &[("total_us", done * 12_000)],
+        ];
+        put(
+            MonitorFile::PressureMemory,
+            ms,
+            &[("some", stalled[0]), ("full", stalled[1])],
+        );
         let cpu = [
             ("user", 500 + second * 60),
             ("nice", 0),
@@ -226,23 +308,62 @@ fn run(khugepaged: bool) -> Observation {
     }
     let more = if khugepaged { 3 } else { 1 };
     let cache = |objects: u64, all: u64| {
-        [("active_objs", objects), ("num_objs", all), ("pagesperslab", 1), ("num_slabs", all / 16)]
+        [
+            ("active_objs", objects),
+            ("num_objs", all),
+            ("pagesperslab", 1),
+            ("num_slabs", all / 16),
+        ]
     };
     let hostile = "<b>|`x`\x1b[2J\u{202e}";
-    let caches =
-        [("anon_vma", cache(4000 * more, 16_000)), (hostile, cache(1, 32)), ("vm_area_struct", cache(9000, 9600))];
-    let caches: Vec<(&str, &[(&str, u64)])> = caches.iter().map(|(name, cache)| (*name, cache.as_slice())).collect();
+    let caches = [
+        ("anon_vma", cache(4000 * more, 16_000)),
+        (hostile, cache(1, 32)),
+        ("vm_area_struct", cache(9000, 9600)),
+    ];
+    let caches: Vec<(&str, &[(&str, u64)])> = caches
+        .iter()
+        .map(|(name, cache)| (*name, cache.as_slice()))
+        .collect();
     put(MonitorFile::Slabinfo, 60_000, &caches);
-    let status = [("RssAnon", 40_000), ("RssFile", 8000), ("RssShmem", 0), ("VmPTE", 160 * more)];
+    let status = [
+        ("RssAnon", 40_000),
+        ("RssFile", 8000),
+        ("RssShmem", 0),
+        ("VmPTE", 160 * more),
+    ];
     put(MonitorFile::Status, 60_000, &[("1", &status)]);
     for (ms, running) in [(21, 0), (59_021, 420)] {
-        put(MonitorFile::ThreadStat, ms, &[("kswapd0/45", &[("utime", 0), ("stime", 10 + running * more)])]);
-        put(MonitorFile::ThreadStat, ms + 1, &[("cc1/90", &[("utime", 700 + running), ("stime", 0)])]);
-        put(MonitorFile::ThreadStat, ms + 2, &[("cc1/91", &[("utime", 700 + running), ("stime", 0)])]);
-        put(MonitorFile::ThreadSchedstat, ms + 3, &[("45", &[("wait_ns", running * 900_000)])]);
+        put(
+            MonitorFile::ThreadStat,
+            ms,
+            &[(
+                "kswapd0/45",
+                &[("utime", 0), ("stime", 10 + running * more)],
+            )],
+        );
+        put(
+            MonitorFile::ThreadStat,
+            ms + 1,
+            &[("cc1/90", &[("utime", 700 + running), ("stime", 0)])],
+        );
+        put(
+            MonitorFile::ThreadStat,
+            ms + 2,
+            &[("cc1/91", &[("utime", 700 + running), ("stime", 0)])],
+        );
+        put(
+            MonitorFile::ThreadSchedstat,
+            ms + 3,
+            &[("45", &[("wait_ns", running * 900_000)])],
+        );
     }
-    let readings = files.into_iter().flat_map(|(file, readings)| timed(file, readings));
-    Observation { readings: readings.collect() }
+    let readings = files
+        .into_iter()
+        .flat_map(|(file, readings)| timed(file, readings));
+    Observation {
+        readings: readings.collect(),
+    }
 }
 
 /// Counters of memory management after this much work.
@@ -270,7 +391,11 @@ fn counters(second: u64, done: u64) -> Vec<(&'static str, u64)> {
 /// Returns two newer kernels under a varying load, with all files, and a hostile cache.
 pub(crate) fn newer() -> Monitored {
     let (old, new) = (run(false), run(true));
-    let samples = |scale: f64| [0.0, 2.0, 1.0, 4.0].map(|more| scale + more * 0.25).to_vec();
+    let samples = |scale: f64| {
+        [0.0, 2.0, 1.0, 4.0]
+            .map(|more| scale + more * 0.25)
+            .to_vec()
+    };
     let row = |name: &str, direction, scales: [f64; 2]| SampleRow {
         name: name.to_owned(),
         direction,
@@ -280,7 +405,16 @@ pub(crate) fn newer() -> Monitored {
         row("Elapsed-4", Direction::LowerIsBetter, [42.0, 47.0]),
         row("ops-4", Direction::HigherIsBetter, [900.0, 900.25]),
     ];
-    let kernel = |head: &str, observation| Watched { head: [head.to_owned(), String::new()], observation };
-    let table = SampleTable { title: "kernbench".to_owned(), rows };
-    Monitored::new(&[kernel("6.1.192", &old), kernel("6.12.117", &new)], vec![table])
+    let kernel = |head: &str, observation| Watched {
+        head: [head.to_owned(), String::new()],
+        observation,
+    };
+    let table = SampleTable {
+        title: "kernbench".to_owned(),
+        rows,
+    };
+    Monitored::new(
+        &[kernel("6.1.192", &old), kernel("6.12.117", &new)],
+        vec![table],
+    )
 }

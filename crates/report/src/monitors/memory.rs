@@ -12,8 +12,8 @@ const CACHES_MAX: usize = 6;
 const PAGE_KIB: f64 = 4.0;
 const ENTRIES: u64 = 512;
 
-/// Returns the largest caches at the end: objects in use, KiB of their slabs, and the used share of the allocated
-/// objects. Waste at the end of a slab counts in the KiB but not in the share.
+/// Returns the largest caches at the end: objects in use, KiB of their slabs, and the used share of
+/// the allocated objects. Waste at the end of a slab counts in the KiB but not in the share.
 pub(super) fn slabs(seen: &[&Observation]) -> Block {
     let ends: Vec<Option<BTreeMap<&str, &Counters>>> = seen
         .iter()
@@ -33,16 +33,28 @@ pub(super) fn slabs(seen: &[&Observation]) -> Block {
     for (name, _) in caches.into_iter().take(CACHES_MAX) {
         let values = |of: &dyn Fn(&Counters) -> Value| {
             let value = |end: &Option<BTreeMap<&str, &Counters>>| {
-                end.as_ref().and_then(|caches| caches.get(name)).map_or(Value::Absent, |cache| of(cache))
+                end.as_ref()
+                    .and_then(|caches| caches.get(name))
+                    .map_or(Value::Absent, |cache| of(cache))
             };
             ends.iter().map(value).collect()
         };
         let key = |cache: &Counters, key| cache.get(key).map(|value| value as f64);
-        let used = |cache: &Counters| Value::quotient(100.0, key(cache, "active_objs"), key(cache, "num_objs"));
-        rows.push(BlockRow::new(format!("{name} objects"), Form::Count, values(&|c| Value::of(c.get("active_objs")))));
+        let used = |cache: &Counters| {
+            Value::quotient(100.0, key(cache, "active_objs"), key(cache, "num_objs"))
+        };
+        rows.push(BlockRow::new(
+            format!("{name} objects"),
+            Form::Count,
+            values(&|c| Value::of(c.get("active_objs"))),
+        ));
         let kib = values(&|cache| held_kib(cache).map_or(Value::Absent, Value::Number));
         rows.push(BlockRow::new(format!("{name} size"), Form::Kib, kib));
-        rows.push(BlockRow::new(format!("{name} utilisation"), Form::Share, values(&used)));
+        rows.push(BlockRow::new(
+            format!("{name} utilisation"),
+            Form::Share,
+            values(&used),
+        ));
     }
     Block::new("Slabs", "Slab", rows)
 }
@@ -61,47 +73,74 @@ pub struct PageTables {
     pub utilisation_percent: f64,
 }
 
-/// Computes how full page tables are from entries in use, pages, and entries per page (512 on x86-64; 1024 on i386
-/// without PAE, as in the thread of 2003 with William Lee Irwin's formula).
+/// Computes how full page tables are from entries in use, pages, and entries per page (512 on
+/// x86-64; 1024 on i386 without PAE, as in the thread of 2003 with William Lee Irwin's formula).
 #[must_use]
 pub fn page_tables(entries: u64, pages: u64, room: u64) -> Option<PageTables> {
     let per_page = (pages > 0).then(|| entries as f64 / pages as f64)?;
-    (room > 0).then(|| PageTables { entries_per_page: per_page, utilisation_percent: 100.0 * per_page / room as f64 })
+    (room > 0).then(|| PageTables {
+        entries_per_page: per_page,
+        utilisation_percent: 100.0 * per_page / room as f64,
+    })
 }
 
 /// Returns the block of page tables, for the processes in the last copies of status.
 pub(super) fn page_table_block(seen: &[&Observation]) -> Block {
-    let tables: Vec<Option<(u64, u64)>> = seen.iter().map(|observation| count_entries(observation)).collect();
-    let use_of = |tables: &Option<(u64, u64)>| tables.and_then(|(entries, pages)| page_tables(entries, pages, ENTRIES));
+    let tables: Vec<Option<(u64, u64)>> = seen
+        .iter()
+        .map(|observation| count_entries(observation))
+        .collect();
+    let use_of = |tables: &Option<(u64, u64)>| {
+        tables.and_then(|(entries, pages)| page_tables(entries, pages, ENTRIES))
+    };
     let rows = vec![
         BlockRow::new(
             "Page-table pages",
             Form::Count,
-            tables.iter().map(|tables| Value::of(tables.map(|(_, pages)| pages))).collect(),
+            tables
+                .iter()
+                .map(|tables| Value::of(tables.map(|(_, pages)| pages)))
+                .collect(),
         ),
         BlockRow::new(
             "PTEs per page-table page",
             Form::Mean,
-            tables.iter().map(|t| use_of(t).map_or(Value::Absent, |u| Value::Number(u.entries_per_page))).collect(),
+            tables
+                .iter()
+                .map(|t| use_of(t).map_or(Value::Absent, |u| Value::Number(u.entries_per_page)))
+                .collect(),
         ),
         BlockRow::new(
             "Page-table utilisation",
             Form::Share,
-            tables.iter().map(|t| use_of(t).map_or(Value::Absent, |u| Value::Number(u.utilisation_percent))).collect(),
+            tables
+                .iter()
+                .map(|t| use_of(t).map_or(Value::Absent, |u| Value::Number(u.utilisation_percent)))
+                .collect(),
         ),
     ];
-    Block::new("Page tables", "", rows.into_iter().filter(BlockRow::is_counted).collect())
+    Block::new(
+        "Page tables",
+        "",
+        rows.into_iter().filter(BlockRow::is_counted).collect(),
+    )
 }
 
-/// Returns entries in use and page-table pages, over all processes in the last copies. Huge pages need no entry, but
-/// status includes them, so the result is then too large.
+/// Returns entries in use and page-table pages, over all processes in the last copies. Huge pages
+/// need no entry, but status includes them, so the result is then too large.
 fn count_entries(observation: &Observation) -> Option<(u64, u64)> {
     let phase = observation.of(MonitorFile::Status).last()?.phase;
-    let at_last = observation.of(MonitorFile::Status).filter(|timed| timed.phase == phase);
+    let at_last = observation
+        .of(MonitorFile::Status)
+        .filter(|timed| timed.phase == phase);
     // The last copy of each process.
-    let processes: BTreeMap<&str, &Counters> = at_last.flat_map(|timed| timed.reading.groups()).collect();
+    let processes: BTreeMap<&str, &Counters> =
+        at_last.flat_map(|timed| timed.reading.groups()).collect();
     let sum = |keys: &[&str]| -> u64 {
-        processes.values().flat_map(|status| keys.iter().filter_map(|key| status.get(key))).sum()
+        processes
+            .values()
+            .flat_map(|status| keys.iter().filter_map(|key| status.get(key)))
+            .sum()
     };
     let page = PAGE_KIB as u64;
     let (resident, tables) = (sum(&["RssAnon", "RssFile", "RssShmem"]), sum(&["VmPTE"]));

@@ -1,8 +1,8 @@
-//! Monitor data of several kernels: blocks of rows as in reports of MMTests, samples of workloads without a verdict,
-//! and plots over time.
+//! Monitor data of several kernels: blocks of rows as in reports of MMTests, samples of workloads
+//! without a verdict, and plots over time.
 //!
-//! Numbers only; `render/monitors` formats them. The dictionary (`model::CONCEPTS`) defines the counters behind a row,
-//! and whether two kernels count the same.
+//! Numbers only; `render/monitors` formats them. The dictionary (`model::CONCEPTS`) defines the
+//! counters behind a row, and whether two kernels count the same.
 
 mod block;
 mod devices;
@@ -42,7 +42,10 @@ pub struct Watched<'a> {
 /// Returns unique labels of kernels, in two lines each, for column heads.
 #[must_use]
 pub fn heads(kernels: &[(&Build, &Machine)]) -> Vec<[String; 2]> {
-    labels(kernels).into_iter().map(|label| label.head).collect()
+    labels(kernels)
+        .into_iter()
+        .map(|label| label.head)
+        .collect()
 }
 
 /// Kernels side by side, the base first.
@@ -81,12 +84,25 @@ impl Monitored {
             events::softirqs(&seen),
             events::network(&seen),
         ];
-        let blocks = blocks.into_iter().filter(|block| !block.rows.is_empty()).collect();
-        Self { subject: String::new(), heads, tables, blocks, plots: plots::plots(&seen) }
+        let blocks = blocks
+            .into_iter()
+            .filter(|block| !block.rows.is_empty())
+            .collect();
+        Self {
+            subject: String::new(),
+            heads,
+            tables,
+            blocks,
+            plots: plots::plots(&seen),
+        }
     }
 }
 
 /// Returns a kernel's label for a sentence.
 pub(crate) fn title(head: &[String; 2]) -> String {
-    head.iter().filter(|line| !line.is_empty()).cloned().collect::<Vec<_>>().join("-")
+    head.iter()
+        .filter(|line| !line.is_empty())
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("-")
 }

@@ -46,22 +46,36 @@ const STALLS: [(MonitorFile, &str); 3] = [
 pub(super) fn plots(seen: &[&Observation]) -> Vec<Plot> {
     let mut plots = Vec::new();
     for name in CONCEPTS {
-        let Some(concept) = concept(name) else { continue };
+        let Some(concept) = concept(name) else {
+            continue;
+        };
         let value = |reading: &Reading| Some(concept.value(reading.whole()?)? as f64);
-        plots.push(plot(seen, name, format!("{}/s", concept.unit), &|observation| {
-            rates(observation, MonitorFile::Vmstat, &value)
-        }));
+        plots.push(plot(
+            seen,
+            name,
+            format!("{}/s", concept.unit),
+            &|observation| rates(observation, MonitorFile::Vmstat, &value),
+        ));
     }
     let free = |reading: &Reading| Some(reading.whole()?.get("nr_free_pages")? as f64);
-    plots.push(plot(seen, "Free pages", "pages".to_owned(), &|observation| {
-        states(observation, MonitorFile::Vmstat, &free)
-    }));
+    plots.push(plot(
+        seen,
+        "Free pages",
+        "pages".to_owned(),
+        &|observation| states(observation, MonitorFile::Vmstat, &free),
+    ));
     for (file, title) in STALLS {
         // 1e-4: from us to percent of a second.
         let total = |reading: &Reading| Some(reading.group("some")?.get("total_us")? as f64 * 1e-4);
-        plots.push(plot(seen, title, "%".to_owned(), &|observation| rates(observation, file, &total)));
+        plots.push(plot(seen, title, "%".to_owned(), &|observation| {
+            rates(observation, file, &total)
+        }));
     }
-    plots.retain(|plot| plot.lines.iter().any(|line| line.points.iter().any(|(_, value)| *value > 0.0)));
+    plots.retain(|plot| {
+        plot.lines
+            .iter()
+            .any(|line| line.points.iter().any(|(_, value)| *value > 0.0))
+    });
     plots
 }
 
@@ -75,13 +89,19 @@ fn plot(seen: &[&Observation], title: &str, unit: String, points: &Points<'_>) -
         let points = points(observation);
         (!points.is_empty()).then_some(Line { kernel, points })
     };
-    Plot { title: title.to_owned(), unit, lines: seen.iter().enumerate().filter_map(line).collect() }
+    Plot {
+        title: title.to_owned(),
+        unit,
+        lines: seen.iter().enumerate().filter_map(line).collect(),
+    }
 }
 
 /// Returns growth per second between copies, at the later copy.
 fn rates(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {
     let readings: Vec<&TimedReading> = observation.of(file).collect();
-    let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else { return Vec::new() };
+    let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else {
+        return Vec::new();
+    };
     let rate = |pair: &[&TimedReading]| {
         let seconds = seconds(pair[0], pair[1]).filter(|seconds| *seconds > 0.0)?;
         let grew = of(&pair[1].reading)? - of(&pair[0].reading)?;
@@ -94,8 +114,13 @@ fn rates(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64,
 /// Returns values unchanged.
 fn states(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {
     let readings: Vec<&TimedReading> = observation.of(file).collect();
-    let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else { return Vec::new() };
-    readings.iter().filter_map(|timed| Some((seconds(first, timed)?, of(&timed.reading)?))).collect()
+    let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else {
+        return Vec::new();
+    };
+    readings
+        .iter()
+        .filter_map(|timed| Some((seconds(first, timed)?, of(&timed.reading)?)))
+        .collect()
 }
 
 fn seconds(from: &TimedReading, to: &TimedReading) -> Option<f64> {

@@ -6,7 +6,8 @@ use model::{Counters, MonitorFile, Observation};
 
 use super::block::{Block, BlockRow, Form, Value};
 
-/// Ticks of /proc/stat per second: USER_HZ of include/uapi/asm-generic/param.h, independent of the kernel's HZ.
+/// Ticks of /proc/stat per second: USER_HZ of include/uapi/asm-generic/param.h, independent of the
+/// kernel's HZ.
 const TICKS: f64 = 100.0;
 
 fn grew(observation: &Observation) -> Option<Counters> {
@@ -21,25 +22,46 @@ fn ticks(grew: &Counters, keys: &[&str]) -> f64 {
 pub(super) fn duration(seen: &[&Observation]) -> Block {
     let spent = |keys: &'static [&'static str]| {
         move |observation: &&Observation| {
-            grew(observation).map_or(Value::Absent, |grew| Value::Number(ticks(&grew, keys) / TICKS))
+            grew(observation).map_or(Value::Absent, |grew| {
+                Value::Number(ticks(&grew, keys) / TICKS)
+            })
         }
     };
     let elapsed = |observation: &&Observation| {
-        let seconds = observation.seconds(MonitorFile::Stat).or_else(|| observation.seconds(MonitorFile::Vmstat));
+        let seconds = observation
+            .seconds(MonitorFile::Stat)
+            .or_else(|| observation.seconds(MonitorFile::Vmstat));
         seconds.map_or(Value::Absent, Value::Number)
     };
     let rows = vec![
-        BlockRow::new("User", Form::Seconds, seen.iter().map(spent(&["user", "nice"])).collect()),
-        BlockRow::new("System", Form::Seconds, seen.iter().map(spent(&["system", "irq", "softirq"])).collect()),
+        BlockRow::new(
+            "User",
+            Form::Seconds,
+            seen.iter().map(spent(&["user", "nice"])).collect(),
+        ),
+        BlockRow::new(
+            "System",
+            Form::Seconds,
+            seen.iter()
+                .map(spent(&["system", "irq", "softirq"]))
+                .collect(),
+        ),
         BlockRow::new("Elapsed", Form::Seconds, seen.iter().map(elapsed).collect()),
     ];
-    Block::new("Duration", "Duration", rows.into_iter().filter(BlockRow::is_counted).collect())
+    Block::new(
+        "Duration",
+        "Duration",
+        rows.into_iter().filter(BlockRow::is_counted).collect(),
+    )
 }
 
 /// Returns the use of all processors' time, in percent, like mpstat.
 pub(super) fn processors(seen: &[&Observation]) -> Block {
-    const ALL: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-    // user and nice already include the time of guests (kernel/sched/cputime.c, account_guest_time).
+    const ALL: [&str; 8] = [
+        "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
+    ];
+    // user and nice already include the time of guests (kernel/sched/cputime.c,
+    // account_guest_time).
     const PARTS: [(&str, &[&str], &[&str]); 9] = [
         ("usr", &["user"], &["guest"]),
         ("nice", &["nice"], &["guest_nice"]),
@@ -54,7 +76,9 @@ pub(super) fn processors(seen: &[&Observation]) -> Block {
     let row = |(name, plus, minus): &(&str, &[&str], &[&str])| {
         let value = |observation: &&Observation| {
             let grew = grew(observation);
-            let part = grew.as_ref().map(|grew| ticks(grew, plus) - ticks(grew, minus));
+            let part = grew
+                .as_ref()
+                .map(|grew| ticks(grew, plus) - ticks(grew, minus));
             Value::quotient(100.0, part, grew.map(|grew| ticks(&grew, &ALL)))
         };
         BlockRow::new(*name, Form::Share, seen.iter().map(value).collect())
@@ -63,7 +87,8 @@ pub(super) fn processors(seen: &[&Observation]) -> Block {
     Block::new("Processors", "CPU", rows)
 }
 
-/// Returns the share of the time with stalls: from the growth of the totals, not the kernel's averages.
+/// Returns the share of the time with stalls: from the growth of the totals, not the kernel's
+/// averages.
 pub(super) fn pressure(seen: &[&Observation]) -> Block {
     const FILES: [(MonitorFile, &str); 4] = [
         (MonitorFile::PressureCpu, "cpu"),
@@ -73,13 +98,29 @@ pub(super) fn pressure(seen: &[&Observation]) -> Block {
     ];
     let row = |(file, name): (MonitorFile, &str), kind: &str| {
         let value = |observation: &&Observation| {
-            let stalled = observation.growth(file, kind).and_then(|grew| grew.get("total_us"));
-            Value::quotient(100.0, stalled.map(|us| us as f64 / 1e6), observation.seconds(file))
+            let stalled = observation
+                .growth(file, kind)
+                .and_then(|grew| grew.get("total_us"));
+            Value::quotient(
+                100.0,
+                stalled.map(|us| us as f64 / 1e6),
+                observation.seconds(file),
+            )
         };
-        BlockRow::new(format!("{name} {kind}"), Form::Share, seen.iter().map(value).collect())
+        BlockRow::new(
+            format!("{name} {kind}"),
+            Form::Share,
+            seen.iter().map(value).collect(),
+        )
     };
-    let rows = FILES.into_iter().flat_map(|file| ["some", "full"].map(|kind| row(file, kind)));
-    Block::new("Pressure", "Stall", rows.filter(BlockRow::is_counted).collect())
+    let rows = FILES
+        .into_iter()
+        .flat_map(|file| ["some", "full"].map(|kind| row(file, kind)));
+    Block::new(
+        "Pressure",
+        "Stall",
+        rows.filter(BlockRow::is_counted).collect(),
+    )
 }
 
 /// Most threads of a block; those with the most processor time.
@@ -92,23 +133,36 @@ struct Spent {
     waiting: Option<f64>,
 }
 
-/// Returns running and waiting time of threads, summed by name: `kswapd0`, and the workload's. Waiting time needs
-/// CONFIG_SCHED_INFO (/proc/TID/schedstat).
+/// Returns running and waiting time of threads, summed by name: `kswapd0`, and the workload's.
+/// Waiting time needs CONFIG_SCHED_INFO (/proc/TID/schedstat).
 pub(super) fn threads(seen: &[&Observation]) -> Block {
-    let spent: Vec<BTreeMap<String, Spent>> = seen.iter().map(|observation| sum_threads(observation)).collect();
+    let spent: Vec<BTreeMap<String, Spent>> = seen
+        .iter()
+        .map(|observation| sum_threads(observation))
+        .collect();
     let mut longest: BTreeMap<&str, f64> = BTreeMap::new();
     for (name, of) in spent.iter().flatten() {
         let most = longest.entry(name).or_default();
         *most = most.max(of.running);
     }
-    let mut names: Vec<(&str, f64)> = longest.into_iter().filter(|(_, running)| *running > 0.0).collect();
+    let mut names: Vec<(&str, f64)> = longest
+        .into_iter()
+        .filter(|(_, running)| *running > 0.0)
+        .collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let row = |name: &str, word: &str, of: fn(&Spent) -> Option<f64>| {
-        let values = spent.iter().map(|all| all.get(name).and_then(of).map_or(Value::Absent, Value::Number));
+        let values = spent.iter().map(|all| {
+            all.get(name)
+                .and_then(of)
+                .map_or(Value::Absent, Value::Number)
+        });
         BlockRow::new(format!("{name} {word}"), Form::Seconds, values.collect())
     };
     let rows = names.into_iter().take(THREADS_MAX).flat_map(|(name, _)| {
-        [row(name, "running", |spent| Some(spent.running)), row(name, "waiting", |spent| spent.waiting)]
+        [
+            row(name, "running", |spent| Some(spent.running)),
+            row(name, "waiting", |spent| spent.waiting),
+        ]
     });
     Block::new("Threads", "", rows.filter(BlockRow::is_counted).collect())
 }
@@ -121,11 +175,17 @@ fn sum_threads(observation: &Observation) -> BTreeMap<String, Spent> {
         .flat_map(|timed| timed.reading.groups().map(|(group, _)| group))
         .collect();
     for group in groups {
-        let Some((name, thread)) = group.rsplit_once('/') else { continue };
-        let Some(grew) = observation.growth(MonitorFile::ThreadStat, group) else { continue };
+        let Some((name, thread)) = group.rsplit_once('/') else {
+            continue;
+        };
+        let Some(grew) = observation.growth(MonitorFile::ThreadStat, group) else {
+            continue;
+        };
         let spent = all.entry(name.to_owned()).or_default();
         spent.running += ticks(&grew, &["utime", "stime"]) / TICKS;
-        let ns = observation.growth(MonitorFile::ThreadSchedstat, thread).and_then(|grew| grew.get("wait_ns"));
+        let ns = observation
+            .growth(MonitorFile::ThreadSchedstat, thread)
+            .and_then(|grew| grew.get("wait_ns"));
         if let Some(ns) = ns {
             spent.waiting = Some(spent.waiting.unwrap_or(0.0) + ns as f64 / 1e9);
         }

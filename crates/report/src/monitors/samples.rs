@@ -1,6 +1,7 @@
 //! Samples of several kernels side by side, with the statistics of MMTests.
 //!
-//! Formulas: `bin/lib/MMTests/Stat.pm`. These make no verdict: `verdict` does, from seeds and margins.
+//! Formulas: `bin/lib/MMTests/Stat.pm`. These make no verdict: `verdict` does, from seeds and
+//! margins.
 
 use model::Direction;
 use schemars::JsonSchema;
@@ -36,13 +37,18 @@ fn in_words<S: Serializer>(direction: &Direction, serializer: S) -> Result<S::Ok
 }
 
 impl SampleTable {
-    /// Returns the samples of a comparison, a table for each experiment: of all seeds, including the iterations that
-    /// values leave out.
+    /// Returns the samples of a comparison, a table for each experiment: of all seeds, including
+    /// the iterations that values leave out.
     #[must_use]
     pub fn of(comparison: &Comparison) -> Vec<Self> {
         let samples = |measured: &Measured| {
-            let seeds = measured.seeds.iter().filter_map(|seed| seed.value.as_ref().ok());
-            seeds.flat_map(|sampled| sampled.samples.iter().skip(sampled.left_out).copied()).collect()
+            let seeds = measured
+                .seeds
+                .iter()
+                .filter_map(|seed| seed.value.as_ref().ok());
+            seeds
+                .flat_map(|sampled| sampled.samples.iter().skip(sampled.left_out).copied())
+                .collect()
         };
         let row = |row: &Row| SampleRow {
             name: row.workload.name.to_string(),
@@ -57,7 +63,10 @@ impl SampleTable {
             let title = comparison.block(found);
             match tables.iter_mut().find(|table| table.title == title) {
                 Some(table) => table.rows.push(row(found)),
-                None => tables.push(Self { title: title.to_owned(), rows: vec![row(found)] }),
+                None => tables.push(Self {
+                    title: title.to_owned(),
+                    rows: vec![row(found)],
+                }),
             }
         }
         tables
@@ -103,10 +112,14 @@ pub(crate) fn stddev(samples: &[f64]) -> Option<f64> {
     Some((squares / (samples.len() - 1) as f64).sqrt())
 }
 
-/// Returns what MMTests calls the standard deviation about the harmonic mean, of two or more samples above zero.
+/// Returns what MMTests calls the standard deviation about the harmonic mean, of two or more
+/// samples above zero.
 pub(crate) fn hstddev(samples: &[f64]) -> Option<f64> {
     let mean = hmean(samples).filter(|_| samples.len() > 1)?;
-    let squares: f64 = samples.iter().map(|sample| (1.0 / sample - 1.0 / mean).powi(2)).sum();
+    let squares: f64 = samples
+        .iter()
+        .map(|sample| (1.0 / sample - 1.0 / mean).powi(2))
+        .sum();
     Some((squares * mean.powi(4) / samples.len() as f64).sqrt())
 }
 
@@ -120,11 +133,15 @@ pub struct Relative {
 }
 
 impl SampleRow {
-    /// Returns each kernel in percent of the base, the form for results of SDET; `None` for a kernel without two
-    /// samples.
+    /// Returns each kernel in percent of the base, the form for results of SDET; `None` for a
+    /// kernel without two samples.
     #[must_use]
     pub fn relative(&self) -> Vec<Option<Relative>> {
-        let base = self.samples.first().and_then(|samples| amean(samples)).filter(|mean| *mean > 0.0);
+        let base = self
+            .samples
+            .first()
+            .and_then(|samples| amean(samples))
+            .filter(|mean| *mean > 0.0);
         let of = |samples: &Vec<f64>| {
             let (mean, base) = (amean(samples).filter(|mean| *mean > 0.0)?, base?);
             let ratio = match self.direction {
@@ -132,7 +149,10 @@ impl SampleRow {
                 // For costs, the inverse is the throughput.
                 Direction::LowerIsBetter => base / mean,
             };
-            Some(Relative { percent: 100.0 * ratio, deviation_percent: 100.0 * stddev(samples)? / mean })
+            Some(Relative {
+                percent: 100.0 * ratio,
+                deviation_percent: 100.0 * stddev(samples)? / mean,
+            })
         };
         self.samples.iter().map(of).collect()
     }

@@ -1,5 +1,5 @@
-//! The parts of counted values: kernel, user code, and instructions outside the value. The guest's clock is the
-//! cross-check.
+//! The parts of counted values: kernel, user code, and instructions outside the value. The guest's
+//! clock is the cross-check.
 
 use model::Verdict;
 
@@ -29,7 +29,11 @@ pub(crate) fn apart(comparison: &Comparison) -> Vec<Apart> {
             let has_changed = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
             let sides = [median(&row.base), median(&cell.measured)];
             if let ([Some(base), Some(new)], true) = (sides, has_changed) {
-                let of = if comparison.others.len() > 1 { format!(", {}", other.kernel.title) } else { String::new() };
+                let of = if comparison.others.len() > 1 {
+                    format!(", {}", other.kernel.title)
+                } else {
+                    String::new()
+                };
                 rows.push(Apart {
                     name: format!("{}{of}", row.workload.name),
                     kernel: [base.kernel, new.kernel],
@@ -44,7 +48,11 @@ pub(crate) fn apart(comparison: &Comparison) -> Vec<Apart> {
 
 /// Returns the medians over the seeds.
 fn median(measured: &Measured) -> Option<Counted> {
-    let all: Vec<Counted> = measured.seeds.iter().filter_map(|seed| seed.value.as_ref().ok()?.counted).collect();
+    let all: Vec<Counted> = measured
+        .seeds
+        .iter()
+        .filter_map(|seed| seed.value.as_ref().ok()?.counted)
+        .collect();
     let of = |field: fn(&Counted) -> f64| stats::median(&all.iter().map(field).collect::<Vec<_>>());
     Some(Counted {
         kernel: of(|c| c.kernel)?,
@@ -57,15 +65,29 @@ fn median(measured: &Measured) -> Option<Counted> {
 /// Describes counted values, and their distance to the guest's clock.
 pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
     let apart = |row: &Row| {
-        let differences =
-            row.cells.iter().filter_map(|cell| Some((cell.time_percent? - cell.compared.difference_percent?).abs()));
-        differences.fold(None, |most: Option<f64>, each| Some(most.map_or(each, |most| most.max(each))))
+        let differences = row.cells.iter().filter_map(|cell| {
+            Some((cell.time_percent? - cell.compared.difference_percent?).abs())
+        });
+        differences.fold(None, |most: Option<f64>, each| {
+            Some(most.map_or(each, |most| most.max(each)))
+        })
     };
-    let rows = comparison.rows.iter().filter_map(|row| Some((&*row.workload.name, apart(row)?)));
+    let rows = comparison
+        .rows
+        .iter()
+        .filter_map(|row| Some((&*row.workload.name, apart(row)?)));
     let (name, points) = rows.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let is_of_time =
-        |row: &&Row| row.cells.iter().any(|c| c.compared.difference_percent.is_some() && c.time_percent.is_none());
-    let of_time: Vec<&str> = comparison.rows.iter().filter(is_of_time).map(|row| &*row.workload.name).collect();
+    let is_of_time = |row: &&Row| {
+        row.cells
+            .iter()
+            .any(|c| c.compared.difference_percent.is_some() && c.time_percent.is_none())
+    };
+    let of_time: Vec<&str> = comparison
+        .rows
+        .iter()
+        .filter(is_of_time)
+        .map(|row| &*row.workload.name)
+        .collect();
     let exception = if of_time.is_empty() {
         String::new()
     } else {
@@ -74,7 +96,11 @@ pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
     Some(format!(
         "Counted: instructions of the kernel and of user code for the workload; interrupts and other tasks are not in \
          the values. By the guest's clock, which has all of it, the differences are {} ({name}).{exception}",
-        if points < 0.005 { "the same".to_owned() } else { format!("at most {points:.2} points away") },
+        if points < 0.005 {
+            "the same".to_owned()
+        } else {
+            format!("at most {points:.2} points away")
+        },
     ))
 }
 
@@ -90,12 +116,23 @@ mod tests {
     fn counted(base: [u64; 3], new: [u64; 3]) -> Comparison {
         let subject = |version: &str, [kernel, user, elsewhere]: [u64; 3]| {
             let time = (kernel + user + elsewhere) as f64;
-            let mut subject =
-                Subject::new(build(&format!("deb:{version}"), version), &[1], &[("getppid", Ending::Cost(time, 0.0))]);
+            let mut subject = Subject::new(
+                build(&format!("deb:{version}"), version),
+                &[1],
+                &[("getppid", Ending::Cost(time, 0.0))],
+            );
             for result in subject.runs.iter_mut().flat_map(|run| &mut run.results) {
                 let thousand = |count| count * result.operations;
                 let (kernel, user, other) = (thousand(kernel), thousand(user), thousand(elsewhere));
-                result.counted = vec![Region { user, kernel, interrupt: 0, other }; result.samples.len()];
+                result.counted = vec![
+                    Region {
+                        user,
+                        kernel,
+                        interrupt: 0,
+                        other
+                    };
+                    result.samples.len()
+                ];
             }
             subject
         };
@@ -112,7 +149,13 @@ mod tests {
         assert_eq!(comparison.rows[0].cells[0].measured.value, Some(350.0));
         assert_eq!(comparison.rows[0].cells[0].compared.verdict, Verdict::Worse);
         assert!(comparison.warnings.is_empty());
-        let document = crate::render::comparison(&comparison, &View { verbose: true, ..View::default() });
+        let document = crate::render::comparison(
+            &comparison,
+            &View {
+                verbose: true,
+                ..View::default()
+            },
+        );
         insta::assert_snapshot!("text", document.text(&Styles::plain()));
         insta::assert_snapshot!("json", json(&comparison).unwrap());
     }

@@ -49,11 +49,19 @@ pub(crate) fn unclear(comparison: &Comparison) -> Vec<Unclear> {
         .collect()
 }
 
-/// Returns the failed kernel and place, in a sentence: `6.12.117: hung (workload stage), pipe-pingpong, seeds 1-5`.
+/// Returns the failed kernel and place, in a sentence: `6.12.117: hung (workload stage),
+/// pipe-pingpong, seeds 1-5`.
 pub(crate) fn failure(comparison: &Comparison, failure: &Failure) -> String {
-    let title = comparison.kernels().nth(failure.kernel).map_or("", |kernel| kernel.title.as_str());
+    let title = comparison
+        .kernels()
+        .nth(failure.kernel)
+        .map_or("", |kernel| kernel.title.as_str());
     let reason = plain(&failure.reason.to_string());
-    format!("{title}: {reason} ({} stage), {}", failure.stage, places(comparison, failure))
+    format!(
+        "{title}: {reason} ({} stage), {}",
+        failure.stage,
+        places(comparison, failure)
+    )
 }
 
 fn places(comparison: &Comparison, failure: &Failure) -> String {
@@ -74,7 +82,10 @@ fn places(comparison: &Comparison, failure: &Failure) -> String {
     if names.iter().all(|name| seeds[name] == *first) {
         return format!("{}, {}", rows(comparison, &names), seed_list(first));
     }
-    let each: Vec<String> = names.iter().map(|name| format!("{name} ({})", seed_list(&seeds[name]))).collect();
+    let each: Vec<String> = names
+        .iter()
+        .map(|name| format!("{name} ({})", seed_list(&seeds[name])))
+        .collect();
     each.join(", ")
 }
 
@@ -87,8 +98,16 @@ fn rows(comparison: &Comparison, names: &[&str]) -> String {
 }
 
 /// Returns the values of a difference for people, one for each kernel.
-pub(crate) fn values(comparison: &Comparison, difference: &Difference, width: usize) -> Vec<String> {
-    let mut values: Vec<String> = difference.short_values(width).iter().map(|value| plain(value)).collect();
+pub(crate) fn values(
+    comparison: &Comparison,
+    difference: &Difference,
+    width: usize,
+) -> Vec<String> {
+    let mut values: Vec<String> = difference
+        .short_values(width)
+        .iter()
+        .map(|value| plain(value))
+        .collect();
     for silent in &comparison.environment.silent {
         if let Some(value) = values.get_mut(*silent) {
             "(unknown)".clone_into(value);
@@ -105,7 +124,11 @@ pub(crate) fn silent(comparison: &Comparison) -> Option<String> {
         .filter(|(position, _)| comparison.environment.silent.contains(position))
         .map(|(_, kernel)| kernel.title.as_str())
         .collect();
-    let why = if comparison.is_imported() { "the imported results do not describe it" } else { "no run got that far" };
+    let why = if comparison.is_imported() {
+        "the imported results do not describe it"
+    } else {
+        "no run got that far"
+    };
     (!titles.is_empty()).then(|| format!("unknown for {}: {why}", titles.join(", ")))
 }
 
@@ -117,8 +140,16 @@ mod tests {
     #[test]
     fn imported_environment_is_not_described() {
         let mut comparison = three(&seeds(2));
-        assert!(silent(&comparison).unwrap().ends_with(": no run got that far"));
+        assert!(
+            silent(&comparison)
+                .unwrap()
+                .ends_with(": no run got that far")
+        );
         comparison.base.machine.kind = "imported".parse().unwrap();
-        assert!(silent(&comparison).unwrap().ends_with(": the imported results do not describe it"));
+        assert!(
+            silent(&comparison)
+                .unwrap()
+                .ends_with(": the imported results do not describe it")
+        );
     }
 }

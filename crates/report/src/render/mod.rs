@@ -1,5 +1,5 @@
-//! Renders comparisons, runs and workloads. Each renderer is a pure function from values to a text, which the caller
-//! prints or stores.
+//! Renders comparisons, runs and workloads. Each renderer is a pure function from values to a text,
+//! which the caller prints or stores.
 
 pub(crate) mod comparison;
 mod counted;
@@ -21,8 +21,8 @@ mod words;
 
 pub use comparison::comparison;
 pub use document::{
-    DOCUMENT_STYLES, RenderError, SCRIPT, SCRIPT_STYLES, SITE_POLICY, Styles, layout, page_head, page_script,
-    write_json,
+    DOCUMENT_STYLES, RenderError, SCRIPT, SCRIPT_STYLES, SITE_POLICY, Styles, layout, page_head,
+    page_script, write_json,
 };
 pub use json::{SCHEMA_VERSION, json};
 pub use noise::profile as describe_noise;

@@ -2,8 +2,8 @@
 
 use stats::Spread;
 
-/// Formats a number with as many decimals as fit, at most two; with an exponent if even whole numbers do not fit. Small
-/// numbers keep three digits.
+/// Formats a number with as many decimals as fit, at most two; with an exponent if even whole
+/// numbers do not fit. Small numbers keep three digits.
 #[must_use]
 pub fn value(number: f64, width: usize) -> String {
     let size = number.abs();
@@ -24,7 +24,11 @@ pub fn percent(number: f64, width: usize) -> String {
 #[must_use]
 pub fn signed_percent(number: f64) -> String {
     let text = format_fixed(number, 2);
-    if number > 0.0 && text != "0.00" { format!("+{text}%") } else { format!("{text}%") }
+    if number > 0.0 && text != "0.00" {
+        format!("+{text}%")
+    } else {
+        format!("{text}%")
+    }
 }
 
 /// Formats a margin for prose, without trailing zeros: `1%`, `0.5%`.
@@ -51,7 +55,13 @@ pub(crate) fn ratio_interval(spread: Spread, width: usize) -> String {
 }
 
 fn ends(spread: Spread, decimals: usize, width: usize) -> String {
-    let both = |decimals| format!("{}..{}", format_fixed(spread.min, decimals), format_fixed(spread.max, decimals));
+    let both = |decimals| {
+        format!(
+            "{}..{}",
+            format_fixed(spread.min, decimals),
+            format_fixed(spread.max, decimals)
+        )
+    };
     (0..=decimals)
         .rev()
         .map(both)
@@ -98,7 +108,11 @@ fn ranges(seeds: &[u64]) -> String {
     let mut texts = Vec::new();
     let mut rest = seeds;
     while let Some(&first) = rest.first() {
-        let length = rest.iter().zip(first..=u64::MAX).take_while(|(seed, expected)| **seed == *expected).count();
+        let length = rest
+            .iter()
+            .zip(first..=u64::MAX)
+            .take_while(|(seed, expected)| **seed == *expected)
+            .count();
         if length > 2 {
             texts.push(format!("{first}-{}", rest[length - 1]));
             rest = &rest[length..];
@@ -143,7 +157,11 @@ pub fn start_date(started_unix: i64) -> String {
 /// Formats a count with its noun, in singular or plural.
 #[must_use]
 pub fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    if number == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{number} {noun}s")
+    }
 }
 
 #[cfg(test)]
@@ -198,7 +216,10 @@ mod tests {
         assert_eq!(seed_list(&[7]), "seed 7");
         assert_eq!(seed_list(&[1, 2]), "seeds 1, 2");
         assert_eq!(seed_list(&[1, 2, 3, 9, 5, 6, 7]), "seeds 1-3, 9, 5-7");
-        assert_eq!(seed_list(&[u64::MAX, u64::MAX]), format!("seeds {0}, {0}", u64::MAX));
+        assert_eq!(
+            seed_list(&[u64::MAX, u64::MAX]),
+            format!("seeds {0}, {0}", u64::MAX)
+        );
     }
 
     #[test]

@@ -30,11 +30,23 @@ pub struct Shown<'a> {
 /// Renders one run as text.
 #[must_use]
 pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
-    let Shown { run, build, machine, dumps, .. } = shown;
+    let Shown {
+        run,
+        build,
+        machine,
+        dumps,
+        ..
+    } = shown;
     let mut page = Page::default();
     let replicate = machine.capabilities().replicate();
-    let headline =
-        format!("{} on {}, {} {}: {}", plain(&run.suite), build.version, replicate, run.seed, endings(&run.results));
+    let headline = format!(
+        "{} on {}, {} {}: {}",
+        plain(&run.suite),
+        build.version,
+        replicate,
+        run.seed,
+        endings(&run.results)
+    );
     for line in wrap(&headline, WIDTH) {
         page.line(styles.strong(&line));
     }
@@ -43,15 +55,25 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
     page.hanging("Started: ", &start_date(run.started_unix));
     page.hanging("Kernel:  ", &words::source(build));
     page.hanging("Build:   ", &build.id.to_string());
-    page.hanging("Machine: ", &format!("{}; {}", machine.kind, machine.summary));
+    page.hanging(
+        "Machine: ",
+        &format!("{}; {}", machine.kind, machine.summary),
+    );
     page.hanging("         ", &machine.id.to_string());
     page.blank();
     values(&mut page, shown);
     rest(&mut page, run, styles);
     for name in *dumps {
         page.blank();
-        page.words(0, "The memory of the kernel that died is kept, filtered; to look at it:");
-        page.line(format!("  marvin show {} --artefact {} --output FILE", run.id.short(), plain(name)));
+        page.words(
+            0,
+            "The memory of the kernel that died is kept, filtered; to look at it:",
+        );
+        page.line(format!(
+            "  marvin show {} --artefact {} --output FILE",
+            run.id.short(),
+            plain(name)
+        ));
         page.line("  marvin dump info FILE");
     }
     environment(&mut page, shown, styles);
@@ -64,7 +86,10 @@ fn endings(results: &[WorkloadResult]) -> String {
     let completed = of(|o| matches!(o, Outcome::Completed));
     let unsupported = of(|o| matches!(o, Outcome::Unsupported(_)));
     let failed = of(|o| matches!(o, Outcome::Failed(_)));
-    let mut texts = vec![format!("{completed} of {} completed", count(results.len(), "workload"))];
+    let mut texts = vec![format!(
+        "{completed} of {} completed",
+        count(results.len(), "workload")
+    )];
     if unsupported > 0 {
         texts.push(format!("{unsupported} not supported"));
     }
@@ -77,18 +102,32 @@ fn endings(results: &[WorkloadResult]) -> String {
 /// Returns the unit of a result; none for workloads that are not declared any more.
 #[must_use]
 pub fn result_unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
-    let tool = || shown.declared.iter().find(|workload| workload.name == result.workload).cloned();
+    let tool = || {
+        shown
+            .declared
+            .iter()
+            .find(|workload| workload.name == result.workload)
+            .cloned()
+    };
     let metric = match find_workload(&result.workload).or_else(tool) {
         Some(workload) => workload.metric.clone(),
         None if shown.run.suite == "tools" => return "unknown unit".to_owned(),
         None => Metric::COST,
     };
-    plain(&scale.unit(&metric, shown.machine.capabilities().clock).name())
+    plain(
+        &scale
+            .unit(&metric, shown.machine.capabilities().clock)
+            .name(),
+    )
 }
 
 fn values(page: &mut Page, shown: &Shown<'_>) {
     let run = shown.run;
-    let completed: Vec<&WorkloadResult> = run.results.iter().filter(|r| r.outcome == Outcome::Completed).collect();
+    let completed: Vec<&WorkloadResult> = run
+        .results
+        .iter()
+        .filter(|r| r.outcome == Outcome::Completed)
+        .collect();
     if completed.is_empty() {
         return;
     }
@@ -96,12 +135,21 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
         return noisy(page, shown, &completed);
     }
     let estimator = Estimator::of(shown.machine.capabilities());
-    let width = completed.iter().map(|result| result.workload.len()).max().unwrap_or(0).clamp(18, 26);
+    let width = completed
+        .iter()
+        .map(|result| result.workload.len())
+        .max()
+        .unwrap_or(0)
+        .clamp(18, 26);
     let mut units: Vec<(String, Vec<String>)> = Vec::new();
     for result in completed {
         let value = run_value(result, shown.machine.capabilities());
         // Rows without a value go to the table of costs.
-        let unit = result_unit(shown, result, value.map_or(Scale::Counted, |value| value.scale));
+        let unit = result_unit(
+            shown,
+            result,
+            value.map_or(Scale::Counted, |value| value.scale),
+        );
         let line = line(result, value, width);
         match units.iter_mut().find(|(known, _)| *known == unit) {
             Some((_, lines)) => lines.push(line),
@@ -110,15 +158,29 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     }
     for (unit, lines) in units {
         let unit = cut_middle(&unit, width);
-        page.line(format!("{unit:<width$} {:>12} {:>12} {:>12}  iterations", estimator.heading(), "min", "max"));
+        page.line(format!(
+            "{unit:<width$} {:>12} {:>12} {:>12}  iterations",
+            estimator.heading(),
+            "min",
+            "max"
+        ));
         lines.into_iter().for_each(|line| page.line(line));
     }
     match estimator {
         Estimator::MedianWithoutFirst => {
-            page.words(0, "iterations: without the first, which is left out, x operations in each");
+            page.words(
+                0,
+                "iterations: without the first, which is left out, x operations in each",
+            );
         }
         Estimator::TrimmedMean => {
-            page.words(0, &format!("{}: {estimator}; iterations: x operations in each", estimator.heading()));
+            page.words(
+                0,
+                &format!(
+                    "{}: {estimator}; iterations: x operations in each",
+                    estimator.heading()
+                ),
+            );
         }
     }
 }
@@ -131,7 +193,8 @@ fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: us
     };
     let samples = samples(result, value.scale);
     let rest = samples.get(value.left_out..).unwrap_or_default();
-    let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| crate::render::number::value(n, 12));
+    let number =
+        |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| crate::render::number::value(n, 12));
     let ends = stats::spread(rest);
     format!(
         "{name:<width$} {:>12} {:>12} {:>12}  {} x {}",
@@ -147,17 +210,31 @@ fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: us
 fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
     let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 11));
     let estimator = Estimator::of(shown.machine.capabilities());
-    page.line(format!("{:<32} {:>11} {:>11} {:>11} values unit", "", estimator.heading(), "min", "max"));
+    page.line(format!(
+        "{:<32} {:>11} {:>11} {:>11} values unit",
+        "",
+        estimator.heading(),
+        "min",
+        "max"
+    ));
     let mut undirected = 0;
     for result in completed {
         let declared = model::imported_metric(&shown.run.suite, &result.workload);
         undirected += usize::from(declared.direction.is_none());
-        let mark = if declared.direction.is_none() { '?' } else { ' ' };
+        let mark = if declared.direction.is_none() {
+            '?'
+        } else {
+            ' '
+        };
         let ends = stats::spread(&result.samples);
         page.line(format!(
             "{:<32} {:>11} {:>11} {:>11} {:>6} {}{mark}",
             cut_middle(&plain(&result.workload), 32),
-            number(run_value(result, shown.machine.capabilities()).ok().map(|value| value.value)),
+            number(
+                run_value(result, shown.machine.capabilities())
+                    .ok()
+                    .map(|value| value.value)
+            ),
             number(ends.map(|e| e.min)),
             number(ends.map(|e| e.max)),
             result.samples.len(),
@@ -236,10 +313,22 @@ mod tests {
     fn shown(subject: &Subject) -> String {
         let (run_of, build, machine) = (&subject.runs[0], &subject.build, &subject.machine);
         let dumps = ["fault-anon.vmcore".to_owned()];
-        let is_dead = run_of.results.iter().any(|result| matches!(result.outcome, Outcome::Failed(_)));
-        let shown = Shown { run: run_of, build, machine, declared: &[], dumps: if is_dead { &dumps } else { &[] } };
+        let is_dead = run_of
+            .results
+            .iter()
+            .any(|result| matches!(result.outcome, Outcome::Failed(_)));
+        let shown = Shown {
+            run: run_of,
+            build,
+            machine,
+            declared: &[],
+            dumps: if is_dead { &dumps } else { &[] },
+        };
         let text = run(&shown, &Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         assert!(!text.contains('\x1b'));
         text
     }
@@ -260,7 +349,10 @@ mod tests {
         subject.machine.kind = "imported".parse().unwrap();
         subject.runs[0].environment.clear();
         let text = shown(&subject);
-        assert!(text.ends_with("The imported results do not describe the environment.\n"), "{text}");
+        assert!(
+            text.ends_with("The imported results do not describe the environment.\n"),
+            "{text}"
+        );
         assert!(!text.contains("guest"), "{text}");
     }
 

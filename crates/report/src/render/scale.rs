@@ -1,4 +1,5 @@
-//! The position of a ratio on a bar: a logarithmic scale around 1, with half and twice at equal distances.
+//! The position of a ratio on a bar: a logarithmic scale around 1, with half and twice at equal
+//! distances.
 //!
 //! Only coordinates; the template draws.
 
@@ -12,7 +13,8 @@ const HALF: i32 = 1000;
 pub(crate) const WIDTH_PERCENT: f64 = 20.0;
 /// Narrower intervals are not drawn.
 const VISIBLE: i32 = 10;
-/// The ends of scales: the smallest one that shows nearly all rows is used, so that bars of two reports look alike.
+/// The ends of scales: the smallest one that shows nearly all rows is used, so that bars of two
+/// reports look alike.
 const ENDS: [f64; 9] = [1.05, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0];
 /// One in this many rows may exceed the end, so that one outlier does not hide all others.
 const BEYOND: usize = 10;
@@ -66,9 +68,18 @@ impl Scale {
             .collect();
         sizes.sort_by(f64::total_cmp);
         let within = sizes.len().saturating_sub(sizes.len() / BEYOND);
-        let largest = within.checked_sub(1).and_then(|last| sizes.get(last)).copied().unwrap_or(0.0);
+        let largest = within
+            .checked_sub(1)
+            .and_then(|last| sizes.get(last))
+            .copied()
+            .unwrap_or(0.0);
         let last = ENDS[ENDS.len() - 1];
-        Self { end: ENDS.into_iter().find(|end| end.ln() >= largest).unwrap_or(last) }
+        Self {
+            end: ENDS
+                .into_iter()
+                .find(|end| end.ln() >= largest)
+                .unwrap_or(last),
+        }
     }
 
     /// Returns the ratios at the left end, in the middle and at the right end, as text.
@@ -81,13 +92,26 @@ impl Scale {
     }
 
     /// Returns the drawing of a cell; `None` if it has no ratio.
-    pub(crate) fn bar(&self, cell: &Cell, direction: model::Direction, margin_percent: f64) -> Option<Bar> {
+    pub(crate) fn bar(
+        &self,
+        cell: &Cell,
+        direction: model::Direction,
+        margin_percent: f64,
+    ) -> Option<Bar> {
         let ratio = cell.compared.ratio?;
         let end = self.x(ratio);
-        let ratios: Vec<f64> = cell.compared.differences.iter().filter_map(|d| d.ratio).collect();
+        let ratios: Vec<f64> = cell
+            .compared
+            .differences
+            .iter()
+            .filter_map(|d| d.ratio)
+            .collect();
         let rated = || {
             let ends = cell.rated?.rating.interval()?;
-            Some(stats::Spread { min: ends.low, max: ends.high })
+            Some(stats::Spread {
+                min: ends.low,
+                max: ends.high,
+            })
         };
         let whisker = stats::spread(&ratios)
             .or_else(rated)
@@ -136,14 +160,21 @@ mod tests {
     #[test]
     fn half_and_twice_are_equally_far() {
         let scale = Scale { end: 2.0 };
-        assert_eq!([0.5, 1.0, 2.0, 9.0].map(|r| scale.x(r)), [0, 1000, 2000, 2000]);
+        assert_eq!(
+            [0.5, 1.0, 2.0, 9.0].map(|r| scale.x(r)),
+            [0, 1000, 2000, 2000]
+        );
         assert_eq!(scale.ticks(), ["0.5", "1", "2"]);
     }
 
     #[test]
     fn regressions_are_drawn_left_and_improvements_right() {
         let (scale, comparison) = scale_and_comparison();
-        let bar = |row: usize| scale.bar(&comparison.rows[row].cells[0], LowerIsBetter, 1.0).unwrap();
+        let bar = |row: usize| {
+            scale
+                .bar(&comparison.rows[row].cells[0], LowerIsBetter, 1.0)
+                .unwrap()
+        };
         let worse = bar(0);
         assert_eq!(worse.x + worse.width, 1000);
         let better = bar(1);
@@ -161,7 +192,11 @@ mod tests {
         let (_, comparison) = scale_and_comparison();
         let mut cell = comparison.rows[0].cells[0].clone();
         let scale = Scale { end: 1.1 };
-        for (ratio, beyond) in [(0.01, Some(Beyond::Worse)), (1.05, None), (7.0, Some(Beyond::Better))] {
+        for (ratio, beyond) in [
+            (0.01, Some(Beyond::Worse)),
+            (1.05, None),
+            (7.0, Some(Beyond::Better)),
+        ] {
             cell.compared.ratio = Some(ratio);
             assert_eq!(scale.bar(&cell, LowerIsBetter, 1.0).unwrap().beyond, beyond);
         }
@@ -174,7 +209,11 @@ mod tests {
         let comparison = crate::fixtures::on_noisy(5, 1.0);
         let cell = &comparison.rows[7].cells[0];
         let scale = Scale { end: 1.25 };
-        let (from, to) = scale.bar(cell, LowerIsBetter, 1.0).unwrap().whisker.unwrap();
+        let (from, to) = scale
+            .bar(cell, LowerIsBetter, 1.0)
+            .unwrap()
+            .whisker
+            .unwrap();
         let ends = cell.rated.unwrap().rating.interval().unwrap();
         assert_eq!((from, to), (scale.x(ends.low), scale.x(ends.high)));
         assert!(from < 1000 && 1000 < to);

@@ -39,7 +39,10 @@ impl FromStr for Style {
     type Err = StyleError;
 
     fn from_str(word: &str) -> Result<Self, StyleError> {
-        Self::ALL.into_iter().find(|style| style.to_string() == word).ok_or_else(|| StyleError(word.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|style| style.to_string() == word)
+            .ok_or_else(|| StyleError(word.to_owned()))
     }
 }
 
@@ -53,6 +56,9 @@ mod tests {
             assert_eq!(style.to_string().parse(), Ok(style));
         }
         let error = "mmtest".parse::<Style>().unwrap_err();
-        assert_eq!(error.to_string(), "no style is called `mmtest`: there are `2013`, `mmtests` and `marvin`");
+        assert_eq!(
+            error.to_string(),
+            "no style is called `mmtest`: there are `2013`, `mmtests` and `marvin`"
+        );
     }
 }

@@ -63,7 +63,10 @@ impl FromStr for Sort {
         match word {
             "suite" => Ok(Self::Suite),
             "effect" => Ok(Self::Effect),
-            _ => Err(ViewError { word: word.to_owned(), known: "suite, effect" }),
+            _ => Err(ViewError {
+                word: word.to_owned(),
+                known: "suite, effect",
+            }),
         }
     }
 }
@@ -76,7 +79,10 @@ impl FromStr for Only {
             "worse" => Ok(Self::Worse),
             "better" => Ok(Self::Better),
             "changed" => Ok(Self::Changed),
-            _ => Err(ViewError { word: word.to_owned(), known: "worse, better, changed" }),
+            _ => Err(ViewError {
+                word: word.to_owned(),
+                known: "worse, better, changed",
+            }),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A power law through points: least squares in logarithms.
 
-/// Fewest points more than numbers that are fitted: a curve through as many points as it has numbers fits anything.
+/// Fewest points more than numbers that are fitted: a curve through as many points as it has
+/// numbers fits anything.
 const SPARE_POINTS: usize = 1;
-/// A pivot below this part of its diagonal means that one variable follows from the others, or does not vary.
+/// A pivot below this part of its diagonal means that one variable follows from the others, or does
+/// not vary.
 const INDEPENDENT: f64 = 1e-9;
 
 /// Two variables and what depends on them.
@@ -17,8 +19,8 @@ pub struct PowerLaw {
     pub exponents: [Option<f64>; 2],
     /// The part of the variance of ln y that the law explains, at most 1; 1 where y does not vary.
     pub r_squared: f64,
-    /// The largest ratio between a point and the law, at least 1: 1.5 means that a point is half as much again or two
-    /// thirds of it.
+    /// The largest ratio between a point and the law, at least 1: 1.5 means that a point is half
+    /// as much again or two thirds of it.
     pub worst_ratio: f64,
     /// How many points there were.
     pub points: usize,
@@ -26,8 +28,8 @@ pub struct PowerLaw {
 
 /// Returns the power law through points `([a, b], y)` that has the least squares of ln y.
 ///
-/// `None` when a number is not finite or not positive, for fewer points than it takes, when neither variable varies, and
-/// when the two vary together, so that they are inseparable.
+/// `None` when a number is not finite or not positive, for fewer points than it takes, when neither
+/// variable varies, and when the two vary together, so that they are inseparable.
 #[must_use]
 pub(super) fn power_law(points: &[Point]) -> Option<PowerLaw> {
     let logarithm = |value: f64| (value.is_finite() && value > 0.0).then(|| value.ln());
@@ -40,7 +42,9 @@ pub(super) fn power_law(points: &[Point]) -> Option<PowerLaw> {
     let means = [mean(&|point| point.0[0]), mean(&|point| point.0[1])];
     let mean_y = mean(&|point| point.1);
     let sum = |of: &dyn Fn([f64; 2], f64) -> f64| -> f64 {
-        logs.iter().map(|(x, y)| of([x[0] - means[0], x[1] - means[1]], y - mean_y)).sum()
+        logs.iter()
+            .map(|(x, y)| of([x[0] - means[0], x[1] - means[1]], y - mean_y))
+            .sum()
     };
     let squares = [sum(&|x, _| x[0] * x[0]), sum(&|x, _| x[1] * x[1])];
     let varies = squares.map(|square| square > count * INDEPENDENT);
@@ -60,18 +64,37 @@ pub(super) fn power_law(points: &[Point]) -> Option<PowerLaw> {
             let second = (with_y[1] * squares[0] - with_y[0] * both) / determinant;
             [Some(first), Some(second)]
         }
-        [first, second] => [first.then(|| with_y[0] / squares[0]), second.then(|| with_y[1] / squares[1])],
+        [first, second] => [
+            first.then(|| with_y[0] / squares[0]),
+            second.then(|| with_y[1] / squares[1]),
+        ],
     };
     let slopes = exponents.map(|exponent| exponent.unwrap_or(0.0));
-    let residuals =
-        || logs.iter().map(|(x, y)| (y - mean_y) - slopes[0] * (x[0] - means[0]) - slopes[1] * (x[1] - means[1]));
+    let residuals = || {
+        logs.iter().map(|(x, y)| {
+            (y - mean_y) - slopes[0] * (x[0] - means[0]) - slopes[1] * (x[1] - means[1])
+        })
+    };
     let left: f64 = residuals().map(|residual| residual * residual).sum();
     let total = sum(&|_, y| y * y);
-    let r_squared = if total > count * INDEPENDENT * INDEPENDENT { 1.0 - left / total } else { 1.0 };
+    let r_squared = if total > count * INDEPENDENT * INDEPENDENT {
+        1.0 - left / total
+    } else {
+        1.0
+    };
     let factor = (mean_y - slopes[0] * means[0] - slopes[1] * means[1]).exp();
     let worst_ratio = residuals().map(f64::abs).fold(0.0, f64::max).exp();
-    let law = PowerLaw { factor, exponents, r_squared, worst_ratio, points: logs.len() };
-    [law.factor, law.r_squared, law.worst_ratio].iter().all(|number| number.is_finite()).then_some(law)
+    let law = PowerLaw {
+        factor,
+        exponents,
+        r_squared,
+        worst_ratio,
+        points: logs.len(),
+    };
+    [law.factor, law.r_squared, law.worst_ratio]
+        .iter()
+        .all(|number| number.is_finite())
+        .then_some(law)
 }
 
 #[cfg(test)]
@@ -82,7 +105,15 @@ mod tests {
 
     fn grid(of: impl Fn(f64, f64) -> f64) -> Vec<([f64; 2], f64)> {
         let steps = [1.0, 10.0, 100.0, 1000.0];
-        steps.iter().flat_map(|a| steps.iter().map(|b| ([*a, *b], of(*a, *b))).collect::<Vec<_>>()).collect()
+        steps
+            .iter()
+            .flat_map(|a| {
+                steps
+                    .iter()
+                    .map(|b| ([*a, *b], of(*a, *b)))
+                    .collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     fn near(found: Option<f64>, expected: f64) -> bool {
@@ -92,28 +123,49 @@ mod tests {
     #[test]
     fn a_law_comes_back_from_its_points() {
         let law = power_law(&grid(|a, b| 3.5 * a.powf(0.97) * b.powf(-0.25))).unwrap();
-        assert!(near(Some(law.factor), 3.5) && near(law.exponents[0], 0.97) && near(law.exponents[1], -0.25));
+        assert!(
+            near(Some(law.factor), 3.5)
+                && near(law.exponents[0], 0.97)
+                && near(law.exponents[1], -0.25)
+        );
         assert!(law.r_squared > 1.0 - 1e-9 && law.worst_ratio < 1.0 + 1e-6 && law.points == 16);
     }
 
     /// Kepler's third law: years and distances of six planets, exponent 3/2.
     #[test]
     fn the_years_of_planets_follow_their_distances() {
-        let planets = [(0.387, 0.2408), (0.723, 0.6152), (1.0, 1.0), (1.524, 1.8808), (5.203, 11.862), (9.537, 29.457)];
-        let points: Vec<_> = planets.iter().map(|(distance, years)| ([*distance, 1.0], *years)).collect();
+        let planets = [
+            (0.387, 0.2408),
+            (0.723, 0.6152),
+            (1.0, 1.0),
+            (1.524, 1.8808),
+            (5.203, 11.862),
+            (9.537, 29.457),
+        ];
+        let points: Vec<_> = planets
+            .iter()
+            .map(|(distance, years)| ([*distance, 1.0], *years))
+            .collect();
         let law = power_law(&points).unwrap();
         assert!((law.exponents[0].unwrap() - 1.5).abs() < 0.001, "{law:?}");
         assert_eq!(law.exponents[1], None, "it has one value only");
-        assert!(law.r_squared > 0.999_99 && law.worst_ratio < 1.005, "{law:?}");
+        assert!(
+            law.r_squared > 0.999_99 && law.worst_ratio < 1.005,
+            "{law:?}"
+        );
     }
 
-    /// Worked by hand: ln y at ln a = 0, 1, 2 is 0, 1, 3; the slope is 3/2, the intercept -1/6, R² is 27/28.
+    /// Worked by hand: ln y at ln a = 0, 1, 2 is 0, 1, 3; the slope is 3/2, the intercept -1/6, R²
+    /// is 27/28.
     #[test]
     fn a_fit_worked_by_hand() {
         let e = std::f64::consts::E;
-        let law = power_law(&[([1.0, 7.0], 1.0), ([e, 7.0], e), ([e * e, 7.0], e.powi(3))]).unwrap();
+        let law =
+            power_law(&[([1.0, 7.0], 1.0), ([e, 7.0], e), ([e * e, 7.0], e.powi(3))]).unwrap();
         assert!(near(law.exponents[0], 1.5) && near(Some(law.factor.ln()), -1.0 / 6.0));
-        assert!(near(Some(law.r_squared), 27.0 / 28.0) && near(Some(law.worst_ratio.ln()), 1.0 / 3.0));
+        assert!(
+            near(Some(law.r_squared), 27.0 / 28.0) && near(Some(law.worst_ratio.ln()), 1.0 / 3.0)
+        );
     }
 
     #[test]
@@ -121,16 +173,27 @@ mod tests {
         let law = power_law(&grid(|_, b| 1000.0 / b + 10.0)).unwrap();
         assert!(law.worst_ratio > 1.3 && law.r_squared < 0.95, "{law:?}");
         let flat = power_law(&grid(|_, _| 7.0)).unwrap();
-        assert!(near(flat.exponents[0], 0.0) && near(Some(flat.r_squared), 1.0), "{flat:?}");
+        assert!(
+            near(flat.exponents[0], 0.0) && near(Some(flat.r_squared), 1.0),
+            "{flat:?}"
+        );
     }
 
     #[test]
     fn what_cannot_be_fitted_is_not() {
         assert_eq!(power_law(&[]), None);
-        assert_eq!(power_law(&[([1.0, 1.0], 1.0), ([2.0, 1.0], 2.0)]), None, "two points fit anything");
+        assert_eq!(
+            power_law(&[([1.0, 1.0], 1.0), ([2.0, 1.0], 2.0)]),
+            None,
+            "two points fit anything"
+        );
         assert_eq!(power_law(&[([1.0, 1.0], 1.0); 5]), None, "nothing varies");
         let together: Vec<_> = [1.0, 2.0, 4.0, 8.0].map(|x| ([x, x], x)).to_vec();
-        assert_eq!(power_law(&together), None, "who knows which of the two it was");
+        assert_eq!(
+            power_law(&together),
+            None,
+            "who knows which of the two it was"
+        );
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let mut points = grid(|a, b| a * b);
             points[3].1 = bad;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{RmapCase, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
+use model::{
+    RmapCase, RmapCell, RmapCost, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab, RmapSpace,
+};
 
 use super::Rmap;
 
@@ -31,11 +33,17 @@ pub(crate) fn two_kernels() -> Rmap {
 fn outcome(kernel: usize, cell: RmapCell) -> RmapOutcome {
     let all = u64::from(cell.processes) * u64::from(cell.mappings);
     match (cell.case, cell.processes, cell.mappings) {
-        (RmapCase::Sparse, 1000, 1000) => RmapOutcome::DoesNotFit { needed_kib: 4_406_250, available_kib: 961_000 },
-        (RmapCase::Chain, 1000, 100 | 1000) => {
-            RmapOutcome::DoesNotFit { needed_kib: 3_200_000, available_kib: 961_000 }
+        (RmapCase::Sparse, 1000, 1000) => RmapOutcome::DoesNotFit {
+            needed_kib: 4_406_250,
+            available_kib: 961_000,
+        },
+        (RmapCase::Chain, 1000, 100 | 1000) => RmapOutcome::DoesNotFit {
+            needed_kib: 3_200_000,
+            available_kib: 961_000,
+        },
+        (RmapCase::Chain, 100, 100) if kernel == 1 => {
+            RmapOutcome::Failed("ran out of memory".into())
         }
-        (RmapCase::Chain, 100, 100) if kernel == 1 => RmapOutcome::Failed("ran out of memory".into()),
         _ => RmapOutcome::Measured(measured(kernel, cell, all)),
     }
 }
@@ -44,11 +52,22 @@ fn measured(kernel: usize, cell: RmapCell, all: u64) -> RmapMeasured {
     // Each process has a fixed cost, and the newer kernel costs a tenth more.
     let tenth = 10 + kernel as u64;
     let processes = u64::from(cell.processes);
-    let walked = |each: u64, count| Ok(RmapCost { ticks: all * each * tenth / 10, count });
-    let by_process =
-        |once: u64, each: u64| Ok(RmapCost { ticks: processes * once + all * each * tenth / 10, count: all });
-    let mut costs =
-        vec![(RmapOperation::Map, by_process(30_000, 6_000)), (RmapOperation::Fork, by_process(90_000, 1_200))];
+    let walked = |each: u64, count| {
+        Ok(RmapCost {
+            ticks: all * each * tenth / 10,
+            count,
+        })
+    };
+    let by_process = |once: u64, each: u64| {
+        Ok(RmapCost {
+            ticks: processes * once + all * each * tenth / 10,
+            count: all,
+        })
+    };
+    let mut costs = vec![
+        (RmapOperation::Map, by_process(30_000, 6_000)),
+        (RmapOperation::Fork, by_process(90_000, 1_200)),
+    ];
     costs.push((
         RmapOperation::Reclaim,
         match cell.case.has_object() {
@@ -58,10 +77,16 @@ fn measured(kernel: usize, cell: RmapCell, all: u64) -> RmapMeasured {
     ));
     if cell.case.has_object() {
         costs.push((RmapOperation::DropOne, walked(310, 1)));
-        costs.push((RmapOperation::DropAll, walked(400, u64::from(cell.mappings.min(512)))));
+        costs.push((
+            RmapOperation::DropAll,
+            walked(400, u64::from(cell.mappings.min(512))),
+        ));
         costs.push((RmapOperation::PageoutOne, walked(120, 1)));
     } else {
-        costs.push((RmapOperation::PageoutOne, Err("MADV_PAGEOUT leaves the page where it is".into())));
+        costs.push((
+            RmapOperation::PageoutOne,
+            Err("MADV_PAGEOUT leaves the page where it is".into()),
+        ));
     }
     costs.push((RmapOperation::Unmap, by_process(4_000, 700)));
     let slab = |name: &str, objects: u64, object_bytes| RmapSlab {
@@ -69,11 +94,25 @@ fn measured(kernel: usize, cell: RmapCell, all: u64) -> RmapMeasured {
         objects: i64::try_from(objects).unwrap(),
         object_bytes,
     };
-    let mut slabs = vec![slab("vm_area_struct", all, 184 + 8 * kernel as u64), slab("maple_node", all / 8 + 1, 256)];
-    let tables = if cell.case == RmapCase::Sparse { all } else { processes * u64::from(cell.mappings).div_ceil(512) };
+    let mut slabs = vec![
+        slab("vm_area_struct", all, 184 + 8 * kernel as u64),
+        slab("maple_node", all / 8 + 1, 256),
+    ];
+    let tables = if cell.case == RmapCase::Sparse {
+        all
+    } else {
+        processes * u64::from(cell.mappings).div_ceil(512)
+    };
     if cell.case == RmapCase::Chain {
         slabs.insert(0, slab("anon_vma_chain", all * (processes + 1) / 2, 64));
         slabs.push(slab("anon_vma", all, 104));
     }
-    RmapMeasured { costs, space: RmapSpace { slabs, tables_kib: 4 * tables, entries: all } }
+    RmapMeasured {
+        costs,
+        space: RmapSpace {
+            slabs,
+            tables_kib: 4 * tables,
+            entries: all,
+        },
+    }
 }

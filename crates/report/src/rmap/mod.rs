@@ -1,5 +1,5 @@
-//! The experiment on reverse mappings for several kernels: costs over a grid of processes and mappings, power laws
-//! fitted to them, and memory use. Numbers only; `render/rmap` formats them.
+//! The experiment on reverse mappings for several kernels: costs over a grid of processes and
+//! mappings, power laws fitted to them, and memory use. Numbers only; `render/rmap` formats them.
 
 mod fit;
 #[cfg(test)]
@@ -55,7 +55,11 @@ impl Value<'_> {
     /// Returns the cost.
     #[must_use]
     pub fn cost(self) -> Option<f64> {
-        if let Self::Cost(cost) = self { Some(cost) } else { None }
+        if let Self::Cost(cost) = self {
+            Some(cost)
+        } else {
+            None
+        }
     }
 }
 
@@ -64,8 +68,8 @@ impl Value<'_> {
 pub struct Laws {
     /// Fitted to all cells.
     pub all: PowerLaw,
-    /// If that one is poor: fitted to the cells without the fewest processes and without the fewest mappings, where
-    /// fixed costs of processes and calls weigh less.
+    /// If that one is poor: fitted to the cells without the fewest processes and without the
+    /// fewest mappings, where fixed costs of processes and calls weigh less.
     pub large: Option<PowerLaw>,
 }
 
@@ -80,7 +84,11 @@ impl Rmap {
     pub fn cells(&self, case: RmapCase) -> impl Iterator<Item = RmapCell> {
         let cells = move |processes: &u32| {
             let processes = *processes;
-            self.mappings.iter().map(move |mappings| RmapCell { case, processes, mappings: *mappings })
+            self.mappings.iter().map(move |mappings| RmapCell {
+                case,
+                processes,
+                mappings: *mappings,
+            })
         };
         self.processes.iter().flat_map(cells)
     }
@@ -114,7 +122,9 @@ impl Rmap {
     #[must_use]
     pub fn laws(&self, kernel: usize, case: RmapCase, operation: RmapOperation) -> Option<Laws> {
         let through = |from: [u32; 2]| {
-            let cells = self.cells(case).filter(|cell| cell.processes > from[0] && cell.mappings > from[1]);
+            let cells = self
+                .cells(case)
+                .filter(|cell| cell.processes > from[0] && cell.mappings > from[1]);
             let point = |cell: RmapCell| {
                 let cost = self.value(kernel, cell, operation).cost()?;
                 Some(([f64::from(cell.processes), f64::from(cell.mappings)], cost))
@@ -123,24 +133,36 @@ impl Rmap {
         };
         let all = through([0, 0])?;
         let fewest = |numbers: &[u32]| numbers.first().copied().unwrap_or(0);
-        let large = is_poor(&all).then(|| through([fewest(&self.processes), fewest(&self.mappings)])).flatten();
+        let large = is_poor(&all)
+            .then(|| through([fewest(&self.processes), fewest(&self.mappings)]))
+            .flatten();
         Some(Laws { all, large })
     }
 
-    /// Returns the largest cell of a case that all kernels have measured, with the memory of its mappings.
+    /// Returns the largest cell of a case that all kernels have measured, with the memory of its
+    /// mappings.
     #[must_use]
     pub fn space(&self, case: RmapCase) -> Option<(RmapCell, Vec<&RmapSpace>)> {
         let of = |cell: RmapCell| -> Option<Vec<&RmapSpace>> {
-            (0..self.kernels.len()).map(|kernel| Some(&self.measured(kernel, cell)?.space)).collect()
+            (0..self.kernels.len())
+                .map(|kernel| Some(&self.measured(kernel, cell)?.space))
+                .collect()
         };
         let cells = self.cells(case).filter_map(|cell| Some((cell, of(cell)?)));
-        cells.max_by_key(|(cell, _)| (u64::from(cell.processes) * u64::from(cell.mappings), cell.mappings))
+        cells.max_by_key(|(cell, _)| {
+            (
+                u64::from(cell.processes) * u64::from(cell.mappings),
+                cell.mappings,
+            )
+        })
     }
 
     /// Returns whether any kernel has a measurement.
     #[must_use]
     pub fn has_anything(&self) -> bool {
-        self.outcomes.values().any(|outcome| matches!(outcome, RmapOutcome::Measured(_)))
+        self.outcomes
+            .values()
+            .any(|outcome| matches!(outcome, RmapOutcome::Measured(_)))
     }
 }
 
@@ -151,37 +173,72 @@ mod tests {
     use super::fixtures::two_kernels;
     use super::{Value, is_poor};
 
-    const LARGEST: RmapCell = RmapCell { case: RmapCase::Sparse, processes: 1000, mappings: 1000 };
+    const LARGEST: RmapCell = RmapCell {
+        case: RmapCase::Sparse,
+        processes: 1000,
+        mappings: 1000,
+    };
 
     #[test]
     fn fitted_laws_equal_the_generating_laws() {
         let rmap = two_kernels();
-        let law = rmap.laws(0, RmapCase::Sparse, RmapOperation::DropOne).unwrap();
+        let law = rmap
+            .laws(0, RmapCase::Sparse, RmapOperation::DropOne)
+            .unwrap();
         let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 0.01;
-        assert!(near(law.all.exponents[0], 1.0) && near(law.all.exponents[1], 1.0), "{law:?}");
+        assert!(
+            near(law.all.exponents[0], 1.0) && near(law.all.exponents[1], 1.0),
+            "{law:?}"
+        );
         assert!(!is_poor(&law.all) && law.large.is_none());
-        let law = rmap.laws(1, RmapCase::Sparse, RmapOperation::Unmap).unwrap();
+        let law = rmap
+            .laws(1, RmapCase::Sparse, RmapOperation::Unmap)
+            .unwrap();
         let large = law.large.unwrap();
-        assert!(is_poor(&law.all) && large.worst_ratio < law.all.worst_ratio, "{law:?}");
-        assert_eq!(rmap.laws(0, RmapCase::Chain, RmapOperation::DropOne), None, "anonymous memory has none");
+        assert!(
+            is_poor(&law.all) && large.worst_ratio < law.all.worst_ratio,
+            "{law:?}"
+        );
+        assert_eq!(
+            rmap.laws(0, RmapCase::Chain, RmapOperation::DropOne),
+            None,
+            "anonymous memory has none"
+        );
     }
 
     #[test]
     fn unmeasured_row_has_its_reason() {
         let rmap = two_kernels();
         assert_eq!(rmap.value(0, LARGEST, RmapOperation::Unmap), Value::NoRoom);
-        let small = RmapCell { case: RmapCase::Chain, processes: 1, mappings: 1 };
-        assert!(matches!(rmap.value(0, small, RmapOperation::PageoutOne), Value::Unsupported(_)));
+        let small = RmapCell {
+            case: RmapCase::Chain,
+            processes: 1,
+            mappings: 1,
+        };
+        assert!(matches!(
+            rmap.value(0, small, RmapOperation::PageoutOne),
+            Value::Unsupported(_)
+        ));
         assert_eq!(rmap.value(2, small, RmapOperation::Unmap), Value::Missing);
-        let failed = RmapCell { case: RmapCase::Chain, processes: 100, mappings: 100 };
-        assert!(matches!(rmap.value(1, failed, RmapOperation::Unmap), Value::Failed(_)));
+        let failed = RmapCell {
+            case: RmapCase::Chain,
+            processes: 100,
+            mappings: 100,
+        };
+        assert!(matches!(
+            rmap.value(1, failed, RmapOperation::Unmap),
+            Value::Failed(_)
+        ));
     }
 
     #[test]
     fn space_is_of_the_largest_common_cell() {
         let rmap = two_kernels();
         let (cell, spaces) = rmap.space(RmapCase::Sparse).unwrap();
-        assert_eq!((cell.processes, cell.mappings, spaces.len()), (100, 1000, 2));
+        assert_eq!(
+            (cell.processes, cell.mappings, spaces.len()),
+            (100, 1000, 2)
+        );
         assert_eq!(spaces[0].entries_per_table(), Some(1.0));
     }
 }

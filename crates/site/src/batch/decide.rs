@@ -32,15 +32,19 @@ pub(super) enum Step {
     Report(u64, BatchJob),
 }
 
-/// Returns the name of the batch job for the next attempt at a job. A claim changes the fence, so a batch job whose name has
-/// the present fence has not claimed it.
+/// Returns the name of the batch job for the next attempt at a job. A claim changes the fence, so a
+/// batch job whose name has the present fence has not claimed it.
 pub(super) fn next_name(job: &QueuedJob) -> String {
     format!("{}{}", name_of(job), job.fence)
 }
 
 /// Decides what to do now.
 pub(super) fn decide(view: View<'_>) -> Vec<Step> {
-    let mut live = view.batch.iter().filter(|one| one.state != BatchState::Ended).count();
+    let mut live = view
+        .batch
+        .iter()
+        .filter(|one| one.state != BatchState::Ended)
+        .count();
     let mut tried: Vec<&str> = Vec::new();
     let mut steps = Vec::new();
     for job in view.open {
@@ -57,14 +61,17 @@ pub(super) fn decide(view: View<'_>) -> Vec<Step> {
         if matches!(job.state, JobState::Running { .. }) {
             tried.push(machine);
         }
-        let waits_for_machine =
-            !view.machines.iter().any(|name| name == machine) || (is_trying && tried.contains(&machine));
+        let waits_for_machine = !view.machines.iter().any(|name| name == machine)
+            || (is_trying && tried.contains(&machine));
         if !job.is_free(view.now_unix) || waits_for_machine {
             continue;
         }
         let name = next_name(job);
         if let Some(one) = own.iter().find(|one| one.name == name) {
-            steps.push(Step::Fail(job.number, format!("batch job {} ended without it: {}", one.id, one.about)));
+            steps.push(Step::Fail(
+                job.number,
+                format!("batch job {} ended without it: {}", one.id, one.about),
+            ));
         } else if live < view.jobs_max {
             live += 1;
             tried.push(machine);
@@ -90,28 +97,57 @@ mod tests {
             seeds: 1,
             machine: machine.to_owned(),
         };
-        let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 2, deadline_s: 60 };
+        let new = NewJob {
+            work,
+            plan: String::new(),
+            priority: 0,
+            rank: 0,
+            attempts_max: 2,
+            deadline_s: 60,
+        };
         QueuedJob::queued(number, new, 100)
     }
 
     fn batch(name: String, state: BatchState) -> BatchJob {
-        BatchJob { id: "17".into(), name, state, about: "why".into() }
+        BatchJob {
+            id: "17".into(),
+            name,
+            state,
+            about: "why".into(),
+        }
     }
 
     fn steps(open: &[QueuedJob], batch: &[BatchJob]) -> Vec<Step> {
         let machines = ["exact".to_owned(), "testbox".to_owned()];
-        decide(View { open, batch, machines: &machines, trying: &machines[1..], jobs_max: 3, now_unix: 200 })
+        decide(View {
+            open,
+            batch,
+            machines: &machines,
+            trying: &machines[1..],
+            jobs_max: 3,
+            now_unix: 200,
+        })
     }
 
     #[test]
     fn free_jobs_are_sent_up_to_the_limit() {
         let open = [1, 2, 3, 4, 5].map(|number| job(number, "exact"));
-        assert_eq!(steps(&open, &[]), [Step::Submit(1), Step::Submit(2), Step::Submit(3)]);
-        let sent = [batch(next_name(&open[0]), BatchState::Waits), batch("marvin-run-x".into(), BatchState::Runs)];
+        assert_eq!(
+            steps(&open, &[]),
+            [Step::Submit(1), Step::Submit(2), Step::Submit(3)]
+        );
+        let sent = [
+            batch(next_name(&open[0]), BatchState::Waits),
+            batch("marvin-run-x".into(), BatchState::Runs),
+        ];
         assert_eq!(steps(&open, &sent), [Step::Submit(2)]);
         let mut other = job(1, "exact");
         other.queued_unix += 1;
-        assert_eq!(steps(&[other], &sent), [Step::Submit(1)], "a batch job of an earlier request");
+        assert_eq!(
+            steps(&[other], &sent),
+            [Step::Submit(1)],
+            "a batch job of an earlier request"
+        );
         assert!(steps(&[job(1, "unknown")], &[]).is_empty());
     }
 
@@ -119,11 +155,17 @@ mod tests {
     fn batch_job_that_took_nothing_counts_once() {
         let mut one = job(1, "exact");
         let ended = [batch(next_name(&one), BatchState::Ended)];
-        assert_eq!(steps(&[one.clone()], &ended), [Step::Fail(1, "batch job 17 ended without it: why".into())]);
+        assert_eq!(
+            steps(&[one.clone()], &ended),
+            [Step::Fail(1, "batch job 17 ended without it: why".into())]
+        );
         one.claim("slurm", 200).unwrap();
         assert!(steps(&[one.clone()], &ended).is_empty(), "it runs");
         one.end(1, Ending::Infra("why".into()), 200).unwrap();
-        assert!(steps(&[one.clone()], &ended).is_empty(), "it waits for its next attempt");
+        assert!(
+            steps(&[one.clone()], &ended).is_empty(),
+            "it waits for its next attempt"
+        );
         one.hurry(200);
         assert_eq!(steps(&[one], &ended), [Step::Submit(1)]);
     }
@@ -135,7 +177,10 @@ mod tests {
         one.claim("bm1", 120).unwrap();
         assert!(one.take_back(200));
         assert!(steps(&[one.clone()], &requeued).is_empty());
-        let held = [BatchJob { state: BatchState::Held, ..requeued[0].clone() }];
+        let held = [BatchJob {
+            state: BatchState::Held,
+            ..requeued[0].clone()
+        }];
         assert_eq!(steps(&[one], &held), [Step::Report(1, held[0].clone())]);
     }
 

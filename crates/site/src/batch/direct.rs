@@ -1,5 +1,5 @@
-//! Jobs that a command sends for itself, beside the queue. A job's name follows from its work, so that an interrupted command
-//! finds its jobs again.
+//! Jobs that a command sends for itself, beside the queue. A job's name follows from its work, so
+//! that an interrupted command finds its jobs again.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -38,7 +38,8 @@ pub struct SentJob {
 pub struct DirectJobs<'a> {
     /// The batch system.
     pub system: &'a dyn BatchSystem,
-    /// The beginning of their names: `marvin-…-`, not a number, which jobs of the queue have there.
+    /// The beginning of their names: `marvin-…-`, not a number, which jobs of the queue have
+    /// there.
     pub prefix: String,
     /// The machine that they measure on.
     pub machine: &'a str,
@@ -59,8 +60,13 @@ impl DirectJobs<'_> {
         let (name, own) = (self.name(job), self.command.iter());
         let command: Vec<OsString> = own.chain(&job.words).cloned().collect();
         let (machine, minutes) = (self.machine, self.minutes);
-        let id =
-            self.system.submit(&Submission { name: &name, about: &job.about, machine, minutes, command: &command })?;
+        let id = self.system.submit(&Submission {
+            name: &name,
+            about: &job.about,
+            machine,
+            minutes,
+            command: &command,
+        })?;
         Ok(SentJob { name, id })
     }
 
@@ -72,8 +78,14 @@ impl DirectJobs<'_> {
         let listed = self.system.list()?;
         let send = |job: &DirectJob| {
             let name = self.name(job);
-            match listed.iter().find(|one| one.name == name && one.state != BatchState::Ended) {
-                Some(known) => Ok(SentJob { id: known.id.clone(), name }),
+            match listed
+                .iter()
+                .find(|one| one.name == name && one.state != BatchState::Ended)
+            {
+                Some(known) => Ok(SentJob {
+                    id: known.id.clone(),
+                    name,
+                }),
                 None => self.submit(job),
             }
         };
@@ -90,7 +102,11 @@ impl DirectJobs<'_> {
             match self.system.list() {
                 Ok(listed) => {
                     heard = Instant::now();
-                    let count = |state| sent.iter().filter(|one| state_of(one, &listed) == state).count();
+                    let count = |state| {
+                        sent.iter()
+                            .filter(|one| state_of(one, &listed) == state)
+                            .count()
+                    };
                     let now = (count(BatchState::Ended), count(BatchState::Runs));
                     if now != last {
                         report(now.0, now.1);
@@ -111,7 +127,9 @@ impl DirectJobs<'_> {
 
 /// Returns the state of a job; one that the system has forgotten has ended.
 fn state_of(sent: &SentJob, listed: &[BatchJob]) -> BatchState {
-    let found = listed.iter().find(|job| job.id == sent.id && job.name == sent.name);
+    let found = listed
+        .iter()
+        .find(|job| job.id == sent.id && job.name == sent.name);
     found.map_or(BatchState::Ended, |job| job.state)
 }
 
@@ -127,10 +145,14 @@ impl<'a> AheadJobs<'a> {
     /// Begins without jobs.
     #[must_use]
     pub fn new(jobs: DirectJobs<'a>) -> Self {
-        Self { jobs, sent: RefCell::default() }
+        Self {
+            jobs,
+            sent: RefCell::default(),
+        }
     }
 
-    /// Sends `wanted` and returns what was sent, with its number; keeps `kept` if it is there, and cancels all other jobs with the prefix.
+    /// Sends `wanted` and returns what was sent, with its number; keeps `kept` if it is there, and
+    /// cancels all other jobs with the prefix.
     ///
     /// # Errors
     /// If the batch system does not answer, or refuses one.
@@ -140,8 +162,14 @@ impl<'a> AheadJobs<'a> {
         wanted: &'j [DirectJob],
     ) -> Result<Vec<(&'j DirectJob, String)>, BatchError> {
         let listed = self.jobs.system.list()?;
-        let names: BTreeSet<String> = kept.into_iter().chain(wanted).map(|job| self.jobs.name(job)).collect();
-        let own = listed.iter().filter(|one| one.name.starts_with(&self.jobs.prefix));
+        let names: BTreeSet<String> = kept
+            .into_iter()
+            .chain(wanted)
+            .map(|job| self.jobs.name(job))
+            .collect();
+        let own = listed
+            .iter()
+            .filter(|one| one.name.starts_with(&self.jobs.prefix));
         for one in own {
             if names.contains(&one.name) {
                 self.sent.borrow_mut().insert(one.name.clone());
@@ -175,7 +203,9 @@ impl<'a> AheadJobs<'a> {
             match self.jobs.system.list() {
                 Ok(listed) => {
                     heard = Instant::now();
-                    let live = listed.iter().find(|one| one.name == name && one.state != BatchState::Ended);
+                    let live = listed
+                        .iter()
+                        .find(|one| one.name == name && one.state != BatchState::Ended);
                     match live.map(|one| (one.state, &one.id)) {
                         None => return Ok(()),
                         Some((BatchState::Runs, _)) => {}
@@ -203,7 +233,12 @@ mod tests {
 
     impl Believed {
         fn states(&self) -> Vec<BatchState> {
-            self.0.lock().unwrap().iter().map(|(job, _)| job.state).collect()
+            self.0
+                .lock()
+                .unwrap()
+                .iter()
+                .map(|(job, _)| job.state)
+                .collect()
         }
 
         fn run(&self, place: usize) {
@@ -219,7 +254,10 @@ mod tests {
         fn list(&self) -> Result<Vec<BatchJob>, BatchError> {
             let mut jobs = self.0.lock().unwrap();
             let listed = jobs.iter().map(|(job, _)| job.clone()).collect();
-            for (job, looks) in jobs.iter_mut().filter(|(job, _)| job.state == BatchState::Runs) {
+            for (job, looks) in jobs
+                .iter_mut()
+                .filter(|(job, _)| job.state == BatchState::Runs)
+            {
                 *looks += 1;
                 if *looks > 1 {
                     job.state = BatchState::Ended;
@@ -229,28 +267,51 @@ mod tests {
         }
 
         fn submit(&self, job: &Submission<'_>) -> Result<String, BatchError> {
-            assert_eq!((job.machine, job.minutes, job.command.len()), ("exact", 7, 2), "{job:?}");
+            assert_eq!(
+                (job.machine, job.minutes, job.command.len()),
+                ("exact", 7, 2),
+                "{job:?}"
+            );
             let mut jobs = self.0.lock().unwrap();
             let id = (jobs.len() + 1).to_string();
             let (name, state) = (job.name.to_owned(), BatchState::Waits);
-            jobs.push((BatchJob { id: id.clone(), name, state, about: String::new() }, 0));
+            jobs.push((
+                BatchJob {
+                    id: id.clone(),
+                    name,
+                    state,
+                    about: String::new(),
+                },
+                0,
+            ));
             Ok(id)
         }
 
         fn cancel(&self, id: &str) -> Result<(), BatchError> {
             let mut jobs = self.0.lock().unwrap();
-            jobs.iter_mut().filter(|(job, _)| job.id == id).for_each(|(job, _)| job.state = BatchState::Ended);
+            jobs.iter_mut()
+                .filter(|(job, _)| job.id == id)
+                .for_each(|(job, _)| job.state = BatchState::Ended);
             Ok(())
         }
     }
 
     fn job(name: &str) -> DirectJob {
-        DirectJob { about: name.to_owned(), words: vec![name.into()] }
+        DirectJob {
+            about: name.to_owned(),
+            words: vec![name.into()],
+        }
     }
 
     fn with_jobs(system: &Believed, prefix: &str, use_it: &dyn Fn(DirectJobs<'_>)) {
         let command = ["marvin".into()];
-        use_it(DirectJobs { system, prefix: prefix.to_owned(), machine: "exact", minutes: 7, command: &command });
+        use_it(DirectJobs {
+            system,
+            prefix: prefix.to_owned(),
+            machine: "exact",
+            minutes: 7,
+            command: &command,
+        });
     }
 
     #[test]
@@ -261,7 +322,10 @@ mod tests {
             assert_eq!(jobs.send(&[job("a"), job("b")]).unwrap(), first);
             (0..2).for_each(|place| system.run(place));
             let seen = Mutex::new(Vec::new());
-            jobs.wait(&first, &|ended, runs| seen.lock().unwrap().push((ended, runs))).unwrap();
+            jobs.wait(&first, &|ended, runs| {
+                seen.lock().unwrap().push((ended, runs))
+            })
+            .unwrap();
             assert_eq!(*seen.lock().unwrap(), [(0, 2), (2, 0)]);
             // What ended is sent again, if the command still lacks its result.
             assert_eq!(jobs.send(&[job("a")]).unwrap()[0].id, "3");
@@ -272,14 +336,27 @@ mod tests {
     fn jobs_no_longer_wanted_are_cancelled() {
         use BatchState::{Ended, Runs, Waits};
         let system = Believed::default();
-        with_jobs(&system, "marvin-bisect-other-", &|jobs| drop(jobs.send(&[job("a")]).unwrap()));
+        with_jobs(&system, "marvin-bisect-other-", &|jobs| {
+            drop(jobs.send(&[job("a")]).unwrap())
+        });
         with_jobs(&system, "marvin-bisect-1-", &|jobs| {
             let ahead = AheadJobs::new(jobs);
-            assert_eq!(ahead.want(Some(&job("a")), &[job("b"), job("c")]).unwrap().len(), 2, "this host measures a");
+            assert_eq!(
+                ahead
+                    .want(Some(&job("a")), &[job("b"), job("c")])
+                    .unwrap()
+                    .len(),
+                2,
+                "this host measures a"
+            );
             ahead.wait(&job("a")).unwrap();
             system.run(1);
             assert!(ahead.want(Some(&job("b")), &[]).unwrap().is_empty());
-            assert_eq!(system.states(), [Waits, Runs, Ended], "b goes on, c is not wanted");
+            assert_eq!(
+                system.states(),
+                [Waits, Runs, Ended],
+                "b goes on, c is not wanted"
+            );
             ahead.wait(&job("b")).unwrap();
             assert_eq!(system.states()[1], Ended);
             // An ended job that brought no result is not sent again.
@@ -290,7 +367,9 @@ mod tests {
     #[test]
     fn job_without_a_host_is_withdrawn() {
         let system = Believed::default();
-        with_jobs(&system, "marvin-bisect-1-", &|jobs| drop(jobs.send(&[job("b")]).unwrap()));
+        with_jobs(&system, "marvin-bisect-1-", &|jobs| {
+            drop(jobs.send(&[job("b")]).unwrap())
+        });
         // Another process, after the first was killed.
         with_jobs(&system, "marvin-bisect-1-", &|jobs| {
             let ahead = AheadJobs::new(jobs);

@@ -1,4 +1,5 @@
-//! The dispatcher: sends free jobs of the queue to the batch system, and follows what becomes of them.
+//! The dispatcher: sends free jobs of the queue to the batch system, and follows what becomes of
+//! them.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -57,7 +58,9 @@ pub struct Dispatcher<'a> {
 
 impl std::fmt::Debug for Dispatcher<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Dispatcher").field("system", &self.system).finish_non_exhaustive()
+        f.debug_struct("Dispatcher")
+            .field("system", &self.system)
+            .finish_non_exhaustive()
     }
 }
 
@@ -75,7 +78,8 @@ struct Followed {
 
 impl Followed {
     fn is_silent_for_long(&self, now_unix: i64) -> bool {
-        self.silent_unix.is_some_and(|since| now_unix.saturating_sub(since) >= SILENT_S)
+        self.silent_unix
+            .is_some_and(|since| now_unix.saturating_sub(since) >= SILENT_S)
     }
 }
 
@@ -83,14 +87,17 @@ impl Dispatcher<'_> {
     /// Dispatches.
     ///
     /// # Errors
-    /// If the store fails, or a batch system is silent for ten minutes and the dispatcher is to end when no job is free. The
-    /// next dispatcher continues from what queue and batch system know.
+    /// If the store fails, or a batch system is silent for ten minutes and the dispatcher is to end
+    /// when no job is free. The next dispatcher continues from what queue and batch system
+    /// know.
     pub fn dispatch(&self, until: Until) -> Result<Worked, SiteError> {
         let mut followed = Followed::default();
         let (mut is_idle, mut checks) = (false, Checks::default());
         loop {
             let taken_back = self.store.take_back_jobs(None, (self.clock)())?;
-            taken_back.into_iter().for_each(|job| (self.notify)(DispatchEvent::Work(WorkEvent::Requeued(job))));
+            taken_back
+                .into_iter()
+                .for_each(|job| (self.notify)(DispatchEvent::Work(WorkEvent::Requeued(job))));
             match self.system.list() {
                 Err(error) => {
                     self.silent(&error, &mut followed)?;
@@ -100,7 +107,12 @@ impl Dispatcher<'_> {
                 }
                 Ok(batch) => {
                     followed.silent_unix = None;
-                    checks.queue(self.store, &self.settings.servers, self.machines, (self.clock)())?;
+                    checks.queue(
+                        self.store,
+                        &self.settings.servers,
+                        self.machines,
+                        (self.clock)(),
+                    )?;
                     let busy = self.look(&batch, &mut followed)?;
                     if !busy && !std::mem::replace(&mut is_idle, true) {
                         (self.notify)(DispatchEvent::Work(WorkEvent::Idle(
@@ -136,13 +148,26 @@ impl Dispatcher<'_> {
         self.cancel_unwanted(batch, &open)?;
         let machines = fit_machines(self.store, self.machines, now)?;
         let health = self.store.health()?;
-        let trying: Vec<String> =
-            machines.iter().filter(|name| quarantine_of(name, &health).is_some()).cloned().collect();
+        let trying: Vec<String> = machines
+            .iter()
+            .filter(|name| quarantine_of(name, &health).is_some())
+            .cloned()
+            .collect();
         let jobs_max = self.jobs_max;
-        let view = View { open: &open, batch, machines: &machines, trying: &trying, jobs_max, now_unix: now };
+        let view = View {
+            open: &open,
+            batch,
+            machines: &machines,
+            trying: &trying,
+            jobs_max,
+            now_unix: now,
+        };
         let mut is_busy = false;
         for job in &open {
-            if batch.iter().any(|one| one.state != BatchState::Ended && one.is_for(job)) {
+            if batch
+                .iter()
+                .any(|one| one.state != BatchState::Ended && one.is_for(job))
+            {
                 is_busy = true;
                 followed.sent.insert(job.number);
             }
@@ -155,11 +180,18 @@ impl Dispatcher<'_> {
     }
 
     /// Does one step; returns whether a job was sent.
-    fn take_step(&self, step: Step, open: &[QueuedJob], followed: &mut Followed) -> Result<bool, SiteError> {
+    fn take_step(
+        &self,
+        step: Step,
+        open: &[QueuedJob],
+        followed: &mut Followed,
+    ) -> Result<bool, SiteError> {
         let job_of = |number: u64| open.iter().find(|job| job.number == number);
         match step {
             Step::Submit(number) => {
-                let Some(job) = job_of(number) else { return Ok(false) };
+                let Some(job) = job_of(number) else {
+                    return Ok(false);
+                };
                 try_machine(self.store, job, (self.clock)())?;
                 match self.submit(job) {
                     Ok(id) => {
@@ -167,7 +199,9 @@ impl Dispatcher<'_> {
                         (self.notify)(DispatchEvent::Sent(job.clone(), id));
                         return Ok(true);
                     }
-                    Err(error @ BatchError::Refused { .. }) => self.fail(job, &error.to_string(), followed)?,
+                    Err(error @ BatchError::Refused { .. }) => {
+                        self.fail(job, &error.to_string(), followed)?
+                    }
                     Err(silent) => self.silent(&silent, followed)?,
                 }
             }
@@ -188,7 +222,12 @@ impl Dispatcher<'_> {
     }
 
     fn submit(&self, job: &QueuedJob) -> Result<String, BatchError> {
-        let command: Vec<OsString> = self.command.iter().cloned().chain([job.number.to_string().into()]).collect();
+        let command: Vec<OsString> = self
+            .command
+            .iter()
+            .cloned()
+            .chain([job.number.to_string().into()])
+            .collect();
         self.system.submit(&Submission {
             name: &next_name(job),
             about: &job.new.work.to_string(),
@@ -211,7 +250,11 @@ impl Dispatcher<'_> {
         match ended {
             Ok(job) => {
                 if job.state == JobState::Failed {
-                    raise_notice(self.store, &self.settings.channels, &notice_of_failed(&job, now))?;
+                    raise_notice(
+                        self.store,
+                        &self.settings.channels,
+                        &notice_of_failed(&job, now),
+                    )?;
                 }
                 followed.sent.insert(job.number);
                 Ok(())
@@ -227,7 +270,14 @@ impl Dispatcher<'_> {
             if open.iter().any(|job| one.is_for(job)) {
                 continue;
             }
-            let Some(number) = one.name.split('-').nth(1).and_then(|word| word.parse().ok()) else { continue };
+            let Some(number) = one
+                .name
+                .split('-')
+                .nth(1)
+                .and_then(|word| word.parse().ok())
+            else {
+                continue;
+            };
             match self.store.queued_job(number) {
                 Ok(job) if !one.is_for(&job) => {}
                 // One that is done ends by itself.
@@ -242,7 +292,8 @@ impl Dispatcher<'_> {
         Ok(())
     }
 
-    /// Reports jobs that were in the batch system and are no longer open, or wait for another attempt.
+    /// Reports jobs that were in the batch system and are no longer open, or wait for another
+    /// attempt.
     fn report_ended(&self, open: &[QueuedJob], followed: &mut Followed) -> Result<(), SiteError> {
         let now = (self.clock)();
         for number in followed.sent.clone() {
@@ -273,7 +324,11 @@ impl Dispatcher<'_> {
             "{}\n{system} holds its batch job {} until it is released: {}\n",
             job.new.work, held.id, held.about
         );
-        self.raise(format!("held:{}", held.name), format!("job {number} is held by {system}"), body)
+        self.raise(
+            format!("held:{}", held.name),
+            format!("job {number} is held by {system}"),
+            body,
+        )
     }
 
     fn silent(&self, error: &BatchError, followed: &mut Followed) -> Result<(), SiteError> {
@@ -288,11 +343,20 @@ impl Dispatcher<'_> {
         }
         let system = self.system.name();
         let body = format!("{error}\n\nJobs wait; those that run there go on.\n");
-        self.raise(format!("silent:{system}:{since}"), format!("{system} does not answer"), body)
+        self.raise(
+            format!("silent:{system}:{since}"),
+            format!("{system} does not answer"),
+            body,
+        )
     }
 
     fn raise(&self, subject: String, headline: String, body: String) -> Result<(), SiteError> {
-        let notice = Notice { subject, headline, body, raised_unix: (self.clock)() };
+        let notice = Notice {
+            subject,
+            headline,
+            body,
+            raised_unix: (self.clock)(),
+        };
         raise_notice(self.store, &self.settings.channels, &notice)
     }
 }

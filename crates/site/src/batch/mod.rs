@@ -1,8 +1,9 @@
 //! Jobs through a batch system, which gives each a host: Slurm, or another one by a program.
 //!
-//! The queue stays the source of truth. A dispatcher sends each free job as one batch job, which is a worker for that job:
-//! it claims the job on the host that it was given. A batch job's name has the job's number, the time when the job was
-//! queued, and the job's fence: what is there already, the batch system knows, so a dispatcher keeps nothing.
+//! The queue stays the source of truth. A dispatcher sends each free job as one batch job, which is
+//! a worker for that job: it claims the job on the host that it was given. A batch job's name has
+//! the job's number, the time when the job was queued, and the job's fence: what is there already,
+//! the batch system knows, so a dispatcher keeps nothing.
 
 mod command;
 mod decide;
@@ -139,10 +140,17 @@ pub fn batch_system(settings: &LabSettings) -> Option<Box<dyn BatchSystem>> {
     Some(match &settings.batch.as_ref()?.system {
         BatchKind::Slurm(slurm) => {
             let servers = settings.servers.iter();
-            let nodes = servers.filter_map(|server| Some((server.name.clone(), server.slurm_node.clone()?))).collect();
-            Box::new(Slurm { settings: slurm.clone(), nodes })
+            let nodes = servers
+                .filter_map(|server| Some((server.name.clone(), server.slurm_node.clone()?)))
+                .collect();
+            Box::new(Slurm {
+                settings: slurm.clone(),
+                nodes,
+            })
         }
-        BatchKind::Command(words) => Box::new(SiteProgram { words: words.clone() }),
+        BatchKind::Command(words) => Box::new(SiteProgram {
+            words: words.clone(),
+        }),
     })
 }
 
@@ -164,7 +172,8 @@ pub fn batch_worker_name() -> String {
     }
 }
 
-/// Returns the beginning of the names of all batch jobs for a queued job: whichever attempt they are for.
+/// Returns the beginning of the names of all batch jobs for a queued job: whichever attempt they
+/// are for.
 fn name_of(job: &QueuedJob) -> String {
     format!("marvin-{}-{}-", job.number, job.queued_unix)
 }

@@ -1,6 +1,7 @@
 //! Mails: formats them, and hands them to a mail server.
 //!
-//! lettre does SMTP and TLS. After a deadline, its thread continues alone until its sockets time out.
+//! lettre does SMTP and TLS. After a deadline, its thread continues alone until its sockets time
+//! out.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -30,15 +31,28 @@ const LINE_MAX: usize = 76;
 
 /// Returns the mail of a notice, with this host's line ends.
 pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
-    let Notice { subject, headline, body, raised_unix } = &delivery.notice;
+    let Notice {
+        subject,
+        headline,
+        body,
+        raised_unix,
+    } = &delivery.notice;
     // Names from outside in a header must not start another header.
     let line = |text: &str| {
-        let plain = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+        let plain = |c: char| {
+            if c.is_ascii_graphic() || c == ' ' {
+                c
+            } else {
+                '?'
+            }
+        };
         text.chars().map(plain).take(HEADER_MAX).collect::<String>()
     };
-    let since = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(*raised_unix).unwrap_or(0));
+    let since =
+        SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(*raised_unix).unwrap_or(0));
     let host = from.split_once('@').map_or("localhost", |(_, host)| host);
-    // The id depends only on the notice's number, so that mail programs show a repeated notice once.
+    // The id depends only on the notice's number, so that mail programs show a repeated notice
+    // once.
     format!(
         "From: {}\nTo: {}\nSubject: [marvin] {}\nDate: {}\nMessage-ID: <{}.{raised_unix}.marvin@{}>\n\
          Auto-Submitted: auto-generated\nPrecedence: bulk\nMIME-Version: 1.0\n\
@@ -55,17 +69,23 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
     )
 }
 
-/// Encodes a text as quoted-printable (RFC 2045, 6.7): any server accepts it, with lines of any length and letters of
-/// any kind.
+/// Encodes a text as quoted-printable (RFC 2045, 6.7): any server accepts it, with lines of any
+/// length and letters of any kind.
 fn quoted_printable(text: &str) -> String {
     let mut all = String::new();
     for line in text.split_inclusive('\n') {
-        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        let (line, end) = line
+            .strip_suffix('\n')
+            .map_or((line, ""), |line| (line, "\n"));
         let mut width = 0;
         for (place, byte) in line.bytes().enumerate() {
             let is_last = place + 1 == line.len();
             let is_plain = (byte.is_ascii_graphic() && byte != b'=') || (byte == b' ' && !is_last);
-            let token = if is_plain { char::from(byte).to_string() } else { format!("={byte:02X}") };
+            let token = if is_plain {
+                char::from(byte).to_string()
+            } else {
+                format!("={byte:02X}")
+            };
             if width + token.len() >= LINE_MAX {
                 all.push_str("=\n");
                 width = 0;
@@ -79,18 +99,36 @@ fn quoted_printable(text: &str) -> String {
 }
 
 /// Hands a mail to a server. Reads the password at each call.
-pub(crate) fn send(server: &MailServer, to: &[String], from: &str, text: &str, deadline_s: u64) -> InputResult {
-    let address = |text: &str| text.parse().map_err(|error: AddressError| format!("{text}: {error}"));
-    let to = to.iter().map(|to| address(to)).collect::<Result<Vec<Address>, String>>()?;
+pub(crate) fn send(
+    server: &MailServer,
+    to: &[String],
+    from: &str,
+    text: &str,
+    deadline_s: u64,
+) -> InputResult {
+    let address = |text: &str| {
+        text.parse()
+            .map_err(|error: AddressError| format!("{text}: {error}"))
+    };
+    let to = to
+        .iter()
+        .map(|to| address(to))
+        .collect::<Result<Vec<Address>, String>>()?;
     let envelope = Envelope::new(Some(address(from)?), to).map_err(|error| error.to_string())?;
     let transport = transport(server)?;
     // lettre adds the end of the last line.
-    let bytes = text.strip_suffix('\n').unwrap_or(text).replace('\n', "\r\n").into_bytes();
+    let bytes = text
+        .strip_suffix('\n')
+        .unwrap_or(text)
+        .replace('\n', "\r\n")
+        .into_bytes();
     let sent = within(deadline_s, move || transport.send_raw(&envelope, &bytes));
     match sent {
         Some(Ok(_)) => Ok(()),
         Some(Err(error)) => Err(format!("{server} {}", words(&error))),
-        None => Err(format!("{server} did not accept the mail within {deadline_s} s")),
+        None => Err(format!(
+            "{server} did not accept the mail within {deadline_s} s"
+        )),
     }
 }
 
@@ -109,7 +147,12 @@ fn transport(server: &MailServer) -> Result<SmtpTransport, String> {
             Secrecy::Whole => Tls::Wrapper(tls()?),
         });
     Ok(match &server.login {
-        Some(login) => builder.credentials(Credentials::new(login.user.clone(), control::password(login)?)).build(),
+        Some(login) => builder
+            .credentials(Credentials::new(
+                login.user.clone(),
+                control::password(login)?,
+            ))
+            .build(),
         None => builder.build(),
     })
 }
@@ -126,11 +169,18 @@ fn within<T: Send + 'static>(seconds: u64, work: impl FnOnce() -> T + Send + 'st
 fn words(error: &Error) -> String {
     let source = std::error::Error::source(error);
     let said = short(&source.map_or_else(|| error.to_string(), ToString::to_string));
-    let kind = source.and_then(|source| source.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let kind = source
+        .and_then(|source| source.downcast_ref::<io::Error>())
+        .map(io::Error::kind);
     match (error.status(), kind) {
         (Some(code), _) => format!("refuses the mail: {code} {said}"),
-        (_, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)) => format!("gave no answer within {ANSWER_S} s"),
-        (_, Some(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof)) => BROKE_OFF.into(),
+        (_, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)) => {
+            format!("gave no answer within {ANSWER_S} s")
+        }
+        (
+            _,
+            Some(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof),
+        ) => BROKE_OFF.into(),
         // rustls refused the certificate.
         (_, Some(ErrorKind::InvalidData)) => {
             format!(
@@ -140,7 +190,8 @@ fn words(error: &Error) -> String {
         (_, Some(_)) => format!("cannot be reached: {said}"),
         (..) if said == "incomplete response" => BROKE_OFF.into(),
         (..) if said.contains("STARTTLS") => {
-            "does not offer STARTTLS, which other hosts need: use smtps://, or a sendmail program".into()
+            "does not offer STARTTLS, which other hosts need: use smtps://, or a sendmail program"
+                .into()
         }
         (..) => format!("cannot accept the mail: {said}"),
     }
@@ -150,7 +201,11 @@ fn words(error: &Error) -> String {
 #[must_use]
 pub fn machine_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if name.trim().is_empty() { "here".to_owned() } else { name.trim().to_owned() }
+    if name.trim().is_empty() {
+        "here".to_owned()
+    } else {
+        name.trim().to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -173,18 +228,34 @@ pub(crate) mod tests {
             body: body.into(),
             raised_unix: 1_763_790_000,
         };
-        Delivery { number: 3, notice, channel: "x".into(), tries: 0, said: String::new() }
+        Delivery {
+            number: 3,
+            notice,
+            channel: "x".into(),
+            tries: 0,
+            said: String::new(),
+        }
     }
 
     #[test]
     fn mail_holds_its_text_without_injected_headers() {
-        let delivery = delivery("tree:a is down\nBcc: all@example.org", "said: ‘no’ = x \n.\nlast");
-        insta::assert_snapshot!(mail(&["a@example.org".into(), "b@example.org".into()], "marvin", &delivery));
+        let delivery = delivery(
+            "tree:a is down\nBcc: all@example.org",
+            "said: ‘no’ = x \n.\nlast",
+        );
+        insta::assert_snapshot!(mail(
+            &["a@example.org".into(), "b@example.org".into()],
+            "marvin",
+            &delivery
+        ));
     }
 
-    /// A mail server for one connection: sends its answers one by one, and returns the lines received. It reads a line
-    /// for each answer but the first, and after `354` all lines up to the single dot.
-    pub(crate) fn server(answers: &'static [&'static str]) -> (MailServer, JoinHandle<Vec<String>>) {
+    /// A mail server for one connection: sends its answers one by one, and returns the lines
+    /// received. It reads a line for each answer but the first, and after `354` all lines up to
+    /// the single dot.
+    pub(crate) fn server(
+        answers: &'static [&'static str],
+    ) -> (MailServer, JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let heard = std::thread::spawn(move || {
@@ -195,7 +266,9 @@ pub(crate) mod tests {
             for (place, answer) in answers.iter().enumerate() {
                 if place > 0 {
                     loop {
-                        let Some(Ok(line)) = lines.next() else { return heard };
+                        let Some(Ok(line)) = lines.next() else {
+                            return heard;
+                        };
                         heard.push(line);
                         if !is_data || heard.last().is_some_and(|line| line == ".") {
                             break;
@@ -207,16 +280,35 @@ pub(crate) mod tests {
             }
             heard
         });
-        (MailServer { host: "127.0.0.1".into(), port, secrecy: Secrecy::Plain, login: None }, heard)
+        (
+            MailServer {
+                host: "127.0.0.1".into(),
+                port,
+                secrecy: Secrecy::Plain,
+                login: None,
+            },
+            heard,
+        )
     }
 
     fn say(stream: &mut TcpStream, answer: &str) {
-        stream.write_all(format!("{answer}\r\n").as_bytes()).unwrap();
+        stream
+            .write_all(format!("{answer}\r\n").as_bytes())
+            .unwrap();
     }
 
     fn sent(server: &MailServer) -> InputResult {
-        let (to, from) = (["a@example.org".to_owned(), "b@example.org".to_owned()], "marvin@example.org");
-        let said = send(server, &to, from, &mail(&to, from, &delivery("it is down", ".\nwhy\n")), 20);
+        let (to, from) = (
+            ["a@example.org".to_owned(), "b@example.org".to_owned()],
+            "marvin@example.org",
+        );
+        let said = send(
+            server,
+            &to,
+            from,
+            &mail(&to, from, &delivery("it is down", ".\nwhy\n")),
+            20,
+        );
         said.map_err(|said| said.replace(&format!(":{}", server.port), ":PORT"))
     }
 
@@ -224,13 +316,24 @@ pub(crate) mod tests {
 
     #[test]
     fn server_gets_the_mail_and_our_login() {
-        let (mut to, heard) =
-            server(&["220 here", HELLO, "235 yes", "250 ok", "250 ok", "250 ok", "354 go", "250 taken"]);
+        let (mut to, heard) = server(&[
+            "220 here",
+            HELLO,
+            "235 yes",
+            "250 ok",
+            "250 ok",
+            "250 ok",
+            "354 go",
+            "250 taken",
+        ]);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
         std::fs::write(&file, "sesame\nnot this\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-        to.login = Some(Login { user: "marvin".into(), password: Secret::File(file) });
+        to.login = Some(Login {
+            user: "marvin".into(),
+            password: Secret::File(file),
+        });
         assert_eq!(sent(&to), Ok(()));
         let heard = heard.join().unwrap();
         assert!(heard[0].starts_with("EHLO "), "{heard:?}");
@@ -238,10 +341,24 @@ pub(crate) mod tests {
         assert_eq!(heard[1], "AUTH PLAIN AG1hcnZpbgBzZXNhbWU=");
         assert_eq!(
             heard[2..6],
-            ["MAIL FROM:<marvin@example.org>", "RCPT TO:<a@example.org>", "RCPT TO:<b@example.org>", "DATA"]
+            [
+                "MAIL FROM:<marvin@example.org>",
+                "RCPT TO:<a@example.org>",
+                "RCPT TO:<b@example.org>",
+                "DATA"
+            ]
         );
-        assert_eq!(heard[heard.len() - 4..], ["", "..", "why", "."], "a line with a dot does not end it: {heard:?}");
-        assert!(heard.iter().any(|line| line == "Subject: [marvin] it is down"), "{heard:?}");
+        assert_eq!(
+            heard[heard.len() - 4..],
+            ["", "..", "why", "."],
+            "a line with a dot does not end it: {heard:?}"
+        );
+        assert!(
+            heard
+                .iter()
+                .any(|line| line == "Subject: [marvin] it is down"),
+            "{heard:?}"
+        );
     }
 
     #[test]
@@ -249,8 +366,15 @@ pub(crate) mod tests {
         let mut told = Vec::new();
         for answers in [
             &["220 here", "250 here", "550 no such sender"][..],
-            &["220 here", "250 here", "250 ok", "450 a@example.org: try later"],
-            &["220 here", "250 here", "250 ok", "250 ok", "250 ok", "354 go"],
+            &[
+                "220 here",
+                "250 here",
+                "250 ok",
+                "450 a@example.org: try later",
+            ],
+            &[
+                "220 here", "250 here", "250 ok", "250 ok", "250 ok", "354 go",
+            ],
             &["554 go away"],
             &["220 this is\r\nHTTP"],
         ] {
@@ -259,13 +383,28 @@ pub(crate) mod tests {
             drop(heard.join());
         }
         let (to, heard) = server(&["220 here", "250 here"]);
-        told.push(sent(&MailServer { secrecy: Secrecy::Upgraded, ..to }).unwrap_err());
+        told.push(
+            sent(&MailServer {
+                secrecy: Secrecy::Upgraded,
+                ..to
+            })
+            .unwrap_err(),
+        );
         drop(heard.join());
         let (to, heard) = server(&["220 here", "250 here"]);
-        told.push(sent(&MailServer { secrecy: Secrecy::Whole, ..to }).unwrap_err());
+        told.push(
+            sent(&MailServer {
+                secrecy: Secrecy::Whole,
+                ..to
+            })
+            .unwrap_err(),
+        );
         drop(heard.join());
         let (mut to, heard) = server(&["220 here", "250 here"]);
-        to.login = Some(Login { user: "marvin".into(), password: Secret::Variable("PATH".into()) });
+        to.login = Some(Login {
+            user: "marvin".into(),
+            password: Secret::Variable("PATH".into()),
+        });
         told.push(sent(&to).unwrap_err());
         drop(heard.join());
         // The server has gone.
@@ -277,9 +416,17 @@ pub(crate) mod tests {
     fn silent_server_is_abandoned() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let silent = MailServer { host: "127.0.0.1".into(), port, secrecy: Secrecy::Plain, login: None };
+        let silent = MailServer {
+            host: "127.0.0.1".into(),
+            port,
+            secrecy: Secrecy::Plain,
+            login: None,
+        };
         let said = send(&silent, &["a@example.org".into()], "m@example.org", "", 1).unwrap_err();
-        assert_eq!(said, format!("smtp://127.0.0.1:{port} did not accept the mail within 1 s"));
+        assert_eq!(
+            said,
+            format!("smtp://127.0.0.1:{port} did not accept the mail within 1 s")
+        );
     }
 
     /// Decodes quoted-printable as defined in RFC 2045.

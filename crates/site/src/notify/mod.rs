@@ -1,5 +1,5 @@
-//! Notices to people: by mail, webhook or command. Marvin keeps a notice that it cannot deliver, and retries at growing
-//! intervals.
+//! Notices to people: by mail, webhook or command. Marvin keeps a notice that it cannot deliver,
+//! and retries at growing intervals.
 //!
 //! Mail goes through a sendmail program or to a server (`mail.rs`), webhooks through curl.
 
@@ -19,7 +19,8 @@ pub use reservations::remind;
 
 /// Deadline of a channel (s).
 const CHANNEL_S: u64 = 30;
-/// How long a sender holds a notice, so that others do not send it too (s); more than a channel may take.
+/// How long a sender holds a notice, so that others do not send it too (s); more than a channel may
+/// take.
 const HELD_S: u64 = 3 * CHANNEL_S;
 
 /// The result of a delivery.
@@ -32,19 +33,34 @@ pub struct Delivered {
 }
 
 /// Queues a notice for each channel, unless an equal one is already known.
-pub(crate) fn raise_notice(store: &Store, channels: &[Channel], notice: &Notice) -> Result<(), SiteError> {
-    let channels: Vec<&str> = channels.iter().map(|channel| channel.name.as_str()).collect();
+pub(crate) fn raise_notice(
+    store: &Store,
+    channels: &[Channel],
+    notice: &Notice,
+) -> Result<(), SiteError> {
+    let channels: Vec<&str> = channels
+        .iter()
+        .map(|channel| channel.name.as_str())
+        .collect();
     store.raise(notice, &channels)?;
     Ok(())
 }
 
-/// Delivers pending notices. Tries a channel that failed only once per call, so that the call returns soon.
+/// Delivers pending notices. Tries a channel that failed only once per call, so that the call
+/// returns soon.
 ///
 /// # Errors
 /// If the store fails.
-pub fn deliver(store: &Store, settings: &LabSettings, clock: &dyn Fn() -> i64) -> Result<Delivered, SiteError> {
+pub fn deliver(
+    store: &Store,
+    settings: &LabSettings,
+    clock: &dyn Fn() -> i64,
+) -> Result<Delivered, SiteError> {
     deliver_by(store, clock, &|delivery| {
-        let channel = settings.channels.iter().find(|channel| channel.name == delivery.channel);
+        let channel = settings
+            .channels
+            .iter()
+            .find(|channel| channel.name == delivery.channel);
         channel.map_or_else(
             || Err("marvin.toml has no [[notify]] with this name any more".into()),
             |channel| by(channel, delivery),
@@ -60,7 +76,9 @@ fn deliver_by(
     let (mut delivered, mut down) = (Delivered::default(), Vec::new());
     loop {
         let now = clock();
-        let Some(delivery) = store.take_delivery(now, now.saturating_add_unsigned(HELD_S), &down)? else {
+        let Some(delivery) =
+            store.take_delivery(now, now.saturating_add_unsigned(HELD_S), &down)?
+        else {
             return Ok(delivered);
         };
         match by(&delivery) {
@@ -88,7 +106,17 @@ fn by(channel: &Channel, delivery: &Delivery) -> InputResult {
             }
         }
         ChannelKind::Webhook { url } => {
-            let words = ["curl", "-q", "--silent", "--show-error", "--fail", "--max-time", "25", "--config", "-"];
+            let words = [
+                "curl",
+                "-q",
+                "--silent",
+                "--show-error",
+                "--fail",
+                "--max-time",
+                "25",
+                "--config",
+                "-",
+            ];
             // The address may be a secret, and other users can see a process's arguments.
             let input = process::curl_config(&[
                 ("url", url),
@@ -98,13 +126,22 @@ fn by(channel: &Channel, delivery: &Delivery) -> InputResult {
             ]);
             feed(&words.map(str::to_owned), input.as_bytes(), CHANNEL_S)
         }
-        ChannelKind::Command { command } => feed(command, format!("{}\n", document(delivery)).as_bytes(), CHANNEL_S),
+        ChannelKind::Command { command } => feed(
+            command,
+            format!("{}\n", document(delivery)).as_bytes(),
+            CHANNEL_S,
+        ),
     }
 }
 
 /// Returns a notice as a JSON document in one line. Chat programs show its `text`.
 fn document(delivery: &Delivery) -> String {
-    let Notice { subject, headline, body, raised_unix } = &delivery.notice;
+    let Notice {
+        subject,
+        headline,
+        body,
+        raised_unix,
+    } = &delivery.notice;
     let document = serde_json::json!({
         "schema_version": 1,
         "number": delivery.number,
@@ -129,13 +166,23 @@ mod tests {
 
     fn notice(subject: &str) -> Notice {
         let headline = format!("{subject} is down\nBcc: all@example.org");
-        Notice { subject: subject.into(), headline, body: "said: \"no\"\n".into(), raised_unix: 100 }
+        Notice {
+            subject: subject.into(),
+            headline,
+            body: "said: \"no\"\n".into(),
+            raised_unix: 100,
+        }
     }
 
     #[test]
     fn document_holds_the_notice() {
-        let delivery =
-            Delivery { number: 3, notice: notice("tree:a"), channel: "x".into(), tries: 0, said: String::new() };
+        let delivery = Delivery {
+            number: 3,
+            notice: notice("tree:a"),
+            channel: "x".into(),
+            tries: 0,
+            said: String::new(),
+        };
         insta::assert_snapshot!(document(&delivery));
     }
 
@@ -148,16 +195,34 @@ mod tests {
         let (now, asked) = (Cell::new(100), RefCell::new(Vec::new()));
         let try_all = |up: bool| {
             let by = |delivery: &Delivery| {
-                asked.borrow_mut().push(format!("{} {}", delivery.channel, delivery.notice.subject));
-                if up || delivery.channel == "chat" { Ok(()) } else { Err("connection refused".to_owned()) }
+                asked
+                    .borrow_mut()
+                    .push(format!("{} {}", delivery.channel, delivery.notice.subject));
+                if up || delivery.channel == "chat" {
+                    Ok(())
+                } else {
+                    Err("connection refused".to_owned())
+                }
             };
             deliver_by(&store, &|| now.get(), &by).unwrap()
         };
         let failed = vec![("mail".to_owned(), "connection refused".to_owned())];
-        assert_eq!(try_all(false), Delivered { made: 2, failed: failed.clone() });
+        assert_eq!(
+            try_all(false),
+            Delivered {
+                made: 2,
+                failed: failed.clone()
+            }
+        );
         assert_eq!(asked.take(), ["chat tree:a", "mail tree:a", "chat tree:b"]);
         // The other mail was not tried and is still due; the first one waits for its retry.
-        assert_eq!(try_all(false), Delivered { made: 0, failed: failed.clone() });
+        assert_eq!(
+            try_all(false),
+            Delivered {
+                made: 0,
+                failed: failed.clone()
+            }
+        );
         assert_eq!(asked.take(), ["mail tree:b"]);
         assert_eq!(try_all(false), Delivered::default());
         now.set(160);
@@ -168,7 +233,10 @@ mod tests {
         assert_eq!(try_all(true), Delivered::default());
         now.set(401);
         assert_eq!(try_all(true).made, 2);
-        assert!(store.list_undelivered().unwrap().is_empty(), "nothing is lost");
+        assert!(
+            store.list_undelivered().unwrap().is_empty(),
+            "nothing is lost"
+        );
     }
 
     #[test]
@@ -176,7 +244,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let file = home.path().join("told");
-        let toml = format!("[[notify]]\nname = \"us\"\ncommand = [\"sh\", \"-c\", \"cat >>{}\"]\n", file.display());
+        let toml = format!(
+            "[[notify]]\nname = \"us\"\ncommand = [\"sh\", \"-c\", \"cat >>{}\"]\n",
+            file.display()
+        );
         let settings = ingest::settings(&toml, &model::ToolRows::default()).unwrap();
         store.raise(&notice("tree:a"), &["us", "gone"]).unwrap();
         for _ in 0..2 {
@@ -185,27 +256,53 @@ mod tests {
         let told = std::fs::read_to_string(file).unwrap();
         assert_eq!(told.lines().count(), 1, "{told}");
         assert!(told.contains("\"subject\":\"tree:a\""), "{told}");
-        assert_eq!(store.list_undelivered().unwrap()[0].said, "marvin.toml has no [[notify]] with this name any more");
+        assert_eq!(
+            store.list_undelivered().unwrap()[0].said,
+            "marvin.toml has no [[notify]] with this name any more"
+        );
     }
     #[test]
     fn down_mail_server_gets_mail_later_once() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let by = |server: &str| {
-            let toml =
-                format!("[[notify]]\nname = \"us\"\nmail = [\"a@b.org\"]\nfrom = \"c@d.org\"\nsmtp = \"{server}\"\n");
+            let toml = format!(
+                "[[notify]]\nname = \"us\"\nmail = [\"a@b.org\"]\nfrom = \"c@d.org\"\nsmtp = \"{server}\"\n"
+            );
             ingest::settings(&toml, &model::ToolRows::default()).unwrap()
         };
         store.raise(&notice("tree:a"), &["us"]).unwrap();
         let down = deliver(&store, &by("smtp://127.0.0.1:1"), &|| 100).unwrap();
         let why = "smtp://127.0.0.1:1 cannot be reached: Connection refused (os error 111)";
-        assert_eq!(down, Delivered { made: 0, failed: vec![("us".into(), why.into())] });
+        assert_eq!(
+            down,
+            Delivered {
+                made: 0,
+                failed: vec![("us".into(), why.into())]
+            }
+        );
         assert_eq!(store.list_undelivered().unwrap()[0].said, why);
-        let (up, heard) = server(&["220 here", "250 here", "250 ok", "250 ok", "354 go", "250 taken"]);
+        let (up, heard) = server(&[
+            "220 here",
+            "250 here",
+            "250 ok",
+            "250 ok",
+            "354 go",
+            "250 taken",
+        ]);
         for (now, made) in [(159, 0), (161, 1), (999, 0)] {
-            assert_eq!(deliver(&store, &by(&up.to_string()), &|| now).unwrap(), Delivered { made, failed: Vec::new() });
+            assert_eq!(
+                deliver(&store, &by(&up.to_string()), &|| now).unwrap(),
+                Delivered {
+                    made,
+                    failed: Vec::new()
+                }
+            );
         }
         let heard = heard.join().unwrap();
-        assert!(heard.iter().any(|line| line == "X-Marvin-Notice: 1 tree:a"), "{heard:?}");
+        assert!(
+            heard.iter().any(|line| line == "X-Marvin-Notice: 1 tree:a"),
+            "{heard:?}"
+        );
     }
 }

@@ -32,7 +32,15 @@ pub fn remind(
 
 fn notice(one: &Reservation, now_unix: i64) -> Notice {
     let (machines, left) = (one.machines.join(", "), format_left(one.left_s(now_unix)));
-    let (Reservation { holder, why, number, .. }, first) = (one, &one.machines[0]);
+    let (
+        Reservation {
+            holder,
+            why,
+            number,
+            ..
+        },
+        first,
+    ) = (one, &one.machines[0]);
     Notice {
         subject: format!("reservation:{number}:{}", one.until_unix),
         headline: format!("{machines}: the reservation of {holder} ends in {left}"),
@@ -64,8 +72,16 @@ mod tests {
             until_unix: 3600,
             ended_unix: None,
         };
-        let short = Reservation { number: 8, until_unix: 1800, ..hour.clone() };
-        let by_lab = Reservation { number: 9, by_lab: true, ..hour.clone() };
+        let short = Reservation {
+            number: 8,
+            until_unix: 1800,
+            ..hour.clone()
+        };
+        let by_lab = Reservation {
+            number: 9,
+            by_lab: true,
+            ..hour.clone()
+        };
         let remind = |all: &[Reservation], now| remind(&store, &[], all, now).unwrap();
         let standing = |subject: &str| store.standing(subject).unwrap();
         remind(&[hour.clone(), short, by_lab], 2699);
@@ -74,10 +90,20 @@ mod tests {
         let notice = standing("reservation:7:3600").unwrap();
         insta::assert_snapshot!(format!("{}\n\n{}", notice.headline, notice.body));
         remind(std::slice::from_ref(&hour), 3000);
-        assert_eq!(standing("reservation:7:3600").unwrap().raised_unix, 2760, "once");
-        let extended = Reservation { until_unix: 7200, ..hour };
+        assert_eq!(
+            standing("reservation:7:3600").unwrap().raised_unix,
+            2760,
+            "once"
+        );
+        let extended = Reservation {
+            until_unix: 7200,
+            ..hour
+        };
         remind(std::slice::from_ref(&extended), 7000);
-        assert!(standing("reservation:7:7200").is_some(), "an extended one has another end");
+        assert!(
+            standing("reservation:7:7200").is_some(),
+            "an extended one has another end"
+        );
         for other in ["reservation:8:1800", "reservation:9:3600"] {
             assert_eq!(standing(other), None, "{other}");
         }

@@ -5,8 +5,8 @@ mod select;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CHECK_PLAN, JobState, KernelName, LabSettings, NewJob, QueuedJob, Release, StandingPlan, TreeOrigin, WatchedTree,
-    Work,
+    CHECK_PLAN, JobState, KernelName, LabSettings, NewJob, QueuedJob, Release, StandingPlan,
+    TreeOrigin, WatchedTree, Work,
 };
 use regex_lite::Regex;
 use store::{Listed, Notice, Queued, Store};
@@ -86,7 +86,13 @@ pub fn watch(
     now_unix: i64,
     notify: &dyn Fn(WatchEvent),
 ) -> Result<Watched, SiteError> {
-    let pass = Pass { settings, store, source, now_unix, notify };
+    let pass = Pass {
+        settings,
+        store,
+        source,
+        now_unix,
+        notify,
+    };
     let mut watched = Watched::default();
     for tree in &settings.trees {
         pass.tree(tree, &mut watched)?;
@@ -101,9 +107,17 @@ impl Pass<'_> {
             Err(why) => {
                 watched.silent += 1;
                 let headline = format!("the tree {} does not answer", tree.name);
-                let notice = Notice { subject, headline, body: format!("{why}\n"), raised_unix: self.now_unix };
+                let notice = Notice {
+                    subject,
+                    headline,
+                    body: format!("{why}\n"),
+                    raised_unix: self.now_unix,
+                };
                 raise_notice(self.store, &self.settings.channels, &notice)?;
-                (self.notify)(WatchEvent::Silent { tree: tree.name.clone(), why });
+                (self.notify)(WatchEvent::Silent {
+                    tree: tree.name.clone(),
+                    why,
+                });
                 return Ok(());
             }
             Ok((found, others)) => {
@@ -115,13 +129,25 @@ impl Pass<'_> {
             }
         };
         let jobs: Vec<QueuedJob> = self.store.queued_jobs(Listed::All)?;
-        let jobs: Vec<QueuedJob> = jobs.into_iter().filter(|job| job.new.work.tree == tree.name).collect();
+        let jobs: Vec<QueuedJob> = jobs
+            .into_iter()
+            .filter(|job| job.new.work.tree == tree.name)
+            .collect();
         let known = known_kernels(&jobs);
-        let rule = Rule { since: tree.since.as_ref(), points: tree.points, now_unix: self.now_unix };
+        let rule = Rule {
+            since: tree.since.as_ref(),
+            points: tree.points,
+            now_unix: self.now_unix,
+        };
         let kernels = select_kernels(found, &known, rule);
         watched.kernels += kernels.len();
         let mut wanted = BTreeSet::new();
-        for plan in self.settings.plans.iter().filter(|plan| plan.trees.contains(&tree.name)) {
+        for plan in self
+            .settings
+            .plans
+            .iter()
+            .filter(|plan| plan.trees.contains(&tree.name))
+        {
             watched.queued += self.plan(tree, plan, &kernels, &known, &mut wanted)?;
         }
         watched.replaced += self.replace(&jobs, &wanted)?;
@@ -144,7 +170,10 @@ impl Pass<'_> {
                     packages.retain(|(_, upstream)| seen.insert(upstream.clone()));
                     found.extend(packages.into_iter().filter_map(|(package, upstream)| {
                         let kernel: KernelName = format!("deb:{package}").parse().ok()?;
-                        Some(TreeKernel { kernel, release: Release::of(&upstream) })
+                        Some(TreeKernel {
+                            kernel,
+                            release: Release::of(&upstream),
+                        })
                     }));
                 }
                 Ok((found, Vec::new()))
@@ -156,14 +185,26 @@ impl Pass<'_> {
     fn no_versions(&self, tree: &WatchedTree, tags: Vec<String>) -> Result<(), SiteError> {
         let subject = format!("tags:{}", tree.name);
         let before = self.store.standing(&subject)?;
-        let told: BTreeSet<&str> = before.iter().flat_map(|notice| notice.body.lines()).collect();
-        let news: Vec<String> = tags.iter().filter(|tag| !told.contains(tag.as_str())).cloned().collect();
+        let told: BTreeSet<&str> = before
+            .iter()
+            .flat_map(|notice| notice.body.lines())
+            .collect();
+        let news: Vec<String> = tags
+            .iter()
+            .filter(|tag| !told.contains(tag.as_str()))
+            .cloned()
+            .collect();
         if news.is_empty() {
             return Ok(());
         }
         self.store.settle(&subject, self.now_unix)?;
         let headline = format!("{} tags of {} are no versions", tags.len(), tree.name);
-        let notice = Notice { subject, headline, body: tags.join("\n"), raised_unix: self.now_unix };
+        let notice = Notice {
+            subject,
+            headline,
+            body: tags.join("\n"),
+            raised_unix: self.now_unix,
+        };
         self.store.raise(&notice, &[])?;
         (self.notify)(WatchEvent::NoVersions(tree.name.clone(), news));
         Ok(())
@@ -181,7 +222,8 @@ impl Pass<'_> {
         let mut queued = 0;
         for (rank, place) in coarsest_first(kernels.len()).into_iter().enumerate() {
             let kernel = &kernels[place].kernel;
-            // A kernel that appears in a tree watched before is new, and has priority over older ones.
+            // A kernel that appears in a tree watched before is new, and has priority over older
+            // ones.
             let is_news = !known.is_empty() && !known.contains_key(&kernel.to_string());
             let new = NewJob {
                 work: work(tree, plan, kernel),
@@ -195,7 +237,8 @@ impl Pass<'_> {
             let number = match self.store.queue_job(&new, self.now_unix)? {
                 Queued::New(number) => number,
                 Queued::Known(job) if job.state == JobState::Replaced => {
-                    self.store.change_job(job.number, |job| job.again(new.clone(), self.now_unix))?;
+                    self.store
+                        .change_job(job.number, |job| job.again(new.clone(), self.now_unix))?;
                     job.number
                 }
                 Queued::Known(_) => continue,
@@ -209,7 +252,10 @@ impl Pass<'_> {
     /// Replaces waiting jobs that no plan asks for any more; keeps those that a user queued.
     fn replace(&self, jobs: &[QueuedJob], wanted: &BTreeSet<String>) -> Result<usize, SiteError> {
         let mut replaced = 0;
-        for job in jobs.iter().filter(|job| is_planned(job) && !wanted.contains(&identity(&job.new.work))) {
+        for job in jobs
+            .iter()
+            .filter(|job| is_planned(job) && !wanted.contains(&identity(&job.new.work)))
+        {
             let mut done = false;
             if matches!(job.state, JobState::Waiting { .. }) {
                 self.store.change_job(job.number, |job| {
@@ -226,7 +272,8 @@ impl Pass<'_> {
     }
 }
 
-/// Returns whether a plan of marvin.toml asked for a job: neither a user, nor the worker that checks a server.
+/// Returns whether a plan of marvin.toml asked for a job: neither a user, nor the worker that
+/// checks a server.
 fn is_planned(job: &QueuedJob) -> bool {
     !["", CHECK_PLAN].contains(&job.new.plan.as_str())
 }
@@ -235,7 +282,9 @@ fn is_planned(job: &QueuedJob) -> bool {
 fn known_kernels(jobs: &[QueuedJob]) -> BTreeMap<String, i64> {
     let mut known = BTreeMap::new();
     for job in jobs.iter().filter(|job| is_planned(job)) {
-        let first: &mut i64 = known.entry(job.new.work.kernel.to_string()).or_insert(job.queued_unix);
+        let first: &mut i64 = known
+            .entry(job.new.work.kernel.to_string())
+            .or_insert(job.queued_unix);
         *first = job.queued_unix.min(*first);
     }
     known
@@ -256,8 +305,19 @@ fn work(tree: &WatchedTree, plan: &StandingPlan, kernel: &KernelName) -> Work {
 
 /// Identifies work: equal texts are equal work.
 fn identity(work: &Work) -> String {
-    let Work { kernel, tree, config, suite, workloads, seeds, machine } = work;
-    format!("{kernel}\n{tree}\n{config}\n{suite}\n{}\n{seeds}\n{machine}", workloads.join(","))
+    let Work {
+        kernel,
+        tree,
+        config,
+        suite,
+        workloads,
+        seeds,
+        machine,
+    } = work;
+    format!(
+        "{kernel}\n{tree}\n{config}\n{suite}\n{}\n{seeds}\n{machine}",
+        workloads.join(",")
+    )
 }
 
 #[cfg(test)]
@@ -275,12 +335,20 @@ mod tests {
     impl KernelSource for World {
         fn tags(&self, _: &str) -> Result<Vec<String>, String> {
             let answer = self.0.borrow();
-            answer.as_ref().map(|tags| tags.iter().map(|&tag| tag.to_owned()).collect()).map_err(|&why| why.to_owned())
+            answer
+                .as_ref()
+                .map(|tags| tags.iter().map(|&tag| tag.to_owned()).collect())
+                .map_err(|&why| why.to_owned())
         }
 
         fn packages(&self, _: &str, flavour: &str) -> Result<Packages, String> {
-            let package = |name: &str, version: &str| (format!("linux-image-{name}-{flavour}"), version.to_owned());
-            Ok(vec![package("6.1.0-56", "6.1.192"), package("6.1.0-55", "6.1.192")])
+            let package = |name: &str, version: &str| {
+                (format!("linux-image-{name}-{flavour}"), version.to_owned())
+            };
+            Ok(vec![
+                package("6.1.0-56", "6.1.192"),
+                package("6.1.0-55", "6.1.192"),
+            ])
         }
     }
 
@@ -297,13 +365,21 @@ mod tests {
         fn new(tags: &[&'static str]) -> Self {
             let home = tempfile::tempdir().unwrap();
             let store = Store::open(home.path()).unwrap();
-            Self { _home: home, store, world: World(RefCell::new(Ok(tags.to_vec()))), told: RefCell::default() }
+            Self {
+                _home: home,
+                store,
+                world: World(RefCell::new(Ok(tags.to_vec()))),
+                told: RefCell::default(),
+            }
         }
 
         fn pass(&self, plans: &str, now: i64) -> Watched {
             let settings: LabSettings =
                 ingest::settings(&format!("{TREE}{plans}"), &model::ToolRows::default()).unwrap();
-            watch(&settings, &self.store, &self.world, now, &|event| self.told.borrow_mut().push(event)).unwrap()
+            watch(&settings, &self.store, &self.world, now, &|event| {
+                self.told.borrow_mut().push(event)
+            })
+            .unwrap()
         }
 
         fn jobs(&self) -> Vec<QueuedJob> {
@@ -311,7 +387,10 @@ mod tests {
         }
 
         fn order(&self) -> Vec<String> {
-            self.jobs().iter().map(|job| job.new.work.kernel.to_string()).collect()
+            self.jobs()
+                .iter()
+                .map(|job| job.new.work.kernel.to_string())
+                .collect()
         }
     }
 
@@ -319,45 +398,109 @@ mod tests {
 
     #[test]
     fn new_kernels_precede_older_ones() {
-        let case = Case::new(&["v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5-rc1", "v6.5.1", "junk"]);
-        assert_eq!(case.pass(QUICK, 0), Watched { kernels: 6, queued: 6, replaced: 0, silent: 0 });
-        assert_eq!(case.order(), ["git:v6.5.1", "git:v6.1", "git:v6.4", "git:v6.3", "git:v6.5", "git:v6.2"]);
+        let case = Case::new(&[
+            "v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5-rc1", "v6.5.1", "junk",
+        ]);
+        assert_eq!(
+            case.pass(QUICK, 0),
+            Watched {
+                kernels: 6,
+                queued: 6,
+                replaced: 0,
+                silent: 0
+            }
+        );
+        assert_eq!(
+            case.order(),
+            [
+                "git:v6.5.1",
+                "git:v6.1",
+                "git:v6.4",
+                "git:v6.3",
+                "git:v6.5",
+                "git:v6.2"
+            ]
+        );
         // A second pass changes nothing.
         case.told.borrow_mut().clear();
-        assert_eq!(case.pass(QUICK, 60), Watched { kernels: 6, ..Watched::default() });
+        assert_eq!(
+            case.pass(QUICK, 60),
+            Watched {
+                kernels: 6,
+                ..Watched::default()
+            }
+        );
         assert!(
             case.told.borrow().is_empty(),
             "tags that are not versions are reported once: {:?}",
             case.told.borrow()
         );
-        *case.world.0.borrow_mut() =
-            Ok(vec!["v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5.1", "v6.4.7", "v6.6", "junk", "more"]);
+        *case.world.0.borrow_mut() = Ok(vec![
+            "v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5.1", "v6.4.7", "v6.6", "junk", "more",
+        ]);
         assert_eq!(case.pass(QUICK, 120).queued, 2);
         assert_eq!(
             case.order()[..3],
             ["git:v6.5.1", "git:v6.6", "git:v6.4.7"],
             "those that came are first but for one"
         );
-        assert!(case.told.borrow().contains(&WatchEvent::NoVersions("linux".into(), vec!["more".into()])));
+        assert!(
+            case.told
+                .borrow()
+                .contains(&WatchEvent::NoVersions("linux".into(), vec!["more".into()]))
+        );
     }
 
     #[test]
     fn added_workload_is_queued_for_old_kernels() {
         let case = Case::new(&["v6.1", "v6.2", "v6.3"]);
         case.pass(QUICK, 0);
-        let first = case.store.claim_job("w", &[model::USUAL_MACHINE.to_owned()], 1).unwrap().unwrap();
+        let first = case
+            .store
+            .claim_job("w", &[model::USUAL_MACHINE.to_owned()], 1)
+            .unwrap()
+            .unwrap();
         let fence = first.fence;
-        case.store.change_job(first.number, |job| job.end(fence, model::Ending::Done(String::new()), 2)).unwrap();
+        case.store
+            .change_job(first.number, |job| {
+                job.end(fence, model::Ending::Done(String::new()), 2)
+            })
+            .unwrap();
         let both = QUICK.replace("\"getppid\"", "\"getppid\", \"fork\"");
-        assert_eq!(case.pass(&both, 10), Watched { kernels: 3, queued: 3, replaced: 2, silent: 0 });
-        assert!(case.jobs().iter().all(|job| job.new.work.workloads.contains(&"fork-exit".to_owned())));
+        assert_eq!(
+            case.pass(&both, 10),
+            Watched {
+                kernels: 3,
+                queued: 3,
+                replaced: 2,
+                silent: 0
+            }
+        );
+        assert!(
+            case.jobs()
+                .iter()
+                .all(|job| job.new.work.workloads.contains(&"fork-exit".to_owned()))
+        );
         // And back: replaced jobs are queued again, completed ones are not.
-        assert_eq!(case.pass(QUICK, 20), Watched { kernels: 3, queued: 2, replaced: 3, silent: 0 });
+        assert_eq!(
+            case.pass(QUICK, 20),
+            Watched {
+                kernels: 3,
+                queued: 2,
+                replaced: 3,
+                silent: 0
+            }
+        );
         // Cancelled jobs stay cancelled.
         let waiting = case.jobs().remove(0).number;
-        case.store.change_job(waiting, |job| job.cancel(21)).unwrap();
+        case.store
+            .change_job(waiting, |job| job.cancel(21))
+            .unwrap();
         assert_eq!(case.pass(QUICK, 30).queued, 0);
-        assert_eq!(case.store.queued_job(waiting).unwrap().state, JobState::Cancelled);
+        assert_eq!(
+            case.store.queued_job(waiting).unwrap().state,
+            JobState::Cancelled
+        );
     }
 
     #[test]
@@ -370,10 +513,17 @@ mod tests {
         }
         let due = case.store.list_undelivered().unwrap();
         assert_eq!(due.len(), 1, "{due:?}");
-        assert_eq!((due[0].channel.as_str(), due[0].notice.body.as_str()), ("us", "no route to host\n"));
+        assert_eq!(
+            (due[0].channel.as_str(), due[0].notice.body.as_str()),
+            ("us", "no route to host\n")
+        );
         *case.world.0.borrow_mut() = Ok(vec!["v6.1"]);
         case.pass(QUICK, 30);
-        assert!(case.told.borrow().contains(&WatchEvent::Answers("linux".into())));
+        assert!(
+            case.told
+                .borrow()
+                .contains(&WatchEvent::Answers("linux".into()))
+        );
         *case.world.0.borrow_mut() = Err("no route to host");
         case.pass(QUICK, 40);
         assert_eq!(case.store.list_undelivered().unwrap().len(), 2);

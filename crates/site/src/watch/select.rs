@@ -13,15 +13,20 @@ pub(crate) struct TreeKernel {
     pub(crate) release: Release,
 }
 
-/// Sorts tags into releases and tags that are not versions. Drops versions that the pattern excludes, such as
-/// candidates.
+/// Sorts tags into releases and tags that are not versions. Drops versions that the pattern
+/// excludes, such as candidates.
 pub(crate) fn read_tags(tags: &[String], pattern: &Regex) -> (Vec<TreeKernel>, Vec<String>) {
     let (mut found, mut others) = (Vec::new(), Vec::new());
     for tag in tags {
-        let version = pattern.captures(tag).and_then(|groups| Some(groups.get(1)?.as_str()));
+        let version = pattern
+            .captures(tag)
+            .and_then(|groups| Some(groups.get(1)?.as_str()));
         let version = version.filter(|version| version.starts_with(|c: char| c.is_ascii_digit()));
         match (version, format!("git:{tag}").parse()) {
-            (Some(version), Ok(kernel)) => found.push(TreeKernel { kernel, release: Release::of(version) }),
+            (Some(version), Ok(kernel)) => found.push(TreeKernel {
+                kernel,
+                release: Release::of(version),
+            }),
             _ if looks_like_version(tag) => {}
             _ => others.push(tag.clone()),
         }
@@ -31,10 +36,14 @@ pub(crate) fn read_tags(tags: &[String], pattern: &Regex) -> (Vec<TreeKernel>, V
 
 /// Returns whether a tag looks like a version of Linux: `v6.12-rc3`, `v2.6.12.1`.
 fn looks_like_version(tag: &str) -> bool {
-    let Some(version) = tag.strip_prefix('v') else { return false };
+    let Some(version) = tag.strip_prefix('v') else {
+        return false;
+    };
     let number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let (numbers, rest) = version.split_once('-').unwrap_or((version, "rc1"));
-    numbers.contains('.') && numbers.split('.').all(number) && rest.strip_prefix("rc").is_some_and(number)
+    numbers.contains('.')
+        && numbers.split('.').all(number)
+        && rest.strip_prefix("rc").is_some_and(number)
 }
 
 /// The selection rule of a tree.
@@ -52,7 +61,11 @@ pub(crate) fn select_kernels(
     rule: Rule<'_>,
 ) -> Vec<TreeKernel> {
     found.retain(|one| rule.since.is_none_or(|since| one.release >= *since));
-    found.sort_by(|a, b| b.release.cmp(&a.release).then_with(|| a.kernel.to_string().cmp(&b.kernel.to_string())));
+    found.sort_by(|a, b| {
+        b.release
+            .cmp(&a.release)
+            .then_with(|| a.kernel.to_string().cmp(&b.kernel.to_string()))
+    });
     found.dedup_by(|a, b| a.kernel == b.kernel);
     let is_point = |one: &TreeKernel| !Line::Mainline.has(&one.release);
     let when = |one: &TreeKernel| known.get(&one.kernel.to_string()).copied();
@@ -60,19 +73,25 @@ pub(crate) fn select_kernels(
         Points::Every => {}
         Points::Never => found.retain(|one| !is_point(one)),
         Points::Monthly => {
-            // Per series: whether a point release was selected this month, and the newest ever selected.
+            // Per series: whether a point release was selected this month, and the newest ever
+            // selected.
             let mut closed: BTreeMap<(u64, u64), bool> = BTreeMap::new();
             for one in found.iter().filter(|one| is_point(one)) {
-                let this_month = when(one).is_some_and(|taken| month(taken) == month(rule.now_unix));
+                let this_month =
+                    when(one).is_some_and(|taken| month(taken) == month(rule.now_unix));
                 *closed.entry(one.release.series()).or_default() |= this_month;
             }
             found.retain(|one| {
                 if !is_point(one) || when(one).is_some() {
-                    closed.entry(one.release.series()).and_modify(|closed| *closed |= is_point(one));
+                    closed
+                        .entry(one.release.series())
+                        .and_modify(|closed| *closed |= is_point(one));
                     return true;
                 }
                 // The first one met is the newest; a release older than a selected one is not new.
-                closed.get_mut(&one.release.series()).is_some_and(|closed| !std::mem::replace(closed, true))
+                closed
+                    .get_mut(&one.release.series())
+                    .is_some_and(|closed| !std::mem::replace(closed, true))
             });
         }
     }
@@ -81,7 +100,8 @@ pub(crate) fn select_kernels(
 
 /// Returns the calendar month (UTC) of a time, counted from some month on.
 fn month(unix: i64) -> i64 {
-    // Days to years and months in the Gregorian calendar, with years that begin in March: the leap day is their last.
+    // Days to years and months in the Gregorian calendar, with years that begin in March: the leap
+    // day is their last.
     let days = unix.div_euclid(86_400) + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -89,10 +109,13 @@ fn month(unix: i64) -> i64 {
     (era * 400 + year) * 12 + (5 * of_year + 2) / 153
 }
 
-/// Returns the order for filling in `count` kernels, sorted newest first: the newest, the oldest, then always the
-/// middle of the widest gap, so that early results narrow a change down.
+/// Returns the order for filling in `count` kernels, sorted newest first: the newest, the oldest,
+/// then always the middle of the widest gap, so that early results narrow a change down.
 pub(crate) fn coarsest_first(count: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = [0, count.saturating_sub(1)].into_iter().take(count.min(2)).collect();
+    let mut order: Vec<usize> = [0, count.saturating_sub(1)]
+        .into_iter()
+        .take(count.min(2))
+        .collect();
     let mut gaps = BinaryHeap::from([(count.saturating_sub(1), Reverse(0))]);
     while let Some((width, Reverse(from))) = gaps.pop() {
         if width > 1 {
@@ -128,37 +151,81 @@ mod tests {
 
     #[test]
     fn tags_are_sorted_into_releases_and_others() {
-        let tags = ["v6.1", "v6.1-rc3", "v6.1.2", "v2.6.12.1", "next-20260801", "v6.1-dontuse", "x", "-v", ""]
-            .map(str::to_owned);
+        let tags = [
+            "v6.1",
+            "v6.1-rc3",
+            "v6.1.2",
+            "v2.6.12.1",
+            "next-20260801",
+            "v6.1-dontuse",
+            "x",
+            "-v",
+            "",
+        ]
+        .map(str::to_owned);
         let (found, others) = read_tags(&tags, &Regex::new(r"^v(\d+\.\d+(?:\.\d+)?)$").unwrap());
         assert_eq!(names(&found), ["git:v6.1", "git:v6.1.2"]);
         assert_eq!(others, ["next-20260801", "v6.1-dontuse", "x", "-v", ""]);
-        let (found, others) =
-            read_tags(&["rpm-5.14.21-7".into(), "rpm-x".into()], &Regex::new(r"^rpm-(\w+\.\d+\.\d+)|x").unwrap());
-        assert_eq!((found[0].release.as_str(), others.as_slice()), ("5.14.21", &["rpm-x".to_owned()][..]));
+        let (found, others) = read_tags(
+            &["rpm-5.14.21-7".into(), "rpm-x".into()],
+            &Regex::new(r"^rpm-(\w+\.\d+\.\d+)|x").unwrap(),
+        );
+        assert_eq!(
+            (found[0].release.as_str(), others.as_slice()),
+            ("5.14.21", &["rpm-x".to_owned()][..])
+        );
     }
 
     #[test]
     fn stable_updates_are_monthly_by_default() {
-        let all = ["v6.1", "v6.2", "v6.1.1", "v6.1.2", "v6.1.9", "v6.2.3", "v5.10.1"];
+        let all = [
+            "v6.1", "v6.2", "v6.1.1", "v6.1.2", "v6.1.9", "v6.2.3", "v5.10.1",
+        ];
         let since = Release::of("6.0");
         let with = |points, known: &[(&str, i64)], now_unix| {
-            let known: BTreeMap<String, i64> = known.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect();
-            names(&select_kernels(found(&all), &known, Rule { since: Some(&since), points, now_unix }))
+            let known: BTreeMap<String, i64> = known
+                .iter()
+                .map(|(name, at)| ((*name).to_owned(), *at))
+                .collect();
+            names(&select_kernels(
+                found(&all),
+                &known,
+                Rule {
+                    since: Some(&since),
+                    points,
+                    now_unix,
+                },
+            ))
         };
         let none: &[(&str, i64)] = &[];
         assert_eq!(with(Points::Never, none, 0), ["git:v6.2", "git:v6.1"]);
         assert_eq!(with(Points::Every, none, 0).len(), 6);
-        assert_eq!(with(Points::Monthly, none, 0), ["git:v6.2.3", "git:v6.2", "git:v6.1.9", "git:v6.1"]);
-        // A selection stays; in the same month no release is added, in the next month the newest one is.
+        assert_eq!(
+            with(Points::Monthly, none, 0),
+            ["git:v6.2.3", "git:v6.2", "git:v6.1.9", "git:v6.1"]
+        );
+        // A selection stays; in the same month no release is added, in the next month the newest
+        // one is.
         let known = [("git:v6.1.2", 0)];
-        assert_eq!(with(Points::Monthly, &known, 30 * DAY), ["git:v6.2.3", "git:v6.2", "git:v6.1.2", "git:v6.1"]);
+        assert_eq!(
+            with(Points::Monthly, &known, 30 * DAY),
+            ["git:v6.2.3", "git:v6.2", "git:v6.1.2", "git:v6.1"]
+        );
         assert_eq!(
             with(Points::Monthly, &known, 31 * DAY),
-            ["git:v6.2.3", "git:v6.2", "git:v6.1.9", "git:v6.1.2", "git:v6.1"]
+            [
+                "git:v6.2.3",
+                "git:v6.2",
+                "git:v6.1.9",
+                "git:v6.1.2",
+                "git:v6.1"
+            ]
         );
         let newest = [("git:v6.1.9", 0)];
-        assert_eq!(with(Points::Monthly, &newest, 62 * DAY), ["git:v6.2.3", "git:v6.2", "git:v6.1.9", "git:v6.1"]);
+        assert_eq!(
+            with(Points::Monthly, &newest, 62 * DAY),
+            ["git:v6.2.3", "git:v6.2", "git:v6.1.9", "git:v6.1"]
+        );
     }
 
     #[test]

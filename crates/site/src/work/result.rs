@@ -21,21 +21,31 @@ impl JobResult {
     /// Sums up the runs of a kernel: one that does not boot cannot be measured.
     #[must_use]
     pub fn of_runs(version: &str, runs: &[Run]) -> Self {
-        let failures = runs.iter().flat_map(|run| &run.results).filter_map(|result| match &result.outcome {
-            Outcome::Failed(failure) => Some((&result.workload, failure)),
-            _ => None,
-        });
+        let failures = runs
+            .iter()
+            .flat_map(|run| &run.results)
+            .filter_map(|result| match &result.outcome {
+                Outcome::Failed(failure) => Some((&result.workload, failure)),
+                _ => None,
+            });
         let mut failed = Vec::new();
         for (workload, failure) in failures {
             if matches!(failure.stage, Stage::Boot | Stage::Settle) {
-                let why = format!("{version} does not boot: {} ({} stage)", failure.reason, failure.stage);
+                let why = format!(
+                    "{version} does not boot: {} ({} stage)",
+                    failure.reason, failure.stage
+                );
                 return Self::NoKernel(why);
             }
             failed.push(format!("{workload}: {}", failure.reason));
         }
         failed.sort();
         failed.dedup();
-        if failed.is_empty() { Self::Done } else { Self::WorkloadsFailed(format!("failed: {}", failed.join("; "))) }
+        if failed.is_empty() {
+            Self::Done
+        } else {
+            Self::WorkloadsFailed(format!("failed: {}", failed.join("; ")))
+        }
     }
 
     /// Returns its line.
@@ -48,7 +58,10 @@ impl JobResult {
             Self::MachineFailed(why) => ("machine", &**why),
             Self::WorkloadsFailed(why) => ("workloads", &**why),
         };
-        format!("{}\n", format!("{word} {why}").trim_end().replace('\n', " "))
+        format!(
+            "{}\n",
+            format!("{word} {why}").trim_end().replace('\n', " ")
+        )
     }
 
     /// Reads its line; `None` for other texts.
@@ -73,8 +86,17 @@ mod tests {
     #[test]
     fn job_result_survives_its_line() {
         let why = || "testbox is lost".to_owned();
-        let failures = [JobResult::Busy, JobResult::NoKernel, JobResult::MachineFailed, JobResult::WorkloadsFailed];
-        for result in failures.map(|failure| failure(why())).into_iter().chain([JobResult::Done]) {
+        let failures = [
+            JobResult::Busy,
+            JobResult::NoKernel,
+            JobResult::MachineFailed,
+            JobResult::WorkloadsFailed,
+        ];
+        for result in failures
+            .map(|failure| failure(why()))
+            .into_iter()
+            .chain([JobResult::Done])
+        {
             assert_eq!(JobResult::read(result.line().trim()), Some(result));
         }
         assert_eq!(JobResult::Busy("a\nb".into()).line(), "busy a b\n");

@@ -33,16 +33,25 @@ pub fn document(report: &Report<'_>) -> Document {
         blocks.extend(findings(report));
         blocks.extend(list("Rows without a verdict", skipped(report)));
         if !outcome.debts.is_empty() {
-            blocks.extend([Block::Heading("Measurement".to_owned()), Block::Paragraph(candidates(report))]);
+            blocks.extend([
+                Block::Heading("Measurement".to_owned()),
+                Block::Paragraph(candidates(report)),
+            ]);
             blocks.push(Block::Note(LEGEND.to_owned()));
         }
     }
     blocks.push(Block::Facts(facts(report)));
     if report.branch.is_some() {
-        blocks.push(Block::Note("git fetch REPOSITORY BRANCH gets the series.".to_owned()));
+        blocks.push(Block::Note(
+            "git fetch REPOSITORY BRANCH gets the series.".to_owned(),
+        ));
     }
     blocks.push(Block::Command(report.command.clone()));
-    Document { warnings, title: format!("Stabilise: {} against {}", report.new, report.baseline), blocks }
+    Document {
+        warnings,
+        title: format!("Stabilise: {} against {}", report.new, report.baseline),
+        blocks,
+    }
 }
 
 /// Returns the parts with what the search found.
@@ -52,20 +61,39 @@ fn findings(report: &Report<'_>) -> Vec<Block> {
     if outcome.debts.is_empty() {
         return blocks;
     }
-    blocks.extend([Block::Heading("Debts".to_owned()), Block::Table(tables::debts(report))]);
+    blocks.extend([
+        Block::Heading("Debts".to_owned()),
+        Block::Table(tables::debts(report)),
+    ]);
     if !outcome.causes.is_empty() {
-        blocks.extend([Block::Heading("Causes".to_owned()), Block::Table(tables::causes(report))]);
+        blocks.extend([
+            Block::Heading("Causes".to_owned()),
+            Block::Table(tables::causes(report)),
+        ]);
     }
     if !outcome.series.is_empty() {
-        blocks.extend([Block::Heading("Series".to_owned()), Block::Table(tables::series(report))]);
+        blocks.extend([
+            Block::Heading("Series".to_owned()),
+            Block::Table(tables::series(report)),
+        ]);
         blocks.extend(broken_steps(report));
     }
-    let bonus: Vec<Effect> =
-        outcome.effects.iter().copied().filter(|effect| effect.percent > 0.0 && !report.is_debt(effect.row)).collect();
+    let bonus: Vec<Effect> = outcome
+        .effects
+        .iter()
+        .copied()
+        .filter(|effect| effect.percent > 0.0 && !report.is_debt(effect.row))
+        .collect();
     if !bonus.is_empty() {
-        blocks.push(Block::Paragraph(format!("Also better with the series: {}.", report.effects(&bonus))));
+        blocks.push(Block::Paragraph(format!(
+            "Also better with the series: {}.",
+            report.effects(&bonus)
+        )));
     }
-    let worse = outcome.worse.iter().map(|effect| report.effects(std::slice::from_ref(effect)));
+    let worse = outcome
+        .worse
+        .iter()
+        .map(|effect| report.effects(std::slice::from_ref(effect)));
     blocks.extend(list("Became worse with the series", worse.collect()));
     blocks.extend(list("Unpaid debts", report.unpaid()));
     blocks.extend(tables::not_taken(report));
@@ -96,37 +124,78 @@ fn broken_steps(report: &Report<'_>) -> Option<Block> {
         format!("after #{step} the kernel {}", report.failure(failure, None))
     };
     let steps: Vec<String> = broken.iter().map(step).collect();
-    Some(Block::Paragraph(format!("The series cannot be bisected: {}.", join(&steps))))
+    Some(Block::Paragraph(format!(
+        "The series cannot be bisected: {}.",
+        join(&steps)
+    )))
 }
 
 fn skipped(report: &Report<'_>) -> Vec<String> {
-    report.skipped.iter().map(|skipped| format!("{}: {}", skipped.name, skipped.why)).collect()
+    report
+        .skipped
+        .iter()
+        .map(|skipped| format!("{}: {}", skipped.name, skipped.why))
+        .collect()
 }
 
 /// Returns one line on the candidates that were not considered, and on those that were.
 fn candidates(report: &Report<'_>) -> String {
-    let CandidateCounts { all, not_compiled, in_new, dropped_otherwise, failed, tried } = report.candidate_counts();
+    let CandidateCounts {
+        all,
+        not_compiled,
+        in_new,
+        dropped_otherwise,
+        failed,
+        tried,
+    } = report.candidate_counts();
     let mut parts = Vec::new();
     let mut add = |number: usize, verbs: [&str; 2], rest: &str| {
         if number > 0 {
-            parts.push(format!("{number} {} {rest}", if number == 1 { verbs[0] } else { verbs[1] }));
+            parts.push(format!(
+                "{number} {} {rest}",
+                if number == 1 { verbs[0] } else { verbs[1] }
+            ));
         }
     };
     add(in_new, ["is", "are"], "in NEW already");
-    add(not_compiled, ["changes", "change"], "nothing that the kernel config compiles");
-    add(dropped_otherwise, ["was", "were"], "dropped for another reason");
+    add(
+        not_compiled,
+        ["changes", "change"],
+        "nothing that the kernel config compiles",
+    );
+    add(
+        dropped_otherwise,
+        ["was", "were"],
+        "dropped for another reason",
+    );
     add(failed, ["applies or builds", "apply or build"], "nowhere");
     add(tried, ["was", "were"], "tried alone");
-    let parts = if parts.is_empty() { "none was tried alone".to_owned() } else { join(&parts) };
-    format!("Of {} in {}, {parts}.", count(all, "candidate"), report.source)
+    let parts = if parts.is_empty() {
+        "none was tried alone".to_owned()
+    } else {
+        join(&parts)
+    };
+    format!(
+        "Of {} in {}, {parts}.",
+        count(all, "candidate"),
+        report.source
+    )
 }
 
 fn facts(report: &Report<'_>) -> Vec<Fact> {
-    let Measuring { machine, config, suite, seeds } = &report.measuring;
+    let Measuring {
+        machine,
+        config,
+        suite,
+        seeds,
+    } = &report.measuring;
     let mut facts = vec![
         Fact::new("Baseline", report.baseline.to_string()),
         Fact::new("New", report.new.to_string()),
-        Fact::new("Suite", format!("{suite}, {}", count(report.rows.len(), "row"))),
+        Fact::new(
+            "Suite",
+            format!("{suite}, {}", count(report.rows.len(), "row")),
+        ),
         Fact::new("Machine", machine.clone()),
         Fact::new("Config", config.clone()),
         Fact::new("Seeds", seed_numbers(seeds)),
@@ -134,14 +203,19 @@ fn facts(report: &Report<'_>) -> Vec<Fact> {
     ];
     if let Some(branch) = &report.branch {
         facts.push(Fact::new("Repository", branch.repository.clone()));
-        facts.push(Fact::new("Branch", format!("{} ({})", branch.name, short(&branch.tip))));
+        facts.push(Fact::new(
+            "Branch",
+            format!("{} ({})", branch.name, short(&branch.tip)),
+        ));
     }
     facts
 }
 
 fn seed_numbers(seeds: &[u64]) -> String {
     let text = seed_list(seeds);
-    let numbers = text.strip_prefix("seeds ").or_else(|| text.strip_prefix("seed "));
+    let numbers = text
+        .strip_prefix("seeds ")
+        .or_else(|| text.strip_prefix("seed "));
     numbers.unwrap_or(&text).to_owned()
 }
 
@@ -161,13 +235,23 @@ impl Report<'_> {
     pub(super) fn result(&self) -> String {
         let outcome = self.outcome;
         if let Some(failure) = &outcome.ends {
-            return format!("Marvin cannot measure BASELINE or NEW: it {}", self.failure(failure, None));
+            return format!(
+                "Marvin cannot measure BASELINE or NEW: it {}",
+                self.failure(failure, None)
+            );
         }
         let (debts, rows) = (outcome.debts.len(), self.rows.len());
         if debts == 0 {
-            return format!("None of {} is worse: there is no debt to repay", count(rows, "row"));
+            return format!(
+                "None of {} is worse: there is no debt to repay",
+                count(rows, "row")
+            );
         }
-        let worse = format!("{debts} of {} {} worse", count(rows, "row"), if debts == 1 { "is" } else { "are" });
+        let worse = format!(
+            "{debts} of {} {} worse",
+            count(rows, "row"),
+            if debts == 1 { "is" } else { "are" }
+        );
         format!("{worse}; {}", self.repaid())
     }
 
@@ -175,11 +259,18 @@ impl Report<'_> {
     fn repaid(&self) -> String {
         let outcome = self.outcome;
         if outcome.series.is_empty() {
-            let them = if outcome.debts.len() == 1 { "it" } else { "any of them" };
+            let them = if outcome.debts.len() == 1 {
+                "it"
+            } else {
+                "any of them"
+            };
             return format!("no patch repays {them}");
         }
         let debts = outcome.debts.len();
-        let (repaid, partly) = (self.count_repaid(Repayment::Repaid), self.count_repaid(Repayment::Partly));
+        let (repaid, partly) = (
+            self.count_repaid(Repayment::Repaid),
+            self.count_repaid(Repayment::Partly),
+        );
         let of_them = |number: usize| match number {
             1 if debts == 1 => "it".to_owned(),
             number if number == debts => "all of them".to_owned(),
@@ -192,7 +283,10 @@ impl Report<'_> {
             (repaid, partly) => format!("{} and {partly} in part", of_them(repaid)),
         };
         let mut parts = vec![format!("{} {what}", counted_patches(&outcome.series))];
-        for (like, what) in [(Repayment::Unpaid, "unpaid"), (Repayment::Unknown, "not measured with the series")] {
+        for (like, what) in [
+            (Repayment::Unpaid, "unpaid"),
+            (Repayment::Unknown, "not measured with the series"),
+        ] {
             match self.count_repaid(like) {
                 0 => {}
                 1 => parts.push(format!("; 1 is {what}")),
@@ -200,7 +294,10 @@ impl Report<'_> {
             }
         }
         if !outcome.worse.is_empty() {
-            parts.push(format!("; the series makes {} worse than NEW", count(outcome.worse.len(), "row")));
+            parts.push(format!(
+                "; the series makes {} worse than NEW",
+                count(outcome.worse.len(), "row")
+            ));
         }
         parts.concat()
     }
@@ -208,7 +305,12 @@ impl Report<'_> {
     /// Describes each debt that is not repaid, with its causes.
     pub(super) fn unpaid(&self) -> Vec<String> {
         let is_left = |debt: &&Debt| self.repayment(debt) != Repayment::Repaid;
-        self.outcome.debts.iter().filter(is_left).map(|debt| self.describe_unpaid(debt)).collect()
+        self.outcome
+            .debts
+            .iter()
+            .filter(is_left)
+            .map(|debt| self.describe_unpaid(debt))
+            .collect()
     }
 
     fn describe_unpaid(&self, debt: &Debt) -> String {
@@ -221,23 +323,40 @@ impl Report<'_> {
         for cause in self.causes_of(debt.row) {
             let revert = Change::Revert(cause.point);
             let why = match &cause.reverted {
-                Some(Err(failure)) => format!(" (its revert {})", self.failure(failure, Some(revert))),
+                Some(Err(failure)) => {
+                    format!(" (its revert {})", self.failure(failure, Some(revert)))
+                }
                 Some(Ok(effects)) if effects.is_empty() => " (its revert moves no row)".to_owned(),
                 Some(Ok(effects)) => format!(" (its revert brings {})", self.effects(effects)),
                 None => String::new(),
             };
             let named = self.point(cause.point);
-            let name = if named.commit.is_empty() { named.subject } else { short(&named.commit) };
+            let name = if named.commit.is_empty() {
+                named.subject
+            } else {
+                short(&named.commit)
+            };
             causes.push(format!("{name}{why}"));
         }
-        let causes = if causes.is_empty() { "no cause found".to_owned() } else { format!("by {}", join(&causes)) };
-        format!("{} {}%{left}: {causes}", self.row(debt.row), signed(debt.percent))
+        let causes = if causes.is_empty() {
+            "no cause found".to_owned()
+        } else {
+            format!("by {}", join(&causes))
+        };
+        format!(
+            "{} {}%{left}: {causes}",
+            self.row(debt.row),
+            signed(debt.percent)
+        )
     }
 }
 
 /// Counts the changes of a series: `7 patches repay`, `7 patches (1 of them a revert) repay`.
 fn counted_patches(series: &[Change]) -> String {
-    let reverts = series.iter().filter(|change| matches!(change, Change::Revert(_))).count();
+    let reverts = series
+        .iter()
+        .filter(|change| matches!(change, Change::Revert(_)))
+        .count();
     match (series.len(), reverts) {
         (1, 0) => "1 patch repays".to_owned(),
         (1, _) => "1 revert repays".to_owned(),

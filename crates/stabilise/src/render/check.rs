@@ -61,7 +61,11 @@ pub struct CheckMail {
 #[must_use]
 pub fn check_mail(check: &Check) -> CheckMail {
     let mut blocks = vec![Block::Paragraph(format!("{}.", check.result()))];
-    let mut order: Vec<&CheckedPatch> = check.patches.iter().filter(|patch| !patch.has_no_effect()).collect();
+    let mut order: Vec<&CheckedPatch> = check
+        .patches
+        .iter()
+        .filter(|patch| !patch.has_no_effect())
+        .collect();
     order.sort_by(|a, b| a.rank().total_cmp(&b.rank()));
     if !order.is_empty() {
         blocks.push(Block::Table(check.table(&order)));
@@ -70,15 +74,31 @@ pub fn check_mail(check: &Check) -> CheckMail {
     let facts = vec![
         Fact::new("Queue", check.queue.clone()),
         Fact::new("On", check.on.to_string()),
-        Fact::new("Suite", format!("{}, {}", check.measuring.suite, count(check.rows.len(), "row"))),
+        Fact::new(
+            "Suite",
+            format!(
+                "{}, {}",
+                check.measuring.suite,
+                count(check.rows.len(), "row")
+            ),
+        ),
         Fact::new("Machine", check.measuring.machine.clone()),
         Fact::new("Config", check.measuring.config.clone()),
         Fact::new("Measured", seed_list(&check.measuring.seeds)),
     ];
     blocks.extend([Block::Facts(facts), Block::Command(check.command.clone())]);
-    let document = Document { blocks, ..Document::default() };
+    let document = Document {
+        blocks,
+        ..Document::default()
+    };
     let subject = wrap(&format!("{}: {}", check.queue, check.result()), usize::MAX).concat();
-    CheckMail { subject, text: document.text(&Styles::plain()).trim_start_matches('\n').to_owned() }
+    CheckMail {
+        subject,
+        text: document
+            .text(&Styles::plain())
+            .trim_start_matches('\n')
+            .to_owned(),
+    }
 }
 
 impl CheckedPatch {
@@ -94,34 +114,62 @@ impl CheckedPatch {
         self.result.as_ref().is_ok_and(Vec::is_empty)
     }
 
-    /// Returns the place in the mail: the worst patch first, then failures, then those that only better rows.
+    /// Returns the place in the mail: the worst patch first, then failures, then those that only
+    /// better rows.
     fn rank(&self) -> f64 {
-        let worst = self.effects().iter().map(|effect| effect.percent).fold(f64::INFINITY, f64::min);
+        let worst = self
+            .effects()
+            .iter()
+            .map(|effect| effect.percent)
+            .fold(f64::INFINITY, f64::min);
         if self.result.is_err() { 0.0 } else { worst }
     }
 }
 
 impl Check {
     fn row(&self, row: usize) -> String {
-        self.rows.get(row).map_or_else(|| format!("row {row}"), |named| named.name.clone())
+        self.rows
+            .get(row)
+            .map_or_else(|| format!("row {row}"), |named| named.name.clone())
     }
 
     /// Returns the result in one sentence, without its final period: the worst first.
     fn result(&self) -> String {
         let all = count_patches(self.patches.len());
         let mut parts = Vec::new();
-        let worse: Vec<&CheckedPatch> = self.patches.iter().filter(|patch| patch.is_worse()).collect();
+        let worse: Vec<&CheckedPatch> = self
+            .patches
+            .iter()
+            .filter(|patch| patch.is_worse())
+            .collect();
         if !worse.is_empty() {
             let makes = if worse.len() == 1 { "makes" } else { "make" };
-            parts.push(format!("{} of {all} {makes} {} worse", worse.len(), self.worst_rows(&worse)));
+            parts.push(format!(
+                "{} of {all} {makes} {} worse",
+                worse.len(),
+                self.worst_rows(&worse)
+            ));
         }
         let kinds = [
-            ("apply", self.count(|failure| matches!(failure, Failure::Conflict { .. }))),
-            ("build", self.count(|failure| matches!(failure, Failure::DoesNotBuild(_)))),
-            ("run", self.count(|failure| matches!(failure, Failure::DoesNotRun(_)))),
+            (
+                "apply",
+                self.count(|failure| matches!(failure, Failure::Conflict { .. })),
+            ),
+            (
+                "build",
+                self.count(|failure| matches!(failure, Failure::DoesNotBuild(_))),
+            ),
+            (
+                "run",
+                self.count(|failure| matches!(failure, Failure::DoesNotRun(_))),
+            ),
         ];
         for (verb, failed) in kinds.into_iter().filter(|(_, failed)| *failed > 0) {
-            let of = if parts.is_empty() { format!(" of {all}") } else { String::new() };
+            let of = if parts.is_empty() {
+                format!(" of {all}")
+            } else {
+                String::new()
+            };
             let does = if failed == 1 { "does" } else { "do" };
             parts.push(format!("{failed}{of} {does} not {verb}"));
         }
@@ -132,13 +180,20 @@ impl Check {
     }
 
     fn count(&self, is_like: impl Fn(&Failure) -> bool) -> usize {
-        self.patches.iter().filter(|patch| patch.result.as_ref().is_err_and(&is_like)).count()
+        self.patches
+            .iter()
+            .filter(|patch| patch.result.as_ref().is_err_and(&is_like))
+            .count()
     }
 
     /// Names the rows that became worse, the worst first: `fault-anon 3.10%`.
     fn worst_rows(&self, patches: &[&CheckedPatch]) -> String {
         let mut worst: Vec<Effect> = Vec::new();
-        for effect in patches.iter().flat_map(|patch| patch.effects()).filter(|effect| effect.percent < 0.0) {
+        for effect in patches
+            .iter()
+            .flat_map(|patch| patch.effects())
+            .filter(|effect| effect.percent < 0.0)
+        {
             match worst.iter_mut().find(|known| known.row == effect.row) {
                 Some(known) => known.percent = known.percent.min(effect.percent),
                 None => worst.push(*effect),
@@ -161,20 +216,34 @@ impl Check {
         ];
         let mut rows = Vec::new();
         for patch in patches {
-            rows.push(Row::new(Weight::Normal, [cut(&title_of(&patch.named), WIDTH), String::new()]));
+            rows.push(Row::new(
+                Weight::Normal,
+                [cut(&title_of(&patch.named), WIDTH), String::new()],
+            ));
             if let Err(failure) = &patch.result {
                 for line in wrap(&failure_words(failure), WIDTH - INDENT) {
-                    rows.push(Row::new(Weight::Faint, [format!("{:INDENT$}{line}", ""), String::new()]));
+                    rows.push(Row::new(
+                        Weight::Faint,
+                        [format!("{:INDENT$}{line}", ""), String::new()],
+                    ));
                 }
             }
             let mut effects = patch.effects().to_vec();
             effects.sort_by(|a, b| a.percent.total_cmp(&b.percent));
             for effect in effects {
-                let name = format!("{:INDENT$}{}", "", cut(&self.row(effect.row), NAME - INDENT));
+                let name = format!(
+                    "{:INDENT$}{}",
+                    "",
+                    cut(&self.row(effect.row), NAME - INDENT)
+                );
                 rows.push(Row::new(Weight::Normal, [name, signed(effect.percent)]));
             }
         }
-        Table { columns, rows, ..Table::default() }
+        Table {
+            columns,
+            rows,
+            ..Table::default()
+        }
     }
 
     /// Returns what is in no line of the table.
@@ -188,9 +257,14 @@ impl Check {
         match self.not_compiled {
             0 => {}
             1 => notes.push("1 other changes nothing that the kernel config compiles.".to_owned()),
-            many => notes.push(format!("{many} others change nothing that the kernel config compiles.")),
+            many => notes.push(format!(
+                "{many} others change nothing that the kernel config compiles."
+            )),
         }
-        notes.push(format!("Each patch was applied to {} alone; positive is better.", self.on.name));
+        notes.push(format!(
+            "Each patch was applied to {} alone; positive is better.",
+            self.on.name
+        ));
         vec![Block::Note(notes.join(" "))]
     }
 }

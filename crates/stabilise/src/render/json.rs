@@ -237,16 +237,29 @@ pub fn json(report: &Report<'_>) -> Result<String, RenderError> {
         baseline: end(&report.baseline),
         new: end(&report.new),
         parted_at: report.parted_at.as_ref().map(end),
-        unmeasurable: outcome.ends.as_ref().map(|failure| report.failure_document(failure)),
+        unmeasurable: outcome
+            .ends
+            .as_ref()
+            .map(|failure| report.failure_document(failure)),
         is_cut: outcome.is_cut,
         rows: rows(report),
         skipped_rows: skipped_rows(report),
         debts: outcome.debts.iter().map(|debt| report.debt(debt)).collect(),
-        causes: outcome.causes.iter().map(|cause| report.cause(cause)).collect(),
-        series: numbered.map(|(number, change)| report.patch(number, *change)).collect(),
+        causes: outcome
+            .causes
+            .iter()
+            .map(|cause| report.cause(cause))
+            .collect(),
+        series: numbered
+            .map(|(number, change)| report.patch(number, *change))
+            .collect(),
         effects: report.effect_documents(&outcome.effects),
         worse: report.effect_documents(&outcome.worse),
-        not_taken: report.not_taken().iter().map(|not_taken| report.not_taken_document(not_taken)).collect(),
+        not_taken: report
+            .not_taken()
+            .iter()
+            .map(|not_taken| report.not_taken_document(not_taken))
+            .collect(),
         candidates: candidates(report),
         measuring: MeasuringDocument {
             machine: report.measuring.machine.clone(),
@@ -276,7 +289,10 @@ pub fn schema() -> Schema {
 }
 
 fn end(end: &End) -> EndDocument {
-    EndDocument { name: end.name.clone(), commit: end.commit.clone() }
+    EndDocument {
+        name: end.name.clone(),
+        commit: end.commit.clone(),
+    }
 }
 
 fn known(commit: &str) -> Option<String> {
@@ -286,7 +302,11 @@ fn known(commit: &str) -> Option<String> {
 fn rows(report: &Report<'_>) -> Vec<RowDocument> {
     let mut rows = Vec::new();
     for row in &report.rows {
-        rows.push(RowDocument { name: row.name.clone(), unit: row.unit.clone(), margin_percent: row.margin_percent });
+        rows.push(RowDocument {
+            name: row.name.clone(),
+            unit: row.unit.clone(),
+            margin_percent: row.margin_percent,
+        });
     }
     rows
 }
@@ -294,7 +314,10 @@ fn rows(report: &Report<'_>) -> Vec<RowDocument> {
 fn skipped_rows(report: &Report<'_>) -> Vec<SkippedDocument> {
     let mut skipped = Vec::new();
     for row in &report.skipped {
-        skipped.push(SkippedDocument { name: row.name.clone(), why: row.why.clone() });
+        skipped.push(SkippedDocument {
+            name: row.name.clone(),
+            why: row.why.clone(),
+        });
     }
     skipped
 }
@@ -310,7 +333,11 @@ fn candidates(report: &Report<'_>) -> CandidatesDocument {
             Some(Dropped::Other(why)) => why.clone(),
         };
         let NamedCommit { commit, subject } = &candidate.named;
-        dropped.push(DroppedDocument { commit: known(commit), subject: subject.clone(), why });
+        dropped.push(DroppedDocument {
+            commit: known(commit),
+            subject: subject.clone(),
+            why,
+        });
     }
     CandidatesDocument {
         source: report.source.clone(),
@@ -331,11 +358,22 @@ impl Report<'_> {
             Change::Apply(number) => ("apply", number),
             Change::Revert(point) => ("revert", point),
         };
-        ChangeDocument { kind, number, commit: known(&named.commit), subject: named.subject }
+        ChangeDocument {
+            kind,
+            number,
+            commit: known(&named.commit),
+            subject: named.subject,
+        }
     }
 
     fn effect_documents(&self, effects: &[Effect]) -> Vec<EffectDocument> {
-        effects.iter().map(|effect| EffectDocument { row: self.row(effect.row), percent: effect.percent }).collect()
+        effects
+            .iter()
+            .map(|effect| EffectDocument {
+                row: self.row(effect.row),
+                percent: effect.percent,
+            })
+            .collect()
     }
 
     fn failure_document(&self, failure: &Failure) -> FailureDocument {
@@ -346,19 +384,31 @@ impl Report<'_> {
                 files: files.clone(),
                 error: String::new(),
             },
-            Failure::DoesNotBuild(error) => {
-                FailureDocument { kind: "does-not-build", change: None, files: Vec::new(), error: error.clone() }
-            }
-            Failure::DoesNotRun(error) => {
-                FailureDocument { kind: "does-not-run", change: None, files: Vec::new(), error: error.clone() }
-            }
+            Failure::DoesNotBuild(error) => FailureDocument {
+                kind: "does-not-build",
+                change: None,
+                files: Vec::new(),
+                error: error.clone(),
+            },
+            Failure::DoesNotRun(error) => FailureDocument {
+                kind: "does-not-run",
+                change: None,
+                files: Vec::new(),
+                error: error.clone(),
+            },
         }
     }
 
     fn trial(&self, trial: &Result<Vec<Effect>, Failure>) -> TrialDocument {
         match trial {
-            Ok(effects) => TrialDocument { effects: self.effect_documents(effects), failure: None },
-            Err(failure) => TrialDocument { effects: Vec::new(), failure: Some(self.failure_document(failure)) },
+            Ok(effects) => TrialDocument {
+                effects: self.effect_documents(effects),
+                failure: None,
+            },
+            Err(failure) => TrialDocument {
+                effects: Vec::new(),
+                failure: Some(self.failure_document(failure)),
+            },
         }
     }
 
@@ -375,7 +425,11 @@ impl Report<'_> {
             explained_percent: debt.explained_percent,
             left_percent: debt.left_percent,
             repayment,
-            causes: self.causes_of(debt.row).iter().map(|cause| cause.point).collect(),
+            causes: self
+                .causes_of(debt.row)
+                .iter()
+                .map(|cause| cause.point)
+                .collect(),
         }
     }
 
@@ -396,11 +450,17 @@ impl Report<'_> {
         PatchDocument {
             change: self.change(change),
             alone: unit.map(|unit| self.trial(&unit.alone)),
-            in_series: unit.map(|unit| self.effect_documents(&unit.in_series)).unwrap_or_default(),
+            in_series: unit
+                .map(|unit| self.effect_documents(&unit.in_series))
+                .unwrap_or_default(),
             needs: self.needs(change),
             needed_by: self.needed_by(change),
             is_only_needed: self.is_only_needed(change),
-            broken_step: self.outcome.broken_steps.get(&number).map(|failure| self.failure_document(failure)),
+            broken_step: self
+                .outcome
+                .broken_steps
+                .get(&number)
+                .map(|failure| self.failure_document(failure)),
         }
     }
 
@@ -413,13 +473,22 @@ impl Report<'_> {
             WhyNot::Failed(_) => "failed",
             WhyNot::NoEffect => "no-effect",
         };
-        let with = |unit: &Unit| unit.changes.iter().map(|change| self.change(*change)).collect();
+        let with = |unit: &Unit| {
+            unit.changes
+                .iter()
+                .map(|change| self.change(*change))
+                .collect()
+        };
         let alone = match (not_taken.unit, &not_taken.why) {
             (Some(unit), _) => self.trial(&unit.alone),
-            (None, WhyNot::Failed(failure)) => {
-                TrialDocument { effects: Vec::new(), failure: Some(self.failure_document(failure)) }
-            }
-            (None, _) => TrialDocument { effects: Vec::new(), failure: None },
+            (None, WhyNot::Failed(failure)) => TrialDocument {
+                effects: Vec::new(),
+                failure: Some(self.failure_document(failure)),
+            },
+            (None, _) => TrialDocument {
+                effects: Vec::new(),
+                failure: None,
+            },
         };
         NotTakenDocument {
             change: self.change(not_taken.change),

@@ -1,4 +1,5 @@
-//! What goes with the series to a mailing list: its cover letter, and the note at the end of each commit's message.
+//! What goes with the series to a mailing list: its cover letter, and the note at the end of each
+//! commit's message.
 
 use document::layout::{command_lines, wrap};
 use report::render::count;
@@ -65,12 +66,24 @@ pub fn cover_letter(report: &Report<'_>) -> String {
     }
     if !outcome.worse.is_empty() {
         letter.blank();
-        letter.words("", &format!("The series makes these worse: {}.", report.effects(&outcome.worse)));
+        letter.words(
+            "",
+            &format!(
+                "The series makes these worse: {}.",
+                report.effects(&outcome.worse)
+            ),
+        );
     }
     if !outcome.broken_steps.is_empty() {
         let steps: Vec<usize> = outcome.broken_steps.keys().copied().collect();
         letter.blank();
-        letter.words("", &format!("Not bisectable: there is no working kernel after {}.", numbers(&steps)));
+        letter.words(
+            "",
+            &format!(
+                "Not bisectable: there is no working kernel after {}.",
+                numbers(&steps)
+            ),
+        );
     }
     letter.measurement(report);
     letter.finish()
@@ -83,7 +96,10 @@ fn subject(report: &Report<'_>) -> String {
         0 => format!("reduce {}", report.count_repaid(Repayment::Partly)),
         repaid => format!("fix {repaid}"),
     };
-    format!("{}: {fixes} of {of} since {}", report.new.name, report.baseline.name)
+    format!(
+        "{}: {fixes} of {of} since {}",
+        report.new.name, report.baseline.name
+    )
 }
 
 fn opening(report: &Report<'_>) -> String {
@@ -95,9 +111,18 @@ fn opening(report: &Report<'_>) -> String {
     );
     let series = &report.outcome.series;
     if !series.is_empty() {
-        let [repaid, partly] = [Repayment::Repaid, Repayment::Partly].map(|like| report.count_repaid(like));
-        let partly = if partly == 0 { String::new() } else { format!(" and {partly} in part") };
-        let with = if series.len() == 1 { "this patch".to_owned() } else { format!("these {} patches", series.len()) };
+        let [repaid, partly] =
+            [Repayment::Repaid, Repayment::Partly].map(|like| report.count_repaid(like));
+        let partly = if partly == 0 {
+            String::new()
+        } else {
+            format!(" and {partly} in part")
+        };
+        let with = if series.len() == 1 {
+            "this patch".to_owned()
+        } else {
+            format!("these {} patches", series.len())
+        };
         text = format!("{text} With {with}, {repaid} of them recover{partly}.");
     }
     if report.outcome.is_cut {
@@ -126,7 +151,13 @@ impl Letter {
 
     /// Writes the table of what was slow.
     fn debts(&mut self, report: &Report<'_>) {
-        self.words("", &format!("Difference from {} in percent, negative is worse:", report.baseline.name));
+        self.words(
+            "",
+            &format!(
+                "Difference from {} in percent, negative is worse:",
+                report.baseline.name
+            ),
+        );
         self.blank();
         self.row("", "now", "with series");
         for debt in &report.outcome.debts {
@@ -136,19 +167,27 @@ impl Letter {
     }
 
     fn row(&mut self, name: &str, now: &str, then: &str) {
-        self.line(&format!("  {:<NAME$}{now:>PERCENT$}{then:>PERCENT$}", cut(name, NAME)));
+        self.line(&format!(
+            "  {:<NAME$}{now:>PERCENT$}{then:>PERCENT$}",
+            cut(name, NAME)
+        ));
     }
 
     /// Writes a patch of the series with one line of effect.
     fn patch(&mut self, report: &Report<'_>, number: usize, change: Change) {
-        self.line(&cut(&format!("  {number:>2} {}", report.title(change)), LETTER));
+        self.line(&cut(
+            &format!("  {number:>2} {}", report.title(change)),
+            LETTER,
+        ));
         let mut effects = Vec::new();
         for row in report.rows_moved(change) {
             let unit = report.unit_in_series(change);
             let alone = unit.and_then(|unit| effect_on(unit.alone.as_deref().unwrap_or(&[]), row));
             let in_series = unit.and_then(|unit| effect_on(&unit.in_series, row));
             let text = match (alone, in_series) {
-                (Some(alone), Some(in_series)) => format!("{}% ({}%)", signed(alone), signed(in_series)),
+                (Some(alone), Some(in_series)) => {
+                    format!("{}% ({}%)", signed(alone), signed(in_series))
+                }
                 (Some(alone), None) => format!("{}%", signed(alone)),
                 (None, Some(in_series)) => format!("({}%)", signed(in_series)),
                 (None, None) => continue,
@@ -206,8 +245,8 @@ impl Letter {
     }
 }
 
-/// Writes the lines at the end of a picked commit's message: what it does in which row, and on what that was measured.
-/// They are in brackets, as the notes of those who backport a commit are.
+/// Writes the lines at the end of a picked commit's message: what it does in which row, and on what
+/// that was measured. They are in brackets, as the notes of those who backport a commit are.
 #[must_use]
 pub fn effect_note(report: &Report<'_>, change: Change) -> String {
     let rows = report.rows_moved(change);
@@ -224,19 +263,45 @@ pub fn effect_note(report: &Report<'_>, change: Change) -> String {
         for row in rows {
             let cells = [alone, in_series].map(|effects: &[Effect]| effect_cell(effects, row));
             let name = cut(&report.row(row), NOTE_NAME - 3);
-            lines.push(format!("  {name:<0$}{1:>NOTE_PERCENT$}{2:>NOTE_PERCENT$}", NOTE_NAME - 2, cells[0], cells[1]));
+            lines.push(format!(
+                "  {name:<0$}{1:>NOTE_PERCENT$}{2:>NOTE_PERCENT$}",
+                NOTE_NAME - 2,
+                cells[0],
+                cells[1]
+            ));
         }
     }
-    let needing = |number: &usize| report.outcome.series.get(number - 1).map(|other| report.subject(*other));
-    let needed_by: Vec<String> = report.needed_by(change).iter().filter_map(needing).collect();
+    let needing = |number: &usize| {
+        report
+            .outcome
+            .series
+            .get(number - 1)
+            .map(|other| report.subject(*other))
+    };
+    let needed_by: Vec<String> = report
+        .needed_by(change)
+        .iter()
+        .filter_map(needing)
+        .collect();
     if !needed_by.is_empty() {
-        lines.extend(wrap(&format!("Needed by {}.", join(&needed_by)), MESSAGE - 4));
+        lines.extend(wrap(
+            &format!("Needed by {}.", join(&needed_by)),
+            MESSAGE - 4,
+        ));
     }
     if lines.is_empty() {
         lines.push("No effect of its own was measured.".to_owned());
     }
     let seeds = seed_list(&report.measuring.seeds);
-    lines.extend(wrap(&format!("On {}, {}, {seeds}. ]", report.new, report.measuring.machine), MESSAGE - 2));
-    let indented = |(number, line): (usize, String)| format!("{}{line}\n", if number == 0 { "[ " } else { "  " });
+    lines.extend(wrap(
+        &format!(
+            "On {}, {}, {seeds}. ]",
+            report.new, report.measuring.machine
+        ),
+        MESSAGE - 2,
+    ));
+    let indented = |(number, line): (usize, String)| {
+        format!("{}{line}\n", if number == 0 { "[ " } else { "  " })
+    };
     lines.into_iter().enumerate().map(indented).collect()
 }

@@ -1,5 +1,5 @@
-//! The answer of a stabilisation for people and programs: a document, JSON, the letter of the series, the notes of its
-//! commits, and the mail about the patches of a queue.
+//! The answer of a stabilisation for people and programs: a document, JSON, the letter of the
+//! series, the notes of its commits, and the mail about the patches of a queue.
 //!
 //! Pure: names, labels and costs come in as values beside the [`Outcome`].
 

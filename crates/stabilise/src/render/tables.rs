@@ -38,7 +38,11 @@ pub(super) fn debts(report: &Report<'_>) -> Table {
         ];
         rows.push(Row::new(Weight::Normal, cells));
     }
-    Table { columns, rows, ..Table::default() }
+    Table {
+        columns,
+        rows,
+        ..Table::default()
+    }
 }
 
 /// Names as many causes as fit.
@@ -47,7 +51,10 @@ fn hashes(report: &Report<'_>, causes: &[&Cause]) -> String {
         return "not found".to_owned();
     }
     let (shown, more) = causes.split_at(causes.len().min(CAUSES_MAX));
-    let mut names: Vec<String> = shown.iter().map(|cause| hash(&report.point(cause.point))).collect();
+    let mut names: Vec<String> = shown
+        .iter()
+        .map(|cause| hash(&report.point(cause.point)))
+        .collect();
     if !more.is_empty() {
         names.push(format!("+{}", more.len()));
     }
@@ -56,7 +63,11 @@ fn hashes(report: &Report<'_>, causes: &[&Cause]) -> String {
 
 /// Returns the abbreviated commit, or what there is instead.
 fn hash(named: &NamedCommit) -> String {
-    if named.commit.is_empty() { cut(&named.subject, 12) } else { short(&named.commit) }
+    if named.commit.is_empty() {
+        cut(&named.subject, 12)
+    } else {
+        short(&named.commit)
+    }
 }
 
 /// Returns the table of causes: the rows that each moved, and what its revert brings.
@@ -68,8 +79,9 @@ pub(super) fn causes(report: &Report<'_>) -> Table {
         if cause.first < cause.point {
             let count = report::render::count(cause.point - cause.first, "commit");
             let first = short(&report.point(cause.first).commit);
-            let words =
-                format!("or one of {count} before it, from {first} on: Marvin cannot measure kernels between them");
+            let words = format!(
+                "or one of {count} before it, from {first} on: Marvin cannot measure kernels between them"
+            );
             rows.extend(layout.lines(&words));
         }
         let reverted = match &cause.reverted {
@@ -77,7 +89,11 @@ pub(super) fn causes(report: &Report<'_>) -> Table {
             _ => &[],
         };
         for row in rows_of(&cause.effects, reverted) {
-            let brings = if cause.reverted.is_some() { effect_cell(reverted, row) } else { String::new() };
+            let brings = if cause.reverted.is_some() {
+                effect_cell(reverted, row)
+            } else {
+                String::new()
+            };
             rows.push(layout.row(&report.row(row), [effect_cell(&cause.effects, row), brings]));
         }
         match &cause.reverted {
@@ -85,32 +101,48 @@ pub(super) fn causes(report: &Report<'_>) -> Table {
                 let why = report.failure(failure, Some(Change::Revert(cause.point)));
                 rows.extend(layout.lines(&format!("its revert {why}")));
             }
-            Some(Ok(effects)) if effects.is_empty() => rows.extend(layout.lines("its revert moves no row")),
+            Some(Ok(effects)) if effects.is_empty() => {
+                rows.extend(layout.lines("its revert moves no row"))
+            }
             Some(Ok(_)) => {}
             None => rows.extend(layout.lines("its revert was not tried")),
         }
     }
-    Table { columns: layout.columns("commit, row", &["effect %", "revert %"]), rows, ..Table::default() }
+    Table {
+        columns: layout.columns("commit, row", &["effect %", "revert %"]),
+        rows,
+        ..Table::default()
+    }
 }
 
-/// Returns the table of the series: each patch with the rows that it moves, alone and in the series.
+/// Returns the table of the series: each patch with the rows that it moves, alone and in the
+/// series.
 pub(super) fn series(report: &Report<'_>) -> Table {
     let layout = Layout { numbers: 2 };
     let mut rows = Vec::new();
     for (number, change) in (1..).zip(&report.outcome.series) {
-        let weight = if report.is_only_needed(*change) { Weight::Faint } else { Weight::Normal };
+        let weight = if report.is_only_needed(*change) {
+            Weight::Faint
+        } else {
+            Weight::Normal
+        };
         rows.push(layout.title(&format!("{number:>2} {}", report.title(*change)), weight));
         let needed_by = report.needed_by(*change);
         if !needed_by.is_empty() {
             rows.extend(layout.lines(&format!("needed by {}", numbers(&needed_by))));
         }
-        let Some(unit) = report.unit_in_series(*change) else { continue };
+        let Some(unit) = report.unit_in_series(*change) else {
+            continue;
+        };
         let needs = report.needs(*change);
         if !needs.is_empty() && !report.rows_moved(*change).is_empty() {
             rows.extend(layout.lines(&format!("needs {}", numbers(&needs))));
         }
         if let Err(failure) = &unit.alone {
-            rows.extend(layout.lines(&format!("alone it {}", report.failure(failure, Some(*change)))));
+            rows.extend(layout.lines(&format!(
+                "alone it {}",
+                report.failure(failure, Some(*change))
+            )));
         }
         let alone = unit.alone.as_ref().map_or(&[][..], Vec::as_slice);
         for row in report.rows_moved(*change) {
@@ -118,15 +150,27 @@ pub(super) fn series(report: &Report<'_>) -> Table {
             if !report.is_debt(row) {
                 name.push_str(", no debt");
             }
-            rows.push(layout.row(&name, [effect_cell(alone, row), effect_cell(&unit.in_series, row)]));
+            rows.push(layout.row(
+                &name,
+                [effect_cell(alone, row), effect_cell(&unit.in_series, row)],
+            ));
         }
     }
-    Table { columns: layout.columns("patch, row", &["alone %", "series %"]), rows, ..Table::default() }
+    Table {
+        columns: layout.columns("patch, row", &["alone %", "series %"]),
+        rows,
+        ..Table::default()
+    }
 }
 
 /// Numbers of patches in a sentence: `3`, `3 and 5`.
 pub(super) fn numbers(numbers: &[usize]) -> String {
-    join(&numbers.iter().map(|number| format!("#{number}")).collect::<Vec<_>>())
+    join(
+        &numbers
+            .iter()
+            .map(|number| format!("#{number}"))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// Returns what was tried and not taken: a table, and for pages those that move no row.
@@ -135,15 +179,19 @@ pub(super) fn not_taken(report: &Report<'_>) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
     }
-    let (idle, effective): (Vec<&NotTaken<'_>>, Vec<&NotTaken<'_>>) =
-        all.iter().partition(|not_taken| not_taken.why == WhyNot::NoEffect);
+    let (idle, effective): (Vec<&NotTaken<'_>>, Vec<&NotTaken<'_>>) = all
+        .iter()
+        .partition(|not_taken| not_taken.why == WhyNot::NoEffect);
     let mut blocks = vec![Block::Heading("Tried and not taken".to_owned())];
     let (shown, more) = effective.split_at(effective.len().min(NOT_TAKEN_MAX));
     if !shown.is_empty() {
         blocks.push(Block::Table(not_taken_table(report, shown)));
     }
     if !more.is_empty() {
-        blocks.push(Block::Paragraph(format!("{} others were not taken; --json lists them.", more.len())));
+        blocks.push(Block::Paragraph(format!(
+            "{} others were not taken; --json lists them.",
+            more.len()
+        )));
         blocks.push(folded(report, &format!("{} others", more.len()), more));
     }
     if !idle.is_empty() {
@@ -152,14 +200,25 @@ pub(super) fn not_taken(report: &Report<'_>) -> Vec<Block> {
             many => format!("{many} changes were tried alone and move no row."),
         };
         blocks.push(Block::Paragraph(moves));
-        blocks.push(folded(report, &format!("{} without effect", idle.len()), &idle));
+        blocks.push(folded(
+            report,
+            &format!("{} without effect", idle.len()),
+            &idle,
+        ));
     }
     blocks
 }
 
 fn folded(report: &Report<'_>, summary: &str, changes: &[&NotTaken<'_>]) -> Block {
-    let titles = changes.iter().map(|not_taken| report.title(not_taken.change)).collect();
-    Block::Details(Details { summary: summary.to_owned(), blocks: vec![Block::List(titles)], pages_only: false })
+    let titles = changes
+        .iter()
+        .map(|not_taken| report.title(not_taken.change))
+        .collect();
+    Block::Details(Details {
+        summary: summary.to_owned(),
+        blocks: vec![Block::List(titles)],
+        pages_only: false,
+    })
 }
 
 fn not_taken_table(report: &Report<'_>, shown: &[&NotTaken<'_>]) -> Table {
@@ -168,11 +227,19 @@ fn not_taken_table(report: &Report<'_>, shown: &[&NotTaken<'_>]) -> Table {
     for not_taken in shown {
         rows.push(layout.title(&report.title(not_taken.change), Weight::Normal));
         rows.extend(layout.lines(&report.why_not_taken(not_taken)));
-        for effect in not_taken.unit.into_iter().flat_map(|unit| unit.alone.iter().flatten()) {
+        for effect in not_taken
+            .unit
+            .into_iter()
+            .flat_map(|unit| unit.alone.iter().flatten())
+        {
             rows.push(layout.row(&report.row(effect.row), [signed(effect.percent)]));
         }
     }
-    Table { columns: layout.columns("change, row", &["alone %"]), rows, ..Table::default() }
+    Table {
+        columns: layout.columns("change, row", &["alone %"]),
+        rows,
+        ..Table::default()
+    }
 }
 
 /// The layout of tables with the rows of the suite below each commit or patch.
@@ -185,7 +252,9 @@ struct Layout {
 impl Layout {
     fn columns(self, name: &str, heads: &[&str]) -> Vec<Column> {
         let name = Column::new(name, Kind::Name, Width::Fixed(self.name()));
-        let numbers = heads.iter().map(|head| Column::new(head, Kind::Number, Width::Fixed(NUMBER)));
+        let numbers = heads
+            .iter()
+            .map(|head| Column::new(head, Kind::Number, Width::Fixed(NUMBER)));
         std::iter::once(name).chain(numbers).collect()
     }
 
@@ -218,8 +287,15 @@ impl Layout {
 
 /// Returns the rows of two lists of effects: first those of the first list.
 fn rows_of(first: &[Effect], second: &[Effect]) -> Vec<usize> {
-    let others = second.iter().map(|effect| effect.row).filter(|row| effect_on(first, *row).is_none());
-    first.iter().map(|effect| effect.row).chain(others).collect()
+    let others = second
+        .iter()
+        .map(|effect| effect.row)
+        .filter(|row| effect_on(first, *row).is_none());
+    first
+        .iter()
+        .map(|effect| effect.row)
+        .chain(others)
+        .collect()
 }
 
 impl Report<'_> {
@@ -231,15 +307,26 @@ impl Report<'_> {
                 format!("makes {} worse", join(&rows))
             }
             WhyNot::NoMore => "brings nothing beyond the series".to_owned(),
-            WhyNot::Budget => "brings nothing beyond the series, or the budget ended before that was tried".to_owned(),
+            WhyNot::Budget => {
+                "brings nothing beyond the series, or the budget ended before that was tried"
+                    .to_owned()
+            }
             WhyNot::BettersNoDebt => "betters no row with a debt".to_owned(),
             WhyNot::NoEffect => "moves no row".to_owned(),
             WhyNot::Failed(failure) => self.failure(failure, Some(not_taken.change)),
         };
         let others = |unit: &crate::outcome::Unit| -> Vec<String> {
-            unit.changes.iter().filter(|other| **other != unit.change).map(|other| self.name(*other)).collect()
+            unit.changes
+                .iter()
+                .filter(|other| **other != unit.change)
+                .map(|other| self.name(*other))
+                .collect()
         };
         let with = not_taken.unit.map(others).unwrap_or_default();
-        if with.is_empty() { why } else { format!("{why} (with {}, which it needs)", join(&with)) }
+        if with.is_empty() {
+            why
+        } else {
+            format!("{why} (with {}, which it needs)", join(&with))
+        }
     }
 }

@@ -6,37 +6,68 @@ use report::fixtures::mistakes;
 use report::render::Styles;
 
 use super::{
-    BranchName, Candidate, Check, CheckedPatch, Cost, Dropped, End, Measuring, NamedCommit, Report, RowName,
-    SkippedRow, check_mail, cover_letter, document, effect_note, json, schema,
+    BranchName, Candidate, Check, CheckedPatch, Cost, Dropped, End, Measuring, NamedCommit, Report,
+    RowName, SkippedRow, check_mail, cover_letter, document, effect_note, json, schema,
 };
 use crate::outcome::{Cause, Debt, Effect, Outcome, Unit};
 use crate::world::{Change, Failure};
 
-const HOSTILE: &str =
-    "mm: \u{1b}[31mred\u{7}\n| `<script>alert(1)</script>` **bold** and a subject that is much longer than any line";
+const HOSTILE: &str = "mm: \u{1b}[31mred\u{7}\n| `<script>alert(1)</script>` **bold** and a subject that is much longer than any line";
 
 fn effects(pairs: &[(usize, f64)]) -> Vec<Effect> {
-    pairs.iter().map(|(row, percent)| Effect { row: *row, percent: *percent }).collect()
+    pairs
+        .iter()
+        .map(|(row, percent)| Effect {
+            row: *row,
+            percent: *percent,
+        })
+        .collect()
 }
 
 fn named(digit: char, subject: &str) -> NamedCommit {
-    NamedCommit { commit: digit.to_string().repeat(40), subject: subject.to_owned() }
+    NamedCommit {
+        commit: digit.to_string().repeat(40),
+        subject: subject.to_owned(),
+    }
 }
 
-fn unit(change: Change, needed: &[Change], alone: &[(usize, f64)], in_series: &[(usize, f64)]) -> Unit {
+fn unit(
+    change: Change,
+    needed: &[Change],
+    alone: &[(usize, f64)],
+    in_series: &[(usize, f64)],
+) -> Unit {
     let changes = needed.iter().copied().chain([change]).collect();
-    Unit { change, changes, alone: Ok(effects(alone)), in_series: effects(in_series) }
+    Unit {
+        change,
+        changes,
+        alone: Ok(effects(alone)),
+        in_series: effects(in_series),
+    }
 }
 
 fn debt(row: usize, percent: f64, explained_percent: f64, left: f64) -> Debt {
-    Debt { row, percent, explained_percent, left_percent: Some(left) }
+    Debt {
+        row,
+        percent,
+        explained_percent,
+        left_percent: Some(left),
+    }
 }
 
-/// Two causes with common rows, a partial repair with a prerequisite, a revert, a conflict, a patch that harms.
+/// Two causes with common rows, a partial repair with a prerequisite, a revert, a conflict, a patch
+/// that harms.
 fn usual() -> Outcome {
-    let conflict =
-        Failure::Conflict { change: Change::Revert(9), files: vec!["mm/memory.c".into(), "mm/mmap.c".into()] };
-    let by = |point, first, moved: &[(usize, f64)], reverted| Cause { point, first, effects: effects(moved), reverted };
+    let conflict = Failure::Conflict {
+        change: Change::Revert(9),
+        files: vec!["mm/memory.c".into(), "mm/mmap.c".into()],
+    };
+    let by = |point, first, moved: &[(usize, f64)], reverted| Cause {
+        point,
+        first,
+        effects: effects(moved),
+        reverted,
+    };
     Outcome {
         debts: vec![
             debt(0, -3.10, 99.4, 0.12),
@@ -71,19 +102,41 @@ fn usual() -> Outcome {
             unit(Change::Apply(10), &[], &[(8, 2.0)], &[]),
             unit(Change::Apply(11), &[], &[], &[]),
             Unit {
-                alone: Err(Failure::DoesNotBuild("mm/slub.c:12:3: error: unknown type name 'slab_flags_t'".into())),
+                alone: Err(Failure::DoesNotBuild(
+                    "mm/slub.c:12:3: error: unknown type name 'slab_flags_t'".into(),
+                )),
                 ..unit(Change::Apply(12), &[Change::Apply(11)], &[], &[])
             },
             unit(Change::Revert(12), &[], &[(3, 2.3)], &[(3, 2.28)]),
         ],
-        series: vec![Change::Revert(12), Change::Apply(2), Change::Apply(4), Change::Apply(6), Change::Apply(7)],
-        effects: effects(&[(0, 3.22), (1, 7.15), (2, -1.10), (3, 2.28), (6, 1.45), (8, 1.20), (9, 2.0)]),
+        series: vec![
+            Change::Revert(12),
+            Change::Apply(2),
+            Change::Apply(4),
+            Change::Apply(6),
+            Change::Apply(7),
+        ],
+        effects: effects(&[
+            (0, 3.22),
+            (1, 7.15),
+            (2, -1.10),
+            (3, 2.28),
+            (6, 1.45),
+            (8, 1.20),
+            (9, 2.0),
+        ]),
         worse: effects(&[(2, -1.10)]),
         failed: BTreeMap::from([(
             13,
-            Failure::Conflict { change: Change::Apply(13), files: ["a", "b", "c", "d", "e"].map(String::from).into() },
+            Failure::Conflict {
+                change: Change::Apply(13),
+                files: ["a", "b", "c", "d", "e"].map(String::from).into(),
+            },
         )]),
-        broken_steps: BTreeMap::from([(2, Failure::DoesNotBuild("mm/memory.c:7: error: implicit declaration".into()))]),
+        broken_steps: BTreeMap::from([(
+            2,
+            Failure::DoesNotBuild("mm/memory.c:7: error: implicit declaration".into()),
+        )]),
         ..Outcome::default()
     }
 }
@@ -101,23 +154,39 @@ fn report(outcome: &Outcome) -> Report<'_> {
         "exec",
         "futex-wake",
     ];
-    let row = |name: &str| RowName { name: name.to_owned(), unit: "instructions/op".into(), margin_percent: 1.0 };
+    let row = |name: &str| RowName {
+        name: name.to_owned(),
+        unit: "instructions/op".into(),
+        margin_percent: 1.0,
+    };
     let mut points: Vec<NamedCommit> = Vec::new();
     for (digit, number) in "0123456789abcdef".chars().zip(1..) {
-        points.push(named(digit, &format!("subsystem: commit {number} of the history")));
+        points.push(named(
+            digit,
+            &format!("subsystem: commit {number} of the history"),
+        ));
     }
     points[2].subject = "mm: account each page twice to be on the safe side".into();
     points[8].subject = HOSTILE.into();
     let mut candidates: Vec<Candidate> = Vec::new();
     for (digit, number) in "fedcba9876543210".chars().zip(0..) {
-        let named = named(digit, &format!("mm: candidate {number} makes something faster"));
-        candidates.push(Candidate { named, dropped: None });
+        let named = named(
+            digit,
+            &format!("mm: candidate {number} makes something faster"),
+        );
+        candidates.push(Candidate {
+            named,
+            dropped: None,
+        });
     }
     candidates[0].dropped = Some(Dropped::NotCompiled);
     candidates[1].dropped = Some(Dropped::InNew);
     candidates[3].dropped = Some(Dropped::Other("a merge".into()));
     candidates[4].named.subject = format!("mm: batch {}", "the accounting of pages ".repeat(4));
-    candidates[6].named = NamedCommit { commit: String::new(), subject: HOSTILE.into() };
+    candidates[6].named = NamedCommit {
+        commit: String::new(),
+        subject: HOSTILE.into(),
+    };
     Report {
         outcome,
         rows: rows.map(row).to_vec(),
@@ -160,7 +229,10 @@ fn assert_width(text: &str, width: usize) {
 fn assert_fits(report: &Report<'_>) -> String {
     let written = json(report).unwrap();
     let document = serde_json::from_str(&written).unwrap();
-    assert_eq!(mistakes(schema().as_value(), &document), Vec::<String>::new());
+    assert_eq!(
+        mistakes(schema().as_value(), &document),
+        Vec::<String>::new()
+    );
     written
 }
 
@@ -182,7 +254,10 @@ fn usual_outcome_as_json() {
 #[test]
 fn page_escapes_subjects() {
     let page = document(&report(&usual())).html().unwrap();
-    assert!(page.contains("Tried and not taken") && page.contains("(its revert conflicts in mm/memory.c"));
+    assert!(
+        page.contains("Tried and not taken")
+            && page.contains("(its revert conflicts in mm/memory.c")
+    );
     assert!(!page.contains("<script>alert") && !page.contains('\u{1b}'));
 }
 
@@ -197,7 +272,11 @@ fn usual_outcome_as_cover_letter() {
 fn notes_of_commits_name_effects_and_needs() {
     let outcome = usual();
     let report = report(&outcome);
-    let notes: Vec<String> = outcome.series.iter().map(|change| effect_note(&report, *change)).collect();
+    let notes: Vec<String> = outcome
+        .series
+        .iter()
+        .map(|change| effect_note(&report, *change))
+        .collect();
     let notes = notes.join("--\n");
     assert_width(&notes, 72);
     insta::assert_snapshot!(notes);
@@ -206,7 +285,11 @@ fn notes_of_commits_name_effects_and_needs() {
 #[test]
 fn outcome_without_debts_says_so() {
     let outcome = Outcome::default();
-    let report = Report { branch: None, skipped: Vec::new(), ..report(&outcome) };
+    let report = Report {
+        branch: None,
+        skipped: Vec::new(),
+        ..report(&outcome)
+    };
     assert_fits(&report);
     insta::assert_snapshot!(text(&report));
 }
@@ -214,14 +297,32 @@ fn outcome_without_debts_says_so() {
 #[test]
 fn spent_budget_is_a_warning() {
     let outcome = Outcome {
-        debts: vec![debt(0, -3.10, 0.0, -3.10), Debt { left_percent: None, ..debt(3, -2.0, 100.0, 0.0) }],
-        causes: vec![Cause { point: 3, first: 3, effects: effects(&[(3, -2.0)]), reverted: None }],
+        debts: vec![
+            debt(0, -3.10, 0.0, -3.10),
+            Debt {
+                left_percent: None,
+                ..debt(3, -2.0, 100.0, 0.0)
+            },
+        ],
+        causes: vec![Cause {
+            point: 3,
+            first: 3,
+            effects: effects(&[(3, -2.0)]),
+            reverted: None,
+        }],
         units: vec![unit(Change::Apply(4), &[], &[(0, 3.0)], &[])],
         is_cut: true,
         ..Outcome::default()
     };
-    let parted_at = Some(End { name: "v6.12".into(), commit: "9".repeat(40) });
-    let report = Report { branch: None, parted_at, ..report(&outcome) };
+    let parted_at = Some(End {
+        name: "v6.12".into(),
+        commit: "9".repeat(40),
+    });
+    let report = Report {
+        branch: None,
+        parted_at,
+        ..report(&outcome)
+    };
     assert_fits(&report);
     insta::assert_snapshot!(text(&report));
 }
@@ -229,8 +330,14 @@ fn spent_budget_is_a_warning() {
 #[test]
 fn unmeasurable_end_is_the_whole_answer() {
     let failure = Failure::DoesNotBuild("drivers/x.c:1: error: \u{1b}[1m'y' undeclared".into());
-    let outcome = Outcome { ends: Some(failure), ..Outcome::default() };
-    let report = Report { branch: None, ..report(&outcome) };
+    let outcome = Outcome {
+        ends: Some(failure),
+        ..Outcome::default()
+    };
+    let report = Report {
+        branch: None,
+        ..report(&outcome)
+    };
     assert_fits(&report);
     insta::assert_snapshot!(text(&report));
 }
@@ -239,8 +346,14 @@ fn unmeasurable_end_is_the_whole_answer() {
 fn queue_is_checked_patch_by_patch() {
     let of = usual();
     let report = report(&of);
-    let patch = |place: usize, result| CheckedPatch { named: report.candidates[place].named.clone(), result };
-    let conflict = Failure::Conflict { change: Change::Apply(2), files: vec!["mm/slub.c".into()] };
+    let patch = |place: usize, result| CheckedPatch {
+        named: report.candidates[place].named.clone(),
+        result,
+    };
+    let conflict = Failure::Conflict {
+        change: Change::Apply(2),
+        files: vec!["mm/slub.c".into()],
+    };
     let mut check = Check {
         queue: "stable queue 6.12".into(),
         on: report.new.clone(),
@@ -259,13 +372,22 @@ fn queue_is_checked_patch_by_patch() {
     assert_width(&mail.text, 80);
     insta::assert_snapshot!(format!("Subject: {}\n\n{}", mail.subject, mail.text));
     check.patches.truncate(2);
-    assert_eq!(check_mail(&check).subject, "stable queue 6.12: none of 2 patches makes a row worse");
+    assert_eq!(
+        check_mail(&check).subject,
+        "stable queue 6.12: none of 2 patches makes a row worse"
+    );
 }
 
 #[test]
 fn schema_in_docs_is_up_to_date() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/stabilise.json");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/schemas/stabilise.json"
+    );
     let text = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
     let in_docs = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(in_docs == text, "docs/schemas is old: marvin reference schemas docs/schemas");
+    assert!(
+        in_docs == text,
+        "docs/schemas is old: marvin reference schemas docs/schemas"
+    );
 }

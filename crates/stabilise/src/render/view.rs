@@ -1,5 +1,5 @@
-//! What follows from an outcome: which debts are repaid, what each change of the series is for, and why others were not
-//! taken.
+//! What follows from an outcome: which debts are repaid, what each change of the series is for, and
+//! why others were not taken.
 
 use std::collections::BTreeSet;
 
@@ -65,9 +65,15 @@ pub(super) struct CandidateCounts {
 impl<'a> Report<'a> {
     /// Returns what the series does for a debt.
     pub(super) fn repayment(&self, debt: &Debt) -> Repayment {
-        let Some(left) = debt.left_percent else { return Repayment::Unknown };
-        let margin = self.rows.get(debt.row).map_or(0.0, |row| row.margin_percent);
-        let is_better = effect_on(&self.outcome.effects, debt.row).is_some_and(|percent| percent > 0.0);
+        let Some(left) = debt.left_percent else {
+            return Repayment::Unknown;
+        };
+        let margin = self
+            .rows
+            .get(debt.row)
+            .map_or(0.0, |row| row.margin_percent);
+        let is_better =
+            effect_on(&self.outcome.effects, debt.row).is_some_and(|percent| percent > 0.0);
         if left >= -margin {
             Repayment::Repaid
         } else if is_better {
@@ -79,7 +85,11 @@ impl<'a> Report<'a> {
 
     /// Returns how many debts the series repays like this.
     pub(super) fn count_repaid(&self, like: Repayment) -> usize {
-        self.outcome.debts.iter().filter(|debt| self.repayment(debt) == like).count()
+        self.outcome
+            .debts
+            .iter()
+            .filter(|debt| self.repayment(debt) == like)
+            .count()
     }
 
     /// Returns whether a row has a debt.
@@ -109,60 +119,109 @@ impl<'a> Report<'a> {
         let mut debts: Vec<&Debt> = self.outcome.debts.iter().collect();
         debts.sort_by_key(|debt| {
             let cause = main(debt);
-            order.iter().position(|known| *known == cause).unwrap_or(order.len())
+            order
+                .iter()
+                .position(|known| *known == cause)
+                .unwrap_or(order.len())
         });
         debts
     }
 
     /// Returns what was tried alone of a change of the series.
     pub(super) fn unit_in_series(&self, change: Change) -> Option<&'a Unit> {
-        let is_in_series = |unit: &&Unit| unit.changes.iter().all(|needed| self.outcome.series.contains(needed));
-        self.outcome.units.iter().filter(|unit| unit.change == change).find(is_in_series)
+        let is_in_series = |unit: &&Unit| {
+            unit.changes
+                .iter()
+                .all(|needed| self.outcome.series.contains(needed))
+        };
+        self.outcome
+            .units
+            .iter()
+            .filter(|unit| unit.change == change)
+            .find(is_in_series)
     }
 
     /// Returns the numbers in the series, from 1, of those that need a change.
     pub(super) fn needed_by(&self, change: Change) -> Vec<usize> {
         let needs = |other: &Change| {
-            *other != change && self.unit_in_series(*other).is_some_and(|unit| unit.changes.contains(&change))
+            *other != change
+                && self
+                    .unit_in_series(*other)
+                    .is_some_and(|unit| unit.changes.contains(&change))
         };
         let numbered = (1..).zip(&self.outcome.series);
-        numbered.filter(|(_, other)| needs(other)).map(|(number, _)| number).collect()
+        numbered
+            .filter(|(_, other)| needs(other))
+            .map(|(number, _)| number)
+            .collect()
     }
 
     /// Returns the numbers in the series, from 1, of those that a change needs.
     pub(super) fn needs(&self, change: Change) -> Vec<usize> {
-        let Some(unit) = self.unit_in_series(change) else { return Vec::new() };
+        let Some(unit) = self.unit_in_series(change) else {
+            return Vec::new();
+        };
         let numbered = (1..).zip(&self.outcome.series);
         let is_needed = |other: &Change| *other != change && unit.changes.contains(other);
-        numbered.filter(|(_, other)| is_needed(other)).map(|(number, _)| number).collect()
+        numbered
+            .filter(|(_, other)| is_needed(other))
+            .map(|(number, _)| number)
+            .collect()
     }
 
     /// Returns whether a change of the series is there for others only.
     pub(super) fn is_only_needed(&self, change: Change) -> bool {
-        let is_for_itself = self.unit_in_series(change).is_some_and(|unit| !unit.in_series.is_empty());
+        let is_for_itself = self
+            .unit_in_series(change)
+            .is_some_and(|unit| !unit.in_series.is_empty());
         !is_for_itself && !self.needed_by(change).is_empty()
     }
 
-    /// Returns the rows that a change of the series moves, alone or in the series: those with debts first.
+    /// Returns the rows that a change of the series moves, alone or in the series: those with debts
+    /// first.
     pub(super) fn rows_moved(&self, change: Change) -> Vec<usize> {
-        let Some(unit) = self.unit_in_series(change) else { return Vec::new() };
+        let Some(unit) = self.unit_in_series(change) else {
+            return Vec::new();
+        };
         let alone = unit.alone.as_ref().map_or(&[][..], Vec::as_slice);
-        let rows: BTreeSet<usize> = alone.iter().chain(&unit.in_series).map(|effect| effect.row).collect();
-        let (debts, others): (Vec<usize>, Vec<usize>) = rows.into_iter().partition(|row| self.is_debt(*row));
+        let rows: BTreeSet<usize> = alone
+            .iter()
+            .chain(&unit.in_series)
+            .map(|effect| effect.row)
+            .collect();
+        let (debts, others): (Vec<usize>, Vec<usize>) =
+            rows.into_iter().partition(|row| self.is_debt(*row));
         [debts, others].concat()
     }
 
-    /// Returns what is not in the series: first what helps, then what fails, last what has no effect.
+    /// Returns what is not in the series: first what helps, then what fails, last what has no
+    /// effect.
     pub(super) fn not_taken(&self) -> Vec<NotTaken<'a>> {
         let outcome = self.outcome;
         let mut all = Vec::new();
-        for unit in outcome.units.iter().filter(|unit| !outcome.series.contains(&unit.change)) {
-            all.push(NotTaken { change: unit.change, unit: Some(unit), why: self.why_not(unit) });
+        for unit in outcome
+            .units
+            .iter()
+            .filter(|unit| !outcome.series.contains(&unit.change))
+        {
+            all.push(NotTaken {
+                change: unit.change,
+                unit: Some(unit),
+                why: self.why_not(unit),
+            });
         }
         for (number, failure) in &outcome.failed {
             let change = Change::Apply(*number);
-            if !outcome.series.contains(&change) && !all.iter().any(|other: &NotTaken<'_>| other.change == change) {
-                all.push(NotTaken { change, unit: None, why: WhyNot::Failed(failure) });
+            if !outcome.series.contains(&change)
+                && !all
+                    .iter()
+                    .any(|other: &NotTaken<'_>| other.change == change)
+            {
+                all.push(NotTaken {
+                    change,
+                    unit: None,
+                    why: WhyNot::Failed(failure),
+                });
             }
         }
         all.sort_by_key(|not_taken| not_taken.why.rank());
@@ -177,8 +236,14 @@ impl<'a> Report<'a> {
         if effects.is_empty() {
             return WhyNot::NoEffect;
         }
-        let harms: Vec<Effect> = effects.iter().copied().filter(|effect| effect.percent < 0.0).collect();
-        let helps = effects.iter().any(|effect| effect.percent > 0.0 && self.is_debt(effect.row));
+        let harms: Vec<Effect> = effects
+            .iter()
+            .copied()
+            .filter(|effect| effect.percent < 0.0)
+            .collect();
+        let helps = effects
+            .iter()
+            .any(|effect| effect.percent > 0.0 && self.is_debt(effect.row));
         match helps {
             false => WhyNot::BettersNoDebt,
             true if !harms.is_empty() => WhyNot::Harms(harms),
@@ -189,7 +254,10 @@ impl<'a> Report<'a> {
 
     /// Returns how many candidates were not considered, and how many were tried.
     pub(super) fn candidate_counts(&self) -> CandidateCounts {
-        let mut counts = CandidateCounts { all: self.candidates.len(), ..CandidateCounts::default() };
+        let mut counts = CandidateCounts {
+            all: self.candidates.len(),
+            ..CandidateCounts::default()
+        };
         for candidate in &self.candidates {
             match &candidate.dropped {
                 None => {}
@@ -198,9 +266,17 @@ impl<'a> Report<'a> {
                 Some(Dropped::Other(_)) => counts.dropped_otherwise += 1,
             }
         }
-        let is_dropped =
-            |number: &usize| self.candidates.get(*number).is_some_and(|candidate| candidate.dropped.is_some());
-        counts.failed = self.outcome.failed.keys().filter(|number| !is_dropped(number)).count();
+        let is_dropped = |number: &usize| {
+            self.candidates
+                .get(*number)
+                .is_some_and(|candidate| candidate.dropped.is_some())
+        };
+        counts.failed = self
+            .outcome
+            .failed
+            .keys()
+            .filter(|number| !is_dropped(number))
+            .count();
         let is_candidate = |unit: &&Unit| matches!(unit.change, Change::Apply(_));
         counts.tried = self.outcome.units.iter().filter(is_candidate).count();
         counts

@@ -7,7 +7,8 @@ use super::{NamedCommit, Report};
 use crate::outcome::Effect;
 use crate::world::{Change, Failure};
 
-/// Characters of an abbreviated commit, as the kernel's documentation asks for (process/submitting-patches.rst).
+/// Characters of an abbreviated commit, as the kernel's documentation asks for
+/// (process/submitting-patches.rst).
 const COMMIT: usize = 12;
 /// Characters of a percentage without its sign.
 const PERCENT: usize = 8;
@@ -28,13 +29,20 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text;
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    text.chars()
+        .take(width.saturating_sub(1))
+        .chain(['…'])
+        .collect()
 }
 
 /// Formats a percentage with its sign: `+3.10`.
 pub(super) fn signed(number: f64) -> String {
     let text = percent(number, PERCENT);
-    if number > 0.0 && text != "0.00" { format!("+{text}") } else { text }
+    if number > 0.0 && text != "0.00" {
+        format!("+{text}")
+    } else {
+        text
+    }
 }
 
 /// Formats what an effect amounts to: `3.10%`.
@@ -44,7 +52,11 @@ pub(super) fn amount(number: f64) -> String {
 
 /// Counts patches.
 pub(super) fn count_patches(number: usize) -> String {
-    if number == 1 { "1 patch".to_owned() } else { format!("{number} patches") }
+    if number == 1 {
+        "1 patch".to_owned()
+    } else {
+        format!("{number} patches")
+    }
 }
 
 /// Joins words: `a`, `a and b`, `a, b and c`.
@@ -58,29 +70,43 @@ pub(super) fn join(words: &[String]) -> String {
 
 /// Returns what a row had, if it is among effects.
 pub(super) fn effect_on(effects: &[Effect], row: usize) -> Option<f64> {
-    effects.iter().find(|effect| effect.row == row).map(|effect| effect.percent)
+    effects
+        .iter()
+        .find(|effect| effect.row == row)
+        .map(|effect| effect.percent)
 }
 
-/// Formats the effect on a row for a table, without a sign of percent; a dash if the row did not change.
+/// Formats the effect on a row for a table, without a sign of percent; a dash if the row did not
+/// change.
 pub(super) fn effect_cell(effects: &[Effect], row: usize) -> String {
     effect_on(effects, row).map_or_else(|| "-".to_owned(), signed)
 }
 
 /// Names a commit or patch for a table: commit and subject.
 pub(super) fn title_of(named: &NamedCommit) -> String {
-    format!("{} {}", short(&named.commit), named.subject).trim().to_owned()
+    format!("{} {}", short(&named.commit), named.subject)
+        .trim()
+        .to_owned()
 }
 
 impl Report<'_> {
     /// Returns the name of a row.
     pub(super) fn row(&self, row: usize) -> String {
-        self.rows.get(row).map_or_else(|| format!("row {row}"), |named| plain(&named.name))
+        self.rows
+            .get(row)
+            .map_or_else(|| format!("row {row}"), |named| plain(&named.name))
     }
 
     /// Returns the commit of a point of the history, and its subject.
     pub(super) fn point(&self, point: usize) -> NamedCommit {
-        let named = point.checked_sub(1).and_then(|place| self.points.get(place)).cloned();
-        named.unwrap_or_else(|| NamedCommit { commit: String::new(), subject: format!("point {point}") })
+        let named = point
+            .checked_sub(1)
+            .and_then(|place| self.points.get(place))
+            .cloned();
+        named.unwrap_or_else(|| NamedCommit {
+            commit: String::new(),
+            subject: format!("point {point}"),
+        })
     }
 
     /// Returns the commit and the subject of a candidate, or of the commit that is reverted.
@@ -89,7 +115,10 @@ impl Report<'_> {
             Change::Revert(point) => self.point(point),
             Change::Apply(number) => match self.candidates.get(number) {
                 Some(candidate) => candidate.named.clone(),
-                None => NamedCommit { commit: String::new(), subject: format!("candidate {number}") },
+                None => NamedCommit {
+                    commit: String::new(),
+                    subject: format!("candidate {number}"),
+                },
             },
         }
     }
@@ -129,7 +158,11 @@ impl Report<'_> {
     pub(super) fn failure(&self, failure: &Failure, of: Option<Change>) -> String {
         match failure {
             Failure::Conflict { change, .. } if of.is_some_and(|of| of != *change) => {
-                format!("needs {}, which {}", self.name(*change), failure_words(failure))
+                format!(
+                    "needs {}, which {}",
+                    self.name(*change),
+                    failure_words(failure)
+                )
             }
             _ => failure_words(failure),
         }
@@ -148,7 +181,11 @@ pub(super) fn failure_words(failure: &Failure) -> String {
         Failure::Conflict { files, .. } if files.is_empty() => "does not apply".to_owned(),
         Failure::Conflict { files, .. } => {
             let (shown, more) = files.split_at(files.len().min(FILES_MAX));
-            let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+            let more = if more.is_empty() {
+                String::new()
+            } else {
+                format!(" and {} more", more.len())
+            };
             format!("conflicts in {}{more}", shown.join(", "))
         }
         Failure::DoesNotBuild(error) => format!("does not build: {}", cut(error, ERROR)),

@@ -43,7 +43,10 @@ pub(super) fn find_causes<W: World>(
         for (debt, added) in &found.added {
             let row = debts[*debt].row;
             let judged = trials.judge(row, &minus(&new[&row], added), &new[&row]);
-            effects.push(Effect { row, percent: judged.percent });
+            effects.push(Effect {
+                row,
+                percent: judged.percent,
+            });
             let share = 100.0 * sum(added) / sum(&minus(&new[&row], &baseline[&row]));
             *explained_percent.entry(row).or_insert(0.0) += share;
         }
@@ -59,7 +62,15 @@ pub(super) fn find_causes<W: World>(
             Some(_) => Some(Err(changes.failure(Change::Revert(point)))),
             None => None,
         };
-        causes.push(Cause { point, first: found.first, effects, reverted });
+        causes.push(Cause {
+            point,
+            first: found.first,
+            effects,
+            reverted,
+        });
     }
-    Ok(Causes { causes, explained_percent })
+    Ok(Causes {
+        causes,
+        explained_percent,
+    })
 }

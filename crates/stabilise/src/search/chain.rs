@@ -1,9 +1,9 @@
-//! Finds the changes that moved rows along a chain of changes: the commits of the history, or the stack of candidates on
-//! NEW. One search for all rows, as a kernel answers for all of them.
+//! Finds the changes that moved rows along a chain of changes: the commits of the history, or the
+//! stack of candidates on NEW. One search for all rows, as a kernel answers for all of them.
 //!
-//! A measured point of the chain splits it for each row; whatever a change needs comes before it. The next point is the one
-//! that separates most for all rows together, by the evidence. A change that is probably the one is tried on NEW alone:
-//! that kernel is measured in any case.
+//! A measured point of the chain splits it for each row; whatever a change needs comes before it.
+//! The next point is the one that separates most for all rows together, by the evidence. A change
+//! that is probably the one is tried on NEW alone: that kernel is measured in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,8 @@ use crate::world::{Change, Kernel, Suspicion, World};
 
 /// A change that brings so much more than what is not explained shares its effect with others.
 const OVERLAP: f64 = 0.05;
-/// A failed trial of a change alone is worth less than its bits: the change may need others. Fitted in made-up worlds.
+/// A failed trial of a change alone is worth less than its bits: the change may need others. Fitted
+/// in made-up worlds.
 const ALONE: f64 = 0.5;
 /// A change explains a row if no other one weighs so much more.
 const LIKELY: f64 = 0.5;
@@ -23,7 +24,8 @@ const LIKELY: f64 = 0.5;
 const LEAST: f64 = 1e-6;
 /// What a trial without the expected effect leaves of a change's weight.
 const ACQUITTED: f64 = 0.001;
-/// A change that brings this share of what is not explained alone is one of those that moved the row.
+/// A change that brings this share of what is not explained alone is one of those that moved the
+/// row.
 const SHARE: f64 = 0.25;
 
 /// The changes of a chain.
@@ -104,8 +106,14 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
             debts,
             rows: debts.iter().map(|debt| debt.row).collect(),
             new,
-            weights: suspicions.iter().map(|suspicion| suspicion.weights.clone()).collect(),
-            is_possible: suspicions.iter().map(|suspicion| suspicion.is_compiled).collect(),
+            weights: suspicions
+                .iter()
+                .map(|suspicion| suspicion.weights.clone())
+                .collect(),
+            is_possible: suspicions
+                .iter()
+                .map(|suspicion| suspicion.is_compiled)
+                .collect(),
             joint: vec![1.0; suspicions.len() + 1],
             points: BTreeMap::new(),
             unusable: BTreeSet::new(),
@@ -145,7 +153,11 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
     fn kernel(&self, position: usize) -> Kernel {
         match &self.chain {
             Chain::History => Kernel::Point(position),
-            Chain::Stack(stack) => self.trials.with(stack[..position].iter().map(|number| Change::Apply(*number))),
+            Chain::Stack(stack) => self.trials.with(
+                stack[..position]
+                    .iter()
+                    .map(|number| Change::Apply(*number)),
+            ),
         }
     }
 
@@ -169,7 +181,12 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
     /// Returns whether adding this to the values moves the row in the direction that is searched.
     pub(super) fn moves(&self, debt: usize, before: &[f64], added: &[f64]) -> bool {
         let debtor = &self.debts[debt];
-        let judged = self.trials.judge_beyond(debtor.row, before, &plus(before, added), debtor.step_percent);
+        let judged = self.trials.judge_beyond(
+            debtor.row,
+            before,
+            &plus(before, added),
+            debtor.step_percent,
+        );
         match self.chain {
             Chain::History => judged.verdict == Judgement::Worse,
             Chain::Stack(_) => judged.verdict == Judgement::Better,
@@ -177,30 +194,49 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
     }
 
     fn weight(&self, position: usize, debt: usize) -> f64 {
-        if self.is_suspect(position, debt) { self.weights[position - 1][debt] * self.joint[position] } else { 0.0 }
+        if self.is_suspect(position, debt) {
+            self.weights[position - 1][debt] * self.joint[position]
+        } else {
+            0.0
+        }
     }
 
-    /// Weighs the changes of all open intervals: one that is suspected in several rows that moved explains them together.
+    /// Weighs the changes of all open intervals: one that is suspected in several rows that moved
+    /// explains them together.
     fn weigh(&mut self, open: &[Open]) {
         let mut most = vec![0.0; self.debts.len()];
         let mut joint = vec![0.0; self.weights.len() + 1];
         for interval in open {
             for position in interval.from + 1..=interval.to {
-                most[interval.debt] = f64::max(most[interval.debt], self.weights[position - 1][interval.debt]);
+                most[interval.debt] = f64::max(
+                    most[interval.debt],
+                    self.weights[position - 1][interval.debt],
+                );
             }
         }
         for interval in open {
-            for (position, joint) in joint.iter_mut().enumerate().take(interval.to + 1).skip(interval.from + 1) {
+            for (position, joint) in joint
+                .iter_mut()
+                .enumerate()
+                .take(interval.to + 1)
+                .skip(interval.from + 1)
+            {
                 if self.weights[position - 1][interval.debt] >= 0.5 * most[interval.debt] {
                     *joint += 1.0;
                 }
             }
         }
-        self.joint = joint.into_iter().map(|rows: f64| rows.max(1.0).powi(2)).collect();
+        self.joint = joint
+            .into_iter()
+            .map(|rows: f64| rows.max(1.0).powi(2))
+            .collect();
     }
 
     fn is_suspect(&self, position: usize, debt: usize) -> bool {
-        let is_found = self.found.get(&position).is_some_and(|found| found.added.contains_key(&debt));
+        let is_found = self
+            .found
+            .get(&position)
+            .is_some_and(|found| found.added.contains_key(&debt));
         self.is_possible[position - 1] && !is_found
     }
 
@@ -220,13 +256,25 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         for (debt, debtor) in self.debts.iter().enumerate() {
             for pair in points.windows(2) {
                 let (from, to) = (pair[0], pair[1]);
-                let (before, after) = (&self.points[&from][&debtor.row], &self.points[&to][&debtor.row]);
+                let (before, after) = (
+                    &self.points[&from][&debtor.row],
+                    &self.points[&to][&debtor.row],
+                );
                 let mut remainder = minus(after, before);
-                for found in self.found.range(from + 1..=to).filter_map(|(_, found)| found.added.get(&debt)) {
+                for found in self
+                    .found
+                    .range(from + 1..=to)
+                    .filter_map(|(_, found)| found.added.get(&debt))
+                {
                     remainder = minus(&remainder, found);
                 }
                 if self.moves(debt, before, &remainder) {
-                    open.push(Open { debt, from, to, remainder });
+                    open.push(Open {
+                        debt,
+                        from,
+                        to,
+                        remainder,
+                    });
                 }
             }
         }
@@ -238,13 +286,23 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         let mut others = Vec::new();
         for open in self.open() {
             let inside = open.from + 1..=open.to;
-            let suspects: Vec<usize> = inside.filter(|position| self.is_suspect(*position, open.debt)).collect();
+            let suspects: Vec<usize> = inside
+                .filter(|position| self.is_suspect(*position, open.debt))
+                .collect();
             // Every change in it is explained: the effects are no sum.
-            let Some((last, earlier)) = suspects.split_last() else { continue };
+            let Some((last, earlier)) = suspects.split_last() else {
+                continue;
+            };
             // Of changes that cannot be separated, the last one stands for all.
-            if earlier.iter().all(|position| self.unusable.contains(position)) {
+            if earlier
+                .iter()
+                .all(|position| self.unusable.contains(position))
+            {
                 let first = *suspects.first().unwrap_or(last);
-                let found = self.found.entry(*last).or_insert(Found { first, added: BTreeMap::new() });
+                let found = self.found.entry(*last).or_insert(Found {
+                    first,
+                    added: BTreeMap::new(),
+                });
                 found.added.insert(open.debt, open.remainder);
             } else {
                 others.push(open);
@@ -253,8 +311,8 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         others
     }
 
-    /// Returns the most informative step per second. A trial of a change alone costs nothing if it is the one, as it is
-    /// measured in any case.
+    /// Returns the most informative step per second. A trial of a change alone costs nothing if it
+    /// is the one, as it is measured in any case.
     fn next(&mut self, open: &[Open]) -> Option<Step> {
         let mut best: Option<(f64, Step)> = None;
         let mut offer = |rate: f64, step: Step| {
@@ -265,7 +323,10 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         if let Some((probability, position)) = self.most_probable(open) {
             let kernel = self.trials.with([self.change(position)]);
             let cost = self.cost(&kernel) * (1.0 - probability).max(LEAST);
-            offer(ALONE * entropy(probability).max(LEAST) / cost, Step::Alone(position));
+            offer(
+                ALONE * entropy(probability).max(LEAST) / cost,
+                Step::Alone(position),
+            );
         }
         for (position, bits) in self.bits_of_points(open).into_iter().enumerate() {
             if bits > 0.0 {
@@ -277,15 +338,23 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
     }
 
     fn cost(&mut self, kernel: &Kernel) -> f64 {
-        if self.trials.world.cost_s(kernel) > 0.0 { 1.0 } else { LEAST }
+        if self.trials.world.cost_s(kernel) > 0.0 {
+            1.0
+        } else {
+            LEAST
+        }
     }
 
-    /// Returns the most probable change of an interval that was not tried alone, with its probability.
+    /// Returns the most probable change of an interval that was not tried alone, with its
+    /// probability.
     fn most_probable(&self, open: &[Open]) -> Option<(f64, usize)> {
         let mut best: Option<(f64, usize)> = None;
         for interval in open {
             let inside = interval.from + 1..=interval.to;
-            let all: f64 = inside.clone().map(|position| self.weight(position, interval.debt)).sum();
+            let all: f64 = inside
+                .clone()
+                .map(|position| self.weight(position, interval.debt))
+                .sum();
             for position in inside.filter(|position| !self.alone.contains_key(position)) {
                 let probability = self.weight(position, interval.debt) / all;
                 if best.is_none_or(|(most, _)| probability > most) {
@@ -310,21 +379,38 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         if values.is_none() {
             wanted = BTreeSet::from([change]);
         }
-        self.alone.insert(position, Alone { changes: wanted, values });
+        self.alone.insert(
+            position,
+            Alone {
+                changes: wanted,
+                values,
+            },
+        );
         Ok(())
     }
 
     /// Returns whether no other change of an interval is much more suspicious.
     fn is_likely(&self, position: usize, interval: &Open) -> bool {
         let inside = interval.from + 1..=interval.to;
-        let most = inside.map(|other| self.weight(other, interval.debt)).fold(0.0, f64::max);
+        let most = inside
+            .map(|other| self.weight(other, interval.debt))
+            .fold(0.0, f64::max);
         self.weight(position, interval.debt) >= LIKELY * most
     }
 
     /// Notes what a unit that is known brings as what its change adds to the chain.
     pub(super) fn expect(&mut self, position: usize, unit: &Unit) {
-        let Some(Alone { values: Some(values), .. }) = self.alone.get(&position).cloned() else { return };
-        let mut found = Found { first: position, added: BTreeMap::new() };
+        let Some(Alone {
+            values: Some(values),
+            ..
+        }) = self.alone.get(&position).cloned()
+        else {
+            return;
+        };
+        let mut found = Found {
+            first: position,
+            added: BTreeMap::new(),
+        };
         for (debt, debtor) in self.debts.iter().enumerate() {
             let effects = unit.alone.as_ref().map_or(&[][..], Vec::as_slice);
             if effects.iter().any(|effect| effect.row == debtor.row) {
@@ -334,17 +420,32 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         self.found.insert(position, found);
     }
 
-    /// Returns what a change that was found brings in a row alone, summed over the seeds; `None` if it was not found.
+    /// Returns what a change that was found brings in a row alone, summed over the seeds; `None` if
+    /// it was not found.
     pub(super) fn brings_alone(&self, change: Change, debt: usize) -> Option<f64> {
-        let position = self.found.keys().copied().find(|position| self.change(*position) == change)?;
+        let position = self
+            .found
+            .keys()
+            .copied()
+            .find(|position| self.change(*position) == change)?;
         let values = self.alone.get(&position)?.values.as_ref()?;
         Some(sum(&self.added(debt, values)))
     }
 
-    /// Notes a change that was tried alone in the intervals that it explains, and acquits it in the others.
+    /// Notes a change that was tried alone in the intervals that it explains, and acquits it in the
+    /// others.
     fn account(&mut self, position: usize, open: &[Open]) {
-        let Some(Alone { values: Some(values), .. }) = self.alone.get(&position).cloned() else { return };
-        for interval in open.iter().filter(|open| open.from < position && position <= open.to) {
+        let Some(Alone {
+            values: Some(values),
+            ..
+        }) = self.alone.get(&position).cloned()
+        else {
+            return;
+        };
+        for interval in open
+            .iter()
+            .filter(|open| open.from < position && position <= open.to)
+        {
             let added = self.added(interval.debt, &values);
             let row = self.debts[interval.debt].row;
             let share = sum(&added) / sum(&interval.remainder);
@@ -354,11 +455,15 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
                 continue;
             }
             if moves && !self.is_likely(position, interval) {
-                // Another is suspected more: this one may be needed by it, as where two show only together.
+                // Another is suspected more: this one may be needed by it, as where two show only
+                // together.
                 continue;
             }
             if moves && share >= SHARE {
-                let found = self.found.entry(position).or_insert(Found { first: position, added: BTreeMap::new() });
+                let found = self.found.entry(position).or_insert(Found {
+                    first: position,
+                    added: BTreeMap::new(),
+                });
                 found.added.insert(interval.debt, added);
             } else {
                 self.weights[position - 1][interval.debt] *= ACQUITTED;
@@ -370,9 +475,16 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
     fn bits_of_points(&self, open: &[Open]) -> Vec<f64> {
         let mut bits = vec![0.0; self.weights.len() + 1];
         for interval in open {
-            let all: f64 = (interval.from + 1..=interval.to).map(|at| self.weight(at, interval.debt)).sum();
+            let all: f64 = (interval.from + 1..=interval.to)
+                .map(|at| self.weight(at, interval.debt))
+                .sum();
             let mut before = 0.0;
-            for (position, bits) in bits.iter_mut().enumerate().take(interval.to).skip(interval.from + 1) {
+            for (position, bits) in bits
+                .iter_mut()
+                .enumerate()
+                .take(interval.to)
+                .skip(interval.from + 1)
+            {
                 before += self.weight(position, interval.debt);
                 if self.is_possible[position - 1] && !self.unusable.contains(&position) {
                     *bits += entropy(before / all);
@@ -389,6 +501,12 @@ pub(super) fn sum(values: &[f64]) -> f64 {
 
 /// Returns the bits of information in a yes with this probability.
 fn entropy(probability: f64) -> f64 {
-    let part = |p: f64| if p > 0.0 && p < 1.0 { -p * p.log2() } else { 0.0 };
+    let part = |p: f64| {
+        if p > 0.0 && p < 1.0 {
+            -p * p.log2()
+        } else {
+            0.0
+        }
+    };
     part(probability) + part(1.0 - probability)
 }

@@ -1,4 +1,5 @@
-//! Makes kernels of changes to NEW: adds what a candidate needs, and leaves out what does not apply or build.
+//! Makes kernels of changes to NEW: adds what a candidate needs, and leaves out what does not apply
+//! or build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,8 @@ pub(super) enum Made {
 /// Changes and what is known of their failures.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// Prerequisites that were asked for, by candidate and by whether it conflicts or does not build.
+    /// Prerequisites that were asked for, by candidate and by whether it conflicts or does not
+    /// build.
     needs: BTreeMap<(usize, bool), Vec<usize>>,
     /// The last failure of each change that is left out without a remedy.
     pub(super) failed: BTreeMap<Change, Failure>,
@@ -27,10 +29,11 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Makes changes to NEW and measures rows. Adds prerequisites to `wanted`, and removes what does not apply or build.
+    /// Makes changes to NEW and measures rows. Adds prerequisites to `wanted`, and removes what
+    /// does not apply or build.
     ///
-    /// A failed build shows a file, and the last change to it is a guess: if the same error stays without that change, the
-    /// change is made again once the culprit is found.
+    /// A failed build shows a file, and the last change to it is a guess: if the same error stays
+    /// without that change, the change is made again once the culprit is found.
     pub(super) fn make<W: World>(
         &mut self,
         trials: &mut Trials<'_, W>,
@@ -42,12 +45,18 @@ impl Changes {
             let mut made_of: BTreeSet<Change> = wanted.difference(&culprits).copied().collect();
             let mut accused: Vec<(Change, Failure)> = Vec::new();
             let made = self.attempt(trials, &mut made_of, rows, &mut accused)?;
-            if accused.windows(2).all(|pair| !is_same_error(&pair[0].1, &pair[1].1)) {
+            if accused
+                .windows(2)
+                .all(|pair| !is_same_error(&pair[0].1, &pair[1].1))
+            {
                 *wanted = made_of;
                 return Ok(made);
             }
             for (place, (change, failure)) in accused.iter().enumerate() {
-                if accused.get(place + 1).is_some_and(|(_, next)| is_same_error(next, failure)) {
+                if accused
+                    .get(place + 1)
+                    .is_some_and(|(_, next)| is_same_error(next, failure))
+                {
                     self.failed.remove(change);
                 } else {
                     culprits.insert(*change);
@@ -75,7 +84,9 @@ impl Changes {
                 Answer::Failed(failure) => failure,
             };
             let at_fault = at_fault(trials, &kernel, &failure)?.or(only(wanted));
-            let Some(change) = at_fault.filter(|change| wanted.contains(change)) else { return Ok(Made::Broken) };
+            let Some(change) = at_fault.filter(|change| wanted.contains(change)) else {
+                return Ok(Made::Broken);
+            };
             let missing = self.missing(trials, change, &failure, wanted)?;
             if missing.iter().any(|need| left_out.contains(need)) {
                 wanted.remove(&change);
@@ -106,7 +117,9 @@ impl Changes {
         failure: &Failure,
         wanted: &BTreeSet<Change>,
     ) -> Result<Vec<Change>, W::Error> {
-        let Change::Apply(candidate) = change else { return Ok(Vec::new()) };
+        let Change::Apply(candidate) = change else {
+            return Ok(Vec::new());
+        };
         let is_conflict = matches!(failure, Failure::Conflict { .. });
         let needs = match self.needs.get(&(candidate, is_conflict)) {
             Some(needs) => needs.clone(),
@@ -114,16 +127,26 @@ impl Changes {
         };
         self.needs.insert((candidate, is_conflict), needs.clone());
         let needs = needs.into_iter().map(Change::Apply);
-        Ok(needs.filter(|need| !wanted.contains(need) && !self.failed.contains_key(need)).collect())
+        Ok(needs
+            .filter(|need| !wanted.contains(need) && !self.failed.contains_key(need))
+            .collect())
     }
 }
 
 /// Returns whether two builds failed by the same error, wherever its lines are by now.
 fn is_same_error(one: &Failure, other: &Failure) -> bool {
     let without_position = |failure: &Failure| {
-        let Failure::DoesNotBuild(error) = failure else { return None };
+        let Failure::DoesNotBuild(error) = failure else {
+            return None;
+        };
         let is_word = |part: &&str| part.trim().parse::<u64>().is_err();
-        Some(error.split(':').filter(is_word).collect::<Vec<_>>().join(":"))
+        Some(
+            error
+                .split(':')
+                .filter(is_word)
+                .collect::<Vec<_>>()
+                .join(":"),
+        )
     };
     without_position(one).is_some() && without_position(one) == without_position(other)
 }
@@ -142,5 +165,9 @@ fn at_fault<W: World>(
 
 /// Returns the element of a set that has only one.
 pub(super) fn only<T: Copy + Ord>(set: &BTreeSet<T>) -> Option<T> {
-    if set.len() == 1 { set.first().copied() } else { None }
+    if set.len() == 1 {
+        set.first().copied()
+    } else {
+        None
+    }
 }

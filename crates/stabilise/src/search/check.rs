@@ -13,8 +13,8 @@ use crate::world::{Change, Failure, Kernel, Trial, World};
 pub enum Checked {
     /// NEW cannot be measured.
     NoEnd(Failure),
-    /// Each candidate that the kernel config compiles, with the rows that it changes; `Err` if that is no kernel to
-    /// measure.
+    /// Each candidate that the kernel config compiles, with the rows that it changes; `Err` if that
+    /// is no kernel to measure.
     Candidates(Vec<(usize, Result<Vec<Effect>, Failure>)>),
 }
 
@@ -22,7 +22,11 @@ pub enum Checked {
 ///
 /// # Errors
 /// If the world fails.
-pub fn check<W: World>(question: &Question, candidates: &[usize], world: &mut W) -> Result<Checked, W::Error> {
+pub fn check<W: World>(
+    question: &Question,
+    candidates: &[usize],
+    world: &mut W,
+) -> Result<Checked, W::Error> {
     let mut trials = Trials::new(world, &question.rows, question.history);
     let rows: Vec<usize> = (0..question.rows.len()).collect();
     let new_kernel = trials.new_kernel();
@@ -34,7 +38,11 @@ pub fn check<W: World>(question: &Question, candidates: &[usize], world: &mut W)
     let evidence = trials.world.evidence(&[], &[])?;
     let mut checked = Vec::new();
     for number in candidates {
-        if !evidence.candidates.get(*number).is_some_and(|candidate| candidate.is_compiled) {
+        if !evidence
+            .candidates
+            .get(*number)
+            .is_some_and(|candidate| candidate.is_compiled)
+        {
             continue;
         }
         if trials.world.is_spent() {
@@ -63,12 +71,16 @@ pub fn check<W: World>(question: &Question, candidates: &[usize], world: &mut W)
     Ok(Checked::Candidates(checked))
 }
 
-/// Builds NEW with each beginning of the series, and notes the steps that give no kernel. The last point of the history is
-/// `new`.
+/// Builds NEW with each beginning of the series, and notes the steps that give no kernel. The last
+/// point of the history is `new`.
 ///
 /// # Errors
 /// If the world fails.
-pub fn check_steps<W: World>(outcome: &mut Outcome, new: usize, world: &mut W) -> Result<(), W::Error> {
+pub fn check_steps<W: World>(
+    outcome: &mut Outcome,
+    new: usize,
+    world: &mut W,
+) -> Result<(), W::Error> {
     for end in 1..outcome.series.len() {
         if world.is_spent() {
             outcome.is_cut = true;

@@ -48,24 +48,44 @@ pub fn search<W: World>(question: &Question, world: &mut W) -> Result<Outcome, W
     let mut trials = Trials::new(world, &question.rows, question.history);
     let rows: Vec<usize> = (0..question.rows.len()).collect();
     let new_kernel = trials.new_kernel();
-    let baseline = if question.is_ancestor { Kernel::Point(0) } else { Kernel::Baseline };
+    let baseline = if question.is_ancestor {
+        Kernel::Point(0)
+    } else {
+        Kernel::Baseline
+    };
     let mut outcome = Outcome::default();
     trials.world.begin(Phase::Ends);
     let baseline = match trials.measure_end(&baseline, &rows)? {
         Answer::Values(values) => values,
-        Answer::Failed(failure) => return Ok(Outcome { ends: Some(failure), ..outcome }),
+        Answer::Failed(failure) => {
+            return Ok(Outcome {
+                ends: Some(failure),
+                ..outcome
+            });
+        }
     };
     let new = match trials.measure_end(&new_kernel, &rows)? {
         Answer::Values(values) => values,
-        Answer::Failed(failure) => return Ok(Outcome { ends: Some(failure), ..outcome }),
+        Answer::Failed(failure) => {
+            return Ok(Outcome {
+                ends: Some(failure),
+                ..outcome
+            });
+        }
     };
     let mut debtors = Vec::new();
     for row in rows {
-        let (Some(before), Some(after)) = (baseline.get(&row), new.get(&row)) else { continue };
+        let (Some(before), Some(after)) = (baseline.get(&row), new.get(&row)) else {
+            continue;
+        };
         let judged = trials.judge(row, before, after);
         if judged.verdict == Judgement::Worse {
             let step_percent = trials.step_margin(row, judged.percent);
-            debtors.push(Debtor { row, percent: judged.percent, step_percent });
+            debtors.push(Debtor {
+                row,
+                percent: judged.percent,
+                step_percent,
+            });
         }
     }
     if debtors.is_empty() {
@@ -87,7 +107,11 @@ pub fn search<W: World>(question: &Question, world: &mut W) -> Result<Outcome, W
         outcome.debts.push(Debt {
             row: debtor.row,
             percent: debtor.percent,
-            explained_percent: causes.explained_percent.get(&debtor.row).copied().unwrap_or(0.0),
+            explained_percent: causes
+                .explained_percent
+                .get(&debtor.row)
+                .copied()
+                .unwrap_or(0.0),
             left_percent: series.left(&outcome.series, debtor.row)?,
         });
     }

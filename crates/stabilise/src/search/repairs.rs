@@ -39,13 +39,23 @@ pub(super) fn repairs<W: World>(
             failed.insert(number(*change), failure.clone());
         }
     }
-    let mut repairs = Repairs { trials, changes, debts, weights: candidates, new, units: Vec::new() };
+    let mut repairs = Repairs {
+        trials,
+        changes,
+        debts,
+        weights: candidates,
+        new,
+        units: Vec::new(),
+    };
     repairs.trials.world.begin(Phase::Repairs);
     repairs.search(&stack, debts)?;
     repairs.trials.world.begin(Phase::Alternatives);
     repairs.search_alternatives(&stack)?;
     repairs.try_left_out(&mut failed)?;
-    Ok(Tried { units: repairs.units, failed })
+    Ok(Tried {
+        units: repairs.units,
+        failed,
+    })
 }
 
 /// The search for repairs.
@@ -66,16 +76,34 @@ impl<W: World> Repairs<'_, '_, W> {
             let all = &self.weights[*number];
             let mut weights = Vec::new();
             for debt in debts {
-                let place = self.debts.iter().position(|other| other.row == debt.row).unwrap_or(0);
+                let place = self
+                    .debts
+                    .iter()
+                    .position(|other| other.row == debt.row)
+                    .unwrap_or(0);
                 weights.push(all.weights[place]);
             }
-            suspicions.push(Suspicion { weights, ..all.clone() });
+            suspicions.push(Suspicion {
+                weights,
+                ..all.clone()
+            });
         }
         let chain = Chain::Stack(stack.to_vec());
-        let mut search = ChainSearch::new(self.trials, &mut self.changes, chain, debts, &suspicions, self.new);
+        let mut search = ChainSearch::new(
+            self.trials,
+            &mut self.changes,
+            chain,
+            debts,
+            &suspicions,
+            self.new,
+        );
         for (place, number) in stack.iter().enumerate() {
             let change = Change::Apply(*number);
-            if let Some(unit) = self.units.iter().find(|unit| unit.change == change && unit.changes.len() == 1) {
+            if let Some(unit) = self
+                .units
+                .iter()
+                .find(|unit| unit.change == change && unit.changes.len() == 1)
+            {
                 search.try_alone(place + 1)?;
                 search.expect(place + 1, unit);
             }
@@ -88,7 +116,15 @@ impl<W: World> Repairs<'_, '_, W> {
                 break;
             }
             search.try_alone(*position)?;
-            units.extend(unit_of(&mut search, debts, stack, *position, found, &suspicions, self.new)?);
+            units.extend(unit_of(
+                &mut search,
+                debts,
+                stack,
+                *position,
+                found,
+                &suspicions,
+                self.new,
+            )?);
         }
         for (position, alone) in std::mem::take(&mut search.alone) {
             let change = Change::Apply(stack[position - 1]);
@@ -100,7 +136,12 @@ impl<W: World> Repairs<'_, '_, W> {
                 None => Err(search.changes.failure(change)),
             };
             let changes = alone.changes.into_iter().collect();
-            units.push(Unit { change, changes, alone: effects, in_series: Vec::new() });
+            units.push(Unit {
+                change,
+                changes,
+                alone: effects,
+                in_series: Vec::new(),
+            });
         }
         for unit in units {
             if self.units.iter().all(|known| known.change != unit.change) {
@@ -115,25 +156,38 @@ impl<W: World> Repairs<'_, '_, W> {
         let rows: Vec<usize> = self.debts.iter().map(|debt| debt.row).collect();
         self.changes = Changes::default();
         for number in failed.keys().copied().collect::<Vec<_>>() {
-            let is_suspect = self.weights[number].weights.iter().any(|weight| *weight >= SUSPECT);
-            if !is_suspect || !matches!(failed[&number], Failure::Conflict { .. }) || self.trials.world.is_spent() {
+            let is_suspect = self.weights[number]
+                .weights
+                .iter()
+                .any(|weight| *weight >= SUSPECT);
+            if !is_suspect
+                || !matches!(failed[&number], Failure::Conflict { .. })
+                || self.trials.world.is_spent()
+            {
                 continue;
             }
             let change = Change::Apply(number);
             let mut wanted = BTreeSet::from([change]);
-            let Made::Values(values) = self.changes.make(self.trials, &mut wanted, &rows)? else { continue };
+            let Made::Values(values) = self.changes.make(self.trials, &mut wanted, &rows)? else {
+                continue;
+            };
             if wanted.contains(&change) {
                 failed.remove(&number);
                 let alone = Ok(self.trials.effects(self.new, &values));
                 let changes = wanted.into_iter().collect();
-                self.units.push(Unit { change, changes, alone, in_series: Vec::new() });
+                self.units.push(Unit {
+                    change,
+                    changes,
+                    alone,
+                    in_series: Vec::new(),
+                });
             }
         }
         Ok(())
     }
 
-    /// Looks for other candidates in place of those that need others or make a row worse: the stack without all of them
-    /// loses less than they bring if there are any.
+    /// Looks for other candidates in place of those that need others or make a row worse: the stack
+    /// without all of them loses less than they bring if there are any.
     fn search_alternatives(&mut self, stack: &[usize]) -> Result<(), W::Error> {
         let mut stack = stack.to_vec();
         let mut examined = 0;
@@ -143,11 +197,16 @@ impl<W: World> Repairs<'_, '_, W> {
             let mut doubtful: BTreeSet<Change> = BTreeSet::new();
             let mut expected: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
             for unit in units {
-                let Some(values) = self.doubtful(&unit)? else { continue };
+                let Some(values) = self.doubtful(&unit)? else {
+                    continue;
+                };
                 doubtful.insert(unit.change);
                 for debt in self.debts {
                     let brings = minus(&values[&debt.row], &self.new[&debt.row]);
-                    expected.entry(debt.row).and_modify(|sum| *sum = plus(sum, &brings)).or_insert(brings);
+                    expected
+                        .entry(debt.row)
+                        .and_modify(|sum| *sum = plus(sum, &brings))
+                        .or_insert(brings);
                 }
             }
             if doubtful.is_empty() {
@@ -155,17 +214,23 @@ impl<W: World> Repairs<'_, '_, W> {
             }
             let rows: Vec<usize> = self.debts.iter().map(|debt| debt.row).collect();
             let whole = self.trials.with(stack.iter().copied().map(Change::Apply));
-            let Answer::Values(whole) = self.trials.measure(&whole, &rows)? else { continue };
+            let Answer::Values(whole) = self.trials.measure(&whole, &rows)? else {
+                continue;
+            };
             let mut wanted: BTreeSet<Change> = stack.iter().copied().map(Change::Apply).collect();
             wanted.retain(|change| !doubtful.contains(change));
             self.changes.banned = doubtful;
             let made = self.changes.make(self.trials, &mut wanted, &rows);
             self.changes.banned.clear();
-            let Made::Values(without) = made? else { continue };
+            let Made::Values(without) = made? else {
+                continue;
+            };
             let mut open = Vec::new();
             for debt in self.debts {
                 let kept = plus(&without[&debt.row], &expected[&debt.row]);
-                let judged = self.trials.judge_beyond(debt.row, &whole[&debt.row], &kept, debt.step_percent);
+                let judged =
+                    self.trials
+                        .judge_beyond(debt.row, &whole[&debt.row], &kept, debt.step_percent);
                 if judged.verdict == Judgement::Better {
                     open.push(*debt);
                 }
@@ -178,24 +243,32 @@ impl<W: World> Repairs<'_, '_, W> {
         Ok(())
     }
 
-    /// Returns the values of a unit that helps and for which another one would be better: it needs others, or makes a row
-    /// worse.
+    /// Returns the values of a unit that helps and for which another one would be better: it needs
+    /// others, or makes a row worse.
     fn doubtful(&mut self, unit: &Unit) -> Result<Option<Values>, W::Error> {
-        let helps = |effect: &Effect| effect.percent > 0.0 && self.debts.iter().any(|debt| debt.row == effect.row);
+        let helps = |effect: &Effect| {
+            effect.percent > 0.0 && self.debts.iter().any(|debt| debt.row == effect.row)
+        };
         if !unit.alone.iter().flatten().any(helps) {
             return Ok(None);
         }
         let all: Vec<usize> = self.new.keys().copied().collect();
         let kernel = self.trials.with(unit.changes.iter().copied());
-        let Answer::Values(values) = self.trials.measure(&kernel, &all)? else { return Ok(None) };
-        let harms = self.trials.effects(self.new, &values).iter().any(|effect| effect.percent < 0.0);
+        let Answer::Values(values) = self.trials.measure(&kernel, &all)? else {
+            return Ok(None);
+        };
+        let harms = self
+            .trials
+            .effects(self.new, &values)
+            .iter()
+            .any(|effect| effect.percent < 0.0);
         Ok((unit.changes.len() > 1 || harms).then_some(values))
     }
 }
 
-/// Returns the candidates that can be applied to NEW together, in order. One that breaks the kernel without a trace is found
-/// by halves: the first candidates up to a place are a position of the chain, so that the search for repairs uses each
-/// kernel that runs.
+/// Returns the candidates that can be applied to NEW together, in order. One that breaks the kernel
+/// without a trace is found by halves: the first candidates up to a place are a position of the
+/// chain, so that the search for repairs uses each kernel that runs.
 fn stack<W: World>(
     trials: &mut Trials<'_, W>,
     changes: &mut Changes,
@@ -224,13 +297,21 @@ fn stack<W: World>(
                 Made::Broken => broken = middle,
                 Made::Values(_) | Made::Nothing => running = middle,
             }
-            // Among few, the failure shows which one it is: it is noted, and the kernel was one without it.
-            if order[..middle].iter().any(|change| changes.failed.contains_key(change)) {
+            // Among few, the failure shows which one it is: it is noted, and the kernel was one
+            // without it.
+            if order[..middle]
+                .iter()
+                .any(|change| changes.failed.contains_key(change))
+            {
                 break;
             }
         }
-        if order.iter().all(|change| !changes.failed.contains_key(change)) {
-            let failure = Failure::DoesNotRun("the stack of candidates does not run with it".to_owned());
+        if order
+            .iter()
+            .all(|change| !changes.failed.contains_key(change))
+        {
+            let failure =
+                Failure::DoesNotRun("the stack of candidates does not run with it".to_owned());
             changes.failed.insert(order[broken - 1], failure);
         } else {
             running = 0;
@@ -239,7 +320,8 @@ fn stack<W: World>(
     }
 }
 
-/// Returns the unit of a candidate that was found in the stack: alone if that suffices, else with those that it needs.
+/// Returns the unit of a candidate that was found in the stack: alone if that suffices, else with
+/// those that it needs.
 fn unit_of<W: World>(
     search: &mut ChainSearch<'_, '_, W>,
     debts: &[Debtor],
@@ -251,7 +333,9 @@ fn unit_of<W: World>(
 ) -> Result<Option<Unit>, W::Error> {
     let rows: Vec<usize> = debts.iter().map(|debt| debt.row).collect();
     let change = search.change(position);
-    let Some(alone) = search.alone.get(&position).cloned() else { return Ok(None) };
+    let Some(alone) = search.alone.get(&position).cloned() else {
+        return Ok(None);
+    };
     let mut fixed = alone.changes;
     let mut values = alone.values;
     for _ in 0..=PARTNERS_MAX {
@@ -259,18 +343,30 @@ fn unit_of<W: World>(
             Some(values) => sum(&search.added(debt, values)),
             None => 0.0,
         };
-        let lacking = found.added.iter().find(|(debt, added)| brings(**debt) / sum(added) < SHARE);
+        let lacking = found
+            .added
+            .iter()
+            .find(|(debt, added)| brings(**debt) / sum(added) < SHARE);
         let Some((debt, added)) = lacking else {
             let values = values.unwrap_or_default();
             let alone = Ok(search.trials.effects(new, &values));
-            return Ok(Some(Unit { change, changes: fixed.into_iter().collect(), alone, in_series: Vec::new() }));
+            return Ok(Some(Unit {
+                change,
+                changes: fixed.into_iter().collect(),
+                alone,
+                in_series: Vec::new(),
+            }));
         };
         let mut earlier: Vec<usize> = (1..position).collect();
         let weight = |at: &usize| suspicions[*at - 1].weights[*debt];
         earlier.sort_by(|a, b| weight(b).total_cmp(&weight(a)).then(b.cmp(a)));
-        let others: Vec<(Change, f64)> =
-            earlier.into_iter().map(|at| (Change::Apply(stack[at - 1]), weight(&at))).collect();
-        let Some(partner) = partner(search, *debt, added, &fixed, &others, &rows)? else { break };
+        let others: Vec<(Change, f64)> = earlier
+            .into_iter()
+            .map(|at| (Change::Apply(stack[at - 1]), weight(&at)))
+            .collect();
+        let Some(partner) = partner(search, *debt, added, &fixed, &others, &rows)? else {
+            break;
+        };
         fixed.insert(partner);
         let mut wanted = fixed.clone();
         values = match search.changes.make(search.trials, &mut wanted, &rows)? {
@@ -297,7 +393,8 @@ fn half_by_weight(weights: &[f64]) -> usize {
     weights.len() - 1
 }
 
-/// Returns the first of `others`, with their weights, with which, and with those before it, `fixed` brings its share of a step.
+/// Returns the first of `others`, with their weights, with which, and with those before it, `fixed`
+/// brings its share of a step.
 fn partner<W: World>(
     search: &mut ChainSearch<'_, '_, W>,
     debt: usize,
@@ -306,26 +403,39 @@ fn partner<W: World>(
     others: &[(Change, f64)],
     rows: &[usize],
 ) -> Result<Option<Change>, W::Error> {
-    let others = others.iter().copied().filter(|(other, _)| !fixed.contains(other));
+    let others = others
+        .iter()
+        .copied()
+        .filter(|(other, _)| !fixed.contains(other));
     let (others, weights): (Vec<Change>, Vec<f64>) = others.unzip();
     let mut suffices = |count: usize| -> Result<bool, W::Error> {
         let mut wanted: BTreeSet<Change> = fixed.iter().chain(&others[..count]).copied().collect();
         let mut without: BTreeSet<Change> = others[..count].iter().copied().collect();
-        let Made::Values(values) = search.changes.make(search.trials, &mut wanted, rows)? else { return Ok(false) };
+        let Made::Values(values) = search.changes.make(search.trials, &mut wanted, rows)? else {
+            return Ok(false);
+        };
         if !fixed.is_subset(&wanted) {
             return Ok(false);
         }
         // What the others bring without it does not count.
         without.retain(|change| search.brings_alone(*change, debt).is_some());
-        let known: f64 = without.iter().filter_map(|change| search.brings_alone(*change, debt)).sum();
+        let known: f64 = without
+            .iter()
+            .filter_map(|change| search.brings_alone(*change, debt))
+            .sum();
         Ok((sum(&search.added(debt, &values)) - known) / sum(added) >= SHARE)
     };
     let mut without = 0;
     let mut with = others.len();
-    // All of them together suffice, as the stack has the effect: that is measured only if no part does.
+    // All of them together suffice, as the stack has the effect: that is measured only if no part
+    // does.
     while with - without > 1 {
         let middle = without + half_by_weight(&weights[without..with]);
-        if suffices(middle)? { with = middle } else { without = middle }
+        if suffices(middle)? {
+            with = middle
+        } else {
+            without = middle
+        }
     }
     if with == others.len() && (others.is_empty() || !suffices(with)?) {
         return Ok(None);

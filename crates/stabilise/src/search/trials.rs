@@ -10,7 +10,8 @@ use crate::world::{Failure, Kernel, Trial, World};
 
 /// A step of a debt must exceed this share of it.
 const SHARE: f64 = 0.25;
-/// Smallest margin (percent): code layout alone moves values by up to this, even on an exact machine.
+/// Smallest margin (percent): code layout alone moves values by up to this, even on an exact
+/// machine.
 const MARGIN_LEAST_PERCENT: f64 = 0.02;
 
 /// Values of rows: one per seed.
@@ -50,7 +51,12 @@ pub(super) struct Trials<'a, W: World> {
 
 impl<'a, W: World> Trials<'a, W> {
     pub(super) fn new(world: &'a mut W, rules: &'a [Rule], new: usize) -> Self {
-        Self { world, rules, new, known: BTreeMap::new() }
+        Self {
+            world,
+            rules,
+            new,
+            known: BTreeMap::new(),
+        }
     }
 
     /// Returns NEW.
@@ -63,22 +69,33 @@ impl<'a, W: World> Trials<'a, W> {
         Kernel::with(changes, self.new)
     }
 
-    /// Measures rows of a kernel, or builds it only if there are none. All of them must have values.
+    /// Measures rows of a kernel, or builds it only if there are none. All of them must have
+    /// values.
     pub(super) fn measure(&mut self, kernel: &Kernel, rows: &[usize]) -> Result<Answer, W::Error> {
         let answer = self.measure_end(kernel, rows)?;
         if let Answer::Values(values) = &answer
             && rows.iter().any(|row| !values.contains_key(row))
         {
-            return Ok(Answer::Failed(Failure::DoesNotRun("a row has no value".to_owned())));
+            return Ok(Answer::Failed(Failure::DoesNotRun(
+                "a row has no value".to_owned(),
+            )));
         }
         Ok(answer)
     }
 
     /// Measures rows of a kernel, some of which may have no values.
-    pub(super) fn measure_end(&mut self, kernel: &Kernel, rows: &[usize]) -> Result<Answer, W::Error> {
+    pub(super) fn measure_end(
+        &mut self,
+        kernel: &Kernel,
+        rows: &[usize],
+    ) -> Result<Answer, W::Error> {
         let missing: Vec<usize> = match self.known.get(kernel) {
             Some(Answer::Failed(failure)) => return Ok(Answer::Failed(failure.clone())),
-            Some(Answer::Values(values)) => rows.iter().copied().filter(|row| !values.contains_key(row)).collect(),
+            Some(Answer::Values(values)) => rows
+                .iter()
+                .copied()
+                .filter(|row| !values.contains_key(row))
+                .collect(),
             None => rows.to_vec(),
         };
         if !missing.is_empty() || !self.known.contains_key(kernel) {
@@ -102,20 +119,35 @@ impl<'a, W: World> Trials<'a, W> {
         self.known.contains_key(kernel)
     }
 
-    /// Judges a row as a comparison does: few seeds do not resolve differences below the floor of the row.
+    /// Judges a row as a comparison does: few seeds do not resolve differences below the floor of
+    /// the row.
     pub(super) fn judge(&self, row: usize, before: &[f64], after: &[f64]) -> Judged {
         judge_by(&self.rules[row], before, after)
     }
 
     /// Judges a step of a row: a share of a difference that was seen needs no floor.
-    pub(super) fn judge_beyond(&self, row: usize, before: &[f64], after: &[f64], margin_percent: f64) -> Judged {
-        let rule = Rule { margin_percent, seeds: Seeds::OnBoth, floor_percent: None, ..self.rules[row] };
+    pub(super) fn judge_beyond(
+        &self,
+        row: usize,
+        before: &[f64],
+        after: &[f64],
+        margin_percent: f64,
+    ) -> Judged {
+        let rule = Rule {
+            margin_percent,
+            seeds: Seeds::OnBoth,
+            floor_percent: None,
+            ..self.rules[row]
+        };
         judge_by(&rule, before, after)
     }
 
     /// Returns the smallest step that counts in a row with a debt (percent).
     pub(super) fn step_margin(&self, row: usize, debt_percent: f64) -> f64 {
-        self.rules[row].margin_percent.min(debt_percent.abs() * SHARE).max(MARGIN_LEAST_PERCENT)
+        self.rules[row]
+            .margin_percent
+            .min(debt_percent.abs() * SHARE)
+            .max(MARGIN_LEAST_PERCENT)
     }
     /// Returns the rows that differ between two kernels.
     pub(super) fn effects(&self, before: &Values, after: &Values) -> Vec<Effect> {
@@ -124,7 +156,10 @@ impl<'a, W: World> Trials<'a, W> {
             let Some(old) = before.get(row) else { continue };
             let judged = self.judge(*row, old, values);
             if judged.verdict != Judgement::Same {
-                effects.push(Effect { row: *row, percent: judged.percent });
+                effects.push(Effect {
+                    row: *row,
+                    percent: judged.percent,
+                });
             }
         }
         effects
@@ -138,12 +173,19 @@ fn judge_by(rule: &Rule, before: &[f64], after: &[f64]) -> Judged {
         Verdict::Worse => Judgement::Worse,
         Verdict::Same | Verdict::Unclear(_) => Judgement::Same,
     };
-    Judged { verdict, percent: compared.difference_percent.unwrap_or(0.0) }
+    Judged {
+        verdict,
+        percent: compared.difference_percent.unwrap_or(0.0),
+    }
 }
 
 /// Returns `after` minus `before`, seed by seed.
 pub(super) fn minus(after: &[f64], before: &[f64]) -> Vec<f64> {
-    after.iter().zip(before).map(|(after, before)| after - before).collect()
+    after
+        .iter()
+        .zip(before)
+        .map(|(after, before)| after - before)
+        .collect()
 }
 
 /// Returns the sum, seed by seed.
@@ -154,7 +196,11 @@ pub(super) fn plus(a: &[f64], b: &[f64]) -> Vec<f64> {
 fn replicates(values: &[f64]) -> Vec<Replicate> {
     let mut replicates = Vec::new();
     for (seed, value) in (1..).zip(values) {
-        let given = Given::Value { value: *value, scale: Scale::Counted, operations: 0 };
+        let given = Given::Value {
+            value: *value,
+            scale: Scale::Counted,
+            operations: 0,
+        };
         replicates.push(Replicate { seed, given });
     }
     replicates

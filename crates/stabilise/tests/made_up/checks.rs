@@ -32,32 +32,51 @@ fn right_series_has_the_effect_it_claims() {
     for seed in 0..WORLDS {
         let plan = invent(seed);
         let truth = Truth::of(&plan);
-        assert_eq!(truth.check_series(&plan, &truth.series), Ok(()), "seed {seed}");
+        assert_eq!(
+            truth.check_series(&plan, &truth.series),
+            Ok(()),
+            "seed {seed}"
+        );
         let mut world = MadeUp::new(plan);
         let series = Kernel::With(truth.series.clone());
         for (row, goal) in truth.debts.iter().zip(&truth.goal) {
             let old = value(&mut world, &Kernel::With(Vec::new()), *row);
             let new = value(&mut world, &series, *row);
             let percent = (old - new) / old * 100.0;
-            assert!((percent - goal).abs() < 0.1, "seed {seed}, row {row}: {percent} instead of {goal}");
+            assert!(
+                (percent - goal).abs() < 0.1,
+                "seed {seed}, row {row}: {percent} instead of {goal}"
+            );
         }
         for row in 0..world.plan.rows.len() {
             let old = value(&mut world, &Kernel::With(Vec::new()), row);
             let new = value(&mut world, &series, row);
-            assert!((new - old) / old * 100.0 < MARGIN_PERCENT + 0.1, "seed {seed}: row {row} is worse");
+            assert!(
+                (new - old) / old * 100.0 < MARGIN_PERCENT + 0.1,
+                "seed {seed}: row {row} is worse"
+            );
         }
     }
 }
 
-/// Without a member the series loses something, or is no kernel; and no other change can be added for a gain.
+/// Without a member the series loses something, or is no kernel; and no other change can be added
+/// for a gain.
 #[test]
 fn right_series_is_minimal_and_complete() {
     for seed in 0..WORLDS {
         let plan = invent(seed);
         let truth = Truth::of(&plan);
         for left_out in &truth.series {
-            let less: Vec<Change> = truth.series.iter().copied().filter(|change| change != left_out).collect();
-            assert!(truth.check_series(&plan, &less).is_err(), "seed {seed}: {left_out:?} is not needed");
+            let less: Vec<Change> = truth
+                .series
+                .iter()
+                .copied()
+                .filter(|change| change != left_out)
+                .collect();
+            assert!(
+                truth.check_series(&plan, &less).is_err(),
+                "seed {seed}: {left_out:?} is not needed"
+            );
         }
         let judged = |changes: &BTreeSet<Change>| {
             let kernel = Kernel::With(in_order(changes));
@@ -71,7 +90,8 @@ fn right_series_is_minimal_and_complete() {
             more.insert(Change::Apply(candidate));
             let (is_kernel, content) = judged(&more);
             let gains = |row: &usize| plan.percent(&best, &content, *row) > MARGIN_PERCENT;
-            let is_allowed = (0..plan.rows.len()).all(|row| plan.percent(&new, &content, row) >= -MARGIN_PERCENT);
+            let is_allowed = (0..plan.rows.len())
+                .all(|row| plan.percent(&new, &content, row) >= -MARGIN_PERCENT);
             let is_better = is_kernel && is_allowed && truth.debts.iter().any(gains);
             assert!(!is_better, "seed {seed}: candidate {candidate} is missing");
         }
@@ -95,14 +115,27 @@ fn worlds_have_every_kind_of_difficulty() {
         let plan = invent(seed);
         let truth = Truth::of(&plan);
         let is_member = |part: usize| truth.series.contains(&Change::Apply(part));
-        let hidden = |(at, it): (usize, &Candidate)| is_member(at) && it.patch.lie == Some(Lie::Hidden);
-        let unseen = plan.effects.iter().flat_map(|effect| &effect.repairs).any(|repair| !repair.with.is_empty());
-        let is_unshown = plan.candidates.iter().any(|it| it.builds_with.iter().any(|other| !it.shown.contains(other)));
+        let hidden =
+            |(at, it): (usize, &Candidate)| is_member(at) && it.patch.lie == Some(Lie::Hidden);
+        let unseen = plan
+            .effects
+            .iter()
+            .flat_map(|effect| &effect.repairs)
+            .any(|repair| !repair.with.is_empty());
+        let is_unshown = plan
+            .candidates
+            .iter()
+            .any(|it| it.builds_with.iter().any(|other| !it.shown.contains(other)));
         let harms = |effect: &Effect| {
-            effect.instructions > 0 && effect.needs.iter().any(|part| matches!(part, Part::Candidate(_)))
+            effect.instructions > 0
+                && effect
+                    .needs
+                    .iter()
+                    .any(|part| matches!(part, Part::Candidate(_)))
         };
         let holds = [
-            (3..=5).contains(&truth.causes.len()) && truth.causes.iter().all(|cause| plan.causes.contains(cause)),
+            (3..=5).contains(&truth.causes.len())
+                && truth.causes.iter().all(|cause| plan.causes.contains(cause)),
             truth.causes.len() == 5,
             !truth.reverts.is_empty(),
             plan.candidates.iter().enumerate().any(hidden),
@@ -114,12 +147,19 @@ fn worlds_have_every_kind_of_difficulty() {
         for (kind, holds) in kinds.iter_mut().zip(holds) {
             kind.1 += u64::from(holds);
         }
-        assert!((10..=40).contains(&truth.oracle), "seed {seed}: an oracle builds {}", truth.oracle);
+        assert!(
+            (10..=40).contains(&truth.oracle),
+            "seed {seed}: an oracle builds {}",
+            truth.oracle
+        );
         assert_eq!(plan.commits.len() + plan.candidates.len(), 300);
     }
     println!("{kinds:?} of {WORLDS}");
     assert_eq!(kinds[0].1, WORLDS, "causes are those that were invented");
-    assert!(kinds.iter().all(|(_, count)| *count >= WORLDS / 20), "{kinds:?}");
+    assert!(
+        kinds.iter().all(|(_, count)| *count >= WORLDS / 20),
+        "{kinds:?}"
+    );
 }
 
 #[test]
@@ -127,7 +167,11 @@ fn evidence_misleads_for_a_fifth() {
     let (mut lies, mut all) = (0, 0);
     for seed in 0..WORLDS {
         let plan = invent(seed);
-        lies += plan.candidates.iter().filter(|candidate| candidate.patch.lie.is_some()).count();
+        lies += plan
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.patch.lie.is_some())
+            .count();
         all += plan.candidates.len();
     }
     let share = lies as f64 / all as f64;
@@ -140,7 +184,12 @@ fn kernels_are_built_once_and_conflicts_never() {
     plan.commits[1].below = Some(4);
     plan.candidates[1].applies_on.push(0);
     let mut world = MadeUp::new(plan);
-    let conflict = |change| Ok(Trial::Failed(Failure::Conflict { change, files: vec![] }));
+    let conflict = |change| {
+        Ok(Trial::Failed(Failure::Conflict {
+            change,
+            files: vec![],
+        }))
+    };
     let without_files = |answer| match answer {
         Ok(Trial::Failed(Failure::Conflict { change, .. })) => conflict(change),
         other => other,
@@ -151,8 +200,18 @@ fn kernels_are_built_once_and_conflicts_never() {
     assert_eq!((apply, world.builds()), (conflict(Change::Apply(1)), 0));
     let new = Kernel::Point(4);
     assert!(world.cost_s(&new) >= 0.5);
-    assert_eq!((value(&mut world, &new, 0), value(&mut world, &Kernel::With(vec![]), 1)), (10_500.0, 10_000.0));
-    assert_eq!((world.builds(), world.cost_s(&new)), (1, 0.0), "one kernel by two names");
+    assert_eq!(
+        (
+            value(&mut world, &new, 0),
+            value(&mut world, &Kernel::With(vec![]), 1)
+        ),
+        (10_500.0, 10_000.0)
+    );
+    assert_eq!(
+        (world.builds(), world.cost_s(&new)),
+        (1, 0.0),
+        "one kernel by two names"
+    );
     let both = Kernel::With(vec![Change::Apply(0), Change::Apply(1)]);
     assert_eq!((value(&mut world, &both, 0), world.builds()), (10_000.0, 2));
 }
@@ -165,8 +224,14 @@ fn uncompiled_changes_keep_the_image() {
     let image = |kernel: &Kernel| plan.image(&plan.content(kernel));
     assert_eq!(image(&Kernel::Baseline), image(&Kernel::Point(1)));
     assert_ne!(image(&Kernel::Point(1)), image(&Kernel::Point(2)));
-    assert_eq!(image(&Kernel::Point(2)), image(&Kernel::With(vec![Change::Revert(1), Change::Apply(0)])));
-    assert_ne!(image(&Kernel::Point(2)), image(&Kernel::With(vec![Change::Apply(1)])));
+    assert_eq!(
+        image(&Kernel::Point(2)),
+        image(&Kernel::With(vec![Change::Revert(1), Change::Apply(0)]))
+    );
+    assert_ne!(
+        image(&Kernel::Point(2)),
+        image(&Kernel::With(vec![Change::Apply(1)]))
+    );
 }
 
 /// Drift does not change which series is right.
@@ -177,12 +242,17 @@ fn drift_keeps_the_right_series() {
         assert!(plain.effects.len() < drifting.effects.len());
         let (right, with_drift) = (Truth::of(&plain), Truth::of(&drifting));
         assert_eq!(right.debts, with_drift.debts, "seed {seed}");
-        assert_eq!((right.causes, right.reverts), (with_drift.causes, with_drift.reverts), "seed {seed}");
+        assert_eq!(
+            (right.causes, right.reverts),
+            (with_drift.causes, with_drift.reverts),
+            "seed {seed}"
+        );
         assert_eq!(right.series.len(), with_drift.series.len(), "seed {seed}");
     }
 }
 
-/// Two alternatives for one cause: two ends, the revert, each repair, and the series, which is one of these.
+/// Two alternatives for one cause: two ends, the revert, each repair, and the series, which is one
+/// of these.
 #[test]
 fn oracle_counts_equal_kernels_once() {
     let plan: Plan = small(1, 5, 3).cause(3, 0, 400, &[&[0], &[2]]);
@@ -190,7 +260,12 @@ fn oracle_counts_equal_kernels_once() {
     assert_eq!((truth.oracle, truth.causes.as_slice()), (5, [3].as_slice()));
     assert_eq!(truth.check_series(&plan, &[Change::Apply(0)]), Ok(()));
     assert_eq!(truth.check_series(&plan, &[Change::Apply(2)]), Ok(()));
-    for wrong in [&[Change::Apply(1)][..], &[Change::Apply(0), Change::Apply(2)], &[Change::Revert(3)], &[]] {
+    for wrong in [
+        &[Change::Apply(1)][..],
+        &[Change::Apply(0), Change::Apply(2)],
+        &[Change::Revert(3)],
+        &[],
+    ] {
         assert!(truth.check_series(&plan, wrong).is_err(), "{wrong:?}");
     }
 }

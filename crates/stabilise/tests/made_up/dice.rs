@@ -1,6 +1,8 @@
-//! Pseudo-random numbers of the made-up worlds; the same seed gives the same world on every machine.
+//! Pseudo-random numbers of the made-up worlds; the same seed gives the same world on every
+//! machine.
 
-/// A stream of numbers: SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom number generators").
+/// A stream of numbers: SplitMix64 (Steele, Lea and Flood 2014, "Fast splittable pseudorandom
+/// number generators").
 #[derive(Debug, Clone)]
 pub(crate) struct Dice {
     state: u64,

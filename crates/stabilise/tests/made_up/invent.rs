@@ -1,26 +1,31 @@
 //! Invents the plan of a world from a seed: 300 commits, of which 5 are causes and 6 repair them.
 //!
-//! Every world has two causes in one function, a cause that shows only with another, one traded for a gain elsewhere, a
-//! repair that repays only a part, one that needs a prerequisite, and one that conflicts trivially. By the seed a world may
-//! also have alternatives, a repair with harm, a cause without a repair, gains and losses that have no part in it, points
-//! and candidates that do not build, and a BASELINE beside the history.
+//! Every world has two causes in one function, a cause that shows only with another, one traded for
+//! a gain elsewhere, a repair that repays only a part, one that needs a prerequisite, and one that
+//! conflicts trivially. By the seed a world may also have alternatives, a repair with harm, a cause
+//! without a repair, gains and losses that have no part in it, points and candidates that do not
+//! build, and a BASELINE beside the history.
 
 use std::collections::BTreeSet;
 
 use crate::made_up::dice::Dice;
-use crate::made_up::plan::{Candidate, Commit, Effect, Flaw, Lie, Part, Patch, Plan, Repair, Row, SEEDS};
+use crate::made_up::plan::{
+    Candidate, Commit, Effect, Flaw, Lie, Part, Patch, Plan, Repair, Row, SEEDS,
+};
 
 /// Commits of the history and candidates together.
 const COMMITS: usize = 300;
 /// Functions that rows execute, and those that they do not.
 const EXECUTED: usize = 60;
 const FUNCTIONS: usize = 260;
-/// Rows that no cause makes worse: one for the gain of the trade, one for harm, one for gains beside it.
+/// Rows that no cause makes worse: one for the gain of the trade, one for harm, one for gains
+/// beside it.
 const CLEAN: usize = 3;
 const TRADED: usize = 0;
 const HARMED: usize = 1;
 const GAINED: usize = 2;
-/// The places of the causes in the list: two in one function, the pair of which the second needs the first, the trade.
+/// The places of the causes in the list: two in one function, the pair of which the second needs
+/// the first, the trade.
 const FIRST: usize = 2;
 const SECOND: usize = 3;
 const TRADE: usize = 4;
@@ -51,7 +56,8 @@ pub(crate) fn invent(seed: u64) -> Plan {
     inventor(seed).plan
 }
 
-/// Invents a plan in which each change to what a row executes also changes its value by up to 0.02 %.
+/// Invents a plan in which each change to what a row executes also changes its value by up to 0.02
+/// %.
 pub(crate) fn invent_with_drift(seed: u64) -> Plan {
     let mut inventor = inventor(seed);
     inventor.add_drift();
@@ -63,7 +69,12 @@ fn inventor(seed: u64) -> Inventor {
     let history = dice.between(100, 200);
     let rows = dice.between(8, 36);
     let rows = (0..rows).map(|_| row(&mut dice)).collect();
-    let commits = (0..history).map(|_| Commit { patch: patch(&mut dice), below: None }).collect();
+    let commits = (0..history)
+        .map(|_| Commit {
+            patch: patch(&mut dice),
+            below: None,
+        })
+        .collect();
     let candidate = |dice: &mut Dice| Candidate {
         patch: patch(dice),
         applies_on: Vec::new(),
@@ -71,12 +82,26 @@ fn inventor(seed: u64) -> Inventor {
         shown: Vec::new(),
         flaw: None,
     };
-    let candidates = (0..COMMITS - history).map(|_| candidate(&mut dice)).collect();
-    let plan =
-        Plan { rows, commits, candidates, effects: Vec::new(), breaks: Vec::new(), side: None, causes: Vec::new() };
+    let candidates = (0..COMMITS - history)
+        .map(|_| candidate(&mut dice))
+        .collect();
+    let plan = Plan {
+        rows,
+        commits,
+        candidates,
+        effects: Vec::new(),
+        breaks: Vec::new(),
+        side: None,
+        causes: Vec::new(),
+    };
     let mut free: Vec<usize> = (0..COMMITS - history).collect();
     dice.shuffle(&mut free);
-    let mut inventor = Inventor { dice, plan, causes: Vec::new(), free };
+    let mut inventor = Inventor {
+        dice,
+        plan,
+        causes: Vec::new(),
+        free,
+    };
     inventor.add_causes();
     inventor.add_reverts();
     inventor.add_repairs();
@@ -91,14 +116,25 @@ fn row(dice: &mut Dice) -> Row {
     let spread = base / 1000;
     let base = [0; SEEDS].map(|_| base + (spread as f64 * dice.real(-0.5, 0.5)) as i64);
     let count = dice.between(8, 16);
-    Row { base, functions: (0..count).map(|_| dice.below(EXECUTED)).collect() }
+    Row {
+        base,
+        functions: (0..count).map(|_| dice.below(EXECUTED)).collect(),
+    }
 }
 
 /// Returns a patch that does nothing: three of ten touch what rows may execute.
 fn patch(dice: &mut Dice) -> Patch {
     let is_executed = dice.below(10) < 3;
-    let function = if is_executed { dice.below(EXECUTED) } else { dice.between(EXECUTED, FUNCTIONS - 1) };
-    Patch { function, is_compiled: !dice.one_in(4), lie: None }
+    let function = if is_executed {
+        dice.below(EXECUTED)
+    } else {
+        dice.between(EXECUTED, FUNCTIONS - 1)
+    };
+    Patch {
+        function,
+        is_compiled: !dice.one_in(4),
+        lie: None,
+    }
 }
 
 impl Inventor {
@@ -112,7 +148,10 @@ impl Inventor {
     fn executed_function(&mut self) -> usize {
         loop {
             let function = self.dice.below(EXECUTED);
-            if self.plan.rows[CLEAN..].iter().any(|row| row.functions.contains(&function)) {
+            if self.plan.rows[CLEAN..]
+                .iter()
+                .any(|row| row.functions.contains(&function))
+            {
                 return function;
             }
         }
@@ -121,10 +160,15 @@ impl Inventor {
     /// Returns losses of some of the rows that execute a function.
     fn losses(&mut self, function: usize, low: f64) -> Vec<Loss> {
         let all = self.plan.rows.iter().enumerate().skip(CLEAN);
-        let mut rows: Vec<usize> = all.filter(|(_, row)| row.functions.contains(&function)).map(|(at, _)| at).collect();
+        let mut rows: Vec<usize> = all
+            .filter(|(_, row)| row.functions.contains(&function))
+            .map(|(at, _)| at)
+            .collect();
         self.dice.shuffle(&mut rows);
         rows.truncate(self.dice.between(1, 6));
-        rows.into_iter().map(|row| (row, self.share(row, low, 12.0))).collect()
+        rows.into_iter()
+            .map(|row| (row, self.share(row, low, 12.0)))
+            .collect()
     }
 
     fn add_causes(&mut self) {
@@ -133,18 +177,31 @@ impl Inventor {
         points.truncate(CAUSES);
         let shared = self.executed_function();
         for (place, &point) in points.iter().enumerate() {
-            let function = if place < FIRST { shared } else { self.executed_function() };
-            // Losses of the two in one function are large enough to be repaid in parts above the margin.
+            let function = if place < FIRST {
+                shared
+            } else {
+                self.executed_function()
+            };
+            // Losses of the two in one function are large enough to be repaid in parts above the
+            // margin.
             let losses = self.losses(function, if place < FIRST { 4.0 } else { 1.1 });
             let needs = match place {
                 SECOND => vec![Part::Commit(points[FIRST]), Part::Commit(point)],
                 _ => vec![Part::Commit(point)],
             };
             // In every third world the first of the pair does nothing alone.
-            let losses = if place == FIRST && self.dice.one_in(3) { Vec::new() } else { losses };
+            let losses = if place == FIRST && self.dice.one_in(3) {
+                Vec::new()
+            } else {
+                losses
+            };
             let patch = &mut self.plan.commits[point - 1].patch;
             (patch.function, patch.is_compiled) = (function, true);
-            self.causes.push(Draft { function, losses, needs });
+            self.causes.push(Draft {
+                function,
+                losses,
+                needs,
+            });
         }
         self.plan.causes = points;
         self.add_trade();
@@ -155,22 +212,34 @@ impl Inventor {
         }
     }
 
-    /// The trade also makes a row better: in every fourth world one that another cause makes worse, which hides a part.
+    /// The trade also makes a row better: in every fourth world one that another cause makes worse,
+    /// which hides a part.
     fn add_trade(&mut self) {
         let lost = self.causes[0].losses[0].0;
         let is_lost_twice = self.causes[TRADE].losses.iter().any(|loss| loss.0 == lost);
-        let row = if self.dice.one_in(4) && !is_lost_twice { lost } else { TRADED };
+        let row = if self.dice.one_in(4) && !is_lost_twice {
+            lost
+        } else {
+            TRADED
+        };
         let instructions = -self.share(row, 1.1, 6.0);
         let needs = self.causes[TRADE].needs.clone();
-        self.plan.effects.push(Effect { row, instructions, needs, repairs: Vec::new() });
+        self.plan.effects.push(Effect {
+            row,
+            instructions,
+            needs,
+            repairs: Vec::new(),
+        });
     }
 
-    /// A third of the reverts conflict with a later commit; that of the first in one function often with the second.
+    /// A third of the reverts conflict with a later commit; that of the first in one function often
+    /// with the second.
     fn add_reverts(&mut self) {
         let end = self.plan.new_point();
         for point in 1..end {
             if self.dice.one_in(3) {
-                self.plan.commits[point - 1].below = Some(self.dice.between(point + 1, end.min(point + 30)));
+                self.plan.commits[point - 1].below =
+                    Some(self.dice.between(point + 1, end.min(point + 30)));
             }
         }
         let one = self.plan.causes[0];
@@ -199,7 +268,8 @@ impl Inventor {
         (patch.function, patch.is_compiled) = (function, true);
     }
 
-    /// Has a candidate repair a cause: mostly in the cause's function, else in one of a row that it affects.
+    /// Has a candidate repair a cause: mostly in the cause's function, else in one of a row that it
+    /// affects.
     fn aim_at_cause(&mut self, candidate: usize, cause: usize) {
         let mut function = self.causes[cause].function;
         if self.dice.one_in(4) {
@@ -211,10 +281,16 @@ impl Inventor {
     }
 
     fn add_repairs(&mut self) {
-        // Of the two in one function, one is repaired partly. The other, or the trade, has no repair in every fifth world.
+        // Of the two in one function, one is repaired partly. The other, or the trade, has no
+        // repair in every fifth world.
         let partly = self.dice.below(FIRST);
-        let unrepaired = self.dice.one_in(5).then(|| self.dice.pick(&[1 - partly, TRADE]));
-        let mut repairable: Vec<usize> = (0..CAUSES).filter(|cause| Some(*cause) != unrepaired).collect();
+        let unrepaired = self
+            .dice
+            .one_in(5)
+            .then(|| self.dice.pick(&[1 - partly, TRADE]));
+        let mut repairable: Vec<usize> = (0..CAUSES)
+            .filter(|cause| Some(*cause) != unrepaired)
+            .collect();
         repairable.retain(|cause| !self.causes[*cause].losses.is_empty());
         self.dice.shuffle(&mut repairable);
         let mut repairs = vec![Vec::new(); CAUSES];
@@ -250,7 +326,11 @@ impl Inventor {
             let cause = unrepaired.unwrap_or(repairable[2]);
             let by = self.add_alternative(&mut repairs, &mut rest, partly, cause);
             // In every fourth world the harm is within the margin, and so no reason against it.
-            let (low, high) = if self.dice.one_in(4) { (0.2, 0.35) } else { (1.1, 4.0) };
+            let (low, high) = if self.dice.one_in(4) {
+                (0.2, 0.35)
+            } else {
+                (1.1, 4.0)
+            };
             self.add_effect_of(Part::Candidate(by), HARMED, low, high);
         }
         self.settle(&repairs, &rest, partly);
@@ -259,7 +339,10 @@ impl Inventor {
     fn repair(&mut self, cause: usize) -> Repair {
         let by = self.take();
         self.aim_at_cause(by, cause);
-        Repair { by, with: Vec::new() }
+        Repair {
+            by,
+            with: Vec::new(),
+        }
     }
 
     /// Returns a repair that needs an earlier candidate: to apply, to build, or to do anything.
@@ -282,12 +365,16 @@ impl Inventor {
         Repair { by, with }
     }
 
-    /// Returns a repair that conflicts with the lines of an earlier candidate, which is without effect.
+    /// Returns a repair that conflicts with the lines of an earlier candidate, which is without
+    /// effect.
     fn repair_in_conflict(&mut self, cause: usize) -> Repair {
         let (before, by) = self.take_two();
         self.aim_at_cause(by, cause);
         // In every fourth world the earlier one has a conflict of the same kind.
-        if let (true, Some(at)) = (self.dice.one_in(4), self.free.iter().position(|free| *free < before)) {
+        if let (true, Some(at)) = (
+            self.dice.one_in(4),
+            self.free.iter().position(|free| *free < before),
+        ) {
             let first = self.free.swap_remove(at);
             let candidate = &mut self.plan.candidates[before];
             candidate.applies_on.push(first);
@@ -296,7 +383,10 @@ impl Inventor {
         let candidate = &mut self.plan.candidates[by];
         candidate.applies_on.push(before);
         candidate.shown.push(before);
-        Repair { by, with: Vec::new() }
+        Repair {
+            by,
+            with: Vec::new(),
+        }
     }
 
     /// Adds a candidate that repairs all of a cause.
@@ -316,11 +406,16 @@ impl Inventor {
         by
     }
 
-    /// Turns the losses and their repairs into effects. Of one cause, a part of each loss, or all of some, has other
-    /// repairs than the rest: shares keep away from one half, which decides on its revert.
+    /// Turns the losses and their repairs into effects. Of one cause, a part of each loss, or all
+    /// of some, has other repairs than the rest: shares keep away from one half, which decides
+    /// on its revert.
     fn settle(&mut self, repairs: &[Vec<Repair>], rest: &[Repair], partly: usize) {
         let is_by_rows = self.dice.one_in(3) && self.causes[partly].losses.len() > 1;
-        let share = if self.dice.one_in(2) { self.dice.real(0.3, 0.45) } else { self.dice.real(0.55, 0.7) };
+        let share = if self.dice.one_in(2) {
+            self.dice.real(0.3, 0.45)
+        } else {
+            self.dice.real(0.55, 0.7)
+        };
         for (cause, draft) in self.causes.iter().enumerate() {
             for (order, &(row, loss)) in draft.losses.iter().enumerate() {
                 let repaid = match (cause == partly, is_by_rows) {
@@ -328,10 +423,17 @@ impl Inventor {
                     (true, true) => loss * i64::from(order % 2 == 0),
                     (true, false) => (loss as f64 * share) as i64,
                 };
-                for (instructions, repairs) in [(repaid, repairs[cause].as_slice()), (loss - repaid, rest)] {
+                for (instructions, repairs) in
+                    [(repaid, repairs[cause].as_slice()), (loss - repaid, rest)]
+                {
                     if instructions != 0 {
                         let (needs, repairs) = (draft.needs.clone(), repairs.to_vec());
-                        self.plan.effects.push(Effect { row, instructions, needs, repairs });
+                        self.plan.effects.push(Effect {
+                            row,
+                            instructions,
+                            needs,
+                            repairs,
+                        });
                     }
                 }
             }
@@ -348,10 +450,20 @@ impl Inventor {
             Part::Candidate(candidate) => &mut self.plan.candidates[candidate].patch,
         };
         // What already has a function for another effect keeps it.
-        if !self.plan.effects.iter().any(|effect| effect.needs.contains(&part)) {
+        if !self
+            .plan
+            .effects
+            .iter()
+            .any(|effect| effect.needs.contains(&part))
+        {
             (patch.function, patch.is_compiled) = (function, true);
         }
-        self.plan.effects.push(Effect { row, instructions, needs: vec![part], repairs: Vec::new() });
+        self.plan.effects.push(Effect {
+            row,
+            instructions,
+            needs: vec![part],
+            repairs: Vec::new(),
+        });
     }
 
     /// Adds gains and losses that have no part in the debts, and a BASELINE beside the history.
@@ -376,7 +488,8 @@ impl Inventor {
         }
     }
 
-    /// Some of the other candidates need an earlier one, which git shows; a few apply, build or run nowhere.
+    /// Some of the other candidates need an earlier one, which git shows; a few apply, build or run
+    /// nowhere.
     fn add_flaws(&mut self) {
         let mut bad = self.dice.below(4);
         for candidate in self.free.clone() {
@@ -397,17 +510,37 @@ impl Inventor {
         }
     }
 
-    /// Has each compiled change to what a row executes change the row's value a little, far below the margin.
+    /// Has each compiled change to what a row executes change the row's value a little, far below
+    /// the margin.
     fn add_drift(&mut self) {
-        let commits = self.plan.commits.iter().enumerate().map(|(at, it)| (Part::Commit(at + 1), &it.patch));
-        let candidates = self.plan.candidates.iter().enumerate().map(|(at, it)| (Part::Candidate(at), &it.patch));
-        let compiled = commits.chain(candidates).filter(|(_, patch)| patch.is_compiled);
-        let parts: Vec<(Part, usize)> = compiled.map(|(part, patch)| (part, patch.function)).collect();
+        let commits = self
+            .plan
+            .commits
+            .iter()
+            .enumerate()
+            .map(|(at, it)| (Part::Commit(at + 1), &it.patch));
+        let candidates = self
+            .plan
+            .candidates
+            .iter()
+            .enumerate()
+            .map(|(at, it)| (Part::Candidate(at), &it.patch));
+        let compiled = commits
+            .chain(candidates)
+            .filter(|(_, patch)| patch.is_compiled);
+        let parts: Vec<(Part, usize)> = compiled
+            .map(|(part, patch)| (part, patch.function))
+            .collect();
         for (part, function) in parts {
             for row in 0..self.plan.rows.len() {
                 if self.plan.rows[row].functions.contains(&function) {
                     let instructions = self.share(row, -0.02, 0.02);
-                    self.plan.effects.push(Effect { row, instructions, needs: vec![part], repairs: Vec::new() });
+                    self.plan.effects.push(Effect {
+                        row,
+                        instructions,
+                        needs: vec![part],
+                        repairs: Vec::new(),
+                    });
                 }
             }
         }
@@ -419,7 +552,14 @@ impl Inventor {
         for effect in &self.plan.effects {
             matters.extend(effect.needs.iter().copied());
             for repair in &effect.repairs {
-                matters.extend(repair.with.iter().chain([&repair.by]).copied().map(Part::Candidate));
+                matters.extend(
+                    repair
+                        .with
+                        .iter()
+                        .chain([&repair.by])
+                        .copied()
+                        .map(Part::Candidate),
+                );
             }
         }
         for point in 1..=self.plan.new_point() {
@@ -440,6 +580,8 @@ impl Inventor {
             return Some(Lie::Hidden);
         }
         let count = self.dice.between(1, 2);
-        Some(Lie::Accused((0..count).map(|_| self.dice.below(COMMITS)).collect()))
+        Some(Lie::Accused(
+            (0..count).map(|_| self.dice.below(COMMITS)).collect(),
+        ))
     }
 }

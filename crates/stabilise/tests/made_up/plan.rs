@@ -1,6 +1,8 @@
-//! The truth of a made-up world: what each commit and each candidate does to each row, and what applies and builds.
+//! The truth of a made-up world: what each commit and each candidate does to each row, and what
+//! applies and builds.
 //!
-//! Values are numbers of instructions: base, seed and effects are integers, so their sum is exact and independent of order.
+//! Values are numbers of instructions: base, seed and effects are integers, so their sum is exact
+//! and independent of order.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +110,8 @@ pub(crate) struct Plan {
     pub(crate) effects: Vec<Effect>,
     /// Pairs of points: with the first commit and without the second, no kernel builds.
     pub(crate) breaks: Vec<(usize, usize)>,
-    /// A row, and the instructions that BASELINE has less in it than point 0; `None` if BASELINE is point 0.
+    /// A row, and the instructions that BASELINE has less in it than point 0; `None` if BASELINE
+    /// is point 0.
     pub(crate) side: Option<(usize, i64)>,
     /// The points of the commits that were made causes.
     pub(crate) causes: Vec<usize>,
@@ -139,7 +142,8 @@ impl Effect {
     /// Returns whether it shows in a kernel.
     fn shows_in(&self, content: &Content) -> bool {
         let removes = |repair: &Repair| {
-            content.has.contains(&repair.by) && repair.with.iter().all(|other| content.has.contains(other))
+            content.has.contains(&repair.by)
+                && repair.with.iter().all(|other| content.has.contains(other))
         };
         self.needs.iter().all(|part| content.contains(*part)) && !self.repairs.iter().any(removes)
     }
@@ -153,10 +157,15 @@ impl Plan {
 
     /// Returns the content of a kernel.
     ///
-    /// Panics if the kernel breaks the rules of [`Kernel`]: an unknown number, or changes out of order.
+    /// Panics if the kernel breaks the rules of [`Kernel`]: an unknown number, or changes out of
+    /// order.
     pub(crate) fn content(&self, kernel: &Kernel) -> Content {
         let end = self.new_point();
-        let mut content = Content { is_side: false, lacks: BTreeSet::new(), has: BTreeSet::new() };
+        let mut content = Content {
+            is_side: false,
+            lacks: BTreeSet::new(),
+            has: BTreeSet::new(),
+        };
         match kernel {
             Kernel::Baseline => {
                 content.is_side = self.side.is_some();
@@ -171,12 +180,20 @@ impl Plan {
                     Change::Revert(point) => (0, end - point),
                     Change::Apply(candidate) => (1, candidate),
                 };
-                let is_ordered = changes.windows(2).all(|pair| place(&pair[0]) < place(&pair[1]));
-                assert!(is_ordered, "reverts newest first, then candidates in order, each once: {changes:?}");
+                let is_ordered = changes
+                    .windows(2)
+                    .all(|pair| place(&pair[0]) < place(&pair[1]));
+                assert!(
+                    is_ordered,
+                    "reverts newest first, then candidates in order, each once: {changes:?}"
+                );
                 for change in changes {
                     match *change {
                         Change::Revert(point) => {
-                            assert!((1..=end).contains(&point), "revert of point {point} of {end}");
+                            assert!(
+                                (1..=end).contains(&point),
+                                "revert of point {point} of {end}"
+                            );
                             content.lacks.insert(point);
                         }
                         Change::Apply(candidate) => {
@@ -193,26 +210,48 @@ impl Plan {
     /// Returns why a kernel cannot be measured.
     pub(crate) fn failure(&self, kernel: &Kernel, content: &Content) -> Option<Failure> {
         // Points are checked out of git: no change is applied to them.
-        let changes: &[Change] = if let Kernel::With(changes) = kernel { changes } else { &[] };
+        let changes: &[Change] = if let Kernel::With(changes) = kernel {
+            changes
+        } else {
+            &[]
+        };
         for &change in changes {
             if let Some(function) = self.conflict(change, content) {
-                return Some(Failure::Conflict { change, files: vec![file(function)] });
+                return Some(Failure::Conflict {
+                    change,
+                    files: vec![file(function)],
+                });
             }
         }
         for &candidate in &content.has {
             let it = &self.candidates[candidate];
-            let is_incomplete = !it.builds_with.iter().all(|other| content.has.contains(other));
+            let is_incomplete = !it
+                .builds_with
+                .iter()
+                .all(|other| content.has.contains(other));
             if is_incomplete || it.flaw == Some(Flaw::Compiler) {
-                return Some(Failure::DoesNotBuild(format!("{}: error: not declared", file(it.patch.function))));
+                return Some(Failure::DoesNotBuild(format!(
+                    "{}: error: not declared",
+                    file(it.patch.function)
+                )));
             }
         }
-        let is_broken = |(from, to): &&(usize, usize)| !content.lacks.contains(from) && content.lacks.contains(to);
+        let is_broken = |(from, to): &&(usize, usize)| {
+            !content.lacks.contains(from) && content.lacks.contains(to)
+        };
         if let Some((from, _)) = self.breaks.iter().find(is_broken) {
             let function = self.commits[from - 1].patch.function;
-            return Some(Failure::DoesNotBuild(format!("{}: error: not declared", file(function))));
+            return Some(Failure::DoesNotBuild(format!(
+                "{}: error: not declared",
+                file(function)
+            )));
         }
         let hangs = |candidate: &&usize| self.candidates[**candidate].flaw == Some(Flaw::Boot);
-        content.has.iter().find(hangs).map(|_| Failure::DoesNotRun("it does not boot".to_owned()))
+        content
+            .has
+            .iter()
+            .find(hangs)
+            .map(|_| Failure::DoesNotRun("it does not boot".to_owned()))
     }
 
     /// Returns the function whose file is in conflict if a change does not apply.
@@ -224,7 +263,10 @@ impl Plan {
             }
             Change::Apply(candidate) => {
                 let it = &self.candidates[candidate];
-                let is_missing = !it.applies_on.iter().all(|other| content.has.contains(other));
+                let is_missing = !it
+                    .applies_on
+                    .iter()
+                    .all(|other| content.has.contains(other));
                 (is_missing || it.flaw == Some(Flaw::Conflict)).then_some(it.patch.function)
             }
         }
@@ -232,7 +274,10 @@ impl Plan {
 
     /// Returns the values of a row, one per seed.
     pub(crate) fn values(&self, content: &Content, row: usize) -> [i64; SEEDS] {
-        let of_row = self.effects.iter().filter(|effect| effect.row == row && effect.shows_in(content));
+        let of_row = self
+            .effects
+            .iter()
+            .filter(|effect| effect.row == row && effect.shows_in(content));
         let mut sum: i64 = of_row.map(|effect| effect.instructions).sum();
         if let (true, Some((_, less))) = (content.is_side, self.side.filter(|side| side.0 == row)) {
             sum -= less;
@@ -240,11 +285,15 @@ impl Plan {
         self.rows[row].base.map(|base| base + sum)
     }
 
-    /// Returns how much better a kernel is than another in a row (percent): the median over the seeds.
+    /// Returns how much better a kernel is than another in a row (percent): the median over the
+    /// seeds.
     pub(crate) fn percent(&self, old: &Content, new: &Content, row: usize) -> f64 {
         let (olds, news) = (self.values(old, row), self.values(new, row));
-        let mut percents: Vec<f64> =
-            olds.iter().zip(news).map(|(old, new)| (old - new) as f64 / *old as f64 * 100.0).collect();
+        let mut percents: Vec<f64> = olds
+            .iter()
+            .zip(news)
+            .map(|(old, new)| (old - new) as f64 / *old as f64 * 100.0)
+            .collect();
         percents.sort_by(f64::total_cmp);
         percents[SEEDS / 2]
     }
@@ -256,9 +305,19 @@ impl Plan {
 
     /// Returns what identifies the image of a kernel: its compiled changes.
     pub(crate) fn image(&self, content: &Content) -> String {
-        let lacks = content.lacks.iter().filter(|point| self.commits[**point - 1].patch.is_compiled);
-        let has = content.has.iter().filter(|candidate| self.candidates[**candidate].patch.is_compiled);
-        let mut image = if content.is_side { "side".to_owned() } else { "new".to_owned() };
+        let lacks = content
+            .lacks
+            .iter()
+            .filter(|point| self.commits[**point - 1].patch.is_compiled);
+        let has = content
+            .has
+            .iter()
+            .filter(|candidate| self.candidates[**candidate].patch.is_compiled);
+        let mut image = if content.is_side {
+            "side".to_owned()
+        } else {
+            "new".to_owned()
+        };
         image.extend(lacks.map(|point| format!("-{point}")));
         image.extend(has.map(|candidate| format!("+{candidate}")));
         image

@@ -1,4 +1,5 @@
-//! Plans of a few commits, written by hand: each row executes the function of its own number, and all else is without effect.
+//! Plans of a few commits, written by hand: each row executes the function of its own number, and
+//! all else is without effect.
 
 use crate::made_up::plan::{Candidate, Commit, Effect, Part, Patch, Plan, Repair, Row};
 
@@ -9,7 +10,11 @@ const ELSEWHERE: usize = 1000;
 
 /// Returns a plan without effects.
 pub(crate) fn small(rows: usize, history: usize, candidates: usize) -> Plan {
-    let patch = Patch { function: ELSEWHERE, is_compiled: true, lie: None };
+    let patch = Patch {
+        function: ELSEWHERE,
+        is_compiled: true,
+        lie: None,
+    };
     let candidate = Candidate {
         patch: patch.clone(),
         applies_on: Vec::new(),
@@ -18,7 +23,12 @@ pub(crate) fn small(rows: usize, history: usize, candidates: usize) -> Plan {
         flaw: None,
     };
     Plan {
-        rows: (0..rows).map(|row| Row { base: [BASE, BASE + 3, BASE - 2], functions: [row].into() }).collect(),
+        rows: (0..rows)
+            .map(|row| Row {
+                base: [BASE, BASE + 3, BASE - 2],
+                functions: [row].into(),
+            })
+            .collect(),
         commits: vec![Commit { patch, below: None }; history],
         candidates: vec![candidate; candidates],
         effects: Vec::new(),
@@ -29,16 +39,32 @@ pub(crate) fn small(rows: usize, history: usize, candidates: usize) -> Plan {
 }
 
 impl Plan {
-    /// Has a commit change a row; each of the repairs removes the effect, and consists of one candidate or of several that
-    /// do nothing alone.
-    pub(crate) fn cause(mut self, point: usize, row: usize, instructions: i64, repairs: &[&[usize]]) -> Self {
+    /// Has a commit change a row; each of the repairs removes the effect, and consists of one
+    /// candidate or of several that do nothing alone.
+    pub(crate) fn cause(
+        mut self,
+        point: usize,
+        row: usize,
+        instructions: i64,
+        repairs: &[&[usize]],
+    ) -> Self {
         self.commits[point - 1].patch.function = row;
         let mut all = Vec::new();
         for candidates in repairs {
-            candidates.iter().for_each(|candidate| self.candidates[*candidate].patch.function = row);
-            all.push(Repair { by: candidates[0], with: candidates[1..].to_vec() });
+            candidates
+                .iter()
+                .for_each(|candidate| self.candidates[*candidate].patch.function = row);
+            all.push(Repair {
+                by: candidates[0],
+                with: candidates[1..].to_vec(),
+            });
         }
-        self.effects.push(Effect { row, instructions, needs: vec![Part::Commit(point)], repairs: all });
+        self.effects.push(Effect {
+            row,
+            instructions,
+            needs: vec![Part::Commit(point)],
+            repairs: all,
+        });
         if !self.causes.contains(&point) {
             self.causes.push(point);
         }
@@ -47,7 +73,12 @@ impl Plan {
 
     /// Has a candidate change a row.
     pub(crate) fn harm(mut self, candidate: usize, row: usize, instructions: i64) -> Self {
-        self.effects.push(Effect { row, instructions, needs: vec![Part::Candidate(candidate)], repairs: Vec::new() });
+        self.effects.push(Effect {
+            row,
+            instructions,
+            needs: vec![Part::Candidate(candidate)],
+            repairs: Vec::new(),
+        });
         self
     }
 }

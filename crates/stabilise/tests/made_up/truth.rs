@@ -2,14 +2,19 @@
 //!
 //! The policy:
 //!
-//! - A set of changes is allowed if it applies, builds and runs on NEW, and no row becomes worse than NEW beyond the margin.
-//! - Candidates come first: the goal is, in each debt, the best that an allowed set of candidates reaches.
-//! - A revert enters only for a cause of which candidates that reach the goal repay less than half in some debt where the
-//!   revert on NEW repays more than the margin. "Repay" is measured by the revert itself: what it brings on NEW, less what
-//!   it still brings on top of the candidates. The revert must apply and build, and make no row worse than NEW beyond the
-//!   margin. The goal is then the best that allowed sets of candidates and such reverts reach.
-//! - The right series is an allowed set of the fewest changes, prerequisites included, that reaches the goal in each debt.
-//!   A gain smaller by up to the margin is the same gain. There may be several, such as with alternatives; each is right. A candidate that a revert makes useless is left out.
+//! - A set of changes is allowed if it applies, builds and runs on NEW, and no row becomes worse
+//!   than NEW beyond the margin.
+//! - Candidates come first: the goal is, in each debt, the best that an allowed set of candidates
+//!   reaches.
+//! - A revert enters only for a cause of which candidates that reach the goal repay less than half
+//!   in some debt where the revert on NEW repays more than the margin. "Repay" is measured by the
+//!   revert itself: what it brings on NEW, less what it still brings on top of the candidates. The
+//!   revert must apply and build, and make no row worse than NEW beyond the margin. The goal is
+//!   then the best that allowed sets of candidates and such reverts reach.
+//! - The right series is an allowed set of the fewest changes, prerequisites included, that reaches
+//!   the goal in each debt. A gain smaller by up to the margin is the same gain. There may be
+//!   several, such as with alternatives; each is right. A candidate that a revert makes useless is
+//!   left out.
 
 use std::collections::BTreeSet;
 
@@ -78,11 +83,17 @@ impl Judge<'_> {
     fn content(&self, changes: &BTreeSet<Change>) -> Option<Content> {
         let kernel = Kernel::With(in_order(changes));
         let content = self.plan.content(&kernel);
-        self.plan.failure(&kernel, &content).is_none().then_some(content)
+        self.plan
+            .failure(&kernel, &content)
+            .is_none()
+            .then_some(content)
     }
 
     fn gains(&self, content: &Content) -> Vec<f64> {
-        self.debts.iter().map(|row| self.plan.percent(&self.new, content, *row)).collect()
+        self.debts
+            .iter()
+            .map(|row| self.plan.percent(&self.new, content, *row))
+            .collect()
     }
 
     /// Returns the rows that changes make worse than NEW beyond the margin.
@@ -95,64 +106,106 @@ impl Judge<'_> {
     fn measure(&self, changes: BTreeSet<Change>) -> Option<Measured> {
         let content = self.content(&changes)?;
         let gains = self.gains(&content);
-        self.worse(&content).is_empty().then_some(Measured { changes, gains })
+        self.worse(&content)
+            .is_empty()
+            .then_some(Measured { changes, gains })
     }
 
-    /// Returns all allowed sets of candidates and reverts: without what has no effect and no effective one needs.
+    /// Returns all allowed sets of candidates and reverts: without what has no effect and no
+    /// effective one needs.
     fn allowed(&self, reverts: &BTreeSet<usize>) -> Vec<Measured> {
         let parts: Vec<usize> = effective(self.plan).into_iter().collect();
         let reverts: Vec<usize> = reverts.iter().copied().collect();
         let chosen = |bits: usize, of: &[usize]| -> Vec<usize> {
-            of.iter().enumerate().filter(|(at, _)| bits >> at & 1 == 1).map(|(_, one)| *one).collect()
+            of.iter()
+                .enumerate()
+                .filter(|(at, _)| bits >> at & 1 == 1)
+                .map(|(_, one)| *one)
+                .collect()
         };
         let mut sets = BTreeSet::new();
         for bits in 0..1 << (parts.len() + reverts.len()) {
             let candidates = closure(self.plan, chosen(bits, &parts));
             let mut set: BTreeSet<Change> = candidates.into_iter().map(Change::Apply).collect();
-            set.extend(chosen(bits >> parts.len(), &reverts).into_iter().map(Change::Revert));
+            set.extend(
+                chosen(bits >> parts.len(), &reverts)
+                    .into_iter()
+                    .map(Change::Revert),
+            );
             sets.insert(set);
         }
-        sets.into_iter().filter_map(|set| self.measure(set)).collect()
+        sets.into_iter()
+            .filter_map(|set| self.measure(set))
+            .collect()
     }
 
     /// Returns the best gain in each debt, and the smallest of the sets that reach it.
     fn best(&self, allowed: Vec<Measured>) -> (Vec<f64>, BTreeSet<Change>) {
-        let best_of = |at: usize| allowed.iter().map(|set| set.gains[at]).fold(f64::NEG_INFINITY, f64::max);
+        let best_of = |at: usize| {
+            allowed
+                .iter()
+                .map(|set| set.gains[at])
+                .fold(f64::NEG_INFINITY, f64::max)
+        };
         let goal: Vec<f64> = (0..self.debts.len()).map(best_of).collect();
         let reaching = allowed.into_iter().filter(|set| reaches(&set.gains, &goal));
         match reaching.min_by_key(|set| set.changes.len()) {
             Some(smallest) => (goal, smallest.changes),
-            None => panic!("no allowed set reaches the best of all debts: the world has no right answer"),
+            None => panic!(
+                "no allowed set reaches the best of all debts: the world has no right answer"
+            ),
         }
     }
 
-    /// Returns whether candidates repay less than half of a cause somewhere, and its revert is worth taking.
+    /// Returns whether candidates repay less than half of a cause somewhere, and its revert is
+    /// worth taking.
     fn needs_revert(&self, cause: usize, series: &BTreeSet<Change>) -> bool {
-        let Some(alone) = self.measure([Change::Revert(cause)].into()) else { return false };
+        let Some(alone) = self.measure([Change::Revert(cause)].into()) else {
+            return false;
+        };
         let mut both = series.clone();
         both.insert(Change::Revert(cause));
-        let Some((without, with)) = self.content(series).zip(self.content(&both)) else { return false };
+        let Some((without, with)) = self.content(series).zip(self.content(&both)) else {
+            return false;
+        };
         let (without, with) = (self.gains(&without), self.gains(&with));
-        let left = without.iter().zip(with).map(|(without, with)| with - without);
-        left.zip(alone.gains).any(|(left, alone)| alone > MARGIN_PERCENT && left > alone / 2.0)
+        let left = without
+            .iter()
+            .zip(with)
+            .map(|(without, with)| with - without);
+        left.zip(alone.gains)
+            .any(|(left, alone)| alone > MARGIN_PERCENT && left > alone / 2.0)
     }
 }
 
 fn reaches(gains: &[f64], goal: &[f64]) -> bool {
-    gains.iter().zip(goal).all(|(gain, goal)| *gain >= goal - SAME_PERCENT)
+    gains
+        .iter()
+        .zip(goal)
+        .all(|(gain, goal)| *gain >= goal - SAME_PERCENT)
 }
 
-/// Returns the candidates that have a part in an effect, but those that apply, build or run nowhere.
+/// Returns the candidates that have a part in an effect, but those that apply, build or run
+/// nowhere.
 fn effective(plan: &Plan) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     for effect in plan.effects.iter().filter(|effect| plan.is_notable(effect)) {
-        found.extend(effect.repairs.iter().flat_map(|repair| repair.with.iter().chain([&repair.by])));
+        found.extend(
+            effect
+                .repairs
+                .iter()
+                .flat_map(|repair| repair.with.iter().chain([&repair.by])),
+        );
         found.extend(effect.needs.iter().filter_map(|part| match part {
             Part::Candidate(candidate) => Some(candidate),
             Part::Commit(_) => None,
         }));
     }
-    found.into_iter().copied().filter(|candidate| plan.candidates[*candidate].flaw.is_none()).collect()
+    found
+        .into_iter()
+        .copied()
+        .filter(|candidate| plan.candidates[*candidate].flaw.is_none())
+        .collect()
 }
 
 impl Truth {
@@ -162,16 +215,30 @@ impl Truth {
         let baseline = plan.content(&Kernel::Baseline);
         let is_debt = |row: &usize| plan.percent(&baseline, &new, *row) < -MARGIN_PERCENT;
         let debts: Vec<usize> = (0..plan.rows.len()).filter(is_debt).collect();
-        let judge = Judge { plan, new, debts: debts.clone() };
+        let judge = Judge {
+            plan,
+            new,
+            debts: debts.clone(),
+        };
         let causes = steps(plan, &debts);
         let (mut goal, mut series) = judge.best(judge.allowed(&BTreeSet::new()));
-        let reverts: BTreeSet<usize> =
-            causes.iter().copied().filter(|cause| judge.needs_revert(*cause, &series)).collect();
+        let reverts: BTreeSet<usize> = causes
+            .iter()
+            .copied()
+            .filter(|cause| judge.needs_revert(*cause, &series))
+            .collect();
         if !reverts.is_empty() {
             (goal, series) = judge.best(judge.allowed(&reverts));
         }
         let oracle = oracle(plan, &series);
-        Self { debts, causes, reverts, goal, series: in_order(&series), oracle }
+        Self {
+            debts,
+            causes,
+            reverts,
+            goal,
+            series: in_order(&series),
+            oracle,
+        }
     }
 
     /// Checks a series.
@@ -179,7 +246,11 @@ impl Truth {
     /// Errors if it is not right, with the difference.
     pub(crate) fn check_series(&self, plan: &Plan, series: &[Change]) -> Result<(), String> {
         let new = plan.content(&Kernel::Point(plan.new_point()));
-        let judge = Judge { plan, new, debts: self.debts.clone() };
+        let judge = Judge {
+            plan,
+            new,
+            debts: self.debts.clone(),
+        };
         let set: BTreeSet<Change> = series.iter().copied().collect();
         let difference = format!("{series:?} instead of {:?}", self.series);
         if in_order(&set) != series {
@@ -213,14 +284,32 @@ impl Truth {
 
     /// Returns the causes that an outcome lacks: none of its causes stands for their points.
     pub(crate) fn missed(&self, outcome: &Outcome) -> Vec<usize> {
-        let is_found = |point: usize| outcome.causes.iter().any(|it| (it.first..=it.point).contains(&point));
-        self.causes.iter().copied().filter(|point| !is_found(*point)).collect()
+        let is_found = |point: usize| {
+            outcome
+                .causes
+                .iter()
+                .any(|it| (it.first..=it.point).contains(&point))
+        };
+        self.causes
+            .iter()
+            .copied()
+            .filter(|point| !is_found(*point))
+            .collect()
     }
 
     /// Returns the points of causes of an outcome that stand for no cause.
     pub(crate) fn invented(&self, outcome: &Outcome) -> Vec<usize> {
-        let is_real = |first: usize, last: usize| self.causes.iter().any(|point| (first..=last).contains(point));
-        outcome.causes.iter().filter(|it| !is_real(it.first, it.point)).map(|it| it.point).collect()
+        let is_real = |first: usize, last: usize| {
+            self.causes
+                .iter()
+                .any(|point| (first..=last).contains(point))
+        };
+        outcome
+            .causes
+            .iter()
+            .filter(|it| !is_real(it.first, it.point))
+            .map(|it| it.point)
+            .collect()
     }
 }
 
@@ -229,16 +318,23 @@ fn steps(plan: &Plan, debts: &[usize]) -> Vec<usize> {
     let content = |point: usize| plan.content(&Kernel::Point(point));
     let is_worse = |point: &usize| {
         let (before, after) = (content(*point - 1), content(*point));
-        debts.iter().any(|row| plan.percent(&before, &after, *row) < -MARGIN_PERCENT)
+        debts
+            .iter()
+            .any(|row| plan.percent(&before, &after, *row) < -MARGIN_PERCENT)
     };
     (1..=plan.new_point()).filter(is_worse).collect()
 }
 
-/// Returns how many kernels an oracle builds that knows causes and repairs: both ends, each cause reverted, each repair
-/// alone with its prerequisites, the series, and the series less each member. As for a search, conflicts are free.
+/// Returns how many kernels an oracle builds that knows causes and repairs: both ends, each cause
+/// reverted, each repair alone with its prerequisites, the series, and the series less each member.
+/// As for a search, conflicts are free.
 fn oracle(plan: &Plan, series: &BTreeSet<Change>) -> usize {
     let mut kernels = vec![BTreeSet::new(), series.clone()];
-    kernels.extend(plan.causes.iter().map(|point| BTreeSet::from([Change::Revert(*point)])));
+    kernels.extend(
+        plan.causes
+            .iter()
+            .map(|point| BTreeSet::from([Change::Revert(*point)])),
+    );
     for repair in plan.effects.iter().flat_map(|effect| &effect.repairs) {
         let needed = closure(plan, repair.with.iter().chain([&repair.by]).copied());
         kernels.push(needed.into_iter().map(Change::Apply).collect());
@@ -252,7 +348,10 @@ fn oracle(plan: &Plan, series: &BTreeSet<Change>) -> usize {
     for changes in kernels {
         let kernel = Kernel::With(in_order(&changes));
         let content = plan.content(&kernel);
-        if !matches!(plan.failure(&kernel, &content), Some(stabilise::Failure::Conflict { .. })) {
+        if !matches!(
+            plan.failure(&kernel, &content),
+            Some(stabilise::Failure::Conflict { .. })
+        ) {
             built.insert(content);
         }
     }

@@ -1,4 +1,5 @@
-//! A world of arithmetic in place of git, a compiler and the exact machine; it counts what it would have to build.
+//! A world of arithmetic in place of git, a compiler and the exact machine; it counts what it would
+//! have to build.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -13,8 +14,9 @@ use crate::made_up::plan::{Content, Effect, Lie, Part, Patch, Plan};
 /// The margin of every row (percent).
 pub(crate) const MARGIN_PERCENT: f64 = 0.5;
 
-/// Weights of the evidence: a culprit in the debts that it affects, a change to a function that the row executes, one to a
-/// function that only other rows execute, one to a function that no row executes.
+/// Weights of the evidence: a culprit in the debts that it affects, a change to a function that the
+/// row executes, one to a function that only other rows execute, one to a function that no row
+/// executes.
 const AFFECTS: f64 = 20.0;
 const EXECUTED: f64 = 4.0;
 const UNKNOWN: f64 = 1.0;
@@ -33,7 +35,11 @@ pub(crate) struct MadeUp {
 impl MadeUp {
     /// Returns the world of a plan.
     pub(crate) fn new(plan: Plan) -> Self {
-        Self { plan, tried: BTreeSet::new(), built: BTreeSet::new() }
+        Self {
+            plan,
+            tried: BTreeSet::new(),
+            built: BTreeSet::new(),
+        }
     }
 
     /// Returns how many kernels it built.
@@ -60,15 +66,30 @@ impl MadeUp {
     /// Returns the rows that a part makes worse, better, or good again.
     fn affected(&self, part: Part) -> BTreeSet<usize> {
         let is_of_part = |effect: &&Effect| {
-            effect.needs.contains(&part) || effect.repairs.iter().any(|repair| Part::Candidate(repair.by) == part)
+            effect.needs.contains(&part)
+                || effect
+                    .repairs
+                    .iter()
+                    .any(|repair| Part::Candidate(repair.by) == part)
         };
-        let notable = self.plan.effects.iter().filter(|effect| self.plan.is_notable(effect));
-        notable.filter(is_of_part).map(|effect| effect.row).collect()
+        let notable = self
+            .plan
+            .effects
+            .iter()
+            .filter(|effect| self.plan.is_notable(effect));
+        notable
+            .filter(is_of_part)
+            .map(|effect| effect.row)
+            .collect()
     }
 
     fn suspicion(&self, part: Part, patch: &Patch, debts: &[usize]) -> Suspicion {
         let affected = self.affected(part);
-        let is_executed = self.plan.rows.iter().any(|row| row.functions.contains(&patch.function));
+        let is_executed = self
+            .plan
+            .rows
+            .iter()
+            .any(|row| row.functions.contains(&patch.function));
         let weight = |row: &usize| {
             if affected.contains(row) {
                 AFFECTS
@@ -84,11 +105,16 @@ impl MadeUp {
         match &patch.lie {
             Some(Lie::Hidden) => weights.fill(UNTOUCHED),
             Some(Lie::Accused(picks)) if !debts.is_empty() => {
-                picks.iter().for_each(|pick| weights[pick % debts.len()] = AFFECTS);
+                picks
+                    .iter()
+                    .for_each(|pick| weights[pick % debts.len()] = AFFECTS);
             }
             Some(Lie::Accused(_)) | None => {}
         }
-        Suspicion { is_compiled: patch.is_compiled, weights }
+        Suspicion {
+            is_compiled: patch.is_compiled,
+            weights,
+        }
     }
 }
 
@@ -105,8 +131,19 @@ impl World for MadeUp {
         if let Some(failure) = failure {
             return Ok(Trial::Failed(failure));
         }
-        let values = |row: &usize| (*row, self.plan.values(&content, *row).map(|value| value as f64).to_vec());
-        Ok(Trial::Measured { image: self.plan.image(&content), values: rows.iter().map(values).collect() })
+        let values = |row: &usize| {
+            (
+                *row,
+                self.plan
+                    .values(&content, *row)
+                    .map(|value| value as f64)
+                    .to_vec(),
+            )
+        };
+        Ok(Trial::Measured {
+            image: self.plan.image(&content),
+            values: rows.iter().map(values).collect(),
+        })
     }
 
     fn evidence(&mut self, debts: &[usize], _causes: &[Cause]) -> Result<Evidence, Infallible> {
@@ -117,19 +154,34 @@ impl World for MadeUp {
         for (number, candidate) in self.plan.candidates.iter().enumerate() {
             candidates.push(self.suspicion(Part::Candidate(number), &candidate.patch, debts));
         }
-        Ok(Evidence { history, candidates })
+        Ok(Evidence {
+            history,
+            candidates,
+        })
     }
 
-    fn prerequisites(&mut self, candidate: usize, _failure: &Failure) -> Result<Vec<usize>, Infallible> {
+    fn prerequisites(
+        &mut self,
+        candidate: usize,
+        _failure: &Failure,
+    ) -> Result<Vec<usize>, Infallible> {
         Ok(self.plan.candidates[candidate].shown.clone())
     }
 
     /// The last candidate that touches the file of the error, as an error shows no more.
-    fn at_fault(&mut self, kernel: &Kernel, failure: &Failure) -> Result<Option<Change>, Infallible> {
-        let (Kernel::With(changes), Failure::DoesNotBuild(error)) = (kernel, failure) else { return Ok(None) };
+    fn at_fault(
+        &mut self,
+        kernel: &Kernel,
+        failure: &Failure,
+    ) -> Result<Option<Change>, Infallible> {
+        let (Kernel::With(changes), Failure::DoesNotBuild(error)) = (kernel, failure) else {
+            return Ok(None);
+        };
         let file = error.split(':').next().unwrap_or_default();
         let touches = |change: &&Change| match change {
-            Change::Apply(number) => file == format!("kernel/f{}.c", self.plan.candidates[*number].patch.function),
+            Change::Apply(number) => {
+                file == format!("kernel/f{}.c", self.plan.candidates[*number].patch.function)
+            }
             Change::Revert(_) => false,
         };
         Ok(changes.iter().rev().find(touches).copied())

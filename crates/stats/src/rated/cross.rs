@@ -40,26 +40,40 @@ mod tests {
     use crate::Better;
 
     fn side(values: &[f64]) -> Scores {
-        Scores::of(&values.iter().map(|value| [*value]).collect::<Vec<_>>(), Better::Higher).unwrap()
+        Scores::of(
+            &values.iter().map(|value| [*value]).collect::<Vec<_>>(),
+            Better::Higher,
+        )
+        .unwrap()
     }
 
     fn agrees(base: &[f64], new: &[f64]) -> Option<bool> {
         let (base, new) = (side(base), side(new));
-        cross_check(&base, &new, &rate(&base, &new, &History::default(), 0.0)).map(|check| check.agrees)
+        cross_check(&base, &new, &rate(&base, &new, &History::default(), 0.0))
+            .map(|check| check.agrees)
     }
 
     #[test]
     fn ranks_find_what_one_wild_group_hides() {
         let base = [100.0, 101.0, 99.0, 100.5, 99.5];
         assert_eq!(agrees(&base, &base.map(|v| v * 1.1)), Some(true));
-        assert_eq!(agrees(&base, &[100.1, 100.9, 99.1, 100.4, 99.6]), Some(true));
+        assert_eq!(
+            agrees(&base, &[100.1, 100.9, 99.1, 100.4, 99.6]),
+            Some(true)
+        );
         // Each is above the base; one so far that nothing is sure of the mean.
-        assert_eq!(agrees(&base, &[102.0, 103.0, 102.5, 101.5, 400.0]), Some(false));
+        assert_eq!(
+            agrees(&base, &[102.0, 103.0, 102.5, 101.5, 400.0]),
+            Some(false)
+        );
     }
 
     #[test]
     fn few_groups_are_not_checked() {
-        assert_eq!(agrees(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0, 9.0]), None);
+        assert_eq!(
+            agrees(&[1.0, 2.0, 3.0, 4.0], &[5.0, 6.0, 7.0, 8.0, 9.0]),
+            None
+        );
         assert_eq!(agrees(&[1.0], &[5.0]), None);
     }
 }

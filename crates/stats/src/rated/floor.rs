@@ -1,4 +1,5 @@
-//! The noise floor: how much groups of the same subject scatter, and which change of another subject they would show.
+//! The noise floor: how much groups of the same subject scatter, and which change of another
+//! subject they would show.
 
 use super::forecast::POWER;
 use super::precision::{Side, beyond, error, without_wild};
@@ -19,8 +20,8 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// Returns the floor of sets of groups. The groups of a set measured the same; sets may differ in what they measured.
-    /// `None` without a set of two groups.
+    /// Returns the floor of sets of groups. The groups of a set measured the same; sets may differ
+    /// in what they measured. `None` without a set of two groups.
     #[must_use]
     pub fn of<'a>(sets: impl IntoIterator<Item = &'a Scores>) -> Option<Self> {
         let (mut groups, mut degrees, mut squares) = (0, 0, 0.0);
@@ -32,7 +33,10 @@ impl Floor {
                 squares += Side::of(&kept, 0.0).squares();
             }
         }
-        (degrees > 0).then(|| Self { groups, variance: squares / degrees as f64 })
+        (degrees > 0).then(|| Self {
+            groups,
+            variance: squares / degrees as f64,
+        })
     }
 
     /// Returns the coefficient of variation between groups, as a part of one.
@@ -42,10 +46,12 @@ impl Floor {
         self.variance.exp_m1().sqrt()
     }
 
-    /// Returns the least change, as a part of one, that so many groups of each side show to exceed a margin with a chance of
-    /// 80 %, if both scatter like these: by the rule of [`rate`](super::rate()), for one question without a history.
+    /// Returns the least change, as a part of one, that so many groups of each side show to exceed
+    /// a margin with a chance of 80 %, if both scatter like these: by the rule of
+    /// [`rate`](super::rate()), for one question without a history.
     ///
-    /// `None` for fewer than two groups of each side, and for a margin that is negative or not finite.
+    /// `None` for fewer than two groups of each side, and for a margin that is negative or not
+    /// finite.
     #[must_use]
     pub fn least_change(&self, groups: usize, margin: f64) -> Option<f64> {
         let margin = Some(margin.ln_1p()).filter(|margin| *margin >= 0.0 && margin.is_finite())?;
@@ -53,10 +59,17 @@ impl Floor {
         let side = Side::like(count, self.variance);
         let found = error(&[side, side], &History::default())?;
         // The least effect that counts as shown.
-        let (mut few, mut many) = (margin, margin + student_upper_quantile(Q_MAX / 2.0, found.degrees)? * found.error);
+        let (mut few, mut many) = (
+            margin,
+            margin + student_upper_quantile(Q_MAX / 2.0, found.degrees)? * found.error,
+        );
         for _ in 0..STEPS {
             let middle = f64::midpoint(few, many);
-            if beyond(middle, margin, &found) > Q_MAX { few = middle } else { many = middle }
+            if beyond(middle, margin, &found) > Q_MAX {
+                few = middle
+            } else {
+                many = middle
+            }
         }
         let missed = student_upper_quantile(1.0 - POWER, found.degrees)? * found.error;
         Some((many + missed).exp_m1()).filter(|change| change.is_finite())
@@ -72,12 +85,18 @@ mod tests {
     use crate::{Better, History, Scores, Verdict, rate};
 
     fn side(values: &[f64]) -> Scores {
-        Scores::of(&values.iter().map(|value| [*value]).collect::<Vec<_>>(), Better::Higher).unwrap()
+        Scores::of(
+            &values.iter().map(|value| [*value]).collect::<Vec<_>>(),
+            Better::Higher,
+        )
+        .unwrap()
     }
 
     /// Returns groups around a centre with 2 % noise.
     fn noisy(count: usize, centre: f64, chance: &mut Chance) -> Vec<f64> {
-        (0..count).map(|_| centre * (0.02 * chance.normal()).exp()).collect()
+        (0..count)
+            .map(|_| centre * (0.02 * chance.normal()).exp())
+            .collect()
     }
 
     #[test]
@@ -102,7 +121,10 @@ mod tests {
                 rating.verdict(rating.p()) == Some(Verdict::Better)
             });
             let share = shown.count() as f64 / 1000.0;
-            assert!((0.76..=0.86).contains(&share), "{groups} groups, margin {margin}, change {change}: {share}");
+            assert!(
+                (0.76..=0.86).contains(&share),
+                "{groups} groups, margin {margin}, change {change}: {share}"
+            );
         }
     }
 

@@ -10,26 +10,38 @@ pub(super) const GROUPS_MAX: usize = 50;
 
 /// When a later verdict is reached.
 pub(super) struct Plan<'a> {
-    /// Returns how many deviations of a normal number leave out the tail that a look at so many groups of each side allows.
+    /// Returns how many deviations of a normal number leave out the tail that a look at so many
+    /// groups of each side allows.
     pub(super) deviations: &'a dyn Fn(usize) -> f64,
     /// Most groups of each side that are named.
     pub(super) groups_max: usize,
-    /// By how much more than seen the sides are taken to scatter, for so many degrees of freedom: few leave other variances
-    /// likely (calibrated). After one look it is little, for the rows that stay unclear are those that show more than usual.
+    /// By how much more than seen the sides are taken to scatter, for so many degrees of freedom:
+    /// few leave other variances likely (calibrated). After one look it is little, for the
+    /// rows that stay unclear are those that show more than usual.
     pub(super) doubt: fn(f64) -> f64,
 }
 
 impl Plan<'_> {
     /// One look decides, at 5 %.
-    pub(super) const ONCE: Self =
-        Self { deviations: &|_| 1.645, groups_max: GROUPS_MAX, doubt: |degrees| degrees.powi(-2) };
+    pub(super) const ONCE: Self = Self {
+        deviations: &|_| 1.645,
+        groups_max: GROUPS_MAX,
+        doubt: |degrees| degrees.powi(-2),
+    };
 }
 
-/// Returns how many groups more each side needs to be shown the same with a chance of 80 %, if there is no difference; a
-/// difference of two margins takes fewer. None where that makes more than the plan names.
+/// Returns how many groups more each side needs to be shown the same with a chance of 80 %, if
+/// there is no difference; a difference of two margins takes fewer. None where that makes more than
+/// the plan names.
 ///
-/// The chance is that of the rule which decides (two one-sided tests at 5 %), given what was seen so far.
-pub(super) fn groups_more(rating: &Rating, precision: &Precision, margin: f64, plan: &Plan<'_>) -> Option<usize> {
+/// The chance is that of the rule which decides (two one-sided tests at 5 %), given what was seen
+/// so far.
+pub(super) fn groups_more(
+    rating: &Rating,
+    precision: &Precision,
+    margin: f64,
+    plan: &Plan<'_>,
+) -> Option<usize> {
     let (base, new) = rating.groups;
     let seen = 2.0 * (base * new) as f64 / (base + new) as f64;
     let forecast = Forecast {
@@ -39,14 +51,25 @@ pub(super) fn groups_more(rating: &Rating, precision: &Precision, margin: f64, p
         degrees: precision.degrees,
         margin: margin - precision.coarse,
     };
-    let enough = |more: usize| forecast.chance(more as f64, (plan.deviations)(base.min(new) + more)) >= POWER;
-    let (mut few, mut many) = (0, plan.groups_max.checked_sub(base.min(new)).filter(|many| *many > 0)?);
+    let enough = |more: usize| {
+        forecast.chance(more as f64, (plan.deviations)(base.min(new) + more)) >= POWER
+    };
+    let (mut few, mut many) = (
+        0,
+        plan.groups_max
+            .checked_sub(base.min(new))
+            .filter(|many| *many > 0)?,
+    );
     if !enough(many) {
         return None;
     }
     while many - few > 1 {
         let middle = usize::midpoint(few, many);
-        if enough(middle) { many = middle } else { few = middle }
+        if enough(middle) {
+            many = middle
+        } else {
+            few = middle
+        }
     }
     Some(many)
 }
@@ -62,21 +85,29 @@ struct Forecast {
 }
 
 impl Forecast {
-    /// Returns the chance that so many groups more of each side show them to be the same, if they are.
+    /// Returns the chance that so many groups more of each side show them to be the same, if they
+    /// are.
     fn chance(&self, more: f64, deviations: f64) -> f64 {
         let all = self.seen + more;
         let t = student_tail(deviations, self.degrees + 2.0 * more);
         let middle = self.effect * self.seen / all;
         let room = self.margin - t * (2.0 * self.variance / all).sqrt();
         let deviation = (2.0 * self.variance * more).sqrt() / all;
-        if room > 0.0 { below((room - middle) / deviation) - below((-room - middle) / deviation) } else { 0.0 }
+        if room > 0.0 {
+            below((room - middle) / deviation) - below((-room - middle) / deviation)
+        } else {
+            0.0
+        }
     }
 }
 
-/// Returns the number that Student's t exceeds with the chance of a normal one beyond `z`, near enough to plan by (Abramowitz and
-/// Stegun 26.7.5).
+/// Returns the number that Student's t exceeds with the chance of a normal one beyond `z`, near
+/// enough to plan by (Abramowitz and Stegun 26.7.5).
 fn student_tail(z: f64, degrees: f64) -> f64 {
-    let (first, second) = ((z.powi(3) + z) / 4.0, (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0);
+    let (first, second) = (
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+    );
     z + first / degrees + second / (degrees * degrees)
 }
 

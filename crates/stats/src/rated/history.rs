@@ -2,8 +2,8 @@
 
 use super::Scores;
 
-/// What earlier sets of groups of the same series teach about its scatter. Each set's groups must be alike: what changed
-/// between sets does not matter, what changed within one does.
+/// What earlier sets of groups of the same series teach about its scatter. Each set's groups must
+/// be alike: what changed between sets does not matter, what changed within one does.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct History {
     squares: f64,
@@ -17,8 +17,8 @@ impl History {
         self.degrees += scores.count() - 1;
     }
 
-    /// Returns the pooled variance of scores between groups, `sum (B(k) - 1) s(k)² / sum (B(k) - 1)`, in squares of
-    /// logarithms; none without a set of two groups.
+    /// Returns the pooled variance of scores between groups, `sum (B(k) - 1) s(k)² / sum (B(k) -
+    /// 1)`, in squares of logarithms; none without a set of two groups.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
         (self.degrees > 0).then(|| self.squares / self.degrees as f64)
@@ -40,8 +40,13 @@ mod tests {
     fn sets_are_pooled_around_their_own_means() {
         let mut history = History::default();
         assert_eq!((history.variance(), history.degrees()), (None, 0));
-        let set =
-            |logs: &[f64]| Scores::of(&logs.iter().map(|l| [l.exp()]).collect::<Vec<_>>(), Better::Higher).unwrap();
+        let set = |logs: &[f64]| {
+            Scores::of(
+                &logs.iter().map(|l| [l.exp()]).collect::<Vec<_>>(),
+                Better::Higher,
+            )
+            .unwrap()
+        };
         history.add(&set(&[7.0]));
         assert_eq!(history.degrees(), 0);
         history.add(&set(&[0.0, 2.0]));

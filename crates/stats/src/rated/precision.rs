@@ -1,5 +1,5 @@
-//! How sure the difference of two sides is: each side's own scatter, moderated by the history, and the ranks where they can
-//! tell.
+//! How sure the difference of two sides is: each side's own scatter, moderated by the history, and
+//! the ranks where they can tell.
 
 use super::resolution::Coarse;
 use super::{Basis, History, Precision, Scores};
@@ -8,22 +8,26 @@ use crate::distribution::{fisher_upper, student_two_sided, student_upper_quantil
 use crate::noise::OF_MEDIAN;
 use crate::ranks::{rank_test, shift_interval};
 
-/// The history counts for at most so many degrees of freedom: what comes now must be able to speak against it.
+/// The history counts for at most so many degrees of freedom: what comes now must be able to speak
+/// against it.
 const HISTORY_DEGREES_MAX: usize = 30;
-/// The history counts in full for a side whose scatter it makes at least so likely (upper tail of Fisher's F), not at all
-/// below the other, and in part between. Calibrated (`tests/calibration.rs`): a side with three times the scatter of its
-/// history raises no more false alarms than its own scatter does alone.
+/// The history counts in full for a side whose scatter it makes at least so likely (upper tail of
+/// Fisher's F), not at all below the other, and in part between. Calibrated
+/// (`tests/calibration.rs`): a side with three times the scatter of its history raises no more
+/// false alarms than its own scatter does alone.
 const HISTORY_TRUSTED: f64 = 0.8;
 const HISTORY_DOUBTED: f64 = 0.4;
-/// A side of one group may scatter more than its history by so much in variance, and nothing would show it: three times the
-/// deviation, and what a short history leaves open.
+/// A side of one group may scatter more than its history by so much in variance, and nothing would
+/// show it: three times the deviation, and what a short history leaves open.
 const SINGLE: f64 = 12.0;
-/// Weight of the smaller of both sides' degrees beside Satterthwaite's: these are too many where the smaller side scatters
-/// more (calibrated; Best and Rayner 1987 measure the same).
+/// Weight of the smaller of both sides' degrees beside Satterthwaite's: these are too many where
+/// the smaller side scatters more (calibrated; Best and Rayner 1987 measure the same).
 const DEGREES_DOUBT: f64 = 0.25;
-/// Fewest groups of a side among which one can be called wild: the deviation of fewer is too uncertain.
+/// Fewest groups of a side among which one can be called wild: the deviation of fewer is too
+/// uncertain.
 const WILD_GROUPS_MIN: usize = 8;
-/// A group is wild if it lies so many median absolute deviations from the median, in deviations of a normal distribution.
+/// A group is wild if it lies so many median absolute deviations from the median, in deviations of
+/// a normal distribution.
 const WILD: f64 = 5.0;
 /// Most of a side's groups that are wild: more are another mode.
 const WILD_SHARE: usize = 5;
@@ -41,12 +45,20 @@ pub(super) struct Judged {
     pub(super) precision: Option<Precision>,
 }
 
-/// Judges a new side against a base: `margin` is a logarithm, not negative; `tails` are those outside the intervals that a rating
-/// needs, of 95 % for the reader and of 90 % for two one-sided tests.
+/// Judges a new side against a base: `margin` is a logarithm, not negative; `tails` are those
+/// outside the intervals that a rating needs, of 95 % for the reader and of 90 % for two one-sided
+/// tests.
 ///
-/// The history never makes a rating weaker: where it says less than the sides alone do, because it is louder or had one wild
-/// group, it does not count. That is one more chance to be wrong, which both ratings leave room for (`tests/calibration.rs`).
-pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64, tails: [f64; 2]) -> Judged {
+/// The history never makes a rating weaker: where it says less than the sides alone do, because it
+/// is louder or had one wild group, it does not count. That is one more chance to be wrong, which
+/// both ratings leave room for (`tests/calibration.rs`).
+pub(super) fn judge(
+    base: &Scores,
+    new: &Scores,
+    history: &History,
+    margin: f64,
+    tails: [f64; 2],
+) -> Judged {
     let alone = judge_by(base, new, &History::default(), margin, tails);
     if history.variance().is_none() {
         return alone;
@@ -59,21 +71,33 @@ pub(super) fn judge(base: &Scores, new: &Scores, history: &History, margin: f64,
     Judged { precision, ..with }
 }
 
-fn judge_by(base: &Scores, new: &Scores, history: &History, margin: f64, tails: [f64; 2]) -> Judged {
+fn judge_by(
+    base: &Scores,
+    new: &Scores,
+    history: &History,
+    margin: f64,
+    tails: [f64; 2],
+) -> Judged {
     let kept = [base, new].map(|side| without_wild(side.as_slice()));
-    let Coarse { half, difference: coarse } = base.resolution().coarse(new.resolution());
+    let Coarse {
+        half,
+        difference: coarse,
+    } = base.resolution().coarse(new.resolution());
     let sides = [Side::of(&kept[0], half), Side::of(&kept[1], half)];
     let effect = sides[1].mean - sides[0].mean;
     let precision = error(&sides, history).map(|mut found| {
         found.coarse = coarse;
-        let dealt = (2.0 / ways([base.count(), new.count()]) / (1.0 + history.degrees() as f64)).min(1.0);
+        let dealt =
+            (2.0 / ways([base.count(), new.count()]) / (1.0 + history.degrees() as f64)).min(1.0);
         if found.variance < VARIANCE_MIN {
             return constant(found, effect, margin, dealt);
         }
         found.p = beyond(effect, 0.0, &found);
         found.p_margin = beyond(effect, margin, &found);
         found.ends = tails.map(|tail| {
-            let half = student_upper_quantile(tail, found.degrees).unwrap_or(f64::INFINITY) * found.error + coarse;
+            let half = student_upper_quantile(tail, found.degrees).unwrap_or(f64::INFINITY)
+                * found.error
+                + coarse;
             (effect - half, effect + half)
         });
         let scattered = base.squares() + new.squares() + history.variance().unwrap_or_default();
@@ -86,17 +110,34 @@ fn judge_by(base: &Scores, new: &Scores, history: &History, margin: f64, tails: 
         }
         found
     });
-    Judged { effect, precision: precision.filter(|found| found.p.is_finite() && found.error.is_finite()) }
+    Judged {
+        effect,
+        precision: precision.filter(|found| found.p.is_finite() && found.error.is_finite()),
+    }
 }
 
 impl Precision {
     /// Returns this one, or another one of the same effect where that is surer.
     fn or_surer(self, other: Self) -> Self {
         let width = |precision: &Self| precision.ends[0].1 - precision.ends[0].0;
-        let surer = if width(&other) < width(&self) { other } else { self };
+        let surer = if width(&other) < width(&self) {
+            other
+        } else {
+            self
+        };
         // Both are around the same effect: one of the intervals lies within the other.
-        let ends = [0, 1].map(|n| (self.ends[n].0.max(other.ends[n].0), self.ends[n].1.min(other.ends[n].1)));
-        Self { ends, p: self.p.min(other.p), p_margin: self.p_margin.min(other.p_margin), ..surer }
+        let ends = [0, 1].map(|n| {
+            (
+                self.ends[n].0.max(other.ends[n].0),
+                self.ends[n].1.min(other.ends[n].1),
+            )
+        });
+        Self {
+            ends,
+            p: self.p.min(other.p),
+            p_margin: self.p_margin.min(other.p_margin),
+            ..surer
+        }
     }
 }
 
@@ -109,18 +150,26 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// What scatters within a step of the clock cannot be seen: a variance of less than a twelfth of its square is none (Sheppard
-    /// 1898).
+    /// What scatters within a step of the clock cannot be seen: a variance of less than a twelfth
+    /// of its square is none (Sheppard 1898).
     pub(super) fn of(scores: &[f64], half: f64) -> Self {
         let count = scores.len() as f64;
         let mean = scores.iter().sum::<f64>() / count;
         let squares: f64 = scores.iter().map(|score| (score - mean).powi(2)).sum();
-        Self { count, mean, squares: squares.max((count - 1.0) * half * half / 3.0) }
+        Self {
+            count,
+            mean,
+            squares: squares.max((count - 1.0) * half * half / 3.0),
+        }
     }
 
     /// Returns a side of so many groups that scatter so much.
     pub(super) fn like(count: f64, variance: f64) -> Self {
-        Self { count, mean: 0.0, squares: variance * (count - 1.0) }
+        Self {
+            count,
+            mean: 0.0,
+            squares: variance * (count - 1.0),
+        }
     }
 
     /// Returns the sum of squares around the mean.
@@ -129,39 +178,60 @@ impl Side {
     }
 }
 
-/// Returns scores without those that are wild, if they are few: one group that went wrong hides what all others agree on.
+/// Returns scores without those that are wild, if they are few: one group that went wrong hides
+/// what all others agree on.
 pub(super) fn without_wild(scores: &[f64]) -> Vec<f64> {
     let all = || scores.to_vec();
-    let Some(middle) = median(scores).filter(|_| scores.len() >= WILD_GROUPS_MIN) else { return all() };
+    let Some(middle) = median(scores).filter(|_| scores.len() >= WILD_GROUPS_MIN) else {
+        return all();
+    };
     let distances: Vec<f64> = scores.iter().map(|score| (score - middle).abs()).collect();
     let reach = WILD * OF_MEDIAN * median(&distances).unwrap_or_default();
-    let kept: Vec<f64> = scores.iter().copied().filter(|score| (score - middle).abs() <= reach).collect();
+    let kept: Vec<f64> = scores
+        .iter()
+        .copied()
+        .filter(|score| (score - middle).abs() <= reach)
+        .collect();
     let are_few = scores.len() - kept.len() <= scores.len() / WILD_SHARE;
     if reach > 0.0 && are_few { kept } else { all() }
 }
 
 /// Returns the error of the difference; none where nothing tells of a side's scatter.
 pub(super) fn error(sides: &[Side; 2], history: &History) -> Option<Precision> {
-    let past = history.variance().map(|variance| (variance, history.degrees().min(HISTORY_DEGREES_MAX) as f64));
+    let past = history
+        .variance()
+        .map(|variance| (variance, history.degrees().min(HISTORY_DEGREES_MAX) as f64));
     let single = sides.iter().filter(|side| side.count <= 1.0).count();
     let mut found: Vec<Scatter> = Vec::with_capacity(2);
     for (side, other) in [(sides[0], sides[1]), (sides[1], sides[0])] {
         found.push(match (side.count > 1.0, past) {
             (true, past) => Scatter::of(side, past),
-            (false, Some((variance, degrees))) => Scatter { variance, degrees, trust: 1.0 },
+            (false, Some((variance, degrees))) => Scatter {
+                variance,
+                degrees,
+                trust: 1.0,
+            },
             (false, None) if other.count > 1.0 => Scatter::of(other, None),
             (false, None) => return None,
         });
     }
-    let mut parts = [found[0].variance / sides[0].count, found[1].variance / sides[1].count];
+    let mut parts = [
+        found[0].variance / sides[0].count,
+        found[1].variance / sides[1].count,
+    ];
     // One of both may be the odd one; that both are would be one doubt too many.
     if single > 0 {
         parts[usize::from(sides[0].count > 1.0)] *= SINGLE;
     }
     let sum = parts[0] + parts[1];
     let least = found[0].degrees.min(found[1].degrees);
-    let welch = sum * sum / (parts[0].powi(2) / found[0].degrees + parts[1].powi(2) / found[1].degrees);
-    let degrees = if welch.is_finite() { welch + DEGREES_DOUBT * (least.min(welch) - welch) } else { least };
+    let welch =
+        sum * sum / (parts[0].powi(2) / found[0].degrees + parts[1].powi(2) / found[1].degrees);
+    let degrees = if welch.is_finite() {
+        welch + DEGREES_DOUBT * (least.min(welch) - welch)
+    } else {
+        least
+    };
     let basis = match past {
         None => Basis::Own,
         Some(_) if found.iter().any(|scatter| scatter.trust > 0.0) => Basis::Moderated,
@@ -194,7 +264,13 @@ impl Scatter {
     fn of(side: Side, past: Option<(f64, f64)>) -> Self {
         let degrees = side.count - 1.0;
         let own = side.squares / degrees;
-        let Some((variance, past_degrees)) = past else { return Self { variance: own, degrees, trust: 0.0 } };
+        let Some((variance, past_degrees)) = past else {
+            return Self {
+                variance: own,
+                degrees,
+                trust: 0.0,
+            };
+        };
         let p = match (own < VARIANCE_MIN, variance < VARIANCE_MIN) {
             (true, _) => 1.0,
             (false, true) => 0.0,
@@ -202,40 +278,67 @@ impl Scatter {
         };
         let trust = ((p - HISTORY_DOUBTED) / (HISTORY_TRUSTED - HISTORY_DOUBTED)).clamp(0.0, 1.0);
         let weight = trust * past_degrees;
-        Self { variance: (weight * variance + side.squares) / (weight + degrees), degrees: weight + degrees, trust }
+        Self {
+            variance: (weight * variance + side.squares) / (weight + degrees),
+            degrees: weight + degrees,
+            trust,
+        }
     }
 }
 
-/// Returns the chance of an effect at least so far beyond a margin if the true one is within it: McCarthy and Smyth 2009
-/// (TREAT); Student's two-sided p for a margin of zero.
+/// Returns the chance of an effect at least so far beyond a margin if the true one is within it:
+/// McCarthy and Smyth 2009 (TREAT); Student's two-sided p for a margin of zero.
 pub(super) fn beyond(effect: f64, margin: f64, found: &Precision) -> f64 {
     let margin = margin + found.coarse;
     let tail = |t: f64| {
         let far = student_two_sided(t, found.degrees) / 2.0;
         if t > 0.0 { far } else { 1.0 - far }
     };
-    (tail((effect.abs() - margin) / found.error) + tail((effect.abs() + margin) / found.error)).min(1.0)
+    (tail((effect.abs() - margin) / found.error) + tail((effect.abs() + margin) / found.error))
+        .min(1.0)
 }
 
 /// Where nothing scatters, p is the share of ways to deal out the groups that part them so.
 fn constant(found: Precision, effect: f64, margin: f64, dealt: f64) -> Precision {
     let coarse = found.coarse;
-    let p = |margin: f64| if effect.abs() <= (margin + coarse).max(VARIANCE_MIN.sqrt()) { 1.0 } else { dealt };
+    let p = |margin: f64| {
+        if effect.abs() <= (margin + coarse).max(VARIANCE_MIN.sqrt()) {
+            1.0
+        } else {
+            dealt
+        }
+    };
     let ends = [(effect - coarse, effect + coarse); 2];
     let (p, p_margin) = (p(0.0), p(margin));
-    Precision { error: 0.0, degrees: f64::INFINITY, variance: 0.0, basis: Basis::Constant, p, p_margin, ends, ..found }
+    Precision {
+        error: 0.0,
+        degrees: f64::INFINITY,
+        variance: 0.0,
+        basis: Basis::Constant,
+        p,
+        p_margin,
+        ends,
+        ..found
+    }
 }
 
-/// Returns in how many ways groups can be dealt out to two sides: beyond what a number holds it is infinite.
+/// Returns in how many ways groups can be dealt out to two sides: beyond what a number holds it is
+/// infinite.
 fn ways([n, m]: [usize; 2]) -> f64 {
     // C(n + m, n) as a product of ratios.
     let few = n.min(m);
     (1..=few).fold(1.0, |ways, k| ways * (n + m - few + k) as f64 / k as f64)
 }
 
-/// Lets ranks speak against the rest where they can: skewed noise and two modes deceive Student's t when the sides are of
-/// unequal size, and wild groups were left out of it.
-fn ask_ranks(found: &mut Precision, [base, new]: [&Scores; 2], effect: f64, margin: f64, tails: [f64; 2]) {
+/// Lets ranks speak against the rest where they can: skewed noise and two modes deceive Student's t
+/// when the sides are of unequal size, and wild groups were left out of it.
+fn ask_ranks(
+    found: &mut Precision,
+    [base, new]: [&Scores; 2],
+    effect: f64,
+    margin: f64,
+    tails: [f64; 2],
+) {
     if 2.0 / ways([base.count(), new.count()]) > RANKS_P_MAX {
         return;
     }
@@ -243,13 +346,22 @@ fn ask_ranks(found: &mut Precision, [base, new]: [&Scores; 2], effect: f64, marg
         let shift = effect.signum() * (margin + found.coarse);
         let shifted: Vec<f64> = new.as_slice().iter().map(|score| score - shift).collect();
         let ranks = rank_test(base.as_slice(), &shifted);
-        ranks.map_or(1.0, |ranks| if ranks.dominance * effect > 0.0 { ranks.p } else { 1.0 })
+        ranks.map_or(1.0, |ranks| {
+            if ranks.dominance * effect > 0.0 {
+                ranks.p
+            } else {
+                1.0
+            }
+        })
     };
     let (at_zero, at_margin) = (by(0.0), by(margin));
     (found.p, found.p_margin) = (found.p.max(at_zero), found.p_margin.max(at_margin));
     for (ends, tail) in found.ends.iter_mut().zip(tails) {
         if let Some((low, high)) = shift_interval(base.as_slice(), new.as_slice(), tail) {
-            *ends = (ends.0.min(low - found.coarse), ends.1.max(high + found.coarse));
+            *ends = (
+                ends.0.min(low - found.coarse),
+                ends.1.max(high + found.coarse),
+            );
         }
     }
 }

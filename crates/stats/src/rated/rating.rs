@@ -30,14 +30,15 @@ pub struct Precision {
     pub variance: f64,
     /// Where these come from.
     pub basis: Basis,
-    /// Whether a side has one group only: it is taken to scatter twelve times as much in variance as it should, for nothing
-    /// would show it.
+    /// Whether a side has one group only: it is taken to scatter twelve times as much in variance
+    /// as it should, for nothing would show it.
     pub single: bool,
     /// What the clock's steps leave open, in logarithms: no interval is narrower to either side.
     pub coarse: f64,
     /// Chance of an effect at least so large without a difference, two-sided.
     pub p: f64,
-    /// Chance of an effect at least so large if the true one is within the margin: what better and worse are decided by.
+    /// Chance of an effect at least so large if the true one is within the margin: what better and
+    /// worse are decided by.
     pub p_margin: f64,
     /// Intervals of the effect of 95 % and of 90 %.
     pub(super) ends: [(f64, f64); 2],
@@ -61,7 +62,8 @@ pub struct Rating {
     pub groups: (usize, usize),
     /// Logarithm of the least ratio that is news.
     margin: f64,
-    /// How sure it is; none for one group on each side and no history: values within a group cannot tell.
+    /// How sure it is; none for one group on each side and no history: values within a group
+    /// cannot tell.
     pub precision: Option<Precision>,
     /// How many groups more of each side would show that there is no difference.
     more: Option<usize>,
@@ -85,8 +87,8 @@ pub enum Verdict {
 pub enum Unclear {
     /// A second group on a side, or a history: the ratio is unrated.
     Unrated,
-    /// So many groups more on each side, at least one, show with a chance of 80 % that there is no difference, or that one of
-    /// two margins is there.
+    /// So many groups more on each side, at least one, show with a chance of 80 % that there is no
+    /// difference, or that one of two margins is there.
     MoreGroups(usize),
     /// More than 50 groups of each side, and more than planned: not with this noise.
     TooNoisy,
@@ -94,18 +96,21 @@ pub enum Unclear {
     TooCoarse,
 }
 
-/// Rates a new side against a base. `margin` is the least difference that is news, as a part of one: 0.02 are 2 %.
+/// Rates a new side against a base. `margin` is the least difference that is news, as a part of
+/// one: 0.02 are 2 %.
 ///
-/// Each side scatters with its own variance `s²` in `d = B - 1` degrees of freedom, moderated by the history's `s0²` in `d0`
-/// degrees, at most 30: `(w d0 s0² + d s²) / (w d0 + d)`, where the weight `w` falls from 1 to 0 as the side's own variance
-/// becomes less likely under the history's (F test). The error is `sqrt(s1²/B1 + s2²/B2)` with Satterthwaite's degrees. A side
-/// of one group is taken to scatter more than the history says. Wild groups of eight or more are left out, and where they are, or
-/// where the sides have unequal numbers of groups, ranks must agree (Mann and Whitney, exact).
-/// Where nothing scatters, p is the share of ways to deal out the scores that part them so, one more for each degree of the
-/// history: `2 / C(B1 + B2, B1) / (1 + d0)`.
+/// Each side scatters with its own variance `s²` in `d = B - 1` degrees of freedom, moderated by
+/// the history's `s0²` in `d0` degrees, at most 30: `(w d0 s0² + d s²) / (w d0 + d)`, where the
+/// weight `w` falls from 1 to 0 as the side's own variance becomes less likely under the history's
+/// (F test). The error is `sqrt(s1²/B1 + s2²/B2)` with Satterthwaite's degrees. A side of one group
+/// is taken to scatter more than the history says. Wild groups of eight or more are left out, and
+/// where they are, or where the sides have unequal numbers of groups, ranks must agree (Mann and
+/// Whitney, exact). Where nothing scatters, p is the share of ways to deal out the scores that part
+/// them so, one more for each degree of the history: `2 / C(B1 + B2, B1) / (1 + d0)`.
 ///
-/// Swapped sides give the negative effect and the same p; values in another unit the same rating, as far as they are not
-/// rounded. A margin that is negative or not finite is none: nothing then has a verdict.
+/// Swapped sides give the negative effect and the same p; values in another unit the same rating,
+/// as far as they are not rounded. A margin that is negative or not finite is none: nothing then
+/// has a verdict.
 #[must_use]
 pub fn rate(base: &Scores, new: &Scores, history: &History, margin: f64) -> Rating {
     rate_by(base, new, history, margin, &Rule::ONCE)
@@ -113,7 +118,8 @@ pub fn rate(base: &Scores, new: &Scores, history: &History, margin: f64) -> Rati
 
 /// What a rating's intervals leave out, and what later ones will.
 pub(super) struct Rule<'a> {
-    /// Chance that the true ratio lies beyond one end of the interval of 95 %, and of the one of 90 %.
+    /// Chance that the true ratio lies beyond one end of the interval of 95 %, and of the one of
+    /// 90 %.
     pub(super) tails: [f64; 2],
     /// The later ones, by which forecasts are made.
     pub(super) plan: Plan<'a>,
@@ -121,35 +127,61 @@ pub(super) struct Rule<'a> {
 
 impl Rule<'_> {
     /// One look.
-    const ONCE: Self = Self { tails: [0.025, 0.05], plan: Plan::ONCE };
+    const ONCE: Self = Self {
+        tails: [0.025, 0.05],
+        plan: Plan::ONCE,
+    };
 }
 
 /// Rates as [`rate`] does, by other intervals.
-pub(super) fn rate_by(base: &Scores, new: &Scores, history: &History, margin: f64, rule: &Rule<'_>) -> Rating {
+pub(super) fn rate_by(
+    base: &Scores,
+    new: &Scores,
+    history: &History,
+    margin: f64,
+    rule: &Rule<'_>,
+) -> Rating {
     let margin = margin.ln_1p();
-    let tested = if margin.is_finite() { margin.max(0.0) } else { 0.0 };
-    let precision::Judged { effect, precision } = precision::judge(base, new, history, tested, rule.tails);
-    let rating = Rating { effect, groups: (base.count(), new.count()), margin, precision, more: None };
-    let more = precision.and_then(|precision| forecast::groups_more(&rating, &precision, tested, &rule.plan));
+    let tested = if margin.is_finite() {
+        margin.max(0.0)
+    } else {
+        0.0
+    };
+    let precision::Judged { effect, precision } =
+        precision::judge(base, new, history, tested, rule.tails);
+    let rating = Rating {
+        effect,
+        groups: (base.count(), new.count()),
+        margin,
+        precision,
+        more: None,
+    };
+    let more = precision
+        .and_then(|precision| forecast::groups_more(&rating, &precision, tested, &rule.plan));
     Rating { more, ..rating }
 }
 
 impl Rating {
-    /// Returns how many times better the new side is: above 1 is better. Never zero and never infinite.
+    /// Returns how many times better the new side is: above 1 is better. Never zero and never
+    /// infinite.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         ratio(self.effect)
     }
 
-    /// Returns the interval of the ratio that holds the true one with a chance of 95 %; none for an unrated ratio.
+    /// Returns the interval of the ratio that holds the true one with a chance of 95 %; none for an
+    /// unrated ratio.
     #[must_use]
     pub fn interval(&self) -> Option<Interval> {
         let [(low, high), _] = self.precision?.ends;
-        Some(Interval { low: ratio(low), high: ratio(high) })
+        Some(Interval {
+            low: ratio(low),
+            high: ratio(high),
+        })
     }
 
-    /// Returns the chance that better and worse are decided by: of an effect at least so large if the true one is within the
-    /// margin; 1 for an unrated ratio.
+    /// Returns the chance that better and worse are decided by: of an effect at least so large if
+    /// the true one is within the margin; 1 for an unrated ratio.
     #[must_use]
     pub fn p(&self) -> f64 {
         self.precision.map_or(1.0, |precision| precision.p_margin)
@@ -157,8 +189,9 @@ impl Rating {
 
     /// Returns what it comes to.
     ///
-    /// `q` is the rating's [`p`](Self::p), or what became of it among many ([`families`](crate::families())). Better and
-    /// worse: `q <= 0.05`, so that the true ratio is beyond the margin. Same: the interval of 90 % lies within the margin (two
+    /// `q` is the rating's [`p`](Self::p), or what became of it among many
+    /// ([`families`](crate::families())). Better and worse: `q <= 0.05`, so that the true ratio
+    /// is beyond the margin. Same: the interval of 90 % lies within the margin (two
     /// one-sided tests, Schuirmann 1987).
     ///
     /// `None` when the margin is not above zero, or q no chance from 0 to 1: NaN gives no verdict.
@@ -168,10 +201,16 @@ impl Rating {
         if !(0.0..=1.0).contains(&q) || !self.effect.is_finite() {
             return None;
         }
-        let Some(precision) = self.precision else { return Some(Verdict::Unclear(Unclear::Unrated)) };
+        let Some(precision) = self.precision else {
+            return Some(Verdict::Unclear(Unclear::Unrated));
+        };
         let [_, (low, high)] = precision.ends;
         Some(if q <= Q_MAX && self.effect.abs() > margin {
-            if self.effect > 0.0 { Verdict::Better } else { Verdict::Worse }
+            if self.effect > 0.0 {
+                Verdict::Better
+            } else {
+                Verdict::Worse
+            }
         } else if -margin < low && high < margin {
             Verdict::Same
         } else if precision.coarse >= margin {
@@ -195,7 +234,11 @@ mod tests {
 
     /// One value for each group.
     fn side(values: &[f64]) -> Scores {
-        Scores::of(&values.iter().map(|value| [*value]).collect::<Vec<_>>(), Better::Higher).unwrap()
+        Scores::of(
+            &values.iter().map(|value| [*value]).collect::<Vec<_>>(),
+            Better::Higher,
+        )
+        .unwrap()
     }
 
     fn history(sets: &[&[f64]]) -> History {
@@ -225,13 +268,25 @@ mod tests {
     fn each_verdict_has_its_case() {
         let none = History::default();
         let base = [100.0, 101.0, 99.0, 100.5, 99.5];
-        assert_eq!(verdict(&rated(&base, &base.map(|v| v * 1.1), &none)), Verdict::Better);
-        assert_eq!(verdict(&rated(&base, &base.map(|v| v / 1.1), &none)), Verdict::Worse);
-        assert_eq!(verdict(&rated(&base, &base.map(|v| v * 1.001), &none)), Verdict::Same);
+        assert_eq!(
+            verdict(&rated(&base, &base.map(|v| v * 1.1), &none)),
+            Verdict::Better
+        );
+        assert_eq!(
+            verdict(&rated(&base, &base.map(|v| v / 1.1), &none)),
+            Verdict::Worse
+        );
+        assert_eq!(
+            verdict(&rated(&base, &base.map(|v| v * 1.001), &none)),
+            Verdict::Same
+        );
         let wide = [100.0, 120.0, 80.0];
         let unclear = rated(&wide, &wide.map(|v| v * 1.05), &none);
         assert_eq!(verdict(&unclear), Verdict::Unclear(Unclear::TooNoisy));
-        assert_eq!(verdict(&rated(&[100.0], &[200.0], &none)), Verdict::Unclear(Unclear::Unrated));
+        assert_eq!(
+            verdict(&rated(&[100.0], &[200.0], &none)),
+            Verdict::Unclear(Unclear::Unrated)
+        );
     }
 
     #[test]
@@ -245,12 +300,20 @@ mod tests {
     #[test]
     fn forecast_grows_with_noise_up_to_fifty() {
         let more = |percent: f64| {
-            let past: Vec<f64> = [0.0, percent / 100.0].iter().map(|log| (log * 2.0_f64.sqrt()).exp()).collect();
+            let past: Vec<f64> = [0.0, percent / 100.0]
+                .iter()
+                .map(|log| (log * 2.0_f64.sqrt()).exp())
+                .collect();
             let sets: Vec<&[f64]> = vec![&past; 30];
             verdict(&rated(&[1.000_123_4], &[1.000_123_5], &history(&sets)))
         };
-        // Two one-sided tests need 2 (1.645 + 1.282)² s² / margin² groups of each side: 4.4 at s of half the margin.
-        assert!(matches!(more(1.0), Verdict::Unclear(Unclear::MoreGroups(3..=5))), "{:?}", more(1.0));
+        // Two one-sided tests need 2 (1.645 + 1.282)² s² / margin² groups of each side: 4.4 at s of
+        // half the margin.
+        assert!(
+            matches!(more(1.0), Verdict::Unclear(Unclear::MoreGroups(3..=5))),
+            "{:?}",
+            more(1.0)
+        );
         assert_eq!(more(4.0), Verdict::Unclear(Unclear::TooNoisy));
     }
 
@@ -267,7 +330,10 @@ mod tests {
         let base: Vec<f64> = (0..12).map(|n| 1500.25 + f64::from(n * 7 % 12)).collect();
         let mut new: Vec<f64> = base.iter().map(|value| value * 1.05).collect();
         new[3] = 1675.5;
-        assert_eq!(verdict(&rated(&base, &new, &History::default())), Verdict::Better);
+        assert_eq!(
+            verdict(&rated(&base, &new, &History::default())),
+            Verdict::Better
+        );
     }
 
     #[test]
@@ -275,7 +341,10 @@ mod tests {
         let base = [100.0, 100.5, 99.5, 100.25];
         let rating = rated(&base, &base.map(|value| value * 1.02), &History::default());
         let precision = rating.precision.unwrap();
-        assert!(precision.p < 0.01 && precision.p_margin > 0.4, "{precision:?}");
+        assert!(
+            precision.p < 0.01 && precision.p_margin > 0.4,
+            "{precision:?}"
+        );
         assert!(matches!(verdict(&rating), Verdict::Unclear(_)));
     }
 
@@ -284,7 +353,10 @@ mod tests {
         let past: [&[f64]; 10] = [&[100.0, 100.5]; 10];
         let rating = rated(&[100.0], &[110.0], &history(&past));
         let precision = rating.precision.unwrap();
-        assert_eq!((precision.basis, precision.single), (Basis::Moderated, true));
+        assert_eq!(
+            (precision.basis, precision.single),
+            (Basis::Moderated, true)
+        );
         assert!((10.0..12.0).contains(&precision.degrees), "{precision:?}");
         assert_eq!(verdict(&rating), Verdict::Better);
     }
@@ -292,7 +364,11 @@ mod tests {
     #[test]
     fn sides_noisier_than_their_history_speak_for_themselves() {
         let past: [&[f64]; 10] = [&[100.0, 100.1]; 10];
-        let rating = rated(&[100.0, 120.0, 80.0], &[130.0, 90.0, 110.0], &history(&past));
+        let rating = rated(
+            &[100.0, 120.0, 80.0],
+            &[130.0, 90.0, 110.0],
+            &history(&past),
+        );
         let precision = rating.precision.unwrap();
         assert_eq!(precision.basis, Basis::Noisier);
         assert!(precision.degrees <= 4.0, "{precision:?}");
@@ -303,15 +379,23 @@ mod tests {
     #[test]
     fn one_wild_group_of_a_history_hides_nothing() {
         // 32 sets of ten groups around 100; one group of one of them is ten times as high.
-        let near: Vec<f64> = (0..10).map(|n| 100.0 + 0.5 * f64::from(n * 7 % 10)).collect();
+        let near: Vec<f64> = (0..10)
+            .map(|n| 100.0 + 0.5 * f64::from(n * 7 % 10))
+            .collect();
         let mut wild = near.clone();
         wild[4] *= 10.0;
         let mut sets = vec![near.as_slice(); 32];
         sets[20] = &wild;
         let new: Vec<f64> = near.iter().map(|value| value * 0.901).collect();
-        assert_eq!(verdict(&rated(&near, &new, &history(&sets))), Verdict::Worse);
+        assert_eq!(
+            verdict(&rated(&near, &new, &history(&sets))),
+            Verdict::Worse
+        );
         sets[20] = &near;
-        assert_eq!(verdict(&rated(&near, &new, &history(&sets))), Verdict::Worse);
+        assert_eq!(
+            verdict(&rated(&near, &new, &history(&sets))),
+            Verdict::Worse
+        );
     }
 
     #[test]
@@ -344,7 +428,12 @@ mod tests {
     fn invalid_margin_or_chance_gives_no_verdict() {
         let rating = rated(&[100.0, 101.0], &[150.0, 151.0], &History::default());
         for margin in [f64::NAN, 0.0, -0.1, f64::INFINITY, -2.0] {
-            let rating = rate(&side(&[100.0, 101.0]), &side(&[150.0, 151.0]), &History::default(), margin);
+            let rating = rate(
+                &side(&[100.0, 101.0]),
+                &side(&[150.0, 151.0]),
+                &History::default(),
+                margin,
+            );
             assert_eq!(rating.verdict(0.01), None);
         }
         for q in [f64::NAN, -0.1, 1.1] {

@@ -20,7 +20,8 @@ struct Steps {
     gap: f64,
     /// How many values are there again; 0 only for one value.
     ties: usize,
-    /// The last decimal place that one is written with; none for numbers with the digits of a computation.
+    /// The last decimal place that one is written with; none for numbers with the digits of a
+    /// computation.
     place: Option<f64>,
     mean: f64,
     deviation: f64,
@@ -31,8 +32,9 @@ struct Steps {
 pub(super) struct Coarse {
     /// Half of a step: what scatters by less cannot be seen.
     pub(super) half: f64,
-    /// By how much the difference of both centres may lie off: half of a step for each side whose values stand still. Noise
-    /// that moves values over the steps makes the mean of many right (dither).
+    /// By how much the difference of both centres may lie off: half of a step for each side whose
+    /// values stand still. Noise that moves values over the steps makes the mean of many right
+    /// (dither).
     pub(super) difference: f64,
 }
 
@@ -47,21 +49,39 @@ impl Resolution {
         let (mut gap, mut ties) = (f64::INFINITY, 0_usize);
         for pair in sorted.windows(2) {
             let between = pair[1] - pair[0];
-            if between > EQUAL * pair[1] { gap = gap.min(between) } else { ties += 1 }
+            if between > EQUAL * pair[1] {
+                gap = gap.min(between)
+            } else {
+                ties += 1
+            }
         }
         if gap.is_finite() && ties == 0 {
             return Self::FINE;
         }
         let count = sorted.len() as f64;
         let mean = sorted.iter().map(|value| value / count).sum::<f64>();
-        let variance = sorted.iter().map(|value| (value - mean).powi(2) / count).sum::<f64>();
-        Self { steps: Some(Steps { gap, ties, place: last_place(&sorted), mean, deviation: variance.sqrt() }) }
+        let variance = sorted
+            .iter()
+            .map(|value| (value - mean).powi(2) / count)
+            .sum::<f64>();
+        Self {
+            steps: Some(Steps {
+                gap,
+                ties,
+                place: last_place(&sorted),
+                mean,
+                deviation: variance.sqrt(),
+            }),
+        }
     }
 
-    /// Returns what one clock leaves open of two sides. Its step is the least distance of two values that differ, or the last
-    /// decimal place that one is written with, whichever is less.
+    /// Returns what one clock leaves open of two sides. Its step is the least distance of two
+    /// values that differ, or the last decimal place that one is written with, whichever is
+    /// less.
     pub(super) fn coarse(self, other: Self) -> Coarse {
-        let (Some(one), Some(two)) = (self.steps, other.steps) else { return Coarse::default() };
+        let (Some(one), Some(two)) = (self.steps, other.steps) else {
+            return Coarse::default();
+        };
         let apart = (one.mean - two.mean).abs();
         let are_equal = apart <= EQUAL * one.mean;
         let gap = match one.gap.min(two.gap) {
@@ -76,16 +96,29 @@ impl Resolution {
             return Coarse::default();
         }
         let half = |side: Steps| (step / 2.0 / side.mean).ln_1p();
-        // The mean of rounded normal values is off by less than 1 % of a step from half a step on (Sheppard 1898). Two steps
-        // alone never scatter by more than that: they prove nothing.
-        let off = |side: Steps| if side.deviation > DITHERED * step { 0.0 } else { half(side) };
-        Coarse { half: half(one).max(half(two)), difference: off(one) + off(two) }
+        // The mean of rounded normal values is off by less than 1 % of a step from half a step on
+        // (Sheppard 1898). Two steps alone never scatter by more than that: they prove
+        // nothing.
+        let off = |side: Steps| {
+            if side.deviation > DITHERED * step {
+                0.0
+            } else {
+                half(side)
+            }
+        };
+        Coarse {
+            half: half(one).max(half(two)),
+            difference: off(one) + off(two),
+        }
     }
 }
 
 /// Returns the last decimal place that one of some values is written with.
 fn last_place(values: &[f64]) -> Option<f64> {
-    let places = values.iter().map(|value| decimals(*value)).try_fold(0, |most, places| Some(most.max(places?)))?;
+    let places = values
+        .iter()
+        .map(|value| decimals(*value))
+        .try_fold(0, |most, places| Some(most.max(places?)))?;
     Some(10.0_f64.powi(-places))
 }
 
@@ -103,14 +136,21 @@ mod tests {
 
     /// Returns by how much two sides may lie off, in percent.
     fn off(base: &[f64], new: &[f64]) -> f64 {
-        100.0 * Resolution::of(base).coarse(Resolution::of(new)).difference.exp_m1()
+        100.0
+            * Resolution::of(base)
+                .coarse(Resolution::of(new))
+                .difference
+                .exp_m1()
     }
 
     #[test]
     fn still_values_are_off_by_half_steps() {
         let near = |base: &[f64], new: &[f64], percent: f64| {
             let found = off(base, new);
-            assert!((found - percent).abs() < 0.03 * percent, "{base:?} {new:?} {found}");
+            assert!(
+                (found - percent).abs() < 0.03 * percent,
+                "{base:?} {new:?} {found}"
+            );
         };
         near(&[0.10, 0.10, 0.10, 0.10, 0.11], &[0.10; 5], 10.15);
         near(&[100.0; 5], &[110.0; 5], 0.96);
@@ -121,7 +161,10 @@ mod tests {
 
     #[test]
     fn values_that_move_over_steps_are_not_off() {
-        for values in [&[103.5, 104.25, 102.125][..], &[99.0, 100.0, 101.0, 100.0, 98.0, 100.0]] {
+        for values in [
+            &[103.5, 104.25, 102.125][..],
+            &[99.0, 100.0, 101.0, 100.0, 98.0, 100.0],
+        ] {
             assert!(off(values, values).abs() < 1e-9);
         }
         // Written with many places: the step is too small to see.

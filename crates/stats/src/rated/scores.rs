@@ -42,7 +42,9 @@ pub enum Fault {
         group: usize,
     },
     /// Sets of scores that are to be put together differ in their number of groups.
-    #[error("{one} groups and {other} groups cannot be put together: each must have measured everything")]
+    #[error(
+        "{one} groups and {other} groups cannot be put together: each must have measured everything"
+    )]
     Uneven {
         /// Groups of the first set.
         one: usize,
@@ -51,7 +53,8 @@ pub enum Fault {
     },
 }
 
-/// One score for each group: the mean logarithm of its values, turned so that more is better. At least one; all finite.
+/// One score for each group: the mean logarithm of its values, turned so that more is better. At
+/// least one; all finite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scores {
     logs: Vec<f64>,
@@ -59,22 +62,33 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// Scores groups: the 20 % trimmed mean of logarithms (Tukey and McLaughlin 1963), of fewer than five values the mean.
+    /// Scores groups: the 20 % trimmed mean of logarithms (Tukey and McLaughlin 1963), of fewer
+    /// than five values the mean.
     ///
     /// # Errors
     /// When there is no group, a group is empty, or a value is not finite or not above zero.
     pub fn of<G: AsRef<[f64]>>(groups: &[G], better: Better) -> Result<Self, Fault> {
-        let scores = groups.iter().enumerate().map(|(group, values)| score(group, values.as_ref(), better));
+        let scores = groups
+            .iter()
+            .enumerate()
+            .map(|(group, values)| score(group, values.as_ref(), better));
         let scores = scores.collect::<Result<Vec<f64>, Fault>>()?;
         if scores.is_empty() {
             return Err(Fault::NoGroups);
         }
-        let values: Vec<f64> = groups.iter().flat_map(|group| group.as_ref().iter().copied()).collect();
-        Ok(Self { logs: scores, resolution: Resolution::of(&values) })
+        let values: Vec<f64> = groups
+            .iter()
+            .flat_map(|group| group.as_ref().iter().copied())
+            .collect();
+        Ok(Self {
+            logs: scores,
+            resolution: Resolution::of(&values),
+        })
     }
 
-    /// Puts several questions to the same groups together: the mean of scores within each group, which is the logarithm of
-    /// the geometric mean. Done group by group, what the questions share through their group is accounted for.
+    /// Puts several questions to the same groups together: the mean of scores within each group,
+    /// which is the logarithm of the geometric mean. Done group by group, what the questions
+    /// share through their group is accounted for.
     ///
     /// # Errors
     /// When there is nothing to put together, or the numbers of groups differ.
@@ -82,12 +96,20 @@ impl Scores {
         let first = parts.first().ok_or(Fault::NoGroups)?;
         let (one, count) = (first.count(), parts.len() as f64);
         if let Some(uneven) = parts.iter().find(|part| part.count() != one) {
-            return Err(Fault::Uneven { one, other: uneven.count() });
+            return Err(Fault::Uneven {
+                one,
+                other: uneven.count(),
+            });
         }
         // Divided before they are added: sums of finite numbers stay finite.
-        let logs = (0..one).map(|group| parts.iter().map(|part| part.logs[group] / count).sum()).collect();
+        let logs = (0..one)
+            .map(|group| parts.iter().map(|part| part.logs[group] / count).sum())
+            .collect();
         // Steps of many clocks even out.
-        Ok(Self { logs, resolution: Resolution::FINE })
+        Ok(Self {
+            logs,
+            resolution: Resolution::FINE,
+        })
     }
 
     /// Returns the scores, one for each group.
@@ -96,8 +118,9 @@ impl Scores {
         &self.logs
     }
 
-    /// Returns the value that stands for the whole side, in the unit of the values: the geometric mean of its groups without
-    /// wild ones. The ratio of a rating is the ratio of both sides' centres.
+    /// Returns the value that stands for the whole side, in the unit of the values: the geometric
+    /// mean of its groups without wild ones. The ratio of a rating is the ratio of both sides'
+    /// centres.
     #[must_use]
     pub fn centre(&self, better: Better) -> f64 {
         let kept = without_wild(&self.logs);
@@ -138,7 +161,11 @@ fn score(group: usize, values: &[f64], better: Better) -> Result<f64, Fault> {
     }
     let mut logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     logs.sort_unstable_by(f64::total_cmp);
-    let cut = if logs.len() < TRIM_COUNT_MIN { 0 } else { (TRIM * logs.len() as f64) as usize };
+    let cut = if logs.len() < TRIM_COUNT_MIN {
+        0
+    } else {
+        (TRIM * logs.len() as f64) as usize
+    };
     let kept = &logs[cut..logs.len() - cut];
     let mean = kept.iter().sum::<f64>() / kept.len() as f64;
     Ok(match better {
@@ -154,7 +181,11 @@ mod tests {
 
     #[test]
     fn a_wild_value_among_five_does_not_count() {
-        let scores = Scores::of(&[vec![1.0, 1.0, 1.0, 1.0, 1e9], vec![1.0, 1.0, 1.0, 16.0]], Better::Higher).unwrap();
+        let scores = Scores::of(
+            &[vec![1.0, 1.0, 1.0, 1.0, 1e9], vec![1.0, 1.0, 1.0, 16.0]],
+            Better::Higher,
+        )
+        .unwrap();
         assert!(scores.as_slice()[0].abs() < 1e-12);
         assert!((scores.as_slice()[1] - 2.0_f64.ln()).abs() < 1e-12);
     }
@@ -184,10 +215,19 @@ mod tests {
         assert_eq!(of(&[vec![0.0]]), Fault::NotPositive { group: 0 });
         assert_eq!(of(&[vec![-3.0]]), Fault::NotPositive { group: 0 });
         assert_eq!(Scores::together(&[]), Err(Fault::NoGroups));
-        let of = |logs: &[f64]| Scores { logs: logs.to_vec(), resolution: Resolution::FINE };
+        let of = |logs: &[f64]| Scores {
+            logs: logs.to_vec(),
+            resolution: Resolution::FINE,
+        };
         let (one, two) = (of(&[1.0]), of(&[1.0, 2.0]));
-        assert_eq!(Scores::together(&[one, two]), Err(Fault::Uneven { one: 1, other: 2 }));
+        assert_eq!(
+            Scores::together(&[one, two]),
+            Err(Fault::Uneven { one: 1, other: 2 })
+        );
         let told = Fault::NotPositive { group: 3 }.to_string();
-        assert_eq!(told, "group 3 has a value that is not above zero: no ratio exists");
+        assert_eq!(
+            told,
+            "group 3 has a value that is not above zero: no ratio exists"
+        );
     }
 }

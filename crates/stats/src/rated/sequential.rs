@@ -1,4 +1,5 @@
-//! Ratings that are made again after each further group of both sides, and are wrong no more often for it.
+//! Ratings that are made again after each further group of both sides, and are wrong no more often
+//! for it.
 
 use super::forecast::{self, Plan};
 use super::rating::{Q_MAX, Rule, rate_by};
@@ -6,8 +7,21 @@ use super::spending::bounds;
 use super::{History, Rating, Scores};
 use crate::distribution::{normal_two_sided, normal_upper_quantile};
 
-/// Chances of a wrong verdict at any look for which bounds are known; between them, p is interpolated.
-const CHANCES: [f64; 11] = [0.99, 0.7, 0.4, 0.2, 2.0 * Q_MAX, Q_MAX, 0.02, 5e-3, 1e-3, 1e-4, 1e-6];
+/// Chances of a wrong verdict at any look for which bounds are known; between them, p is
+/// interpolated.
+const CHANCES: [f64; 11] = [
+    0.99,
+    0.7,
+    0.4,
+    0.2,
+    2.0 * Q_MAX,
+    Q_MAX,
+    0.02,
+    5e-3,
+    1e-3,
+    1e-4,
+    1e-6,
+];
 /// Of these, the one of both tails of the interval of 90 %, and of the one of 95 %.
 const SAME: usize = 4;
 const ALARM: usize = 5;
@@ -16,17 +30,20 @@ pub(crate) const FIRST: usize = 2;
 /// Most groups of each side that looks are planned for.
 const GROUPS_MAX: usize = 100;
 
-/// A plan to look at two sides after each further group, up to a number of groups of each side, that keeps the chance of a wrong
-/// verdict at *any* look to what it is for one.
+/// A plan to look at two sides after each further group, up to a number of groups of each side,
+/// that keeps the chance of a wrong verdict at *any* look to what it is for one.
 ///
-/// Looks share the chance of 5 %: after the part `t` of all groups, `0.05 t³` of it are spent (Lan and DeMets 1983; this function
-/// from Kim and DeMets 1987). Each look then has a level, such that a sum of normal increments crosses one of the bounds with that
-/// chance, and a rating's p is held against the level instead of 5 % (the significance level approach for Student's t: Pocock 1977;
-/// Jennison and Turnbull 2000, chapter 4). Intervals leave out the level's tails, so that all of them together hold the true ratio
-/// with a chance of 95 % (repeated confidence intervals, Jennison and Turnbull 1989).
+/// Looks share the chance of 5 %: after the part `t` of all groups, `0.05 t³` of it are spent (Lan
+/// and DeMets 1983; this function from Kim and DeMets 1987). Each look then has a level, such that
+/// a sum of normal increments crosses one of the bounds with that chance, and a rating's p is held
+/// against the level instead of 5 % (the significance level approach for Student's t: Pocock 1977;
+/// Jennison and Turnbull 2000, chapter 4). Intervals leave out the level's tails, so that all of
+/// them together hold the true ratio with a chance of 95 % (repeated confidence intervals, Jennison
+/// and Turnbull 1989).
 ///
-/// Chosen by measurement (`make bench-stats` prints it): it finds as much as O'Brien and Fleming's spending and needs fewer groups;
-/// Pocock's and an always-valid mixture (Robbins 1970) find much less with ten groups and fewer.
+/// Chosen by measurement (`make bench-stats` prints it): it finds as much as O'Brien and Fleming's
+/// spending and needs fewer groups; Pocock's and an always-valid mixture (Robbins 1970) find much
+/// less with ten groups and fewer.
 ///
 /// ```
 /// use stats::{Better, Scores, Sequential, Verdict};
@@ -51,10 +68,12 @@ pub struct Sequential {
 /// What a look shows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// The rating: what it says is as sure as it claims over all looks of the plan. Its p, two-sided and beyond the margin, is the
-    /// least chance of a false alarm at any look at which this one raises one (the repeated p of Jennison and Turnbull 2000,
-    /// chapter 9), and may be put among those of other plans ([`families`](crate::families())); its intervals hold for all looks.
-    /// The forecast of an unclear verdict takes the later looks' levels, and those beyond the plan as the last.
+    /// The rating: what it says is as sure as it claims over all looks of the plan. Its p,
+    /// two-sided and beyond the margin, is the least chance of a false alarm at any look at
+    /// which this one raises one (the repeated p of Jennison and Turnbull 2000, chapter 9),
+    /// and may be put among those of other plans ([`families`](crate::families())); its intervals
+    /// hold for all looks. The forecast of an unclear verdict takes the later looks' levels,
+    /// and those beyond the plan as the last.
     ///
     /// Unrated for one group of a side.
     pub rating: Rating,
@@ -65,17 +84,22 @@ pub struct Look {
 }
 
 impl Sequential {
-    /// Plans looks at two groups of each side and after each further one, up to a number from 2 to 100; what lies outside is moved
-    /// there.
+    /// Plans looks at two groups of each side and after each further one, up to a number from 2 to
+    /// 100; what lies outside is moved there.
     #[must_use]
     pub fn new(groups_max: usize) -> Self {
         let groups_max = groups_max.clamp(FIRST, GROUPS_MAX);
-        Self::of(groups_max, |chance| bounds(FIRST, groups_max, |share| chance * share.powi(3)))
+        Self::of(groups_max, |chance| {
+            bounds(FIRST, groups_max, |share| chance * share.powi(3))
+        })
     }
 
     /// A plan of other bounds: those of looks from [`FIRST`] on, for a chance of all.
     pub(crate) fn of(groups_max: usize, bounds: impl Fn(f64) -> Vec<f64>) -> Self {
-        Self { groups_max, bounds: CHANCES.into_iter().map(bounds).collect() }
+        Self {
+            groups_max,
+            bounds: CHANCES.into_iter().map(bounds).collect(),
+        }
     }
 
     /// Returns how many groups of each side the last look has.
@@ -84,33 +108,48 @@ impl Sequential {
         self.groups_max
     }
 
-    /// Looks at both sides with all groups that they have so far. `margin` is that of [`rate`](crate::rate()).
+    /// Looks at both sides with all groups that they have so far. `margin` is that of
+    /// [`rate`](crate::rate()).
     ///
-    /// The fewer groups of both sides say which look it is, so that the same groups give the same answer whenever they are asked:
-    /// there is no state. A look that was left out makes no other wrong. Each number of groups has one look; one with more groups
-    /// than planned counts as the last.
+    /// The fewer groups of both sides say which look it is, so that the same groups give the same
+    /// answer whenever they are asked: there is no state. A look that was left out makes no
+    /// other wrong. Each number of groups has one look; one with more groups than planned
+    /// counts as the last.
     ///
-    /// A history of the series is not asked: at the small levels of early looks, a side that scatters more than its history raises
-    /// false alarms, and from five groups on a history does not help to find more (measured).
+    /// A history of the series is not asked: at the small levels of early looks, a side that
+    /// scatters more than its history raises false alarms, and from five groups on a history
+    /// does not help to find more (measured).
     #[must_use]
     pub fn look(&self, base: &Scores, new: &Scores, margin: f64) -> Look {
         let groups = base.count().min(new.count());
         let is_final = groups >= self.groups_max;
         let at = groups.min(self.groups_max).checked_sub(FIRST);
-        let tail = |chance: usize| at.map_or(0.0, |at| normal_two_sided(self.bounds[chance][at]) / 2.0);
-        let deviations = |groups: usize| self.bounds[SAME][groups.clamp(FIRST, self.groups_max) - FIRST];
+        let tail =
+            |chance: usize| at.map_or(0.0, |at| normal_two_sided(self.bounds[chance][at]) / 2.0);
+        let deviations =
+            |groups: usize| self.bounds[SAME][groups.clamp(FIRST, self.groups_max) - FIRST];
         let plan = Plan {
             deviations: &deviations,
             groups_max: self.groups_max.max(forecast::GROUPS_MAX),
             doubt: |degrees| 2.0 / degrees,
         };
-        let rule = Rule { tails: [tail(ALARM), tail(SAME)], plan };
+        let rule = Rule {
+            tails: [tail(ALARM), tail(SAME)],
+            plan,
+        };
         let mut rating = rate_by(base, new, &History::default(), margin, &rule);
         rating.precision = rating.precision.zip(at).map(|(mut found, at)| {
-            (found.p, found.p_margin) = (self.of_all_looks(at, found.p), self.of_all_looks(at, found.p_margin));
+            (found.p, found.p_margin) = (
+                self.of_all_looks(at, found.p),
+                self.of_all_looks(at, found.p_margin),
+            );
             found
         });
-        Look { rating, level: 2.0 * tail(ALARM), is_final }
+        Look {
+            rating,
+            level: 2.0 * tail(ALARM),
+            is_final,
+        }
     }
 
     /// Returns the chance of all looks at which a p is as large as the level of one of them.
@@ -120,7 +159,9 @@ impl Sequential {
         let Some(above) = (0..CHANCES.len()).find(|chance| bound(*chance) > seen) else {
             return CHANCES[CHANCES.len() - 1];
         };
-        let Some(below) = above.checked_sub(1) else { return 1.0 };
+        let Some(below) = above.checked_sub(1) else {
+            return 1.0;
+        };
         let share = (seen - bound(below)) / (bound(above) - bound(below));
         let (few, many) = (deviations(CHANCES[below]), deviations(CHANCES[above]));
         normal_two_sided(few + share * (many - few))
@@ -137,7 +178,11 @@ mod tests {
     const BASE: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.25];
 
     fn side(values: &[f64]) -> Scores {
-        Scores::of(&values.iter().map(|value| [*value]).collect::<Vec<_>>(), Better::Higher).unwrap()
+        Scores::of(
+            &values.iter().map(|value| [*value]).collect::<Vec<_>>(),
+            Better::Higher,
+        )
+        .unwrap()
     }
 
     fn verdict(look: &Look) -> Verdict {
@@ -147,11 +192,20 @@ mod tests {
     #[test]
     fn plan_with_one_look_rates_alike() {
         let (base, new) = (side(&BASE[..2]), side(&[103.0, 103.5]));
-        let (look, once) = (Sequential::new(2).look(&base, &new, 0.02), rate(&base, &new, &History::default(), 0.02));
+        let (look, once) = (
+            Sequential::new(2).look(&base, &new, 0.02),
+            rate(&base, &new, &History::default(), 0.02),
+        );
         let (one, other) = (look.rating.precision.unwrap(), once.precision.unwrap());
-        assert!((one.p - other.p).abs() < 1e-6 && (one.p_margin - other.p_margin).abs() < 1e-6, "{one:?} {other:?}");
+        assert!(
+            (one.p - other.p).abs() < 1e-6 && (one.p_margin - other.p_margin).abs() < 1e-6,
+            "{one:?} {other:?}"
+        );
         let (one, other) = (look.rating.interval().unwrap(), once.interval().unwrap());
-        assert!((one.low - other.low).abs() < 1e-6 && (one.high - other.high).abs() < 1e-6, "{one:?} {other:?}");
+        assert!(
+            (one.low - other.low).abs() < 1e-6 && (one.high - other.high).abs() < 1e-6,
+            "{one:?} {other:?}"
+        );
         assert!(look.is_final && (look.level - 0.05).abs() < 1e-9);
     }
 
@@ -176,28 +230,52 @@ mod tests {
             plan.look(&side(&values), &side(&BASE), 0.02)
         };
         let levels: Vec<f64> = (1..=7).map(|groups| look(groups).level).collect();
-        assert!(levels[0].abs() < 1e-12 && levels.windows(2).all(|pair| pair[0] <= pair[1]), "{levels:?}");
+        assert!(
+            levels[0].abs() < 1e-12 && levels.windows(2).all(|pair| pair[0] <= pair[1]),
+            "{levels:?}"
+        );
         // Less than all is left to the last look.
-        assert!((0.03..0.05).contains(&levels[5]) && (levels[5] - levels[6]).abs() < 1e-12, "{levels:?}");
-        assert_eq!([1, 5, 6, 7].map(|groups| look(groups).is_final), [false, false, true, true]);
+        assert!(
+            (0.03..0.05).contains(&levels[5]) && (levels[5] - levels[6]).abs() < 1e-12,
+            "{levels:?}"
+        );
+        assert_eq!(
+            [1, 5, 6, 7].map(|groups| look(groups).is_final),
+            [false, false, true, true]
+        );
     }
 
     #[test]
     fn forecast_follows_the_levels_of_its_plan() {
         let noisy = [100.0, 102.0, 98.5];
         let more = |groups_max: usize| {
-            let look = Sequential::new(groups_max).look(&side(&noisy), &side(&noisy.map(|v| v * 1.001)), 0.02);
+            let look = Sequential::new(groups_max).look(
+                &side(&noisy),
+                &side(&noisy.map(|v| v * 1.001)),
+                0.02,
+            );
             match verdict(&look) {
                 Verdict::Unclear(Unclear::MoreGroups(more)) => more,
                 other => panic!("{other:?}"),
             }
         };
-        assert!(more(3) < more(12) && more(12) <= more(60), "{} {} {}", more(3), more(12), more(60));
+        assert!(
+            more(3) < more(12) && more(12) <= more(60),
+            "{} {} {}",
+            more(3),
+            more(12),
+            more(60)
+        );
     }
 
     #[test]
     fn any_number_of_groups_has_plan() {
-        for (asked, planned) in [(0, 2), (2, 2), (GROUPS_MAX, GROUPS_MAX), (usize::MAX, GROUPS_MAX)] {
+        for (asked, planned) in [
+            (0, 2),
+            (2, 2),
+            (GROUPS_MAX, GROUPS_MAX),
+            (usize::MAX, GROUPS_MAX),
+        ] {
             let plan = Sequential::new(asked);
             assert_eq!(plan.groups_max(), planned);
             assert!(plan.bounds.iter().all(|bounds| bounds.len() == planned - 1));

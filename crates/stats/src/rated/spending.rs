@@ -1,5 +1,5 @@
-//! Bounds for looks at a growing sum: how far it must have come at each look, so that all looks together are wrong no more
-//! often than one would be.
+//! Bounds for looks at a growing sum: how far it must have come at each look, so that all looks
+//! together are wrong no more often than one would be.
 
 use crate::distribution::normal_two_sided;
 
@@ -15,12 +15,19 @@ const STEPS_MAX: usize = 80;
 
 /// Returns the bounds of looks at `first..=last` increments, in deviations of the sum.
 ///
-/// A sum of independent normal increments without drift crosses a bound, either way, at or before the look at `n` increments with
-/// the chance `spent(n / last)` (Lan and DeMets 1983, by the recursive integration of Armitage, McPherson and Rowe 1969). `spent`
-/// grows from 0 to the chance of all looks together.
+/// A sum of independent normal increments without drift crosses a bound, either way, at or before
+/// the look at `n` increments with the chance `spent(n / last)` (Lan and DeMets 1983, by the
+/// recursive integration of Armitage, McPherson and Rowe 1969). `spent` grows from 0 to the chance
+/// of all looks together.
 pub(crate) fn bounds(first: usize, last: usize, spent: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut bounds = Vec::with_capacity(last.saturating_sub(first) + 1);
-    let (mut before, mut walk) = (0.0_f64, Walk { points: vec![(0.0, 1.0)], variance: first as f64 });
+    let (mut before, mut walk) = (
+        0.0_f64,
+        Walk {
+            points: vec![(0.0, 1.0)],
+            variance: first as f64,
+        },
+    );
     for count in first..=last {
         let now = spent(count as f64 / last as f64).max(before);
         let deviation = (count as f64).sqrt();
@@ -49,7 +56,11 @@ impl Walk {
             (low, high) = if tail > chance { (at, high) } else { (low, at) };
             // Newton's steps on the logarithm of the tail, which is nearly a parabola.
             let next = at + (tail / chance).ln() * tail / density;
-            let next = if next > low && next < high { next } else { f64::midpoint(low, high) };
+            let next = if next > low && next < high {
+                next
+            } else {
+                f64::midpoint(low, high)
+            };
             if (next - at).abs() < CLOSE * next {
                 return next;
             }
@@ -58,20 +69,32 @@ impl Walk {
         at
     }
 
-    /// Returns the chance that the next sum lies beyond a bound, either way, and by how much it falls as the bound grows.
+    /// Returns the chance that the next sum lies beyond a bound, either way, and by how much it
+    /// falls as the bound grows.
     fn beyond(&self, bound: f64) -> (f64, f64) {
         let deviation = self.variance.sqrt();
         let both = |(sum, chance): &(f64, f64)| {
             let z = (bound - sum) / deviation;
             let far = normal_two_sided(z);
             // Sums and their mirror images are alike: one tail counts twice.
-            (chance * if z > 0.0 { far } else { 2.0 - far }, chance * (-z * z / 2.0).exp())
+            (
+                chance * if z > 0.0 { far } else { 2.0 - far },
+                chance * (-z * z / 2.0).exp(),
+            )
         };
-        let sums = self.points.iter().map(both).fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
-        (sums.0, sums.1 * 2.0 / (std::f64::consts::TAU * self.variance).sqrt())
+        let sums = self
+            .points
+            .iter()
+            .map(both)
+            .fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
+        (
+            sums.0,
+            sums.1 * 2.0 / (std::f64::consts::TAU * self.variance).sqrt(),
+        )
     }
 
-    /// Returns the sums within a bound after the next increment, at points and with weights of Simpson's rule.
+    /// Returns the sums within a bound after the next increment, at points and with weights of
+    /// Simpson's rule.
     fn within(&self, bound: f64) -> Self {
         let intervals = 2 * (bound / STEP).ceil().max(1.0) as usize;
         let step = 2.0 * bound / intervals as f64;
@@ -84,9 +107,13 @@ impl Walk {
                 at if at % 2 == 1 => 4.0,
                 _ => 2.0,
             };
-            let from = |(sum, chance): &(f64, f64)| chance * (-(next - sum).powi(2) / (2.0 * self.variance)).exp();
+            let from = |(sum, chance): &(f64, f64)| {
+                chance * (-(next - sum).powi(2) / (2.0 * self.variance)).exp()
+            };
             let first = self.points.partition_point(|(sum, _)| *sum < next - reach);
-            let near = self.points[first..].iter().take_while(|(sum, _)| *sum <= next + reach);
+            let near = self.points[first..]
+                .iter()
+                .take_while(|(sum, _)| *sum <= next + reach);
             (next, weight * scale * near.map(from).sum::<f64>())
         };
         // The other half mirrors the first.
@@ -94,8 +121,13 @@ impl Walk {
         let mut points: Vec<(f64, f64)> = (0..=half).map(point).collect();
         points.extend_from_within(..half);
         points[half + 1..].reverse();
-        points[half + 1..].iter_mut().for_each(|(sum, _)| *sum = -*sum);
-        Self { points, variance: 1.0 }
+        points[half + 1..]
+            .iter_mut()
+            .for_each(|(sum, _)| *sum = -*sum);
+        Self {
+            points,
+            variance: 1.0,
+        }
     }
 }
 
@@ -116,9 +148,15 @@ mod tests {
     fn published_bounds_are_reproduced() {
         let z = normal_upper_quantile(0.0125).unwrap();
         let fleming = |t: f64| 2.0 * normal_two_sided(z / t.sqrt());
-        near(&bounds(1, 5, fleming), &[4.8769, 3.3569, 2.6803, 2.2898, 2.0310]);
+        near(
+            &bounds(1, 5, fleming),
+            &[4.8769, 3.3569, 2.6803, 2.2898, 2.0310],
+        );
         let pocock = |t: f64| 0.05 * (1.0 + (std::f64::consts::E - 1.0) * t).ln();
-        near(&bounds(1, 5, pocock), &[2.4380, 2.4268, 2.4101, 2.3966, 2.3859]);
+        near(
+            &bounds(1, 5, pocock),
+            &[2.4380, 2.4268, 2.4101, 2.3966, 2.3859],
+        );
         near(&bounds(3, 3, |_| 0.05), &[1.959_964]);
     }
 }

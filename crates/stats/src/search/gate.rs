@@ -19,15 +19,24 @@ pub(crate) enum Gate {
     Shut,
 }
 
-/// Judges two ends; `bias` is the variance of a place in variances of a run, `effect_min` the largest difference without interest.
+/// Judges two ends; `bias` is the variance of a place in variances of a run, `effect_min` the
+/// largest difference without interest.
 pub(crate) fn gate(ends: [&Tally; 2], bias: f64, effect_min: f64) -> Gate {
     let fewest = ends[0].count.min(ends[1].count);
     let behind = usize::from(ends[1].count < ends[0].count);
     let Some(look) = LOOKS.iter().copied().find(|look| *look > fewest) else {
-        return if seen(ends, bias) == Some(true) { Gate::Open } else { Gate::Shut };
+        return if seen(ends, bias) == Some(true) {
+            Gate::Open
+        } else {
+            Gate::Shut
+        };
     };
-    let more = Gate::More { end: behind, runs: look - ends[behind].count };
-    // Looked at only where both ends have come to the same look: else there would be more looks than counted.
+    let more = Gate::More {
+        end: behind,
+        runs: look - ends[behind].count,
+    };
+    // Looked at only where both ends have come to the same look: else there would be more looks
+    // than counted.
     if ends[0].count != ends[1].count || !LOOKS.contains(&fewest) {
         return more;
     }
@@ -41,7 +50,11 @@ pub(crate) fn gate(ends: [&Tally; 2], bias: f64, effect_min: f64) -> Gate {
 /// Returns difference and standard error.
 fn difference(ends: [&Tally; 2], bias: f64) -> Option<(f64, f64, f64)> {
     let (variance, degrees) = pooled(ends.into_iter())?;
-    let error = variance * ends.iter().map(|end| 1.0 / weight(end.count, bias)).sum::<f64>();
+    let error = variance
+        * ends
+            .iter()
+            .map(|end| 1.0 / weight(end.count, bias))
+            .sum::<f64>();
     Some(((ends[1].mean - ends[0].mean).abs(), error.sqrt(), degrees))
 }
 
@@ -75,16 +88,28 @@ mod tests {
     #[test]
     fn search_waits_for_runs_of_both_ends() {
         let (none, four) = (Tally::default(), end(&[1.0, 2.0, 1.0, 2.0]));
-        assert_eq!(gate([&none, &none], 0.0, 0.0), Gate::More { end: 0, runs: 4 });
-        assert_eq!(gate([&four, &none], 0.0, 0.0), Gate::More { end: 1, runs: 4 });
-        assert_eq!(gate([&four, &four], 0.0, 0.0), Gate::More { end: 0, runs: 2 });
+        assert_eq!(
+            gate([&none, &none], 0.0, 0.0),
+            Gate::More { end: 0, runs: 4 }
+        );
+        assert_eq!(
+            gate([&four, &none], 0.0, 0.0),
+            Gate::More { end: 1, runs: 4 }
+        );
+        assert_eq!(
+            gate([&four, &four], 0.0, 0.0),
+            Gate::More { end: 0, runs: 2 }
+        );
     }
 
     #[test]
     fn clear_difference_opens_search_single_outlier_does_not() {
         let (low, high) = (end(&[1.0, 1.1, 0.9, 1.0]), end(&[9.0, 9.1, 8.9, 9.0]));
         assert_eq!(gate([&low, &high], 0.0, 0.0), Gate::Open);
-        assert_eq!(gate([&low, &high], 1e4, 0.0), Gate::More { end: 0, runs: 2 });
+        assert_eq!(
+            gate([&low, &high], 1e4, 0.0),
+            Gate::More { end: 0, runs: 2 }
+        );
         let (same, other) = (end(&[1.0; 4]), end(&[2.0; 4]));
         assert_eq!(gate([&same, &other], 0.0, 0.0), Gate::Open);
         assert_eq!(gate([&low, &low], 0.0, 5.0), Gate::Shut);

@@ -1,4 +1,5 @@
-//! How much a measurement tells, before it is made: bits about which side of the step a place lies on.
+//! How much a measurement tells, before it is made: bits about which side of the step a place lies
+//! on.
 
 /// Intervals of the integral.
 const STEPS: usize = 48;
@@ -13,7 +14,8 @@ pub(crate) fn entropy(chance: f64) -> f64 {
     part(chance) + part(1.0 - chance)
 }
 
-/// Returns the bits that one value tells, which is normal with deviation 1 around 0 or, with a chance, around `distance`.
+/// Returns the bits that one value tells, which is normal with deviation 1 around 0 or, with a
+/// chance, around `distance`.
 pub(crate) fn information(chance: f64, distance: f64) -> f64 {
     // NaN included: there is no information.
     if !(chance > 0.0 && chance < 1.0 && distance > 0.0) {
@@ -30,7 +32,11 @@ pub(crate) fn information(chance: f64, distance: f64) -> f64 {
             let (low, high) = ((1.0 - chance) * density(x), chance * density(x - distance));
             // What is not known after this value.
             let all = low + high;
-            if all > 0.0 { all * entropy(high / all) } else { 0.0 }
+            if all > 0.0 {
+                all * entropy(high / all)
+            } else {
+                0.0
+            }
         })
         .sum();
     let root_of_two_pi = (2.0 * std::f64::consts::PI).sqrt();
@@ -43,17 +49,31 @@ mod tests {
 
     #[test]
     fn it_is_what_the_channel_carries() {
-        // The capacity of a channel with two inputs and normal noise, by the distance of the inputs.
+        // The capacity of a channel with two inputs and normal noise, by the distance of the
+        // inputs.
         for (distance, bits) in [(0.5, 0.044), (1.0, 0.161), (2.0, 0.486), (4.0, 0.913)] {
-            assert!((information(0.5, distance) - bits).abs() < 0.001, "{distance} {}", information(0.5, distance));
+            assert!(
+                (information(0.5, distance) - bits).abs() < 0.001,
+                "{distance} {}",
+                information(0.5, distance)
+            );
         }
         assert!((information(0.3, 100.0) - entropy(0.3)).abs() < 1e-12);
     }
 
     #[test]
     fn finished_search_asks_for_nothing() {
-        for (chance, distance) in [(0.0, 3.0), (1.0, 3.0), (0.5, 0.0), (f64::NAN, 1.0), (0.5, f64::NAN)] {
-            assert!(information(chance, distance).abs() < 1e-12, "{chance} {distance}");
+        for (chance, distance) in [
+            (0.0, 3.0),
+            (1.0, 3.0),
+            (0.5, 0.0),
+            (f64::NAN, 1.0),
+            (0.5, f64::NAN),
+        ] {
+            assert!(
+                information(chance, distance).abs() < 1e-12,
+                "{chance} {distance}"
+            );
         }
     }
 }

@@ -7,7 +7,8 @@ use super::tally::{Tally, pooled};
 const SURE: f64 = 2.9;
 /// Standard errors within which a difference is too small.
 const ABSENT: f64 = 2.3;
-/// Share of the least effect that a sure difference must exceed: less may be what remains of steps that nearly cancel.
+/// Share of the least effect that a sure difference must exceed: less may be what remains of steps
+/// that nearly cancel.
 const SHARE: f64 = 0.25;
 
 /// What a judge goes by.
@@ -15,7 +16,8 @@ const SHARE: f64 = 0.25;
 pub struct Tolerance {
     /// Steps smaller than this, in the values' unit, are not looked for.
     pub effect_min: f64,
-    /// Variance of a place, the same in all its runs, in variances of a run; as in [`Criteria`](super::Criteria).
+    /// Variance of a place, the same in all its runs, in variances of a run; as in
+    /// [`Criteria`](super::Criteria).
     pub bias: f64,
     /// Runs of a place at first.
     pub runs: usize,
@@ -34,20 +36,30 @@ impl Levels {
     /// Begins with no values of any of so many places.
     #[must_use]
     pub fn new(places: usize, tolerance: Tolerance) -> Self {
-        Self { tallies: vec![Tally::default(); places], tolerance }
+        Self {
+            tallies: vec![Tally::default(); places],
+            tolerance,
+        }
     }
 
-    /// Takes what was measured of a place. Values that are not finite, and places that are none, are passed over.
+    /// Takes what was measured of a place. Values that are not finite, and places that are none,
+    /// are passed over.
     pub fn told(&mut self, place: usize, values: &[f64]) {
         if let Some(tally) = self.tallies.get_mut(place) {
-            values.iter().filter(|value| value.is_finite()).for_each(|value| tally.add(*value));
+            values
+                .iter()
+                .filter(|value| value.is_finite())
+                .for_each(|value| tally.add(*value));
         }
     }
 
     /// Returns the level of a place, if it has one.
     #[must_use]
     pub fn level(&self, place: usize) -> Option<f64> {
-        self.tallies.get(place).filter(|tally| tally.count > 0).map(|tally| tally.mean)
+        self.tallies
+            .get(place)
+            .filter(|tally| tally.count > 0)
+            .map(|tally| tally.mean)
     }
 
     /// Sets the least step that is looked for.
@@ -60,12 +72,13 @@ impl Levels {
         self.tallies.get(place).copied().unwrap_or_default()
     }
 
-    /// Returns the level of the second place less that of the first, and its standard error; nothing before both were measured
-    /// and some place twice.
+    /// Returns the level of the second place less that of the first, and its standard error;
+    /// nothing before both were measured and some place twice.
     #[must_use]
     pub fn difference(&self, a: usize, b: usize) -> Option<(f64, f64)> {
         let (first, second) = (self.tally(a), self.tally(b));
-        let (variance, _) = pooled(self.tallies.iter()).filter(|_| first.count.min(second.count) > 0)?;
+        let (variance, _) =
+            pooled(self.tallies.iter()).filter(|_| first.count.min(second.count) > 0)?;
         let bias = self.tolerance.bias;
         let error = (variance * (1.0 / first.weight(bias) + 1.0 / second.weight(bias))).sqrt();
         Some((second.mean - first.mean, error))
@@ -74,12 +87,28 @@ impl Levels {
     /// Judges two places.
     #[must_use]
     pub fn judge(&self, a: usize, b: usize) -> Pair {
-        let Tolerance { effect_min, runs, runs_max, .. } = self.tolerance;
+        let Tolerance {
+            effect_min,
+            runs,
+            runs_max,
+            ..
+        } = self.tolerance;
         let (first, second) = (self.tally(a).count, self.tally(b).count);
-        let (place, fewer) = if second < first { (b, second) } else { (a, first) };
+        let (place, fewer) = if second < first {
+            (b, second)
+        } else {
+            (a, first)
+        };
         let Some((difference, error)) = self.difference(a, b) else {
             // Without any scatter known, one run tells nothing.
-            return if fewer < runs_max.max(2) { Pair::Open { place, runs: runs.max(1) } } else { Pair::Same };
+            return if fewer < runs_max.max(2) {
+                Pair::Open {
+                    place,
+                    runs: runs.max(1),
+                }
+            } else {
+                Pair::Same
+            };
         };
         let difference = difference.abs();
         if difference > SHARE * effect_min + SURE * error {
@@ -87,7 +116,10 @@ impl Levels {
         } else if difference + ABSENT * error < effect_min || fewer >= runs_max {
             Pair::Same
         } else {
-            Pair::Open { place, runs: runs.clamp(1, runs_max - fewer) }
+            Pair::Open {
+                place,
+                runs: runs.clamp(1, runs_max - fewer),
+            }
         }
     }
 }
@@ -97,7 +129,12 @@ mod tests {
     use super::{Levels, Tolerance};
     use crate::search::Pair;
 
-    const TOLERANCE: Tolerance = Tolerance { effect_min: 3.0, bias: 0.0, runs: 2, runs_max: 8 };
+    const TOLERANCE: Tolerance = Tolerance {
+        effect_min: 3.0,
+        bias: 0.0,
+        runs: 2,
+        runs_max: 8,
+    };
 
     #[test]
     fn places_differ_or_not_or_need_more_runs() {

@@ -1,4 +1,5 @@
-//! How probable a step is at each place, given what was measured: normal noise, levels and deviation unknown.
+//! How probable a step is at each place, given what was measured: normal noise, levels and
+//! deviation unknown.
 
 use super::tally::Tally;
 
@@ -17,7 +18,8 @@ pub(crate) struct Posterior {
     pub(crate) error: f64,
     /// The two measured places between which the step is likeliest.
     pub(crate) gap: (usize, usize),
-    /// Sum of the weighted squares of the other measured places about their levels, if it is there.
+    /// Sum of the weighted squares of the other measured places about their levels, if it is
+    /// there.
     pub(crate) scatter: f64,
 }
 
@@ -32,8 +34,16 @@ struct Side {
 impl Side {
     fn with(self, tally: &Tally, bias: f64, origin: f64) -> Self {
         let (weight, value) = (tally.weight(bias), tally.mean - origin);
-        let Self { weight: sum, values, squares } = self;
-        Self { weight: sum + weight, values: values + weight * value, squares: squares + weight * value * value }
+        let Self {
+            weight: sum,
+            values,
+            squares,
+        } = self;
+        Self {
+            weight: sum + weight,
+            values: values + weight * value,
+            squares: squares + weight * value * value,
+        }
     }
 
     fn without(self, other: Self) -> Self {
@@ -66,14 +76,19 @@ struct Gap {
 }
 
 impl Posterior {
-    /// Weighs each step by its prior share and by how well it explains the measured places, of which the first and the last
-    /// are two. Nothing where fewer than two places or three values are known.
+    /// Weighs each step by its prior share and by how well it explains the measured places, of
+    /// which the first and the last are two. Nothing where fewer than two places or three
+    /// values are known.
     ///
-    /// With flat priors of both levels and of the logarithm of the deviation, what is left of the likelihood is
-    /// (weight before × weight after)^(-1/2) × (sum of squares)^(-(values - 2) / 2).
+    /// With flat priors of both levels and of the logarithm of the deviation, what is left of the
+    /// likelihood is (weight before × weight after)^(-1/2) × (sum of squares)^(-(values - 2) /
+    /// 2).
     pub(crate) fn of(prior: &[f64], measured: &[(usize, Tally)], bias: f64) -> Option<Self> {
         let gaps = gaps(measured, bias)?;
-        let best = gaps.iter().map(|gap| gap.likelihood_ln).fold(f64::NEG_INFINITY, f64::max);
+        let best = gaps
+            .iter()
+            .map(|gap| gap.likelihood_ln)
+            .fold(f64::NEG_INFINITY, f64::max);
         let mut step = vec![0.0; prior.len()];
         let mut mass = Vec::with_capacity(gaps.len());
         for gap in &gaps {
@@ -91,7 +106,12 @@ impl Posterior {
         }
         step.iter_mut().for_each(|chance| *chance /= all);
         let likeliest = gaps.iter().zip(&mass).max_by(|a, b| a.1.total_cmp(b.1))?.0;
-        let mean = |of: fn(&Gap) -> f64| gaps.iter().zip(&mass).map(|(gap, mass)| of(gap) * mass / all).sum::<f64>();
+        let mean = |of: fn(&Gap) -> f64| {
+            gaps.iter()
+                .zip(&mass)
+                .map(|(gap, mass)| of(gap) * mass / all)
+                .sum::<f64>()
+        };
         Some(Self {
             before: mean(|gap| gap.before),
             after: mean(|gap| gap.after),
@@ -109,17 +129,25 @@ fn gaps(measured: &[(usize, Tally)], bias: f64) -> Option<Vec<Gap>> {
     if measured.len() < 2 || values < 3 {
         return None;
     }
-    // Differences from one of the values keep their digits where the values themselves would lose them.
+    // Differences from one of the values keep their digits where the values themselves would lose
+    // them.
     let origin = measured[0].1.mean;
-    let all = measured.iter().fold(Side::default(), |side, (_, tally)| side.with(tally, bias, origin));
+    let all = measured.iter().fold(Side::default(), |side, (_, tally)| {
+        side.with(tally, bias, origin)
+    });
     let within: f64 = measured.iter().map(|(_, tally)| tally.squares).sum();
-    let reach = measured.iter().map(|(_, tally)| (tally.mean - origin).abs()).fold(0.0, f64::max);
+    let reach = measured
+        .iter()
+        .map(|(_, tally)| (tally.mean - origin).abs())
+        .fold(0.0, f64::max);
     // Values without any scatter leave no more than the digits of a number.
     let least = (reach * 1e-12).powi(2).max(f64::MIN_POSITIVE);
     let degrees = (values - 2) as f64;
     let mut left = Side::default();
     let gap = |(n, pair): (usize, &[(usize, Tally)])| {
-        left = measured[n..=n].iter().fold(left, |side, (_, tally)| side.with(tally, bias, origin));
+        left = measured[n..=n]
+            .iter()
+            .fold(left, |side, (_, tally)| side.with(tally, bias, origin));
         let right = all.without(left);
         let squares = (within + left.scatter() + right.scatter()).max(least);
         let variance = squares / degrees;
@@ -149,25 +177,51 @@ mod tests {
 
     #[test]
     fn the_step_is_between_the_places_that_differ() {
-        let measured = [(0, tally(&[1.0, 1.2, 0.9])), (4, tally(&[1.1])), (6, tally(&[5.0])), (10, tally(&[5.1, 4.9]))];
+        let measured = [
+            (0, tally(&[1.0, 1.2, 0.9])),
+            (4, tally(&[1.1])),
+            (6, tally(&[5.0])),
+            (10, tally(&[5.1, 4.9])),
+        ];
         let prior = [0.0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1];
         let found = Posterior::of(&prior, &measured, 0.0).unwrap();
         assert!(found.step[5] + found.step[6] > 0.95, "{found:?}");
         assert!((found.step[5] - found.step[6]).abs() < 1e-12);
         assert!((found.step.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        assert!((found.after - found.before - 4.0).abs() < 0.2 && found.error < 0.5, "{found:?}");
+        assert!(
+            (found.after - found.before - 4.0).abs() < 0.2 && found.error < 0.5,
+            "{found:?}"
+        );
     }
 
     #[test]
     fn too_little_says_nothing() {
-        assert_eq!(Posterior::of(&[0.0, 1.0], &[(0, tally(&[1.0, 1.0, 1.0]))], 0.0), None);
-        assert_eq!(Posterior::of(&[0.0, 1.0], &[(0, tally(&[1.0])), (1, tally(&[2.0]))], 0.0), None);
-        assert_eq!(Posterior::of(&[0.0, 0.0], &[(0, tally(&[1.0])), (1, tally(&[2.0, 2.0]))], 0.0), None);
+        assert_eq!(
+            Posterior::of(&[0.0, 1.0], &[(0, tally(&[1.0, 1.0, 1.0]))], 0.0),
+            None
+        );
+        assert_eq!(
+            Posterior::of(&[0.0, 1.0], &[(0, tally(&[1.0])), (1, tally(&[2.0]))], 0.0),
+            None
+        );
+        assert_eq!(
+            Posterior::of(
+                &[0.0, 0.0],
+                &[(0, tally(&[1.0])), (1, tally(&[2.0, 2.0]))],
+                0.0
+            ),
+            None
+        );
     }
 
     #[test]
     fn values_without_scatter_are_certain() {
-        let measured = [(0, tally(&[7.0; 3])), (1, tally(&[7.0])), (2, tally(&[9.0])), (3, tally(&[9.0; 3]))];
+        let measured = [
+            (0, tally(&[7.0; 3])),
+            (1, tally(&[7.0])),
+            (2, tally(&[9.0])),
+            (3, tally(&[9.0; 3])),
+        ];
         let found = Posterior::of(&[0.0, 1.0, 1.0, 1.0], &measured, 0.0).unwrap();
         assert!(found.step[2] > 0.999_999, "{found:?}");
     }

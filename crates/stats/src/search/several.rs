@@ -1,15 +1,17 @@
-//! The search for any number of steps in noisy values: within each stretch whose ends differ the posterior of one step.
+//! The search for any number of steps in noisy values: within each stretch whose ends differ the
+//! posterior of one step.
 //!
-//! What is found divides its stretch, and what is left on either side is judged as the whole was. Where values between do not fit
-//! a single step, the stretch is divided at the likeliest place before anything is sure: two steps of one size are both possible
-//! for ever otherwise.
+//! What is found divides its stretch, and what is left on either side is judged as the whole was.
+//! Where values between do not fit a single step, the stretch is divided at the likeliest place
+//! before anything is sure: two steps of one size are both possible for ever otherwise.
 
 use super::gate::{Gate, gate};
 use super::levels::{Levels, Tolerance};
 use super::single::{Criteria, Found, Next, Place, Refusal, Search};
 use super::{Cost, Pair, shares};
 
-/// Share of the whole difference that a step must exceed, unless the criteria name a least difference.
+/// Share of the whole difference that a step must exceed, unless the criteria name a least
+/// difference.
 const SHARE: f64 = 0.25;
 /// Runs of a place that is judged for the first time.
 const RUNS: usize = 2;
@@ -56,8 +58,9 @@ pub struct Several {
 }
 
 impl Several {
-    /// Begins a search as [`Search::new`] does; at first the line is cut into `intervals`. With one the ends must be seen to
-    /// differ; with more, steps that cancel each other are seen where a cut lies between them.
+    /// Begins a search as [`Search::new`] does; at first the line is cut into `intervals`. With one
+    /// the ends must be seen to differ; with more, steps that cancel each other are seen where
+    /// a cut lies between them.
     ///
     /// Nothing with fewer than two places.
     #[must_use]
@@ -66,8 +69,12 @@ impl Several {
         let intervals = intervals.clamp(1, last);
         let mut start = vec![0, last];
         start.extend((1..intervals).map(|n| n * last / intervals));
-        let tolerance =
-            Tolerance { effect_min: criteria.effect_min, bias: criteria.bias, runs: RUNS, runs_max: RUNS_MAX };
+        let tolerance = Tolerance {
+            effect_min: criteria.effect_min,
+            bias: criteria.bias,
+            runs: RUNS,
+            runs_max: RUNS_MAX,
+        };
         Some(Self {
             prior: shares(prior),
             criteria,
@@ -81,7 +88,8 @@ impl Several {
         })
     }
 
-    /// Takes what was measured of a place. Values that are not finite, and places that are none, are passed over.
+    /// Takes what was measured of a place. Values that are not finite, and places that are none,
+    /// are passed over.
     pub fn told(&mut self, place: usize, values: &[f64]) {
         self.runs += values.iter().filter(|value| value.is_finite()).count();
         self.levels.told(place, values);
@@ -100,7 +108,8 @@ impl Several {
         self.runs
     }
 
-    /// Returns the difference of the ends and its standard error, if both were measured and scatter is known.
+    /// Returns the difference of the ends and its standard error, if both were measured and scatter
+    /// is known.
     #[must_use]
     pub fn whole(&self) -> Option<(f64, f64)> {
         self.levels.difference(0, self.prior.len() - 1)
@@ -123,10 +132,17 @@ impl Several {
             if self.runs >= self.criteria.runs_max {
                 break;
             }
-            let turn = if stretch.differs { self.inside(stretch, cost) } else { self.ends(stretch) };
+            let turn = if stretch.differs {
+                self.inside(stretch, cost)
+            } else {
+                self.ends(stretch)
+            };
             if let Some((place, runs)) = turn {
                 let left = self.criteria.runs_max - self.runs;
-                return Turn::Measure { place, runs: runs.clamp(1, left) };
+                return Turn::Measure {
+                    place,
+                    runs: runs.clamp(1, left),
+                };
             }
         }
         let mut found = self.found.clone();
@@ -144,9 +160,20 @@ impl Several {
             return Some(self.refuse(Refusal::UnusableEnd));
         }
         if self.start.len() == 2 {
-            let Criteria { bias, effect_min, .. } = self.criteria;
-            match gate([&self.levels.tally(0), &self.levels.tally(last)], bias, effect_min) {
-                Gate::More { end, runs } => return Some(Turn::Measure { place: end * last, runs }),
+            let Criteria {
+                bias, effect_min, ..
+            } = self.criteria;
+            match gate(
+                [&self.levels.tally(0), &self.levels.tally(last)],
+                bias,
+                effect_min,
+            ) {
+                Gate::More { end, runs } => {
+                    return Some(Turn::Measure {
+                        place: end * last,
+                        runs,
+                    });
+                }
                 Gate::Shut => return Some(self.refuse(Refusal::NoDifference)),
                 Gate::Open => {}
             }
@@ -155,15 +182,28 @@ impl Several {
                 self.levels.set_effect_min(SHARE * whole);
             }
         }
-        let fresh = |place: &&usize| !self.unusable[**place] && self.levels.tally(**place).count == 0;
+        let fresh =
+            |place: &&usize| !self.unusable[**place] && self.levels.tally(**place).count == 0;
         if let Some(place) = self.start.iter().find(fresh) {
-            return Some(Turn::Measure { place: *place, runs: RUNS });
+            return Some(Turn::Measure {
+                place: *place,
+                runs: RUNS,
+            });
         }
-        let mut cuts: Vec<usize> = self.start.iter().copied().filter(|place| !self.unusable[*place]).collect();
+        let mut cuts: Vec<usize> = self
+            .start
+            .iter()
+            .copied()
+            .filter(|place| !self.unusable[*place])
+            .collect();
         cuts.sort_unstable();
         // With one interval the gate has seen that it differs.
         let differs = self.start.len() == 2;
-        let stretch = |pair: &[usize]| Stretch { first: pair[0], last: pair[1], differs };
+        let stretch = |pair: &[usize]| Stretch {
+            first: pair[0],
+            last: pair[1],
+            differs,
+        };
         self.open = Some(cuts.windows(2).rev().map(stretch).collect());
         None
     }
@@ -200,7 +240,10 @@ impl Several {
                 None
             }
             Pair::Differs => {
-                self.push(Stretch { differs: true, ..stretch });
+                self.push(Stretch {
+                    differs: true,
+                    ..stretch
+                });
                 None
             }
             Pair::Open { place, runs } => {
@@ -212,16 +255,32 @@ impl Several {
 
     fn search(&self, Stretch { first, last, .. }: Stretch) -> Option<Search> {
         let place = |place: usize| {
-            if self.unusable[place] { Place::Unusable } else { Place::Known(self.levels.tally(place)) }
+            if self.unusable[place] {
+                Place::Unusable
+            } else {
+                Place::Known(self.levels.tally(place))
+            }
         };
-        Search::within(&self.prior[first..=last], (first..=last).map(place).collect(), self.criteria)
+        Search::within(
+            &self.prior[first..=last],
+            (first..=last).map(place).collect(),
+            self.criteria,
+        )
     }
 
     /// Has a stretch looked at in three parts, of which the gap is the middle one.
     fn divide(&mut self, Stretch { first, last, .. }: Stretch, before: usize, after: usize) {
         // The later ones are looked at first; what is found is sorted in the end.
-        for (from, to) in [(first, first + before), (first + before, first + after), (first + after, last)] {
-            self.push(Stretch { first: from, last: to, differs: false });
+        for (from, to) in [
+            (first, first + before),
+            (first + before, first + after),
+            (first + after, last),
+        ] {
+            self.push(Stretch {
+                first: from,
+                last: to,
+                differs: false,
+            });
         }
     }
 
@@ -233,7 +292,10 @@ impl Several {
             self.divide(stretch, before, after);
             return None;
         }
-        let of_stretch = Cost { place: cost.place.get(first..).unwrap_or_default().to_vec(), run: cost.run };
+        let of_stretch = Cost {
+            place: cost.place.get(first..).unwrap_or_default().to_vec(),
+            run: cost.run,
+        };
         match search.next(&of_stretch) {
             Next::Measure { place, runs } => {
                 self.push(stretch);
@@ -245,10 +307,22 @@ impl Several {
                 Some((first, 1))
             }
             Next::Found(found) => {
-                let found = Found { first: first + found.first, last: first + found.last, ..found };
+                let found = Found {
+                    first: first + found.first,
+                    last: first + found.last,
+                    ..found
+                };
                 self.found.push(found);
-                self.push(Stretch { first, last: found.first - 1, differs: false });
-                self.push(Stretch { first: found.last, last, differs: false });
+                self.push(Stretch {
+                    first,
+                    last: found.first - 1,
+                    differs: false,
+                });
+                self.push(Stretch {
+                    first: found.last,
+                    last,
+                    differs: false,
+                });
                 None
             }
         }
@@ -262,9 +336,13 @@ mod tests {
     use super::{Several, Turn};
     use crate::search::{Cost, Criteria, Refusal};
 
-    const COST: Cost = Cost { place: Vec::new(), run: 1.0 };
+    const COST: Cost = Cost {
+        place: Vec::new(),
+        run: 1.0,
+    };
 
-    /// Plays a search; the values of a place alternate by one around its level, and one without a level cannot be measured.
+    /// Plays a search; the values of a place alternate by one around its level, and one without a
+    /// level cannot be measured.
     fn play(levels: &[Option<f64>], criteria: Criteria, intervals: usize) -> (Turn, usize) {
         let mut search = Several::new(&vec![1.0; levels.len()], criteria, intervals).unwrap();
         let mut turns = 0_u32;
@@ -288,20 +366,33 @@ mod tests {
     }
 
     fn line(last: usize, steps: &[(usize, f64)]) -> Vec<Option<f64>> {
-        let value = |place| steps.iter().filter(|(at, _)| *at <= place).map(|(_, size)| size).sum::<f64>();
+        let value = |place| {
+            steps
+                .iter()
+                .filter(|(at, _)| *at <= place)
+                .map(|(_, size)| size)
+                .sum::<f64>()
+        };
         (0..=last).map(|place| Some(value(place))).collect()
     }
 
     fn places(turn: Turn) -> Vec<(usize, usize)> {
         match turn {
-            Turn::Done(found) => found.iter().map(|found| (found.first, found.last)).collect(),
+            Turn::Done(found) => found
+                .iter()
+                .map(|found| (found.first, found.last))
+                .collect(),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn steps_of_one_size_are_both_found() {
-        for steps in [vec![(30, 8.0)], vec![(30, 8.0), (70, 8.0)], vec![(10, 9.0), (11, 6.0), (90, -7.0)]] {
+        for steps in [
+            vec![(30, 8.0)],
+            vec![(30, 8.0), (70, 8.0)],
+            vec![(10, 9.0), (11, 6.0), (90, -7.0)],
+        ] {
             let (turn, runs) = play(&line(100, &steps), Criteria::default(), 1);
             let wanted: Vec<(usize, usize)> = steps.iter().map(|(at, _)| (*at, *at)).collect();
             assert_eq!(places(turn), wanted);
@@ -312,8 +403,14 @@ mod tests {
     #[test]
     fn cuts_show_steps_that_cancel_each_other() {
         let cancel = line(100, &[(20, 9.0), (60, -9.0)]);
-        let criteria = Criteria { effect_min: 4.0, ..Criteria::default() };
-        assert_eq!(play(&cancel, criteria, 1).0, Turn::Refused(Refusal::NoDifference));
+        let criteria = Criteria {
+            effect_min: 4.0,
+            ..Criteria::default()
+        };
+        assert_eq!(
+            play(&cancel, criteria, 1).0,
+            Turn::Refused(Refusal::NoDifference)
+        );
         assert_eq!(places(play(&cancel, criteria, 4).0), [(20, 20), (60, 60)]);
     }
 
@@ -323,7 +420,10 @@ mod tests {
         levels[25..33].fill(None);
         assert_eq!(places(play(&levels, Criteria::default(), 1).0), [(25, 33)]);
         levels[64] = None;
-        assert_eq!(play(&levels, Criteria::default(), 1).0, Turn::Refused(Refusal::UnusableEnd));
+        assert_eq!(
+            play(&levels, Criteria::default(), 1).0,
+            Turn::Refused(Refusal::UnusableEnd)
+        );
     }
 
     proptest! {

@@ -21,8 +21,9 @@ pub struct Criteria {
     pub sure: f64,
     /// Most runs in all; with them spent the answer is what is known then.
     pub runs_max: usize,
-    /// Variance of a place, the same in all its runs, in variances of a run: found by measuring places that are known to be
-    /// equal. 0 where each run starts the place afresh, and its scatter has both in it.
+    /// Variance of a place, the same in all its runs, in variances of a run: found by measuring
+    /// places that are known to be equal. 0 where each run starts the place afresh, and its
+    /// scatter has both in it.
     pub bias: f64,
     /// A difference of the ends, in the values' unit, up to which it has no interest.
     pub effect_min: f64,
@@ -31,7 +32,12 @@ pub struct Criteria {
 impl Default for Criteria {
     /// 98 %, 4,000 runs, no bias, any difference.
     fn default() -> Self {
-        Self { sure: 0.98, runs_max: 4000, bias: 0.0, effect_min: 0.0 }
+        Self {
+            sure: 0.98,
+            runs_max: 4000,
+            bias: 0.0,
+            effect_min: 0.0,
+        }
     }
 }
 
@@ -96,7 +102,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Begins a search; `prior` says how probable a step is at each place, the first (which can have none) included.
+    /// Begins a search; `prior` says how probable a step is at each place, the first (which can
+    /// have none) included.
     ///
     /// Nothing with fewer than two places.
     #[must_use]
@@ -114,7 +121,13 @@ impl Search {
             prior[0] = 0.0;
         }
         let places = vec![Place::Known(Tally::default()); prior.len()];
-        let mut search = Self { prior, criteria, places, runs: 0, gate: Gate::Shut };
+        let mut search = Self {
+            prior,
+            criteria,
+            places,
+            runs: 0,
+            gate: Gate::Shut,
+        };
         search.judge();
         Some(search)
     }
@@ -122,10 +135,15 @@ impl Search {
     /// Begins a search with what is known already, the ends to differ included.
     pub(super) fn within(prior: &[f64], places: Vec<Place>, criteria: Criteria) -> Option<Self> {
         let search = Self::new(prior, criteria)?;
-        Some(Self { places, gate: Gate::Open, ..search })
+        Some(Self {
+            places,
+            gate: Gate::Open,
+            ..search
+        })
     }
 
-    /// Returns the two measured places between which a step is likeliest, if the others do not fit one step only.
+    /// Returns the two measured places between which a step is likeliest, if the others do not fit
+    /// one step only.
     pub(super) fn misfit(&self) -> Option<(usize, usize)> {
         let posterior = self.posterior()?;
         self.misfits(posterior.scatter, 2).then_some(posterior.gap)
@@ -134,25 +152,41 @@ impl Search {
     /// Returns the same, if not all measured places, three at least, fit one level.
     pub(super) fn uneven(&self) -> Option<(usize, usize)> {
         let posterior = self.posterior()?;
-        let weigh = |tally: Tally| (tally.weight(self.criteria.bias), tally.mean - posterior.before);
-        let sums = self.measured().map(|(_, tally)| weigh(tally)).fold((0.0, 0.0, 0.0), |sums, (weight, value)| {
-            (sums.0 + weight, sums.1 + weight * value, sums.2 + weight * value * value)
-        });
+        let weigh = |tally: Tally| {
+            (
+                tally.weight(self.criteria.bias),
+                tally.mean - posterior.before,
+            )
+        };
+        let sums = self.measured().map(|(_, tally)| weigh(tally)).fold(
+            (0.0, 0.0, 0.0),
+            |sums, (weight, value)| {
+                (
+                    sums.0 + weight,
+                    sums.1 + weight * value,
+                    sums.2 + weight * value * value,
+                )
+            },
+        );
         let scatter = sums.2 - sums.1 * sums.1 / sums.0;
         // Values without any scatter leave no more than the digits of a number.
         let least = (posterior.before.abs() * 1e-9).powi(2);
-        (self.measured().count() > 2 && scatter > least && self.misfits(scatter, 1)).then_some(posterior.gap)
+        (self.measured().count() > 2 && scatter > least && self.misfits(scatter, 1))
+            .then_some(posterior.gap)
     }
 
     /// Tells whether measured places scatter too much about so many levels.
     fn misfits(&self, scatter: f64, levels: usize) -> bool {
         let tallies: Vec<Tally> = self.measured().map(|(_, tally)| tally).collect();
         let above = tallies.len().saturating_sub(levels) as f64;
-        let Some((variance, below)) = pooled(tallies.iter()).filter(|_| above > 0.0) else { return false };
+        let Some((variance, below)) = pooled(tallies.iter()).filter(|_| above > 0.0) else {
+            return false;
+        };
         fisher_upper(scatter / above / variance, above, below) < MISFIT_MAX
     }
 
-    /// Takes what was measured of a place. Values that are not finite, and places that are none, are passed over.
+    /// Takes what was measured of a place. Values that are not finite, and places that are none,
+    /// are passed over.
     pub fn told(&mut self, place: usize, values: &[f64]) {
         if let Some(Place::Known(tally)) = self.places.get_mut(place) {
             for value in values.iter().filter(|value| value.is_finite()) {
@@ -186,23 +220,36 @@ impl Search {
     #[must_use]
     pub fn next(&self, cost: &Cost) -> Next {
         let last = self.places.len() - 1;
-        if [0, last].iter().any(|end| self.places[*end] == Place::Unusable) {
+        if [0, last]
+            .iter()
+            .any(|end| self.places[*end] == Place::Unusable)
+        {
             return Next::Refused(Refusal::UnusableEnd);
         }
         match self.gate {
-            Gate::More { end, runs } => return Next::Measure { place: end * last, runs },
+            Gate::More { end, runs } => {
+                return Next::Measure {
+                    place: end * last,
+                    runs,
+                };
+            }
             Gate::Shut => return Next::Refused(Refusal::NoDifference),
             Gate::Open => {}
         }
         // The gate has seen values of both ends.
-        let Some(posterior) = self.posterior() else { return Next::Refused(Refusal::NoDifference) };
+        let Some(posterior) = self.posterior() else {
+            return Next::Refused(Refusal::NoDifference);
+        };
         let found = self.best(&posterior);
         if found.chance >= self.criteria.sure || self.runs >= self.criteria.runs_max {
             return Next::Found(found);
         }
         let left = self.criteria.runs_max - self.runs;
         self.choose(&posterior, cost)
-            .map_or(Next::Found(found), |(place, runs)| Next::Measure { place, runs: runs.min(left) })
+            .map_or(Next::Found(found), |(place, runs)| Next::Measure {
+                place,
+                runs: runs.min(left),
+            })
     }
 
     fn judge(&mut self) {
@@ -230,7 +277,13 @@ impl Search {
     /// Returns the most probable answer: steps that no place between tells apart are one.
     fn best(&self, posterior: &Posterior) -> Found {
         let (effect, error) = (posterior.after - posterior.before, posterior.error);
-        let mut best = Found { first: 1, last: 1, chance: -1.0, effect, error };
+        let mut best = Found {
+            first: 1,
+            last: 1,
+            chance: -1.0,
+            effect,
+            error,
+        };
         let (mut first, mut chance) = (1, 0.0);
         for place in 1..self.places.len() {
             chance += posterior.step[place];
@@ -238,14 +291,20 @@ impl Search {
                 continue;
             }
             if chance > best.chance {
-                best = Found { first, last: place, chance, ..best };
+                best = Found {
+                    first,
+                    last: place,
+                    chance,
+                    ..best
+                };
             }
             (first, chance) = (place + 1, 0.0);
         }
         best
     }
 
-    /// Returns the place and the number of runs with most information for their cost; `None` if none is left.
+    /// Returns the place and the number of runs with most information for their cost; `None` if
+    /// none is left.
     fn choose(&self, posterior: &Posterior, cost: &Cost) -> Option<(usize, usize)> {
         let distance = (posterior.after - posterior.before).abs() / posterior.variance.sqrt();
         let mut chance = 0.0;
@@ -255,21 +314,29 @@ impl Search {
             chance = (chance + posterior.step[place]).min(1.0);
             match self.places[place] {
                 Place::Unusable => {}
-                Place::Known(tally) if tally.count > 0 => worth.push((place, chance, tally.count, 0.0)),
+                Place::Known(tally) if tally.count > 0 => {
+                    worth.push((place, chance, tally.count, 0.0))
+                }
                 Place::Known(_) => fresh.push((cost.of_place(place), chance, place)),
             }
         }
-        // Of the places that must be made ready first only the best by entropy is looked at closely, for each number of runs.
+        // Of the places that must be made ready first only the best by entropy is looked at
+        // closely, for each number of runs.
         for runs in RUNS {
-            let of = |(ready, chance, _): &(f64, f64, usize)| entropy(*chance) / (ready + runs as f64 * cost.of_run());
-            if let Some((ready, chance, place)) = fresh.iter().max_by(|a, b| of(a).total_cmp(&of(b))) {
+            let of = |(ready, chance, _): &(f64, f64, usize)| {
+                entropy(*chance) / (ready + runs as f64 * cost.of_run())
+            };
+            if let Some((ready, chance, place)) =
+                fresh.iter().max_by(|a, b| of(a).total_cmp(&of(b)))
+            {
                 worth.push((*place, *chance, 0, *ready));
             }
         }
         let mut best: Option<(f64, usize, usize)> = None;
         for (place, chance, count, ready) in worth {
             for runs in RUNS {
-                let more = weight(count + runs, self.criteria.bias) - weight(count, self.criteria.bias);
+                let more =
+                    weight(count + runs, self.criteria.bias) - weight(count, self.criteria.bias);
                 let bits = information(chance, distance * more.sqrt());
                 let rate = bits / (ready + runs as f64 * cost.of_run());
                 if bits > BITS_MIN && best.is_none_or(|(most, ..)| rate > most) {
@@ -277,7 +344,8 @@ impl Search {
                 }
             }
         }
-        // Asked for in parts: once the place is ready, the first values may say that the others are not worth it.
+        // Asked for in parts: once the place is ready, the first values may say that the others are
+        // not worth it.
         best.map(|(_, place, runs)| (place, runs.min(RUNS_AT_ONCE)))
     }
 }
@@ -290,7 +358,10 @@ mod tests {
     use crate::search::Cost;
 
     fn cost(places: usize) -> Cost {
-        Cost { place: vec![5.0; places], run: 1.0 }
+        Cost {
+            place: vec![5.0; places],
+            run: 1.0,
+        }
     }
 
     /// Plays a search to its end; a place without a value cannot be measured.
@@ -321,10 +392,15 @@ mod tests {
     fn values_without_noise_are_a_plain_bisection() {
         for step in 1..100 {
             let search = Search::new(&[1.0; 100], Criteria::default()).unwrap();
-            let (end, asked) = play(search, &|place| Some(if place < step { 10.0 } else { 12.0 }));
+            let (end, asked) = play(search, &|place| {
+                Some(if place < step { 10.0 } else { 12.0 })
+            });
             let found = found(end);
             assert_eq!((found.first, found.last), (step, step));
-            assert!((found.effect - 2.0).abs() < 1e-9 && found.chance > 0.99, "{found:?}");
+            assert!(
+                (found.effect - 2.0).abs() < 1e-9 && found.chance > 0.99,
+                "{found:?}"
+            );
             assert!(asked.len() <= 2 + 7, "{asked:?}");
         }
     }
@@ -335,7 +411,13 @@ mod tests {
             40..50 => None,
             place => Some(if place < 45 { 10.0 } else { 12.0 }),
         };
-        let found = found(play(Search::new(&[1.0; 100], Criteria::default()).unwrap(), &value).0);
+        let found = found(
+            play(
+                Search::new(&[1.0; 100], Criteria::default()).unwrap(),
+                &value,
+            )
+            .0,
+        );
         assert_eq!((found.first, found.last), (40, 50));
         assert!(found.chance > 0.98);
     }
@@ -343,7 +425,10 @@ mod tests {
     #[test]
     fn equal_or_unmeasurable_ends_are_refused() {
         let search = || Search::new(&[1.0; 10], Criteria::default()).unwrap();
-        assert_eq!(play(search(), &|_| Some(3.0)).0, Next::Refused(Refusal::NoDifference));
+        assert_eq!(
+            play(search(), &|_| Some(3.0)).0,
+            Next::Refused(Refusal::NoDifference)
+        );
         let (end, asked) = play(search(), &|place| (place != 9).then_some(1.0));
         assert_eq!(end, Next::Refused(Refusal::UnusableEnd));
         assert_eq!(asked, [0, 9]);
@@ -357,7 +442,10 @@ mod tests {
         let search = Search::new(&prior, Criteria::default()).unwrap();
         let (end, asked) = play(search, &|place| Some(if place < 70 { 1.0 } else { 2.0 }));
         assert_eq!(found(end).first, 70);
-        assert!(asked.len() <= 5 && asked[2..].iter().all(|place| [69, 70].contains(place)), "{asked:?}");
+        assert!(
+            asked.len() <= 5 && asked[2..].iter().all(|place| [69, 70].contains(place)),
+            "{asked:?}"
+        );
     }
 
     #[test]
@@ -366,9 +454,15 @@ mod tests {
         search.told(0, &[1.0; 4]);
         search.told(99, &[2.0; 4]);
         let mut cost = cost(100);
-        assert!(matches!(search.next(&cost), Next::Measure { place: 49 | 50, .. }));
+        assert!(matches!(
+            search.next(&cost),
+            Next::Measure { place: 49 | 50, .. }
+        ));
         cost.place[40] = 0.0;
-        assert!(matches!(search.next(&cost), Next::Measure { place: 40, runs: 1 }));
+        assert!(matches!(
+            search.next(&cost),
+            Next::Measure { place: 40, runs: 1 }
+        ));
     }
 
     proptest! {

@@ -1,6 +1,8 @@
-//! The search for any number of steps: neighbours that differ are divided until nothing is between them.
+//! The search for any number of steps: neighbours that differ are divided until nothing is between
+//! them.
 //!
-//! Whether two places differ is for a judge to say, for certain or with enough runs. What was measured is the judge's to keep.
+//! Whether two places differ is for a judge to say, for certain or with enough runs. What was
+//! measured is the judge's to keep.
 
 mod ahead;
 
@@ -32,14 +34,16 @@ pub enum Wanted {
     Measure {
         /// The place.
         place: usize,
-        /// How often; for places that are measured for the first time that is the caller's to know, and 0 here.
+        /// How often; for places that are measured for the first time that is the caller's to
+        /// know, and 0 here.
         runs: usize,
     },
     /// All steps are found, in order; none where no two neighbours of the start differ.
     Done(Vec<Step>),
 }
 
-/// A step: at one of the places from `first` to `last`, which are one unless places between cannot be measured.
+/// A step: at one of the places from `first` to `last`, which are one unless places between cannot
+/// be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
     /// The last measured place before it.
@@ -66,8 +70,9 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// Begins a search; `prior` says how probable a step is at each place. At first the line is cut into `intervals`, 1 for the
-    /// two ends only: steps that cancel each other are seen where a cut lies between them.
+    /// Begins a search; `prior` says how probable a step is at each place. At first the line is cut
+    /// into `intervals`, 1 for the two ends only: steps that cancel each other are seen where a
+    /// cut lies between them.
     ///
     /// Nothing with fewer than two places.
     #[must_use]
@@ -77,7 +82,11 @@ impl Steps {
         // Ends first: where they cannot be measured the rest is not worth it.
         let mut start = vec![0, last];
         start.extend((1..intervals).map(|n| n * last / intervals));
-        Some(Self { prior: shares(prior), places: vec![Place::Unknown; prior.len()], start })
+        Some(Self {
+            prior: shares(prior),
+            places: vec![Place::Unknown; prior.len()],
+            start,
+        })
     }
 
     /// Takes that a place was measured.
@@ -97,28 +106,46 @@ impl Steps {
     /// Returns what is to be done next; the same until something is taken.
     #[must_use]
     pub fn next(&self, cost: &Cost, judge: &dyn Fn(usize, usize) -> Pair) -> Wanted {
-        if let Some(place) = self.start.iter().find(|place| self.places[**place] == Place::Unknown) {
-            return Wanted::Measure { place: *place, runs: 0 };
+        if let Some(place) = self
+            .start
+            .iter()
+            .find(|place| self.places[**place] == Place::Unknown)
+        {
+            return Wanted::Measure {
+                place: *place,
+                runs: 0,
+            };
         }
-        let measured: Vec<usize> =
-            (0..self.places.len()).filter(|place| self.places[*place] == Place::Measured).collect();
+        let measured: Vec<usize> = (0..self.places.len())
+            .filter(|place| self.places[*place] == Place::Measured)
+            .collect();
         let mut steps = Vec::new();
         for pair in measured.windows(2) {
             let (before, last) = (pair[0], pair[1]);
             match judge(before, last) {
                 Pair::Same => {}
-                Pair::Open { place, runs } => return Wanted::Measure { place, runs: runs.max(1) },
+                Pair::Open { place, runs } => {
+                    return Wanted::Measure {
+                        place,
+                        runs: runs.max(1),
+                    };
+                }
                 Pair::Differs => match self.middle(before, last, cost) {
                     Some(place) => return Wanted::Measure { place, runs: 0 },
-                    None => steps.push(Step { before, first: before + 1, last }),
+                    None => steps.push(Step {
+                        before,
+                        first: before + 1,
+                        last,
+                    }),
                 },
             }
         }
         Wanted::Done(steps)
     }
 
-    /// Returns the place between two that tells most for its cost, of those after which the rest takes no place more than after
-    /// the one that tells most, or that cost nothing; nothing where none can be measured.
+    /// Returns the place between two that tells most for its cost, of those after which the rest
+    /// takes no place more than after the one that tells most, or that cost nothing; nothing
+    /// where none can be measured.
     fn middle(&self, before: usize, last: usize, cost: &Cost) -> Option<usize> {
         let all: f64 = self.prior[before + 1..=last].iter().sum();
         let mut left = 0.0;
@@ -128,15 +155,21 @@ impl Steps {
             if self.places[place] == Place::Unknown {
                 // Where nothing is probable all is equally so.
                 let even = (place - before) as f64 / (last - before) as f64;
-                let chance = if all > 0.0 { (left / all).clamp(1e-9, 1.0 - 1e-9) } else { even };
+                let chance = if all > 0.0 {
+                    (left / all).clamp(1e-9, 1.0 - 1e-9)
+                } else {
+                    even
+                };
                 unknown.push((place, entropy(chance)));
             }
         }
         let further = |place: usize| (place - before).max(last - place).next_power_of_two();
         let (telling, _) = first_most(unknown.iter().copied())?;
-        let cheap = |place: usize| further(place) <= further(telling) || cost.of_place(place) <= 0.0;
+        let cheap =
+            |place: usize| further(place) <= further(telling) || cost.of_place(place) <= 0.0;
         let rates = unknown.iter().filter(|(place, _)| cheap(*place));
-        let rates = rates.map(|(place, bits)| (*place, bits / (cost.of_place(*place) + cost.of_run())));
+        let rates =
+            rates.map(|(place, bits)| (*place, bits / (cost.of_place(*place) + cost.of_run())));
         first_most(rates).map(|(place, _)| place)
     }
 }
@@ -153,7 +186,10 @@ mod tests {
     use super::{Pair, Step, Steps, Wanted};
     use crate::search::Cost;
 
-    const COST: Cost = Cost { place: Vec::new(), run: 1.0 };
+    const COST: Cost = Cost {
+        place: Vec::new(),
+        run: 1.0,
+    };
 
     /// Plays a search over values that are certain; a place without one cannot be measured.
     fn play(values: &[Option<f64>], intervals: usize) -> (Vec<Step>, usize) {
@@ -176,7 +212,13 @@ mod tests {
     }
 
     fn line(last: usize, steps: &[(usize, f64)]) -> Vec<Option<f64>> {
-        let value = |place| steps.iter().filter(|(at, _)| *at <= place).map(|(_, size)| size).sum::<f64>();
+        let value = |place| {
+            steps
+                .iter()
+                .filter(|(at, _)| *at <= place)
+                .map(|(_, size)| size)
+                .sum::<f64>()
+        };
         (0..=last).map(|place| Some(value(place))).collect()
     }
 
@@ -184,7 +226,14 @@ mod tests {
     fn one_step_takes_places_of_a_bisection() {
         for at in 1..=64 {
             let (steps, asked) = play(&line(64, &[(at, 1.0)]), 1);
-            assert_eq!(steps, [Step { before: at - 1, first: at, last: at }]);
+            assert_eq!(
+                steps,
+                [Step {
+                    before: at - 1,
+                    first: at,
+                    last: at
+                }]
+            );
             assert!(asked <= 2 + 6, "{at} {asked}");
         }
     }
@@ -194,7 +243,9 @@ mod tests {
         let asked = |expensive: std::ops::Range<usize>| {
             let mut search = Steps::new(&[1.0; 23], 1).unwrap();
             [0, 22].into_iter().for_each(|end| search.measured(end));
-            let place = (0..23).map(|place| if expensive.contains(&place) { 5.0 } else { 1.0 }).collect();
+            let place = (0..23)
+                .map(|place| if expensive.contains(&place) { 5.0 } else { 1.0 })
+                .collect();
             match search.next(&Cost { place, run: 0.01 }, &|_, _| Pair::Differs) {
                 Wanted::Measure { place, .. } => place,
                 Wanted::Done(_) => panic!("nothing is known"),
@@ -220,14 +271,41 @@ mod tests {
     fn what_cannot_be_measured_is_one_answer() {
         let mut values = line(64, &[(30, 1.0)]);
         values[25..33].fill(None);
-        assert_eq!(play(&values, 1).0, [Step { before: 24, first: 25, last: 33 }]);
+        assert_eq!(
+            play(&values, 1).0,
+            [Step {
+                before: 24,
+                first: 25,
+                last: 33
+            }]
+        );
         values[1..64].fill(None);
-        assert_eq!(play(&values, 1), (vec![Step { before: 0, first: 1, last: 64 }], 2));
+        assert_eq!(
+            play(&values, 1),
+            (
+                vec![Step {
+                    before: 0,
+                    first: 1,
+                    last: 64
+                }],
+                2
+            )
+        );
     }
 
     #[test]
     fn line_without_middle_is_answered_at_once() {
-        assert_eq!(play(&line(1, &[(1, 1.0)]), 8), (vec![Step { before: 0, first: 1, last: 1 }], 2));
+        assert_eq!(
+            play(&line(1, &[(1, 1.0)]), 8),
+            (
+                vec![Step {
+                    before: 0,
+                    first: 1,
+                    last: 1
+                }],
+                2
+            )
+        );
         assert!(Steps::new(&[1.0], 1).is_none());
     }
 

@@ -1,4 +1,5 @@
-//! What becomes of changes: those of many series that may have one cause, and those that go away again.
+//! What becomes of changes: those of many series that may have one cause, and those that go away
+//! again.
 
 use super::Change;
 
@@ -15,7 +16,10 @@ impl Span {
     /// Returns the span between two places, whichever comes first.
     #[must_use]
     pub fn new(one: usize, other: usize) -> Self {
-        Self { earliest: one.min(other), latest: one.max(other) }
+        Self {
+            earliest: one.min(other),
+            latest: one.max(other),
+        }
     }
 }
 
@@ -28,10 +32,12 @@ pub struct Group {
     pub members: Vec<usize>,
 }
 
-/// Returns the fewest groups such that the members of each share at least one place; ordered by place, each span in one.
+/// Returns the fewest groups such that the members of each share at least one place; ordered by
+/// place, each span in one.
 ///
-/// Greedy stabbing of intervals: the span that ends first has to be hit, and no place hits more of the others than its end
-/// does. A chain of spans in which neighbours overlap and the ends do not becomes several groups.
+/// Greedy stabbing of intervals: the span that ends first has to be hit, and no place hits more of
+/// the others than its end does. A chain of spans in which neighbours overlap and the ends do not
+/// becomes several groups.
 #[must_use]
 pub fn groups(spans: &[Span]) -> Vec<Group> {
     let mut left: Vec<usize> = (0..spans.len()).collect();
@@ -42,8 +48,15 @@ pub fn groups(spans: &[Span]) -> Vec<Group> {
         let (mut members, others): (Vec<usize>, Vec<usize>) =
             left.into_iter().partition(|n| spans[*n].earliest <= latest);
         members.sort_unstable();
-        let earliest = members.iter().map(|n| spans[*n].earliest).max().unwrap_or(latest);
-        groups.push(Group { span: Span { earliest, latest }, members });
+        let earliest = members
+            .iter()
+            .map(|n| spans[*n].earliest)
+            .max()
+            .unwrap_or(latest);
+        groups.push(Group {
+            span: Span { earliest, latest },
+            members,
+        });
         left = others;
     }
     groups
@@ -63,7 +76,8 @@ pub enum FollowUp {
 /// A point belongs to a level that is at most so many deviations away.
 const REACH: f64 = 3.0;
 
-/// Returns what the point after all those that a change was found in says of it. One that is not finite says nothing.
+/// Returns what the point after all those that a change was found in says of it. One that is not
+/// finite says nothing.
 #[must_use]
 pub fn follow_up(change: &Change, next: f64) -> FollowUp {
     // Where the point lies on the way from the old level to the new one, in the points' unit.
@@ -87,16 +101,35 @@ mod tests {
 
     #[test]
     fn changes_that_share_a_place_are_one_group() {
-        let spans = [Span::new(5, 9), Span::new(20, 21), Span::new(8, 12), Span::new(9, 9), Span::new(11, 12)];
-        let found: Vec<_> = groups(&spans).into_iter().map(|g| (g.span.earliest, g.span.latest, g.members)).collect();
-        assert_eq!(found, [(9, 9, vec![0, 2, 3]), (11, 12, vec![4]), (20, 21, vec![1])]);
+        let spans = [
+            Span::new(5, 9),
+            Span::new(20, 21),
+            Span::new(8, 12),
+            Span::new(9, 9),
+            Span::new(11, 12),
+        ];
+        let found: Vec<_> = groups(&spans)
+            .into_iter()
+            .map(|g| (g.span.earliest, g.span.latest, g.members))
+            .collect();
+        assert_eq!(
+            found,
+            [(9, 9, vec![0, 2, 3]), (11, 12, vec![4]), (20, 21, vec![1])]
+        );
         assert!(groups(&[]).is_empty());
     }
 
     #[test]
     fn next_point_tells_change_from_visit() {
         let of = |before, after, next| {
-            let change = Change { at: 9, span: Span::new(9, 9), before, after, deviation: 1.0, p: 0.0 };
+            let change = Change {
+                at: 9,
+                span: Span::new(9, 9),
+                before,
+                after,
+                deviation: 1.0,
+                p: 0.0,
+            };
             follow_up(&change, next)
         };
         assert_eq!(of(100.0, 110.0, 109.0), FollowUp::Stays);

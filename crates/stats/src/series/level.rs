@@ -4,7 +4,8 @@ use crate::noise::OF_MEDIAN;
 
 /// Points of the running median for cuts of a whole series.
 pub(crate) const WINDOW: usize = 11;
-/// Points of the running median for steps near the ends: a level of three points is none that is wild.
+/// Points of the running median for steps near the ends: a level of three points is none that is
+/// wild.
 pub(crate) const WINDOW_NARROW: usize = 5;
 /// Points further than so many deviations from the running median are pulled in to there.
 const REACH: f64 = 3.0;
@@ -12,7 +13,8 @@ const REACH: f64 = 3.0;
 const OF_MEAN: f64 = 1.2533;
 /// Least deviation as a share of the series' range: keeps squares within what can be counted.
 const SHARE_MIN: f64 = 1e-9;
-/// Least variance that is reckoned with, in squares of the scale's deviation: above what rounding makes of equal points.
+/// Least variance that is reckoned with, in squares of the scale's deviation: above what rounding
+/// makes of equal points.
 const VARIANCE_MIN: f64 = 1e-6;
 /// Most autocorrelation that is believed in.
 pub(crate) const MEMORY_MAX: f64 = 0.9;
@@ -26,7 +28,8 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Returns the scale of a series; none if all its points are equal, there are none, or their range is not finite.
+    /// Returns the scale of a series; none if all its points are equal, there are none, or their
+    /// range is not finite.
     pub(crate) fn of(points: &[f64], running: &[f64]) -> Option<Self> {
         let low = points.iter().copied().fold(f64::INFINITY, f64::min);
         let high = points.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -34,13 +37,26 @@ impl Scale {
         if !range.is_finite() || range <= 0.0 {
             return None;
         }
-        let mut distances: Vec<f64> =
-            running.iter().zip(points).map(|(middle, point)| (point - middle).abs()).collect();
-        let mean = distances.iter().map(|d| d / distances.len() as f64).sum::<f64>();
+        let mut distances: Vec<f64> = running
+            .iter()
+            .zip(points)
+            .map(|(middle, point)| (point - middle).abs())
+            .collect();
+        let mean = distances
+            .iter()
+            .map(|d| d / distances.len() as f64)
+            .sum::<f64>();
         let middle = distances.len() / 2;
         let (_, median, _) = distances.select_nth_unstable_by(middle, f64::total_cmp);
-        let deviation = if *median > 0.0 { OF_MEDIAN * *median } else { OF_MEAN * mean };
-        Some(Self { middle: low.midpoint(high), deviation: deviation.max(range * SHARE_MIN).max(f64::MIN_POSITIVE) })
+        let deviation = if *median > 0.0 {
+            OF_MEDIAN * *median
+        } else {
+            OF_MEAN * mean
+        };
+        Some(Self {
+            middle: low.midpoint(high),
+            deviation: deviation.max(range * SHARE_MIN).max(f64::MIN_POSITIVE),
+        })
     }
 
     /// Returns a point on this scale.
@@ -55,16 +71,20 @@ impl Scale {
 
     /// Returns a point on this scale, pulled in towards the running median.
     pub(crate) fn tame(&self, point: f64, running: f64) -> f64 {
-        self.wild(point).clamp(self.wild(running) - REACH, self.wild(running) + REACH)
+        self.wild(point)
+            .clamp(self.wild(running) - REACH, self.wild(running) + REACH)
     }
 }
 
-/// Returns the medians of the `width` points around each from a first one on, at most 11; of fewer points at the ends.
+/// Returns the medians of the `width` points around each from a first one on, at most 11; of fewer
+/// points at the ends.
 pub(crate) fn running_medians(points: &[f64], first: usize, width: usize) -> Vec<f64> {
     let mut window = Window::default();
     let ahead = width / 2;
     let begin = first.saturating_sub(ahead);
-    points[begin..points.len().min(first + ahead)].iter().for_each(|point| window.insert(*point));
+    points[begin..points.len().min(first + ahead)]
+        .iter()
+        .for_each(|point| window.insert(*point));
     let mut medians = Vec::with_capacity(points.len() - first);
     for at in first..points.len() {
         if let Some(point) = points.get(at + ahead) {
@@ -88,14 +108,20 @@ struct Window {
 
 impl Window {
     fn insert(&mut self, point: f64) {
-        let place = self.sorted[..self.count].iter().filter(|other| **other <= point).count();
+        let place = self.sorted[..self.count]
+            .iter()
+            .filter(|other| **other <= point)
+            .count();
         self.sorted.copy_within(place..self.count, place + 1);
         self.sorted[place] = point;
         self.count += 1;
     }
 
     fn remove(&mut self, point: f64) {
-        let place = self.sorted[..self.count].iter().filter(|other| **other < point).count();
+        let place = self.sorted[..self.count]
+            .iter()
+            .filter(|other| **other < point)
+            .count();
         self.sorted.copy_within(place + 1..self.count, place);
         self.count -= 1;
     }
@@ -120,11 +146,18 @@ pub(crate) struct Scatter {
 }
 
 impl Scatter {
-    /// Returns a first guess that needs no levels: half the mean square of differences (von Neumann 1941).
+    /// Returns a first guess that needs no levels: half the mean square of differences (von Neumann
+    /// 1941).
     pub(crate) fn of_differences(points: &[f64]) -> Self {
-        let squares: f64 = points.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
+        let squares: f64 = points
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).powi(2))
+            .sum();
         let count = points.len().saturating_sub(1).max(1) as f64;
-        Self { variance: (squares / count / 2.0).max(VARIANCE_MIN), memory: 0.0 }
+        Self {
+            variance: (squares / count / 2.0).max(VARIANCE_MIN),
+            memory: 0.0,
+        }
     }
 
     /// Returns the scatter around the means of segments, which begin at the cuts.
@@ -134,20 +167,33 @@ impl Scatter {
         for end in cuts.iter().copied().chain([points.len()]) {
             let segment = &points[begin..end];
             let mean = segment.iter().sum::<f64>() / segment.len().max(1) as f64;
-            squares += segment.iter().map(|point| (point - mean).powi(2)).sum::<f64>();
-            products += segment.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
+            squares += segment
+                .iter()
+                .map(|point| (point - mean).powi(2))
+                .sum::<f64>();
+            products += segment
+                .windows(2)
+                .map(|pair| (pair[0] - mean) * (pair[1] - mean))
+                .sum::<f64>();
             begin = end;
         }
         let (count, segments) = (points.len() as f64, (cuts.len() + 1) as f64);
         let variance = (squares / (count - segments).max(1.0)).max(VARIANCE_MIN);
-        let seen = if variance > VARIANCE_MIN { products / squares } else { 0.0 };
+        let seen = if variance > VARIANCE_MIN {
+            products / squares
+        } else {
+            0.0
+        };
         // Means fitted to the same points make neighbours look less alike (Kendall 1954).
         let memory = seen + (1.0 + 3.0 * seen) * segments / count;
-        Self { variance, memory: memory.clamp(0.0, MEMORY_MAX) }
+        Self {
+            variance,
+            memory: memory.clamp(0.0, MEMORY_MAX),
+        }
     }
 
-    /// Returns how many times larger the variance of a long mean is than that of independent points: the long-run variance
-    /// of an autoregressive series over its variance.
+    /// Returns how many times larger the variance of a long mean is than that of independent
+    /// points: the long-run variance of an autoregressive series over its variance.
     pub(crate) fn inflation(&self) -> f64 {
         (1.0 + self.memory) / (1.0 - self.memory)
     }
@@ -177,7 +223,9 @@ mod tests {
         let running = running_medians(&points, 0, WINDOW);
         let scale = Scale::of(&points, &running).unwrap();
         assert!((0.7..1.3).contains(&scale.deviation), "{scale:?}");
-        let tame: Vec<f64> = (0..100).map(|at| scale.tame(points[at], running[at])).collect();
+        let tame: Vec<f64> = (0..100)
+            .map(|at| scale.tame(points[at], running[at]))
+            .collect();
         assert!((tame[50] - tame[49]).abs() < 8.0);
         assert!(tame[75] - tame[65] > 10.0);
     }

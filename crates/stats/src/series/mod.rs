@@ -1,11 +1,13 @@
 //! Change points: where the level of a series changes for good.
 //!
-//! Points are in order and all observed; what was not observed is left out by the caller, never made up. The steps: wild
-//! points are pulled in towards the running median of 11; a least-squares cut of the series gives its levels, and so its
-//! scatter and its memory (autocorrelation); a second cut pays for that memory; each cut moves to where an autoregressive
-//! series with the two levels fits best; then the weakest cut falls, one by one, until the ranks of up to 60 neighbours on
-//! each side confirm all that are left; last, each stretch between them is scanned for one more step, which finds what came
-//! with the newest points, and for a short level that ended again. Which points are worth a look, and what a change means, is left to the callers.
+//! Points are in order and all observed; what was not observed is left out by the caller, never
+//! made up. The steps: wild points are pulled in towards the running median of 11; a least-squares
+//! cut of the series gives its levels, and so its scatter and its memory (autocorrelation); a
+//! second cut pays for that memory; each cut moves to where an autoregressive series with the two
+//! levels fits best; then the weakest cut falls, one by one, until the ranks of up to 60 neighbours
+//! on each side confirm all that are left; last, each stretch between them is scanned for one more
+//! step, which finds what came with the newest points, and for a short level that ended again.
+//! Which points are worth a look, and what a change means, is left to the callers.
 
 mod alert;
 mod creep;
@@ -24,22 +26,30 @@ use search::Series;
 /// What counts as a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criteria {
-    /// Fewest points of a level between two changes, at least 1. One point after the last change and two before the first are
-    /// enough if they lie far enough away.
+    /// Fewest points of a level between two changes, at least 1. One point after the last change
+    /// and two before the first are enough if they lie far enough away.
     pub segment_min: usize,
-    /// Fewest points of a level that ends where the old one returns: fewer are wild. 0 looks for none.
+    /// Fewest points of a level that ends where the old one returns: fewer are wild. 0 looks for
+    /// none.
     pub visit_min: usize,
-    /// Least difference of the levels, in the points' unit: for points that are logarithms, the logarithm of a ratio.
+    /// Least difference of the levels, in the points' unit: for points that are logarithms, the
+    /// logarithm of a ratio.
     pub magnitude_min: f64,
-    /// Largest p of the rank test, above 0 and at most 1; with what is no such chance nothing is found. What only the scan
-    /// finds is asked a tenth of it, the search for the place included.
+    /// Largest p of the rank test, above 0 and at most 1; with what is no such chance nothing is
+    /// found. What only the scan finds is asked a tenth of it, the search for the place
+    /// included.
     pub p_max: f64,
 }
 
 impl Default for Criteria {
     /// Four points, three of a level that ends again, any difference, one in a thousand.
     fn default() -> Self {
-        Self { segment_min: 4, visit_min: 3, magnitude_min: 0.0, p_max: 1e-3 }
+        Self {
+            segment_min: 4,
+            visit_min: 3,
+            magnitude_min: 0.0,
+            p_max: 1e-3,
+        }
     }
 }
 
@@ -56,8 +66,9 @@ pub struct Change {
     pub after: f64,
     /// Deviation of points around their level, in their unit.
     pub deviation: f64,
-    /// Chance of a step as clear as this anywhere between its neighbours without one: by ranks or by distance, whichever is
-    /// rarer; two-sided, memory and the search for the place taken into account.
+    /// Chance of a step as clear as this anywhere between its neighbours without one: by ranks or
+    /// by distance, whichever is rarer; two-sided, memory and the search for the place taken
+    /// into account.
     pub p: f64,
 }
 
@@ -72,10 +83,22 @@ pub fn changes(points: &[f64], criteria: &Criteria) -> Option<Vec<Change>> {
     if !fit(points) {
         return None;
     }
-    let Some(OnScale { scale, tame, scatter }) = OnScale::of(points) else { return Some(Vec::new()) };
+    let Some(OnScale {
+        scale,
+        tame,
+        scatter,
+    }) = OnScale::of(points)
+    else {
+        return Some(Vec::new());
+    };
     let mut partition = Partition::new(search::price(tame.len(), scatter));
     tame.iter().for_each(|point| partition.push(*point));
-    let series = Series { raw: points, tame: &tame, scale, scatter };
+    let series = Series {
+        raw: points,
+        tame: &tame,
+        scale,
+        scatter,
+    };
     Some(series.confirm(partition.cuts(), criteria))
 }
 
@@ -91,9 +114,17 @@ impl OnScale {
     fn of(points: &[f64]) -> Option<Self> {
         let running = running_medians(points, 0, level::WINDOW);
         let scale = Scale::of(points, &running)?;
-        let tame: Vec<f64> = points.iter().zip(&running).map(|(point, running)| scale.tame(*point, *running)).collect();
+        let tame: Vec<f64> = points
+            .iter()
+            .zip(&running)
+            .map(|(point, running)| scale.tame(*point, *running))
+            .collect();
         let scatter = search::first_pass(&tame);
-        Some(Self { scale, tame, scatter })
+        Some(Self {
+            scale,
+            tame,
+            scatter,
+        })
     }
 }
 
@@ -124,7 +155,11 @@ mod tests {
     }
 
     fn places(points: &[f64]) -> Vec<usize> {
-        changes(points, &Criteria::default()).unwrap().iter().map(|change| change.at).collect()
+        changes(points, &Criteria::default())
+            .unwrap()
+            .iter()
+            .map(|change| change.at)
+            .collect()
     }
 
     #[test]
@@ -134,8 +169,14 @@ mod tests {
         let change = found[0];
         assert_eq!(change.at, 120);
         assert!(change.span.earliest <= 120 && 120 <= change.span.latest);
-        assert!((change.before - 0.0).abs() < 0.5 && (change.after - 5.0).abs() < 0.5, "{change:?}");
-        assert!((change.deviation - 1.0).abs() < 0.2 && change.p < 1e-9, "{change:?}");
+        assert!(
+            (change.before - 0.0).abs() < 0.5 && (change.after - 5.0).abs() < 0.5,
+            "{change:?}"
+        );
+        assert!(
+            (change.deviation - 1.0).abs() < 0.2 && change.p < 1e-9,
+            "{change:?}"
+        );
     }
 
     #[test]
@@ -172,11 +213,41 @@ mod tests {
     fn change_below_criteria_is_none() {
         let points = stepped(Noise::Normal, 5.0, 1);
         let with = |criteria: Criteria| changes(&points, &criteria).unwrap().len();
-        assert_eq!(with(Criteria { magnitude_min: 4.0, ..Criteria::default() }), 1);
-        assert_eq!(with(Criteria { magnitude_min: 6.0, ..Criteria::default() }), 0);
-        assert_eq!(with(Criteria { magnitude_min: f64::NAN, ..Criteria::default() }), 0);
-        assert_eq!(with(Criteria { p_max: f64::NAN, ..Criteria::default() }), 0);
-        assert_eq!(with(Criteria { segment_min: 0, ..Criteria::default() }), 1);
+        assert_eq!(
+            with(Criteria {
+                magnitude_min: 4.0,
+                ..Criteria::default()
+            }),
+            1
+        );
+        assert_eq!(
+            with(Criteria {
+                magnitude_min: 6.0,
+                ..Criteria::default()
+            }),
+            0
+        );
+        assert_eq!(
+            with(Criteria {
+                magnitude_min: f64::NAN,
+                ..Criteria::default()
+            }),
+            0
+        );
+        assert_eq!(
+            with(Criteria {
+                p_max: f64::NAN,
+                ..Criteria::default()
+            }),
+            0
+        );
+        assert_eq!(
+            with(Criteria {
+                segment_min: 0,
+                ..Criteria::default()
+            }),
+            1
+        );
     }
 
     #[test]

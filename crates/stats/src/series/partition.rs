@@ -1,11 +1,13 @@
-//! The best way to cut a series into pieces of constant level: least squares and a price for each cut.
+//! The best way to cut a series into pieces of constant level: least squares and a price for each
+//! cut.
 //!
-//! The same optimum as PELT (Killick, Fearnhead and Eckley 2012), found by functional pruning (Maidstone, Hocking, Rigaill
-//! and Fearnhead 2017, "On optimal multiple changepoint algorithms for large data", FPOP): near n log n whether or not
-//! there are changes. Knows nothing of noise: scale and price are the callers' work.
+//! The same optimum as PELT (Killick, Fearnhead and Eckley 2012), found by functional pruning
+//! (Maidstone, Hocking, Rigaill and Fearnhead 2017, "On optimal multiple changepoint algorithms for
+//! large data", FPOP): near n log n whether or not there are changes. Knows nothing of noise: scale
+//! and price are the callers' work.
 
-/// Where the level of the last segment may lie, and what the best cut before it costs as a function of that level `m`:
-/// `constant - 2 sum m + count m²`.
+/// Where the level of the last segment may lie, and what the best cut before it costs as a function
+/// of that level `m`: `constant - 2 sum m + count m²`.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     low: f64,
@@ -26,7 +28,8 @@ impl Piece {
 
     /// Returns the levels within the piece at which it costs at most `most`.
     fn within(&self, most: f64) -> Option<(f64, f64)> {
-        // A parabola below a line at both ends is so between them: no root is needed, and that is the usual case.
+        // A parabola below a line at both ends is so between them: no root is needed, and that is
+        // the usual case.
         if self.cost(self.low) <= most && self.cost(self.high) <= most {
             return Some((self.low, self.high));
         }
@@ -35,7 +38,10 @@ impl Piece {
             return None;
         }
         let half = square.sqrt();
-        let (low, high) = ((self.mean - half).max(self.low), (self.mean + half).min(self.high));
+        let (low, high) = (
+            (self.mean - half).max(self.low),
+            (self.mean + half).min(self.high),
+        );
         (low < high).then_some((low, high))
     }
 }
@@ -62,7 +68,12 @@ impl Partition {
             mean: 0.0,
             since: 0,
         };
-        Self { price, pieces: vec![all], spare: Vec::new(), since: Vec::new() }
+        Self {
+            price,
+            pieces: vec![all],
+            spare: Vec::new(),
+            since: Vec::new(),
+        }
     }
 
     /// Takes the next point.
@@ -87,7 +98,15 @@ impl Partition {
         let next = self.since.len();
         self.spare.clear();
         for piece in &self.pieces {
-            let fresh = |low, high| Piece { low, high, count: 0.0, sum: 0.0, constant: most, mean: 0.0, since: next };
+            let fresh = |low, high| Piece {
+                low,
+                high,
+                count: 0.0,
+                sum: 0.0,
+                constant: most,
+                mean: 0.0,
+                since: next,
+            };
             let Some((low, high)) = piece.within(most) else {
                 add(&mut self.spare, fresh(piece.low, piece.high));
                 continue;
@@ -95,7 +114,11 @@ impl Partition {
             if piece.low < low {
                 add(&mut self.spare, fresh(piece.low, low));
             }
-            self.spare.push(Piece { low, high, ..*piece });
+            self.spare.push(Piece {
+                low,
+                high,
+                ..*piece
+            });
             if high < piece.high {
                 add(&mut self.spare, fresh(high, piece.high));
             }

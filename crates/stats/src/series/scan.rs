@@ -1,8 +1,10 @@
-//! The clearest single step of a stretch: what is left to find where too few points lie on one side for ranks to tell.
+//! The clearest single step of a stretch: what is left to find where too few points lie on one side
+//! for ranks to tell.
 //!
-//! Least squares give the place; Student's t tells how clear it is, with the memory that is left around the two levels paid
-//! for; ranks must be as far apart as their number allows. That makes the newest point of a series visible: one point far
-//! from thirty has no rank that could tell, but a distance in deviations.
+//! Least squares give the place; Student's t tells how clear it is, with the memory that is left
+//! around the two levels paid for; ranks must be as far apart as their number allows. That makes
+//! the newest point of a series visible: one point far from thirty has no rank that could tell, but
+//! a distance in deviations.
 
 use super::level::{MEMORY_MAX, WINDOW_NARROW, running_medians};
 use super::search::Series;
@@ -11,13 +13,15 @@ use crate::ranks::rank_sum;
 
 /// Fewest points of a stretch: below, nothing is known of how they scatter.
 const POINTS_MIN: usize = 6;
-/// Fewer points on one side must lie wholly apart from the other, and its wild points count in full.
+/// Fewer points on one side must lie wholly apart from the other, and its wild points count in
+/// full.
 const RANKED_MIN: usize = 3;
 /// Free numbers of a step: two levels and a place.
 const FITTED: f64 = 3.0;
 /// A rarer step is held against what the clock can tell.
 const DOUBTED: f64 = 0.05;
-/// Least square of a deviation, in squares of the scale's: above what rounding makes of equal points.
+/// Least square of a deviation, in squares of the scale's: above what rounding makes of equal
+/// points.
 const VARIANCE_MIN: f64 = 1e-6;
 
 /// A step.
@@ -43,9 +47,15 @@ impl Stretch {
         let (raw, scale) = (&series.raw[begin..end], series.scale);
         let wild: Vec<f64> = raw.iter().map(|point| scale.wild(*point)).collect();
         let running = running_medians(raw, 0, WINDOW_NARROW);
-        let mut tame: Vec<f64> = raw.iter().zip(&running).map(|(point, median)| scale.tame(*point, *median)).collect();
+        let mut tame: Vec<f64> = raw
+            .iter()
+            .zip(&running)
+            .map(|(point, median)| scale.tame(*point, *median))
+            .collect();
         // The newest point is judged as it is: what follows will tell whether it was wild.
-        if let (true, Some(last), Some(point)) = (end == series.raw.len(), tame.last_mut(), wild.last()) {
+        if let (true, Some(last), Some(point)) =
+            (end == series.raw.len(), tame.last_mut(), wild.last())
+        {
             *last = *point;
         }
         Self { tame, wild }
@@ -54,10 +64,12 @@ impl Stretch {
 
 /// Returns the clearest step of a stretch.
 ///
-/// With levels `a` and `b` of `n` and `m` points, `t = (b - a) / (s sqrt(V(n) / n + V(m) / m))`, where `V(k)` is how many times
-/// larger memory `r` makes the variance of a mean of `k` points (Bartlett 1946), `s²` the squares around the levels over
-/// `n + m - V(n) - V(m)`, and `(n + m - 2) (1 - r²) / (1 + r²)` its degrees of freedom. `r` is the autocorrelation around the
-/// two levels, freed of what fitting them takes away (Kendall 1954). p is Student's, times the number of places (Bonferroni).
+/// With levels `a` and `b` of `n` and `m` points, `t = (b - a) / (s sqrt(V(n) / n + V(m) / m))`,
+/// where `V(k)` is how many times larger memory `r` makes the variance of a mean of `k` points
+/// (Bartlett 1946), `s²` the squares around the levels over `n + m - V(n) - V(m)`, and `(n + m - 2)
+/// (1 - r²) / (1 + r²)` its degrees of freedom. `r` is the autocorrelation around the two levels,
+/// freed of what fitting them takes away (Kendall 1954). p is Student's, times the number of places
+/// (Bonferroni).
 ///
 /// None for fewer than six points and for equal ones.
 ///
@@ -67,11 +79,14 @@ pub(crate) fn clearest(stretch: &Stretch, first: usize, last: usize) -> Option<S
         return None;
     }
     let at = least_squares(&stretch.tame, first, last)?;
-    Some(Step { at, p: clearness(stretch, at)? })
+    Some(Step {
+        at,
+        p: clearness(stretch, at)?,
+    })
 }
 
-/// Returns the chance of a step as clear as that at a place, anywhere in a stretch without one; none for what remembers too
-/// much to have levels.
+/// Returns the chance of a step as clear as that at a place, anywhere in a stretch without one;
+/// none for what remembers too much to have levels.
 pub(crate) fn clearness(stretch: &Stretch, at: usize) -> Option<f64> {
     let Stretch { tame, wild } = stretch;
     let places = tame.len() as f64;
@@ -83,7 +98,11 @@ pub(crate) fn clearness(stretch: &Stretch, at: usize) -> Option<f64> {
     }
     if at.min(tame.len() - at) < RANKED_MIN {
         let (left, right) = wild.split_at(at);
-        p = if are_apart(left, right) { p.max(fitted.p_wild(left, right)) } else { 1.0 };
+        p = if are_apart(left, right) {
+            p.max(fitted.p_wild(left, right))
+        } else {
+            1.0
+        };
     }
     Some((p * places).min(1.0))
 }
@@ -108,11 +127,15 @@ fn least_squares(points: &[f64], first: usize, last: usize) -> Option<usize> {
     best.1
 }
 
-/// Returns the least distance of two points that are not equal: what coarse clocks count in; 0 for equal points.
+/// Returns the least distance of two points that are not equal: what coarse clocks count in; 0 for
+/// equal points.
 pub(crate) fn least_gap(points: &[f64]) -> f64 {
     let mut sorted = points.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|gap| *gap > 0.0);
+    let gaps = sorted
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .filter(|gap| *gap > 0.0);
     gaps.min_by(f64::total_cmp).unwrap_or_default()
 }
 
@@ -130,9 +153,16 @@ impl Fitted {
         let (left, right) = points.split_at(at);
         let (one, other) = (Side::of(left), Side::of(right));
         let squares = one.squares + other.squares;
-        let seen = if squares > 0.0 { (one.products + other.products) / squares } else { 0.0 };
+        let seen = if squares > 0.0 {
+            (one.products + other.products) / squares
+        } else {
+            0.0
+        };
         let memory = seen + (1.0 + 3.0 * seen) * FITTED / points.len() as f64;
-        (memory < MEMORY_MAX).then_some(Self { memory: memory.max(0.0), variance_min: VARIANCE_MIN })
+        (memory < MEMORY_MAX).then_some(Self {
+            memory: memory.max(0.0),
+            variance_min: VARIANCE_MIN,
+        })
     }
 
     /// How many times larger memory makes the variance of a mean of so many points.
@@ -150,19 +180,28 @@ impl Fitted {
         let (one, other) = (Side::of(left), Side::of(right));
         let count = one.count + other.count;
         let (v, w) = (self.inflation(one.count), self.inflation(other.count));
-        let variance = ((one.squares + other.squares) / (count - v - w).max(1.0)).max(self.variance_min);
+        let variance =
+            ((one.squares + other.squares) / (count - v - w).max(1.0)).max(self.variance_min);
         let error = (variance * (v / one.count + w / other.count)).sqrt();
         student_two_sided((other.mean - one.mean) / error, self.degrees(count - 2.0))
     }
 
-    /// The same of the larger side's own scatter, its wild points in full: what was wild before may be so at the end.
+    /// The same of the larger side's own scatter, its wild points in full: what was wild before may
+    /// be so at the end.
     fn p_wild(self, left: &[f64], right: &[f64]) -> f64 {
-        let (few, many) = if left.len() < right.len() { (left, right) } else { (right, left) };
+        let (few, many) = if left.len() < right.len() {
+            (left, right)
+        } else {
+            (right, left)
+        };
         let (few, many) = (Side::of(few), Side::of(many));
         let (v, w) = (self.inflation(few.count), self.inflation(many.count));
         let variance = (many.squares / (many.count - 1.0)).max(self.variance_min);
         let error = (variance * (v / few.count + w / many.count)).sqrt();
-        student_two_sided((few.mean - many.mean) / error, self.degrees(many.count - 1.0))
+        student_two_sided(
+            (few.mean - many.mean) / error,
+            self.degrees(many.count - 1.0),
+        )
     }
 }
 
@@ -182,15 +221,26 @@ impl Side {
         let count = points.len() as f64;
         let mean = points.iter().sum::<f64>() / count;
         let squares = points.iter().map(|point| (point - mean).powi(2)).sum();
-        let products = points.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
-        Self { count, mean, squares, products }
+        let products = points
+            .windows(2)
+            .map(|pair| (pair[0] - mean) * (pair[1] - mean))
+            .sum();
+        Self {
+            count,
+            mean,
+            squares,
+            products,
+        }
     }
 }
 
 /// Tells whether each point of one side lies beyond each of the other.
 pub(crate) fn are_apart(left: &[f64], right: &[f64]) -> bool {
     let ends = |side: &[f64]| {
-        (side.iter().copied().fold(f64::INFINITY, f64::min), side.iter().copied().fold(f64::NEG_INFINITY, f64::max))
+        (
+            side.iter().copied().fold(f64::INFINITY, f64::min),
+            side.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        )
     };
     let ((low, high), (other_low, other_high)) = (ends(left), ends(right));
     high < other_low || other_high < low

@@ -1,7 +1,8 @@
 //! The clearest visit of a stretch: a short level that ends where the old one returns.
 //!
-//! One step explains a short level badly, from whichever side: the few points after its first step lie between two long
-//! stretches that are alike. So the points within are compared with all others at once.
+//! One step explains a short level badly, from whichever side: the few points after its first step
+//! lie between two long stretches that are alike. So the points within are compared with all others
+//! at once.
 
 use super::level::MEMORY_MAX;
 use super::scan::{Stretch, are_apart, least_gap};
@@ -17,7 +18,8 @@ const OTHERS_MIN: usize = 8;
 const FITTED: f64 = 5.0;
 /// The levels among them.
 const LEVELS: f64 = 3.0;
-/// Least square of a deviation, in squares of the scale's: above what rounding makes of equal points.
+/// Least square of a deviation, in squares of the scale's: above what rounding makes of equal
+/// points.
 const VARIANCE_MIN: f64 = 1e-6;
 
 /// A visit.
@@ -62,17 +64,25 @@ impl Sums {
     }
 }
 
-/// Returns the clearest visit of a stretch; none where the points before and after it do not lie on one side of it, by ranks
-/// too.
+/// Returns the clearest visit of a stretch; none where the points before and after it do not lie on
+/// one side of it, by ranks too.
 ///
-/// Student's t of the points within against all others, with the scatter around the three levels and its memory `r`: the
-/// variance of a mean counts `(1 + r) / (1 - r)` times, and `(n - 5) (1 - r²) / (1 + r²)` are the degrees of freedom. p is
-/// Student's, times the number of places and lengths (Bonferroni).
+/// Student's t of the points within against all others, with the scatter around the three levels
+/// and its memory `r`: the variance of a mean counts `(1 + r) / (1 - r)` times, and `(n - 5) (1 -
+/// r²) / (1 + r²)` are the degrees of freedom. p is Student's, times the number of places and
+/// lengths (Bonferroni).
 pub(crate) fn clearest(stretch: &Stretch, rule: &Rule) -> Option<Visit> {
-    let Rule { points_min, after_min, p_max } = *rule;
+    let Rule {
+        points_min,
+        after_min,
+        p_max,
+    } = *rule;
     let points = &stretch.tame;
     let count = points.len();
-    if points_min == 0 || points_min > POINTS_MAX || count < BEFORE_MIN + points_min + after_min.max(1) {
+    if points_min == 0
+        || points_min > POINTS_MAX
+        || count < BEFORE_MIN + points_min + after_min.max(1)
+    {
         return None;
     }
     let variance_min = VARIANCE_MIN.max(least_gap(&stretch.wild).powi(2) / 12.0);
@@ -85,7 +95,11 @@ pub(crate) fn clearest(stretch: &Stretch, rule: &Rule) -> Option<Visit> {
             if count - (to - from) < OTHERS_MIN {
                 continue;
             }
-            let [before, within, after] = [sums.side(0, from), sums.side(from, to), sums.side(to, count)];
+            let [before, within, after] = [
+                sums.side(0, from),
+                sums.side(from, to),
+                sums.side(to, count),
+            ];
             let is_one_sided = (within[1] - before[1]) * (within[1] - after[1]) > 0.0;
             let others = before[0] + after[0];
             let mean = (before[0] * before[1] + after[0] * after[1]) / others;
@@ -100,7 +114,8 @@ pub(crate) fn clearest(stretch: &Stretch, rule: &Rule) -> Option<Visit> {
     let p = (chance(points, clear, from, to)? * tried as f64).min(1.0);
     let others: Vec<f64> = [&stretch.wild[..from], &stretch.wild[to..]].concat();
     let within = &stretch.wild[from..to];
-    let agrees = are_apart(&others, within) || rank_sum(&others, within).p() * count as f64 <= p_max;
+    let agrees =
+        are_apart(&others, within) || rank_sum(&others, within).p() * count as f64 <= p_max;
     agrees.then_some(Visit { from, to, p })
 }
 
@@ -111,9 +126,16 @@ fn chance(points: &[f64], clear: f64, from: usize, to: usize) -> Option<f64> {
     for side in [&points[..from], &points[from..to], &points[to..]] {
         let mean = side.iter().sum::<f64>() / side.len().max(1) as f64;
         squares += side.iter().map(|point| (point - mean).powi(2)).sum::<f64>();
-        products += side.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>();
+        products += side
+            .windows(2)
+            .map(|pair| (pair[0] - mean) * (pair[1] - mean))
+            .sum::<f64>();
     }
-    let seen = if squares > 0.0 { products / squares } else { 0.0 };
+    let seen = if squares > 0.0 {
+        products / squares
+    } else {
+        0.0
+    };
     // Means fitted to the same points make neighbours look less alike (Kendall 1954).
     let memory = (seen + (1.0 + 3.0 * seen) * LEVELS / count).max(0.0);
     if memory >= MEMORY_MAX {
@@ -121,5 +143,8 @@ fn chance(points: &[f64], clear: f64, from: usize, to: usize) -> Option<f64> {
     }
     let free = (count - FITTED).max(1.0);
     let t = (clear * free * (1.0 - memory) / (1.0 + memory)).sqrt();
-    Some(student_two_sided(t, (free * (1.0 - memory.powi(2)) / (1.0 + memory.powi(2))).max(1.0)))
+    Some(student_two_sided(
+        t,
+        (free * (1.0 - memory.powi(2)) / (1.0 + memory.powi(2))).max(1.0),
+    ))
 }

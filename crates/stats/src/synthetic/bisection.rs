@@ -1,7 +1,10 @@
-//! How often searches for steps are right, and what they cost: played on a made-up line with seeded noise.
+//! How often searches for steps are right, and what they cost: played on a made-up line with seeded
+//! noise.
 
 use super::Chance;
-use crate::search::{Cost, Criteria, Levels, Next, Search, Several, Steps, Tolerance, Turn, Wanted};
+use crate::search::{
+    Cost, Criteria, Levels, Next, Search, Several, Steps, Tolerance, Turn, Wanted,
+};
 
 /// Places of a line, the first end not counted.
 pub const PLACES: usize = 1024;
@@ -88,7 +91,11 @@ impl Severals {
     /// Returns the share of what was named that is a step; 1 where nothing was.
     #[must_use]
     pub fn precision(&self) -> f64 {
-        if self.named == 0 { 1.0 } else { self.hits as f64 / self.named as f64 }
+        if self.named == 0 {
+            1.0
+        } else {
+            self.hits as f64 / self.named as f64
+        }
     }
 }
 
@@ -102,11 +109,25 @@ struct Oracle<'a> {
 
 impl Oracle<'_> {
     fn values(&mut self, place: usize, runs: usize) -> Vec<f64> {
-        let level: f64 = self.steps.iter().filter(|(at, _)| *at <= place).map(|(_, height)| height).sum();
-        let Self { line, starts, chance, .. } = self;
+        let level: f64 = self
+            .steps
+            .iter()
+            .filter(|(at, _)| *at <= place)
+            .map(|(_, height)| height)
+            .sum();
+        let Self {
+            line,
+            starts,
+            chance,
+            ..
+        } = self;
         let once = *starts[place].get_or_insert_with(|| line.bias * chance.normal());
         let mut value = |_| {
-            let start = if line.start == Start::EachRun { line.bias * chance.normal() } else { once };
+            let start = if line.start == Start::EachRun {
+                line.bias * chance.normal()
+            } else {
+                once
+            };
             100.0 + level + start + chance.normal()
         };
         (0..runs).map(&mut value).collect()
@@ -118,7 +139,10 @@ impl Oracle<'_> {
 }
 
 fn cost() -> Cost {
-    Cost { place: vec![READY; PLACES + 1], run: 1.0 }
+    Cost {
+        place: vec![READY; PLACES + 1],
+        run: 1.0,
+    }
 }
 
 impl Singles {
@@ -127,18 +151,36 @@ impl Singles {
     /// # Panics
     /// Never: there is more than one place.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the line has two places; not part of what judges")]
+    #[expect(
+        clippy::expect_used,
+        reason = "the line has two places; not part of what judges"
+    )]
     pub fn play(line: Line, trials: usize, seed: u64) -> Self {
-        let mut sum = Self { trials, ..Self::default() };
+        let mut sum = Self {
+            trials,
+            ..Self::default()
+        };
         let cost = cost();
         let mut seeds = Chance::new(seed);
         for _ in 0..trials {
             let mut chance = Chance::new(seeds.bits());
             let at = 1 + chance.below(PLACES);
             let steps = [(at, line.height)];
-            let mut oracle = Oracle { line, steps: &steps, starts: vec![None; PLACES + 1], chance };
-            let bias = if line.start == Start::Once { line.bias * line.bias } else { 0.0 };
-            let criteria = Criteria { bias, ..Criteria::default() };
+            let mut oracle = Oracle {
+                line,
+                steps: &steps,
+                starts: vec![None; PLACES + 1],
+                chance,
+            };
+            let bias = if line.start == Start::Once {
+                line.bias * line.bias
+            } else {
+                0.0
+            };
+            let criteria = Criteria {
+                bias,
+                ..Criteria::default()
+            };
             let mut search = Search::new(&[1.0; PLACES + 1], criteria).expect("two places");
             loop {
                 match search.next(&cost) {
@@ -168,8 +210,15 @@ impl Severals {
     /// Plays searches for so many steps of 4 or 6 up or 4 down that lie anywhere.
     #[must_use]
     pub fn play(count: usize, by: By, trials: usize, seed: u64) -> Self {
-        let mut sum = Self { trials, ..Self::default() };
-        let line = Line { height: 0.0, bias: 0.0, start: Start::EachRun };
+        let mut sum = Self {
+            trials,
+            ..Self::default()
+        };
+        let line = Line {
+            height: 0.0,
+            bias: 0.0,
+            start: Start::EachRun,
+        };
         let mut seeds = Chance::new(seed);
         for _ in 0..trials {
             let mut chance = Chance::new(seeds.bits());
@@ -180,7 +229,12 @@ impl Severals {
                     steps.push((at, [4.0, 6.0, -4.0][chance.below(3)]));
                 }
             }
-            let mut oracle = Oracle { line, steps: &steps, starts: vec![None; PLACES + 1], chance };
+            let mut oracle = Oracle {
+                line,
+                steps: &steps,
+                starts: vec![None; PLACES + 1],
+                chance,
+            };
             let (found, runs) = match by {
                 By::Halves => by_halves(&mut oracle),
                 By::Posterior => by_posterior(&mut oracle),
@@ -188,7 +242,10 @@ impl Severals {
             sum.steps += count;
             sum.runs += runs;
             sum.named += found.len();
-            sum.hits += found.iter().filter(|found| steps.iter().any(|(at, _)| at == *found)).count();
+            sum.hits += found
+                .iter()
+                .filter(|found| steps.iter().any(|(at, _)| at == *found))
+                .count();
             sum.places += oracle.ready();
         }
         sum
@@ -196,9 +253,17 @@ impl Severals {
 }
 
 /// Returns the places that were named, and the runs.
-#[expect(clippy::expect_used, reason = "the line has two places; not part of what judges")]
+#[expect(
+    clippy::expect_used,
+    reason = "the line has two places; not part of what judges"
+)]
 fn by_halves(oracle: &mut Oracle<'_>) -> (Vec<usize>, usize) {
-    let tolerance = Tolerance { effect_min: EFFECT_MIN, bias: 0.0, runs: 6, runs_max: 60 };
+    let tolerance = Tolerance {
+        effect_min: EFFECT_MIN,
+        bias: 0.0,
+        runs: 6,
+        runs_max: 60,
+    };
     let (cost, mut sum) = (cost(), 0);
     let mut levels = Levels::new(PLACES + 1, tolerance);
     let mut search = Steps::new(&[1.0; PLACES + 1], INTERVALS).expect("two places");
@@ -216,16 +281,27 @@ fn by_halves(oracle: &mut Oracle<'_>) -> (Vec<usize>, usize) {
 }
 
 /// Returns the places that were named, and the runs.
-#[expect(clippy::expect_used, reason = "the line has two places; not part of what judges")]
+#[expect(
+    clippy::expect_used,
+    reason = "the line has two places; not part of what judges"
+)]
 fn by_posterior(oracle: &mut Oracle<'_>) -> (Vec<usize>, usize) {
-    let criteria = Criteria { effect_min: EFFECT_MIN, ..Criteria::default() };
+    let criteria = Criteria {
+        effect_min: EFFECT_MIN,
+        ..Criteria::default()
+    };
     let cost = cost();
     let mut search = Several::new(&[1.0; PLACES + 1], criteria, INTERVALS).expect("two places");
     loop {
         match search.next(&cost) {
             Turn::Measure { place, runs } => search.told(place, &oracle.values(place, runs)),
             Turn::Refused(_) => return (Vec::new(), search.runs()),
-            Turn::Done(found) => return (found.iter().map(|found| found.last).collect(), search.runs()),
+            Turn::Done(found) => {
+                return (
+                    found.iter().map(|found| found.last).collect(),
+                    search.runs(),
+                );
+            }
         }
     }
 }

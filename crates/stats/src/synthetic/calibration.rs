@@ -1,4 +1,5 @@
-//! How often ratings are wrong, how often they find what is there, and whether their forecasts hold.
+//! How often ratings are wrong, how often they find what is there, and whether their forecasts
+//! hold.
 
 use super::Chance;
 use crate::{Better, History, Rating, Scores, Unclear, Verdict, rate};
@@ -41,7 +42,8 @@ pub enum Kind {
     Steps(f64),
     /// Exponential, from the groups' starts.
     Skewed,
-    /// Normal from the groups' starts; the new side has three times the deviation, the history has the base's.
+    /// Normal from the groups' starts; the new side has three times the deviation, the history has
+    /// the base's.
     Unequal,
     /// The same with equal sides; the new side's second group lies eleven off.
     OneOff,
@@ -90,7 +92,11 @@ impl Kind {
 
     /// Returns one value of a fresh start above 0, in parts of the level.
     pub fn value(self, chance: &mut Chance) -> f64 {
-        let place = Place { is_new: false, number: 0, turn: 0.0 };
+        let place = Place {
+            is_new: false,
+            number: 0,
+            turn: 0.0,
+        };
         self.seen((WIDTH * self.group(place, 1, chance)[0]).exp())
     }
 
@@ -119,7 +125,8 @@ impl Kind {
         (0..count).map(|_| start + value()).collect()
     }
 
-    /// What a clock with steps of a hundredth makes of a value: the base lies a third of a step beside a step.
+    /// What a clock with steps of a hundredth makes of a value: the base lies a third of a step
+    /// beside a step.
     fn seen(self, value: f64) -> f64 {
         match self {
             Self::Steps(percent) => (value / percent + 1.0 / 3.0).round() / 100.0,
@@ -175,7 +182,11 @@ impl Design {
     ];
 
     const fn of(base: usize, new: usize, history: usize) -> Self {
-        Self { groups: (base, new), values: 10, history }
+        Self {
+            groups: (base, new),
+            values: 10,
+            history,
+        }
     }
 
     /// Returns its name in tables: `10 v 3, 30`.
@@ -200,8 +211,8 @@ pub struct Calibration {
     pub power: f64,
     /// Sides that differ by the margin, said to be the same.
     pub false_same: f64,
-    /// Equal sides that get a clear verdict with as many groups more as was forecast, a chance of 80 % being promised; none
-    /// where a hundredth of the trials had no forecast.
+    /// Equal sides that get a clear verdict with as many groups more as was forecast, a chance of
+    /// 80 % being promised; none where a hundredth of the trials had no forecast.
     pub forecast: Option<f64>,
 }
 
@@ -213,7 +224,10 @@ struct Maker {
 }
 
 impl Maker {
-    #[expect(clippy::expect_used, reason = "what is made here is finite and above zero; not part of what judges")]
+    #[expect(
+        clippy::expect_used,
+        reason = "what is made here is finite and above zero; not part of what judges"
+    )]
     fn scores(values: &[Vec<f64>]) -> Scores {
         Scores::of(values, Better::Higher).expect("values above zero")
     }
@@ -225,11 +239,23 @@ impl Maker {
                 (Kind::DriftApart, true) => (base + number) as f64,
                 (Kind::DriftApart, false) => number as f64,
                 // Spread over the whole time, whatever the sides' sizes.
-                _ => (number as f64 + 0.5) / if is_new { new } else { base } as f64 * (base + new) as f64,
+                _ => {
+                    (number as f64 + 0.5) / if is_new { new } else { base } as f64
+                        * (base + new) as f64
+                }
             };
-            let place = Place { is_new, number, turn };
-            let noise = self.kind.group(place, self.design.values, &mut self.chance).into_iter();
-            noise.map(|value| self.kind.seen(LEVEL * (WIDTH * value + shift).exp())).collect()
+            let place = Place {
+                is_new,
+                number,
+                turn,
+            };
+            let noise = self
+                .kind
+                .group(place, self.design.values, &mut self.chance)
+                .into_iter();
+            noise
+                .map(|value| self.kind.seen(LEVEL * (WIDTH * value + shift).exp()))
+                .collect()
         };
         (0..count).map(&mut group).collect()
     }
@@ -242,7 +268,9 @@ impl Maker {
 
     /// One set of equal groups, of the base's kind and at one time.
     fn set(&mut self, count: usize) -> Scores {
-        let groups: Vec<Vec<f64>> = (0..count).flat_map(|_| self.groups(false, 1, 0.0)).collect();
+        let groups: Vec<Vec<f64>> = (0..count)
+            .flat_map(|_| self.groups(false, 1, 0.0))
+            .collect();
         Self::scores(&groups)
     }
 }
@@ -253,9 +281,16 @@ impl Calibration {
     /// # Panics
     /// When the design has no groups or no values.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "what is made here is finite and above zero; not part of what judges")]
+    #[expect(
+        clippy::expect_used,
+        reason = "what is made here is finite and above zero; not part of what judges"
+    )]
     pub fn measure(kind: Kind, design: Design, trials: usize, seed: u64) -> Self {
-        let mut maker = Maker { kind, design, chance: Chance::new(seed) };
+        let mut maker = Maker {
+            kind,
+            design,
+            chance: Chance::new(seed),
+        };
         let mut many = History::default();
         many.add(&maker.set(GROUPS_MANY));
         let deviation = many.variance().expect("many groups").sqrt();
@@ -268,11 +303,17 @@ impl Calibration {
             let base = maker.groups(false, design.groups.0, 0.0);
             let new = maker.groups(true, design.groups.1, 0.0);
             let (base_scores, new_scores) = (Maker::scores(&base), Maker::scores(&new));
-            let by = |other: &Scores, margin: f64| rate(&base_scores, other, &history, margin.exp_m1());
+            let by =
+                |other: &Scores, margin: f64| rate(&base_scores, other, &history, margin.exp_m1());
             let equal = by(&new_scores, margin);
-            let (other, edge) = (by(&maker.side(true, step), 0.0), by(&maker.side(true, step), step));
+            let (other, edge) = (
+                by(&maker.side(true, step), 0.0),
+                by(&maker.side(true, step), step),
+            );
             let p = |rating: &Rating| rating.precision.map_or(1.0, |precision| precision.p);
-            let holds = equal.interval().is_some_and(|ends| ends.low <= 1.0 && 1.0 <= ends.high);
+            let holds = equal
+                .interval()
+                .is_some_and(|ends| ends.low <= 1.0 && 1.0 <= ends.high);
             let seen = [
                 p(&equal) <= 0.05,
                 edge.verdict(edge.p()) == Some(Verdict::Better),
@@ -280,11 +321,16 @@ impl Calibration {
                 p(&other) <= 0.05,
                 edge.verdict(edge.p()) == Some(Verdict::Same),
             ];
-            counts.iter_mut().zip(seen).for_each(|(count, seen)| *count += usize::from(seen));
+            counts
+                .iter_mut()
+                .zip(seen)
+                .for_each(|(count, seen)| *count += usize::from(seen));
             if let Some(Verdict::Unclear(Unclear::MoreGroups(more))) = equal.verdict(equal.p()) {
                 let with = |maker: &mut Maker, groups: Vec<Vec<f64>>, is_new: bool| {
                     // Numbers go on: only one group is off.
-                    let more = maker.groups(is_new, groups.len() + more, 0.0).split_off(groups.len());
+                    let more = maker
+                        .groups(is_new, groups.len() + more, 0.0)
+                        .split_off(groups.len());
                     let all: Vec<Vec<f64>> = groups.into_iter().chain(more).collect();
                     Maker::scores(&all)
                 };
@@ -295,9 +341,18 @@ impl Calibration {
             }
         }
         let share = |count: usize, of: usize| count as f64 / of.max(1) as f64;
-        let [false_alarms, beyond, coverage, power, false_same] = counts.map(|count| share(count, trials));
+        let [false_alarms, beyond, coverage, power, false_same] =
+            counts.map(|count| share(count, trials));
         let forecast = (asked * 100 >= trials).then(|| share(kept, asked));
-        Self { trials, false_alarms, beyond, coverage, power, false_same, forecast }
+        Self {
+            trials,
+            false_alarms,
+            beyond,
+            coverage,
+            power,
+            false_same,
+            forecast,
+        }
     }
 
     /// Returns the standard error of a share that is 5 % in truth.

@@ -50,7 +50,9 @@ impl Short {
     fn points(self, chance: &mut Chance) -> Vec<f64> {
         let mut last = chance.normal();
         let mut point = || match self {
-            Self::Repeats(noise) => crate::median(&noise.values(REPEATS, chance)).unwrap_or_default(),
+            Self::Repeats(noise) => {
+                crate::median(&noise.values(REPEATS, chance)).unwrap_or_default()
+            }
             Self::Memory(memory) => {
                 last = memory * last + (1.0 - memory * memory).sqrt() * chance.normal();
                 last
@@ -73,49 +75,73 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// Returns series of 200 points around 100 with noise of a kind (deviation 1), each with a step of a height somewhere from
-    /// 40 to 160; a height of 0 is no step.
+    /// Returns series of 200 points around 100 with noise of a kind (deviation 1), each with a step
+    /// of a height somewhere from 40 to 160; a height of 0 is no step.
     #[must_use]
     pub fn of(noise: Noise, height: f64, count: usize, seed: u64) -> Self {
         let mut chance = Chance::new(seed);
-        let mut trials = Self { series: Vec::new(), steps: Vec::new() };
+        let mut trials = Self {
+            series: Vec::new(),
+            steps: Vec::new(),
+        };
         for _ in 0..count {
-            let mut points: Vec<f64> = noise.values(POINTS, &mut chance).into_iter().map(|v| LEVEL + v).collect();
+            let mut points: Vec<f64> = noise
+                .values(POINTS, &mut chance)
+                .into_iter()
+                .map(|v| LEVEL + v)
+                .collect();
             let step = EDGE + chance.below(POINTS - 2 * EDGE + 1);
             points[step..].iter_mut().for_each(|point| *point += height);
             trials.series.push(points);
-            trials.steps.push(if height.abs() > 0.0 { step } else { POINTS * 2 });
+            trials
+                .steps
+                .push(if height.abs() > 0.0 { step } else { POINTS * 2 });
         }
         trials
     }
 }
 
 impl Trials {
-    /// Returns series of 30 points, as logarithms, each with a step of -5 % that has so many points after it; 0 is no step.
+    /// Returns series of 30 points, as logarithms, each with a step of -5 % that has so many points
+    /// after it; 0 is no step.
     #[must_use]
     pub fn short(noise: Short, after: usize, count: usize, seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let series = (0..count).map(|_| {
             let mut points = noise.points(&mut chance);
-            points[SHORT_POINTS - after..].iter_mut().for_each(|point| *point += SHORT_STEP);
+            points[SHORT_POINTS - after..]
+                .iter_mut()
+                .for_each(|point| *point += SHORT_STEP);
             points
         });
-        let step = if after > 0 { SHORT_POINTS - after } else { SHORT_POINTS * 2 };
-        Self { series: series.collect(), steps: vec![step; count] }
+        let step = if after > 0 {
+            SHORT_POINTS - after
+        } else {
+            SHORT_POINTS * 2
+        };
+        Self {
+            series: series.collect(),
+            steps: vec![step; count],
+        }
     }
 }
 
 impl Trials {
-    /// Returns series of 30 points, as logarithms, each with a level of -5 % that begins somewhere from point 8 to 15, lasts so many
-    /// points, and ends where the old one returns.
+    /// Returns series of 30 points, as logarithms, each with a level of -5 % that begins somewhere
+    /// from point 8 to 15, lasts so many points, and ends where the old one returns.
     #[must_use]
     pub fn visits(noise: Short, length: usize, count: usize, seed: u64) -> Self {
         let mut chance = Chance::new(seed);
-        let mut trials = Self { series: Vec::new(), steps: Vec::new() };
+        let mut trials = Self {
+            series: Vec::new(),
+            steps: Vec::new(),
+        };
         for _ in 0..count {
             let mut points = noise.points(&mut chance);
             let from = VISIT_FROM + chance.below(VISIT_FROM);
-            points[from..from + length].iter_mut().for_each(|point| *point += SHORT_STEP);
+            points[from..from + length]
+                .iter_mut()
+                .for_each(|point| *point += SHORT_STEP);
             trials.series.push(points);
             trials.steps.push(from);
         }
@@ -128,14 +154,16 @@ impl Trials {
 pub struct Quality {
     /// Share of the steps that were found within 3 points.
     pub recall: f64,
-    /// Share of the changes found that are such a step, each step counted once; 1 where none was found.
+    /// Share of the changes found that are such a step, each step counted once; 1 where none was
+    /// found.
     pub precision: f64,
     /// Changes found for each series: for series without a step, false alarms.
     pub found: f64,
 }
 
 impl Quality {
-    /// Compares the changes that were found in each series with its step; 3 points beside it is near enough.
+    /// Compares the changes that were found in each series with its step; 3 points beside it is
+    /// near enough.
     #[must_use]
     pub fn of(trials: &Trials, found: &[Vec<usize>]) -> Self {
         Self::within(trials, found, NEAR)
@@ -144,10 +172,19 @@ impl Quality {
     /// The same with another distance that is near enough.
     #[must_use]
     pub fn within(trials: &Trials, found: &[Vec<usize>], near: usize) -> Self {
-        let hit = |(step, found): &(&usize, &Vec<usize>)| found.iter().any(|at| at.abs_diff(**step) <= near);
+        let hit = |(step, found): &(&usize, &Vec<usize>)| {
+            found.iter().any(|at| at.abs_diff(**step) <= near)
+        };
         let hits = trials.steps.iter().zip(found).filter(hit).count() as f64;
-        let (all, series) = (found.iter().map(Vec::len).sum::<usize>() as f64, trials.steps.len().max(1) as f64);
-        Self { recall: hits / series, precision: if all > 0.0 { hits / all } else { 1.0 }, found: all / series }
+        let (all, series) = (
+            found.iter().map(Vec::len).sum::<usize>() as f64,
+            trials.steps.len().max(1) as f64,
+        );
+        Self {
+            recall: hits / series,
+            precision: if all > 0.0 { hits / all } else { 1.0 },
+            found: all / series,
+        }
     }
 }
 
@@ -159,11 +196,30 @@ mod tests {
     fn what_is_found_is_held_against_the_steps() {
         let trials = Trials::of(Noise::Normal, 5.0, 4, 1);
         let at = |n: usize| trials.steps[n];
-        let found = [vec![at(0)], vec![at(1) + 3, at(1) + 20], vec![at(2) + 4], vec![]];
+        let found = [
+            vec![at(0)],
+            vec![at(1) + 3, at(1) + 20],
+            vec![at(2) + 4],
+            vec![],
+        ];
         let quality = Quality::of(&trials, &found);
-        assert_eq!(quality, Quality { recall: 0.5, precision: 0.5, found: 1.0 });
+        assert_eq!(
+            quality,
+            Quality {
+                recall: 0.5,
+                precision: 0.5,
+                found: 1.0
+            }
+        );
         let none = Trials::of(Noise::Normal, 0.0, 2, 1);
         let quality = Quality::of(&none, &[vec![7], vec![]]);
-        assert_eq!(quality, Quality { recall: 0.0, precision: 0.0, found: 0.5 });
+        assert_eq!(
+            quality,
+            Quality {
+                recall: 0.0,
+                precision: 0.0,
+                found: 0.5
+            }
+        );
     }
 }

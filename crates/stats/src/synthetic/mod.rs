@@ -1,5 +1,5 @@
-//! Seeded noise of known kinds, by which error rates are measured. For tests and benches only: nothing that judges draws
-//! a number.
+//! Seeded noise of known kinds, by which error rates are measured. For tests and benches only:
+//! nothing that judges draws a number.
 
 mod bisection;
 mod calibration;
@@ -27,7 +27,10 @@ impl Chance {
     /// Returns the stream of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { state: seed, spare: None }
+        Self {
+            state: seed,
+            spare: None,
+        }
     }
 
     fn bits(&mut self) -> u64 {
@@ -48,7 +51,8 @@ impl Chance {
         ((self.uniform() * end as f64) as usize).min(end.saturating_sub(1))
     }
 
-    /// Returns a number of the standard normal distribution (Marsaglia and Bray 1964, the polar method).
+    /// Returns a number of the standard normal distribution (Marsaglia and Bray 1964, the polar
+    /// method).
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
@@ -80,7 +84,12 @@ pub enum Noise {
 
 impl Noise {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Normal, Self::Outliers, Self::Bimodal, Self::Autocorrelated];
+    pub const ALL: [Self; 4] = [
+        Self::Normal,
+        Self::Outliers,
+        Self::Bimodal,
+        Self::Autocorrelated,
+    ];
 
     /// Returns its name in tables.
     #[must_use]
@@ -99,7 +108,9 @@ impl Noise {
         let mut last = chance.normal();
         let mut next = |_| match self {
             Self::Normal => chance.normal(),
-            Self::Outliers if chance.uniform() < 0.05 => chance.normal() + 5.0 + 10.0 * chance.uniform(),
+            Self::Outliers if chance.uniform() < 0.05 => {
+                chance.normal() + 5.0 + 10.0 * chance.uniform()
+            }
             Self::Outliers => chance.normal(),
             Self::Bimodal if chance.uniform() < 0.3 => 0.5 * chance.normal() + 3.0,
             Self::Bimodal => 0.5 * chance.normal(),
@@ -119,7 +130,10 @@ mod tests {
 
     fn moments(values: &[f64]) -> (f64, f64) {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        (mean, (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt())
+        (
+            mean,
+            (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt(),
+        )
     }
 
     #[test]
@@ -133,7 +147,11 @@ mod tests {
     fn the_kinds_have_the_moments_that_they_claim() {
         let expected = [
             (Noise::Normal, 0.0, 1.0),
-            (Noise::Outliers, 0.5, (1.0_f64 + 0.05 * (100.0 + 100.0 / 12.0) - 0.25).sqrt()),
+            (
+                Noise::Outliers,
+                0.5,
+                (1.0_f64 + 0.05 * (100.0 + 100.0 / 12.0) - 0.25).sqrt(),
+            ),
             (Noise::Bimodal, 0.9, (0.25_f64 + 0.21 * 9.0).sqrt()),
             (Noise::Autocorrelated, 0.0, 1.0),
         ];

@@ -1,4 +1,5 @@
-//! How often looks after each further group are wrong, how often they find what is there, and how soon.
+//! How often looks after each further group are wrong, how often they find what is there, and how
+//! soon.
 
 use super::Chance;
 use crate::distribution::{normal_two_sided, normal_upper_quantile};
@@ -29,7 +30,8 @@ pub enum Between {
     OneOff,
     /// Normal; the new side has three times the deviation.
     Unequal,
-    /// Each group remembers so much of the one before of its own side: no rule can tell that from a difference.
+    /// Each group remembers so much of the one before of its own side: no rule can tell that from a
+    /// difference.
     MemoryApart(f64),
 }
 
@@ -122,12 +124,15 @@ impl Rule {
     /// Looks with bounds like Pocock's (Lan and DeMets 1983).
     #[must_use]
     pub fn pocock(groups_max: usize) -> Self {
-        let spent = |chance: f64, share: f64| chance * (1.0 + (std::f64::consts::E - 1.0) * share).ln();
+        let spent =
+            |chance: f64, share: f64| chance * (1.0 + (std::f64::consts::E - 1.0) * share).ln();
         Self::spending(groups_max, spent)
     }
 
     fn spending(groups_max: usize, spent: impl Fn(f64, f64) -> f64) -> Self {
-        Self::Looks(Sequential::of(groups_max, |chance| bounds(FIRST, groups_max, |share| spent(chance, share))))
+        Self::Looks(Sequential::of(groups_max, |chance| {
+            bounds(FIRST, groups_max, |share| spent(chance, share))
+        }))
     }
 
     /// Looks without end: a normal mixture (Robbins 1970), tightest at some ten groups.
@@ -136,9 +141,13 @@ impl Rule {
         const MIXED: f64 = 1.2;
         let bound = |chance: f64, groups: usize| {
             let all = groups as f64 + MIXED;
-            (all / groups as f64 * (all / MIXED / (chance * chance)).ln()).max(0.0).sqrt()
+            (all / groups as f64 * (all / MIXED / (chance * chance)).ln())
+                .max(0.0)
+                .sqrt()
         };
-        Self::Looks(Sequential::of(groups_max, |chance| (FIRST..=groups_max).map(|n| bound(chance, n)).collect()))
+        Self::Looks(Sequential::of(groups_max, |chance| {
+            (FIRST..=groups_max).map(|n| bound(chance, n)).collect()
+        }))
     }
 
     fn groups_max(&self) -> usize {
@@ -187,7 +196,10 @@ impl Course {
     #[must_use]
     pub fn play(self, rule: &Rule, trials: usize, seed: u64) -> Ends {
         let mut chance = Chance::new(seed);
-        let mut ends = Ends { trials, ..Ends::default() };
+        let mut ends = Ends {
+            trials,
+            ..Ends::default()
+        };
         (0..trials).for_each(|_| self.play_once(rule, &mut ends, &mut chance));
         ends
     }
@@ -197,9 +209,16 @@ impl Course {
         let sides = self.noise.sides(most, chance);
         let margin = (WIDTH * self.margin).exp_m1();
         let mut forecast = None;
-        let first = if matches!(rule, Rule::Once(_)) { most } else { FIRST };
+        let first = if matches!(rule, Rule::Once(_)) {
+            most
+        } else {
+            FIRST
+        };
         for groups in first..=most {
-            let (base, new) = (scores(&sides[0][..groups], 0.0), scores(&sides[1][..groups], self.shift));
+            let (base, new) = (
+                scores(&sides[0][..groups], 0.0),
+                scores(&sides[1][..groups], self.shift),
+            );
             let rating = match rule {
                 Rule::Looks(plan) => plan.look(&base, &new, margin).rating,
                 Rule::Once(_) => rate(&base, &new, &History::default(), margin),
@@ -212,7 +231,9 @@ impl Course {
                     ends.same += 1;
                     ends.kept += usize::from(forecast.is_some_and(|by| groups <= by));
                 }
-                Some(Verdict::Unclear(Unclear::MoreGroups(more))) if groups == ASKED && groups + more <= most => {
+                Some(Verdict::Unclear(Unclear::MoreGroups(more)))
+                    if groups == ASKED && groups + more <= most =>
+                {
                     forecast = Some(groups + more);
                     ends.expected += 1;
                 }
@@ -226,9 +247,15 @@ impl Course {
     }
 }
 
-#[expect(clippy::expect_used, reason = "what is made here is finite and above zero; not part of what judges")]
+#[expect(
+    clippy::expect_used,
+    reason = "what is made here is finite and above zero; not part of what judges"
+)]
 fn scores(noise: &[f64], shift: f64) -> Scores {
-    let values: Vec<[f64; 1]> = noise.iter().map(|noise| [LEVEL * (WIDTH * (noise + shift)).exp()]).collect();
+    let values: Vec<[f64; 1]> = noise
+        .iter()
+        .map(|noise| [LEVEL * (WIDTH * (noise + shift)).exp()])
+        .collect();
     Scores::of(&values, Better::Higher).expect("values above zero")
 }
 

@@ -2,19 +2,28 @@
 
 use crate::distribution::student_two_sided;
 
-/// Returns the p-value of equal means (Welch 1947), two-sided; 1 for fewer than two values on a side, and where nothing scatters.
+/// Returns the p-value of equal means (Welch 1947), two-sided; 1 for fewer than two values on a
+/// side, and where nothing scatters.
 #[must_use]
 pub fn welch(base: &[f64], new: &[f64]) -> f64 {
     let part = |values: &[f64]| {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        let variance = values
+            .iter()
+            .map(|value| (value - mean).powi(2))
+            .sum::<f64>()
+            / (count - 1.0);
         (mean, variance / count, count - 1.0)
     };
     let ((base, a, m), (new, b, n)) = (part(base), part(new));
     let error = (a + b).sqrt();
     let degrees = (a + b).powi(2) / (a * a / m + b * b / n);
-    if error > 0.0 && degrees.is_finite() { student_two_sided((new - base) / error, degrees) } else { 1.0 }
+    if error > 0.0 && degrees.is_finite() {
+        student_two_sided((new - base) / error, degrees)
+    } else {
+        1.0
+    }
 }
 
 #[cfg(test)]
@@ -26,6 +35,9 @@ mod tests {
         // R: t.test(c(1, 2, 3, 4, 5), c(2, 4, 6, 8, 10)): t = -1.8974, df = 5.8824, p = 0.1075.
         let p = welch(&[1.0, 2.0, 3.0, 4.0, 5.0], &[2.0, 4.0, 6.0, 8.0, 10.0]);
         assert!((p - 0.1075).abs() < 1e-4, "{p}");
-        assert_eq!((welch(&[1.0], &[2.0, 3.0]), welch(&[1.0, 1.0], &[1.0, 1.0])), (1.0, 1.0));
+        assert_eq!(
+            (welch(&[1.0], &[2.0, 3.0]), welch(&[1.0, 1.0], &[1.0, 1.0])),
+            (1.0, 1.0)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Converts values between PostgreSQL and `rusqlite`'s types.
 //!
-//! PostgreSQL's text cannot hold NUL, but output of guests can. NUL is stored as SUBSTITUTE and `0`, and SUBSTITUTE
-//! itself, an unusual control character, as SUBSTITUTE and `1`.
+//! PostgreSQL's text cannot hold NUL, but output of guests can. NUL is stored as SUBSTITUTE and
+//! `0`, and SUBSTITUTE itself, an unusual control character, as SUBSTITUTE and `1`.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -67,14 +67,22 @@ pub(super) fn given<'a>(output: &'a ToSqlOutput<'_>) -> Given<'a> {
 }
 
 impl ToSql for Given<'_> {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self.0 {
             ValueRef::Null => return Ok(IsNull::Yes),
             ValueRef::Integer(number) if *ty == Type::INT4 => out.put_i32(number.try_into()?),
             ValueRef::Integer(number) if *ty == Type::INT8 => out.put_i64(number),
             // Paths and names are stored as bytes, text or not.
-            ValueRef::Text(bytes) | ValueRef::Blob(bytes) if *ty == Type::BYTEA => out.put_slice(bytes),
-            ValueRef::Text(text) if *ty == Type::TEXT => out.put_slice(escape(str::from_utf8(text)?).as_bytes()),
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) if *ty == Type::BYTEA => {
+                out.put_slice(bytes)
+            }
+            ValueRef::Text(text) if *ty == Type::TEXT => {
+                out.put_slice(escape(str::from_utf8(text)?).as_bytes())
+            }
             other => return Err(format!("a {} for a column of {ty}", other.data_type()).into()),
         }
         Ok(IsNull::No)
@@ -91,14 +99,18 @@ fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains([NUL, SUBSTITUTE]) {
         return text.into();
     }
-    text.replace(SUBSTITUTE, "\u{1a}1").replace(NUL, "\u{1a}0").into()
+    text.replace(SUBSTITUTE, "\u{1a}1")
+        .replace(NUL, "\u{1a}0")
+        .into()
 }
 
 fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains(SUBSTITUTE) {
         return text.into();
     }
-    text.replace("\u{1a}0", "\0").replace("\u{1a}1", "\u{1a}").into()
+    text.replace("\u{1a}0", "\0")
+        .replace("\u{1a}1", "\u{1a}")
+        .into()
 }
 
 #[cfg(test)]

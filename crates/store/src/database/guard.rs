@@ -1,7 +1,9 @@
-//! A connection to a server of this host without TLS, which ends before a password is sent in clear.
+//! A connection to a server of this host without TLS, which ends before a password is sent in
+//! clear.
 //!
-//! Each user of a host may listen at the port of a server that is stopped, and ask for passwords. With SCRAM such a listener
-//! learns none. The library of PostgreSQL's protocol answers every question of a server, so the questions are read here.
+//! Each user of a host may listen at the port of a server that is stopped, and ask for passwords.
+//! With SCRAM such a listener learns none. The library of PostgreSQL's protocol answers every
+//! question of a server, so the questions are read here.
 
 use std::fmt;
 use std::io;
@@ -57,7 +59,11 @@ struct Watch {
 impl Watch {
     /// Returns how many bytes of the message are looked at, by its letter.
     fn wanted(&self) -> usize {
-        if self.head.first() == Some(&AUTHENTICATION) { HEADER + SUCCESS.len() } else { HEADER }
+        if self.head.first() == Some(&AUTHENTICATION) {
+            HEADER + SUCCESS.len()
+        } else {
+            HEADER
+        }
     }
 
     /// Reads further bytes; returns whether the server is content, after which no password is sent.
@@ -79,7 +85,9 @@ impl Watch {
             if kind == SUCCESS {
                 return Ok(true);
             }
-            let length = self.head[1..HEADER].iter().fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
+            let length = self.head[1..HEADER]
+                .iter()
+                .fold(0_usize, |sum, byte| (sum << 8) | usize::from(*byte));
             self.left = (length + 1).saturating_sub(self.head.len());
             self.head.clear();
         }
@@ -92,17 +100,31 @@ pub(super) async fn reach(config: &Config) -> Result<Guarded, Failure> {
     let mut refusal = "the address names no server".to_owned();
     let named = config.get_hosts().len().max(config.get_hostaddrs().len());
     for n in 0..named {
-        let port = config.get_ports().get(n).or(config.get_ports().first()).copied().unwrap_or(PORT);
+        let port = config
+            .get_ports()
+            .get(n)
+            .or(config.get_ports().first())
+            .copied()
+            .unwrap_or(PORT);
         let reached = match (config.get_hostaddrs().get(n), config.get_hosts().get(n)) {
             (Some(address), _) => TcpStream::connect((*address, port)).await.map(Stream::Tcp),
-            (None, Some(Host::Tcp(name))) => TcpStream::connect((name.as_str(), port)).await.map(Stream::Tcp),
+            (None, Some(Host::Tcp(name))) => TcpStream::connect((name.as_str(), port))
+                .await
+                .map(Stream::Tcp),
             (None, Some(Host::Unix(folder))) => {
-                UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await.map(Stream::Unix)
+                UnixStream::connect(folder.join(format!(".s.PGSQL.{port}")))
+                    .await
+                    .map(Stream::Unix)
             }
             (None, None) => continue,
         };
         match reached {
-            Ok(stream) => return Ok(Guarded { stream, watch: Some(Watch::default()) }),
+            Ok(stream) => {
+                return Ok(Guarded {
+                    stream,
+                    watch: Some(Watch::default()),
+                });
+            }
             Err(error) => refusal = format!("error connecting to server: {error}"),
         }
     }
@@ -110,14 +132,20 @@ pub(super) async fn reach(config: &Config) -> Result<Guarded, Failure> {
 }
 
 impl AsyncRead for Guarded {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(match &mut self.stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
             Stream::Unix(stream) => Pin::new(stream).poll_read(cx, buffer),
         })?;
         if let Some(watch) = &mut self.watch
-            && watch.read(&buffer.filled()[before..]).map_err(io::Error::other)?
+            && watch
+                .read(&buffer.filled()[before..])
+                .map_err(io::Error::other)?
         {
             self.watch = None;
         }
@@ -126,7 +154,11 @@ impl AsyncRead for Guarded {
 }
 
 impl AsyncWrite for Guarded {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match &mut self.stream {
             Stream::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
             Stream::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
@@ -163,14 +195,16 @@ mod tests {
     const HAS_NO_TLS: &[u8] = b"N";
     const ASKS_IN_CLEAR: &[u8] = b"R\0\0\0\x08\0\0\0\x03";
 
-    /// Opens a store at a make-believe server without TLS that asks for the password in clear; returns the error and all that
-    /// arrived.
+    /// Opens a store at a make-believe server without TLS that asks for the password in clear;
+    /// returns the error and all that arrived.
     fn ask(address: &str) -> (StoreError, String) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let listening = std::thread::spawn(move || {
             let (mut client, _) = listener.accept().unwrap();
-            client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            client
+                .set_read_timeout(Some(Duration::from_secs(5)))
+                .unwrap();
             let (mut arrived, mut buffer) = (vec![], [0; 4096]);
             loop {
                 match client.read(&mut buffer) {
@@ -188,13 +222,15 @@ mod tests {
             String::from_utf8_lossy(&arrived).into_owned()
         });
         let address = address.replace("PORT", &port.to_string());
-        let error = Store::open_read_only(Location::server(&address, Some(SECRET)).unwrap()).unwrap_err();
+        let error =
+            Store::open_read_only(Location::server(&address, Some(SECRET)).unwrap()).unwrap_err();
         (error, listening.join().unwrap())
     }
 
     #[test]
     fn password_never_reaches_a_server_without_tls() {
-        // The library resolves the name and then takes the address, which is this host only in this test.
+        // The library resolves the name and then takes the address, which is this host only in this
+        // test.
         for address in [
             "postgres://me@db.lab:PORT/marvin?hostaddr=127.0.0.1",
             "postgres://me@db.lab:PORT/marvin?hostaddr=127.0.0.1&sslmode=prefer",
@@ -203,18 +239,30 @@ mod tests {
             "postgres://me@localhost:PORT/marvin?sslmode=prefer",
         ] {
             let (error, arrived) = ask(address);
-            assert!(matches!(error, StoreError::Unprotected { .. }), "{address}: {error}");
-            assert!(!arrived.is_empty() && !arrived.contains(SECRET), "{address}: {arrived}");
+            assert!(
+                matches!(error, StoreError::Unprotected { .. }),
+                "{address}: {error}"
+            );
+            assert!(
+                !arrived.is_empty() && !arrived.contains(SECRET),
+                "{address}: {arrived}"
+            );
         }
         let (error, _) = ask("postgres://me@db.lab:PORT/marvin?hostaddr=127.0.0.1");
         let said = error.to_string();
-        insta::assert_snapshot!(said.replace(said.split(':').nth(2).unwrap().split('/').next().unwrap(), "PORT"));
+        insta::assert_snapshot!(said.replace(
+            said.split(':').nth(2).unwrap().split('/').next().unwrap(),
+            "PORT"
+        ));
     }
 
     #[test]
     fn password_is_sent_where_the_address_allows() {
         let (error, arrived) = ask("postgres://me@127.0.0.1:PORT/marvin?sslmode=disable");
-        assert!(arrived.contains(SECRET) && !matches!(error, StoreError::Unprotected { .. }), "{error}");
+        assert!(
+            arrived.contains(SECRET) && !matches!(error, StoreError::Unprotected { .. }),
+            "{error}"
+        );
     }
 
     #[test]
@@ -223,10 +271,21 @@ mod tests {
         said.extend_from_slice(ASKS_IN_CLEAR);
         for size in 1..=said.len() {
             let mut watch = Watch::default();
-            assert!(said.chunks(size).any(|piece| watch.read(piece).is_err()), "{size}");
+            assert!(
+                said.chunks(size).any(|piece| watch.read(piece).is_err()),
+                "{size}"
+            );
         }
         let mut watch = Watch::default();
-        assert!(watch.read(b"R\0\0\0\x0c\0\0\0\x05salt").is_ok_and(|is_content| !is_content));
-        assert!(watch.read(b"R\0\0\0\x08\0\0\0\0S").is_ok_and(|is_content| is_content));
+        assert!(
+            watch
+                .read(b"R\0\0\0\x0c\0\0\0\x05salt")
+                .is_ok_and(|is_content| !is_content)
+        );
+        assert!(
+            watch
+                .read(b"R\0\0\0\x08\0\0\0\0S")
+                .is_ok_and(|is_content| is_content)
+        );
     }
 }

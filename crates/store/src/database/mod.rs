@@ -1,8 +1,8 @@
 //! SQLite in a data directory and PostgreSQL on a server behind one set of calls.
 //!
-//! Each statement is written once, in the common dialect with SQLite's placeholders (`?1`). The conversion of values is
-//! written once too, with SQLite's traits (`columns.rs`, `codes.rs`, `samples.rs`); `cell.rs` converts PostgreSQL's
-//! values for these. `home.rs` interprets errors.
+//! Each statement is written once, in the common dialect with SQLite's placeholders (`?1`). The
+//! conversion of values is written once too, with SQLite's traits (`columns.rs`, `codes.rs`,
+//! `samples.rs`); `cell.rs` converts PostgreSQL's values for these. `home.rs` interprets errors.
 
 mod cell;
 mod guard;
@@ -90,7 +90,9 @@ impl Row<'_> {
 /// Adds the column to a value's error, as rusqlite does.
 fn misread(column: usize, error: FromSqlError) -> Failure {
     Failure::Sqlite(match error {
-        FromSqlError::Other(cause) => rusqlite::Error::FromSqlConversionFailure(column, Type::Text, cause),
+        FromSqlError::Other(cause) => {
+            rusqlite::Error::FromSqlConversionFailure(column, Type::Text, cause)
+        }
         other => rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(other)),
     })
 }
@@ -105,7 +107,11 @@ impl Database {
     }
 
     /// Inserts rows into a table, each with a value for every column.
-    pub(crate) fn insert<const N: usize>(&self, table: &str, rows: &[[ToSqlOutput<'_>; N]]) -> Result<(), Failure> {
+    pub(crate) fn insert<const N: usize>(
+        &self,
+        table: &str,
+        rows: &[[ToSqlOutput<'_>; N]],
+    ) -> Result<(), Failure> {
         match self {
             Self::Sqlite(connection) => {
                 let mut statement = connection.prepare_cached(&insertion::<N>(table, 1))?;
@@ -139,9 +145,11 @@ impl Database {
                 }
                 Ok(all)
             }
-            Self::Server(server) => {
-                server.query(sql, &outputs(values)?)?.iter().map(|row| read(&Row::Server(row))).collect()
-            }
+            Self::Server(server) => server
+                .query(sql, &outputs(values)?)?
+                .iter()
+                .map(|row| read(&Row::Server(row)))
+                .collect(),
         }
     }
 
@@ -156,11 +164,16 @@ impl Database {
             Self::Sqlite(connection) => {
                 let mut statement = connection.prepare_cached(sql)?;
                 // The error of `read` passes through rusqlite's error type as a value.
-                statement.query_row(values, |row| Ok(read(&Row::Sqlite(row)))).optional()?.transpose()
+                statement
+                    .query_row(values, |row| Ok(read(&Row::Sqlite(row))))
+                    .optional()?
+                    .transpose()
             }
-            Self::Server(server) => {
-                server.query(sql, &outputs(values)?)?.first().map(|row| read(&Row::Server(row))).transpose()
-            }
+            Self::Server(server) => server
+                .query(sql, &outputs(values)?)?
+                .first()
+                .map(|row| read(&Row::Server(row)))
+                .transpose(),
         }
     }
 
@@ -170,17 +183,24 @@ impl Database {
             Self::Sqlite(connection) => connection.execute_batch("BEGIN IMMEDIATE")?,
             Self::Server(server) => server.begin(Access::Write)?,
         }
-        Ok(Transaction { database: self, is_open: true })
+        Ok(Transaction {
+            database: self,
+            is_open: true,
+        })
     }
 
-    /// Begins a transaction that writes a few rows, and locks them as it reads them: [`Database::lock`]. A data directory
-    /// has one writer at a time anyway; on a server it waits for no one who saves results.
+    /// Begins a transaction that writes a few rows, and locks them as it reads them:
+    /// [`Database::lock`]. A data directory has one writer at a time anyway; on a server it
+    /// waits for no one who saves results.
     pub(crate) fn change(&self) -> Result<Transaction<'_>, Failure> {
         match self {
             Self::Sqlite(connection) => connection.execute_batch("BEGIN IMMEDIATE")?,
             Self::Server(server) => server.begin(Access::Change)?,
         }
-        Ok(Transaction { database: self, is_open: true })
+        Ok(Transaction {
+            database: self,
+            is_open: true,
+        })
     }
 
     /// Returns the end of a SELECT that locks what it finds until the transaction ends.
@@ -192,20 +212,27 @@ impl Database {
         }
     }
 
-    /// Begins a transaction that sees the database as of now despite other writers; a nested one does nothing.
+    /// Begins a transaction that sees the database as of now despite other writers; a nested one
+    /// does nothing.
     pub(crate) fn read(&self) -> Result<Transaction<'_>, Failure> {
         let is_within = match self {
             Self::Sqlite(connection) => !connection.is_autocommit(),
             Self::Server(server) => server.is_in_transaction(),
         };
         if is_within {
-            return Ok(Transaction { database: self, is_open: false });
+            return Ok(Transaction {
+                database: self,
+                is_open: false,
+            });
         }
         match self {
             Self::Sqlite(connection) => connection.execute_batch("BEGIN")?,
             Self::Server(server) => server.begin(Access::Read)?,
         }
-        Ok(Transaction { database: self, is_open: true })
+        Ok(Transaction {
+            database: self,
+            is_open: true,
+        })
     }
 
     fn end(&self, how: &str) -> Result<(), Failure> {
@@ -262,6 +289,9 @@ mod tests {
     #[test]
     fn a_statement_inserts_several_rows() {
         assert_eq!(insertion::<2>("t", 1), "INSERT INTO t VALUES (?1, ?2)");
-        assert_eq!(insertion::<2>("t", 2), "INSERT INTO t VALUES (?1, ?2), (?3, ?4)");
+        assert_eq!(
+            insertion::<2>("t", 2),
+            "INSERT INTO t VALUES (?1, ?2), (?3, ?4)"
+        );
     }
 }

@@ -25,7 +25,8 @@ use crate::location::{Address, Channel};
 /// Server-side timeouts: for waiting on another writer, and for any statement.
 const LIMITS: &str = "SET lock_timeout = '30s'; SET statement_timeout = '10min'; SET client_min_messages = 'warning'";
 
-/// How often a statement is waited for until it is over anyway: its server's own timeout comes first.
+/// How often a statement is waited for until it is over anyway: its server's own timeout comes
+/// first.
 const WAITS_MAX: u32 = 40;
 
 /// The library's words for a server that answers that it has no TLS.
@@ -63,14 +64,20 @@ struct Session {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The address contains the password.
-        f.debug_struct("Server").field("access", &self.access).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("access", &self.access)
+            .finish_non_exhaustive()
     }
 }
 
 impl Server {
     pub(crate) fn connect(address: &Address, access: Access) -> Result<Self, Failure> {
         let session = RefCell::new(Session::begin(address, access)?);
-        Ok(Self { address: address.clone(), access, session })
+        Ok(Self {
+            address: address.clone(),
+            access,
+            session,
+        })
     }
 
     /// Executes several statements without results.
@@ -89,7 +96,11 @@ impl Server {
     }
 
     /// Runs a query, on a new connection if the old one was lost.
-    pub(super) fn query(&self, sql: &str, values: &[ToSqlOutput<'_>]) -> Result<Vec<tokio_postgres::Row>, Failure> {
+    pub(super) fn query(
+        &self,
+        sql: &str,
+        values: &[ToSqlOutput<'_>],
+    ) -> Result<Vec<tokio_postgres::Row>, Failure> {
         let values: Vec<_> = values.iter().map(given).collect();
         let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
         self.once_more(|session| {
@@ -109,7 +120,9 @@ impl Server {
         self.once_more(|session| {
             let begun = session.ask(async |client| client.batch_execute(begin).await);
             if matches!(begun, Err(Failure::Server(_))) {
-                session.ask(async |client| client.batch_execute("ROLLBACK").await).ok();
+                session
+                    .ask(async |client| client.batch_execute("ROLLBACK").await)
+                    .ok();
             }
             begun
         })?;
@@ -130,7 +143,10 @@ impl Server {
     }
 
     /// Retries on a new connection if the old one was lost outside a transaction.
-    fn once_more<T>(&self, work: impl Fn(&mut Session) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn once_more<T>(
+        &self,
+        work: impl Fn(&mut Session) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let mut session = self.session.borrow_mut();
         if session.is_silent && !session.is_in_transaction {
             *session = Session::begin(&self.address, self.access)?;
@@ -145,38 +161,53 @@ impl Server {
     }
 }
 
-/// Returns whether an error is about the connection or the server's shutdown. The codes are in appendix A of its
-/// manual.
+/// Returns whether an error is about the connection or the server's shutdown. The codes are in
+/// appendix A of its manual.
 pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
-    const ENDS: [SqlState; 3] = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW];
+    const ENDS: [SqlState; 3] = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+    ];
     match error.code() {
         // Class 08: connection exceptions.
         Some(code) => code.code().starts_with("08") || ENDS.contains(code),
         None => {
             let is_refusal = is_untrusted(error) || is_unprotected(error);
-            error.is_closed() || error.source().is_some_and(|cause| cause.is::<io::Error>() && !is_refusal)
+            error.is_closed()
+                || error
+                    .source()
+                    .is_some_and(|cause| cause.is::<io::Error>() && !is_refusal)
         }
     }
 }
 
-/// Returns whether an error is that others could read the password: the server, or a host on the way to it, has no TLS
-/// or wants the password in clear without it.
+/// Returns whether an error is that others could read the password: the server, or a host on the
+/// way to it, has no TLS or wants the password in clear without it.
 pub(crate) fn is_unprotected(error: &tokio_postgres::Error) -> bool {
-    let Some(cause) = error.source() else { return false };
-    let inner = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    let Some(cause) = error.source() else {
+        return false;
+    };
+    let inner = cause
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
     inner.is_some_and(|inner| inner.is::<guard::InClear>()) || cause.to_string() == NO_TLS
 }
 
-/// Returns whether an error is that no issuer on the host's list vouches for the server's certificate.
+/// Returns whether an error is that no issuer on the host's list vouches for the server's
+/// certificate.
 pub(crate) fn is_untrusted(error: &tokio_postgres::Error) -> bool {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()?.get_ref());
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>()?.get_ref());
     cause.is_some_and(|cause| cause.is::<rustls::Error>())
 }
 
 impl Session {
     fn begin(address: &Address, access: Access) -> Result<Self, Failure> {
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::Silent(format!("cannot wait for it: {error}")))?;
+        let runtime =
+            runtime.map_err(|error| Failure::Silent(format!("cannot wait for it: {error}")))?;
         let client = runtime.block_on(async {
             let (client, connection) = connect(address).await?;
             // The next question sees its end.
@@ -184,10 +215,21 @@ impl Session {
             Ok::<_, Failure>(client)
         })?;
         let (address, prepared) = (address.clone(), HashMap::new());
-        let mut session = Self { runtime, client, address, is_silent: false, prepared, is_in_transaction: false };
+        let mut session = Self {
+            runtime,
+            client,
+            address,
+            is_silent: false,
+            prepared,
+            is_in_transaction: false,
+        };
         session.ask(async |client| client.batch_execute(LIMITS).await)?;
         if access == Access::Read {
-            session.ask(async |client| client.batch_execute("SET default_transaction_read_only = on").await)?;
+            session.ask(async |client| {
+                client
+                    .batch_execute("SET default_transaction_read_only = on")
+                    .await
+            })?;
         }
         Ok(session)
     }
@@ -197,7 +239,9 @@ impl Session {
         &mut self,
         question: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Failure> {
-        let answer = self.runtime.block_on(wait_for(question(&self.client), &self.address));
+        let answer = self
+            .runtime
+            .block_on(wait_for(question(&self.client), &self.address));
         self.is_silent |= matches!(answer, Err(Failure::Silent(_)));
         answer
     }
@@ -232,7 +276,8 @@ impl Connection {
     }
 }
 
-/// Connects and logs in, within twice the address' timeout for connecting. A stopped server accepts connections all the same.
+/// Connects and logs in, within twice the address' timeout for connecting. A stopped server accepts
+/// connections all the same.
 async fn connect(address: &Address) -> Result<(Client, Connection), Failure> {
     let config = &address.config;
     let limit = 2 * patience(config);
@@ -252,8 +297,8 @@ async fn connect(address: &Address) -> Result<(Client, Connection), Failure> {
     timeout(limit, connected).await.map_err(|_| silent(limit))?
 }
 
-/// Waits for an answer. Nothing tells a server that works from one that was stopped or whose host is gone, so it is asked for
-/// another connection from time to time.
+/// Waits for an answer. Nothing tells a server that works from one that was stopped or whose host
+/// is gone, so it is asked for another connection from time to time.
 async fn wait_for<T>(
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
     address: &Address,
@@ -274,7 +319,10 @@ async fn wait_for<T>(
 }
 
 fn patience(config: &Config) -> Duration {
-    config.get_connect_timeout().copied().unwrap_or(crate::location::CONNECT_LIMIT)
+    config
+        .get_connect_timeout()
+        .copied()
+        .unwrap_or(crate::location::CONNECT_LIMIT)
 }
 
 fn silent(limit: Duration) -> Failure {

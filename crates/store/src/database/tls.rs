@@ -1,4 +1,5 @@
-//! TLS towards PostgreSQL: by rustls, with the host's own list of whom to trust. Whether to use it is the address' `sslmode`.
+//! TLS towards PostgreSQL: by rustls, with the host's own list of whom to trust. Whether to use it
+//! is the address' `sslmode`.
 
 use std::future::Future;
 use std::io;
@@ -30,7 +31,11 @@ impl MakeTlsConnect<Socket> for Tls {
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Handshake, InvalidDnsNameError> {
         // A socket's directory is no name, and such connections are never secure.
-        let name = if host.starts_with('/') || host.is_empty() { "localhost" } else { host };
+        let name = if host.starts_with('/') || host.is_empty() {
+            "localhost"
+        } else {
+            host
+        };
         ServerName::try_from(name.to_owned()).map(Handshake)
     }
 }
@@ -53,8 +58,12 @@ fn trusting_the_hosts_list() -> io::Result<ClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    Ok(versions.map_err(io::Error::other)?.with_root_certificates(roots).with_no_client_auth())
+    let versions =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    Ok(versions
+        .map_err(io::Error::other)?
+        .with_root_certificates(roots)
+        .with_no_client_auth())
 }
 
 impl TlsStream for Stream {
@@ -64,13 +73,21 @@ impl TlsStream for Stream {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }
 

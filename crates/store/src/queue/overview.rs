@@ -1,5 +1,5 @@
-//! An overview of the queue: jobs counted, and the few that a page shows. The database counts, so that it does not matter how
-//! many jobs there were ever.
+//! An overview of the queue: jobs counted, and the few that a page shows. The database counts, so
+//! that it does not matter how many jobs there were ever.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,8 @@ pub struct JobCount {
 }
 
 // Each has an index with all that it needs, but the sum, which reads the table once, in its order.
-const COUNT: &str = "SELECT state, machine, count(*) FROM queue GROUP BY state, machine ORDER BY state, machine";
+const COUNT: &str =
+    "SELECT state, machine, count(*) FROM queue GROUP BY state, machine ORDER BY state, machine";
 const TOOK: &str = "SELECT CAST(coalesce(sum(CASE WHEN state = 'done' AND ended_unix > started_unix
     THEN ended_unix - started_unix END), 0) AS BIGINT) FROM queue";
 const FREE: &str = "SELECT machine, min(queued_unix) FROM queue
@@ -53,26 +54,41 @@ impl QueueOverview {
     /// Returns how many jobs of a machine are in a state, by the state's word.
     #[must_use]
     pub fn jobs(&self, machine: &str, state: &str) -> usize {
-        let of_it = self.counts.iter().filter(|count| count.machine == machine && count.state == state);
+        let of_it = self
+            .counts
+            .iter()
+            .filter(|count| count.machine == machine && count.state == state);
         of_it.map(|count| count.jobs).sum()
     }
 }
 
 impl Store {
-    /// Reads an overview of the queue: of those that wait and of those that are over at most so many.
+    /// Reads an overview of the queue: of those that wait and of those that are over at most so
+    /// many.
     ///
     /// # Errors
     /// If the database cannot be read.
-    pub fn queue_overview(&self, now_unix: i64, waiting_max: u32, over_max: u32) -> Result<QueueOverview, StoreError> {
+    pub fn queue_overview(
+        &self,
+        now_unix: i64,
+        waiting_max: u32,
+        over_max: u32,
+    ) -> Result<QueueOverview, StoreError> {
         let count = |row: &Row<'_>| {
             let jobs = usize::try_from(row.get::<Unsigned>(2)?.0).unwrap_or(usize::MAX);
-            Ok(JobCount { state: row.get::<Word>(0)?.word(), machine: row.get(1)?, jobs })
+            Ok(JobCount {
+                state: row.get::<Word>(0)?.word(),
+                machine: row.get(1)?,
+                jobs,
+            })
         };
         self.with(|database| {
             let _whole = database.read()?;
             Ok(QueueOverview {
                 counts: database.rows(COUNT, &[], count)?,
-                took_s: database.row(TOOK, &[], |row| Ok(row.get::<Unsigned>(0)?.0))?.unwrap_or(0),
+                took_s: database
+                    .row(TOOK, &[], |row| Ok(row.get::<Unsigned>(0)?.0))?
+                    .unwrap_or(0),
                 free_since_unix: database
                     .rows(FREE, &[&now_unix], |row| Ok((row.get(0)?, row.get(1)?)))?
                     .into_iter()
@@ -101,13 +117,21 @@ mod tests {
 
     fn overview_counts_all_and_lists_some(make: New<'_>) {
         let (_home, store) = make();
-        assert_eq!(store.queue_overview(0, 9, 9).unwrap(), QueueOverview::default());
-        // Queued at 1,000; the first three of the highest priority are done after 10, 20 and 30 s, the next one runs.
-        let all: Vec<u64> = (0..8).map(|n| queued(&store, &format!("git:v6.{n}"), -n)).collect();
+        assert_eq!(
+            store.queue_overview(0, 9, 9).unwrap(),
+            QueueOverview::default()
+        );
+        // Queued at 1,000; the first three of the highest priority are done after 10, 20 and 30 s,
+        // the next one runs.
+        let all: Vec<u64> = (0..8)
+            .map(|n| queued(&store, &format!("git:v6.{n}"), -n))
+            .collect();
         for took_s in [10, 20, 30] {
             let job = claim(&store, "here", 1_000).unwrap();
             store
-                .change_job(job.number, |job| job.end(job.fence, Ending::Done(String::new()), 1_000 + took_s))
+                .change_job(job.number, |job| {
+                    job.end(job.fence, Ending::Done(String::new()), 1_000 + took_s)
+                })
                 .unwrap();
         }
         claim(&store, "here", 1_000).unwrap();
@@ -116,14 +140,26 @@ mod tests {
         elsewhere.work.machine = "testbox".into();
         store.queue_job(&elsewhere, 2_000).unwrap();
         let found = store.queue_overview(1_999, 2, 3).unwrap();
-        let counts = found.counts.iter().map(|count| (count.state, &*count.machine, count.jobs)).collect::<Vec<_>>();
-        let mut expected = vec![("cancelled", 1), ("done", 3), ("running", 1), ("waiting", 3)]
-            .into_iter()
-            .map(|(state, jobs)| (state, USUAL_MACHINE, jobs))
+        let counts = found
+            .counts
+            .iter()
+            .map(|count| (count.state, &*count.machine, count.jobs))
             .collect::<Vec<_>>();
+        let mut expected = vec![
+            ("cancelled", 1),
+            ("done", 3),
+            ("running", 1),
+            ("waiting", 3),
+        ]
+        .into_iter()
+        .map(|(state, jobs)| (state, USUAL_MACHINE, jobs))
+        .collect::<Vec<_>>();
         expected.push(("waiting", "testbox", 1));
         assert_eq!(counts, expected);
-        assert_eq!((found.took_s, found.free_since_unix), (60, [(USUAL_MACHINE.to_owned(), 1_000)].into()));
+        assert_eq!(
+            (found.took_s, found.free_since_unix),
+            (60, [(USUAL_MACHINE.to_owned(), 1_000)].into())
+        );
         assert_eq!(numbers(&found.running), [all[3]]);
         assert_eq!(numbers(&found.waiting).len(), 2);
         assert_eq!(numbers(&found.over), [all[7], all[2], all[1]]);

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::fs;
 
 use model::{
-    Declared, Direction, FailureReason, Guilt, Outcome, Region, Run, RunId, Stage, SubjectFailure, WorkloadResult,
-    unit_named,
+    Declared, Direction, FailureReason, Guilt, Outcome, Region, Run, RunId, Stage, SubjectFailure,
+    WorkloadResult, unit_named,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -15,7 +15,10 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::testing::{New, again, build, contract, parents, run, saved, sqlite, store};
 use crate::{Artefact, Store, StoreError};
 
-const CONSOLE: Artefact<'_> = Artefact { name: "console", bytes: b"Linux version 6.12" };
+const CONSOLE: Artefact<'_> = Artefact {
+    name: "console",
+    bytes: b"Linux version 6.12",
+};
 
 fn a_reason() -> impl Strategy<Value = FailureReason> {
     let text = || any::<String>();
@@ -44,11 +47,14 @@ fn a_stage() -> impl Strategy<Value = Stage> {
 }
 
 fn an_outcome() -> impl Strategy<Value = Outcome> {
-    let failure = (a_stage(), a_reason(), any::<String>()).prop_map(|(stage, reason, console_tail)| SubjectFailure {
-        stage,
-        reason,
-        console_tail,
-    });
+    let failure =
+        (a_stage(), a_reason(), any::<String>()).prop_map(|(stage, reason, console_tail)| {
+            SubjectFailure {
+                stage,
+                reason,
+                console_tail,
+            }
+        });
     prop_oneof![
         Just(Outcome::Completed),
         any::<String>().prop_map(Outcome::Unsupported),
@@ -57,7 +63,10 @@ fn an_outcome() -> impl Strategy<Value = Outcome> {
 }
 
 fn a_declaration() -> impl Strategy<Value = Declared> {
-    let direction = option::of(prop_oneof![Just(Direction::LowerIsBetter), Just(Direction::HigherIsBetter)]);
+    let direction = option::of(prop_oneof![
+        Just(Direction::LowerIsBetter),
+        Just(Direction::HigherIsBetter)
+    ]);
     ("[ -~µ]{0,12}", direction, 0.0..100.0).prop_map(|(unit, direction, margin_percent)| Declared {
         unit: unit_named(&unit),
         direction,
@@ -66,20 +75,35 @@ fn a_declaration() -> impl Strategy<Value = Declared> {
 }
 
 fn a_result() -> impl Strategy<Value = WorkloadResult> {
-    let samples = vec(proptest::num::f64::POSITIVE | proptest::num::f64::NEGATIVE, 0..40);
+    let samples = vec(
+        proptest::num::f64::POSITIVE | proptest::num::f64::NEGATIVE,
+        0..40,
+    );
     let count = 0_u64..1 << 53;
-    let region = (count.clone(), count.clone(), count.clone(), count)
-        .prop_map(|(user, kernel, interrupt, other)| Region { user, kernel, interrupt, other });
-    ((any::<String>(), any::<u64>(), option::of(a_declaration())), an_outcome(), samples, vec(region, 0..40)).prop_map(
-        |((workload, operations, declared), outcome, samples, counted)| WorkloadResult {
-            workload,
-            operations,
-            declared,
-            outcome,
-            samples,
-            counted,
+    let region = (count.clone(), count.clone(), count.clone(), count).prop_map(
+        |(user, kernel, interrupt, other)| Region {
+            user,
+            kernel,
+            interrupt,
+            other,
         },
+    );
+    (
+        (any::<String>(), any::<u64>(), option::of(a_declaration())),
+        an_outcome(),
+        samples,
+        vec(region, 0..40),
     )
+        .prop_map(
+            |((workload, operations, declared), outcome, samples, counted)| WorkloadResult {
+                workload,
+                operations,
+                declared,
+                outcome,
+                samples,
+                counted,
+            },
+        )
 }
 
 fn a_run() -> impl Strategy<Value = Run> {
@@ -112,12 +136,19 @@ contract!(
 fn a_run_comes_back_as_it_was(new: New<'_>) {
     let (_home, store) = new();
     let number = Cell::new(0);
-    let mut runner = TestRunner::new(Config { cases: 64, ..Config::default() });
+    let mut runner = TestRunner::new(Config {
+        cases: 64,
+        ..Config::default()
+    });
     let done = runner.run(&a_run(), |run| {
         number.set(number.get() + 1);
         // One per build, so that it can be selected alone.
         let id = format!("{:04x}", number.get());
-        let run = Run { id: RunId::from_hex(&id).unwrap(), build: build(&id).id, ..run };
+        let run = Run {
+            id: RunId::from_hex(&id).unwrap(),
+            build: build(&id).id,
+            ..run
+        };
         saved(&store, &run);
         assert_eq!(store.run(&run.id).unwrap(), run);
         let found = store.runs_of(&run.build, &run.machine, &run.suite).unwrap();
@@ -137,9 +168,17 @@ fn a_run_is_never_changed(new: New<'_>) {
     insta::assert_snapshot!(error, @"run_01 is stored already, and runs never change");
     assert_eq!(store.run(&first.id).unwrap(), first);
     assert_eq!(store.artefact(&first.id, "console").unwrap(), CONSOLE.bytes);
-    for change in ["UPDATE runs SET seed = 3", "UPDATE results SET workload = 'x'"] {
-        let error = store.with(|database| database.execute(change, &[])).unwrap_err();
-        assert!(error.to_string().contains("a run is never changed"), "{error}");
+    for change in [
+        "UPDATE runs SET seed = 3",
+        "UPDATE results SET workload = 'x'",
+    ] {
+        let error = store
+            .with(|database| database.execute(change, &[]))
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("a run is never changed"),
+            "{error}"
+        );
     }
 }
 
@@ -158,14 +197,26 @@ fn a_run_of_an_unknown_build_is_refused_and_leaves_no_file(new: New<'_>) {
 fn runs_are_listed_newest_first_with_their_outcomes_counted(new: New<'_>) {
     let (_home, store) = new();
     for (hex, started_unix) in [("01", 10), ("02", 30), ("03", 20), ("04", 30)] {
-        saved(&store, &Run { started_unix, ..run("aa", hex, u64::MAX) });
+        saved(
+            &store,
+            &Run {
+                started_unix,
+                ..run("aa", hex, u64::MAX)
+            },
+        );
     }
     let listed = store.runs(3).unwrap();
     let ids: Vec<_> = listed.iter().map(|run| run.id.hex()).collect();
     assert_eq!(ids, ["04", "02", "03"]);
     let newest = &listed[0];
-    assert_eq!((newest.completed, newest.unsupported, newest.failed), (1, 1, 1));
-    assert_eq!((newest.seed, newest.kernel.to_string()), (u64::MAX, "deb:6.12".into()));
+    assert_eq!(
+        (newest.completed, newest.unsupported, newest.failed),
+        (1, 1, 1)
+    );
+    assert_eq!(
+        (newest.seed, newest.kernel.to_string()),
+        (u64::MAX, "deb:6.12".into())
+    );
     assert_eq!(newest.version, build("aa").version);
 }
 
@@ -175,7 +226,11 @@ fn only_the_runs_asked_for_are_returned(new: New<'_>) {
     saved(&store, &wanted[0]);
     saved(&store, &run("bb", "02", 1));
     saved(&store, &wanted[1]);
-    let of = |suite: &str| store.runs_of(&wanted[0].build, &wanted[0].machine, suite).unwrap();
+    let of = |suite: &str| {
+        store
+            .runs_of(&wanted[0].build, &wanted[0].machine, suite)
+            .unwrap()
+    };
     assert_eq!(of("micro"), wanted);
     assert!(of("macro").is_empty());
 }
@@ -221,14 +276,26 @@ fn two_writers_take_turns(new: New<'_>) {
             scope.spawn(move || {
                 for n in 0..5 {
                     let seed = writer * 16 + n;
-                    other.save_run(&run("aa", &format!("{seed:02x}"), seed), &[CONSOLE]).unwrap();
+                    other
+                        .save_run(&run("aa", &format!("{seed:02x}"), seed), &[CONSOLE])
+                        .unwrap();
                 }
             });
         }
     });
-    let numbers: Vec<i64> = store.runs_after(0, 100).unwrap().into_iter().map(|(number, _)| number).collect();
+    let numbers: Vec<i64> = store
+        .runs_after(0, 100)
+        .unwrap()
+        .into_iter()
+        .map(|(number, _)| number)
+        .collect();
     assert_eq!(numbers, (1..=20).collect::<Vec<_>>());
-    assert_eq!(store.artefact(&RunId::from_hex("34").unwrap(), "console").unwrap(), CONSOLE.bytes);
+    assert_eq!(
+        store
+            .artefact(&RunId::from_hex("34").unwrap(), "console")
+            .unwrap(),
+        CONSOLE.bytes
+    );
 }
 
 fn reader_cannot_write(new: New<'_>) {
@@ -238,8 +305,15 @@ fn reader_cannot_write(new: New<'_>) {
     assert_eq!(reader.runs(10).unwrap().len(), 1);
     assert!(reader.save_build(&build("bb")).is_err());
     assert!(reader.save_run(&run("aa", "02", 1), &[CONSOLE]).is_err());
-    assert!(reader.add_artefact(&run("aa", "01", 1).id, CONSOLE).is_err());
-    assert_eq!(reader.run(&run("aa", "01", 1).id).unwrap(), run("aa", "01", 1));
+    assert!(
+        reader
+            .add_artefact(&run("aa", "01", 1).id, CONSOLE)
+            .is_err()
+    );
+    assert_eq!(
+        reader.run(&run("aa", "01", 1).id).unwrap(),
+        run("aa", "01", 1)
+    );
 }
 
 #[test]
@@ -254,10 +328,14 @@ fn unknown_stored_word_is_an_error() {
                  UPDATE results SET {column} = 'teleported' WHERE outcome = '{outcome}'"
             ))
             .map(|()| store.run(&RunId::from_hex("01").unwrap()).unwrap_err());
-        sqlite(&store).execute_batch("ROLLBACK TO future; RELEASE future").unwrap();
+        sqlite(&store)
+            .execute_batch("ROLLBACK TO future; RELEASE future")
+            .unwrap();
         let error = changed.unwrap();
         assert!(matches!(error, StoreError::UnknownCode { .. }), "{error:?}");
-        error.to_string().replace(home.path().to_str().unwrap(), "HOME")
+        error
+            .to_string()
+            .replace(home.path().to_str().unwrap(), "HOME")
     };
     insta::assert_snapshot!(told("outcome", "completed"), @"HOME/marvin.db was written by a newer Marvin (it has the outcome `teleported`, which this one does not know): use the newer one");
     insta::assert_snapshot!(told("stage", "failed"), @"HOME/marvin.db was written by a newer Marvin (it has the stage `teleported`, which this one does not know): use the newer one");

@@ -1,5 +1,6 @@
-//! Branch prediction: a textbook's gshare for conditional branches, the last target by history for indirect ones, a stack
-//! of return addresses. No processor's own predictor is known well enough to be copied.
+//! Branch prediction: a textbook's gshare for conditional branches, the last target by history for
+//! indirect ones, a stack of return addresses. No processor's own predictor is known well enough to
+//! be copied.
 
 /// How a block of instructions ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,12 +22,19 @@ pub(crate) enum End {
 impl End {
     /// Reads the last instruction of a block; `next` is the address after it.
     pub(crate) fn of(bytes: &[u8], next: u64) -> Self {
-        let prefixes = bytes.iter().take_while(|byte| matches!(byte, 0x40..=0x4f | 0x2e | 0x3e | 0xf2 | 0xf3)).count();
+        let prefixes = bytes
+            .iter()
+            .take_while(|byte| matches!(byte, 0x40..=0x4f | 0x2e | 0x3e | 0xf2 | 0xf3))
+            .count();
         let relative = |offset: i64| next.wrapping_add_signed(offset);
         match bytes[prefixes..] {
             // Jcc, LOOP and JRCXZ (Intel SDM, volume 2).
-            [0x70..=0x7f | 0xe0..=0xe3, offset] => Self::Conditional(relative(i64::from(offset.cast_signed()))),
-            [0x0f, 0x80..=0x8f, a, b, c, d] => Self::Conditional(relative(i64::from(i32::from_le_bytes([a, b, c, d])))),
+            [0x70..=0x7f | 0xe0..=0xe3, offset] => {
+                Self::Conditional(relative(i64::from(offset.cast_signed())))
+            }
+            [0x0f, 0x80..=0x8f, a, b, c, d] => {
+                Self::Conditional(relative(i64::from(i32::from_le_bytes([a, b, c, d]))))
+            }
             [0xe8, ..] => Self::Call,
             [0xff, modrm, ..] if modrm >> 3 & 7 == 2 => Self::IndirectCall,
             [0xff, modrm, ..] if modrm >> 3 & 7 == 4 => Self::Jump,
@@ -50,20 +58,30 @@ pub(crate) struct Predictor {
     /// The last outcomes, the newest in the lowest bit.
     history: u64,
     mask: u64,
-    /// Decides which branches share an entry, so that what comes of that differs from seed to seed.
+    /// Decides which branches share an entry, so that what comes of that differs from seed to
+    /// seed.
     salt: u64,
 }
 
 impl Predictor {
-    /// Makes one that has 2 to the power of `bits` entries for each kind of branch, and as many outcomes of history as
-    /// make the index.
+    /// Makes one that has 2 to the power of `bits` entries for each kind of branch, and as many
+    /// outcomes of history as make the index.
     pub(crate) fn new(bits: u32, seed: u64) -> Self {
         let entries = 1_usize << bits;
         let (taken, targets) = (vec![1; entries], vec![0; entries]);
-        Self { taken, targets, returns: [0; RETURNS], top: 0, history: 0, mask: entries as u64 - 1, salt: spread(seed) }
+        Self {
+            taken,
+            targets,
+            returns: [0; RETURNS],
+            top: 0,
+            history: 0,
+            mask: entries as u64 - 1,
+            salt: spread(seed),
+        }
     }
 
-    /// A block that ended at `at`, before `next`, was followed by code at `to`; tells whether that was predicted.
+    /// A block that ended at `at`, before `next`, was followed by code at `to`; tells whether that
+    /// was predicted.
     #[inline]
     pub(crate) fn follow(&mut self, (end, at, next): (End, u64, u64), to: u64) -> bool {
         match end {
@@ -89,7 +107,8 @@ impl Predictor {
         }
     }
 
-    /// A block was followed by something that it has nothing to do with: calls and returns count, nothing is predicted.
+    /// A block was followed by something that it has nothing to do with: calls and returns count,
+    /// nothing is predicted.
     pub(crate) fn interrupt(&mut self, end: End, next: u64) {
         match end {
             End::Call | End::IndirectCall => self.call(next),
@@ -108,7 +127,11 @@ impl Predictor {
         let index = self.index(at);
         let counter = &mut self.taken[index];
         let predicted = *counter >= 2;
-        *counter = if is_taken { (*counter + 1).min(3) } else { counter.saturating_sub(1) };
+        *counter = if is_taken {
+            (*counter + 1).min(3)
+        } else {
+            counter.saturating_sub(1)
+        };
         self.history = (self.history << 1 | u64::from(is_taken)) & self.mask;
         predicted == is_taken
     }
@@ -141,8 +164,14 @@ mod tests {
     #[test]
     fn the_last_instruction_tells_how_a_block_ends() {
         assert_eq!(End::of(&[0x74, 0xfe], 0x1002), End::Conditional(0x1000));
-        assert_eq!(End::of(&[0x0f, 0x85, 0x10, 0, 0, 0], 0x1006), End::Conditional(0x1016));
-        assert_eq!(End::of(&[0x2e, 0x75, 0x01], 0x1003), End::Conditional(0x1004));
+        assert_eq!(
+            End::of(&[0x0f, 0x85, 0x10, 0, 0, 0], 0x1006),
+            End::Conditional(0x1016)
+        );
+        assert_eq!(
+            End::of(&[0x2e, 0x75, 0x01], 0x1003),
+            End::Conditional(0x1004)
+        );
         assert_eq!(End::of(&[0xe8, 0, 0, 0, 0], 5), End::Call);
         assert_eq!(End::of(&[0x41, 0xff, 0xd3], 3), End::IndirectCall);
         assert_eq!(End::of(&[0xff, 0xe0], 2), End::Jump);
@@ -158,11 +187,16 @@ mod tests {
         let branch = (End::Conditional(0x100), 0x110, 0x112);
         let mut surprises = 0;
         for round in 0..40 {
-            surprises += u32::from(!predictor.follow(branch, if round < 39 { 0x100 } else { 0x112 }));
+            surprises +=
+                u32::from(!predictor.follow(branch, if round < 39 { 0x100 } else { 0x112 }));
         }
-        // Until the history is full of outcomes, each of them indexes a counter that has not learned yet.
+        // Until the history is full of outcomes, each of them indexes a counter that has not
+        // learned yet.
         assert_eq!(surprises, 5 + 1);
-        assert!(predictor.follow(branch, 0x5000), "an interrupt says nothing about the branch");
+        assert!(
+            predictor.follow(branch, 0x5000),
+            "an interrupt says nothing about the branch"
+        );
     }
 
     #[test]
@@ -188,7 +222,11 @@ mod tests {
 
     #[test]
     fn which_branches_share_an_entry_depends_on_the_seed() {
-        let places = |seed| (0..64).map(|n| Predictor::new(4, seed).index(0x1000 + n)).collect::<Vec<_>>();
+        let places = |seed| {
+            (0..64)
+                .map(|n| Predictor::new(4, seed).index(0x1000 + n))
+                .collect::<Vec<_>>()
+        };
         assert_eq!(places(1), places(1));
         assert_ne!(places(1), places(2));
     }
@@ -197,6 +235,10 @@ mod tests {
     fn an_indirect_call_is_predicted_to_go_where_it_went() {
         let mut predictor = Predictor::new(4, 1);
         let call = (End::IndirectCall, 0x100, 0x102);
-        assert!(!predictor.follow(call, 0x900) && predictor.follow(call, 0x900) && !predictor.follow(call, 0xa00));
+        assert!(
+            !predictor.follow(call, 0x900)
+                && predictor.follow(call, 0x900)
+                && !predictor.follow(call, 0xa00)
+        );
     }
 }

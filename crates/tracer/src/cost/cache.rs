@@ -1,4 +1,5 @@
-//! A cache, or a translation buffer: so many sets of so many ways, the least recently used way is replaced.
+//! A cache, or a translation buffer: so many sets of so many ways, the least recently used way is
+//! replaced.
 
 /// No line has this number.
 const EMPTY: u64 = u64::MAX;
@@ -33,7 +34,11 @@ pub(crate) struct Cache {
 impl Cache {
     /// Makes an empty one.
     pub(crate) fn new(Geometry { sets, ways }: Geometry) -> Self {
-        Self { mask: sets as u64 - 1, ways, lines: vec![EMPTY; sets * ways] }
+        Self {
+            mask: sets as u64 - 1,
+            ways,
+            lines: vec![EMPTY; sets * ways],
+        }
     }
 
     /// Uses a line, which it holds afterwards; tells whether it held it before.
@@ -59,7 +64,10 @@ impl Cache {
 
     /// Forgets all lines for which `gone` is true.
     pub(crate) fn forget(&mut self, gone: impl Fn(u64) -> bool) {
-        self.lines.iter_mut().filter(|line| gone(**line)).for_each(|line| *line = EMPTY);
+        self.lines
+            .iter_mut()
+            .filter(|line| gone(**line))
+            .for_each(|line| *line = EMPTY);
     }
 }
 
@@ -80,7 +88,10 @@ mod tests {
 
     #[test]
     fn sizes_are_sets_and_ways() {
-        assert_eq!(Geometry::parse("64/8"), Some(Geometry { sets: 64, ways: 8 }));
+        assert_eq!(
+            Geometry::parse("64/8"),
+            Some(Geometry { sets: 64, ways: 8 })
+        );
         for wrong in ["", "64", "63/8", "64/0", "64/65", "0/1", "4194304/1", "x/1"] {
             assert_eq!(Geometry::parse(wrong), None, "{wrong}");
         }

@@ -1,7 +1,8 @@
-//! The cost model: which instructions and data a processor of given sizes would have found in its caches and translation
-//! buffers, and which branches it would have predicted. It is told each block of instructions and each access; it has no
-//! prefetcher, no speculation and no time, so it is a model and no measurement. It sees the guest from the end of its first
-//! warm-up on, so that the measured iterations find what they would find.
+//! The cost model: which instructions and data a processor of given sizes would have found in its
+//! caches and translation buffers, and which branches it would have predicted. It is told each
+//! block of instructions and each access; it has no prefetcher, no speculation and no time, so it
+//! is a model and no measurement. It sees the guest from the end of its first warm-up on, so that
+//! the measured iterations find what they would find.
 
 mod branch;
 mod cache;
@@ -29,8 +30,8 @@ const TRANSLATIONS: usize = 4096;
 /// Where the kernel's text and data are mapped to physical address 0, without KASLR
 /// (Documentation/arch/x86/x86_64/mm.rst).
 const TEXT: std::ops::Range<u64> = 0xffff_ffff_8000_0000..0xffff_ffff_c000_0000;
-/// What else the kernel maps by large pages: the direct map and the map of pages, with four and with five levels of page
-/// tables (the same document).
+/// What else the kernel maps by large pages: the direct map and the map of pages, with four and
+/// with five levels of page tables (the same document).
 const LARGE: [std::ops::Range<u64>; 4] = [
     0xffff_8880_0000_0000..0xffff_c880_0000_0000,
     0xffff_ea00_0000_0000..0xffff_eb00_0000_0000,
@@ -61,8 +62,16 @@ pub(crate) enum Event {
 
 impl Event {
     /// All of them, in the order of their numbers.
-    const ALL: [Self; 8] =
-        [Self::L1i, Self::L1d, Self::L2, Self::Last, Self::Itlb, Self::Dtlb, Self::Walk, Self::Branch];
+    const ALL: [Self; 8] = [
+        Self::L1i,
+        Self::L1d,
+        Self::L2,
+        Self::Last,
+        Self::Itlb,
+        Self::Dtlb,
+        Self::Walk,
+        Self::Branch,
+    ];
 
     /// Returns its word.
     pub(crate) fn word(self) -> &'static str {
@@ -100,7 +109,9 @@ impl Sizes {
         if word == "seed" {
             return value.parse().map(|seed| self.seed = seed).is_ok();
         }
-        let Some(place) = CACHES.iter().position(|known| *known == word) else { return false };
+        let Some(place) = CACHES.iter().position(|known| *known == word) else {
+            return false;
+        };
         self.caches[place] = Geometry::parse(value);
         self.caches[place].is_some()
     }
@@ -119,7 +130,8 @@ struct Line {
     site: Site,
 }
 
-/// A block of instructions. As small as a line of the host's caches: one is read for each block that the guest executes.
+/// A block of instructions. As small as a line of the host's caches: one is read for each block
+/// that the guest executes.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Block {
@@ -178,7 +190,8 @@ pub(crate) struct Cost {
     predictor: Predictor,
     translations: Vec<Translation>,
     epoch: u64,
-    /// The block before, the line and the page that code was fetched from, and those that data was read from.
+    /// The block before, the line and the page that code was fetched from, and those that data was
+    /// read from.
     before: Ended,
     block: usize,
     line: u64,
@@ -198,7 +211,8 @@ pub(crate) struct Cost {
 impl Cost {
     /// Makes one with empty caches; nothing if a size is missing.
     pub(crate) fn new(sizes: &Sizes) -> Option<Self> {
-        let [l1i, l1d, l2, last, itlb, dtlb, stlb] = sizes.caches.map(|geometry| geometry.map(Cache::new));
+        let [l1i, l1d, l2, last, itlb, dtlb, stlb] =
+            sizes.caches.map(|geometry| geometry.map(Cache::new));
         Some(Self {
             blocks: Vec::new(),
             lines: Vec::new(),
@@ -213,7 +227,12 @@ impl Cost {
             predictor: Predictor::new(sizes.predictor_bits?, sizes.seed),
             translations: vec![Translation::default(); TRANSLATIONS],
             epoch: 1,
-            before: Ended { end: End::Plain, at: 0, size: 0, site: 0 },
+            before: Ended {
+                end: End::Plain,
+                at: 0,
+                size: 0,
+                site: 0,
+            },
             block: usize::MAX,
             line: 0,
             page: 0,
@@ -247,10 +266,17 @@ impl Cost {
             self.memory = Some(host.wrapping_sub(start - TEXT.start));
         }
         let memory = self.memory?;
-        let (end, size) = code.last().map(|(instruction, size)| (instruction.address(), *size as u64))?;
+        let (end, size) = code
+            .last()
+            .map(|(instruction, size)| (instruction.address(), *size as u64))?;
         let physical = host.wrapping_sub(memory);
         // With all of the end: code may be changed in place.
-        let ended = Ended { end: End::of(last, end + size), at: end, size: size as u8, site: self.site(end) as Site };
+        let ended = Ended {
+            end: End::of(last, end + size),
+            at: end,
+            size: size as u8,
+            site: self.site(end) as Site,
+        };
         if let Some(known) = self.known.get(&(start, physical, ended)) {
             return Some(*known);
         }
@@ -263,18 +289,39 @@ impl Cost {
             let from = host.wrapping_sub(memory);
             let to = from + (*size as u64).max(1) - 1;
             // What lies on the next page may be anywhere.
-            let to = if to >> PAGE_BITS == from >> PAGE_BITS { to } else { from };
+            let to = if to >> PAGE_BITS == from >> PAGE_BITS {
+                to
+            } else {
+                from
+            };
             for physical in [from >> LINE_BITS, to >> LINE_BITS] {
-                if self.lines[before..].last().is_none_or(|line| line.physical != physical) {
+                if self.lines[before..]
+                    .last()
+                    .is_none_or(|line| line.physical != physical)
+                {
                     let site = self.site(address) as Site;
-                    self.lines.push(Line { physical, page: page(address), site });
+                    self.lines.push(Line {
+                        physical,
+                        page: page(address),
+                        site,
+                    });
                 }
             }
         }
-        let lines = (u32::try_from(before).ok()?, u8::try_from(self.lines.len() - before).ok()?);
+        let lines = (
+            u32::try_from(before).ok()?,
+            u8::try_from(self.lines.len() - before).ok()?,
+        );
         let first = self.lines[before].physical;
-        self.known.insert((start, physical, ended), self.blocks.len());
-        self.blocks.push(Block { start, end: ended, lines, first, entry });
+        self.known
+            .insert((start, physical, ended), self.blocks.len());
+        self.blocks.push(Block {
+            start,
+            end: ended,
+            lines,
+            first,
+            entry,
+        });
         Some(self.blocks.len() - 1)
     }
 
@@ -290,9 +337,15 @@ impl Cost {
         site as usize
     }
 
-    /// Takes what happened since the last time: what, at which address (0 is user code), and how often.
+    /// Takes what happened since the last time: what, at which address (0 is user code), and how
+    /// often.
     pub(crate) fn take(&mut self) -> Vec<(Event, u64, u64)> {
-        let Self { happened, sites, dirty, .. } = self;
+        let Self {
+            happened,
+            sites,
+            dirty,
+            ..
+        } = self;
         let take = |(site, event): (Site, Event)| {
             let count = std::mem::take(&mut happened[site as usize][event as usize]);
             (event, sites[site as usize], count)
@@ -317,8 +370,19 @@ impl Cost {
         }
         let begun = self.blocks.get(self.block).map_or(0, |before| before.start);
         self.block = block;
-        let Block { start, end, lines, first, entry } = self.blocks[block];
-        let Ended { end, at, size, site } = std::mem::replace(&mut self.before, end);
+        let Block {
+            start,
+            end,
+            lines,
+            first,
+            entry,
+        } = self.blocks[block];
+        let Ended {
+            end,
+            at,
+            size,
+            site,
+        } = std::mem::replace(&mut self.before, end);
         if end != End::Plain {
             let next = at + u64::from(size);
             // QEMU goes on within a block that it had to leave, as where a device was written to.
@@ -338,7 +402,11 @@ impl Cost {
 
     fn fetch_lines(&mut self, (first, count): (u32, u8)) {
         for index in first as usize..first as usize + usize::from(count) {
-            let Line { physical, page, site } = self.lines[index];
+            let Line {
+                physical,
+                page,
+                site,
+            } = self.lines[index];
             if physical == self.line {
                 continue;
             }
@@ -364,7 +432,9 @@ impl Cost {
         let mut known = self.translations[(number as usize) % TRANSLATIONS];
         if known.number != number || known.epoch != self.epoch {
             // Devices are not cached.
-            let Some(found) = self.find(access, address) else { return };
+            let Some(found) = self.find(access, address) else {
+                return;
+            };
             known = found;
         }
         if known.page != self.data_page {
@@ -401,7 +471,15 @@ impl Cost {
         let frame = api::physical(access, address)? >> PAGE_BITS;
         let page = page(address);
         let known = &mut self.translations[(number as usize) % TRANSLATIONS];
-        let before = std::mem::replace(known, Translation { number, frame, page, epoch: self.epoch });
+        let before = std::mem::replace(
+            known,
+            Translation {
+                number,
+                frame,
+                page,
+                epoch: self.epoch,
+            },
+        );
         if before.number == number && before.frame != frame {
             // Something else is mapped there now: the page was flushed, as the kernel must.
             for buffer in [&mut self.itlb, &mut self.dtlb, &mut self.stlb] {
@@ -460,23 +538,33 @@ impl Flush {
 
     /// Returns what an instruction flushes, if anything (Intel SDM, volume 3, 4.10.4.1).
     pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let prefixes = bytes.iter().take_while(|byte| matches!(byte, 0x40..=0x4f)).count();
+        let prefixes = bytes
+            .iter()
+            .take_while(|byte| matches!(byte, 0x40..=0x4f))
+            .count();
         match bytes[prefixes..] {
             [0x0f, 0x22, register, ..] if register >> 3 & 7 == 3 => Some(Self::User),
             [0x0f, 0x22, register, ..] if register >> 3 & 7 == 4 => Some(Self::All),
-            [0x0f, 0x01, operand, ..] if operand >> 3 & 7 == 7 && operand < 0xc0 => Some(Self::Page),
+            [0x0f, 0x01, operand, ..] if operand >> 3 & 7 == 7 && operand < 0xc0 => {
+                Some(Self::Page)
+            }
             [0x66, 0x0f, 0x38, 0x82, ..] => Some(Self::All),
             _ => None,
         }
     }
 }
 
-/// Returns the number of the page that an address is in; large pages have one bit more than any small one.
+/// Returns the number of the page that an address is in; large pages have one bit more than any
+/// small one.
 #[inline]
 fn page(address: u64) -> u64 {
-    let is_large =
-        address >> 63 != 0 && (TEXT.contains(&address) || LARGE.iter().any(|range| range.contains(&address)));
-    if is_large { address >> LARGE_BITS | 1 << 63 } else { address >> PAGE_BITS }
+    let is_large = address >> 63 != 0
+        && (TEXT.contains(&address) || LARGE.iter().any(|range| range.contains(&address)));
+    if is_large {
+        address >> LARGE_BITS | 1 << 63
+    } else {
+        address >> PAGE_BITS
+    }
 }
 
 /// The model of this QEMU.
@@ -496,8 +584,8 @@ pub(crate) fn install(cost: Cost) {
 
 /// Changes the model, if there is one.
 pub(crate) fn with<R>(change: impl FnOnce(&mut Cost) -> R) -> Option<R> {
-    // SAFETY: callbacks come from one thread, one after the other, and none of those given here calls this again: there
-    // is one reference at a time.
+    // SAFETY: callbacks come from one thread, one after the other, and none of those given here
+    // calls this again: there is one reference at a time.
     COST.get().map(|only| change(unsafe { &mut *only.0.get() }))
 }
 
@@ -530,21 +618,47 @@ mod tests {
 
     #[test]
     fn flushes_are_told_from_other_instructions() {
-        assert_eq!(Flush::of(&[0x0f, 0x22, 0xd8]), Some(Flush::User), "mov %rax,%cr3");
-        assert_eq!(Flush::of(&[0x41, 0x0f, 0x22, 0xdc]), Some(Flush::User), "mov %r12,%cr3");
-        assert_eq!(Flush::of(&[0x0f, 0x22, 0xe0]), Some(Flush::All), "mov %rax,%cr4");
-        assert_eq!(Flush::of(&[0x0f, 0x01, 0x38]), Some(Flush::Page), "invlpg (%rax)");
+        assert_eq!(
+            Flush::of(&[0x0f, 0x22, 0xd8]),
+            Some(Flush::User),
+            "mov %rax,%cr3"
+        );
+        assert_eq!(
+            Flush::of(&[0x41, 0x0f, 0x22, 0xdc]),
+            Some(Flush::User),
+            "mov %r12,%cr3"
+        );
+        assert_eq!(
+            Flush::of(&[0x0f, 0x22, 0xe0]),
+            Some(Flush::All),
+            "mov %rax,%cr4"
+        );
+        assert_eq!(
+            Flush::of(&[0x0f, 0x01, 0x38]),
+            Some(Flush::Page),
+            "invlpg (%rax)"
+        );
         assert_eq!(Flush::of(&[0x0f, 0x01, 0xf8]), None, "swapgs");
         assert_eq!(Flush::of(&[0x0f, 0x22, 0xc0]), None, "mov %rax,%cr0");
-        assert_eq!(Flush::of(&[0x66, 0x0f, 0x38, 0x82, 0x04, 0x24]), Some(Flush::All), "invpcid");
+        assert_eq!(
+            Flush::of(&[0x66, 0x0f, 0x38, 0x82, 0x04, 0x24]),
+            Some(Flush::All),
+            "invpcid"
+        );
     }
 
     #[test]
     fn the_kernel_has_large_pages_where_it_maps_memory() {
         let same = |a, b| page(a) == page(b);
         assert!(same(0xffff_ffff_8100_0000, 0xffff_ffff_811f_ffff), "text");
-        assert!(same(0xff11_0000_0100_0000, 0xff11_0000_011f_ffff), "direct map");
-        assert!(!same(0xffff_c900_0000_0000, 0xffff_c900_0000_1000), "vmalloc");
+        assert!(
+            same(0xff11_0000_0100_0000, 0xff11_0000_011f_ffff),
+            "direct map"
+        );
+        assert!(
+            !same(0xffff_c900_0000_0000, 0xffff_c900_0000_1000),
+            "vmalloc"
+        );
         assert!(!same(0x40_0000, 0x40_1000), "user code");
     }
 
@@ -552,6 +666,8 @@ mod tests {
     fn sizes_have_known_words() {
         let mut sizes = Sizes::default();
         assert!(sizes.set("l1i", "64/8") && sizes.set("predictor", "14"));
-        assert!(!sizes.set("l1i", "64") && !sizes.set("l4", "64/8") && !sizes.set("predictor", "40"));
+        assert!(
+            !sizes.set("l1i", "64") && !sizes.set("l4", "64/8") && !sizes.set("predictor", "40")
+        );
     }
 }

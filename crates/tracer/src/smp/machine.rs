@@ -1,9 +1,10 @@
-//! Executes several processors on one thread, each with a time of its own: replaces QEMU's scheduler and clock for TCG
-//! (accel/tcg/tcg-accel-ops-rr.c, softmmu/icount.c of QEMU 7.2). Whose turn it is, `schedule.rs` says.
+//! Executes several processors on one thread, each with a time of its own: replaces QEMU's
+//! scheduler and clock for TCG (accel/tcg/tcg-accel-ops-rr.c, softmmu/icount.c of QEMU 7.2). Whose
+//! turn it is, `schedule.rs` says.
 //!
-//! Nothing of the host decides anything: a turn ends after a number of instructions, or where the guest does something that
-//! ends it. What QEMU's other thread wants waits for the end of a turn, and a timer that stops the machine stops it before
-//! another instruction executes.
+//! Nothing of the host decides anything: a turn ends after a number of instructions, or where the
+//! guest does something that ends it. What QEMU's other thread wants waits for the end of a turn,
+//! and a timer that stops the machine stops it before another instruction executes.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -28,7 +29,8 @@ struct Machine {
     began: AtomicI64,
     /// The clock, for threads that execute no processor.
     clock: AtomicI64,
-    /// Whether the processors' thread keeps the clock; before, and while the machine is stopped, QEMU does.
+    /// Whether the processors' thread keeps the clock; before, and while the machine is stopped,
+    /// QEMU does.
     keeps_clock: AtomicBool,
     init: OpsInit,
     interrupt: OnceLock<Interrupt>,
@@ -83,10 +85,15 @@ pub(super) fn wait_for_line() {
     }
 }
 
-/// Returns the time of the processor whose turn it is, within a callback: with all of the block that executes.
+/// Returns the time of the processor whose turn it is, within a callback: with all of the block
+/// that executes.
 pub(super) fn now() -> i64 {
-    let Some(machine) = MACHINE.get() else { return 0 };
-    let Some(cpu) = machine.qemu.cpu(machine.turn.load(Ordering::Relaxed)) else { return 0 };
+    let Some(machine) = MACHINE.get() else {
+        return 0;
+    };
+    let Some(cpu) = machine.qemu.cpu(machine.turn.load(Ordering::Relaxed)) else {
+        return 0;
+    };
     machine.qemu.within_block(cpu, || machine.now())
 }
 
@@ -97,7 +104,9 @@ pub(super) fn physical(access: u32, address: u64) -> Option<u64> {
 
 /// Reads guest memory at a virtual address of the processor whose turn it is.
 pub(super) fn read_memory(address: u64, to: &mut [u8]) -> bool {
-    let Some(machine) = MACHINE.get() else { return false };
+    let Some(machine) = MACHINE.get() else {
+        return false;
+    };
     let cpu = machine.qemu.cpu(machine.turn.load(Ordering::Relaxed));
     cpu.is_some_and(|cpu| machine.qemu.read_memory(cpu, address, to))
 }
@@ -118,8 +127,15 @@ extern "C" fn set_operations(class: *mut c_void) {
     let Some(machine) = MACHINE.get() else { return };
     (machine.init)(class);
     let accelerator = Accelerator::of(class);
-    let new = Operations { create, kick, interrupt, clock };
-    let ready = accelerator.flags().and_then(|flags| Ok((flags, accelerator.replace(new)?)));
+    let new = Operations {
+        create,
+        kick,
+        interrupt,
+        clock,
+    };
+    let ready = accelerator
+        .flags()
+        .and_then(|flags| Ok((flags, accelerator.replace(new)?)));
     match ready {
         Ok((flags, interrupt)) => {
             machine.flags.get_or_init(|| flags);
@@ -145,8 +161,9 @@ extern "C" fn create(cpu: Cpu) {
     }
 }
 
-/// Something is wanted of a processor. On its own thread that ends the turn, as a timer may be due earlier; another thread
-/// has woken the processors' thread if that waits, and waits for the end of the turn otherwise.
+/// Something is wanted of a processor. On its own thread that ends the turn, as a timer may be due
+/// earlier; another thread has woken the processors' thread if that waits, and waits for the end of
+/// the turn otherwise.
 extern "C" fn kick(_: Cpu) {
     if let Some(machine) = MACHINE.get()
         && IS_PROCESSORS.get()
@@ -163,13 +180,16 @@ extern "C" fn interrupt(cpu: Cpu, mask: c_int) {
         interrupt(cpu, mask);
     }
     let turn = machine.turn.load(Ordering::Relaxed);
-    let Some(running) = machine.qemu.cpu(turn).filter(|_| IS_PROCESSORS.get()) else { return };
+    let Some(running) = machine.qemu.cpu(turn).filter(|_| IS_PROCESSORS.get()) else {
+        return;
+    };
     if running == cpu {
         return;
     }
     // One processor interrupts another, which may have slept: the turn was given without it.
     let now = machine.now();
-    let target = (0..machine.schedule().processors()).find(|number| machine.qemu.cpu(*number) == Some(cpu));
+    let target =
+        (0..machine.schedule().processors()).find(|number| machine.qemu.cpu(*number) == Some(cpu));
     if let Some(target) = target {
         machine.schedule().interrupt(target, now);
     }
@@ -184,7 +204,9 @@ extern "C" fn clock() -> i64 {
 /// The thread of the processors.
 extern "C" fn run(first: *mut c_void) -> *mut c_void {
     IS_PROCESSORS.set(true);
-    let Some(machine) = MACHINE.get() else { return std::ptr::null_mut() };
+    let Some(machine) = MACHINE.get() else {
+        return std::ptr::null_mut();
+    };
     if let Err(why) = machine.qemu.enter_thread(first) {
         super::give_up(&why);
     }
@@ -207,9 +229,14 @@ impl Machine {
     fn now(&self) -> i64 {
         let turn = self.turn.load(Ordering::Relaxed);
         if IS_PROCESSORS.get() && turn != NONE {
-            return self.schedule().own(turn) + self.qemu.executed() - self.began.load(Ordering::Relaxed);
+            return self.schedule().own(turn) + self.qemu.executed()
+                - self.began.load(Ordering::Relaxed);
         }
-        if self.keeps_clock.load(Ordering::Acquire) { self.clock.load(Ordering::Acquire) } else { self.qemu.counted() }
+        if self.keeps_clock.load(Ordering::Acquire) {
+            self.clock.load(Ordering::Acquire)
+        } else {
+            self.qemu.counted()
+        }
     }
 
     /// Does one thing, with QEMU's big lock before and after it.
@@ -248,7 +275,8 @@ impl Machine {
         if schedule.processors() != processors {
             *schedule = Schedule::new(processors, schedule.costs);
         }
-        // Power-on is at 0; jobs begin where a boot was stopped, and only there do the offsets of a seed apply.
+        // Power-on is at 0; jobs begin where a boot was stopped, and only there do the offsets of a
+        // seed apply.
         schedule.resume(now, if now > 0 { &self.offsets } else { &[] });
         self.clock.store(now, Ordering::Release);
         self.keeps_clock.store(true, Ordering::Release);

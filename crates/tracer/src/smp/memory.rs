@@ -1,11 +1,13 @@
-//! What guest memory is: asks the kernel's own records of pages, slab caches and processors, at the offsets that the marks name
-//! (`crates/lab/src/memory.rs` takes them from the kernel's types and symbols). Symbols and fields are left to others.
+//! What guest memory is: asks the kernel's own records of pages, slab caches and processors, at the
+//! offsets that the marks name (`crates/lab/src/memory.rs` takes them from the kernel's types and
+//! symbols). Symbols and fields are left to others.
 
 use std::collections::{BTreeMap, HashMap};
 
 /// Where the kernel's image and its modules begin (Documentation/arch/x86/x86_64/mm.rst).
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
-/// Where all memory is mapped, and where its records are, if no variable says so (as above; four levels, no KASLR).
+/// Where all memory is mapped, and where its records are, if no variable says so (as above; four
+/// levels, no KASLR).
 const DIRECT: u64 = 0xffff_8880_0000_0000;
 const RECORDS: u64 = 0xffff_ea00_0000_0000;
 /// Sizes of these regions at most (as above).
@@ -34,7 +36,8 @@ struct Cache {
 pub(crate) struct Memory {
     known: BTreeMap<String, u64>,
     caches: HashMap<u64, Cache>,
-    /// The first of the kernel's list when that was read: a new cache is put in front (`create_cache` in mm/slab_common.c).
+    /// The first of the kernel's list when that was read: a new cache is put in front
+    /// (`create_cache` in mm/slab_common.c).
     newest: Option<u64>,
     bases: Option<Bases>,
 }
@@ -53,7 +56,10 @@ struct Bases {
 
 impl Memory {
     pub(crate) fn new(known: BTreeMap<String, u64>) -> Self {
-        Self { known, ..Self::default() }
+        Self {
+            known,
+            ..Self::default()
+        }
     }
 
     fn value(&self, read: Read<'_>, variable: &str) -> Option<u64> {
@@ -70,15 +76,21 @@ impl Memory {
         let records = self.value(read, "vmemmap_base").unwrap_or(RECORDS);
         let direct = self.value(read, "page_offset_base").unwrap_or(DIRECT);
         let record = self.known.get("page").copied().unwrap_or(64).max(1);
-        let bases = Bases { records, record, direct, offsets };
+        let bases = Bases {
+            records,
+            record,
+            direct,
+            offsets,
+        };
         self.bases.insert(bases).clone()
     }
 
-    /// Returns what a word is, by its virtual and physical address: `symbol:ADDRESS` in the kernel's image, `cpu:ADDRESS` for
-    /// the symbol of one processor's memory, `allocated:OFFSET` behind its symbols, `page:OFFSET` in the record of a page, `node:OFFSET` in that
-    /// of a node, `cache:OFFSET:NAME` in an object of a slab
-    /// cache, `user:ADDRESS`; `anon` and `file` for pages of such memory, `other` for other pages, `mapped` for what is mapped
-    /// elsewhere, such as stacks.
+    /// Returns what a word is, by its virtual and physical address: `symbol:ADDRESS` in the
+    /// kernel's image, `cpu:ADDRESS` for the symbol of one processor's memory,
+    /// `allocated:OFFSET` behind its symbols, `page:OFFSET` in the record of a page, `node:OFFSET`
+    /// in that of a node, `cache:OFFSET:NAME` in an object of a slab
+    /// cache, `user:ADDRESS`; `anon` and `file` for pages of such memory, `other` for other pages,
+    /// `mapped` for what is mapped elsewhere, such as stacks.
     pub(crate) fn place(&mut self, read: Read<'_>, address: u64, physical: u64) -> String {
         if address >> 63 == 0 {
             return format!("user:{address:x}");
@@ -87,16 +99,32 @@ impl Memory {
             return format!("symbol:{address:x}");
         }
         let bases = self.bases(read);
-        let Bases { records, record, direct, .. } = bases;
-        let (start, end) = (self.known.get("__per_cpu_start"), self.known.get("__per_cpu_end"));
+        let Bases {
+            records,
+            record,
+            direct,
+            ..
+        } = bases;
+        let (start, end) = (
+            self.known.get("__per_cpu_start"),
+            self.known.get("__per_cpu_end"),
+        );
         if let (Some(start), Some(end)) = (start, end) {
-            // The rest of the first chunk is for allocations: later chunks are mapped elsewhere (mm/percpu.c).
-            let unit = self.value(read, "pcpu_unit_size").map_or(0, |size| size & 0xffff_ffff);
+            // The rest of the first chunk is for allocations: later chunks are mapped elsewhere
+            // (mm/percpu.c).
+            let unit = self
+                .value(read, "pcpu_unit_size")
+                .map_or(0, |size| size & 0xffff_ffff);
             let symbol = |offset: &u64| {
-                Some(address.wrapping_sub(*offset)).filter(|at| (*start..(start + unit).max(*end)).contains(at))
+                Some(address.wrapping_sub(*offset))
+                    .filter(|at| (*start..(start + unit).max(*end)).contains(at))
             };
             if let Some(symbol) = bases.offsets.iter().find_map(symbol) {
-                return if symbol < *end { format!("cpu:{symbol:x}") } else { format!("allocated:{:x}", symbol - end) };
+                return if symbol < *end {
+                    format!("cpu:{symbol:x}")
+                } else {
+                    format!("allocated:{:x}", symbol - end)
+                };
             }
         }
         if (records..records + RECORDS_SIZE).contains(&address) {
@@ -109,7 +137,8 @@ impl Memory {
             return "mapped".to_owned();
         }
         let page = records + (physical >> PAGE_BITS) * record;
-        self.of_page(read, page, &bases, address).unwrap_or_else(|| "other".to_owned())
+        self.of_page(read, page, &bases, address)
+            .unwrap_or_else(|| "other".to_owned())
     }
 
     /// Returns how far into the record of the first node with memory an address is, if it is there.
@@ -120,14 +149,29 @@ impl Memory {
     }
 
     /// Returns what a word is by the record of its page.
-    fn of_page(&mut self, read: Read<'_>, page: u64, bases: &Bases, address: u64) -> Option<String> {
+    fn of_page(
+        &mut self,
+        read: Read<'_>,
+        page: u64,
+        bases: &Bases,
+        address: u64,
+    ) -> Option<String> {
         let compound = number(read, page + self.known.get("page.compound_head")?)?;
-        let head = if compound & 1 == 1 { compound - 1 } else { page };
+        let head = if compound & 1 == 1 {
+            compound - 1
+        } else {
+            page
+        };
         let cache = number(read, head + self.known.get("slab.slab_cache")?)?;
         if let Some(cache) = self.cache(read, cache) {
-            let first = bases.direct + ((head.checked_sub(bases.records)? / bases.record) << PAGE_BITS);
+            let first =
+                bases.direct + ((head.checked_sub(bases.records)? / bases.record) << PAGE_BITS);
             let offset = address.checked_sub(first)? % cache.size.max(1);
-            return Some(format!("cache:{:x}:{}", offset.saturating_sub(cache.pad), cache.name));
+            return Some(format!(
+                "cache:{:x}:{}",
+                offset.saturating_sub(cache.pad),
+                cache.name
+            ));
         }
         let mapping = number(read, head + self.known.get("page.mapping")?)?;
         // PAGE_MAPPING_ANON (include/linux/page-flags.h).
@@ -146,7 +190,10 @@ impl Memory {
         }
         if !self.caches.contains_key(&address) {
             // It may be new.
-            let newest = self.known.get("slab_caches").and_then(|head| number(read, *head));
+            let newest = self
+                .known
+                .get("slab_caches")
+                .and_then(|head| number(read, *head));
             if newest != self.newest {
                 self.caches = self.list(read).unwrap_or_default();
                 self.newest = newest;
@@ -159,7 +206,11 @@ impl Memory {
     fn list(&self, read: Read<'_>) -> Option<HashMap<u64, Cache>> {
         let field = |name: &str| self.known.get(name).copied();
         let head = field("slab_caches")?;
-        let (link, name, size) = (field("kmem_cache.list")?, field("kmem_cache.name")?, field("kmem_cache.size")?);
+        let (link, name, size) = (
+            field("kmem_cache.list")?,
+            field("kmem_cache.name")?,
+            field("kmem_cache.size")?,
+        );
         let (mut caches, mut next) = (HashMap::new(), number(read, head)?);
         while next != head && caches.len() < CACHES_MAX {
             let cache = next.wrapping_sub(link);
@@ -172,7 +223,11 @@ impl Memory {
                 break;
             }
             let name = text(read, number(read, cache.wrapping_add(name))?);
-            let known = Cache { name, size: u64::from(u32::from_le_bytes(bytes)), pad };
+            let known = Cache {
+                name,
+                size: u64::from(u32::from_le_bytes(bytes)),
+                pad,
+            };
             if caches.insert(cache, known).is_some() {
                 break;
             }
@@ -191,10 +246,19 @@ fn number(read: Read<'_>, address: u64) -> Option<u64> {
 fn text(read: Read<'_>, address: u64) -> String {
     let byte = |index| {
         let mut bytes = [0];
-        read(address + index, &mut bytes).then_some(bytes[0]).filter(|byte| *byte != 0)
+        read(address + index, &mut bytes)
+            .then_some(bytes[0])
+            .filter(|byte| *byte != 0)
     };
     let name = (0..NAME_MAX as u64).map_while(byte);
-    name.map(|byte| if byte.is_ascii_graphic() { char::from(byte) } else { '_' }).collect()
+    name.map(|byte| {
+        if byte.is_ascii_graphic() {
+            char::from(byte)
+        } else {
+            '_'
+        }
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -228,7 +292,8 @@ mod tests {
         Memory::new(known.map(|(name, value)| (name.to_owned(), value)).into())
     }
 
-    /// Guest memory with one cache, `mm_struct`, in the pages 16 and 17, whose head is 16; page 20 is anonymous.
+    /// Guest memory with one cache, `mm_struct`, in the pages 16 and 17, whose head is 16; page 20
+    /// is anonymous.
     fn guest() -> BTreeMap<u64, Vec<u8>> {
         let number = |value: u64| value.to_le_bytes().to_vec();
         let record = |page: u64| RECORDS + 64 * page;
@@ -254,8 +319,12 @@ mod tests {
         let (guest, reads) = (guest(), Cell::new(0));
         let read = |address: u64, to: &mut [u8]| {
             reads.set(reads.get() + 1);
-            let Some((start, bytes)) = guest.range(..=address).next_back() else { return false };
-            let found = usize::try_from(address - start).ok().and_then(|at| bytes.get(at..at + to.len()));
+            let Some((start, bytes)) = guest.range(..=address).next_back() else {
+                return false;
+            };
+            let found = usize::try_from(address - start)
+                .ok()
+                .and_then(|at| bytes.get(at..at + to.len()));
             found.is_some_and(|found| {
                 to.copy_from_slice(found);
                 true
@@ -269,19 +338,35 @@ mod tests {
     #[test]
     fn objects_of_a_cache_are_found_in_any_page() {
         assert_eq!(place(DIRECT + 0x1_0040, 0x1_0040), "cache:40:mm_struct");
-        assert_eq!(place(DIRECT + 0x1_1848, 0x1_1848), "cache:48:mm_struct", "the second page, the third object");
+        assert_eq!(
+            place(DIRECT + 0x1_1848, 0x1_1848),
+            "cache:48:mm_struct",
+            "the second page, the third object"
+        );
     }
 
     #[test]
     fn other_memory_is_told_by_where_it_is() {
         assert_eq!(place(0x7f00_1040, 0x1_0040), "user:7f001040");
         assert_eq!(place(LIST + 8, 0x1_0040), "symbol:ffffffff82000008");
-        assert_eq!(place(DIRECT + 0x20_0020, 0x20_0020), "cpu:20", "of the second processor");
-        assert_eq!(place(DIRECT + 0x23_0010, 0x23_0010), "allocated:10", "behind its symbols");
+        assert_eq!(
+            place(DIRECT + 0x20_0020, 0x20_0020),
+            "cpu:20",
+            "of the second processor"
+        );
+        assert_eq!(
+            place(DIRECT + 0x23_0010, 0x23_0010),
+            "allocated:10",
+            "behind its symbols"
+        );
         assert_eq!(place(RECORDS + 64 * 20 + 52, 0), "page:34");
         assert_eq!(place(DIRECT + 0x50_0080, 0x50_0080), "node:80");
         assert_eq!(place(DIRECT + 0x1_4000, 0x1_4000), "anon");
-        assert_eq!(place(DIRECT + 0x40_0000, 0x40_0000), "other", "its record cannot be read");
+        assert_eq!(
+            place(DIRECT + 0x40_0000, 0x40_0000),
+            "other",
+            "its record cannot be read"
+        );
         assert_eq!(place(0xffff_c900_0000_1000, 0x40_0000), "mapped");
     }
 }

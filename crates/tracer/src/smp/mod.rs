@@ -1,8 +1,10 @@
-//! The exact machine with several processors: `-plugin FILE,build=NAME,quantum=NS,latency=NS,pause=NS,wake=NS[,offsets=NS/NS…]`
-//! `[,sharing=FILE]`. All but the last two have no default. `build` names the build of QEMU, whose fields are known then.
+//! The exact machine with several processors: `-plugin
+//! FILE,build=NAME,quantum=NS,latency=NS,pause=NS,wake=NS[,offsets=NS/NS…]` `[,sharing=FILE]`. All
+//! but the last two have no default. `build` names the build of QEMU, whose fields are known then.
 //!
-//! `machine.rs` executes the processors, `schedule.rs` says whose turn it is, `sharing.rs` follows which lines move between
-//! them, `memory.rs` says what they are, and `qemu.rs` has QEMU's own functions.
+//! `machine.rs` executes the processors, `schedule.rs` says whose turn it is, `sharing.rs` follows
+//! which lines move between them, `memory.rs` says what they are, and `qemu.rs` has QEMU's own
+//! functions.
 
 mod machine;
 mod memory;
@@ -53,15 +55,23 @@ impl Settings {
         true
     }
 
-    /// Has QEMU execute its processors as asked for; nothing without a `build`. `known` says where the kernel
-    /// keeps its records. Returns the file of the shared lines.
+    /// Has QEMU execute its processors as asked for; nothing without a `build`. `known` says where
+    /// the kernel keeps its records. Returns the file of the shared lines.
     pub(crate) fn install(self, known: BTreeMap<String, u64>) -> Result<Option<PathBuf>, String> {
-        let Some(build) = self.build else { return Ok(None) };
+        let Some(build) = self.build else {
+            return Ok(None);
+        };
         let costs = || {
             let (quantum, latency) = (self.quantum?, self.latency?);
-            Some(Costs { quantum, latency, pause: self.pause?, wake: self.wake? })
+            Some(Costs {
+                quantum,
+                latency,
+                pause: self.pause?,
+                wake: self.wake?,
+            })
         };
-        let costs = costs().ok_or("one of quantum, latency, pause and wake is missing, or no number")?;
+        let costs =
+            costs().ok_or("one of quantum, latency, pause and wake is missing, or no number")?;
         // A processor that runs on while its line moves hides the next transfer.
         if costs.quantum == 0 || costs.quantum > costs.latency {
             return Err(format!(
@@ -69,7 +79,8 @@ impl Settings {
                 costs.quantum, costs.latency
             ));
         }
-        let layout = Layout::of(&build).ok_or_else(|| format!("`{build}` is no build of QEMU that is known"))?;
+        let layout = Layout::of(&build)
+            .ok_or_else(|| format!("`{build}` is no build of QEMU that is known"))?;
         if self.sharing.is_some() {
             sharing::install(Memory::new(known));
         }

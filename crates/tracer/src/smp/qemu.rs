@@ -1,5 +1,6 @@
-//! QEMU's own functions and fields, as far as the scheduler of several processors needs them. They are no plugin interface:
-//! functions are looked up by name, and fields by their offsets in builds of QEMU that are known.
+//! QEMU's own functions and fields, as far as the scheduler of several processors needs them. They
+//! are no plugin interface: functions are looked up by name, and fields by their offsets in builds
+//! of QEMU that are known.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -47,8 +48,9 @@ pub(super) struct Layout {
     host_address: usize,
 }
 
-/// The builds that are known. The lab knows them by their hashes (`crates/machine/src/exact/processors.rs`). Read from the code of
-/// `rr_start_vcpu_thread`, `icount_prepare_for_run`, `cpu_exit` and `icount_get` of that build.
+/// The builds that are known. The lab knows them by their hashes
+/// (`crates/machine/src/exact/processors.rs`). Read from the code of `rr_start_vcpu_thread`,
+/// `icount_prepare_for_run`, `cpu_exit` and `icount_get` of that build.
 const LAYOUTS: &[Layout] = &[Layout {
     name: "debian-7.2.22",
     thread: 0xb0,
@@ -74,8 +76,8 @@ impl Layout {
     }
 }
 
-/// Offsets in `AccelOpsClass` (include/sysemu/accel-ops.h) behind its `ObjectClass` of 96 bytes. That they are right is seen by
-/// the functions that stand there.
+/// Offsets in `AccelOpsClass` (include/sysemu/accel-ops.h) behind its `ObjectClass` of 96 bytes.
+/// That they are right is seen by the functions that stand there.
 const OPS_INIT: usize = 96;
 const CREATE_THREAD: usize = 112;
 const KICK: usize = 120;
@@ -144,13 +146,15 @@ pub(super) struct Qemu {
     before_stop: extern "C" fn(),
     ask_stop: extern "C" fn(c_int),
     bias: *mut i64,
-    /// Pages of this process with guest memory, and of the guest's physical memory: QEMU looks for them in its list of memory.
+    /// Pages of this process with guest memory, and of the guest's physical memory: QEMU looks for
+    /// them in its list of memory.
     pages: Box<[[AtomicU64; 2]]>,
     /// Where the thread of the processors has the current one.
     current: OnceLock<usize>,
 }
 
-// SAFETY: functions of QEMU, which it calls from several threads itself, and the address of a static.
+// SAFETY: functions of QEMU, which it calls from several threads itself, and the address of a
+// static.
 unsafe impl Send for Qemu {}
 // SAFETY: as above.
 unsafe impl Sync for Qemu {}
@@ -158,8 +162,10 @@ unsafe impl Sync for Qemu {}
 impl Qemu {
     /// Looks all of them up.
     pub(super) fn find(layout: Layout) -> Result<Self, String> {
-        // SAFETY: the types are those of QEMU 7.2's headers: include/hw/core/cpu.h, include/exec/exec-all.h,
-        // include/sysemu/cpu-timers.h, include/qemu/{timer,main-loop,rcu,thread,guest-random}.h, include/sysemu/{tcg,runstate}.h.
+        // SAFETY: the types are those of QEMU 7.2's headers: include/hw/core/cpu.h,
+        // include/exec/exec-all.h, include/sysemu/cpu-timers.h,
+        // include/qemu/{timer,main-loop,rcu,thread,guest-random}.h,
+        // include/sysemu/{tcg,runstate}.h.
         unsafe {
             let state: *mut u8 = function(c"timers_state")?;
             Ok(Self {
@@ -236,14 +242,19 @@ impl Qemu {
         for offset in [self.layout.thread, self.layout.halt_cond] {
             Self::write(cpu, offset, Self::read::<*mut c_void>(first, offset));
         }
-        Self::write(cpu, self.layout.thread_id, Self::read::<c_int>(first, self.layout.thread_id));
+        Self::write(
+            cpu,
+            self.layout.thread_id,
+            Self::read::<c_int>(first, self.layout.thread_id),
+        );
         Self::write(cpu, self.layout.can_do_io, 1_u32);
         Self::write(cpu, self.layout.created, true);
     }
 
     /// The thread of all processors begins. It has QEMU's big lock then.
     pub(super) fn enter_thread(&self, first: Cpu) -> Result<(), String> {
-        // SAFETY: a variable of that type; an address that is looked up on this thread is this thread's.
+        // SAFETY: a variable of that type; an address that is looked up on this thread is this
+        // thread's.
         let current: *mut Cpu = unsafe { function(c"current_cpu")? };
         self.current.get_or_init(|| current as usize);
         (self.rcu)();
@@ -272,7 +283,8 @@ impl Qemu {
         (self.wait)(Self::read(first, self.layout.halt_cond));
     }
 
-    /// From here on this thread acts for a processor: QEMU has the current one in a variable of each thread.
+    /// From here on this thread acts for a processor: QEMU has the current one in a variable of
+    /// each thread.
     pub(super) fn act_for(&self, cpu: Cpu) {
         if let Some(current) = self.current.get() {
             // SAFETY: this thread's own variable, see `enter_thread`.
@@ -288,7 +300,10 @@ impl Qemu {
 
     /// Tells whether the machine runs and no processor was stopped.
     pub(super) fn is_running(&self, cpus: &[Cpu]) -> bool {
-        (self.is_running)() && !cpus.iter().any(|cpu| Self::read::<u8>(*cpu, self.layout.stopped) != 0)
+        (self.is_running)()
+            && !cpus
+                .iter()
+                .any(|cpu| Self::read::<u8>(*cpu, self.layout.stopped) != 0)
     }
 
     /// Tells whether a processor has nothing to execute.
@@ -306,7 +321,8 @@ impl Qemu {
         (self.run_timers)(VIRTUAL);
     }
 
-    /// Tells whether one of the timers wants the machine stopped, and leaves it wanted: the other thread stops it.
+    /// Tells whether one of the timers wants the machine stopped, and leaves it wanted: the other
+    /// thread stops it.
     pub(super) fn is_stop_wanted(&self) -> bool {
         let mut state = 0;
         if !(self.stop_asked)(&raw mut state) {
@@ -317,12 +333,14 @@ impl Qemu {
         true
     }
 
-    /// Returns the instructions that were executed. On the thread of the processors those of the running one are in it.
+    /// Returns the instructions that were executed. On the thread of the processors those of the
+    /// running one are in it.
     pub(super) fn executed(&self) -> i64 {
         (self.raw)()
     }
 
-    /// Does something that reads the number of executed instructions within a block, which QEMU allows at its end only.
+    /// Does something that reads the number of executed instructions within a block, which QEMU
+    /// allows at its end only.
     pub(super) fn within_block<R>(&self, cpu: Cpu, action: impl FnOnce() -> R) -> R {
         let allowed: u32 = Self::read(cpu, self.layout.can_do_io);
         Self::write(cpu, self.layout.can_do_io, 1_u32);
@@ -338,7 +356,8 @@ impl Qemu {
 
     /// Has QEMU's own clock show a time.
     pub(super) fn set_counted(&self, now: i64) {
-        // SAFETY: a static of QEMU; the caller has the big lock, and who reads it without reads a whole number.
+        // SAFETY: a static of QEMU; the caller has the big lock, and who reads it without reads a
+        // whole number.
         unsafe { self.bias.write_volatile(now - self.executed()) };
     }
 
@@ -350,7 +369,8 @@ impl Qemu {
     /// Returns the physical address of an access, within its callback; nothing for devices.
     pub(super) fn physical(&self, access: u32, address: u64) -> Option<u64> {
         let place = api::place(access, address)?.cast::<u8>();
-        // SAFETY: fields of QEMU's description, which lives until the next one, at the offsets that this build has.
+        // SAFETY: fields of QEMU's description, which lives until the next one, at the offsets that
+        // this build has.
         let (is_device, host) = unsafe {
             let host = place.add(self.layout.host_address).cast::<u64>();
             (place.add(self.layout.is_device).read() != 0, host.read())
@@ -361,20 +381,25 @@ impl Qemu {
         let (page, within) = (host >> PAGE_BITS, host & ((1 << PAGE_BITS) - 1));
         let [known, physical] = &self.pages[page as usize % PAGES];
         if known.load(Ordering::Relaxed) != page {
-            physical.store(api::physical_of(place.cast())? >> PAGE_BITS, Ordering::Relaxed);
+            physical.store(
+                api::physical_of(place.cast())? >> PAGE_BITS,
+                Ordering::Relaxed,
+            );
             known.store(page, Ordering::Relaxed);
         }
         Some(physical.load(Ordering::Relaxed) << PAGE_BITS | within)
     }
 
-    /// Reads guest memory at a virtual address of a processor, as a debugger does; `false` if nothing is mapped there.
+    /// Reads guest memory at a virtual address of a processor, as a debugger does; `false` if
+    /// nothing is mapped there.
     pub(super) fn read_memory(&self, cpu: Cpu, address: u64, to: &mut [u8]) -> bool {
         (self.read_memory)(cpu, address, to.as_mut_ptr().cast(), to.len(), false) == 0
     }
 
     /// Has a processor execute at most so many instructions. Without the lock.
     pub(super) fn execute(&self, cpu: Cpu, budget: i64) {
-        /// What `cpu_exec` returns for an instruction that has to execute alone (include/exec/cpu-common.h).
+        /// What `cpu_exec` returns for an instruction that has to execute alone
+        /// (include/exec/cpu-common.h).
         const ATOMIC: c_int = 0x1_0005;
         let decrement: *mut u16 = Self::read(cpu, self.layout.icount_decr_ptr);
         let low = budget.clamp(1, 0xffff) as u16;
@@ -405,9 +430,14 @@ impl Accelerator {
     /// Finds the one for TCG. Plugins are loaded before it is used.
     pub(super) fn find() -> Result<Self, String> {
         // SAFETY: the type is that of the declaration in include/qom/object.h.
-        let class: extern "C" fn(*const c_char) -> Class = unsafe { function(c"module_object_class_by_name")? };
+        let class: extern "C" fn(*const c_char) -> Class =
+            unsafe { function(c"module_object_class_by_name")? };
         let found = class(c"tcg-accel-ops".as_ptr());
-        if found.is_null() { Err("this QEMU has no operations for TCG".into()) } else { Ok(Self(found)) }
+        if found.is_null() {
+            Err("this QEMU has no operations for TCG".into())
+        } else {
+            Ok(Self(found))
+        }
     }
 
     pub(super) const fn of(class: Class) -> Self {
@@ -422,7 +452,8 @@ impl Accelerator {
     /// Replaces what sets the operations, and returns what did before.
     pub(super) fn replace_init(self, init: OpsInit) -> OpsInit {
         let slot = self.slot::<OpsInit>(OPS_INIT);
-        // SAFETY: the class is QEMU's and lives as long as it; `check` sees later whether it was the right place.
+        // SAFETY: the class is QEMU's and lives as long as it; `check` sees later whether it was
+        // the right place.
         unsafe { std::mem::replace(&mut *slot, init) }
     }
 
@@ -437,7 +468,8 @@ impl Accelerator {
         ];
         for (offset, name) in names {
             // SAFETY: within the class.
-            let found = symbol(unsafe { self.slot::<*const c_void>(offset).read() }).map(|(_, name)| name);
+            let found =
+                symbol(unsafe { self.slot::<*const c_void>(offset).read() }).map(|(_, name)| name);
             if found.as_deref() != Some(name) {
                 let found = found.unwrap_or_else(|| "an unknown function".into());
                 return Err(format!("this QEMU has {found} where {name} was expected"));
@@ -449,17 +481,26 @@ impl Accelerator {
             self.slot::<Create>(KICK).write(new.kick);
             self.slot::<Clock>(CLOCK).write(new.clock);
             self.slot::<Clock>(TICKS).write(new.clock);
-            Ok(std::mem::replace(&mut *self.slot::<Interrupt>(INTERRUPT), new.interrupt))
+            Ok(std::mem::replace(
+                &mut *self.slot::<Interrupt>(INTERRUPT),
+                new.interrupt,
+            ))
         }
     }
 
-    /// Returns the function that sets a processor's flags for translation, of the module that has the operations.
+    /// Returns the function that sets a processor's flags for translation, of the module that has
+    /// the operations.
     pub(super) fn flags(self) -> Result<extern "C" fn(Cpu, bool), String> {
         // SAFETY: within the class.
         let create = unsafe { self.slot::<*const c_void>(CREATE_THREAD).read() };
         let (file, _) = symbol(create).ok_or("QEMU's operations are in no module")?;
         // SAFETY: strings that end with a zero; the module is loaded already.
-        let found = unsafe { dlsym(dlopen(file.as_ptr(), NO_LOAD), c"tcg_cpu_init_cflags".as_ptr()) };
+        let found = unsafe {
+            dlsym(
+                dlopen(file.as_ptr(), NO_LOAD),
+                c"tcg_cpu_init_cflags".as_ptr(),
+            )
+        };
         if found.is_null() {
             return Err("this QEMU has no tcg_cpu_init_cflags".into());
         }
@@ -478,7 +519,11 @@ fn symbol(address: *const c_void) -> Option<(CString, String)> {
     };
     // SAFETY: `found` is valid for the call.
     let is_known = unsafe { dladdr(address, &raw mut found) } != 0;
-    if !is_known || found.name.is_null() || found.file.is_null() || !std::ptr::eq(found.address, address) {
+    if !is_known
+        || found.name.is_null()
+        || found.file.is_null()
+        || !std::ptr::eq(found.address, address)
+    {
         return None;
     }
     // SAFETY: dladdr(3) returns strings that live as long as the module.

@@ -1,8 +1,10 @@
-//! Which processor executes next, for how long, and what time it is: arithmetic only. QEMU is left to `machine.rs`.
+//! Which processor executes next, for how long, and what time it is: arithmetic only. QEMU is left
+//! to `machine.rs`.
 //!
-//! Each processor has a time of its own: one nanosecond for each instruction that it executed, and what it was charged.
-//! Among those that have work, the one with the least time runs until it is a quantum ahead of the next. The machine's
-//! clock is the least time of those that have work; QEMU's timers fire when it reaches them.
+//! Each processor has a time of its own: one nanosecond for each instruction that it executed, and
+//! what it was charged. Among those that have work, the one with the least time runs until it is a
+//! quantum ahead of the next. The machine's clock is the least time of those that have work; QEMU's
+//! timers fire when it reaches them.
 
 /// What scheduling costs, in nanoseconds of a processor's own time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +24,15 @@ pub(crate) struct Costs {
 pub(crate) enum Next {
     /// Timers of QEMU are due.
     Timers,
-    /// No processor has work: the clock moves by so many nanoseconds to the next timer, if there is one.
+    /// No processor has work: the clock moves by so many nanoseconds to the next timer, if there is
+    /// one.
     Idle(Option<i64>),
     /// A processor executes at most so many instructions.
     Run { processor: usize, budget: i64 },
 }
 
-/// Most instructions that a processor executes at once, so that QEMU's other thread is heard now and then.
+/// Most instructions that a processor executes at once, so that QEMU's other thread is heard now
+/// and then.
 const LONGEST: i64 = 1 << 20;
 
 /// The processors and their times.
@@ -45,7 +49,13 @@ pub(crate) struct Schedule {
 impl Schedule {
     /// Returns the schedule of so many processors that begin at time 0.
     pub(crate) fn new(processors: usize, costs: Costs) -> Self {
-        Self { costs, own: vec![0; processors], busy: vec![true; processors], woken: vec![None; processors], clock: 0 }
+        Self {
+            costs,
+            own: vec![0; processors],
+            busy: vec![true; processors],
+            woken: vec![None; processors],
+            clock: 0,
+        }
     }
 
     /// The machine goes on at a time, the processors that much later.
@@ -88,8 +98,8 @@ impl Schedule {
         self.clock += by;
     }
 
-    /// Takes note of which processors have work. One that had none begins when it was woken: by the timers, which is now, or
-    /// by another processor.
+    /// Takes note of which processors have work. One that had none begins when it was woken: by the
+    /// timers, which is now, or by another processor.
     pub(crate) fn observe(&mut self, busy: &[bool]) {
         for (index, is_busy) in busy.iter().enumerate() {
             if *is_busy && !self.busy[index] {
@@ -111,18 +121,27 @@ impl Schedule {
         if deadline.is_some_and(|left| left <= 0) {
             return Next::Timers;
         }
-        let Some((processor, own)) = self.first() else { return Next::Idle(deadline) };
+        let Some((processor, own)) = self.first() else {
+            return Next::Idle(deadline);
+        };
         let others = (0..self.own.len()).filter(|other| *other != processor && self.busy[*other]);
         let behind = others.map(|other| self.own[other]).min();
         let turn = behind.map_or(LONGEST, |other| other - own + self.costs.quantum);
-        let timer = deadline.map(|left| self.clock + left - own).filter(|left| *left > 0).unwrap_or(LONGEST);
-        Next::Run { processor, budget: turn.min(timer).clamp(1, LONGEST) }
+        let timer = deadline
+            .map(|left| self.clock + left - own)
+            .filter(|left| *left > 0)
+            .unwrap_or(LONGEST);
+        Next::Run {
+            processor,
+            budget: turn.min(timer).clamp(1, LONGEST),
+        }
     }
 
     /// Returns the processor with work that has the least time of its own, and that time.
     fn first(&self) -> Option<(usize, i64)> {
         let busy = (0..self.own.len()).filter(|index| self.busy[*index]);
-        busy.map(|index| (index, self.own[index])).min_by_key(|(index, own)| (*own, *index))
+        busy.map(|index| (index, self.own[index]))
+            .min_by_key(|(index, own)| (*own, *index))
     }
 }
 
@@ -130,7 +149,12 @@ impl Schedule {
 mod tests {
     use super::{Costs, LONGEST, Next, Schedule};
 
-    const COSTS: Costs = Costs { quantum: 100, latency: 100, pause: 40, wake: 500 };
+    const COSTS: Costs = Costs {
+        quantum: 100,
+        latency: 100,
+        pause: 40,
+        wake: 500,
+    };
 
     fn two() -> Schedule {
         let mut schedule = Schedule::new(2, COSTS);
@@ -144,7 +168,9 @@ mod tests {
         let mut ran = Vec::new();
         for _ in 0..4 {
             schedule.observe(&[true, true]);
-            let Next::Run { processor, budget } = schedule.next(None) else { panic!("both have work") };
+            let Next::Run { processor, budget } = schedule.next(None) else {
+                panic!("both have work")
+            };
             ran.push((processor, budget));
             schedule.advance(processor, budget);
             assert!((schedule.own(0) - schedule.own(1)).abs() <= COSTS.quantum);
@@ -156,22 +182,49 @@ mod tests {
     fn timers_fire_when_the_least_time_reaches_them() {
         let mut schedule = two();
         schedule.observe(&[true, true]);
-        assert_eq!(schedule.next(Some(50)), Next::Run { processor: 0, budget: 50 });
+        assert_eq!(
+            schedule.next(Some(50)),
+            Next::Run {
+                processor: 0,
+                budget: 50
+            }
+        );
         schedule.advance(0, 50);
         schedule.observe(&[true, true]);
         assert_eq!(schedule.clock(), 1030, "the other one is behind");
-        assert_eq!(schedule.next(Some(20)), Next::Run { processor: 1, budget: 20 });
+        assert_eq!(
+            schedule.next(Some(20)),
+            Next::Run {
+                processor: 1,
+                budget: 20
+            }
+        );
         schedule.advance(1, 20);
         schedule.observe(&[true, true]);
-        assert_eq!((schedule.clock(), schedule.next(Some(0))), (1050, Next::Timers));
+        assert_eq!(
+            (schedule.clock(), schedule.next(Some(0))),
+            (1050, Next::Timers)
+        );
     }
 
     #[test]
     fn one_processor_runs_up_to_its_timer() {
         let mut schedule = Schedule::new(1, COSTS);
         schedule.observe(&[true]);
-        assert_eq!(schedule.next(Some(7)), Next::Run { processor: 0, budget: 7 });
-        assert_eq!(schedule.next(None), Next::Run { processor: 0, budget: LONGEST });
+        assert_eq!(
+            schedule.next(Some(7)),
+            Next::Run {
+                processor: 0,
+                budget: 7
+            }
+        );
+        assert_eq!(
+            schedule.next(None),
+            Next::Run {
+                processor: 0,
+                budget: LONGEST
+            }
+        );
         schedule.advance(0, 7);
         schedule.observe(&[false]);
         assert_eq!(schedule.next(Some(9)), Next::Idle(Some(9)));
@@ -186,7 +239,13 @@ mod tests {
         schedule.interrupt(1, 1300);
         schedule.observe(&[true, true]);
         assert_eq!(schedule.own(1), 1800);
-        assert_eq!(schedule.next(None), Next::Run { processor: 0, budget: 500 });
+        assert_eq!(
+            schedule.next(None),
+            Next::Run {
+                processor: 0,
+                budget: 500
+            }
+        );
     }
 
     #[test]

@@ -1,11 +1,14 @@
-//! Which lines of memory move between processors: each processor has a cache without limit that is kept coherent as by MESI.
+//! Which lines of memory move between processors: each processor has a cache without limit that is
+//! kept coherent as by MESI.
 //!
-//! A line of 64 bytes is held by one processor that may have modified it, or by several that have not. It *moves* when a
-//! processor reads or writes what another one has modified, or writes what others hold as well (they lose it). A move is
-//! *false sharing* if the words of 8 bytes that the processor asks for are none that the others used since they got the line.
-//! An instruction with LOCK, and XCHG, reads in order to write: it counts as a write (Intel SDM, volume 3, 9.1.2).
+//! A line of 64 bytes is held by one processor that may have modified it, or by several that have
+//! not. It *moves* when a processor reads or writes what another one has modified, or writes what
+//! others hold as well (they lose it). A move is *false sharing* if the words of 8 bytes that the
+//! processor asks for are none that the others used since they got the line. An instruction with
+//! LOCK, and XCHG, reads in order to write: it counts as a write (Intel SDM, volume 3, 9.1.2).
 //!
-//! Lines are followed, and processors wait for them, from the end of the workload's first warm-up: caches are empty then. What lines and functions are called is left to others.
+//! Lines are followed, and processors wait for them, from the end of the workload's first warm-up:
+//! caches are empty then. What lines and functions are called is left to others.
 
 use std::cell::UnsafeCell;
 use std::collections::{BTreeMap, HashMap};
@@ -61,7 +64,8 @@ struct Line {
 }
 
 impl Line {
-    /// A processor uses words of the line. Returns how it moved, if it did, and whether that was false sharing.
+    /// A processor uses words of the line. Returns how it moved, if it did, and whether that was
+    /// false sharing.
     fn touch(&mut self, processor: usize, words: u8, is_write: bool) -> Option<(Kind, bool)> {
         let own = 1 << processor;
         let others = self.holders & !own;
@@ -73,9 +77,13 @@ impl Line {
             (false, false) => None,
         };
         let moved = moved.map(|kind| {
-            let used = |index: usize| self.written[index] | if is_write { self.read[index] } else { 0 };
+            let used =
+                |index: usize| self.written[index] | if is_write { self.read[index] } else { 0 };
             let others = (0..PROCESSORS).filter(|index| others >> index & 1 == 1);
-            (kind, others.fold(0, |all, index| all | used(index)) & words == 0)
+            (
+                kind,
+                others.fold(0, |all, index| all | used(index)) & words == 0,
+            )
         });
         if self.holders & own == 0 {
             (self.read[processor], self.written[processor]) = (0, 0);
@@ -132,7 +140,8 @@ struct Entered {
 }
 
 impl Entered {
-    /// A processor executes an instruction of it at a time; if it is not the first, it has been in it since the one before.
+    /// A processor executes an instruction of it at a time; if it is not the first, it has been in
+    /// it since the one before.
     fn execute(&mut self, processor: usize, now: i64, is_first: bool) {
         let last = std::mem::replace(&mut self.last[processor % PROCESSORS], now);
         self.instructions += 1;
@@ -153,7 +162,8 @@ struct Sharing {
     sites: Vec<Site>,
     known: HashMap<(u64, bool), usize>,
     moves: HashMap<Move, u64>,
-    /// What each word is that moved, as seen when it moved first; the kernel's view of it rather than that of user code.
+    /// What each word is that moved, as seen when it moved first; the kernel's view of it rather
+    /// than that of user code.
     places: HashMap<u64, String>,
     memory: Memory,
     /// What each function that is watched did, by its address.
@@ -179,18 +189,26 @@ impl Sharing {
         if page >= self.pages.len() {
             self.pages.resize_with(page + 1, || None);
         }
-        let lines = self.pages[page].get_or_insert_with(|| Box::new([Line::default(); LINES_OF_PAGE]));
+        let lines =
+            self.pages[page].get_or_insert_with(|| Box::new([Line::default(); LINES_OF_PAGE]));
         Some(&mut lines[(physical >> LINE_BITS) as usize % LINES_OF_PAGE])
     }
 
     /// An instruction uses memory. Returns whether a line moved.
     fn access(&mut self, by: By, physical: u64, words: u8, is_write: bool, read: Read<'_>) -> bool {
-        let Some(what) = self.sites.get(by.site).copied().filter(|_| self.is_active) else { return false };
-        let is_write = is_write || what.is_write;
-        let Some(moved) = self.line(physical).map(|line| line.touch(by.processor % PROCESSORS, words, is_write)) else {
+        let Some(what) = self.sites.get(by.site).copied().filter(|_| self.is_active) else {
             return false;
         };
-        let (Some((kind, is_false)), Some(region)) = (moved, &mut self.open) else { return moved.is_some() };
+        let is_write = is_write || what.is_write;
+        let Some(moved) = self
+            .line(physical)
+            .map(|line| line.touch(by.processor % PROCESSORS, words, is_write))
+        else {
+            return false;
+        };
+        let (Some((kind, is_false)), Some(region)) = (moved, &mut self.open) else {
+            return moved.is_some();
+        };
         region.moves[kind as usize] += 1;
         region.of_false += u64::from(is_false);
         if self.regions.is_empty() {
@@ -207,7 +225,10 @@ impl Sharing {
             return true;
         }
         self.moves.insert(key, 1);
-        let is_known = self.places.get(&word).is_some_and(|place| !is_kernel(by.address) || !place.starts_with(USER));
+        let is_known = self
+            .places
+            .get(&word)
+            .is_some_and(|place| !is_kernel(by.address) || !place.starts_with(USER));
         if !is_known {
             let place = self.memory.place(read, by.address, physical);
             self.places.insert(word, place);
@@ -216,29 +237,60 @@ impl Sharing {
     }
 
     /// Returns all of it as text: `region ID LOADS STORES UPGRADES FALSE` for each, and
-    /// `moved KIND true|false SITE WORD PLACE TIMES` for all regions but the first, which pays for what is new: the address of the
-    /// instruction, 0 for user code, the number of the word of 8 bytes in physical memory, both hexadecimal, and what it is, as in
-    /// `memory.rs`. Likewise `entered ADDRESS TIMES INSTRUCTIONS NS` for each function that is watched.
+    /// `moved KIND true|false SITE WORD PLACE TIMES` for all regions but the first, which pays for
+    /// what is new: the address of the instruction, 0 for user code, the number of the word of
+    /// 8 bytes in physical memory, both hexadecimal, and what it is, as in `memory.rs`.
+    /// Likewise `entered ADDRESS TIMES INSTRUCTIONS NS` for each function that is watched.
     fn text(&self) -> String {
         let mut text = String::new();
-        let mut line = |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").unwrap_or_default();
-        for Region { id, moves: [loads, stores, upgrades], of_false } in &self.regions {
-            line(format_args!("region {id} {loads} {stores} {upgrades} {of_false}"));
+        let mut line =
+            |words: std::fmt::Arguments<'_>| writeln!(text, "{words}").unwrap_or_default();
+        for Region {
+            id,
+            moves: [loads, stores, upgrades],
+            of_false,
+        } in &self.regions
+        {
+            line(format_args!(
+                "region {id} {loads} {stores} {upgrades} {of_false}"
+            ));
         }
         let mut moves: BTreeMap<(Kind, bool, u64, u64), u64> = BTreeMap::new();
         for ((site, word, kind, is_false), times) in &self.moves {
             // Two sites are one if they differ only in what a read counts as.
-            *moves.entry((*kind, *is_false, self.sites[*site].address, *word)).or_default() += times;
+            *moves
+                .entry((*kind, *is_false, self.sites[*site].address, *word))
+                .or_default() += times;
         }
         for ((kind, is_false, site, number), times) in moves {
-            let (word, place) = (kind.word(), self.places.get(&number).map_or("other", String::as_str));
+            let (word, place) = (
+                kind.word(),
+                self.places.get(&number).map_or("other", String::as_str),
+            );
             let sharing = if is_false { "false" } else { "true" };
-            line(format_args!("moved {word} {sharing} {site:x} {number:x} {place} {times}"));
+            line(format_args!(
+                "moved {word} {sharing} {site:x} {number:x} {place} {times}"
+            ));
         }
-        for (address, Entered { times, instructions, ns, .. }) in &self.entered {
-            line(format_args!("entered {address:x} {times} {instructions} {ns}"));
+        for (
+            address,
+            Entered {
+                times,
+                instructions,
+                ns,
+                ..
+            },
+        ) in &self.entered
+        {
+            line(format_args!(
+                "entered {address:x} {times} {instructions} {ns}"
+            ));
         }
-        line(format_args!("end {} {}", self.left_out, u64::from(self.open.is_some())));
+        line(format_args!(
+            "end {} {}",
+            self.left_out,
+            u64::from(self.open.is_some())
+        ));
         text
     }
 }
@@ -246,7 +298,8 @@ impl Sharing {
 /// What is followed in this QEMU.
 struct Only(UnsafeCell<Sharing>);
 
-// SAFETY: QEMU executes all processors on one thread, and calls back on that thread only; see `with`.
+// SAFETY: QEMU executes all processors on one thread, and calls back on that thread only; see
+// `with`.
 unsafe impl Send for Only {}
 // SAFETY: as above.
 unsafe impl Sync for Only {}
@@ -255,7 +308,10 @@ static SHARING: OnceLock<Only> = OnceLock::new();
 
 /// Has lines followed, and named by what is known of the kernel.
 pub(crate) fn install(memory: Memory) {
-    drop(SHARING.set(Only(UnsafeCell::new(Sharing { memory, ..Sharing::default() }))));
+    drop(SHARING.set(Only(UnsafeCell::new(Sharing {
+        memory,
+        ..Sharing::default()
+    }))));
 }
 
 /// Tells whether lines are to be followed.
@@ -264,9 +320,11 @@ pub(crate) fn is_watched() -> bool {
 }
 
 fn with<R>(change: impl FnOnce(&mut Sharing) -> R) -> Option<R> {
-    // SAFETY: callbacks come from one thread, one after the other, and none of those given here calls this again: there
-    // is one reference at a time.
-    SHARING.get().map(|only| change(unsafe { &mut *only.0.get() }))
+    // SAFETY: callbacks come from one thread, one after the other, and none of those given here
+    // calls this again: there is one reference at a time.
+    SHARING
+        .get()
+        .map(|only| change(unsafe { &mut *only.0.get() }))
 }
 
 /// Returns the number of an instruction that uses memory.
@@ -275,16 +333,28 @@ pub(crate) fn site(address: u64, bytes: &[u8]) -> usize {
 }
 
 /// A processor reads or writes memory.
-pub(crate) extern "C" fn access(processor: u32, access: u32, address: u64, site: *mut std::ffi::c_void) {
+pub(crate) extern "C" fn access(
+    processor: u32,
+    access: u32,
+    address: u64,
+    site: *mut std::ffi::c_void,
+) {
     if with(|sharing| sharing.is_active) != Some(true) {
         return;
     }
-    let Some(physical) = physical(access, address) else { return };
+    let Some(physical) = physical(access, address) else {
+        return;
+    };
     let first = physical >> 3 & 7;
     let words = (1_u16 << (1_u16 << api::size_shift(access).saturating_sub(3)).min(8)) - 1;
     let words = (words << first) as u8;
-    let by = By { processor: processor as usize, site: site as usize, address };
-    let moved = with(|sharing| sharing.access(by, physical, words, api::is_write(access), &read_memory));
+    let by = By {
+        processor: processor as usize,
+        site: site as usize,
+        address,
+    };
+    let moved =
+        with(|sharing| sharing.access(by, physical, words, api::is_write(access), &read_memory));
     if moved == Some(true) {
         wait_for_line();
     }
@@ -294,7 +364,10 @@ pub(crate) extern "C" fn access(processor: u32, access: u32, address: u64, site:
 pub(crate) extern "C" fn open(_processor: u32, id: *mut std::ffi::c_void) {
     with(|sharing| {
         sharing.is_active = true;
-        sharing.open = Some(Region { id: u16::try_from(id as usize).unwrap_or(u16::MAX), ..Region::default() });
+        sharing.open = Some(Region {
+            id: u16::try_from(id as usize).unwrap_or(u16::MAX),
+            ..Region::default()
+        });
     });
 }
 
@@ -304,7 +377,11 @@ pub(crate) extern "C" fn close(_processor: u32, _: *mut std::ffi::c_void) {
         // Also after a warm-up, which opens nothing.
         sharing.is_active = true;
         if let Some(region) = sharing.open.take() {
-            if sharing.regions.len() < REGIONS_MAX { sharing.regions.push(region) } else { sharing.left_out += 1 }
+            if sharing.regions.len() < REGIONS_MAX {
+                sharing.regions.push(region)
+            } else {
+                sharing.left_out += 1
+            }
         }
     });
 }
@@ -323,7 +400,11 @@ fn count(processor: u32, address: *mut std::ffi::c_void, is_first: bool) {
     let now = now();
     with(|sharing| {
         if sharing.open.is_some() && !sharing.regions.is_empty() {
-            sharing.entered.entry(address as usize as u64).or_default().execute(processor as usize, now, is_first);
+            sharing
+                .entered
+                .entry(address as usize as u64)
+                .or_default()
+                .execute(processor as usize, now, is_first);
         }
     });
 }
@@ -335,8 +416,7 @@ pub(crate) fn text() -> Option<String> {
 
 /// Tells whether an instruction reads in order to write: it has a LOCK prefix, or is XCHG.
 fn writes_what_it_reads(bytes: &[u8]) -> bool {
-    let is_prefix =
-        |byte: &&u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f);
+    let is_prefix = |byte: &&u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f);
     let prefixes = bytes.iter().take_while(is_prefix).count();
     bytes[..prefixes].contains(&0xf0) || matches!(bytes.get(prefixes), Some(0x86 | 0x87))
 }
@@ -349,13 +429,19 @@ mod tests {
     /// Touches a line in turn: the processor, the word, and whether it writes.
     fn moves(touches: &[(usize, u8, bool)]) -> Vec<Option<(Kind, bool)>> {
         let mut line = Line::default();
-        touches.iter().map(|(processor, word, is_write)| line.touch(*processor, 1 << word, *is_write)).collect()
+        touches
+            .iter()
+            .map(|(processor, word, is_write)| line.touch(*processor, 1 << word, *is_write))
+            .collect()
     }
 
     #[test]
     fn shared_counter_moves_at_each_turn() {
         let store = Some((Kind::Store, false));
-        assert_eq!(moves(&[(0, 3, true), (1, 3, true), (0, 3, true), (0, 3, true)]), [None, store, store, None]);
+        assert_eq!(
+            moves(&[(0, 3, true), (1, 3, true), (0, 3, true), (0, 3, true)]),
+            [None, store, store, None]
+        );
     }
 
     #[test]
@@ -367,20 +453,45 @@ mod tests {
     #[test]
     fn write_to_a_read_line_takes_it_away() {
         let written = moves(&[(0, 0, false), (1, 0, false), (0, 0, true), (1, 0, false)]);
-        assert_eq!(written, [None, None, Some((Kind::Upgrade, false)), Some((Kind::Load, false))]);
+        assert_eq!(
+            written,
+            [
+                None,
+                None,
+                Some((Kind::Upgrade, false)),
+                Some((Kind::Load, false))
+            ]
+        );
     }
 
     #[test]
     fn other_words_of_a_line_are_false_sharing() {
         let moved = moves(&[(0, 0, true), (1, 7, false), (1, 7, true), (0, 0, true)]);
-        assert_eq!(moved, [None, Some((Kind::Load, true)), Some((Kind::Upgrade, true)), Some((Kind::Store, true))]);
+        assert_eq!(
+            moved,
+            [
+                None,
+                Some((Kind::Load, true)),
+                Some((Kind::Upgrade, true)),
+                Some((Kind::Store, true))
+            ]
+        );
     }
 
     #[test]
     fn locked_instructions_and_xchg_write_what_they_read() {
-        assert!(writes_what_it_reads(&[0xf0, 0x48, 0x0f, 0xc1, 0x07]), "lock xadd %rax,(%rdi)");
-        assert!(writes_what_it_reads(&[0x48, 0x87, 0x07]), "xchg %rax,(%rdi)");
-        assert!(writes_what_it_reads(&[0x65, 0x48, 0x87, 0x05]), "xchg %rax,%gs:…");
+        assert!(
+            writes_what_it_reads(&[0xf0, 0x48, 0x0f, 0xc1, 0x07]),
+            "lock xadd %rax,(%rdi)"
+        );
+        assert!(
+            writes_what_it_reads(&[0x48, 0x87, 0x07]),
+            "xchg %rax,(%rdi)"
+        );
+        assert!(
+            writes_what_it_reads(&[0x65, 0x48, 0x87, 0x05]),
+            "xchg %rax,%gs:…"
+        );
         assert!(!writes_what_it_reads(&[0x48, 0x0f, 0xc1, 0x07]), "xadd");
         assert!(!writes_what_it_reads(&[0x48, 0x8b, 0x07]) && !writes_what_it_reads(&[]));
     }
@@ -388,27 +499,56 @@ mod tests {
     #[test]
     fn functions_take_time_from_their_first_instruction() {
         let mut entered = super::Entered::default();
-        for (processor, now, is_first) in
-            [(0, 100, true), (1, 105, true), (0, 101, false), (0, 241, false), (1, 110, false)]
-        {
+        for (processor, now, is_first) in [
+            (0, 100, true),
+            (1, 105, true),
+            (0, 101, false),
+            (0, 241, false),
+            (1, 110, false),
+        ] {
             entered.execute(processor, now, is_first);
         }
-        assert_eq!((entered.times, entered.instructions, entered.ns), (2, 5, 146));
+        assert_eq!(
+            (entered.times, entered.instructions, entered.ns),
+            (2, 5, 146)
+        );
     }
 
     #[test]
     fn moves_are_counted_within_regions_only() {
-        let mut sharing = Sharing { is_active: true, ..Sharing::default() };
+        let mut sharing = Sharing {
+            is_active: true,
+            ..Sharing::default()
+        };
         let site = sharing.site(0xffff_ffff_8100_0000, false);
         let address = 0xffff_ffff_8200_1040;
-        let by = |processor| super::By { processor, site, address };
-        let write = |sharing: &mut Sharing, processor| sharing.access(by(processor), 0x1040, 1, true, &|_, _| false);
-        assert!(!write(&mut sharing, 0) && write(&mut sharing, 1), "not counted");
-        sharing.open = Some(super::Region { id: 1, ..super::Region::default() });
+        let by = |processor| super::By {
+            processor,
+            site,
+            address,
+        };
+        let write = |sharing: &mut Sharing, processor| {
+            sharing.access(by(processor), 0x1040, 1, true, &|_, _| false)
+        };
+        assert!(
+            !write(&mut sharing, 0) && write(&mut sharing, 1),
+            "not counted"
+        );
+        sharing.open = Some(super::Region {
+            id: 1,
+            ..super::Region::default()
+        });
         write(&mut sharing, 0);
         sharing.regions.extend(sharing.open.take());
-        assert_eq!(sharing.text(), "region 1 0 1 0 0\nend 0 0\n", "the first has no lines");
-        sharing.open = Some(super::Region { id: 1, ..super::Region::default() });
+        assert_eq!(
+            sharing.text(),
+            "region 1 0 1 0 0\nend 0 0\n",
+            "the first has no lines"
+        );
+        sharing.open = Some(super::Region {
+            id: 1,
+            ..super::Region::default()
+        });
         write(&mut sharing, 1);
         write(&mut sharing, 0);
         sharing.regions.extend(sharing.open.take());

@@ -1,4 +1,5 @@
-//! Parser for the language of makedumpfile.conf(5): sections, `erase` and `for`. `evaluate` resolves the names.
+//! Parser for the language of makedumpfile.conf(5): sections, `erase` and `for`. `evaluate`
+//! resolves the names.
 
 use std::path::Path;
 
@@ -83,7 +84,12 @@ pub(super) enum Command {
     /// Erase one thing.
     Erase(Erase),
     /// Erase something of each element.
-    For { variable: String, list: Expression, way: Way, body: Vec<Erase> },
+    For {
+        variable: String,
+        list: Expression,
+        way: Way,
+        body: Vec<Erase>,
+    },
 }
 
 /// A word of the file.
@@ -93,11 +99,17 @@ struct Word<'t> {
     at: Position,
 }
 
-const KEYWORDS: [&str; 8] = ["erase", "size", "nullify", "for", "in", "via", "within", "endfor"];
+const KEYWORDS: [&str; 8] = [
+    "erase", "size", "nullify", "for", "in", "via", "within", "endfor",
+];
 
 /// Parses a file.
 pub(super) fn parse(text: &str) -> Result<Vec<Command>, ConfigError> {
-    let mut words = Words { words: split(text), next: 0, end: end(text) };
+    let mut words = Words {
+        words: split(text),
+        next: 0,
+        end: end(text),
+    };
     let mut commands = Vec::new();
     while let Some(word) = words.take() {
         match word.text {
@@ -105,12 +117,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<Command>, ConfigError> {
             "for" => commands.push(words.parse_loop()?),
             "[vmlinux]" => {}
             text if text.starts_with('[') && text.ends_with(']') => {
-                let what =
-                    format!("{text}: only data of vmlinux is erased, not yet that of modules; take the section out");
+                let what = format!(
+                    "{text}: only data of vmlinux is erased, not yet that of modules; take the section out"
+                );
                 return Err(ConfigError::Wrong(word.at, what));
             }
             other => {
-                let what = format!("`{other}` is no command: `erase`, `for` or [vmlinux] is expected");
+                let what =
+                    format!("`{other}` is no command: `erase`, `for` or [vmlinux] is expected");
                 return Err(ConfigError::Wrong(word.at, what));
             }
         }
@@ -123,11 +137,17 @@ fn split(text: &str) -> Vec<Word<'_>> {
     let mut words = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
         let text = text.split('#').next().unwrap_or_default();
-        for word in text.split([' ', '\t', '\r']).filter(|word| !word.is_empty()) {
+        for word in text
+            .split([' ', '\t', '\r'])
+            .filter(|word| !word.is_empty())
+        {
             // A word is a part of its line.
             let bytes = word.as_ptr() as usize - text.as_ptr() as usize;
             let column = text.get(..bytes).map_or(0, |before| before.chars().count()) + 1;
-            words.push(Word { text: word, at: Position { line, column } });
+            words.push(Word {
+                text: word,
+                at: Position { line, column },
+            });
         }
     }
     words
@@ -155,7 +175,10 @@ impl<'t> Words<'t> {
 
     /// Takes the next word if it is this one.
     fn takes(&mut self, text: &str) -> bool {
-        let is = self.words.get(self.next).is_some_and(|word| word.text == text);
+        let is = self
+            .words
+            .get(self.next)
+            .is_some_and(|word| word.text == text);
         self.next += usize::from(is);
         is
     }
@@ -164,8 +187,14 @@ impl<'t> Words<'t> {
     fn name(&mut self, what: &str) -> Result<Word<'t>, ConfigError> {
         match self.take() {
             Some(word) if !KEYWORDS.contains(&word.text) && !word.text.starts_with('[') => Ok(word),
-            Some(word) => Err(ConfigError::Wrong(word.at, format!("{what} is expected, not `{}`", word.text))),
-            None => Err(ConfigError::Wrong(self.end, format!("{what} is expected, not the end of the file"))),
+            Some(word) => Err(ConfigError::Wrong(
+                word.at,
+                format!("{what} is expected, not `{}`", word.text),
+            )),
+            None => Err(ConfigError::Wrong(
+                self.end,
+                format!("{what} is expected, not the end of the file"),
+            )),
         }
     }
 
@@ -190,7 +219,10 @@ impl<'t> Words<'t> {
     fn parse_loop(&mut self) -> Result<Command, ConfigError> {
         let variable = self.name("a name for the elements")?;
         if variable.text.contains(['.', ':']) {
-            return Err(ConfigError::Wrong(variable.at, format!("`{}` is no name for elements", variable.text)));
+            return Err(ConfigError::Wrong(
+                variable.at,
+                format!("`{}` is no name for elements", variable.text),
+            ));
         }
         if !self.takes("in") {
             let at = self.words.get(self.next).map_or(self.end, |word| word.at);
@@ -204,9 +236,18 @@ impl<'t> Words<'t> {
             // The member of a list defaults to `list`.
             let (name, member) = word.text.split_once(':').unwrap_or((word.text, "list"));
             if name.is_empty() || member.is_empty() {
-                return Err(ConfigError::Wrong(word.at, "STRUCTURE:MEMBER is expected".to_owned()));
+                return Err(ConfigError::Wrong(
+                    word.at,
+                    "STRUCTURE:MEMBER is expected".to_owned(),
+                ));
             }
-            Way::Within(Expression { at: word.at, names: vec![name.to_owned()] }, member.to_owned())
+            Way::Within(
+                Expression {
+                    at: word.at,
+                    names: vec![name.to_owned()],
+                },
+                member.to_owned(),
+            )
         } else {
             Way::Plain
         };
@@ -214,23 +255,39 @@ impl<'t> Words<'t> {
         while !self.takes("endfor") {
             let at = self.words.get(self.next).map_or(self.end, |word| word.at);
             if !self.takes("erase") {
-                return Err(ConfigError::Wrong(at, "`erase` or `endfor` is expected".to_owned()));
+                return Err(ConfigError::Wrong(
+                    at,
+                    "`erase` or `endfor` is expected".to_owned(),
+                ));
             }
             let erase = self.erase()?;
-            if erase.what.names.first().is_none_or(|name| name != variable.text) {
+            if erase
+                .what
+                .names
+                .first()
+                .is_none_or(|name| name != variable.text)
+            {
                 let what = format!("only data of `{}` is erased in this loop", variable.text);
                 return Err(ConfigError::Wrong(erase.what.at, what));
             }
             body.push(erase);
         }
-        Ok(Command::For { variable: variable.text.to_owned(), list, way, body })
+        Ok(Command::For {
+            variable: variable.text.to_owned(),
+            list,
+            way,
+            body,
+        })
     }
 }
 
 fn expression(word: Word<'_>) -> Result<Expression, ConfigError> {
     let names: Vec<String> = word.text.split('.').map(str::to_owned).collect();
     if names.iter().any(String::is_empty) {
-        return Err(ConfigError::Wrong(word.at, format!("`{}`: a name is missing beside a dot", word.text)));
+        return Err(ConfigError::Wrong(
+            word.at,
+            format!("`{}`: a name is missing beside a dot", word.text),
+        ));
     }
     Ok(Expression { at: word.at, names })
 }
@@ -244,10 +301,17 @@ fn number(word: Word<'_>) -> Result<u64, ConfigError> {
         "m" | "M" => Some(20),
         _ => None,
     };
-    let number =
-        shift.and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift)).filter(|number| *number > 0);
+    let number = shift
+        .and_then(|shift| digits.parse::<u64>().ok()?.checked_mul(1 << shift))
+        .filter(|number| *number > 0);
     number.ok_or_else(|| {
-        ConfigError::Wrong(word.at, format!("`{}` is no size: a number of bytes, or of K or M", word.text))
+        ConfigError::Wrong(
+            word.at,
+            format!(
+                "`{}` is no size: a number of bytes, or of K or M",
+                word.text
+            ),
+        )
     })
 }
 
@@ -266,9 +330,13 @@ mod tests {
             for x in first via next\nerase x nullify\nendfor";
         let commands = parse(text).unwrap();
         assert_eq!(commands.len(), 7);
-        assert!(matches!(&commands[1], Command::Erase(erase) if erase.amount == Amount::Bytes(2048)));
+        assert!(
+            matches!(&commands[1], Command::Erase(erase) if erase.amount == Amount::Bytes(2048))
+        );
         assert!(matches!(&commands[2], Command::Erase(erase) if erase.what.at.line == 5));
-        assert!(matches!(&commands[4], Command::For { way: Way::Within(..), body, .. } if body.len() == 2));
+        assert!(
+            matches!(&commands[4], Command::For { way: Way::Within(..), body, .. } if body.len() == 2)
+        );
         assert!(parse("").unwrap().is_empty());
     }
 

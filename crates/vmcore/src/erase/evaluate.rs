@@ -1,5 +1,5 @@
-//! Finds the objects of erase commands in a dump's memory: symbols and types come from the vmlinux, values from the
-//! dump.
+//! Finds the objects of erase commands in a dump's memory: symbols and types come from the vmlinux,
+//! values from the dump.
 
 use std::collections::HashSet;
 
@@ -41,7 +41,11 @@ struct Evaluation<'r, 'd, 'w> {
 }
 
 /// Evaluates commands.
-pub(super) fn run(commands: &[Command], vmlinux: &Vmlinux, reader: &mut Reader<'_>) -> Result<Erasure, ConfigError> {
+pub(super) fn run(
+    commands: &[Command],
+    vmlinux: &Vmlinux,
+    reader: &mut Reader<'_>,
+) -> Result<Erasure, ConfigError> {
     let dump = reader.dump();
     let moved = find_relocation(dump, vmlinux).map_err(ConfigError::Other)?;
     let architecture = architecture(dump.machine(), dump.info()).map_err(ConfigError::Other)?;
@@ -59,8 +63,17 @@ pub(super) fn run(commands: &[Command], vmlinux: &Vmlinux, reader: &mut Reader<'
     for command in commands {
         evaluation.command(command)?;
     }
-    let Evaluation { pieces, text, warnings, .. } = evaluation;
-    let mut erasure = Erasure { text: text.into_bytes(), warnings, ..Erasure::default() };
+    let Evaluation {
+        pieces,
+        text,
+        warnings,
+        ..
+    } = evaluation;
+    let mut erasure = Erasure {
+        text: text.into_bytes(),
+        warnings,
+        ..Erasure::default()
+    };
     erasure.set(pieces);
     Ok(erasure)
 }
@@ -84,8 +97,9 @@ fn find_relocation(dump: &Dump, vmlinux: &Vmlinux) -> Result<u64, DumpError> {
             )));
         }
     }
-    let start =
-        vmlinux.symbol("_stext").ok_or_else(|| DumpError::Usage("the vmlinux has no symbol _stext".to_owned()))?;
+    let start = vmlinux
+        .symbol("_stext")
+        .ok_or_else(|| DumpError::Usage("the vmlinux has no symbol _stext".to_owned()))?;
     Ok(info.need_symbol("_stext")?.wrapping_sub(start.address))
 }
 
@@ -93,7 +107,12 @@ impl Evaluation<'_, '_, '_> {
     fn command(&mut self, command: &Command) -> Result<(), ConfigError> {
         match command {
             Command::Erase(erase) => self.erase(erase, None),
-            Command::For { variable, list, way, body } => {
+            Command::For {
+                variable,
+                list,
+                way,
+                body,
+            } => {
                 for element in self.elements(list, way)? {
                     for erase in body {
                         self.erase(erase, Some((variable, &element)))?;
@@ -108,24 +127,36 @@ impl Evaluation<'_, '_, '_> {
         /// Enough text to identify the mismatch.
         const WARNINGS_MAX: usize = 10;
         if self.warnings.len() < WARNINGS_MAX {
-            self.warnings.push(format!("line {}: `{}` {what}", at.at.line, at.text()));
+            self.warnings
+                .push(format!("line {}: `{}` {what}", at.at.line, at.text()));
         }
     }
 
     /// Finds an object; `None` if a pointer on the way is null.
-    fn find(&mut self, what: &Expression, own: Option<(&String, &Value)>) -> Result<Option<Value>, ConfigError> {
+    fn find(
+        &mut self,
+        what: &Expression,
+        own: Option<(&String, &Value)>,
+    ) -> Result<Option<Value>, ConfigError> {
         let wrong = |text: String| ConfigError::Wrong(what.at, text);
-        let Some((name, members)) = what.names.split_first() else { return Ok(None) };
+        let Some((name, members)) = what.names.split_first() else {
+            return Ok(None);
+        };
         let mut value = match own.filter(|own| own.0 == name) {
             Some((_, value)) => value.clone(),
             None => {
-                let symbol =
-                    self.vmlinux.symbol(name).ok_or_else(|| wrong(format!("the kernel has no symbol `{name}`")))?;
+                let symbol = self
+                    .vmlinux
+                    .symbol(name)
+                    .ok_or_else(|| wrong(format!("the kernel has no symbol `{name}`")))?;
                 let kind = self.variables.kind(name, symbol.address);
                 let kind = kind.ok_or_else(|| {
                     wrong(format!("the type of `{name}` is not known: the vmlinux has no DWARF for it (.debug_info)"))
                 })?;
-                Value { address: symbol.address.wrapping_add(self.moved), kind }
+                Value {
+                    address: symbol.address.wrapping_add(self.moved),
+                    kind,
+                }
             }
         };
         for member in members {
@@ -141,16 +172,27 @@ impl Evaluation<'_, '_, '_> {
                 }
             }
             let found = self.variables.member(&value.kind, member);
-            let (offset, kind) =
-                found.ok_or_else(|| wrong(format!("there is no member `{member}` in `{}`", what.text())))?;
-            value = Value { address: value.address.wrapping_add(offset), kind };
+            let (offset, kind) = found.ok_or_else(|| {
+                wrong(format!(
+                    "there is no member `{member}` in `{}`",
+                    what.text()
+                ))
+            })?;
+            value = Value {
+                address: value.address.wrapping_add(offset),
+                kind,
+            };
         }
         Ok(Some(value))
     }
 
     fn erase(&mut self, erase: &Erase, own: Option<(&String, &Value)>) -> Result<(), ConfigError> {
-        let wrong = |text: &str| ConfigError::Wrong(erase.what.at, format!("`{}` {text}", erase.what.text()));
-        let Some(value) = self.find(&erase.what, own)? else { return Ok(()) };
+        let wrong = |text: &str| {
+            ConfigError::Wrong(erase.what.at, format!("`{}` {text}", erase.what.text()))
+        };
+        let Some(value) = self.find(&erase.what, own)? else {
+            return Ok(());
+        };
         let target = match &value.kind {
             Kind::Pointer(target) => Some(self.variables.expand(target)),
             _ => None,
@@ -188,9 +230,18 @@ impl Evaluation<'_, '_, '_> {
     }
 
     /// Records the replacement of bytes at a virtual address.
-    fn add(&mut self, what: &Expression, address: u64, size: u64, byte: u8) -> Result<(), ConfigError> {
+    fn add(
+        &mut self,
+        what: &Expression,
+        address: u64,
+        size: u64,
+        byte: u8,
+    ) -> Result<(), ConfigError> {
         if size > SIZE_MAX || self.pieces.len() > PIECES_MAX {
-            let text = format!("`{}`: {size:#x} bytes more are more than can be erased", what.text());
+            let text = format!(
+                "`{}`: {size:#x} bytes more are more than can be erased",
+                what.text()
+            );
             return Err(ConfigError::Wrong(what.at, text));
         }
         let mut done = 0;
@@ -199,7 +250,10 @@ impl Evaluation<'_, '_, '_> {
             match self.walker.walk(self.reader, at) {
                 Ok(mapping) => {
                     let length = mapping.length.min(size - done);
-                    self.pieces.push(Piece { range: mapping.physical..mapping.physical + length, byte });
+                    self.pieces.push(Piece {
+                        range: mapping.physical..mapping.physical + length,
+                        byte,
+                    });
                     done += length;
                 }
                 Err(error) => {
@@ -210,8 +264,13 @@ impl Evaluation<'_, '_, '_> {
             }
         }
         if size > 0 {
-            let amount = if byte == ERASED { format!("size {size}") } else { "nullify".to_owned() };
-            self.text.extend([format!("erase {} {amount}\n", what.text())]);
+            let amount = if byte == ERASED {
+                format!("size {size}")
+            } else {
+                "nullify".to_owned()
+            };
+            self.text
+                .extend([format!("erase {} {amount}\n", what.text())]);
         }
         Ok(())
     }
@@ -221,15 +280,27 @@ impl Evaluation<'_, '_, '_> {
         if let Way::Within(record, member) = way {
             return self.follow_list(list, record, member);
         }
-        let Some(value) = self.find(list, None)? else { return Ok(Vec::new()) };
+        let Some(value) = self.find(list, None)? else {
+            return Ok(Vec::new());
+        };
         match (way, &value.kind) {
             (_, Kind::Array(element, count)) => self.array(list, &value, element, *count),
             (Way::Via(member), _) => self.chain(list, value, member),
             (_, kind) if self.variables.is_named(kind, "list_head") => {
                 let text = "is a list_head: say of what, with `within STRUCTURE:MEMBER`";
-                Err(ConfigError::Wrong(list.at, format!("`{}` {text}", list.text())))
+                Err(ConfigError::Wrong(
+                    list.at,
+                    format!("`{}` {text}", list.text()),
+                ))
             }
-            _ => self.chain(list, value, &Expression { at: list.at, names: vec!["next".to_owned()] }),
+            _ => self.chain(
+                list,
+                value,
+                &Expression {
+                    at: list.at,
+                    names: vec!["next".to_owned()],
+                },
+            ),
         }
     }
 
@@ -243,17 +314,31 @@ impl Evaluation<'_, '_, '_> {
         let kind = self.variables.expand(element);
         let size = self.variables.size(&kind).unwrap_or_default();
         if count > ELEMENTS_MAX as u64 {
-            return Err(ConfigError::Wrong(list.at, format!("`{}` has {count} elements, too many", list.text())));
+            return Err(ConfigError::Wrong(
+                list.at,
+                format!("`{}` has {count} elements, too many", list.text()),
+            ));
         }
-        Ok((0..count).map(|n| Value { address: value.address.wrapping_add(n * size), kind: kind.clone() }).collect())
+        Ok((0..count)
+            .map(|n| Value {
+                address: value.address.wrapping_add(n * size),
+                kind: kind.clone(),
+            })
+            .collect())
     }
 
     /// Follows a member from structure to structure, to the first one or to null.
-    fn chain(&mut self, list: &Expression, first: Value, member: &Expression) -> Result<Vec<Value>, ConfigError> {
+    fn chain(
+        &mut self,
+        list: &Expression,
+        first: Value,
+        member: &Expression,
+    ) -> Result<Vec<Value>, ConfigError> {
         let mut value = match &first.kind {
-            Kind::Pointer(target) => {
-                Value { address: self.follow(list, first.address), kind: self.variables.expand(target) }
-            }
+            Kind::Pointer(target) => Value {
+                address: self.follow(list, first.address),
+                kind: self.variables.expand(target),
+            },
             _ => first,
         };
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
@@ -265,10 +350,16 @@ impl Evaluation<'_, '_, '_> {
                 let (offset, kind) = self.variables.member(&value.kind, name).ok_or_else(|| {
                     ConfigError::Wrong(
                         member.at,
-                        format!("there is no member `{name}` in elements of `{}`", list.text()),
+                        format!(
+                            "there is no member `{name}` in elements of `{}`",
+                            list.text()
+                        ),
                     )
                 })?;
-                next = Some(Value { address: value.address.wrapping_add(offset), kind });
+                next = Some(Value {
+                    address: value.address.wrapping_add(offset),
+                    kind,
+                });
             }
             let Some(next) = next.filter(
                 |next| matches!(&next.kind, Kind::Pointer(target) if self.variables.expand(target) == value.kind),
@@ -295,34 +386,48 @@ impl Evaluation<'_, '_, '_> {
     ) -> Result<Vec<Value>, ConfigError> {
         let wrong = |text: String| ConfigError::Wrong(record.at, text);
         let name = record.text();
-        let kind = self.variables.named(&name).ok_or_else(|| wrong(format!("the kernel has no structure `{name}`")))?;
+        let kind = self
+            .variables
+            .named(&name)
+            .ok_or_else(|| wrong(format!("the kernel has no structure `{name}`")))?;
         let found = self.variables.member(&kind, member);
-        let (offset, link) = found.ok_or_else(|| wrong(format!("there is no member `{member}` in `{name}`")))?;
+        let (offset, link) =
+            found.ok_or_else(|| wrong(format!("there is no member `{member}` in `{name}`")))?;
         if !self.variables.is_named(&link, "list_head") {
             return Err(wrong(format!("`{name}.{member}` is no list_head")));
         }
-        // `head.next` means the list of `head`, as with makedumpfile; `head.prev` the same backwards.
+        // `head.next` means the list of `head`, as with makedumpfile; `head.prev` the same
+        // backwards.
         let (mut head, mut backwards) = (list.clone(), false);
         if let Some(last @ ("next" | "prev")) = list.names.last().map(String::as_str) {
             backwards = last == "prev";
             head.names.pop();
         }
-        let Some(value) = self.find(&head, None)? else { return Ok(Vec::new()) };
+        let Some(value) = self.find(&head, None)? else {
+            return Ok(Vec::new());
+        };
         let value = match &value.kind {
-            Kind::Pointer(target) => {
-                Value { address: self.follow(list, value.address), kind: self.variables.expand(target) }
-            }
+            Kind::Pointer(target) => Value {
+                address: self.follow(list, value.address),
+                kind: self.variables.expand(target),
+            },
             _ => value,
         };
         if !self.variables.is_named(&value.kind, "list_head") {
-            return Err(ConfigError::Wrong(list.at, format!("`{}` is no list_head", list.text())));
+            return Err(ConfigError::Wrong(
+                list.at,
+                format!("`{}` is no list_head", list.text()),
+            ));
         }
         let place = if backwards { 8 } else { 0 };
         let (mut found, mut seen) = (Vec::new(), HashSet::from([value.address, 0]));
         let mut at = self.follow(list, value.address.wrapping_add(place));
         while seen.insert(at) {
             self.check_count(list, found.len())?;
-            found.push(Value { address: at.wrapping_sub(offset), kind: kind.clone() });
+            found.push(Value {
+                address: at.wrapping_sub(offset),
+                kind: kind.clone(),
+            });
             at = self.follow(list, at.wrapping_add(place));
         }
         if at != value.address {
@@ -335,7 +440,10 @@ impl Evaluation<'_, '_, '_> {
         if count < ELEMENTS_MAX {
             return Ok(());
         }
-        Err(ConfigError::Wrong(list.at, format!("`{}` has more than {ELEMENTS_MAX} elements", list.text())))
+        Err(ConfigError::Wrong(
+            list.at,
+            format!("`{}` has more than {ELEMENTS_MAX} elements", list.text()),
+        ))
     }
 
     /// Reads a pointer; an unreadable one ends a list, with a warning.
@@ -350,7 +458,8 @@ impl Evaluation<'_, '_, '_> {
     }
 
     fn pointer(&mut self, address: u64) -> Result<u64, MemoryError> {
-        self.read(address, 8).map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes))
+        self.read(address, 8)
+            .map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes))
     }
 
     /// Reads the number of bytes to erase.
@@ -358,7 +467,12 @@ impl Evaluation<'_, '_, '_> {
         let size = match value.kind {
             Kind::Number(size @ (1 | 2 | 4 | 8)) => size,
             Kind::Char => 1,
-            _ => return Err(ConfigError::Wrong(what.at, format!("`{}` is no number", what.text()))),
+            _ => {
+                return Err(ConfigError::Wrong(
+                    what.at,
+                    format!("`{}` is no number", what.text()),
+                ));
+            }
         };
         match self.read(value.address, size as usize) {
             Ok(bytes) => {
@@ -374,15 +488,21 @@ impl Evaluation<'_, '_, '_> {
     }
 
     fn text_length(&mut self, address: u64) -> u64 {
-        let end = |at: &u64| self.read(address.wrapping_add(*at), 1).map_or(true, |byte| byte == [0]);
+        let end = |at: &u64| {
+            self.read(address.wrapping_add(*at), 1)
+                .map_or(true, |byte| byte == [0])
+        };
         (0..TEXT_MAX).find(end).unwrap_or(TEXT_MAX)
     }
 
     fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, MemoryError> {
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
-            let mapping = self.walker.walk(self.reader, address.wrapping_add(bytes.len() as u64))?;
-            let rest = (length - bytes.len()).min(usize::try_from(mapping.length).unwrap_or(length));
+            let mapping = self
+                .walker
+                .walk(self.reader, address.wrapping_add(bytes.len() as u64))?;
+            let rest =
+                (length - bytes.len()).min(usize::try_from(mapping.length).unwrap_or(length));
             bytes.extend_from_slice(self.reader.bytes(mapping.physical, rest)?);
         }
         Ok(bytes)

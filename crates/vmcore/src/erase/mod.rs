@@ -1,8 +1,8 @@
-//! Erases sensitive data, such as keys and passwords, from a dump, as a file in the language of makedumpfile.conf(5)
-//! requests.
+//! Erases sensitive data, such as keys and passwords, from a dump, as a file in the language of
+//! makedumpfile.conf(5) requests.
 //!
-//! Everything is resolved before writing. A name that cannot be found is an error: a dump with secrets cannot be called
-//! back.
+//! Everything is resolved before writing. A name that cannot be found is an error: a dump with
+//! secrets cannot be called back.
 
 #[cfg(feature = "erase")]
 mod config;
@@ -42,26 +42,38 @@ pub struct Erasure {
 impl Erasure {
     /// Returns the erase info of earlier erasures.
     pub(crate) fn of_earlier(text: Vec<u8>) -> Self {
-        Self { text, ..Self::default() }
+        Self {
+            text,
+            ..Self::default()
+        }
     }
 
     /// Puts the erase info of earlier erasures before this one's.
     pub(crate) fn behind(self, earlier: &Self) -> Self {
-        Self { text: [&earlier.text[..], &self.text].concat(), ..self }
+        Self {
+            text: [&earlier.text[..], &self.text].concat(),
+            ..self
+        }
     }
 
     /// Finds everything that a file requests to erase.
     ///
     /// # Errors
-    /// If the file is wrong, its names are unknown to the kernel, or the vmlinux is another kernel's.
+    /// If the file is wrong, its names are unknown to the kernel, or the vmlinux is another
+    /// kernel's.
     #[cfg(feature = "erase")]
-    pub fn find(path: &Path, text: &str, vmlinux: &Vmlinux, reader: &mut Reader<'_>) -> Result<Self, DumpError> {
+    pub fn find(
+        path: &Path,
+        text: &str,
+        vmlinux: &Vmlinux,
+        reader: &mut Reader<'_>,
+    ) -> Result<Self, DumpError> {
         let commands = config::parse(text).map_err(|error| error.within(path))?;
         evaluate::run(&commands, vmlinux, reader).map_err(|error| error.within(path))
     }
 
-    /// Adds ranges, in any order. Of those with one start the longest counts, and of others the later one, as with
-    /// makedumpfile.
+    /// Adds ranges, in any order. Of those with one start the longest counts, and of others the
+    /// later one, as with makedumpfile.
     #[cfg(any(test, feature = "erase"))]
     fn set(&mut self, mut pieces: Vec<Piece>) {
         pieces.sort_by(|one, other| {
@@ -73,13 +85,22 @@ impl Erasure {
         for piece in pieces.into_iter().filter(|piece| !piece.range.is_empty()) {
             let from = done.partition_point(|other| other.range.end <= piece.range.start);
             let above = done.split_off(from);
-            let part = |other: &Piece, range: Range<u64>| Piece { range, byte: other.byte };
-            let before =
-                above.iter().map(|other| part(other, other.range.start..other.range.end.min(piece.range.start)));
+            let part = |other: &Piece, range: Range<u64>| Piece {
+                range,
+                byte: other.byte,
+            };
+            let before = above.iter().map(|other| {
+                part(
+                    other,
+                    other.range.start..other.range.end.min(piece.range.start),
+                )
+            });
             done.extend(before.filter(|part| !part.range.is_empty()));
             let end = piece.range.end;
             done.push(piece);
-            let behind = above.iter().map(|other| part(other, other.range.start.max(end)..other.range.end));
+            let behind = above
+                .iter()
+                .map(|other| part(other, other.range.start.max(end)..other.range.end));
             done.extend(behind.filter(|part| !part.range.is_empty()));
         }
         self.pieces = done;
@@ -88,7 +109,9 @@ impl Erasure {
     /// Returns the ranges within an address range.
     pub(crate) fn within(&self, address: u64, length: usize) -> &[Piece] {
         let end = address.saturating_add(length as u64);
-        let from = self.pieces.partition_point(|piece| piece.range.end <= address);
+        let from = self
+            .pieces
+            .partition_point(|piece| piece.range.end <= address);
         let count = self.pieces[from..].partition_point(|piece| piece.range.start < end);
         &self.pieces[from..from + count]
     }
@@ -97,7 +120,11 @@ impl Erasure {
 /// Erases ranges from the bytes at an address.
 pub(crate) fn apply(pieces: &[Piece], address: u64, bytes: &mut [u8]) {
     for piece in pieces {
-        let within = |at: u64| usize::try_from(at.saturating_sub(address)).unwrap_or(usize::MAX).min(bytes.len());
+        let within = |at: u64| {
+            usize::try_from(at.saturating_sub(address))
+                .unwrap_or(usize::MAX)
+                .min(bytes.len())
+        };
         let (start, end) = (within(piece.range.start), within(piece.range.end));
         bytes[start..end].fill(piece.byte);
     }

@@ -7,7 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Signals with which users end programs, and the one at lack of memory.
-const SIGNALS: [libc::c_int; 5] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGABRT];
+const SIGNALS: [libc::c_int; 5] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTERM,
+    libc::SIGABRT,
+];
 const GO_ON: &[u8] = b"{\"execute\":\"cont\",\"id\":\"signal\"}\n";
 /// The mark of its answer.
 const ANSWER: &[u8] = b"\"signal\"";
@@ -22,18 +28,37 @@ static SOCKET: AtomicI32 = AtomicI32::new(-1);
 extern "C" fn on_signal(signal: libc::c_int) {
     let socket = SOCKET.swap(-1, Ordering::Relaxed);
     if socket >= 0 {
-        let mut poll = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd {
+            fd: socket,
+            events: libc::POLLIN,
+            revents: 0,
+        };
         let mut bytes = [0_u8; 4096];
-        // SAFETY: send, poll and recv may be called in a handler (signal-safety(7)), and get buffers with their lengths.
+        // SAFETY: send, poll and recv may be called in a handler (signal-safety(7)), and get
+        // buffers with their lengths.
         unsafe {
-            libc::send(socket, GO_ON.as_ptr().cast(), GO_ON.len(), libc::MSG_NOSIGNAL);
+            libc::send(
+                socket,
+                GO_ON.as_ptr().cast(),
+                GO_ON.len(),
+                libc::MSG_NOSIGNAL,
+            );
             for _ in 0..TRIES {
                 if libc::poll(&raw mut poll, 1, TRY_MS) <= 0 {
                     continue;
                 }
-                let got = libc::recv(socket, bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT);
+                let got = libc::recv(
+                    socket,
+                    bytes.as_mut_ptr().cast(),
+                    bytes.len(),
+                    libc::MSG_DONTWAIT,
+                );
                 let got = usize::try_from(got).unwrap_or_default();
-                if got == 0 || bytes[..got].windows(ANSWER.len()).any(|window| window == ANSWER) {
+                if got == 0
+                    || bytes[..got]
+                        .windows(ANSWER.len())
+                        .any(|window| window == ANSWER)
+                {
                     break;
                 }
             }
@@ -59,7 +84,8 @@ impl OnSignal {
         let handler: extern "C" fn(libc::c_int) = on_signal;
         let mut before = Vec::new();
         for signal in SIGNALS {
-            // SAFETY: the handler does only what a handler may do, and lives as long as the program.
+            // SAFETY: the handler does only what a handler may do, and lives as long as the
+            // program.
             let old = unsafe { libc::signal(signal, handler as libc::sighandler_t) };
             if old == libc::SIG_IGN {
                 // SAFETY: no handler is installed, only the old action is read.

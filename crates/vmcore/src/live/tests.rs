@@ -25,8 +25,12 @@ struct Fake {
 }
 
 impl Fake {
-    /// Greets, and answers each command with the lines of `answer`; `ID` in them is the command's id.
-    fn new(greeting: &'static str, answer: impl Fn(&str) -> Option<String> + Send + 'static) -> Self {
+    /// Greets, and answers each command with the lines of `answer`; `ID` in them is the command's
+    /// id.
+    fn new(
+        greeting: &'static str,
+        answer: impl Fn(&str) -> Option<String> + Send + 'static,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("qmp")).unwrap();
         let asked = std::thread::spawn(move || {
@@ -42,7 +46,9 @@ impl Fake {
     }
 
     fn describe(&self, error: &DumpError) -> String {
-        error.to_string().replace(&self.folder.path().display().to_string(), "FOLDER")
+        error
+            .to_string()
+            .replace(&self.folder.path().display().to_string(), "FOLDER")
     }
 }
 
@@ -55,7 +61,10 @@ fn serve(mut stream: &UnixStream, answer: &dyn Fn(&str) -> Option<String>) -> Ve
         let name = command["execute"].as_str().unwrap().to_owned();
         asked.push(name.clone());
         let Some(answer) = answer(&name) else { break };
-        if stream.write_all(answer.replace("ID", &command["id"].to_string()).as_bytes()).is_err() {
+        if stream
+            .write_all(answer.replace("ID", &command["id"].to_string()).as_bytes())
+            .is_err()
+        {
             break;
         }
         line.clear();
@@ -79,22 +88,44 @@ fn a_guest_is_stopped_and_goes_on() {
     assert_eq!(guest.stop(&clock).unwrap().go_on().unwrap(), Duration::ZERO);
     drop(guest.stop(&clock).unwrap());
     drop(guest);
-    assert_eq!(fake.asked.join().unwrap(), ["qmp_capabilities", "query-status", "stop", "cont", "stop", "cont"]);
+    assert_eq!(
+        fake.asked.join().unwrap(),
+        [
+            "qmp_capabilities",
+            "query-status",
+            "stop",
+            "cont",
+            "stop",
+            "cont"
+        ]
+    );
 }
 
 #[test]
 fn guest_that_does_not_answer_is_resumed() {
-    let fake = Fake::new(GREETING, |name| if name == "stop" { Some(String::new()) } else { fine(name) });
+    let fake = Fake::new(GREETING, |name| {
+        if name == "stop" {
+            Some(String::new())
+        } else {
+            fine(name)
+        }
+    });
     let mut guest = fake.connect(LONG).unwrap();
     guest.patience = SOON;
     let error = guest.stop(&clock).unwrap_err();
     insta::assert_snapshot!(fake.describe(&error), @"the guest at FOLDER/qmp did not stop: no answer within 0.3 s; if it stands still now, tell it `cont`");
     drop(guest);
-    assert_eq!(fake.asked.join().unwrap(), ["qmp_capabilities", "stop", "cont"]);
+    assert_eq!(
+        fake.asked.join().unwrap(),
+        ["qmp_capabilities", "stop", "cont"]
+    );
 }
 
 /// Errors while connecting, or at `stop`.
-fn wrong(greeting: &'static str, answer: impl Fn(&str) -> Option<String> + Send + 'static) -> String {
+fn wrong(
+    greeting: &'static str,
+    answer: impl Fn(&str) -> Option<String> + Send + 'static,
+) -> String {
     let fake = Fake::new(greeting, answer);
     // Without an answer, the wait is short.
     let error = match fake.connect(if greeting.is_empty() { SOON } else { LONG }) {
@@ -118,7 +149,10 @@ fn live_errors_are_reported() {
         wrong("SSH-2.0\n", fine),
         wrong("{}\n", fine),
         wrong(GREETING, stop("")),
-        wrong(GREETING, stop("{\"error\": {\"desc\": \"not \\u001bnow\"}, \"id\": ID}\n")),
+        wrong(
+            GREETING,
+            stop("{\"error\": {\"desc\": \"not \\u001bnow\"}, \"id\": ID}\n"),
+        ),
         wrong(GREETING, stop("{\"error\": 7, \"id\": ID}\n")),
         wrong(GREETING, |name| match name {
             "stop" => Some("x".repeat(3 << 20)),
@@ -131,7 +165,9 @@ fn live_errors_are_reported() {
     ];
     insta::assert_snapshot!(all.join("\n"));
     let folder = tempfile::tempdir().unwrap();
-    let error = Guest::connect(&folder.path().join("none"), SOON, &clock).unwrap_err().to_string();
+    let error = Guest::connect(&folder.path().join("none"), SOON, &clock)
+        .unwrap_err()
+        .to_string();
     let error = error.replace(&folder.path().display().to_string(), "FOLDER");
     insta::assert_snapshot!(error, @"no QEMU is reached at FOLDER/none: No such file or directory (os error 2); it listens there with -qmp unix:FOLDER/none,server=on,wait=off");
 }
@@ -140,9 +176,14 @@ fn live_errors_are_reported() {
 fn guest_memory_without_file_is_an_error() {
     for (share, fine_so) in [("true", true), ("false", false)] {
         let fake = Fake::new(GREETING, move |name| match name {
-            "query-memdev" => Some(format!("{{\"return\": [{{\"share\": {share}}}], \"id\": ID}}\n")),
+            "query-memdev" => Some(format!(
+                "{{\"return\": [{{\"share\": {share}}}], \"id\": ID}}\n"
+            )),
             name => fine(name),
         });
-        assert_eq!(fake.connect(LONG).unwrap().check_memory(&clock).is_ok(), fine_so);
+        assert_eq!(
+            fake.connect(LONG).unwrap().check_memory(&clock).is_ok(),
+            fine_so
+        );
     }
 }

@@ -1,6 +1,7 @@
-//! Writes ELF vmcores: uncompressed, for tools without support for other formats. Long runs of dropped pages are left
-//! out; short ones occupy space in the file, as each run costs a program header. Dropped pages are never read, as they
-//! may be broken: they and zero pages are holes of the file.
+//! Writes ELF vmcores: uncompressed, for tools without support for other formats. Long runs of
+//! dropped pages are left out; short ones occupy space in the file, as each run costs a program
+//! header. Dropped pages are never read, as they may be broken: they and zero pages are holes of
+//! the file.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -51,11 +52,22 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
     }
     put(&mut header, FLAGS, 1_u32.to_le_bytes());
     sink.write(0, &header)?;
-    let all = Mutex::new(Written { bytes: at, ..Written::default() });
+    let all = Mutex::new(Written {
+        bytes: at,
+        ..Written::default()
+    });
     let next = AtomicUsize::new(0);
     crew(work.threads, || {
         let (reader, written) = (Reader::new(dump, work.io), Written::default());
-        let mut copy = Copy { reader, plan, sink, page, written, block: 0..0, words: vec![0; plan.words()] };
+        let mut copy = Copy {
+            reader,
+            plan,
+            sink,
+            page,
+            written,
+            block: 0..0,
+            words: vec![0; plan.words()],
+        };
         while let Some((part, place)) = {
             let n = next.fetch_add(1, Ordering::Relaxed);
             parts.get(n).zip(places.get(n))
@@ -87,11 +99,16 @@ fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
             // Memory after the existing part, or after a hole.
             match parts.last_mut().filter(|part| part.end == start) {
                 Some(part) => part.end = end,
-                None => parts.push(Part { stored: start..start, end }),
+                None => parts.push(Part {
+                    stored: start..start,
+                    end,
+                }),
             }
             let mut own = vec![0; kept.len()];
             bits::set(&mut own, run);
-            own.iter_mut().zip(&kept).for_each(|(own, kept)| *own &= kept);
+            own.iter_mut()
+                .zip(&kept)
+                .for_each(|(own, kept)| *own &= kept);
             for run in bits::runs(&own) {
                 keep(&mut parts, first + run.start as u64..first + run.end as u64);
             }
@@ -104,7 +121,8 @@ fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
 fn keep(parts: &mut Vec<Part>, run: Range<u64>) {
     let Some(last) = parts.last_mut() else { return };
     let end = last.end;
-    if last.stored.is_empty() && run.start > last.stored.start || run.start >= last.stored.end + GAP {
+    if last.stored.is_empty() && run.start > last.stored.start || run.start >= last.stored.end + GAP
+    {
         last.end = run.start;
         parts.push(Part { stored: run, end });
     } else {
@@ -131,7 +149,11 @@ fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
     put(&mut bytes, 32, (HEADER as u64).to_le_bytes());
     put(&mut bytes, 52, (HEADER as u16).to_le_bytes());
     put(&mut bytes, 54, (PROGRAM_HEADER as u16).to_le_bytes());
-    put(&mut bytes, 56, u16::try_from(count).unwrap_or(PN_XNUM).to_le_bytes());
+    put(
+        &mut bytes,
+        56,
+        u16::try_from(count).unwrap_or(PN_XNUM).to_le_bytes(),
+    );
     if many {
         put(&mut bytes, 40, (sections as u64).to_le_bytes());
         put(&mut bytes, 58, (HEADER as u16).to_le_bytes());
@@ -151,7 +173,13 @@ fn program_header(bytes: &mut [u8], n: usize, dump: &Dump, part: &Part, at: u64)
     put(bytes, start, 1_u32.to_le_bytes());
     let physical = part.stored.start * page;
     let stored = (part.stored.end - part.stored.start) * page;
-    let numbers = [at, dump.virtual_address(physical), physical, stored, (part.end - part.stored.start) * page];
+    let numbers = [
+        at,
+        dump.virtual_address(physical),
+        physical,
+        stored,
+        (part.end - part.stored.start) * page,
+    ];
     for (n, number) in numbers.into_iter().enumerate() {
         put(bytes, start + 8 + n * 8, number.to_le_bytes());
     }
@@ -181,7 +209,9 @@ impl Copy<'_> {
             let end = pages.end.min(self.block.end);
             let mut own = vec![0; self.words.len()];
             bits::set(&mut own, within(at)..within(end));
-            own.iter_mut().zip(&self.words).for_each(|(own, kept)| *own &= kept);
+            own.iter_mut()
+                .zip(&self.words)
+                .for_each(|(own, kept)| *own &= kept);
             let first = self.block.start;
             for run in bits::runs(&own) {
                 let run = first + run.start as u64..first + run.end as u64;
@@ -201,7 +231,8 @@ impl Copy<'_> {
         if count == 0 {
             return Ok(());
         }
-        self.sink.zeros(place + (pages.start - first) * self.page, count * self.page)
+        self.sink
+            .zeros(place + (pages.start - first) * self.page, count * self.page)
     }
 
     /// Copies consecutive kept pages.
@@ -216,7 +247,10 @@ impl Copy<'_> {
             match self.reader.bytes(at * self.page, length) {
                 Ok(bytes) => {
                     self.written.pages += count;
-                    let zero = bytes.chunks(self.page as usize).filter(|page| is_zero(page)).count() as u64;
+                    let zero = bytes
+                        .chunks(self.page as usize)
+                        .filter(|page| is_zero(page))
+                        .count() as u64;
                     self.written.zero += zero;
                     if zero < count {
                         self.sink.write(offset, bytes)?;

@@ -1,7 +1,8 @@
-//! Writes kdump-compressed files: several threads compress pages and write them into reserved space, in any order,
-//! which the format allows. Equal pages are stored once.
+//! Writes kdump-compressed files: several threads compress pages and write them into reserved
+//! space, in any order, which the format allows. Equal pages are stored once.
 //!
-//! The file is marked as incomplete until its last header is written, so that a partly written one is usable.
+//! The file is marked as incomplete until its last header is written, so that a partly written one
+//! is usable.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -12,7 +13,9 @@ use crate::bytes::{is_zero, put};
 use crate::compress::{Codec, Compressor};
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
-use crate::kdump::{DESCRIPTOR, INCOMPLETE, SIGNATURE, SUB_HEADER, SUM, SUM_MARK, descriptor, field};
+use crate::kdump::{
+    DESCRIPTOR, INCOMPLETE, SIGNATURE, SUB_HEADER, SUM, SUM_MARK, descriptor, field,
+};
 use crate::note;
 use crate::output::sink::Sink;
 use crate::plan::{Plan, Work, crew, lock};
@@ -92,7 +95,14 @@ impl Shape {
         let (skipped, end) = (kept_before(plan, part.start)?, kept_before(plan, part.end)?);
         let descriptors = (1 + sub_blocks + 2 * bitmap_blocks) * page;
         let data = descriptors + (end - skipped) * DESCRIPTOR as u64;
-        Ok(Self { page, sub_blocks, bitmap_blocks, skipped, descriptors, data })
+        Ok(Self {
+            page,
+            sub_blocks,
+            bitmap_blocks,
+            skipped,
+            descriptors,
+            data,
+        })
     }
 
     fn bitmap(&self) -> u64 {
@@ -107,7 +117,11 @@ fn kept_before(plan: &Plan<'_>, page: u64) -> Result<u64, DumpError> {
     let mut high = plan.blocks();
     while low < high {
         let middle = low + (high - low) / 2;
-        if plan.pages(middle).end <= page { low = middle + 1 } else { high = middle }
+        if plan.pages(middle).end <= page {
+            low = middle + 1
+        } else {
+            high = middle
+        }
     }
     if low == plan.blocks() || plan.pages(low).start >= page {
         return Ok(plan.before(low));
@@ -122,7 +136,12 @@ fn kept_before(plan: &Plan<'_>, page: u64) -> Result<u64, DumpError> {
 ///
 /// # Errors
 /// If the dump cannot be read or the file cannot be written.
-pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Result<Written, DumpError> {
+pub fn write(
+    plan: &Plan<'_>,
+    style: &Style,
+    work: &Work,
+    sink: &dyn Sink,
+) -> Result<Written, DumpError> {
     let dump = plan.dump();
     let part = style.part.clone().unwrap_or(0..dump.pages());
     let shape = Shape::new(dump, plan, part.clone())?;
@@ -130,7 +149,9 @@ pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Re
     let told = &dump.erasure().text;
     let needed = shape.data + shape.page + told.len() as u64;
     if let Some(limit) = style.limit.filter(|limit| *limit < needed) {
-        return Err(DumpError::Usage(format!("a limit of {limit} bytes: headers and bitmaps alone have {needed}")));
+        return Err(DumpError::Usage(format!(
+            "a limit of {limit} bytes: headers and bitmaps alone have {needed}"
+        )));
     }
     // Errors before writing begins.
     drop(Compressor::new(style.codec, style.effort, page)?);
@@ -159,7 +180,11 @@ pub fn write(plan: &Plan<'_>, style: &Style, work: &Work, sink: &dyn Sink) -> Re
     if !told.is_empty() {
         sink.write(size, told)?;
         put(&mut header[page..], field::ERASED, size.to_le_bytes());
-        put(&mut header[page..], field::ERASED + 8, (told.len() as u64).to_le_bytes());
+        put(
+            &mut header[page..],
+            field::ERASED + 8,
+            (told.len() as u64).to_le_bytes(),
+        );
         sink.write(page as u64, &header[page..page + SUB_HEADER])?;
     }
     if written.unreadable == 0 && !written.full && !dump.incomplete() {
@@ -183,24 +208,45 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
         let length = name.len().min(field::UTSNAME_PART - 1);
         bytes[at..at + length].copy_from_slice(&name.as_bytes()[..length]);
     }
-    let time: u64 = dump.info().text("CRASHTIME").and_then(|time| time.parse().ok()).unwrap_or_default();
+    let time: u64 = dump
+        .info()
+        .text("CRASHTIME")
+        .and_then(|time| time.parse().ok())
+        .unwrap_or_default();
     put(&mut bytes, field::TIME, time.to_le_bytes());
-    put(&mut bytes, field::STATUS, (INCOMPLETE | style.codec.flag()).to_le_bytes());
+    put(
+        &mut bytes,
+        field::STATUS,
+        (INCOMPLETE | style.codec.flag()).to_le_bytes(),
+    );
     put(&mut bytes, field::BLOCK_SIZE, number(shape.page));
     put(&mut bytes, field::SUB_BLOCKS, number(shape.sub_blocks));
-    put(&mut bytes, field::BITMAP_BLOCKS, number(2 * shape.bitmap_blocks));
+    put(
+        &mut bytes,
+        field::BITMAP_BLOCKS,
+        number(2 * shape.bitmap_blocks),
+    );
     put(&mut bytes, field::MAX_MAPNR, number(dump.pages()));
-    put(&mut bytes, field::NR_CPUS, number(note::processors(dump.notes()) as u64));
+    put(
+        &mut bytes,
+        field::NR_CPUS,
+        number(note::processors(dump.notes()) as u64),
+    );
     let second = &mut bytes[page..];
     let base = dump.info().number("phys_base").unwrap_or_default();
     put(second, field::PHYS_BASE, base.to_le_bytes());
     // Pages that an earlier pass left out are missing here too.
-    put(second, field::LEVEL, (dump.level().unwrap_or_default() | u32::from(style.level.number())).to_le_bytes());
+    put(
+        second,
+        field::LEVEL,
+        (dump.level().unwrap_or_default() | u32::from(style.level.number())).to_le_bytes(),
+    );
     if let Some(part) = &style.part {
         put(second, field::SPLIT, 1_u32.to_le_bytes());
-        for (old, new, number) in
-            [(field::START_PFN, field::START_PFN_64, part.start), (field::END_PFN, field::END_PFN_64, part.end)]
-        {
+        for (old, new, number) in [
+            (field::START_PFN, field::START_PFN_64, part.start),
+            (field::END_PFN, field::END_PFN_64, part.end),
+        ] {
             put(second, old, number.to_le_bytes());
             put(second, new, number.to_le_bytes());
         }
@@ -208,12 +254,20 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
     put(second, field::MAX_MAPNR_64, dump.pages().to_le_bytes());
     let notes = shape.page + SUB_HEADER as u64;
     if let Some(info) = note::vmcoreinfo(dump.notes()) {
-        put(second, field::INFO, (notes + info.start as u64).to_le_bytes());
+        put(
+            second,
+            field::INFO,
+            (notes + info.start as u64).to_le_bytes(),
+        );
         put(second, field::INFO + 8, (info.len() as u64).to_le_bytes());
     }
     if !dump.notes().is_empty() {
         put(second, field::NOTES, notes.to_le_bytes());
-        put(second, field::NOTES + 8, (dump.notes().len() as u64).to_le_bytes());
+        put(
+            second,
+            field::NOTES + 8,
+            (dump.notes().len() as u64).to_le_bytes(),
+        );
         second[SUB_HEADER..SUB_HEADER + dump.notes().len()].copy_from_slice(dump.notes());
     }
     bytes
@@ -223,8 +277,13 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
 fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), DumpError> {
     let mut words = vec![0; plan.words()];
     let size = shape.bitmap_blocks * shape.page;
-    let mut bitmap =
-        BitmapWriter { sink, at: shape.bitmap(), pending: Vec::new(), end: 0, sum: crc32fast::Hasher::new() };
+    let mut bitmap = BitmapWriter {
+        sink,
+        at: shape.bitmap(),
+        pending: Vec::new(),
+        end: 0,
+        sum: crc32fast::Hasher::new(),
+    };
     for (start, stored) in [(0, false), (size, true)] {
         // There are no bits outside memory.
         for n in (0..plan.blocks()).filter(|n| !stored || !plan.is_empty(*n)) {
@@ -270,7 +329,10 @@ impl BitmapWriter<'_> {
     /// Writes what is pending, and zeros up to `start`.
     fn skip_to(&mut self, start: u64) -> Result<(), DumpError> {
         if !self.pending.is_empty() {
-            self.sink.write(self.at + self.end - self.pending.len() as u64, &self.pending)?;
+            self.sink.write(
+                self.at + self.end - self.pending.len() as u64,
+                &self.pending,
+            )?;
             self.sum.update(&self.pending);
             self.pending.clear();
         }
@@ -286,7 +348,9 @@ impl BitmapWriter<'_> {
 fn add_zeros(sum: &mut crc32fast::Hasher, mut count: u64) {
     const ZEROS: [u8; 4096] = [0; 4096];
     while count > 0 {
-        let piece = usize::try_from(count).unwrap_or(ZEROS.len()).min(ZEROS.len());
+        let piece = usize::try_from(count)
+            .unwrap_or(ZEROS.len())
+            .min(ZEROS.len());
         sum.update(&ZEROS[..piece]);
         count -= piece as u64;
     }
@@ -355,7 +419,9 @@ impl<'a> Writer<'a> {
         let mut words = vec![0; plan.words()];
         while !self.written.full {
             let next = plan.piece(self.job.next.fetch_add(1, Ordering::Relaxed));
-            let Some((block, piece, turn)) = next else { break };
+            let Some((block, piece, turn)) = next else {
+                break;
+            };
             if plan.is_empty(block) {
                 continue;
             }
@@ -363,7 +429,8 @@ impl<'a> Writer<'a> {
             let first = plan.pages(block).start;
             // Pages before this file's are in the plan, but not in the file.
             let part = &self.job.part;
-            let own = (first + piece.start as u64).max(part.start)..(first + piece.end as u64).min(part.end);
+            let own = (first + piece.start as u64).max(part.start)
+                ..(first + piece.end as u64).min(part.end);
             for span in plan.spans(own, turn) {
                 let within = |page: u64| usize::try_from(page - first).unwrap_or(usize::MAX);
                 let mut cut = words[piece.start / 64..piece.end / 64].to_vec();
@@ -395,7 +462,9 @@ impl<'a> Writer<'a> {
         }
         // A descriptor in the file promises its data, even if this process is killed now.
         self.flush()?;
-        self.job.sink.add_progress((self.descriptors.len() / DESCRIPTOR) as u64 * self.job.shape.page);
+        self.job
+            .sink
+            .add_progress((self.descriptors.len() / DESCRIPTOR) as u64 * self.job.shape.page);
         let at = self.job.shape.descriptors + (rank - self.job.shape.skipped) * DESCRIPTOR as u64;
         self.job.sink.write(at, &self.descriptors)
     }
@@ -404,14 +473,17 @@ impl<'a> Writer<'a> {
     fn pages(&mut self, first: u64, count: usize) -> Result<(), DumpError> {
         let address = first * self.job.shape.page;
         // The bytes stay in place while the other fields change.
-        let Some(mut reader) = self.reader.take() else { return Ok(()) };
+        let Some(mut reader) = self.reader.take() else {
+            return Ok(());
+        };
         let done = match reader.bytes(address, count * self.page) {
-            Ok(bytes) => {
-                bytes.chunks_exact(self.page).enumerate().try_for_each(|(n, bytes)| self.store(first + n as u64, bytes))
-            }
+            Ok(bytes) => bytes
+                .chunks_exact(self.page)
+                .enumerate()
+                .try_for_each(|(n, bytes)| self.store(first + n as u64, bytes)),
             // One of them is unreadable; try the others.
-            Err(_) => {
-                (0..count as u64).try_for_each(|n| match reader.bytes(address + n * self.job.shape.page, self.page) {
+            Err(_) => (0..count as u64).try_for_each(|n| {
+                match reader.bytes(address + n * self.job.shape.page, self.page) {
                     Ok(bytes) => self.store(first + n, bytes),
                     Err(error) => {
                         self.written.unreadable += 1;
@@ -419,8 +491,8 @@ impl<'a> Writer<'a> {
                         self.descriptors.extend([0; DESCRIPTOR]);
                         Ok(())
                     }
-                })
-            }
+                }
+            }),
         };
         self.reader = Some(reader);
         done
@@ -437,7 +509,8 @@ impl<'a> Writer<'a> {
         self.written.pages += 1;
         if is_zero(bytes) {
             self.written.zero += 1;
-            self.descriptors.extend(descriptor(self.job.shape.data, self.page, Codec::None));
+            self.descriptors
+                .extend(descriptor(self.job.shape.data, self.page, Codec::None));
             return Ok(());
         }
         let key = Twins::key(bytes);
@@ -446,14 +519,19 @@ impl<'a> Writer<'a> {
             && self.is_twin(twin.page, bytes)?
         {
             self.written.twins += 1;
-            self.descriptors.extend(descriptor(twin.offset, twin.size as usize, twin.codec));
+            self.descriptors
+                .extend(descriptor(twin.offset, twin.size as usize, twin.codec));
             return Ok(());
         }
         let compressor = &mut self.compressor;
         let (packed, codec) = compressor.compress(bytes).unwrap_or((bytes, Codec::None));
         let size = packed.len();
-        let place =
-            Reservation { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit };
+        let place = Reservation {
+            job: self.job,
+            buffer: &mut self.buffer,
+            start: &mut self.start,
+            limit: &mut self.limit,
+        };
         let Some(offset) = place.put(packed)? else {
             self.written.pages -= 1;
             self.written.full = true;
@@ -461,7 +539,15 @@ impl<'a> Writer<'a> {
             return Ok(());
         };
         // At most a page.
-        self.pending.push(key, Stored { page: number, offset, size: size as u32, codec });
+        self.pending.push(
+            key,
+            Stored {
+                page: number,
+                offset,
+                size: size as u32,
+                codec,
+            },
+        );
         if self.buffer.is_empty() {
             self.publish();
         }
@@ -476,14 +562,21 @@ impl<'a> Writer<'a> {
 
     /// Returns whether another page is stored with the same content.
     fn is_twin(&mut self, page: u64, bytes: &[u8]) -> Result<bool, DumpError> {
-        let Ok(other) = self.again.bytes(page * self.job.shape.page, self.page) else { return Ok(false) };
+        let Ok(other) = self.again.bytes(page * self.job.shape.page, self.page) else {
+            return Ok(false);
+        };
         let instead = self.job.plan.instead(page, other)?;
         Ok(instead.as_deref().unwrap_or(other) == bytes)
     }
 
     fn flush(&mut self) -> Result<(), DumpError> {
-        Reservation { job: self.job, buffer: &mut self.buffer, start: &mut self.start, limit: &mut self.limit }
-            .flush()?;
+        Reservation {
+            job: self.job,
+            buffer: &mut self.buffer,
+            start: &mut self.start,
+            limit: &mut self.limit,
+        }
+        .flush()?;
         self.publish();
         Ok(())
     }
@@ -505,7 +598,8 @@ struct Reservation<'w, 'a> {
 }
 
 impl Reservation<'_, '_> {
-    /// Writes data into the space and returns its offset; `None` if the file would exceed its limit.
+    /// Writes data into the space and returns its offset; `None` if the file would exceed its
+    /// limit.
     fn put(mut self, data: &[u8]) -> Result<Option<u64>, DumpError> {
         let at = *self.start + self.buffer.len() as u64;
         if at + data.len() as u64 > *self.limit && !self.reserve()? {

@@ -19,8 +19,14 @@ pub fn rearrange(stream: &mut dyn Read, sink: &dyn Sink) -> Result<u64, DumpErro
     let mut header = vec![0; HEADER as usize];
     source.fill(&mut header)?;
     if !header.starts_with(SIGNATURE) {
-        let what = format!("the stream begins with `{}`, not as a flattened dump", header[..12].escape_ascii());
-        return Err(DumpError::Unknown { path: Path::new("standard input").to_owned(), what });
+        let what = format!(
+            "the stream begins with `{}`, not as a flattened dump",
+            header[..12].escape_ascii()
+        );
+        return Err(DumpError::Unknown {
+            path: Path::new("standard input").to_owned(),
+            what,
+        });
     }
     let (mut size, mut buffer) = (0, vec![0; CHUNK]);
     loop {
@@ -33,10 +39,15 @@ pub fn rearrange(stream: &mut dyn Read, sink: &dyn Sink) -> Result<u64, DumpErro
             return Ok(size);
         }
         let place = u64::try_from(offset).ok().zip(u64::try_from(length).ok());
-        let place = place.and_then(|(offset, length)| Some((offset, length, offset.checked_add(length)?)));
+        let place =
+            place.and_then(|(offset, length)| Some((offset, length, offset.checked_add(length)?)));
         let Some((mut offset, mut length, end)) = place else {
             let what = flattened::strange(offset, length);
-            return Err(DumpError::malformed(Path::new("standard input"), source.at - 16, what));
+            return Err(DumpError::malformed(
+                Path::new("standard input"),
+                source.at - 16,
+                what,
+            ));
         };
         size = size.max(end);
         while length > 0 {
@@ -57,13 +68,20 @@ struct Source<'s> {
 impl Source<'_> {
     fn fill(&mut self, buffer: &mut [u8]) -> Result<(), DumpError> {
         let path = Path::new("standard input");
-        self.stream.read_exact(buffer).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => {
-                let end = self.at + buffer.len() as u64;
-                DumpError::Truncated { path: path.to_owned(), what: "the flattened stream", end, size: self.at }
-            }
-            _ => DumpError::reading(path, self.at)(error),
-        })?;
+        self.stream
+            .read_exact(buffer)
+            .map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => {
+                    let end = self.at + buffer.len() as u64;
+                    DumpError::Truncated {
+                        path: path.to_owned(),
+                        what: "the flattened stream",
+                        end,
+                        size: self.at,
+                    }
+                }
+                _ => DumpError::reading(path, self.at)(error),
+            })?;
         self.at += buffer.len() as u64;
         Ok(())
     }

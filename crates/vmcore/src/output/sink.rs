@@ -105,8 +105,8 @@ pub struct FileSink {
 }
 
 impl FileSink {
-    /// Creates a file; replaces an existing one only if `overwrite` allows it. Devices are always accepted, but a disk's old bytes
-    /// show where the dump has holes: callers refuse it.
+    /// Creates a file; replaces an existing one only if `overwrite` allows it. Devices are always
+    /// accepted, but a disk's old bytes show where the dump has holes: callers refuse it.
     ///
     /// # Errors
     /// If it exists or cannot be created.
@@ -117,13 +117,22 @@ impl FileSink {
         }
         // Memory contains keys and passwords.
         let mut options = File::options();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+        let file = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(path);
         let file = file.map_err(DumpError::writing(path, 0))?;
-        Ok(Self { file, path: path.to_owned(), target: Mutex::new(None) })
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            target: Mutex::new(None),
+        })
     }
 
-    /// Creates a file under a temporary name beside its final one; if it is never finished, it is removed, and an
-    /// existing file stays. A device is written directly.
+    /// Creates a file under a temporary name beside its final one; if it is never finished, it is
+    /// removed, and an existing file stays. A device is written directly.
     ///
     /// # Errors
     /// If it exists and may not be overwritten, or cannot be created.
@@ -168,7 +177,9 @@ pub enum Overwrite {
 
 impl Sink for FileSink {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError> {
-        self.file.write_all_at(bytes, offset).map_err(DumpError::writing(&self.path, offset))
+        self.file
+            .write_all_at(bytes, offset)
+            .map_err(DumpError::writing(&self.path, offset))
     }
 
     fn zeros(&self, _offset: u64, _length: u64) -> Result<(), DumpError> {
@@ -178,9 +189,13 @@ impl Sink for FileSink {
     fn finish(&self, size: u64) -> Result<(), DumpError> {
         let plain = self.file.metadata().is_ok_and(|data| data.is_file());
         if plain {
-            self.file.set_len(size).map_err(DumpError::writing(&self.path, size))?;
+            self.file
+                .set_len(size)
+                .map_err(DumpError::writing(&self.path, size))?;
             // Some file systems report a full disk only now.
-            self.file.sync_all().map_err(DumpError::writing(&self.path, size))?;
+            self.file
+                .sync_all()
+                .map_err(DumpError::writing(&self.path, size))?;
         }
         let mut target = lock(&self.target);
         if let Some(path) = target.as_ref() {
@@ -209,7 +224,9 @@ impl<W: Write + Send> Flattened<W> {
     pub fn begin(stream: W) -> Result<Self, DumpError> {
         let mut state = State { stream, written: 0 };
         state.put(&flattened::header())?;
-        Ok(Self { state: Mutex::new(state) })
+        Ok(Self {
+            state: Mutex::new(state),
+        })
     }
 }
 
@@ -243,6 +260,9 @@ impl<W: Write + Send> Sink for Flattened<W> {
         let mut state = lock(&self.state);
         state.put(&flattened::record(-1, -1))?;
         let written = state.written;
-        state.stream.flush().map_err(DumpError::writing(Path::new("the stream"), written))
+        state
+            .stream
+            .flush()
+            .map_err(DumpError::writing(Path::new("the stream"), written))
     }
 }

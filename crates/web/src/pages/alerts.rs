@@ -2,14 +2,15 @@
 
 use askama::Template;
 use history::{
-    Alert, BisectHint, History, Triaged, bisect_hint, bisection_anywhere, change_size, mixed_words, records_of_alert,
+    Alert, BisectHint, History, Triaged, bisect_hint, bisection_anywhere, change_size, mixed_words,
+    records_of_alert,
 };
 use model::Verdict;
 use report::render::mail::CLONE;
 
 use super::{
-    Frame, Rendered, compare_path, count, machine_digits, profile_command, render, series_path, verdict_class,
-    verdict_glyph,
+    Frame, Rendered, compare_path, count, machine_digits, profile_command, render, series_path,
+    verdict_class, verdict_glyph,
 };
 use crate::address::slug;
 use crate::source::Snapshot;
@@ -64,9 +65,18 @@ pub(crate) fn alerts(frame: Frame, snapshot: &Snapshot) -> Rendered {
     let rest = ordered.len().saturating_sub(ALERTS_MAX);
     let page = Page {
         headline: format!("{}, {open} open", count(ordered.len(), "alert")),
-        alerts: ordered.into_iter().take(ALERTS_MAX).map(|triaged| shown(snapshot, triaged)).collect(),
+        alerts: ordered
+            .into_iter()
+            .take(ALERTS_MAX)
+            .map(|triaged| shown(snapshot, triaged))
+            .collect(),
         mixed: mixed_words(&snapshot.history),
-        rest: (rest > 0).then(|| format!("{} not shown here; marvin alerts lists all.", count(rest, "more alert"))),
+        rest: (rest > 0).then(|| {
+            format!(
+                "{} not shown here; marvin alerts lists all.",
+                count(rest, "more alert")
+            )
+        }),
         frame,
     };
     render(&page)
@@ -78,16 +88,32 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
     let (worse, better, gone) = alert.counts();
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
     let member = |member: &history::Member| Member {
-        class: if member.gone.is_some() { "faint" } else { verdict_class(&member.verdict) },
+        class: if member.gone.is_some() {
+            "faint"
+        } else {
+            verdict_class(&member.verdict)
+        },
         glyph: verdict_glyph(&member.verdict),
         name: member.key.workload.to_string(),
         href: series_path(history, &member.key),
         size: change_size(member.difference_percent, member.basis),
         machine: machine_digits(history, member.key.machine),
         note: {
-            let gone = member.gone.map(|at| format!("gone again since {}", title(at)));
-            let doubt = if let Verdict::Unclear(why) = &member.verdict { Some(why.to_string()) } else { None };
-            alert.own_range(member, history).into_iter().chain(gone).chain(doubt).collect::<Vec<_>>().join(", ")
+            let gone = member
+                .gone
+                .map(|at| format!("gone again since {}", title(at)));
+            let doubt = if let Verdict::Unclear(why) = &member.verdict {
+                Some(why.to_string())
+            } else {
+                None
+            };
+            alert
+                .own_range(member, history)
+                .into_iter()
+                .chain(gone)
+                .chain(doubt)
+                .collect::<Vec<_>>()
+                .join(", ")
         },
     };
     let first = &alert.members[0].key;
@@ -100,32 +126,52 @@ fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
             "Between {} and {}{}: {worse} worse, {better} better, {gone} gone again.",
             title(alert.after),
             title(alert.at),
-            if alert.is_boot() { ", which does not boot" } else { "" }
+            if alert.is_boot() {
+                ", which does not boot"
+            } else {
+                ""
+            }
         ),
         decided: triaged.decided.as_ref().map(|decided| {
             let since = match triaged.more_since() {
                 0 => String::new(),
                 more => format!(" ({more} more are worse since)"),
             };
-            (decided.triage.to_string(), format!("{}{since}", decided.note))
+            (
+                decided.triage.to_string(),
+                format!("{}{since}", decided.note),
+            )
         }),
         members: alert.members.iter().take(MEMBERS_MAX).map(member).collect(),
         more: (more > 0).then(|| format!("and {more} more")),
-        links: vec![("Compare both kernels", compare_path(history, alert.after, alert.at, first.machine))],
+        links: vec![(
+            "Compare both kernels",
+            compare_path(history, alert.after, alert.at, first.machine),
+        )],
         command: alert
             .members
             .iter()
             .find(|member| member.difference_percent.is_some())
             .map(|member| profile_command(history, alert.after, alert.at, &member.key.workload)),
-        found: records_of_alert(history, alert, &snapshot.found).iter().map(|found| found.words()).collect(),
-        hunt: triaged.needs_commit().then(|| find_commit(history, alert)).flatten(),
+        found: records_of_alert(history, alert, &snapshot.found)
+            .iter()
+            .map(|found| found.words())
+            .collect(),
+        hunt: triaged
+            .needs_commit()
+            .then(|| find_commit(history, alert))
+            .flatten(),
     }
 }
 
-/// Returns how a reader finds the commit: in a clone of the public tree, since paths of this host must not leak.
+/// Returns how a reader finds the commit: in a clone of the public tree, since paths of this host
+/// must not leak.
 fn find_commit(history: &History, alert: &Alert) -> Option<(String, Vec<String>)> {
     if let Some(command) = bisection_anywhere(history, alert) {
-        return Some(("To find the commit:".to_owned(), vec![CLONE.to_owned(), command]));
+        return Some((
+            "To find the commit:".to_owned(),
+            vec![CLONE.to_owned(), command],
+        ));
     }
     match bisect_hint(history, alert, "")? {
         BisectHint::Impossible(why) => Some((format!("The commit: {why}."), Vec::new())),

@@ -1,4 +1,5 @@
-//! Drawings in SVG: a sparkline for a cell of a table, a plot of a series. Up is better in both, for any metric.
+//! Drawings in SVG: a sparkline for a cell of a table, a plot of a series. Up is better in both,
+//! for any metric.
 
 use history::{History, Series, change_size, range};
 use model::{Direction, Verdict};
@@ -35,7 +36,10 @@ pub(crate) struct Spark {
 /// Draws the last points of a series; `None` for a single point.
 pub(crate) fn spark(series: &Series) -> Option<Spark> {
     let from = series.points.len().saturating_sub(SPARK_POINTS);
-    let points: Vec<Option<f64>> = series.points[from..].iter().map(|point| point.value).collect();
+    let points: Vec<Option<f64>> = series.points[from..]
+        .iter()
+        .map(|point| point.value)
+        .collect();
     let scale = Scale::of(series, points.iter().flatten().copied())?;
     if points.iter().flatten().count() < 2 {
         return None;
@@ -46,7 +50,10 @@ pub(crate) fn spark(series: &Series) -> Option<Spark> {
     let mut pen: Option<f64> = None;
     for (n, value) in points.iter().enumerate() {
         let Some(value) = value else { continue };
-        let (x, y) = (place(n), 1.0 + (scale.down(*value) * (SPARK.1 - 2.0)).round());
+        let (x, y) = (
+            place(n),
+            1.0 + (scale.down(*value) * (SPARK.1 - 2.0)).round(),
+        );
         let is_level = pen.is_some_and(|before| (before - y).abs() < 0.5);
         // Of consecutive level pieces only the last is needed.
         if is_level && pieces.last().is_some_and(|last| last.starts_with('H')) {
@@ -59,8 +66,13 @@ pub(crate) fn spark(series: &Series) -> Option<Spark> {
         });
         pen = Some(y);
     }
-    let tick = |change: &history::Change| Some((place(change.at.checked_sub(from)?), class(&change.verdict)));
-    Some(Spark { line: pieces.concat(), ticks: series.changes.iter().filter_map(tick).collect() })
+    let tick = |change: &history::Change| {
+        Some((place(change.at.checked_sub(from)?), class(&change.verdict)))
+    };
+    Some(Spark {
+        line: pieces.concat(),
+        ticks: series.changes.iter().filter_map(tick).collect(),
+    })
 }
 
 /// Returns the CSS class of a verdict.
@@ -85,7 +97,11 @@ impl Scale {
     /// Covers all values; differences within the margin look level.
     fn of(series: &Series, values: impl Iterator<Item = f64>) -> Option<Self> {
         let (low, high) = range(values, series.metric.margin_percent)?;
-        Some(Self { low, high, direction: series.direction() })
+        Some(Self {
+            low,
+            high,
+            direction: series.direction(),
+        })
     }
 
     /// Returns the position of a value: 0 at the top, 1 at the bottom.
@@ -140,37 +156,71 @@ pub(crate) struct Band {
 
 /// Draws a series; `None` without values.
 pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
-    let seeds = series.points.iter().flat_map(|point| &point.seeds).filter_map(|seen| series.value(seen));
+    let seeds = series
+        .points
+        .iter()
+        .flat_map(|point| &point.seeds)
+        .filter_map(|seen| series.value(seen));
     let scale = Scale::of(series, seeds)?;
     let count = series.points.len();
     let step = (PLOT.0 - LEFT - RIGHT) / count.saturating_sub(1).max(1) as f64;
-    let x = |n: usize| if count == 1 { f64::midpoint(LEFT, PLOT.0 - RIGHT) } else { LEFT + n as f64 * step };
+    let x = |n: usize| {
+        if count == 1 {
+            f64::midpoint(LEFT, PLOT.0 - RIGHT)
+        } else {
+            LEFT + n as f64 * step
+        }
+    };
     let y = |value: f64| TOP + scale.down(value) * (PLOT.1 - TOP - BOTTOM);
     let text = |number: f64| format!("{number:.1}");
     let title = |n: usize| history.kernel(series.points[n].kernel).title.clone();
-    let mut plot = Plot { edges: (LEFT, PLOT.0 - RIGHT), heights: (TOP, PLOT.1 - BOTTOM), ..Plot::default() };
+    let mut plot = Plot {
+        edges: (LEFT, PLOT.0 - RIGHT),
+        heights: (TOP, PLOT.1 - BOTTOM),
+        ..Plot::default()
+    };
     for (n, point) in series.points.iter().enumerate() {
-        let seeds = point.seeds.iter().filter_map(|seen| series.value(seen)).take(DOTS_MAX);
+        let seeds = point
+            .seeds
+            .iter()
+            .filter_map(|seen| series.value(seen))
+            .take(DOTS_MAX);
         let heights: Vec<f64> = seeds.map(y).collect();
-        plot.dots.extend(heights.iter().map(|height| (text(x(n)), text(*height))));
-        let (high, low) =
-            heights.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(high, low), y| (high.min(*y), low.max(*y)));
+        plot.dots
+            .extend(heights.iter().map(|height| (text(x(n)), text(*height))));
+        let (high, low) = heights
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(high, low), y| {
+                (high.min(*y), low.max(*y))
+            });
         if low - high > 2.0 {
             plot.spans.push((text(x(n)), text(high), text(low)));
         }
         if let Some(value) = point.value {
             let pen = if plot.line.is_empty() { "M" } else { "L" };
             plot.line.extend([pen, &text(x(n)), " ", &text(y(value))]);
-            plot.points.push((text(x(n)), text(y(value)), format!("{}: {}", title(n), number(value))));
+            plot.points.push((
+                text(x(n)),
+                text(y(value)),
+                format!("{}: {}", title(n), number(value)),
+            ));
         }
     }
     let nth = count.div_ceil(NAMES_MAX).max(1);
-    plot.names = (0..count).step_by(nth).map(|n| (text(x(n)), short(&title(n)))).collect();
+    plot.names = (0..count)
+        .step_by(nth)
+        .map(|n| (text(x(n)), short(&title(n))))
+        .collect();
     let steps = (0..=4).map(|n| scale.low + (scale.high - scale.low) * f64::from(n) / 4.0);
-    let first = series.points.iter().find_map(|point| point.value).filter(|first| *first > 0.0);
+    let first = series
+        .points
+        .iter()
+        .find_map(|point| point.value)
+        .filter(|first| *first > 0.0);
     // Differences, not values: where less is better, values would grow downwards.
     let beside = |value: f64| {
-        let difference = first.and_then(|first| difference_percent(series.direction(), first, value));
+        let difference =
+            first.and_then(|first| difference_percent(series.direction(), first, value));
         difference.map_or_else(|| number(value), percent)
     };
     plot.values = steps.map(|value| (text(y(value)), beside(value))).collect();
@@ -178,12 +228,17 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
         .changes
         .iter()
         .map(|change| {
-            let before = series.points.iter().position(|point| point.kernel == series.before(change).kernel);
+            let before = series
+                .points
+                .iter()
+                .position(|point| point.kernel == series.before(change).kernel);
             let from = x(before.unwrap_or_default());
             Band {
                 from: text(from),
                 width: text(x(change.at) - from),
-                middle: text(f64::midpoint(from, x(change.at)).clamp(LEFT + LABEL, PLOT.0 - RIGHT - LABEL)),
+                middle: text(
+                    f64::midpoint(from, x(change.at)).clamp(LEFT + LABEL, PLOT.0 - RIGHT - LABEL),
+                ),
                 class: class(&change.verdict),
                 title: format!(
                     "{} {} between {} and {}",
@@ -204,7 +259,11 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
 }
 
 fn short(title: &str) -> String {
-    if title.chars().count() <= 16 { title.to_owned() } else { title.chars().take(15).chain(['…']).collect() }
+    if title.chars().count() <= 16 {
+        title.to_owned()
+    } else {
+        title.chars().take(15).chain(['…']).collect()
+    }
 }
 
 /// Formats a value with about five digits.

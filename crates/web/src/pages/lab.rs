@@ -45,8 +45,17 @@ struct Job {
 pub(crate) fn lab(frame: Frame, lab: &LabDocument) -> Rendered {
     let machines = lab.machines.iter().map(machine).collect();
     let jobs = lab.jobs.iter().map(|one| job(one, lab.now_unix)).collect();
-    let unlisted = Some(lab.unlisted()).filter(|count| *count > 0).map(|count| count.to_string()).unwrap_or_default();
-    render(&Page { frame, now: minute(lab.now_unix), machines, jobs, unlisted })
+    let unlisted = Some(lab.unlisted())
+        .filter(|count| *count > 0)
+        .map(|count| count.to_string())
+        .unwrap_or_default();
+    render(&Page {
+        frame,
+        now: minute(lab.now_unix),
+        machines,
+        jobs,
+        unlisted,
+    })
 }
 
 fn machine(one: &WorkingMachine) -> Machine {
@@ -63,18 +72,27 @@ fn machine(one: &WorkingMachine) -> Machine {
 }
 
 fn job(one: &LabJob, now_unix: i64) -> Job {
-    let ended = one.ended_unix.or((one.state == "running").then_some(now_unix));
+    let ended = one
+        .ended_unix
+        .or((one.state == "running").then_some(now_unix));
     Job {
         number: one.number,
         state: one.state,
         is_ill: one.state == "failed",
         machine: one.machine.clone(),
-        work: one.work.strip_suffix(&format!(" on {}", one.machine)).unwrap_or(&one.work).to_owned(),
+        work: one
+            .work
+            .strip_suffix(&format!(" on {}", one.machine))
+            .unwrap_or(&one.work)
+            .to_owned(),
         begun: one.started_unix.map_or_else(|| NONE.to_owned(), minute),
         took: one.started_unix.zip(ended).map_or_else(
             || NONE.to_owned(),
             |(from, to)| duration(u64::try_from(to.saturating_sub(from)).unwrap_or(0)),
         ),
-        reason: one.worker.as_ref().map_or_else(|| one.reason.clone(), |worker| format!("on {worker}")),
+        reason: one
+            .worker
+            .as_ref()
+            .map_or_else(|| one.reason.clone(), |worker| format!("on {worker}")),
     }
 }

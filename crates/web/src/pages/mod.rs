@@ -30,14 +30,19 @@ pub(crate) struct Frame {
     pub(crate) title: String,
     /// The path to the top: `../` for each directory.
     pub(crate) root: String,
-    /// Whether the page is self-contained: with its styles in it, and without links to other pages.
+    /// Whether the page is self-contained: with its styles in it, and without links to other
+    /// pages.
     pub(crate) is_alone: bool,
 }
 
 impl Frame {
     /// A page this many directories below the top.
     pub(crate) fn at(depth: usize, title: impl Into<String>) -> Self {
-        Self { title: title.into(), root: "../".repeat(depth), is_alone: false }
+        Self {
+            title: title.into(),
+            root: "../".repeat(depth),
+            is_alone: false,
+        }
     }
 
     fn site(&self) -> Option<&str> {
@@ -65,8 +70,8 @@ pub(crate) fn styles() -> String {
 /// An error is a bug in Marvin, as everything is in memory.
 pub(crate) type Rendered = Result<String, askama::Error>;
 
-/// Renders a page. The template escapes text from guests and packages; this function replaces control characters, as
-/// browsers in terminals exist, and those that change the writing direction.
+/// Renders a page. The template escapes text from guests and packages; this function replaces
+/// control characters, as browsers in terminals exist, and those that change the writing direction.
 fn render(page: &impl Template) -> Rendered {
     Ok(model::printable(&page.render()?))
 }
@@ -80,41 +85,80 @@ struct Message {
 
 /// Renders a page with a single message.
 pub(crate) fn message(frame: Frame, text: &str) -> Rendered {
-    render(&Message { frame, text: text.to_owned() })
+    render(&Message {
+        frame,
+        text: text.to_owned(),
+    })
 }
 
 /// Renders all matching series as one self-contained page.
 ///
 /// # Errors
 /// Never in practice: everything is in memory.
-pub fn history_page(history: &History, line: Line, fits: impl Fn(&Key) -> bool) -> Result<String, askama::Error> {
-    let frame = Frame { title: "History".to_owned(), root: String::new(), is_alone: true };
-    let keys: Vec<Key> = history.series().map(|(key, _)| key.clone()).filter(|key| fits(key)).collect();
+pub fn history_page(
+    history: &History,
+    line: Line,
+    fits: impl Fn(&Key) -> bool,
+) -> Result<String, askama::Error> {
+    let frame = Frame {
+        title: "History".to_owned(),
+        root: String::new(),
+        is_alone: true,
+    };
+    let keys: Vec<Key> = history
+        .series()
+        .map(|(key, _)| key.clone())
+        .filter(|key| fits(key))
+        .collect();
     series(frame, history, &[], line, &keys, &|_, _, _| Vec::new())
 }
 
 /// Returns twelve digits of a machine's id, for addresses and headings.
 pub(crate) fn machine_digits(history: &History, machine: usize) -> String {
-    history.machines()[machine].id.hex().chars().take(12).collect()
+    history.machines()[machine]
+        .id
+        .hex()
+        .chars()
+        .take(12)
+        .collect()
 }
 
 /// Returns the path of a series' page.
 pub(crate) fn series_path(history: &History, key: &Key) -> String {
-    format!("s/{}/{}/{}.html", machine_digits(history, key.machine), slug(&key.track), slug(&key.workload))
+    format!(
+        "s/{}/{}/{}.html",
+        machine_digits(history, key.machine),
+        slug(&key.track),
+        slug(&key.workload)
+    )
 }
 
 /// Returns the path of a comparison's page.
 pub(crate) fn compare_path(history: &History, base: usize, new: usize, machine: usize) -> String {
     let name = |kernel: usize| slug(&history.kernel(kernel).title);
-    format!("c/{}/{}/{}.html", machine_digits(history, machine), name(base), name(new))
+    format!(
+        "c/{}/{}/{}.html",
+        machine_digits(history, machine),
+        name(base),
+        name(new)
+    )
 }
 
 /// Returns the command that attributes a change to functions.
-pub(crate) fn profile_command(history: &History, base: usize, new: usize, workload: &str) -> String {
+pub(crate) fn profile_command(
+    history: &History,
+    base: usize,
+    new: usize,
+    workload: &str,
+) -> String {
     let of = |kernel: usize| history.kernel(kernel).build.exact_name();
     let suite = model::suite_of(workload).filter(|suite| suite.name != model::MICRO.name);
     let suite = suite.map_or_else(String::new, |suite| format!(" --suite {}", suite.name));
-    format!("marvin profile {} {}{suite} --workload {workload}", of(base), of(new))
+    format!(
+        "marvin profile {} {}{suite} --workload {workload}",
+        of(base),
+        of(new)
+    )
 }
 
 /// Returns the sign of a verdict: colour alone must not carry information.
@@ -137,10 +181,18 @@ pub(crate) fn verdict_class(verdict: &Verdict) -> &'static str {
 
 /// Formats a difference with its sign.
 pub(crate) fn percent(number: f64) -> String {
-    if number.abs() < 0.005 { "0.00%".to_owned() } else { format!("{number:+.2}%") }
+    if number.abs() < 0.005 {
+        "0.00%".to_owned()
+    } else {
+        format!("{number:+.2}%")
+    }
 }
 
 /// Formats a count with its noun.
 pub(crate) fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    if number == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{number} {noun}s")
+    }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use history::{
-    Alert, Card, Column, Counts, Group, History, Key, Member, Overview, Pair, State, Triaged, change_size, mixed_words,
+    Alert, Card, Column, Counts, Group, History, Key, Member, Overview, Pair, State, Triaged,
+    change_size, mixed_words,
 };
 use model::Verdict;
 
@@ -133,24 +134,54 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &RowRequest)
     let chosen = Chosen::of(seen, asked);
     let earlier = &seen.earlier[..seen.earlier.len().min(EARLIER_MAX)];
     let more = seen.earlier.len() - earlier.len();
-    let groups: Vec<Rows> = chosen.groups.iter().map(|group| rows(history, seen, group)).collect();
+    let groups: Vec<Rows> = chosen
+        .groups
+        .iter()
+        .map(|group| rows(history, seen, group))
+        .collect();
     let page = Page {
-        frame: Frame::at(0, format!("{} against {}", title(seen.target), title(seen.base))),
+        frame: Frame::at(
+            0,
+            format!("{} against {}", title(seen.target), title(seen.base)),
+        ),
         target: title(seen.target),
         base: title(seen.base),
         counts: counts(history, seen, asked),
         mean: mean(seen),
         pick: (!asked.is_static).then(|| pick(history, seen, &chosen, asked)),
-        cards: seen.cards.iter().map(|card| shown(history, &snapshot.alerts, seen, card)).collect(),
+        cards: seen
+            .cards
+            .iter()
+            .map(|card| shown(history, &snapshot.alerts, seen, card))
+            .collect(),
         calm: calm(seen.counts),
-        earlier: earlier.iter().map(|number| alert_card(history, seen, &snapshot.alerts[*number])).collect(),
-        more_earlier: (more > 0).then(|| format!("{} since earlier kernels", count(more, "more open alert"))),
-        columns: seen.columns.iter().map(|column| head(history, seen, column)).collect(),
-        width: if seen.columns.len() == 1 { 4 } else { seen.columns.len() + 1 },
+        earlier: earlier
+            .iter()
+            .map(|number| alert_card(history, seen, &snapshot.alerts[*number]))
+            .collect(),
+        more_earlier: (more > 0)
+            .then(|| format!("{} since earlier kernels", count(more, "more open alert"))),
+        columns: seen
+            .columns
+            .iter()
+            .map(|column| head(history, seen, column))
+            .collect(),
+        width: if seen.columns.len() == 1 {
+            4
+        } else {
+            seen.columns.len() + 1
+        },
         listed: chosen.words(seen, asked),
-        has_about: groups.iter().flat_map(|group| &group.rows).any(|row| row.about.is_some()),
+        has_about: groups
+            .iter()
+            .flat_map(|group| &group.rows)
+            .any(|row| row.about.is_some()),
         groups,
-        steps: if asked.is_static { Vec::new() } else { chosen.steps(history, seen, asked) },
+        steps: if asked.is_static {
+            Vec::new()
+        } else {
+            chosen.steps(history, seen, asked)
+        },
         trust: describe_machines(history, seen),
         lab: trust::lab(history),
         mixed: mixed_words(history),
@@ -163,7 +194,11 @@ pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &RowRequest)
 fn undirected_words(history: &History) -> Option<String> {
     let names: Vec<&str> = history.undirected().take(UNDIRECTED_MAX).collect();
     let more = history.undirected().count().saturating_sub(names.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
     (!names.is_empty()).then(|| {
         format!(
             "Not shown, metric direction unknown: {}{more}. To compare them: marvin report RUN RUN --lower NAMES or \
@@ -185,30 +220,68 @@ fn glyph(state: State) -> &'static str {
     }
 }
 
-/// Returns what a page without cards may claim: that there is no regression only where everything was compared, and clear.
+/// Returns what a page without cards may claim: that there is no regression only where everything
+/// was compared, and clear.
 fn calm(counts: Counts) -> Calm {
-    let Counts { worse, better, same, unclear, unrated, failed, missing: _ } = counts;
-    let said = |class, text| Calm { class, text, has_alerts: false };
+    let Counts {
+        worse,
+        better,
+        same,
+        unclear,
+        unrated,
+        failed,
+        missing: _,
+    } = counts;
+    let said = |class, text| Calm {
+        class,
+        text,
+        has_alerts: false,
+    };
     let unknown = unclear + unrated;
     if worse + failed > 0 {
         let worse = Some(format!("{worse} worse")).filter(|_| worse > 0);
         let failed = Some(format!("{failed} failed")).filter(|_| failed > 0);
-        let what = worse.into_iter().chain(failed).collect::<Vec<_>>().join(", ");
-        Calm { class: "worse", text: format!("{what}: no open alert is about these."), has_alerts: true }
+        let what = worse
+            .into_iter()
+            .chain(failed)
+            .collect::<Vec<_>>()
+            .join(", ");
+        Calm {
+            class: "worse",
+            text: format!("{what}: no open alert is about these."),
+            has_alerts: true,
+        }
     } else if better + same + unknown == 0 {
-        said("warning", "No workload was measured on both kernels: there is nothing to compare.".to_owned())
+        said(
+            "warning",
+            "No workload was measured on both kernels: there is nothing to compare.".to_owned(),
+        )
     } else if unknown > 0 {
         said(
             "",
-            format!("No workload is shown to be worse, but {unknown} of {} have no verdict.", better + same + unknown),
+            format!(
+                "No workload is shown to be worse, but {unknown} of {} have no verdict.",
+                better + same + unknown
+            ),
         )
     } else {
-        said("calm", "No regression between these kernels in the measured workloads.".to_owned())
+        said(
+            "calm",
+            "No regression between these kernels in the measured workloads.".to_owned(),
+        )
     }
 }
 
 fn counts(history: &History, seen: &Overview, asked: &RowRequest) -> Vec<Counted> {
-    let Counts { worse, better, same, unclear, unrated, failed, missing } = seen.counts;
+    let Counts {
+        worse,
+        better,
+        same,
+        unclear,
+        unrated,
+        failed,
+        missing,
+    } = seen.counts;
     let all = (worse + better + same + unclear + unrated + failed + missing).max(1);
     let mut before = 0;
     [
@@ -221,12 +294,14 @@ fn counts(history: &History, seen: &Overview, asked: &RowRequest) -> Vec<Counted
         (State::Better, better, "better"),
     ]
     .into_iter()
-    .filter(|(state, number, _)| *number > 0 || matches!(state, State::Worse | State::Same | State::Better))
+    .filter(|(state, number, _)| {
+        *number > 0 || matches!(state, State::Worse | State::Same | State::Better)
+    })
     .map(|(state, number, word)| {
         let from = before * 1000 / all;
         before += number;
-        let show =
-            Some(Show::Only(state)).filter(|show| Show::CHOICES.contains(show) && number > 0 && !asked.is_static);
+        let show = Some(Show::Only(state))
+            .filter(|show| Show::CHOICES.contains(show) && number > 0 && !asked.is_static);
         Counted {
             class: if number > 0 { state.word() } else { "none" },
             glyph: glyph(state),
@@ -240,24 +315,32 @@ fn counts(history: &History, seen: &Overview, asked: &RowRequest) -> Vec<Counted
 
 fn mean(seen: &Overview) -> Option<String> {
     let mean = seen.mean?;
-    let ends =
-        mean.seeds.map_or_else(String::new, |ends| match (format!("{:.4}", ends.min), format!("{:.4}", ends.max)) {
+    let ends = mean.seeds.map_or_else(String::new, |ends| {
+        match (format!("{:.4}", ends.min), format!("{:.4}", ends.max)) {
             (low, high) if low == high => " (the same for every seed)".to_owned(),
             (low, high) => format!(" (per seed {low} to {high})"),
-        });
+        }
+    });
     let over = count(mean.cells, "result");
-    Some(format!("Geometric mean of the ratios {:.4}{ends}, over {over}; above 1 is better.", mean.ratio))
+    Some(format!(
+        "Geometric mean of the ratios {:.4}{ends}, over {over}; above 1 is better.",
+        mean.ratio
+    ))
 }
 
 fn pick(history: &History, seen: &Overview, chosen: &Chosen, asked: &RowRequest) -> Pick {
     let kernels = |of: usize| {
         let newest = history.order().iter().rev().take(KERNELS_MAX);
-        newest.map(|kernel| (history.kernel(*kernel).title.clone(), *kernel == of)).collect()
+        newest
+            .map(|kernel| (history.kernel(*kernel).title.clone(), *kernel == of))
+            .collect()
     };
     Pick {
         targets: kernels(seen.target),
         bases: kernels(seen.base),
-        shows: Show::CHOICES.map(|show| (show.word(), show.title(), show == chosen.show)).to_vec(),
+        shows: Show::CHOICES
+            .map(|show| (show.word(), show.title(), show == chosen.show))
+            .to_vec(),
         filter: asked.filter.clone(),
     }
 }
@@ -274,27 +357,54 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
     let alert = &triaged.alert;
     let lines = lines(history, seen, alert);
     let is_better = |member: &&Member| member.verdict == Verdict::Better && member.gone.is_none();
-    let better: BTreeSet<&str> = alert.members.iter().filter(is_better).map(|member| &*member.key.workload).collect();
+    let better: BTreeSet<&str> = alert
+        .members
+        .iter()
+        .filter(is_better)
+        .map(|member| &*member.key.workload)
+        .collect();
     let how = match lines.iter().filter(|line| line.fails).count() {
         0 => "worse".to_owned(),
         failing if failing == lines.len() => "now failing".to_owned(),
         failing => format!("worse, {failing} of them now failing"),
     };
-    let also = if better.is_empty() { String::new() } else { format!(", {} better at the same time", better.len()) };
-    let mut words = format!("{} {how}{also}; not in {}.", count(lines.len(), "workload"), title(alert.after));
+    let also = if better.is_empty() {
+        String::new()
+    } else {
+        format!(", {} better at the same time", better.len())
+    };
+    let mut words = format!(
+        "{} {how}{also}; not in {}.",
+        count(lines.len(), "workload"),
+        title(alert.after)
+    );
     if let Some(decided) = &triaged.decided {
         words.extend([" Triage: ", decided.triage.word(), "."]);
     }
     let machine = alert.worse().next().map_or(0, |member| member.key.machine);
-    let boots = if alert.is_boot() { "Does not boot since" } else { "First seen in" };
+    let boots = if alert.is_boot() {
+        "Does not boot since"
+    } else {
+        "First seen in"
+    };
     Shown {
         title: format!("{boots} {}", title(alert.at)),
         words,
-        more: lines.len().checked_sub(LINES_MAX).filter(|more| *more > 0).map(|more| format!("and {more} more")),
+        more: lines
+            .len()
+            .checked_sub(LINES_MAX)
+            .filter(|more| *more > 0)
+            .map(|more| format!("and {more} more")),
         lines: lines.into_iter().take(LINES_MAX).collect(),
         links: vec![
-            ("All of this alert", format!("alerts.html#{}", slug(&alert.name))),
-            ("Compare both kernels", compare_path(history, alert.after, alert.at, machine)),
+            (
+                "All of this alert",
+                format!("alerts.html#{}", slug(&alert.name)),
+            ),
+            (
+                "Compare both kernels",
+                compare_path(history, alert.after, alert.at, machine),
+            ),
         ],
     }
 }
@@ -303,7 +413,10 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
 fn lines(history: &History, seen: &Overview, alert: &Alert) -> Vec<Line> {
     let mut found: Vec<(&Member, usize)> = Vec::new();
     for member in alert.worse() {
-        match found.iter_mut().find(|(known, _)| known.key.workload == member.key.workload) {
+        match found
+            .iter_mut()
+            .find(|(known, _)| known.key.workload == member.key.workload)
+        {
             Some((_, machines)) => *machines += 1,
             None => found.push((member, 1)),
         }
@@ -314,42 +427,69 @@ fn lines(history: &History, seen: &Overview, alert: &Alert) -> Vec<Line> {
         href: series_path(history, &worst.key),
         size: change_size(worst.difference_percent, worst.basis),
         fails: worst.difference_percent.is_none(),
-        machines: if columns > 1 { format!("{machines} of {columns} machines") } else { String::new() },
+        machines: if columns > 1 {
+            format!("{machines} of {columns} machines")
+        } else {
+            String::new()
+        },
     };
     found.into_iter().map(line).collect()
 }
 
-fn rest_card(history: &History, seen: &Overview, rest: &[(usize, std::sync::Arc<str>, Pair)]) -> Shown {
+fn rest_card(
+    history: &History,
+    seen: &Overview,
+    rest: &[(usize, std::sync::Arc<str>, Pair)],
+) -> Shown {
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
     let track = &history.kernel(seen.target).track;
-    let lines = rest.iter().take(LINES_MAX).map(|(machine, workload, pair)| {
-        let key = Key { workload: workload.clone(), machine: *machine, track: track.as_str().into() };
-        let on = if seen.columns.len() > 1 {
-            format!("on {}", &machine_digits(history, *machine)[..6])
-        } else {
-            String::new()
-        };
-        Line {
-            name: workload.to_string(),
-            href: series_path(history, &key),
-            size: percent(pair.compared.difference_percent.unwrap_or_default()),
-            machines: on,
-            fails: false,
-        }
-    });
+    let lines = rest
+        .iter()
+        .take(LINES_MAX)
+        .map(|(machine, workload, pair)| {
+            let key = Key {
+                workload: workload.clone(),
+                machine: *machine,
+                track: track.as_str().into(),
+            };
+            let on = if seen.columns.len() > 1 {
+                format!("on {}", &machine_digits(history, *machine)[..6])
+            } else {
+                String::new()
+            };
+            Line {
+                name: workload.to_string(),
+                href: series_path(history, &key),
+                size: percent(pair.compared.difference_percent.unwrap_or_default()),
+                machines: on,
+                fails: false,
+            }
+        });
     Shown {
         title: "Worse, first kernel unknown".to_owned(),
-        words: format!("{} in {} against {}.", rest.len(), title(seen.target), title(seen.base)),
+        words: format!(
+            "{} in {} against {}.",
+            rest.len(),
+            title(seen.target),
+            title(seen.base)
+        ),
         lines: lines.collect(),
         more: (rest.len() > LINES_MAX).then(|| format!("and {} more", rest.len() - LINES_MAX)),
-        links: vec![("Full comparison", compare_path(history, seen.base, seen.target, rest[0].0))],
+        links: vec![(
+            "Full comparison",
+            compare_path(history, seen.base, seen.target, rest[0].0),
+        )],
     }
 }
 
 fn head(history: &History, seen: &Overview, column: &Column) -> Head {
     let known = &history.machines()[column.main];
     let more = column.machines.len() - 1;
-    let equipped = if more > 0 { format!("; with {}", count(more, "other guest config")) } else { String::new() };
+    let equipped = if more > 0 {
+        format!("; with {}", count(more, "other guest config"))
+    } else {
+        String::new()
+    };
     Head {
         kind: known.kind.to_string(),
         id: machine_digits(history, column.main),
@@ -360,8 +500,17 @@ fn head(history: &History, seen: &Overview, column: &Column) -> Head {
 
 fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
     let track: std::sync::Arc<str> = history.kernel(seen.target).track.as_str().into();
-    let declared = if seen.columns.len() == 1 { model::workloads() } else { Vec::new() };
-    let about = |name: &str| declared.iter().find(|known| known.name == name).map(|known| &*known.stresses);
+    let declared = if seen.columns.len() == 1 {
+        model::workloads()
+    } else {
+        Vec::new()
+    };
+    let about = |name: &str| {
+        declared
+            .iter()
+            .find(|known| known.name == name)
+            .map(|known| &*known.stresses)
+    };
     let row = |row: &history::Row| Row {
         about: about(&row.workload),
         name: row.workload.to_string(),
@@ -370,12 +519,19 @@ fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
             .cells
             .iter()
             .map(|found| {
-                let key = Key { workload: row.workload.clone(), machine: found.machine, track: track.clone() };
+                let key = Key {
+                    workload: row.workload.clone(),
+                    machine: found.machine,
+                    track: track.clone(),
+                };
                 cell(history, seen, &key, &found.pair)
             })
             .collect(),
     };
-    Rows { name: group.name.clone(), rows: group.rows.iter().map(row).collect() }
+    Rows {
+        name: group.name.clone(),
+        rows: group.rows.iter().map(row).collect(),
+    }
 }
 
 fn cell(history: &History, seen: &Overview, key: &Key, pair: &Pair) -> Cell {
@@ -386,10 +542,17 @@ fn cell(history: &History, seen: &Overview, key: &Key, pair: &Pair) -> Cell {
         .difference_percent
         .is_some_and(|d| d.abs() > 5.0 * series.map_or(1.0, |s| s.metric.margin_percent));
     Cell {
-        class: format!("{}{}", pair.state.word(), if is_deep { " deep" } else { "" }),
+        class: format!(
+            "{}{}",
+            pair.state.word(),
+            if is_deep { " deep" } else { "" }
+        ),
         href: series.map(|_| series_path(history, key)),
         title: pair.words(),
-        text: pair.compared.ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}")),
+        text: pair
+            .compared
+            .ratio
+            .map_or_else(String::new, |ratio| format!("{ratio:.2}")),
         glyph: glyph(pair.state),
         spark: series.and_then(spark),
         words: (seen.columns.len() == 1).then(|| pair.words()),

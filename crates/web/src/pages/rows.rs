@@ -48,7 +48,11 @@ impl Show {
 
     /// Returns its name for people.
     pub(crate) fn title(self) -> &'static str {
-        if self == Self::Changed { "changed" } else { self.word() }
+        if self == Self::Changed {
+            "changed"
+        } else {
+            self.word()
+        }
     }
 
     fn has(self, cells: &[Cell]) -> bool {
@@ -88,28 +92,48 @@ impl Chosen {
     pub(crate) fn of(seen: &Overview, asked: &RowRequest) -> Self {
         let all: usize = seen.groups.iter().map(|group| group.rows.len()).sum();
         let per_page = (CELLS_MAX / seen.columns.len().max(1)).clamp(1, ROWS_MAX);
-        let show = asked.show.unwrap_or(if all > per_page { Show::Changed } else { Show::All });
+        let show = asked.show.unwrap_or(if all > per_page {
+            Show::Changed
+        } else {
+            Show::All
+        });
         let filter = asked.filter.to_lowercase();
         let is_named = |group: &Group, name: &str| {
-            filter.is_empty() || name.to_lowercase().contains(&filter) || group.name.contains(&filter)
+            filter.is_empty()
+                || name.to_lowercase().contains(&filter)
+                || group.name.contains(&filter)
         };
         let mut found = 0;
         let mut groups: Vec<Group> = Vec::new();
         let first = asked.page.saturating_mul(per_page);
         for group in &seen.groups {
             let mut rows = Vec::new();
-            for row in group.rows.iter().filter(|row| show.has(&row.cells) && is_named(group, &row.workload)) {
+            for row in group
+                .rows
+                .iter()
+                .filter(|row| show.has(&row.cells) && is_named(group, &row.workload))
+            {
                 if (first..first.saturating_add(per_page)).contains(&found) {
                     rows.push(row.clone());
                 }
                 found += 1;
             }
             if !rows.is_empty() {
-                groups.push(Group { name: group.name.clone(), rows });
+                groups.push(Group {
+                    name: group.name.clone(),
+                    rows,
+                });
             }
         }
         let shown = groups.iter().map(|group| group.rows.len()).sum();
-        Self { groups, show, shown, found, all, pages: found.div_ceil(per_page) }
+        Self {
+            groups,
+            show,
+            shown,
+            found,
+            all,
+            pages: found.div_ceil(per_page),
+        }
     }
 
     /// Says how many rows are shown.
@@ -123,20 +147,40 @@ impl Chosen {
         match (self.show, asked.filter.is_empty()) {
             (Show::All, true) => format!("{all} in all{rest}."),
             (Show::Changed, true) => format!("{} of {all} changed{rest}.", self.found),
-            (Show::Only(state), true) => format!("{} of {all} are {} on a machine{rest}.", self.found, state.word()),
-            (_, false) if self.found == 0 => format!("0 of {all} match{}", nearest(seen, &asked.filter)),
+            (Show::Only(state), true) => format!(
+                "{} of {all} are {} on a machine{rest}.",
+                self.found,
+                state.word()
+            ),
+            (_, false) if self.found == 0 => {
+                format!("0 of {all} match{}", nearest(seen, &asked.filter))
+            }
             _ => format!("{} of {all} match{rest}.", self.found),
         }
     }
 
     /// Links to the previous and the next page.
-    pub(crate) fn steps(&self, history: &History, seen: &Overview, asked: &RowRequest) -> Vec<(String, String)> {
+    pub(crate) fn steps(
+        &self,
+        history: &History,
+        seen: &Overview,
+        asked: &RowRequest,
+    ) -> Vec<(String, String)> {
         let to = |page: usize| {
-            format!("{}&filter={}&page={}", address(history, seen, self.show), encode(&asked.filter), page + 1)
+            format!(
+                "{}&filter={}&page={}",
+                address(history, seen, self.show),
+                encode(&asked.filter),
+                page + 1
+            )
         };
-        let before = asked.page.checked_sub(1).map(|page| page.min(self.pages.saturating_sub(1)));
+        let before = asked
+            .page
+            .checked_sub(1)
+            .map(|page| page.min(self.pages.saturating_sub(1)));
         let before = before.map(|page| ("previous rows".to_owned(), to(page)));
-        let after = (asked.page < self.pages.saturating_sub(1)).then(|| ("next rows".to_owned(), to(asked.page + 1)));
+        let after = (asked.page < self.pages.saturating_sub(1))
+            .then(|| ("next rows".to_owned(), to(asked.page + 1)));
         before.into_iter().chain(after).collect()
     }
 }
@@ -144,12 +188,22 @@ impl Chosen {
 /// The address of the same two kernels with other rows.
 pub(crate) fn address(history: &History, seen: &Overview, show: Show) -> String {
     let name = |kernel: usize| encode(&history.kernel(kernel).title);
-    format!("index.html?base={}&target={}&show={}", name(seen.base), name(seen.target), show.word())
+    format!(
+        "index.html?base={}&target={}&show={}",
+        name(seen.base),
+        name(seen.target),
+        show.word()
+    )
 }
 
 /// Returns a question that suggests a similar name: of a workload, a group, or a subsystem.
 fn nearest(seen: &Overview, filter: &str) -> String {
-    let rows = || seen.groups.iter().flat_map(|group| &group.rows).map(|row| &*row.workload);
+    let rows = || {
+        seen.groups
+            .iter()
+            .flat_map(|group| &group.rows)
+            .map(|row| &*row.workload)
+    };
     let groups = rows().filter_map(|name| Some(name.split_once('-')?.0));
     let subsystems = seen.groups.iter().map(|group| group.name.as_str());
     let filter = filter.to_lowercase();
@@ -159,5 +213,8 @@ fn nearest(seen: &Overview, filter: &str) -> String {
         .map(|name| (strsim::damerau_levenshtein(name, &filter), name))
         .min()
         .filter(|(distance, name)| distance * 3 <= name.len().max(filter.len()) + 2);
-    nearest.map_or_else(|| ".".to_owned(), |(_, name)| format!("; did you mean {name}?"))
+    nearest.map_or_else(
+        || ".".to_owned(),
+        |(_, name)| format!("; did you mean {name}?"),
+    )
 }

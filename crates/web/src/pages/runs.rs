@@ -35,7 +35,11 @@ pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered 
         kernel: run.version.clone(),
         suite: run.suite.clone(),
         seed: run.seed,
-        completed: format!("{} of {}", run.completed, run.completed + run.unsupported + run.failed),
+        completed: format!(
+            "{} of {}",
+            run.completed,
+            run.completed + run.unsupported + run.failed
+        ),
         machine: run.machine.hex().chars().take(12).collect(),
     };
     let shown = if newest.len() < all {
@@ -43,7 +47,11 @@ pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered 
     } else {
         count(all, "run")
     };
-    render(&List { frame, headline: shown, runs: newest.iter().map(listed).collect() })
+    render(&List {
+        frame,
+        headline: shown,
+        runs: newest.iter().map(listed).collect(),
+    })
 }
 
 #[derive(Template)]
@@ -68,7 +76,10 @@ pub(crate) struct Shown {
 
 /// Returns the command that writes an artifact to a file.
 pub(crate) fn get_artefact(run: &RunId, name: &str) -> String {
-    format!("marvin show {} --artefact {name} --output {name}", run.short())
+    format!(
+        "marvin show {} --artefact {name} --output {name}",
+        run.short()
+    )
 }
 
 /// Renders one run.
@@ -85,6 +96,15 @@ pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
     );
     let link = |name: &String| (name.clone(), format!("r/{}/{name}", shown.run.id.hex()));
     let get = |name: &str| get_artefact(&shown.run.id, name);
-    let omitted = shown.omitted.iter().map(|(name, size)| (name.clone(), size >> 20, get(name))).collect();
-    render(&One { frame, artefacts: shown.artefacts.iter().map(link).collect(), omitted, text })
+    let omitted = shown
+        .omitted
+        .iter()
+        .map(|(name, size)| (name.clone(), size >> 20, get(name)))
+        .collect();
+    render(&One {
+        frame,
+        artefacts: shown.artefacts.iter().map(link).collect(),
+        omitted,
+        text,
+    })
 }

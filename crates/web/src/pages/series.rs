@@ -2,13 +2,15 @@
 
 use askama::Template;
 use history::{
-    Change, History, Key, Series, Triaged, aside_words, basis_words, change_size, measured_by, no_change, why_none,
+    Change, History, Key, Series, Triaged, aside_words, basis_words, change_size, measured_by,
+    no_change, why_none,
 };
 use model::{Line, Verdict};
 
 use super::draw::{Plot, number, plot};
 use super::{
-    Frame, Rendered, compare_path, machine_digits, percent, profile_command, render, verdict_class, verdict_glyph,
+    Frame, Rendered, compare_path, machine_digits, percent, profile_command, render, verdict_class,
+    verdict_glyph,
 };
 use crate::address::slug;
 
@@ -44,7 +46,8 @@ struct Changed {
     alert: Option<String>,
     /// Why, in sentences, if the store tells.
     explained: Vec<String>,
-    /// The command that attributes a change to functions; `None` for failures, which have no profile.
+    /// The command that attributes a change to functions; `None` for failures, which have no
+    /// profile.
     command: Option<String>,
 }
 
@@ -75,9 +78,21 @@ pub(crate) fn series(
     explain: &Explain<'_>,
 ) -> Rendered {
     let of_line = |series: &Series| series.of_line(line, |kernel| &history.kernel(kernel).release);
-    let found = keys.iter().filter_map(|key| Some((key, history.series().find(|(known, _)| *known == key)?.1)));
-    let list =
-        found.map(|(key, series)| one(history, alerts, key, &of_line(series), frame.is_alone, explain)).collect();
+    let found = keys
+        .iter()
+        .filter_map(|key| Some((key, history.series().find(|(known, _)| *known == key)?.1)));
+    let list = found
+        .map(|(key, series)| {
+            one(
+                history,
+                alerts,
+                key,
+                &of_line(series),
+                frame.is_alone,
+                explain,
+            )
+        })
+        .collect();
     render(&Page { frame, list })
 }
 
@@ -90,17 +105,35 @@ fn one(
     explain: &Explain<'_>,
 ) -> One {
     let machine = &history.machines()[key.machine];
-    let unit = series.scale.unit(&series.metric, machine.capabilities().clock);
+    let unit = series
+        .scale
+        .unit(&series.metric, machine.capabilities().clock);
     let declared = model::find_workload(&key.workload);
-    let stresses = declared
-        .map_or_else(String::new, |workload| format!("{}; one operation: {}. ", workload.stresses, workload.operation));
+    let stresses = declared.map_or_else(String::new, |workload| {
+        format!(
+            "{}; one operation: {}. ",
+            workload.stresses, workload.operation
+        )
+    });
     let changed = |change: &Change| {
-        let (before, at) = (series.before(change).kernel, series.points[change.at].kernel);
+        let (before, at) = (
+            series.before(change).kernel,
+            series.points[change.at].kernel,
+        );
         // What fails has no counts.
-        let sentences = change.levels.map(|_| explain(before, at, &key.workload)).unwrap_or_default();
+        let sentences = change
+            .levels
+            .map(|_| explain(before, at, &key.workload))
+            .unwrap_or_default();
         let name = format!("{}: ", key.workload);
-        let explained = sentences.iter().map(|text| text.strip_prefix(&name).unwrap_or(text).to_owned()).collect();
-        Changed { explained, ..changed(history, alerts, key, series, change, is_alone) }
+        let explained = sentences
+            .iter()
+            .map(|text| text.strip_prefix(&name).unwrap_or(text).to_owned())
+            .collect();
+        Changed {
+            explained,
+            ..changed(history, alerts, key, series, change, is_alone)
+        }
     };
     One {
         name: key.workload.to_string(),
@@ -136,27 +169,51 @@ fn changed(
     change: &Change,
     is_alone: bool,
 ) -> Changed {
-    let (before, at) = (series.before(change).kernel, series.points[change.at].kernel);
+    let (before, at) = (
+        series.before(change).kernel,
+        series.points[change.at].kernel,
+    );
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
-    let gone = change
-        .went_away
-        .map_or_else(String::new, |point| format!("; gone again since {}", title(series.points[point].kernel)));
+    let gone = change.went_away.map_or_else(String::new, |point| {
+        format!("; gone again since {}", title(series.points[point].kernel))
+    });
     let has = |triaged: &&Triaged| {
-        triaged.alert.members.iter().any(|member| member.key == *key)
+        triaged
+            .alert
+            .members
+            .iter()
+            .any(|member| member.key == *key)
             && history.rank(triaged.alert.at) <= history.rank(at)
             && history.rank(triaged.alert.after) >= history.rank(before)
     };
     let verdict = history.qualified(key, series, change);
-    let why = if let Verdict::Unclear(why) = &verdict { format!("; {why}") } else { String::new() };
+    let why = if let Verdict::Unclear(why) = &verdict {
+        format!("; {why}")
+    } else {
+        String::new()
+    };
     Changed {
         class: verdict_class(&verdict),
         glyph: verdict_glyph(&verdict),
-        words: format!("{} since {}", change_size(change.difference_percent, change.basis), title(at)),
-        rest: format!("; not in {} ({}){gone}{why}.", title(before), basis_words(series, change)),
+        words: format!(
+            "{} since {}",
+            change_size(change.difference_percent, change.basis),
+            title(at)
+        ),
+        rest: format!(
+            "; not in {} ({}){gone}{why}.",
+            title(before),
+            basis_words(series, change)
+        ),
         compare: (!is_alone).then(|| compare_path(history, before, at, key.machine)),
-        alert: alerts.iter().find(has).map(|triaged| format!("alerts.html#{}", slug(&triaged.alert.name))),
+        alert: alerts
+            .iter()
+            .find(has)
+            .map(|triaged| format!("alerts.html#{}", slug(&triaged.alert.name))),
         explained: Vec::new(),
-        command: change.levels.map(|_| profile_command(history, before, at, &key.workload)),
+        command: change
+            .levels
+            .map(|_| profile_command(history, before, at, &key.workload)),
     }
 }
 
@@ -172,7 +229,10 @@ fn rows(history: &History, key: &Key, series: &Series, is_alone: bool) -> Vec<Ro
         };
         let runs = point.seeds.iter().take(RUNS_MAX).map(|seen| {
             let id = &history.run(seen.run).id;
-            (id.hex().chars().take(6).collect(), format!("r/{}/index.html", id.hex()))
+            (
+                id.hex().chars().take(6).collect(),
+                format!("r/{}/index.html", id.hex()),
+            )
         });
         rows.push(Row {
             class: verdict.as_ref().map_or("", verdict_class),
@@ -180,9 +240,17 @@ fn rows(history: &History, key: &Key, series: &Series, is_alone: bool) -> Vec<Ro
             kernel: history.kernel(point.kernel).title.clone(),
             value: point.value.map_or_else(|| "-".to_owned(), number),
             difference: point.value.and_then(difference).unwrap_or_default(),
-            seeds: point.seeds.iter().filter(|seen| series.value(seen).is_some()).count(),
+            seeds: point
+                .seeds
+                .iter()
+                .filter(|seen| series.value(seen).is_some())
+                .count(),
             runs: if is_alone { Vec::new() } else { runs.collect() },
-            note: if point.value.is_none() { why_none(series, point) } else { String::new() },
+            note: if point.value.is_none() {
+                why_none(series, point)
+            } else {
+                String::new()
+            },
         });
         last = point.value.or(last);
     }

@@ -1,5 +1,5 @@
-//! The pages in a kdump-compressed file: its second bitmap, one bit per page, lowest first. The first bitmap has the
-//! pages that existed.
+//! The pages in a kdump-compressed file: its second bitmap, one bit per page, lowest first. The
+//! first bitmap has the pages that existed.
 
 use std::fmt;
 use std::fs::File;
@@ -31,13 +31,15 @@ impl Bitmap {
         let mut signature = [0; 8];
         file.read_exact_at(&mut signature, 0).unwrap();
         assert_eq!(&signature, b"KDUMP   ", "{}", dump.display());
-        // block_size, sub_hdr_size and bitmap_blocks of struct disk_dump_header; max_mapnr_64 of the one behind it.
+        // block_size, sub_hdr_size and bitmap_blocks of struct disk_dump_header; max_mapnr_64 of
+        // the one behind it.
         let (block, header, blocks) = (number(428), number(432), number(436));
         let pages = number(block + 96) | number(block + 100) << 32;
         let half = blocks * block / 2;
         let [memory, dumped] = [0, half].map(|at| {
             let mut bytes = vec![0; usize::try_from(pages.div_ceil(8)).unwrap()];
-            file.read_exact_at(&mut bytes, block * (1 + header) + at).unwrap();
+            file.read_exact_at(&mut bytes, block * (1 + header) + at)
+                .unwrap();
             bytes
         });
         Self { memory, dumped }
@@ -45,7 +47,10 @@ impl Bitmap {
 
     /// Counts the pages.
     pub(crate) fn count(&self) -> u64 {
-        self.dumped.iter().map(|byte| u64::from(byte.count_ones())).sum()
+        self.dumped
+            .iter()
+            .map(|byte| u64::from(byte.count_ones()))
+            .sum()
     }
 
     /// Returns whether another one contains all of these pages.
@@ -53,12 +58,19 @@ impl Bitmap {
         self.difference(other).more == 0
     }
 
-    /// Returns the additional and missing pages relative to another one, within the other's memory: QEMU's own files
-    /// also contain firmware and video memory.
+    /// Returns the additional and missing pages relative to another one, within the other's memory:
+    /// QEMU's own files also contain firmware and video memory.
     pub(crate) fn difference(&self, other: &Self) -> Difference {
-        let mut difference = Difference { first: None, more: 0, less: 0 };
+        let mut difference = Difference {
+            first: None,
+            more: 0,
+            less: 0,
+        };
         for (at, (memory, theirs)) in other.memory.iter().zip(&other.dumped).enumerate() {
-            let (ours, theirs) = (self.dumped.get(at).copied().unwrap_or(0) & memory, theirs & memory);
+            let (ours, theirs) = (
+                self.dumped.get(at).copied().unwrap_or(0) & memory,
+                theirs & memory,
+            );
             difference.more += u64::from((ours & !theirs).count_ones());
             difference.less += u64::from((theirs & !ours).count_ones());
             if ours != theirs && difference.first.is_none() {
@@ -84,7 +96,11 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.first {
             None => f.write_str("the same pages"),
-            Some(first) => write!(f, "{} pages more, {} less, first pfn {first:#x}", self.more, self.less),
+            Some(first) => write!(
+                f,
+                "{} pages more, {} less, first pfn {first:#x}",
+                self.more, self.less
+            ),
         }
     }
 }

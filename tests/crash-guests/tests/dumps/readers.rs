@@ -55,12 +55,18 @@ pub(crate) struct Program {
 impl Program {
     /// Finds makedumpfile; prints if there is none.
     pub(crate) fn makedumpfile() -> Option<Self> {
-        let path = std::env::var_os("MAKEDUMPFILE").map_or_else(|| PathBuf::from("makedumpfile"), PathBuf::from);
+        let path = std::env::var_os("MAKEDUMPFILE")
+            .map_or_else(|| PathBuf::from("makedumpfile"), PathBuf::from);
         let there = Command::new(&path).arg("-v").output().is_ok();
         if !there {
-            println!("not checked: what is left out, for there is no makedumpfile (apt-get install makedumpfile)");
+            println!(
+                "not checked: what is left out, for there is no makedumpfile (apt-get install makedumpfile)"
+            );
         }
-        there.then_some(Self { path, words: &["-l", "-f", "--message-level", "31"] })
+        there.then_some(Self {
+            path,
+            words: &["-l", "-f", "--message-level", "31"],
+        })
     }
 
     /// Finds the filter to test; prints if none was named.
@@ -69,42 +75,65 @@ impl Program {
         if path.is_none() {
             println!("not checked: our own filter, for MARVIN_DUMP names none");
         }
-        path.map(|path| Self { path, words: &["-f", "--json"] })
+        path.map(|path| Self {
+            path,
+            words: &["-f", "--json"],
+        })
     }
 
     fn run(&self, level: u32, from: &Path, to: &Path) -> Output {
         let mut command = Command::new("timeout");
-        command.arg(PATIENCE_S).arg(&self.path).args(self.words).args(["-d", &level.to_string()]).args([from, to]);
+        command
+            .arg(PATIENCE_S)
+            .arg(&self.path)
+            .args(self.words)
+            .args(["-d", &level.to_string()])
+            .args([from, to]);
         command.stdin(Stdio::null()).output().unwrap()
     }
 }
 
-/// Filters a vmcore and returns the remaining pages, and how many pages on per-processor lists Marvin's filter found,
-/// which makedumpfile ignores.
+/// Filters a vmcore and returns the remaining pages, and how many pages on per-processor lists
+/// Marvin's filter found, which makedumpfile ignores.
 pub(crate) fn dumped(program: &Program, level: u32, from: &Path, to: &Path) -> (Bitmap, u64) {
     let output = program.run(level, from, to);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{} -d {level} {}: {said}", program.path.display(), from.display());
-    let listed =
-        said.lines().find_map(|line| line.trim().strip_prefix("\"free_listed\": ")?.trim_end_matches(',').parse().ok());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned()
+        + &String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{} -d {level} {}: {said}",
+        program.path.display(),
+        from.display()
+    );
+    let listed = said.lines().find_map(|line| {
+        line.trim()
+            .strip_prefix("\"free_listed\": ")?
+            .trim_end_matches(',')
+            .parse()
+            .ok()
+    });
     (Bitmap::of(to), listed.unwrap_or_default())
 }
 
-/// Returns whether makedumpfile supports the kernel by its own account. For others it drops too much or too little:
-/// 1.7.2 drops slab pages of 6.12, and keeps the tails of its huge pages.
+/// Returns whether makedumpfile supports the kernel by its own account. For others it drops too
+/// much or too little: 1.7.2 drops slab pages of 6.12, and keeps the tails of its huge pages.
 pub(crate) fn knows(makedumpfile: &Program, vmcore: &Path, scratch: &Path) -> bool {
     let output = makedumpfile.run(31, vmcore, scratch);
     let said = [output.stdout, output.stderr].concat();
     let knows = !String::from_utf8_lossy(&said).contains("The kernel version is not supported");
     if !knows {
-        println!("differences are shown and allowed: this makedumpfile does not know the kernel (MAKEDUMPFILE=newer)");
+        println!(
+            "differences are shown and allowed: this makedumpfile does not know the kernel (MAKEDUMPFILE=newer)"
+        );
     }
     knows
 }
 
 /// Lets drgn walk a dump, if drgn and the kernel's debug information are there.
 pub(crate) fn walk(dump: &Path, release: &str) {
-    let Some(said) = drgn(WALK, dump, release) else { return };
+    let Some(said) = drgn(WALK, dump, release) else {
+        return;
+    };
     println!("{}: {}", dump.display(), said.trim());
     let tasks: u32 = said.split(' ').next().unwrap().parse().unwrap();
     // The processes that hold memory, and the kernel's own.
@@ -116,14 +145,24 @@ pub(crate) fn walk_cut(filter: &Program, vmcore: &Path, folder: &Path, release: 
     let (whole, cut) = (folder.join("whole"), folder.join("cut"));
     assert!(filter.run(31, vmcore, &whole).status.success());
     let size = std::fs::metadata(&whole).unwrap().len();
-    let Some(expected) = drgn(WALK, &whole, release) else { return };
+    let Some(expected) = drgn(WALK, &whole, release) else {
+        return;
+    };
     let tasks = crash_tasks(&whole, release);
     println!("whole: {}, {tasks:?} tasks of crash", expected.trim());
     for part in [75, 50] {
         // The kernel kills a program that writes beyond the limit.
-        let limited = format!("ulimit -f {}; exec \"$0\" --threads 1 -f -d 31 \"$1\" \"$2\"", size * part / 100 / 1024);
+        let limited = format!(
+            "ulimit -f {}; exec \"$0\" --threads 1 -f -d 31 \"$1\" \"$2\"",
+            size * part / 100 / 1024
+        );
         let mut command = Command::new("bash");
-        let ended = command.args(["-c", &limited]).arg(&filter.path).args([vmcore, &cut]).output().unwrap();
+        let ended = command
+            .args(["-c", &limited])
+            .arg(&filter.path)
+            .args([vmcore, &cut])
+            .output()
+            .unwrap();
         assert!(!ended.status.success(), "it was killed");
         let found = drgn(WALK, &cut, release).unwrap();
         println!("killed at {part} %: {}", found.trim());
@@ -132,7 +171,8 @@ pub(crate) fn walk_cut(filter: &Program, vmcore: &Path, folder: &Path, release: 
     }
 }
 
-/// Lets crash list the tasks of a dump, which may be incomplete, and returns their number; prints why not.
+/// Lets crash list the tasks of a dump, which may be incomplete, and returns their number; prints
+/// why not.
 fn crash_tasks(dump: &Path, release: &str) -> Option<usize> {
     let (Some(crash), Some(vmlinux)) = (std::env::var_os("CRASH"), vmlinux(release)) else {
         println!("not checked: reading with crash, for CRASH names no program");
@@ -140,13 +180,22 @@ fn crash_tasks(dump: &Path, release: &str) -> Option<usize> {
     };
     let script = "printf 'ps\\nquit\\n' | timeout $0 \"$1\" --zero_excluded \"$2\" \"$3\"";
     let mut command = Command::new("sh");
-    command.args(["-c", script, PATIENCE_S]).args([crash, vmlinux]).arg(dump);
+    command
+        .args(["-c", script, PATIENCE_S])
+        .args([crash, vmlinux])
+        .arg(dump);
     let said = command.output().unwrap().stdout;
     let is_task = |line: &&str| {
         let mut words = line.trim_start_matches('>').split_whitespace();
         (0..3).all(|_| words.next().is_some_and(|word| word.parse::<u32>().is_ok()))
     };
-    Some(String::from_utf8_lossy(&said).lines().filter(is_task).count()).filter(|tasks| *tasks > 20)
+    Some(
+        String::from_utf8_lossy(&said)
+            .lines()
+            .filter(is_task)
+            .count(),
+    )
+    .filter(|tasks| *tasks > 20)
 }
 
 /// Lets drgn count the free pages on per-processor lists of a vmcore.
@@ -159,15 +208,29 @@ fn drgn(script: &str, dump: &Path, release: &str) -> Option<String> {
     let python = std::env::var_os("DRGN").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let vmlinux = vmlinux(release)?;
     let mut command = Command::new("timeout");
-    let output = command.arg(PATIENCE_S).arg(python).args(["-c", script]).arg(dump).arg(vmlinux).output().unwrap();
-    assert!(output.status.success(), "drgn {}: {}", dump.display(), String::from_utf8_lossy(&output.stderr));
+    let output = command
+        .arg(PATIENCE_S)
+        .arg(python)
+        .args(["-c", script])
+        .arg(dump)
+        .arg(vmlinux)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "drgn {}: {}",
+        dump.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Returns the kernel's debug information, or prints why not.
 fn vmlinux(release: &str) -> Option<OsString> {
     let Some(vmlinux) = std::env::var_os("DRGN_VMLINUX") else {
-        println!("not checked: reading with drgn and crash, for DRGN_VMLINUX names no vmlinux with debug information");
+        println!(
+            "not checked: reading with drgn and crash, for DRGN_VMLINUX names no vmlinux with debug information"
+        );
         return None;
     };
     if !vmlinux.to_string_lossy().ends_with(release) {

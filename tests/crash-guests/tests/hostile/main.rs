@@ -1,5 +1,5 @@
-//! A guest that attacks QEMU: it writes to every port and device page at random. Each seed ends with a named outcome, and
-//! nothing is left of it.
+//! A guest that attacks QEMU: it writes to every port and device page at random. Each seed ends
+//! with a named outcome, and nothing is left of it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "figures for --nocapture")]
 
@@ -25,7 +25,11 @@ fn folder(name: &str) -> PathBuf {
 fn poke() -> Vec<u8> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hostile/poke.c");
     let program = folder("poke");
-    let status = Command::new("cc").args(["-static", "-O1", "-o"]).args([&program, &source]).status().unwrap();
+    let status = Command::new("cc")
+        .args(["-static", "-O1", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap();
     assert!(status.success());
     std::fs::read(program).unwrap()
 }
@@ -36,11 +40,26 @@ fn outcome(qemu: &Qemu, kernel: &Path, initrd: &[u8], seed: u64, wall_s: u64) ->
     scratch.link("kernel", kernel).unwrap();
     scratch.write("initrd", initrd).unwrap();
     scratch.write("job", &[0; 4096]).unwrap();
-    let mut arguments: Vec<String> = ARGUMENTS.split_whitespace().chain(CONTROL.split(' ')).map(Into::into).collect();
-    arguments.extend(["-serial".into(), format!("file:{CONSOLE}"), "-append".into()]);
-    arguments.push(format!("console=ttyS0 quiet panic=-1 reboot=t iomem=relaxed pokeseed={seed}"));
+    let mut arguments: Vec<String> = ARGUMENTS
+        .split_whitespace()
+        .chain(CONTROL.split(' '))
+        .map(Into::into)
+        .collect();
+    arguments.extend([
+        "-serial".into(),
+        format!("file:{CONSOLE}"),
+        "-append".into(),
+    ]);
+    arguments.push(format!(
+        "console=ttyS0 quiet panic=-1 reboot=t iomem=relaxed pokeseed={seed}"
+    ));
     let mut process = Process::start(qemu, &arguments, &scratch).unwrap();
-    let budget = Budget { until: None, is_fast: false, wall_s, console_bytes: 16 << 20 };
+    let budget = Budget {
+        until: None,
+        is_fast: false,
+        wall_s,
+        console_bytes: 16 << 20,
+    };
     let ended = match process.wait_for_end(&budget) {
         Ok(ended) => format!("{ended:?}"),
         Err(MachineError::Overloaded { .. }) => "still poking at the deadline".to_owned(),
@@ -54,17 +73,27 @@ fn outcome(qemu: &Qemu, kernel: &Path, initrd: &[u8], seed: u64, wall_s: u64) ->
 
 #[test]
 fn hostile_guests_end_with_a_named_outcome() {
-    let (seeds, wall_s) = if std::env::var_os("MARVIN_FULL").is_some() { (50, 75) } else { (1, 45) };
+    let (seeds, wall_s) = if std::env::var_os("MARVIN_FULL").is_some() {
+        (50, 75)
+    } else {
+        (1, 45)
+    };
     let lab = Lab::open(&folder("poked-home"), LabSettings::default()).unwrap();
     let build = lab.build(&"deb:6.12".parse().unwrap(), &|_| {}).unwrap();
     let (qemu, program) = (Qemu::find(None).unwrap(), poke());
-    let initrd = initrd_of(&[InitrdFile { path: "init".into(), bytes: program }]);
+    let initrd = initrd_of(&[InitrdFile {
+        path: "init".into(),
+        bytes: program,
+    }]);
     let mut outcomes: BTreeMap<String, u32> = BTreeMap::new();
     let mut begun = 0;
     for seed in 1..=seeds {
         let start = Instant::now();
         let (ended, has_begun) = outcome(&qemu, &build.boot_file().path, &initrd, seed, wall_s);
-        println!("seed {seed}: {:.0} s, poked: {has_begun}, {ended}", start.elapsed().as_secs_f64());
+        println!(
+            "seed {seed}: {:.0} s, poked: {has_begun}, {ended}",
+            start.elapsed().as_secs_f64()
+        );
         *outcomes.entry(ended).or_default() += 1;
         begun += u32::from(has_begun);
     }

@@ -10,28 +10,50 @@ fn killed_node_takes_its_job_along() {
         println!("not tested: Slurm is not installed: scripts/needs.sh test");
         return;
     };
-    let state = |slurm: &Slurm| slurm.run("squeue", &["-h", "--states=all", "-o", "%T %N"]).unwrap();
+    let state = |slurm: &Slurm| {
+        slurm
+            .run("squeue", &["-h", "--states=all", "-o", "%T %N"])
+            .unwrap()
+    };
     // Of this test alone, in the list of processes.
     let seconds = format!("{}", 1_000_000 + std::process::id());
     slurm
         .run(
             "sbatch",
-            &["--nodelist=bm1", "--chdir=/", "--output=/dev/null", "--wrap", &format!("exec sleep {seconds}")],
+            &[
+                "--nodelist=bm1",
+                "--chdir=/",
+                "--output=/dev/null",
+                "--wrap",
+                &format!("exec sleep {seconds}"),
+            ],
         )
         .unwrap();
     let wait_for = |what: &str, is_so: &dyn Fn() -> bool| {
         let begun = Instant::now();
         while !is_so() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{what}: {}", state(&slurm));
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "{what}: {}",
+                state(&slurm)
+            );
             std::thread::sleep(Duration::from_millis(200));
         }
     };
     let sleeps = || {
-        let found = std::process::Command::new("pgrep").args(["-fx", &format!("sleep {seconds}")]).output().unwrap();
+        let found = std::process::Command::new("pgrep")
+            .args(["-fx", &format!("sleep {seconds}")])
+            .output()
+            .unwrap();
         found.status.success()
     };
     wait_for("the job runs", &sleeps);
     slurm.kill_node("bm1").unwrap();
     assert!(!sleeps());
-    assert!(slurm.run("sinfo", &["-h", "-N", "-o", "%N"]).unwrap().contains("bm2"));
+    assert!(
+        slurm
+            .run("sinfo", &["-h", "-N", "-o", "%N"])
+            .unwrap()
+            .contains("bm2")
+    );
 }

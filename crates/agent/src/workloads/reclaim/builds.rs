@@ -1,5 +1,5 @@
-//! Builds in little memory, after multibuild and kernbench: compilations without what a compiler computes, and a link in
-//! much memory at the end of each build.
+//! Builds in little memory, after multibuild and kernbench: compilations without what a compiler
+//! computes, and a link in much memory at the end of each build.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 
@@ -36,7 +36,10 @@ const TOOK: usize = 24;
 impl Took {
     fn bytes(self) -> [u8; TOOK] {
         let mut bytes = [0; TOOK];
-        for (piece, number) in bytes.chunks_exact_mut(8).zip([self.user, self.system, self.wall]) {
+        for (piece, number) in bytes
+            .chunks_exact_mut(8)
+            .zip([self.user, self.system, self.wall])
+        {
             piece.copy_from_slice(&number.to_le_bytes());
         }
         bytes
@@ -45,9 +48,14 @@ impl Took {
     fn read(from: &mut impl Read) -> io::Result<Self> {
         let mut number = || {
             let mut bytes = [0; 8];
-            from.read_exact(&mut bytes).map(|()| u64::from_le_bytes(bytes))
+            from.read_exact(&mut bytes)
+                .map(|()| u64::from_le_bytes(bytes))
         };
-        Ok(Self { user: number()?, system: number()?, wall: number()? })
+        Ok(Self {
+            user: number()?,
+            system: number()?,
+            wall: number()?,
+        })
     }
 
     /// Returns the share of a processor, in thousandths of a percent.
@@ -62,7 +70,8 @@ fn children() -> io::Result<(u64, u64)> {
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the struct is valid for the call.
     check(unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) })?;
-    let ns = |time: libc::timeval| (time.tv_sec as u64) * 1_000_000_000 + (time.tv_usec as u64) * 1000;
+    let ns =
+        |time: libc::timeval| (time.tv_sec as u64) * 1_000_000_000 + (time.tv_usec as u64) * 1000;
     Ok((ns(usage.ru_utime), ns(usage.ru_stime)))
 }
 
@@ -71,7 +80,9 @@ fn build(place: &Place, number: usize, (compilations, jobs): (usize, usize)) -> 
     let mut done = 0;
     while done < compilations {
         let batch = jobs.min(compilations - done);
-        together(batch, |one| compile(place, number * ALL_COMPILATIONS + done + one))?;
+        together(batch, |one| {
+            compile(place, number * ALL_COMPILATIONS + done + one)
+        })?;
         done += batch;
     }
     together(1, |_| {
@@ -80,9 +91,16 @@ fn build(place: &Place, number: usize, (compilations, jobs): (usize, usize)) -> 
         // Written and read again, as a linker does with what it links.
         for round in 0..2 {
             for page in 0..pages {
-                // SAFETY: the page lies within the region, which is ours, and nobody else has a reference to it.
-                let page = unsafe { std::slice::from_raw_parts_mut(region.start().add(page * PAGE), PAGE) };
-                if round == 0 { scribble(page, &mut state) } else { page[0] ^= page[PAGE / 2] }
+                // SAFETY: the page lies within the region, which is ours, and nobody else has a
+                // reference to it.
+                let page = unsafe {
+                    std::slice::from_raw_parts_mut(region.start().add(page * PAGE), PAGE)
+                };
+                if round == 0 {
+                    scribble(page, &mut state)
+                } else {
+                    page[0] ^= page[PAGE / 2]
+                }
             }
         }
         Ok(())
@@ -125,20 +143,28 @@ impl Workload for Builds {
 
     fn run(&mut self, operations: u64) -> io::Result<()> {
         (0..operations).try_for_each(|_| match self.kind {
-            Kind::Kernbench(jobs) => timed(&self.to, || build(&self.place, 0, (ALL_COMPILATIONS, jobs))),
+            Kind::Kernbench(jobs) => {
+                timed(&self.to, || build(&self.place, 0, (ALL_COMPILATIONS, jobs)))
+            }
             // Each lane begins with its next build when it has ended the one before.
             Kind::Multibuild => together(AT_A_TIME, |lane| {
-                (lane..BUILDS)
-                    .step_by(AT_A_TIME)
-                    .try_for_each(|number| timed(&self.to, || build(&self.place, number, (COMPILATIONS, 1))))
+                (lane..BUILDS).step_by(AT_A_TIME).try_for_each(|number| {
+                    timed(&self.to, || build(&self.place, number, (COMPILATIONS, 1)))
+                })
             }),
         })
     }
 
     fn rows(&mut self) -> Vec<Row> {
-        let count = if let Kind::Multibuild = self.kind { BUILDS } else { 1 };
+        let count = if let Kind::Multibuild = self.kind {
+            BUILDS
+        } else {
+            1
+        };
         // As many as one operation made; there is one in an iteration.
-        let took: Option<Vec<Took>> = (0..count).map(|_| Took::read(&mut self.from).ok()).collect();
+        let took: Option<Vec<Took>> = (0..count)
+            .map(|_| Took::read(&mut self.from).ok())
+            .collect();
         let Some(took) = took else { return Vec::new() };
         match self.kind {
             Kind::Multibuild => many(&took),
@@ -149,7 +175,11 @@ impl Workload for Builds {
 
 fn one(took: Took, jobs: usize) -> Vec<Row> {
     let row = |name: &str, value| (format!("kbuild-{name}-{jobs}"), value);
-    vec![row("user", took.user), row("sys", took.system), row("cpu", took.share())]
+    vec![
+        row("user", took.user),
+        row("sys", took.system),
+        row("cpu", took.share()),
+    ]
 }
 
 fn many(took: &[Took]) -> Vec<Row> {
@@ -170,7 +200,10 @@ fn many(took: &[Took]) -> Vec<Row> {
 fn spread(numbers: &[u64]) -> [(&'static str, u64); 5] {
     let count = numbers.len().max(1) as f64;
     let mean = numbers.iter().map(|number| *number as f64).sum::<f64>() / count;
-    let squares: f64 = numbers.iter().map(|number| (*number as f64 - mean).powi(2)).sum();
+    let squares: f64 = numbers
+        .iter()
+        .map(|number| (*number as f64 - mean).powi(2))
+        .sum();
     let deviation = (squares / (count - 1.0).max(1.0)).sqrt();
     let least = numbers.iter().copied().min().unwrap_or(0);
     let most = numbers.iter().copied().max().unwrap_or(0);
@@ -187,7 +220,12 @@ fn builds(kind: Kind) -> Made {
     swap::ours_alone()?;
     swap::on_zram()?;
     let (from, to) = io::pipe()?;
-    Ok(Box::new(Builds { place: new_place()?, kind, from, to }))
+    Ok(Box::new(Builds {
+        place: new_place()?,
+        kind,
+        from,
+        to,
+    }))
 }
 
 /// mbuild-all: 12 builds, 2 at a time.
@@ -206,7 +244,11 @@ mod tests {
 
     #[test]
     fn what_a_build_took_comes_back_and_has_a_share() {
-        let took = Took { user: 1_000, system: 2_000, wall: 6_000 };
+        let took = Took {
+            user: 1_000,
+            system: 2_000,
+            wall: 6_000,
+        };
         assert_eq!(Took::read(&mut &took.bytes()[..]).unwrap(), took);
         assert_eq!(took.share(), 50_000);
         assert!(Took::read(&mut &[0; 23][..]).is_err());
@@ -214,7 +256,13 @@ mod tests {
 
     #[test]
     fn spreads_are_those_of_mmtests() {
-        let words = [("min", 2), ("mean", 5), ("stddev", 2), ("max", 9), ("range", 7)];
+        let words = [
+            ("min", 2),
+            ("mean", 5),
+            ("stddev", 2),
+            ("max", 9),
+            ("range", 7),
+        ];
         assert_eq!(spread(&[2, 4, 4, 4, 5, 5, 7, 9]), words);
         assert_eq!(spread(&[3]).map(|(_, value)| value), [3, 3, 0, 3, 0]);
     }

@@ -1,4 +1,5 @@
-//! Workloads with too little memory: a key-value server beside background IO, builds that swap, and reclaim on purpose.
+//! Workloads with too little memory: a key-value server beside background IO, builds that swap, and
+//! reclaim on purpose.
 //!
 //! They take swap, disks and all memory of the guest, so they run nowhere else.
 

@@ -1,4 +1,5 @@
-//! A server that is asked while somebody writes a large file beside it, after parallelio with memcachetest.
+//! A server that is asked while somebody writes a large file beside it, after parallelio with
+//! memcachetest.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
@@ -53,7 +54,8 @@ impl Workload for ParallelIo {
     fn clear(&mut self, _: u64) -> io::Result<()> {
         let mut took = [0; 8];
         if let Some((_writer, mut from)) = self.io.take() {
-            from.read_exact(&mut took).map_err(|_| io::Error::other("the background IO ended early"))?;
+            from.read_exact(&mut took)
+                .map_err(|_| io::Error::other("the background IO ended early"))?;
         }
         let after = Counts::now()?;
         forget(&self.disk)?;
@@ -62,9 +64,15 @@ impl Workload for ParallelIo {
         let row = |name: &str, value| (format!("{name}-{}", self.percent), value);
         self.rows = vec![
             row("io-duration", u64::from_le_bytes(took)),
-            row("swaptotal", swapped_in + after.swapped_out - self.before.swapped_out),
+            row(
+                "swaptotal",
+                swapped_in + after.swapped_out - self.before.swapped_out,
+            ),
             row("swapin", swapped_in),
-            row("minorfaults", (after.faults - self.before.faults).saturating_sub(major)),
+            row(
+                "minorfaults",
+                (after.faults - self.before.faults).saturating_sub(major),
+            ),
             row("majorfaults", major),
         ];
         Ok(())
@@ -88,7 +96,14 @@ fn write(disk: &File, at: u64, (bytes, mut to): (usize, impl Write)) -> io::Resu
     if bytes > 0 {
         disk.sync_data()?;
     }
-    to.write_all(&if bytes > 0 { now(Clock::Monotonic) - start } else { 0 }.to_le_bytes())
+    to.write_all(
+        &if bytes > 0 {
+            now(Clock::Monotonic) - start
+        } else {
+            0
+        }
+        .to_le_bytes(),
+    )
 }
 
 /// Has the kernel forget what it keeps of the disk, as a removed file is forgotten.
@@ -109,5 +124,14 @@ pub(in crate::workloads) fn parallelio(percent: usize) -> Made {
     let bytes = pool / 100 * percent / PIECE * PIECE;
     let client = Client::start(pool)?;
     let (before, rows) = (Counts::default(), Vec::new());
-    Ok(Box::new(ParallelIo { client, disk, percent, bytes, at: 0, before, io: None, rows }))
+    Ok(Box::new(ParallelIo {
+        client,
+        disk,
+        percent,
+        bytes,
+        at: 0,
+        before,
+        io: None,
+        rows,
+    }))
 }

@@ -1,4 +1,5 @@
-//! A key-value server in anonymous memory, after memcached: a hash table of values of one size, asked over TCP.
+//! A key-value server in anonymous memory, after memcached: a hash table of values of one size,
+//! asked over TCP.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -27,7 +28,12 @@ struct Table {
 impl Table {
     fn new(values: u32) -> io::Result<Self> {
         let places = vec![None; (values as usize * 2).next_power_of_two()];
-        Ok(Self { places, values: Region::small_pages(u64::from(values), VALUE)?, taken: 0, most: values })
+        Ok(Self {
+            places,
+            values: Region::small_pages(u64::from(values), VALUE)?,
+            taken: 0,
+            most: values,
+        })
     }
 
     fn place(&self, key: u64) -> usize {
@@ -51,8 +57,11 @@ impl Table {
             }
             None => return None,
         };
-        // SAFETY: the slot lies within the region, which is ours, and nobody else has a reference to it.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.values.start().add(slot as usize * VALUE), VALUE) })
+        // SAFETY: the slot lies within the region, which is ours, and nobody else has a reference
+        // to it.
+        Some(unsafe {
+            std::slice::from_raw_parts_mut(self.values.start().add(slot as usize * VALUE), VALUE)
+        })
     }
 }
 
@@ -62,7 +71,9 @@ fn serve(mut stream: TcpStream, values: u32) -> io::Result<()> {
     loop {
         stream.read_exact(&mut request)?;
         let [word, key @ ..] = request;
-        let value = table.value(u64::from_le_bytes(key)).ok_or_else(|| io::Error::other("the table is full"))?;
+        let value = table
+            .value(u64::from_le_bytes(key))
+            .ok_or_else(|| io::Error::other("the table is full"))?;
         match word {
             SET => {
                 stream.read_exact(value)?;
@@ -83,10 +94,12 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Starts a server with a pool of so many bytes and fills it. Each value takes a page beside it in the account, as
-    /// memcachetest reckons.
+    /// Starts a server with a pool of so many bytes and fills it. Each value takes a page beside it
+    /// in the account, as memcachetest reckons.
     pub(super) fn start(pool: usize) -> io::Result<Self> {
-        let values = u32::try_from(pool / (VALUE + PAGE)).map_err(io::Error::other)?.max(1);
+        let values = u32::try_from(pool / (VALUE + PAGE))
+            .map_err(io::Error::other)?
+            .max(1);
         let (stream, other) = tcp_pair()?;
         let own = stream.try_clone()?;
         let server = Peer::start(move || {
@@ -94,7 +107,13 @@ impl Client {
             drop(own);
             serve(other, values)
         })?;
-        let mut client = Self { stream, values, state: 1, buffer: vec![0; VALUE], _server: server };
+        let mut client = Self {
+            stream,
+            values,
+            state: 1,
+            buffer: vec![0; VALUE],
+            _server: server,
+        };
         for key in 0..values {
             client.set(u64::from(key))?;
         }
@@ -104,7 +123,11 @@ impl Client {
     /// Asks for one value, or brings one: each third time.
     pub(super) fn ask(&mut self, number: u64) -> io::Result<()> {
         let key = (next_random(&mut self.state) % self.values as usize) as u64;
-        if number % 3 == 2 { self.set(key) } else { self.get(key) }
+        if number % 3 == 2 {
+            self.set(key)
+        } else {
+            self.get(key)
+        }
     }
 
     fn request(&mut self, word: u8, key: u64) -> io::Result<()> {
@@ -130,7 +153,9 @@ impl Client {
 pub(super) fn scribble(bytes: &mut [u8], state: &mut u64) {
     for page in bytes.chunks_mut(PAGE) {
         for word in page[..PAGE / 4].chunks_exact_mut(8) {
-            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             word.copy_from_slice(&state.to_le_bytes());
         }
     }

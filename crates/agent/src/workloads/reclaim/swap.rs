@@ -1,4 +1,5 @@
-//! What there is to reclaim with: swap on zram or on a disk, a disk without content, the choice of the reclaim algorithm.
+//! What there is to reclaim with: swap on zram or on a disk, a disk without content, the choice of
+//! the reclaim algorithm.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,8 +13,8 @@ const ZRAM: &str = "/sys/block/zram0";
 const NULL_BLK: &str = "/dev/nullb0";
 const GENERATIONS: &str = "/sys/kernel/mm/lru_gen/enabled";
 
-/// Where the header of a swap area has its fields, and what stands at the end of its first page (struct swap_header of
-/// include/linux/swap.h).
+/// Where the header of a swap area has its fields, and what stands at the end of its first page
+/// (struct swap_header of include/linux/swap.h).
 const VERSION_AT: usize = 1024;
 const LAST_PAGE_AT: usize = 1028;
 const MAGIC: &[u8; 10] = b"SWAPSPACE2";
@@ -40,7 +41,9 @@ impl Generations {
         match (fs::write(GENERATIONS, word), self) {
             // Where there is no choice there are no generations.
             (Err(error), Self::Off) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            (Err(error), _) => Err(Failure::Unsupported(format!("no MGLRU (CONFIG_LRU_GEN): {GENERATIONS}: {error}"))),
+            (Err(error), _) => Err(Failure::Unsupported(format!(
+                "no MGLRU (CONFIG_LRU_GEN): {GENERATIONS}: {error}"
+            ))),
             (Ok(()), _) => Ok(()),
         }
     }
@@ -49,13 +52,24 @@ impl Generations {
 /// Returns the bytes of memory that the guest has (MemTotal).
 pub(super) fn memory() -> io::Result<usize> {
     let text = fs::read_to_string("/proc/meminfo")?;
-    let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
-    kib.map(|kib: usize| kib * 1024).ok_or_else(|| io::Error::other("/proc/meminfo has no MemTotal"))
+    let kib = text.lines().find_map(|line| {
+        line.strip_prefix("MemTotal:")?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
+    });
+    kib.map(|kib: usize| kib * 1024)
+        .ok_or_else(|| io::Error::other("/proc/meminfo has no MemTotal"))
 }
 
 /// Refuses to go on where memory and disks are not ours.
 pub(super) fn ours_alone() -> Result<(), Failure> {
-    if in_guest() { Ok(()) } else { Err(Failure::Unsupported("needs a guest of its own".to_owned())) }
+    if in_guest() {
+        Ok(())
+    } else {
+        Err(Failure::Unsupported("needs a guest of its own".to_owned()))
+    }
 }
 
 /// Swaps to zram, which holds as much as the guest has memory.
@@ -63,7 +77,8 @@ pub(super) fn on_zram() -> Result<(), Failure> {
     if !Path::new(ZRAM).exists() {
         return Err(missing("zram", ZRAM));
     }
-    // Kernels differ in their default. One that has only another takes that: it says so in the environment's stead.
+    // Kernels differ in their default. One that has only another takes that: it says so in the
+    // environment's stead.
     drop(fs::write(format!("{ZRAM}/comp_algorithm"), "lz4"));
     let bytes = memory()? / PAGE * PAGE;
     fs::write(format!("{ZRAM}/disksize"), bytes.to_string()).map_err(no_room)?;
@@ -76,8 +91,13 @@ pub(super) fn on_slow_disk() -> Result<(), Failure> {
         let model = fs::read_to_string(entry.path().join("device/model")).ok()?;
         (model.trim() == "scsi_debug").then(|| entry.path())
     });
-    let Some(disk) = disk else { return Err(missing("scsi_debug", "/sys/block/sd*")) };
-    let sectors: usize = fs::read_to_string(disk.join("size"))?.trim().parse().map_err(io::Error::other)?;
+    let Some(disk) = disk else {
+        return Err(missing("scsi_debug", "/sys/block/sd*"));
+    };
+    let sectors: usize = fs::read_to_string(disk.join("size"))?
+        .trim()
+        .parse()
+        .map_err(io::Error::other)?;
     let name = disk.file_name().unwrap_or_default();
     swap_on(&Path::new("/dev").join(name), sectors * 512 / PAGE)
 }
@@ -103,18 +123,28 @@ fn no_room(error: io::Error) -> Failure {
 fn swap_on(device: &Path, pages: usize) -> Result<(), Failure> {
     let last = u32::try_from(pages.saturating_sub(1)).map_err(io::Error::other)?;
     if last < 2 {
-        return Err(no_room(io::Error::other(format!("{} holds {pages} pages", device.display()))));
+        return Err(no_room(io::Error::other(format!(
+            "{} holds {pages} pages",
+            device.display()
+        ))));
     }
     let mut header = [0; PAGE];
     header[VERSION_AT..VERSION_AT + 4].copy_from_slice(&1u32.to_le_bytes());
     header[LAST_PAGE_AT..LAST_PAGE_AT + 4].copy_from_slice(&last.to_le_bytes());
     header[PAGE - MAGIC.len()..].copy_from_slice(MAGIC);
-    let mut file = OpenOptions::new().write(true).open(device).map_err(no_room)?;
-    file.write_all(&header).and_then(|()| file.sync_all()).map_err(no_room)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .open(device)
+        .map_err(no_room)?;
+    file.write_all(&header)
+        .and_then(|()| file.sync_all())
+        .map_err(no_room)?;
     drop(file);
     let path = c(device.to_str().unwrap_or_default())?;
     // SAFETY: the path is a valid C string for the call.
-    check(unsafe { libc::swapon(path.as_ptr(), 0) }).map(drop).map_err(no_room)
+    check(unsafe { libc::swapon(path.as_ptr(), 0) })
+        .map(drop)
+        .map_err(no_room)
 }
 
 /// What the kernel counts of faults and swap.
@@ -132,9 +162,17 @@ impl Counts {
         let text = fs::read_to_string("/proc/vmstat")?;
         let of = |wanted: &str| {
             let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-            lines.find(|(name, _)| *name == wanted).and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+            lines
+                .find(|(name, _)| *name == wanted)
+                .and_then(|(_, number)| number.parse().ok())
+                .unwrap_or(0)
         };
         let (swapped_in, swapped_out) = (of("pswpin"), of("pswpout"));
-        Ok(Self { swapped_in, swapped_out, faults: of("pgfault"), major_faults: of("pgmajfault") })
+        Ok(Self {
+            swapped_in,
+            swapped_out,
+            faults: of("pgfault"),
+            major_faults: of("pgmajfault"),
+        })
     }
 }

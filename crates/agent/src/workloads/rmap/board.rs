@@ -1,5 +1,6 @@
-//! Orders to many processes, one after the other, over memory that they share: a process has its order, does it alone
-//! while all others sleep, and answers. No descriptors, so that a thousand processes cost no more than their memory.
+//! Orders to many processes, one after the other, over memory that they share: a process has its
+//! order, does it alone while all others sleep, and answers. No descriptors, so that a thousand
+//! processes cost no more than their memory.
 
 use std::io;
 use std::ptr::null;
@@ -8,7 +9,8 @@ use std::time::Duration;
 
 use crate::sys::{self, check};
 
-/// How long a process may take over an order before it counts as dead. Guest time: when all are asleep it flies.
+/// How long a process may take over an order before it counts as dead. Guest time: when all are
+/// asleep it flies.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Orders count up in steps of this; what is below is the step.
 const NEXT: u32 = 1 << 8;
@@ -89,8 +91,9 @@ impl Board {
 
     fn slot(&self, number: usize) -> &Slot {
         assert!(number < self.count, "a process that was never started");
-        // SAFETY: the number is within the mapping, which lives as long as `self`, begins at a page and was zeroes, which
-        // is a valid slot; whoever shares it uses atomic operations only.
+        // SAFETY: the number is within the mapping, which lives as long as `self`, begins at a page
+        // and was zeroes, which is a valid slot; whoever shares it uses atomic operations
+        // only.
         unsafe { &*self.slots.add(number) }
     }
 
@@ -140,8 +143,15 @@ impl Board {
     /// Answers an order.
     pub(super) fn answer(&self, number: usize, order: u32, answer: io::Result<Answer>) {
         let slot = self.slot(number);
-        let code = answer.as_ref().err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
-        let Answer { ticks, entries, tables_kib } = answer.unwrap_or_default();
+        let code = answer
+            .as_ref()
+            .err()
+            .map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
+        let Answer {
+            ticks,
+            entries,
+            tables_kib,
+        } = answer.unwrap_or_default();
         slot.ticks.store(ticks, Ordering::Release);
         slot.entries.store(entries, Ordering::Release);
         slot.tables_kib.store(tables_kib, Ordering::Release);
@@ -158,7 +168,8 @@ impl Drop for Board {
     }
 }
 
-/// Sleeps while a word has a value, at most so long. The word may be in memory that processes share.
+/// Sleeps while a word has a value, at most so long. The word may be in memory that processes
+/// share.
 fn wait(word: &AtomicU32, value: u32, patience: Option<Duration>) -> io::Result<()> {
     let time = patience.map(|patience| libc::timespec {
         tv_sec: libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -166,13 +177,23 @@ fn wait(word: &AtomicU32, value: u32, patience: Option<Duration>) -> io::Result<
     });
     let time = time.as_ref().map_or(null(), |time| &raw const *time);
     // SAFETY: the word and the time outlive the call.
-    let result = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, value, time) };
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT,
+            value,
+            time,
+        )
+    };
     match check(result) {
-        Err(error) if error.raw_os_error() == Some(libc::ETIMEDOUT) => {
-            Err(io::Error::other("a process does not answer: it was killed, or is stuck"))
-        }
+        Err(error) if error.raw_os_error() == Some(libc::ETIMEDOUT) => Err(io::Error::other(
+            "a process does not answer: it was killed, or is stuck",
+        )),
         // The word has changed already, or a signal came: the caller looks again.
-        Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => Err(error),
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => {
+            Err(error)
+        }
         _ => Ok(()),
     }
 }

@@ -1,11 +1,14 @@
-//! Where mappings lie: addresses, pages, offsets. Arithmetic only; the system calls are in `mappings.rs`.
+//! Where mappings lie: addresses, pages, offsets. Arithmetic only; the system calls are in
+//! `mappings.rs`.
 //!
-//! Mappings lie in slots, each what one page table covers. The first slot of each GiB holds a page of its own, so that all
-//! upper page tables are there before and after: the page tables that come and go are those of the lowest level.
+//! Mappings lie in slots, each what one page table covers. The first slot of each GiB holds a page
+//! of its own, so that all upper page tables are there before and after: the page tables that come
+//! and go are those of the lowest level.
 
 use super::super::region::{HUGE, PAGE};
 
-/// Where all begins: far from the program, the heap, the stack and what the kernel places by itself.
+/// Where all begins: far from the program, the heap, the stack and what the kernel places by
+/// itself.
 const BASE: usize = 64 << 30;
 const GIB: usize = 1 << 30;
 /// Slots of a GiB that mappings may take.
@@ -22,7 +25,8 @@ pub(crate) enum Case {
     Shared,
     /// Shared anonymous memory, each mapping of all of it with one page in use.
     Sparse,
-    /// Shared anonymous memory in one mapping, whose pages are then put into another order one by one.
+    /// Shared anonymous memory in one mapping, whose pages are then put into another order one by
+    /// one.
     Remapped,
     /// Private anonymous memory of a process that all others are forked from.
     Inherited,
@@ -71,13 +75,27 @@ impl Layout {
     /// Returns a mapping.
     pub(super) fn place(self, number: usize) -> Place {
         let dense = slot(number / ENTRIES) + number % ENTRIES * PAGE;
-        // Neighbours must not become one mapping: what follows on in memory does not follow on in the object.
+        // Neighbours must not become one mapping: what follows on in memory does not follow on in
+        // the object.
         match self.case {
-            Case::Sparse => Place { address: slot(number), pages: ENTRIES, offset: 0, used: number % ENTRIES },
-            Case::Remapped => {
-                Place { address: dense, pages: 1, offset: number * self.stride() % self.mappings, used: 0 }
-            }
-            _ => Place { address: dense, pages: 1, offset: self.mappings - 1 - number, used: 0 },
+            Case::Sparse => Place {
+                address: slot(number),
+                pages: ENTRIES,
+                offset: 0,
+                used: number % ENTRIES,
+            },
+            Case::Remapped => Place {
+                address: dense,
+                pages: 1,
+                offset: number * self.stride() % self.mappings,
+                used: 0,
+            },
+            _ => Place {
+                address: dense,
+                pages: 1,
+                offset: self.mappings - 1 - number,
+                used: 0,
+            },
         }
     }
 
@@ -93,7 +111,11 @@ impl Layout {
 
     /// Returns the pages of the object.
     pub(super) fn object_pages(self) -> usize {
-        if self.case == Case::Sparse { ENTRIES } else { self.mappings }
+        if self.case == Case::Sparse {
+            ENTRIES
+        } else {
+            self.mappings
+        }
     }
 
     /// Returns the pages of the object that any process uses.
@@ -103,14 +125,19 @@ impl Layout {
 
     /// Returns the slots in use: what page tables of the lowest level there must be.
     pub(super) fn slots(self) -> impl Iterator<Item = usize> {
-        let count = if self.case == Case::Sparse { self.mappings } else { self.mappings.div_ceil(ENTRIES) };
+        let count = if self.case == Case::Sparse {
+            self.mappings
+        } else {
+            self.mappings.div_ceil(ENTRIES)
+        };
         (0..count).map(slot)
     }
 
     /// Returns where slots lie without a gap, as begin and length.
     pub(super) fn windows(self) -> impl Iterator<Item = (usize, usize)> {
         let count = self.slots().count();
-        (0..count.div_ceil(SLOTS)).map(move |gib| (slot(gib * SLOTS), (count - gib * SLOTS).min(SLOTS) * HUGE))
+        (0..count.div_ceil(SLOTS))
+            .map(move |gib| (slot(gib * SLOTS), (count - gib * SLOTS).min(SLOTS) * HUGE))
     }
 
     /// Returns the page of each GiB that keeps the upper page tables.
@@ -118,10 +145,13 @@ impl Layout {
         self.windows().map(|(start, _)| start - HUGE)
     }
 
-    /// Returns a number without a common divisor with the number of pages, not far from the golden section of it.
+    /// Returns a number without a common divisor with the number of pages, not far from the golden
+    /// section of it.
     fn stride(self) -> usize {
         let coprime = |number: &usize| divisor(*number, self.mappings) == 1;
-        (self.mappings * 618 / 1000 + 1..).find(coprime).unwrap_or(1)
+        (self.mappings * 618 / 1000 + 1..)
+            .find(coprime)
+            .unwrap_or(1)
     }
 }
 
@@ -150,9 +180,14 @@ mod tests {
                     let length = place.pages * PAGE;
                     assert!(place.address >= end, "{case:?} {mappings}: in order");
                     end = place.address + length;
-                    let within = |(start, bytes): &(usize, usize)| place.address >= *start && end <= start + bytes;
+                    let within = |(start, bytes): &(usize, usize)| {
+                        place.address >= *start && end <= start + bytes
+                    };
                     assert!(windows.iter().any(within), "{case:?} {mappings}");
-                    assert!(place.used < place.pages && place.offset + place.pages <= layout.object_pages());
+                    assert!(
+                        place.used < place.pages
+                            && place.offset + place.pages <= layout.object_pages()
+                    );
                 }
                 assert!(layout.keepers().all(|keeper| keeper % (1 << 30) == 0));
             }
@@ -162,17 +197,38 @@ mod tests {
     #[test]
     fn each_page_of_a_dense_object_is_mapped_once_and_neighbours_stay_apart() {
         for (_, case) in CASES.into_iter().filter(|(_, case)| *case != Case::Sparse) {
-            let layout = Layout { case, mappings: 1000 };
+            let layout = Layout {
+                case,
+                mappings: 1000,
+            };
             let offsets: Vec<_> = layout.places().map(|place| place.offset).collect();
-            assert_eq!(offsets.iter().collect::<BTreeSet<_>>().len(), 1000, "{case:?}");
-            assert!(offsets.windows(2).all(|pair| pair[1] != pair[0] + 1), "{case:?}");
+            assert_eq!(
+                offsets.iter().collect::<BTreeSet<_>>().len(),
+                1000,
+                "{case:?}"
+            );
+            assert!(
+                offsets.windows(2).all(|pair| pair[1] != pair[0] + 1),
+                "{case:?}"
+            );
         }
     }
 
     #[test]
     fn page_tables_are_as_many_as_arithmetic_says() {
-        assert_eq!(Layout { case: Case::File, mappings: 2 * ENTRIES }.slots().count(), 2);
-        let sparse = Layout { case: Case::Sparse, mappings: 700 };
+        assert_eq!(
+            Layout {
+                case: Case::File,
+                mappings: 2 * ENTRIES
+            }
+            .slots()
+            .count(),
+            2
+        );
+        let sparse = Layout {
+            case: Case::Sparse,
+            mappings: 700,
+        };
         assert_eq!((sparse.slots().count(), sparse.keepers().count()), (700, 2));
         assert!(sparse.slots().all(|slot| slot % HUGE == 0));
     }

@@ -1,7 +1,9 @@
-//! Many processes with many mappings of the same memory: what the reverse mapping has to find, and to do without.
+//! Many processes with many mappings of the same memory: what the reverse mapping has to find, and
+//! to do without.
 //!
-//! The processes are there before anything is measured, asleep; each has its orders alone, so that what is measured of one
-//! is no other's work. Used twice: by the workloads of the suite, and by the experiment over a grid (`crate::rmap`).
+//! The processes are there before anything is measured, asleep; each has its orders alone, so that
+//! what is measured of one is no other's work. Used twice: by the workloads of the suite, and by
+//! the experiment over a grid (`crate::rmap`).
 
 mod board;
 mod layout;
@@ -48,11 +50,17 @@ pub(crate) struct Cell {
 impl Cell {
     /// Reads the case of a job.
     pub(crate) fn case(word: &str) -> Option<Case> {
-        CASES.into_iter().find(|(known, _)| *known == word).map(|(_, case)| case)
+        CASES
+            .into_iter()
+            .find(|(known, _)| *known == word)
+            .map(|(_, case)| case)
     }
 
     fn layout(self) -> Layout {
-        Layout { case: self.case, mappings: self.mappings }
+        Layout {
+            case: self.case,
+            mappings: self.mappings,
+        }
     }
 }
 
@@ -93,7 +101,8 @@ impl World {
         let layout = cell.layout();
         let object = match cell.case {
             Case::File => Some(page_cache_file()?),
-            // A file of tmpfs is what shared anonymous memory is of, with a name to map it by more than once.
+            // A file of tmpfs is what shared anonymous memory is of, with a name to map it by more
+            // than once.
             _ if cell.case.has_object() => Some(Folder::new()?.file("object")?),
             _ => None,
         };
@@ -102,7 +111,14 @@ impl World {
         }
         Mappings::keep_upper_tables(layout)?;
         let board = Board::new(cell.processes)?;
-        let mut world = Self { cell, board, object, children: Vec::new(), alive: 0, pool };
+        let mut world = Self {
+            cell,
+            board,
+            object,
+            children: Vec::new(),
+            alive: 0,
+            pool,
+        };
         while cell.case.has_object() && world.alive < cell.processes {
             world.fork(world.alive)?;
         }
@@ -112,7 +128,10 @@ impl World {
     /// Fills all processes with mappings, as long as they fit into memory.
     pub(crate) fn populate(&mut self) -> io::Result<Populated> {
         let (before_kib, total_kib) = free_kib()?;
-        let mine = Mappings { layout: self.cell.layout(), object: self.object.as_ref() };
+        let mine = Mappings {
+            layout: self.cell.layout(),
+            object: self.object.as_ref(),
+        };
         if !self.cell.case.has_object() {
             charged(self.pool.as_ref(), || mine.make())?;
         }
@@ -132,19 +151,28 @@ impl World {
             if there.is_power_of_two() || there % ASKED_EVERY == 0 {
                 let (left_kib, _) = free_kib()?;
                 let used = before_kib.saturating_sub(left_kib);
-                // What is free counts without the processors' own lists: of little that says nothing.
+                // What is free counts without the processors' own lists: of little that says
+                // nothing.
                 if used < USED_MIN_KIB {
                     continue;
                 }
                 // One process more, as each forks once later on.
-                let needed_kib = used * (self.cell.processes as u64 + 1) / there as u64 + total_kib / RESERVE;
+                let needed_kib =
+                    used * (self.cell.processes as u64 + 1) / there as u64 + total_kib / RESERVE;
                 if needed_kib > before_kib || left_kib < total_kib / RESERVE {
-                    return Ok(Populated::Not(DoesNotFit { needed_kib, available_kib: before_kib }));
+                    return Ok(Populated::Not(DoesNotFit {
+                        needed_kib,
+                        available_kib: before_kib,
+                    }));
                 }
             }
         }
         if !self.cell.case.has_object() {
-            Mappings { layout: self.cell.layout(), object: None }.unmap()?;
+            Mappings {
+                layout: self.cell.layout(),
+                object: None,
+            }
+            .unmap()?;
         }
         Ok(Populated::All(all))
     }
@@ -153,7 +181,11 @@ impl World {
     fn all(&self, step: Step, argument: u32) -> io::Result<Answer> {
         let mut all = Answer::default();
         for number in 0..self.alive {
-            let Answer { ticks, entries, tables_kib } = self.board.ask(number, step, argument)?;
+            let Answer {
+                ticks,
+                entries,
+                tables_kib,
+            } = self.board.ask(number, step, argument)?;
             all.ticks += ticks;
             all.entries += entries;
             all.tables_kib += tables_kib;
@@ -181,9 +213,10 @@ impl World {
         self.all(Step::Count, 0)
     }
 
-    /// Has the last process ask for the page of its last mapping to be reclaimed; one entry is left if it is still there
-    /// then. The kernel looks at mappings of the same pages in the order in which they were made, and stops at the last that
-    /// has the page in use: it must not be the first.
+    /// Has the last process ask for the page of its last mapping to be reclaimed; one entry is left
+    /// if it is still there then. The kernel looks at mappings of the same pages in the order
+    /// in which they were made, and stops at the last that has the page in use: it must not be
+    /// the first.
     pub(crate) fn page_out(&self) -> io::Result<Answer> {
         self.board.ask(self.alive - 1, Step::PageOut, 0)
     }
@@ -193,7 +226,8 @@ impl World {
         let object = self.object()?;
         let pages = self.cell.layout().object_pages();
         let ticks = timed(clock, || match self.cell.case {
-            // Not every file system can have holes, but all can be cut: the last page is the first mapping's.
+            // Not every file system can have holes, but all can be cut: the last page is the first
+            // mapping's.
             Case::File => truncate(object, pages - 1),
             _ => punch(object, self.cell.layout().place(0).offset),
         })?;
@@ -201,19 +235,24 @@ impl World {
         Ok(ticks)
     }
 
-    /// Has the kernel reclaim all pages that are mapped, and returns the ticks and how many it reclaimed.
+    /// Has the kernel reclaim all pages that are mapped, and returns the ticks and how many it
+    /// reclaimed.
     pub(crate) fn reclaim(&self, clock: Clock) -> Result<(u64, u64), Failure> {
-        let Some(pool) = &self.pool else { return Err(Failure::Unsupported("no pool of pages".to_owned())) };
+        let Some(pool) = &self.pool else {
+            return Err(Failure::Unsupported("no pool of pages".to_owned()));
+        };
         let before = pool.swapped_out()?;
         let ticks = timed(clock, || pool.reclaim(self.cell.layout().used_pages()))?;
         match pool.swapped_out()?.saturating_sub(before) {
-            0 => Err(Failure::Unsupported("memory.reclaim reclaims none of these pages".to_owned())),
+            0 => Err(Failure::Unsupported(
+                "memory.reclaim reclaims none of these pages".to_owned(),
+            )),
             pages => Ok((ticks, pages)),
         }
     }
 
-    /// Takes all pages out of the object, gives it its length again, and returns the ticks of the former and how many pages
-    /// were in use.
+    /// Takes all pages out of the object, gives it its length again, and returns the ticks of the
+    /// former and how many pages were in use.
     pub(crate) fn drop_all(&self, clock: Clock) -> Result<(u64, u64), Failure> {
         let object = self.object()?;
         let layout = self.cell.layout();
@@ -228,7 +267,9 @@ impl World {
     }
 
     fn object(&self) -> Result<&File, Failure> {
-        self.object.as_ref().ok_or_else(|| Failure::Unsupported("anonymous memory is of no file".to_owned()))
+        self.object
+            .as_ref()
+            .ok_or_else(|| Failure::Unsupported("anonymous memory is of no file".to_owned()))
     }
 
     /// Forks a process of ours that waits for orders, and returns the ticks.
@@ -253,19 +294,29 @@ impl Drop for World {
             self.board.tell(number, Step::Leave, 0);
         });
         // One that was killed is waited for as well.
-        self.children.drain(..).for_each(|pid| drop(sys::wait_for(pid)));
-        let mine = Mappings { layout: self.cell.layout(), object: None };
+        self.children
+            .drain(..)
+            .for_each(|pid| drop(sys::wait_for(pid)));
+        let mine = Mappings {
+            layout: self.cell.layout(),
+            object: None,
+        };
         // There may be nothing left of them, which is what is wanted.
-        mine.unmap().and_then(|()| Mappings::leave_upper_tables(self.cell.layout())).ok();
+        mine.unmap()
+            .and_then(|()| Mappings::leave_upper_tables(self.cell.layout()))
+            .ok();
     }
 }
 
-/// Lives the life of a process: follows orders until it is told to leave. A chain goes on in the same loop, so that the
-/// last process's stack is no deeper than the first one's.
+/// Lives the life of a process: follows orders until it is told to leave. A chain goes on in the
+/// same loop, so that the last process's stack is no deeper than the first one's.
 fn live(world: &World, number: usize) -> ! {
     let (mut me, mut last, mut child) = (number, 0, None);
     let stay = stay_with_parent();
-    let mappings = Mappings { layout: world.cell.layout(), object: world.object.as_ref() };
+    let mappings = Mappings {
+        layout: world.cell.layout(),
+        object: world.object.as_ref(),
+    };
     while let Ok((order, step, argument)) = world.board.next(me, last) {
         last = order;
         let answer = match step {
@@ -285,7 +336,10 @@ fn live(world: &World, number: usize) -> ! {
                     Ok(Fork::Parent(pid)) => {
                         let ticks = now(world.cell.clock).saturating_sub(start);
                         child = Some(pid);
-                        Ok(Answer { ticks, ..Answer::default() })
+                        Ok(Answer {
+                            ticks,
+                            ..Answer::default()
+                        })
                     }
                     Err(error) => Err(error),
                 }
@@ -297,7 +351,11 @@ fn live(world: &World, number: usize) -> ! {
     sys::exit_now(1)
 }
 
-fn follow(mappings: &Mappings<'_>, clock: Clock, (step, argument): (Step, u32)) -> io::Result<Answer> {
+fn follow(
+    mappings: &Mappings<'_>,
+    clock: Clock,
+    (step, argument): (Step, u32),
+) -> io::Result<Answer> {
     let start = now(clock);
     match step {
         Step::Map => mappings.make()?,
@@ -309,14 +367,25 @@ fn follow(mappings: &Mappings<'_>, clock: Clock, (step, argument): (Step, u32)) 
             let start = now(clock);
             mappings.page_out()?;
             let ticks = now(clock).saturating_sub(start);
-            return Ok(Answer { ticks, entries: u64::from(mappings.is_there()?), tables_kib: 0 });
+            return Ok(Answer {
+                ticks,
+                entries: u64::from(mappings.is_there()?),
+                tables_kib: 0,
+            });
         }
         Step::Count => {
-            return Ok(Answer { ticks: 0, entries: mappings.entries()?, tables_kib: page_tables_kib()? });
+            return Ok(Answer {
+                ticks: 0,
+                entries: mappings.entries()?,
+                tables_kib: page_tables_kib()?,
+            });
         }
         Step::Touch | Step::Spawn | Step::Leave => mappings.touch(),
     }
-    Ok(Answer { ticks: now(clock).saturating_sub(start), ..Answer::default() })
+    Ok(Answer {
+        ticks: now(clock).saturating_sub(start),
+        ..Answer::default()
+    })
 }
 
 fn fork_and_exit() -> io::Result<()> {
@@ -344,8 +413,8 @@ fn timed(clock: Clock, action: impl FnOnce() -> io::Result<()>) -> Result<u64, F
     Ok(now(clock).saturating_sub(start))
 }
 
-/// Gives an object its length, and has the pages in memory that will be in use; not of zeroes, which kernels may leave out
-/// when they write to swap.
+/// Gives an object its length, and has the pages in memory that will be in use; not of zeroes,
+/// which kernels may leave out when they write to swap.
 fn fill(object: &File, layout: Layout) -> io::Result<()> {
     truncate(object, layout.object_pages())?;
     (0..layout.used_pages()).try_for_each(|page| object.write_all_at(&[1], (page * PAGE) as u64))
@@ -359,7 +428,8 @@ fn punch(object: &File, page: usize) -> io::Result<()> {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     let offset = libc::off_t::try_from(page * PAGE).map_err(io::Error::other)?;
     // SAFETY: the call takes no memory of ours; the descriptor is open.
-    check(unsafe { libc::fallocate(object.as_raw_fd(), mode, offset, PAGE as libc::off_t) }).map(|_| ())
+    check(unsafe { libc::fallocate(object.as_raw_fd(), mode, offset, PAGE as libc::off_t) })
+        .map(|_| ())
 }
 
 /// Returns the free memory and all memory, in KiB.
@@ -403,7 +473,12 @@ impl Workload for Suite {
             Measured::Cycle => MAPPED,
             Measured::Fork => FORKED,
         };
-        let cell = Cell { case: self.case, processes: TEAM, mappings, clock: Clock::Tsc };
+        let cell = Cell {
+            case: self.case,
+            processes: TEAM,
+            mappings,
+            clock: Clock::Tsc,
+        };
         let world = self.world.insert(World::new(cell, None)?);
         match world.populate()? {
             Populated::All(_) => Ok(()),
@@ -412,7 +487,9 @@ impl Workload for Suite {
     }
 
     fn run(&mut self, operations: u64) -> io::Result<()> {
-        let Some(world) = &self.world else { return Ok(()) };
+        let Some(world) = &self.world else {
+            return Ok(());
+        };
         let step = match self.measured {
             Measured::Cycle => Step::Cycle,
             Measured::Fork => Step::Fork,
@@ -428,7 +505,11 @@ impl Workload for Suite {
 }
 
 fn made(case: Case, measured: Measured) -> Made {
-    Ok(Box::new(Suite { case, measured, world: None }))
+    Ok(Box::new(Suite {
+        case,
+        measured,
+        world: None,
+    }))
 }
 
 /// rmap-…-map: a process unmaps one by one what others have mapped as well, and maps it again.

@@ -1,5 +1,5 @@
-//! Pages that can be reclaimed on purpose: swap on zram, and a cgroup that only these pages are charged to. Only in a guest
-//! that is ours alone.
+//! Pages that can be reclaimed on purpose: swap on zram, and a cgroup that only these pages are
+//! charged to. Only in a guest that is ours alone.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -40,7 +40,9 @@ impl Pool {
             .map_err(|_| lacks("memory controller for cgroups"))?;
         fs::create_dir(GROUP)?;
         if !fs::exists(format!("{GROUP}/memory.reclaim"))? {
-            return Err(Failure::Unsupported("no memory.reclaim (Linux 5.19)".to_owned()));
+            return Err(Failure::Unsupported(
+                "no memory.reclaim (Linux 5.19)".to_owned(),
+            ));
         }
         Ok(Self(()))
     }
@@ -56,7 +58,10 @@ impl Pool {
 
     /// Has so many pages of the cgroup reclaimed, at most.
     pub(crate) fn reclaim(&self, pages: usize) -> io::Result<()> {
-        match fs::write(format!("{GROUP}/memory.reclaim"), (pages * PAGE).to_string()) {
+        match fs::write(
+            format!("{GROUP}/memory.reclaim"),
+            (pages * PAGE).to_string(),
+        ) {
             // Less could be reclaimed than was asked for: whoever counts sees how much.
             Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => Ok(()),
             done => done,
@@ -66,13 +71,15 @@ impl Pool {
     /// Returns how many pages have been written to swap.
     pub(crate) fn swapped_out(&self) -> io::Result<u64> {
         let counters = fs::read_to_string("/proc/vmstat")?;
-        let count = counters.lines().find_map(|line| line.strip_prefix("pswpout ")?.parse().ok());
+        let count = counters
+            .lines()
+            .find_map(|line| line.strip_prefix("pswpout ")?.parse().ok());
         count.ok_or_else(|| io::Error::other("/proc/vmstat has no pswpout"))
     }
 }
 
-/// Writes what mkswap(8) does: `union swap_header` of include/linux/swap.h, version 1, at byte 1024, and the magic word at
-/// the end of the page.
+/// Writes what mkswap(8) does: `union swap_header` of include/linux/swap.h, version 1, at byte
+/// 1024, and the magic word at the end of the page.
 fn make_swap(device: &File) -> io::Result<()> {
     let mut page = [0; PAGE];
     let last = u32::try_from(SWAP_BYTES / PAGE - 1).map_err(io::Error::other)?;

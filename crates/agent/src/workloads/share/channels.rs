@@ -21,12 +21,20 @@ pub(super) fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
 
 fn write(descriptor: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: the buffer is as long as said.
-    check(unsafe { libc::write(descriptor.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) } as i64).map(|_| ())
+    check(unsafe { libc::write(descriptor.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) } as i64)
+        .map(|_| ())
 }
 
 fn read(descriptor: &OwnedFd, bytes: &mut [u8]) -> io::Result<()> {
     // SAFETY: the buffer is as long as said.
-    check(unsafe { libc::read(descriptor.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) } as i64).map(|_| ())
+    check(unsafe {
+        libc::read(
+            descriptor.as_raw_fd(),
+            bytes.as_mut_ptr().cast(),
+            bytes.len(),
+        )
+    } as i64)
+    .map(|_| ())
 }
 
 /// share-pipe: processes write a byte to one pipe and read one from it.
@@ -56,7 +64,9 @@ pub(super) fn pipe_own() -> Made {
 /// share-pipe-turn: a byte goes from one process to its neighbour and back.
 pub(super) fn pipe_turn() -> Made {
     let pairs = tasks()?.div_ceil(2);
-    let pipes = (0..pairs).map(|_| Ok([io::pipe()?, io::pipe()?])).collect::<io::Result<Vec<_>>>()?;
+    let pipes = (0..pairs)
+        .map(|_| Ok([io::pipe()?, io::pipe()?]))
+        .collect::<io::Result<Vec<_>>>()?;
     let pipes = Arc::new(pipes);
     each(Kind::Process, None, move |number| {
         let pipes = Arc::clone(&pipes);
@@ -91,9 +101,19 @@ pub(super) fn eventfd() -> Made {
 pub(super) fn epoll() -> Made {
     // SAFETY: both take numbers.
     let (ready, epoll) = unsafe { (owned(libc::eventfd(1, 0))?, owned(libc::epoll_create1(0))?) };
-    let mut wanted = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+    let mut wanted = libc::epoll_event {
+        events: libc::EPOLLIN as u32,
+        u64: 0,
+    };
     // SAFETY: the struct is valid for the call.
-    check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, ready.as_raw_fd(), &raw mut wanted) })?;
+    check(unsafe {
+        libc::epoll_ctl(
+            epoll.as_raw_fd(),
+            libc::EPOLL_CTL_ADD,
+            ready.as_raw_fd(),
+            &raw mut wanted,
+        )
+    })?;
     let both = Arc::new((epoll, ready));
     each(Kind::Thread, None, move |_| {
         let both = Arc::clone(&both);

@@ -39,35 +39,45 @@ pub(super) fn open() -> Made {
     let folder = Folder::new()?;
     folder.file("file")?;
     let path = folder.path("file");
-    crew(Kind::Process, Some(folder), move |_| open_close_at(path.clone(), None))
+    crew(Kind::Process, Some(folder), move |_| {
+        open_close_at(path.clone(), None)
+    })
 }
 
 /// share-open-own: each has a file of its own, all in one folder.
 pub(super) fn open_own() -> Made {
     let folder = folder_with(file)?;
     let files = folder.path("");
-    crew(Kind::Process, Some(folder), move |number| open_close_at(files.join(own(number)), None))
+    crew(Kind::Process, Some(folder), move |number| {
+        open_close_at(files.join(own(number)), None)
+    })
 }
 
 /// share-open-folder: each has a file in a folder of its own.
 pub(super) fn open_folder() -> Made {
     let folder = folder_with(|path| fs::create_dir(&path).and_then(|()| file(path.join("file"))))?;
     let folders = folder.path("");
-    crew(Kind::Process, Some(folder), move |number| open_close_at(folders.join(own(number)).join("file"), None))
+    crew(Kind::Process, Some(folder), move |number| {
+        open_close_at(folders.join(own(number)).join("file"), None)
+    })
 }
 
 /// share-create: processes make and remove files of their own in one folder.
 pub(super) fn create() -> Made {
     let folder = Folder::new()?;
     let files = folder.path("");
-    crew(Kind::Process, Some(folder), move |number| create_unlink_at(files.join(own(number)), None))
+    crew(Kind::Process, Some(folder), move |number| {
+        create_unlink_at(files.join(own(number)), None)
+    })
 }
 
 /// share-create-own: each in a folder of its own.
 pub(super) fn create_own() -> Made {
     let folder = folder_with(fs::create_dir)?;
     let folders = folder.path("");
-    crew(Kind::Process, Some(folder), move |number| create_unlink_at(folders.join(own(number)).join("file"), None))
+    crew(Kind::Process, Some(folder), move |number| {
+        create_unlink_at(folders.join(own(number)).join("file"), None)
+    })
 }
 
 /// share-rename: processes rename files of their own in one folder, there and back.
@@ -75,7 +85,10 @@ pub(super) fn rename() -> Made {
     let folder = folder_with(file)?;
     let files = folder.path("");
     each(Kind::Process, Some(folder), move |number| {
-        let (one, other) = (files.join(own(number)), files.join(format!("new-{number:04}")));
+        let (one, other) = (
+            files.join(own(number)),
+            files.join(format!("new-{number:04}")),
+        );
         Ok(Box::new(move || {
             fs::rename(&one, &other)?;
             fs::rename(&other, &one)
@@ -102,11 +115,15 @@ pub(super) fn pread() -> Made {
 /// share-pread-own: each thread has a file of its own.
 pub(super) fn pread_own() -> Made {
     let folder = Folder::new()?;
-    let files: Vec<File> = (0..tasks()?).map(|number| filled(&folder, &own(number))).collect::<io::Result<_>>()?;
+    let files: Vec<File> = (0..tasks()?)
+        .map(|number| filled(&folder, &own(number)))
+        .collect::<io::Result<_>>()?;
     let files = Arc::new(files);
     each(Kind::Thread, Some(folder), move |number| {
         let files = Arc::clone(&files);
-        Ok(Box::new(move || files[number].read_exact_at(&mut [0; PIECE], 0)))
+        Ok(Box::new(move || {
+            files[number].read_exact_at(&mut [0; PIECE], 0)
+        }))
     })
 }
 
@@ -116,7 +133,9 @@ pub(super) fn pwrite() -> Made {
     let file = Arc::new(filled(&folder, "file")?);
     each(Kind::Thread, Some(folder), move |number| {
         let file = Arc::clone(&file);
-        Ok(Box::new(move || file.write_all_at(&[1; PIECE], number as u64 * 4096)))
+        Ok(Box::new(move || {
+            file.write_all_at(&[1; PIECE], number as u64 * 4096)
+        }))
     })
 }
 

@@ -40,13 +40,22 @@ unsafe impl Sync for SharedRegion {}
 impl Part {
     fn start(&self) -> *mut u8 {
         // SAFETY: the mapping has a part of that size for each task.
-        unsafe { self.whole.0.start().add(self.number * PAGES_MAX as usize * PAGE) }
+        unsafe {
+            self.whole
+                .0
+                .start()
+                .add(self.number * PAGES_MAX as usize * PAGE)
+        }
     }
 }
 
 impl Workload for Part {
     fn prepare(&mut self, operations: u64) -> io::Result<()> {
-        if operations > PAGES_MAX { Err(super::threads::other("more pages than the mapping has")) } else { Ok(()) }
+        if operations > PAGES_MAX {
+            Err(super::threads::other("more pages than the mapping has"))
+        } else {
+            Ok(())
+        }
     }
 
     fn run(&mut self, operations: u64) -> io::Result<()> {
@@ -59,14 +68,29 @@ impl Workload for Part {
 
     fn clear(&mut self, _operations: u64) -> io::Result<()> {
         // SAFETY: this task's own part, which has no references to it.
-        check(unsafe { libc::madvise(self.start().cast(), PAGES_MAX as usize * PAGE, libc::MADV_DONTNEED) }).map(|_| ())
+        check(unsafe {
+            libc::madvise(
+                self.start().cast(),
+                PAGES_MAX as usize * PAGE,
+                libc::MADV_DONTNEED,
+            )
+        })
+        .map(|_| ())
     }
 }
 
 /// share-fault-vma: threads write to pages of one mapping, each in its own part.
 pub(super) fn fault_vma() -> Made {
-    let whole = Arc::new(SharedRegion(Region::small_pages(PAGES_MAX * tasks()? as u64, PAGE)?));
-    crew(Kind::Thread, None, move |number| Ok(Box::new(Part { whole: Arc::clone(&whole), number })))
+    let whole = Arc::new(SharedRegion(Region::small_pages(
+        PAGES_MAX * tasks()? as u64,
+        PAGE,
+    )?));
+    crew(Kind::Thread, None, move |number| {
+        Ok(Box::new(Part {
+            whole: Arc::clone(&whole),
+            number,
+        }))
+    })
 }
 
 /// share-mmap: threads map and unmap memory.
@@ -87,8 +111,11 @@ pub(super) fn mprotect() -> Made {
         region.touch(PAGE);
         Ok(Box::new(move || {
             for protection in [libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE] {
-                // SAFETY: the region is three pieces long; the middle one is ours and has no references to it.
-                check(unsafe { libc::mprotect(region.start().add(PIECE).cast(), PIECE, protection) })?;
+                // SAFETY: the region is three pieces long; the middle one is ours and has no
+                // references to it.
+                check(unsafe {
+                    libc::mprotect(region.start().add(PIECE).cast(), PIECE, protection)
+                })?;
             }
             Ok(())
         }))

@@ -1,8 +1,8 @@
-//! Workloads of the contention suite: tasks on all processors share the operations of an iteration, and something besides: an
-//! address space, a file, a lock, a line, or nothing at all.
+//! Workloads of the contention suite: tasks on all processors share the operations of an iteration,
+//! and something besides: an address space, a file, a lock, a line, or nothing at all.
 //!
-//! Each task is on a processor of its own, and all begin at once (`crew.rs`). An operation is one of any task, so what a
-//! workload costs per operation is what two or four tasks cost together.
+//! Each task is on a processor of its own, and all begin at once (`crew.rs`). An operation is one
+//! of any task, so what a workload costs per operation is what two or four tasks cost together.
 
 mod channels;
 mod files;
@@ -86,15 +86,24 @@ impl Workload for Share {
 }
 
 /// Starts a task on each processor; each makes its own work.
-fn crew(kind: Kind, folder: Option<Folder>, make: impl Fn(usize) -> Made + Clone + Send + 'static) -> Made {
+fn crew(
+    kind: Kind,
+    folder: Option<Folder>,
+    make: impl Fn(usize) -> Made + Clone + Send + 'static,
+) -> Made {
     let tasks = tasks()?;
-    Ok(Box::new(Share { crew: Crew::start(kind, tasks, folder, make)?, tasks: tasks as u64 }))
+    Ok(Box::new(Share {
+        crew: Crew::start(kind, tasks, folder, make)?,
+        tasks: tasks as u64,
+    }))
 }
 
 /// Returns the number of tasks: all processors.
 fn tasks() -> Result<usize, Failure> {
     match sys::processors()?.len() {
-        0 | 1 => Err(Failure::Unsupported("what processors share needs two of them: --on exact-smp".into())),
+        0 | 1 => Err(Failure::Unsupported(
+            "what processors share needs two of them: --on exact-smp".into(),
+        )),
         tasks => Ok(tasks),
     }
 }
@@ -113,5 +122,7 @@ fn each(
     folder: Option<Folder>,
     make: impl Fn(usize) -> io::Result<Operation> + Clone + Send + 'static,
 ) -> Made {
-    crew(kind, folder, move |number| Ok(Box::new(Each(make(number)?))))
+    crew(kind, folder, move |number| {
+        Ok(Box::new(Each(make(number)?)))
+    })
 }

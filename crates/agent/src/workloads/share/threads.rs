@@ -46,7 +46,10 @@ pub(super) fn no_counter() -> Made {
 pub(super) fn no_clock() -> Made {
     each(Kind::Thread, None, |_| {
         Ok(Box::new(|| {
-            let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            let mut now = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
             // SAFETY: the struct is valid for the call.
             check(unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) }).map(|_| ())
         }))
@@ -57,13 +60,25 @@ pub(super) fn no_clock() -> Made {
 pub(super) fn no_timer() -> Made {
     each(Kind::Thread, None, |_| {
         // SAFETY: timerfd_create takes two numbers.
-        let timer = super::channels::owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, 0) })?;
+        let timer =
+            super::channels::owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, 0) })?;
         Ok(Box::new(move || {
             use std::os::fd::AsRawFd;
-            let later = libc::timespec { tv_sec: 3600, tv_nsec: 0 };
-            let mut value = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value: later };
+            let later = libc::timespec {
+                tv_sec: 3600,
+                tv_nsec: 0,
+            };
+            let mut value = libc::itimerspec {
+                it_interval: libc::timespec {
+                    tv_sec: 0,
+                    tv_nsec: 0,
+                },
+                it_value: later,
+            };
             // SAFETY: the struct is valid for the call; the old value is not asked for.
-            check(unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &raw const value, std::ptr::null_mut()) })?;
+            check(unsafe {
+                libc::timerfd_settime(timer.as_raw_fd(), 0, &raw const value, std::ptr::null_mut())
+            })?;
             // SAFETY: the struct is valid for the call.
             check(unsafe { libc::timerfd_gettime(timer.as_raw_fd(), &raw mut value) }).map(|_| ())
         }))
@@ -82,7 +97,8 @@ pub(super) fn counter() -> Made {
     })
 }
 
-/// share-false: each thread reads and writes a word of its own, all on one line. Without LOCK, as a plain variable.
+/// share-false: each thread reads and writes a word of its own, all on one line. Without LOCK, as a
+/// plain variable.
 pub(super) fn false_sharing() -> Made {
     let line = Arc::new(Line::default());
     each(Kind::Thread, None, move |number| {
@@ -90,7 +106,10 @@ pub(super) fn false_sharing() -> Made {
         Ok(Box::new(move || {
             // Words of four bytes would share one of eight.
             let word = &line.0[number * 2 % 16];
-            word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            word.store(
+                word.load(Ordering::Relaxed).wrapping_add(1),
+                Ordering::Relaxed,
+            );
             Ok(())
         }))
     })
@@ -109,7 +128,8 @@ pub(super) fn fork() -> Made {
     })
 }
 
-/// share-futex: each thread calls FUTEX_WAKE on a word that no thread waits on. Each has a word of its own; all are on one page.
+/// share-futex: each thread calls FUTEX_WAKE on a word that no thread waits on. Each has a word of
+/// its own; all are on one page.
 pub(super) fn futex() -> Made {
     let line = Arc::new(Line::default());
     each(Kind::Thread, None, move |number| {
@@ -118,7 +138,16 @@ pub(super) fn futex() -> Made {
             let word = line.0[number % 16].as_ptr();
             let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
             // SAFETY: the word lives as long as the closure; no timeout is passed.
-            check(unsafe { libc::syscall(libc::SYS_futex, word, operation, 1, null::<libc::timespec>()) }).map(|_| ())
+            check(unsafe {
+                libc::syscall(
+                    libc::SYS_futex,
+                    word,
+                    operation,
+                    1,
+                    null::<libc::timespec>(),
+                )
+            })
+            .map(|_| ())
         }))
     })
 }

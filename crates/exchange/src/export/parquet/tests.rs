@@ -1,5 +1,5 @@
-//! Reads written files back with an independent reader: Thrift without knowledge of the fields, pages as the metadata
-//! describes them.
+//! Reads written files back with an independent reader: Thrift without knowledge of the fields,
+//! pages as the metadata describes them.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,11 @@ fn value(bytes: &mut &[u8], kind: u8) -> Seen {
         }
         9 => {
             let head = take(bytes);
-            let length = if head >> 4 == 15 { varint(bytes) } else { u64::from(head >> 4) };
+            let length = if head >> 4 == 15 {
+                varint(bytes)
+            } else {
+                u64::from(head >> 4)
+            };
             Seen::List((0..length).map(|_| value(bytes, head & 15)).collect())
         }
         12 => fields(bytes),
@@ -100,8 +104,12 @@ fn fields(bytes: &mut &[u8]) -> Seen {
 }
 
 fn metadata(file: &[u8]) -> Seen {
-    assert_eq!((&file[..4], &file[file.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
-    let length = u32::from_le_bytes(file[file.len() - 8..file.len() - 4].try_into().unwrap()) as usize;
+    assert_eq!(
+        (&file[..4], &file[file.len() - 4..]),
+        (&b"PAR1"[..], &b"PAR1"[..])
+    );
+    let length =
+        u32::from_le_bytes(file[file.len() - 8..file.len() - 4].try_into().unwrap()) as usize;
     fields(&mut &file[file.len() - 8 - length..])
 }
 
@@ -144,15 +152,29 @@ fn column(file: &[u8], chunk: &Seen, column: &Column) -> Vec<Value> {
 /// Reads a file written from a table with these columns.
 fn read(file: &[u8], columns: &[Column]) -> Vec<Vec<Value>> {
     let metadata = metadata(file);
-    let names: Vec<&str> = metadata.at(2).list()[1..].iter().map(|element| element.at(4).text()).collect();
-    assert_eq!(names, columns.iter().map(|column| column.name).collect::<Vec<_>>());
+    let names: Vec<&str> = metadata.at(2).list()[1..]
+        .iter()
+        .map(|element| element.at(4).text())
+        .collect();
+    assert_eq!(
+        names,
+        columns.iter().map(|column| column.name).collect::<Vec<_>>()
+    );
     let mut rows = Vec::new();
     for group in metadata.at(4).list() {
         let chunks = group.at(1).list();
-        let of_columns: Vec<Vec<Value>> =
-            chunks.iter().zip(columns).map(|(chunk, of)| column(file, chunk, of)).collect();
+        let of_columns: Vec<Vec<Value>> = chunks
+            .iter()
+            .zip(columns)
+            .map(|(chunk, of)| column(file, chunk, of))
+            .collect();
         let number = group.at(3).number() as usize;
-        rows.extend((0..number).map(|row| of_columns.iter().map(|values| values[row].clone()).collect::<Vec<_>>()));
+        rows.extend((0..number).map(|row| {
+            of_columns
+                .iter()
+                .map(|values| values[row].clone())
+                .collect::<Vec<_>>()
+        }));
     }
     assert_eq!(rows.len() as i64, metadata.at(3).number());
     rows
@@ -174,12 +196,31 @@ fn written_tables_are_read_back() {
 
 #[test]
 fn empty_and_grouped_tables_are_read_back() {
-    let empty = Table { rows: Vec::new(), ..table(&runs(), Rows::Samples, |_| true) };
+    let empty = Table {
+        rows: Vec::new(),
+        ..table(&runs(), Rows::Samples, |_| true)
+    };
     assert!(read(&parquet(&empty).unwrap(), &empty.columns).is_empty());
-    let column = |kind, is_required| Column { name: "c", kind, is_required, unit: "" };
-    let value = |n: usize| if n.is_multiple_of(3) { Value::None } else { Value::Whole(n as i64) };
-    let rows = (0..GROUP + 7).map(|n| vec![value(n), Value::Number(n as f64)]).collect();
-    let many = Table { columns: vec![column(Kind::Whole, false), column(Kind::Number, true)], rows };
+    let column = |kind, is_required| Column {
+        name: "c",
+        kind,
+        is_required,
+        unit: "",
+    };
+    let value = |n: usize| {
+        if n.is_multiple_of(3) {
+            Value::None
+        } else {
+            Value::Whole(n as i64)
+        }
+    };
+    let rows = (0..GROUP + 7)
+        .map(|n| vec![value(n), Value::Number(n as f64)])
+        .collect();
+    let many = Table {
+        columns: vec![column(Kind::Whole, false), column(Kind::Number, true)],
+        rows,
+    };
     assert!(read(&parquet(&many).unwrap(), &many.columns) == many.rows);
 }
 
@@ -189,5 +230,8 @@ fn units_are_in_the_file() {
     let metadata = metadata(&parquet(&table).unwrap());
     let units = metadata.at(5).list();
     assert_eq!(units[8].at(1).text(), "unit.started_unix");
-    assert_eq!(units[8].at(2).text(), "seconds since 1970-01-01 UTC; none if not known");
+    assert_eq!(
+        units[8].at(2).text(),
+        "seconds since 1970-01-01 UTC; none if not known"
+    );
 }

@@ -33,20 +33,45 @@ fn read_file(name: &str, bytes: impl AsRef<[u8]>) -> Result<Vec<Patch>, PatchesE
 #[test]
 fn mailbox_gives_patches_in_order() {
     let cover = mail("0", "[PATCH 0/2] walk", "Makes it faster.").replace(DIFF, "");
-    let second = mail("2", "[PATCH 2/2] mm: second", "Words.\n\nFixes: 0123456789ab (\"mm: a\")");
-    let text =
-        [second, cover, mail("1", "[PATCH 1/2] mm: first\x07", "Hi."), mail("3", "Re: [PATCH 1/2] b", "")].concat();
+    let second = mail(
+        "2",
+        "[PATCH 2/2] mm: second",
+        "Words.\n\nFixes: 0123456789ab (\"mm: a\")",
+    );
+    let text = [
+        second,
+        cover,
+        mail("1", "[PATCH 1/2] mm: first\x07", "Hi."),
+        mail("3", "Re: [PATCH 1/2] b", ""),
+    ]
+    .concat();
     let patches = read_file("t.mbox", &text).unwrap();
     let subjects: Vec<&str> = patches.iter().map(|patch| patch.subject.as_str()).collect();
     assert_eq!(subjects, ["mm: first\u{fffd}", "mm: second"]);
     let (first, second) = (&patches[0], &patches[1]);
-    assert_eq!((first.author.as_str(), first.body.trim()), ("Ä B <a@example.com>", "Hi."));
-    assert_eq!((first.notes.as_str(), first.message_id.as_deref()), ("v2: changed", Some("1")));
     assert_eq!(
-        (first.cover.as_ref().unwrap().subject.as_str(), &first.performance[..]),
+        (first.author.as_str(), first.body.trim()),
+        ("Ä B <a@example.com>", "Hi.")
+    );
+    assert_eq!(
+        (first.notes.as_str(), first.message_id.as_deref()),
+        ("v2: changed", Some("1"))
+    );
+    assert_eq!(
+        (
+            first.cover.as_ref().unwrap().subject.as_str(),
+            &first.performance[..]
+        ),
         ("walk", &["faster".to_owned()][..])
     );
-    assert_eq!((second.fixes.len(), second.files.len(), second.fault.is_none()), (1, 1, true));
+    assert_eq!(
+        (
+            second.fixes.len(),
+            second.files.len(),
+            second.fault.is_none()
+        ),
+        (1, 1, true)
+    );
     assert_eq!(second.functions().collect::<Vec<_>>(), ["walk"]);
 }
 
@@ -54,12 +79,18 @@ fn mailbox_gives_patches_in_order() {
 fn carriage_returns_of_transport_are_removed() {
     let text = mail("1", "[PATCH] a", "b");
     let expected = read_file("a.mbox", &text).unwrap();
-    assert_eq!(read_file("a.mbox", text.replace('\n', "\r\n")).unwrap(), expected);
+    assert_eq!(
+        read_file("a.mbox", text.replace('\n', "\r\n")).unwrap(),
+        expected
+    );
     // A file that has them keeps them.
     let kept = read_file("a.mbox", text.replace("old();", "old();\r")).unwrap();
     assert!(kept[0].diff.windows(2).any(|pair| pair == b";\r"));
     let diff = read_file("a.diff", DIFF.replace('\n', "\r\n")).unwrap();
-    assert_eq!((diff[0].diff.as_slice(), diff[0].subject.as_str()), (DIFF.as_bytes(), "a"));
+    assert_eq!(
+        (diff[0].diff.as_slice(), diff[0].subject.as_str()),
+        (DIFF.as_bytes(), "a")
+    );
 }
 
 #[test]
@@ -67,19 +98,31 @@ fn encodings_of_mails_are_decoded() {
     let encoded = "From: =?utf-8?b?w4Q=?= <a@example.com>\nSubject: [PATCH] =?utf-8?q?=C3=A4?=\n\
                    Content-Type: text/plain; charset=iso-8859-1\nContent-Transfer-Encoding: quoted-printable\n\n=E4=3D\n---\n";
     let patches = read_file("a.eml", format!("{encoded}{}", DIFF.replace('=', "=3D"))).unwrap();
-    assert_eq!((patches[0].subject.as_str(), patches[0].body.trim()), ("ä", "ä="));
+    assert_eq!(
+        (patches[0].subject.as_str(), patches[0].body.trim()),
+        ("ä", "ä=")
+    );
     let unknown = encoded.replace("iso-8859-1", "nonesuch");
-    assert_eq!(read_file("a.eml", format!("{unknown}{DIFF}")).unwrap().len(), 1);
+    assert_eq!(
+        read_file("a.eml", format!("{unknown}{DIFF}"))
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
 fn compressed_mailbox_is_unpacked() {
     use std::io::Write;
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    packed.write_all(mail("1", "[PATCH] a", "b").as_bytes()).unwrap();
+    packed
+        .write_all(mail("1", "[PATCH] a", "b").as_bytes())
+        .unwrap();
     let packed = packed.finish().unwrap();
     assert_eq!(read_file("t.mbox.gz", &packed).unwrap()[0].subject, "a");
-    let error = read_file("t.mbox.gz", &packed[..40]).unwrap_err().to_string();
+    let error = read_file("t.mbox.gz", &packed[..40])
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("gzip says"), "{error}");
 }
 
@@ -94,12 +137,22 @@ fn words_before_a_diff_are_read() {
     ];
     for form in forms {
         let patch = &read_file("x.patch", format!("{form}{DIFF}")).unwrap()[0];
-        assert_eq!((patch.subject.as_str(), patch.files.len()), ("mm: a", 1), "{form}");
+        assert_eq!(
+            (patch.subject.as_str(), patch.files.len()),
+            ("mm: a", 1),
+            "{form}"
+        );
         assert!(patch.body.contains("Body."), "{form}");
-        assert!(patch.author == "A <a@b>" || form.starts_with("mm"), "{form}");
+        assert!(
+            patch.author == "A <a@b>" || form.starts_with("mm"),
+            "{form}"
+        );
     }
     let log = format!("commit {commit}\n\n    a\n\n{DIFF}\ncommit {commit}\n\n    b\n\n{DIFF}");
-    assert!(matches!(read_file("x.patch", log), Err(PatchesError::Log { .. })));
+    assert!(matches!(
+        read_file("x.patch", log),
+        Err(PatchesError::Log { .. })
+    ));
 }
 
 #[test]
@@ -112,14 +165,21 @@ fn folder_follows_its_series() {
     write("README", "words");
     let subjects = || {
         let patches = read(folder.path()).unwrap();
-        patches.into_iter().map(|patch| patch.subject).collect::<Vec<_>>().join(" ")
+        patches
+            .into_iter()
+            .map(|patch| patch.subject)
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(subjects(), "a b c");
     write("series", "# order\nc.patch -p1\na.patch # why\n");
     assert_eq!(subjects(), "c a");
     write("series", "gone.patch\n");
     let error = read(folder.path()).unwrap_err().to_string();
-    assert!(error.starts_with("line 1 of ") && error.ends_with("no file `gone.patch` in its folder; remove the line"));
+    assert!(
+        error.starts_with("line 1 of ")
+            && error.ends_with("no file `gone.patch` in its folder; remove the line")
+    );
 }
 
 #[test]
@@ -132,7 +192,10 @@ fn links_out_of_a_folder_are_refused() {
     assert!(error.contains("link out of its folder"), "{error}");
     fs::write(folder.path().join("series"), "a.patch\n").unwrap();
     let error = read(folder.path()).unwrap_err().to_string();
-    assert!(error.contains("`a.patch` is a link out of its folder"), "{error}");
+    assert!(
+        error.contains("`a.patch` is a link out of its folder"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -145,9 +208,15 @@ fn what_is_no_patch_is_refused() {
         read_file("a.mbox", mail("1", "[PATCH] a", "").replace(DIFF, "")).unwrap_err(),
     ];
     let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    assert!(said[0].contains("it has no series and no *.patch"), "{said:?}");
+    assert!(
+        said[0].contains("it has no series and no *.patch"),
+        "{said:?}"
+    );
     assert!(said[1].contains("No such file"), "{said:?}");
-    assert!(said[2].contains("it has no diff") && said[3].contains("it has no diff"), "{said:?}");
+    assert!(
+        said[2].contains("it has no diff") && said[3].contains("it has no diff"),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -158,7 +227,9 @@ fn kinds_of_files_are_told_apart() {
     assert_eq!(kind(DIFF.as_bytes()), Kind::Diff);
     assert!(has_crs(b"From a\nSubject: b\r\n") && !has_crs(b"a\nb\nc\r\n"));
     assert_eq!(
-        notes_without_statistics("---\nv2: a | b\n a.c | 3 +++\n 1 file changed, 3 insertions(+)\n"),
+        notes_without_statistics(
+            "---\nv2: a | b\n a.c | 3 +++\n 1 file changed, 3 insertions(+)\n"
+        ),
         "v2: a | b"
     );
 }

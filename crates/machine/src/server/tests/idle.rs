@@ -21,22 +21,33 @@ impl Permit for Lost {
 fn idle_server_is_shut_down_then_off() {
     let fake = Fake::new(Does::Boots);
     stop(&fake, &fake, Duration::ZERO).unwrap();
-    assert_eq!((fake.log().as_str(), fake.state().is_off), ("shut down", true));
+    assert_eq!(
+        (fake.log().as_str(), fake.state().is_off),
+        ("shut down", true)
+    );
     let stubborn = Fake::new(Does::Boots);
     stubborn.state().shuts_down = false;
     stop(&stubborn, &stubborn, Duration::ZERO).unwrap();
-    assert_eq!((stubborn.log().as_str(), stubborn.state().is_off), ("shut down, off", true));
+    assert_eq!(
+        (stubborn.log().as_str(), stubborn.state().is_off),
+        ("shut down, off", true)
+    );
 }
 
 #[test]
 fn server_of_others_stays_on() {
     let fake = Fake::new(Does::Boots);
     let permitted = || Permitted::new(fake.clone(), Some(Arc::new(Lost)));
-    let refused = stop(&permitted(), &permitted(), Duration::ZERO).unwrap_err().to_string();
+    let refused = stop(&permitted(), &permitted(), Duration::ZERO)
+        .unwrap_err()
+        .to_string();
     assert_eq!(refused, "testbox is reserved: ben@lab has it for 1 h");
     let silent = Fake::new(Does::Boots);
     silent.state().answers = false;
-    assert!(stop(&silent, &silent, Duration::ZERO).is_err(), "whether another lab holds it is not known");
+    assert!(
+        stop(&silent, &silent, Duration::ZERO).is_err(),
+        "whether another lab holds it is not known"
+    );
     assert_eq!((fake.log(), silent.log()), (String::new(), String::new()));
 }
 

@@ -36,14 +36,23 @@ impl Fake {
         let folder = home.path().join("distributions").join(ID);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("release"), "6.1-image\n").unwrap();
-        let image = Image::find(home.path(), "debian-12", ID, starter.kernels.parse().ok()).unwrap();
-        Carried { fake: self.clone(), starter, image }
+        let image =
+            Image::find(home.path(), "debian-12", ID, starter.kernels.parse().ok()).unwrap();
+        Carried {
+            fake: self.clone(),
+            starter,
+            image,
+        }
     }
 
     /// Returns a server with an image.
     fn with_image(does: Does, needs_system: bool, kernels: &'static str) -> Self {
         let fake = Self::new(does);
-        fake.state().carrier = Some(Starter { needs_system, fails: false, kernels });
+        fake.state().carrier = Some(Starter {
+            needs_system,
+            fails: false,
+            kernels,
+        });
         fake
     }
 }
@@ -60,7 +69,8 @@ impl Carrier for Carried {
     fn start(&self) -> Result<(), ServerProblem> {
         let mut state = self.fake.state();
         state.log.push("image".into());
-        (state.boots, state.running, state.answers, state.is_complete) = (state.boots + 1, None, true, false);
+        (state.boots, state.running, state.answers, state.is_complete) =
+            (state.boots + 1, None, true, false);
         state.installed.clear();
         state.image = Some(self.image.id.clone()).filter(|_| !self.starter.fails);
         Ok(())
@@ -83,10 +93,16 @@ fn image_is_started_and_started_again() {
     for (needs_system, back) in [(true, "reboot, image"), (false, "image")] {
         let fake = Fake::with_image(Does::Boots, needs_system, "");
         let (end, server) = boot_and_run(&fake);
-        assert_eq!(reason(end), FailureReason::AgentDied("agent: no such workload".into()));
+        assert_eq!(
+            reason(end),
+            FailureReason::AgentDied("agent: no such workload".into())
+        );
         server.close().unwrap();
         let measured = "describe, install, boot, restore, prepare, describe, job";
-        assert_eq!(fake.log(), format!("image, complete, {measured}, {back}, complete, leave"));
+        assert_eq!(
+            fake.log(),
+            format!("image, complete, {measured}, {back}, complete, leave")
+        );
         assert_eq!(fake.state().image.as_deref(), Some(ID));
     }
 }
@@ -97,19 +113,41 @@ fn next_boot_after_a_death_gets_the_image() {
     let home = tempfile::tempdir().unwrap();
     let server = fake.open(&home).unwrap();
     let build = super::build(&home);
-    let Boot::Ready(booted) = server.clone().boot(&Guest { build: &build, modules: &[] }, 1).unwrap() else {
+    let Boot::Ready(booted) = server
+        .clone()
+        .boot(
+            &Guest {
+                build: &build,
+                modules: &[],
+            },
+            1,
+        )
+        .unwrap()
+    else {
         panic!("it boots");
     };
-    assert!(booted.run(&job(), Observe::Nothing).unwrap().stream.is_err());
+    assert!(
+        booted
+            .run(&job(), Observe::Nothing)
+            .unwrap()
+            .stream
+            .is_err()
+    );
     assert_eq!(fake.state().image, None);
     fake.state().does = Does::Boots;
-    booted.run(&job(), Observe::Nothing).unwrap().stream.unwrap_err();
+    booted
+        .run(&job(), Observe::Nothing)
+        .unwrap()
+        .stream
+        .unwrap_err();
     drop(booted);
     server.close().unwrap();
     let once = "install, boot, restore, prepare, describe, job";
     assert_eq!(
         fake.log(),
-        format!("image, complete, describe, {once}, image, complete, {once}, reboot, image, complete, leave")
+        format!(
+            "image, complete, describe, {once}, image, complete, {once}, reboot, image, complete, leave"
+        )
     );
 }
 
@@ -122,20 +160,34 @@ fn silent_server_gets_its_image_from_outside() {
     assert_eq!(fake.log(), "image, complete, describe, leave");
     let by_kexec = Fake::with_image(Does::Boots, true, "");
     by_kexec.state().answers = false;
-    assert!(by_kexec.open(&home).is_err(), "no system runs there that could start it");
+    assert!(
+        by_kexec.open(&home).is_err(),
+        "no system runs there that could start it"
+    );
 }
 
 #[test]
 fn other_system_than_the_image_is_refused() {
     let fake = Fake::with_image(Does::Boots, true, "");
     fake.state().carrier.as_mut().unwrap().fails = true;
-    let open = |fake: &Fake| fake.open(&tempfile::tempdir().unwrap()).unwrap_err().to_string();
+    let open = |fake: &Fake| {
+        fake.open(&tempfile::tempdir().unwrap())
+            .unwrap_err()
+            .to_string()
+    };
     let error = open(&fake);
-    assert_eq!(error, "testbox cannot run its image: it booted 6.1-own instead");
+    assert_eq!(
+        error,
+        "testbox cannot run its image: it booted 6.1-own instead"
+    );
     assert_eq!(fake.log(), "image, leave");
     fake.state().carrier.as_mut().unwrap().needs_system = false;
     open(&fake);
-    assert_eq!(fake.log(), "image, leave, image, image, leave", "firmware may miss the network once");
+    assert_eq!(
+        fake.log(),
+        "image, leave, image, image, leave",
+        "firmware may miss the network once"
+    );
 }
 
 #[test]
@@ -159,7 +211,11 @@ fn images_of_all_servers_are_in_use() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("release"), "6.1-image\n").unwrap();
     let image = Image::find(home.path(), "debian-12", ID, "4.0..".parse().ok()).unwrap();
-    for (name, image) in [("testbox", Some(&image)), ("client", Some(&image)), ("client", None)] {
+    for (name, image) in [
+        ("testbox", Some(&image)),
+        ("client", Some(&image)),
+        ("client", None),
+    ] {
         note(home.path(), name, image).unwrap();
     }
     fs::write(home.path().join("machines/testbox"), "a record").unwrap();

@@ -14,7 +14,9 @@ struct Steps(Mutex<usize>);
 impl Permit for Steps {
     fn renew(&self, _: u64) -> Result<(), String> {
         let mut left = self.0.lock().unwrap();
-        *left = left.checked_sub(1).ok_or("testbox is reserved: ben@lab has it for 1 h")?;
+        *left = left
+            .checked_sub(1)
+            .ok_or("testbox is reserved: ben@lab has it for 1 h")?;
         Ok(())
     }
 }
@@ -33,7 +35,12 @@ fn server_that_others_took_is_not_touched() {
         assert!(done <= steps, "{steps}: {}", fake.log());
         last.extend(fake.state().log.last().cloned());
     }
-    for step in ["describe", "install", "boot", "prepare", "job", "power", "leave"] {
-        assert!(last.contains(step), "{step} was never the last step: {last:?}");
+    for step in [
+        "describe", "install", "boot", "prepare", "job", "power", "leave",
+    ] {
+        assert!(
+            last.contains(step),
+            "{step} was never the last step: {last:?}"
+        );
     }
 }

@@ -13,16 +13,23 @@ const IMAGE: &str = "[[image]]\nname = \"debian-12\"\ndebian = \"bookworm\"\nker
 
 /// Returns the list of machines in one line: what a machine is may continue on the next.
 fn listed(lab: &Lab) -> String {
-    lab.marvin(&["machines"]).split_whitespace().collect::<Vec<_>>().join(" ")
+    lab.marvin(&["machines"])
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
-/// A server boots an image of Debian's packages from its network, a kernel is measured on that, and it goes back to its disk.
+/// A server boots an image of Debian's packages from its network, a kernel is measured on that, and
+/// it goes back to its disk.
 #[test]
 fn server_without_disk_measures_on_an_image() {
     if !is_full() {
         return;
     }
-    let server = Rack::open().unwrap().network_server("testbox", 2048).unwrap();
+    let server = Rack::open()
+        .unwrap()
+        .network_server("testbox", 2048)
+        .unwrap();
     server.power(Power::On).unwrap();
     server.wait_for_ssh(PATIENCE).unwrap();
     let script = format!("#!ipxe\nchain http://{HOST_SEEN}:{PORT}/${{net0/mac:hexhyp}} || exit\n");
@@ -33,16 +40,36 @@ fn server_without_disk_measures_on_an_image() {
     let said = lab.marvin(&["deploy", "testbox", "debian-12"]);
     assert!(said.contains("testbox runs debian-12 ("), "{said}");
     assert!(listed(&lab).contains("image debian-12"));
-    let said = lab.marvin(&["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", "getppid"]);
+    let said = lab.marvin(&[
+        "run",
+        "deb:6.12",
+        "--on",
+        "testbox",
+        "--boots",
+        "1",
+        "--workload",
+        "getppid",
+    ]);
     assert!(said.contains("getppid"), "{said}");
     // It was measured from memory, and runs its image again.
     let record = fs::read_to_string(lab.home.join("machines/testbox")).unwrap();
     assert!(record.contains("host.image="), "{record}");
     let listed = listed(&lab);
-    assert!(listed.contains("image debian-12") && !listed.contains("next measurement"), "{listed}");
+    assert!(
+        listed.contains("image debian-12") && !listed.contains("next measurement"),
+        "{listed}"
+    );
     let said = lab.marvin(&["deploy", "testbox", "own"]);
-    assert!(said.contains("testbox runs its own system, kernel 6.1"), "{said}");
-    assert!(lab.server.run("findmnt -no FSTYPE /").unwrap().contains("ext4"));
+    assert!(
+        said.contains("testbox runs its own system, kernel 6.1"),
+        "{said}"
+    );
+    assert!(
+        lab.server
+            .run("findmnt -no FSTYPE /")
+            .unwrap()
+            .contains("ext4")
+    );
 }
 
 /// An image is installed on a server's disk, from which builds boot like from any other system.
@@ -53,17 +80,38 @@ fn image_on_a_disk_is_measured_on() {
     }
     let lab = Lab::new("installed", None);
     lab.settings(&format!("deploy = {{ disk = \"/dev/vdz\" }}\n{IMAGE}"));
-    let refused = marvin(&lab.home).args(["deploy", "testbox", "debian-12", "--disk"]).output().unwrap();
+    let refused = marvin(&lab.home)
+        .args(["deploy", "testbox", "debian-12", "--disk"])
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(
         refused.status.code() == Some(5)
             && said.contains("testbox cannot install its image: there is no disk /dev/vdz"),
         "{said}"
     );
-    lab.settings(&format!("deploy = {{ disk = \"/dev/vda\" }}\nboot = \"grub-once\"\n{IMAGE}"));
+    lab.settings(&format!(
+        "deploy = {{ disk = \"/dev/vda\" }}\nboot = \"grub-once\"\n{IMAGE}"
+    ));
     let said = lab.marvin(&["deploy", "testbox", "debian-12", "--disk"]);
     assert!(said.contains("testbox runs debian-12-disk ("), "{said}");
-    assert!(!listed(&lab).contains("image debian-12"), "no image is in memory");
-    lab.marvin(&["run", "deb:6.12", "--on", "testbox", "--boots", "1", "--workload", "getppid"]);
-    assert!(fs::read_to_string(lab.home.join("machines/testbox")).unwrap().contains("host.image="));
+    assert!(
+        !listed(&lab).contains("image debian-12"),
+        "no image is in memory"
+    );
+    lab.marvin(&[
+        "run",
+        "deb:6.12",
+        "--on",
+        "testbox",
+        "--boots",
+        "1",
+        "--workload",
+        "getppid",
+    ]);
+    assert!(
+        fs::read_to_string(lab.home.join("machines/testbox"))
+            .unwrap()
+            .contains("host.image=")
+    );
 }

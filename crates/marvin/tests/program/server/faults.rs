@@ -1,6 +1,6 @@
-//! What goes wrong with a server while Marvin uses it: kernels that panic, hang or get no network, and at each stage of a
-//! measurement a cut connection and a killed Marvin. A boot of a server takes a minute or more, so only `make test-full` has
-//! these stories.
+//! What goes wrong with a server while Marvin uses it: kernels that panic, hang or get no network,
+//! and at each stage of a measurement a cut connection and a killed Marvin. A boot of a server
+//! takes a minute or more, so only `make test-full` has these stories.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -21,13 +21,21 @@ enum Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 5] = [Self::Install, Self::Boot, Self::Prepare, Self::Job, Self::Return];
+    const ALL: [Self; 5] = [
+        Self::Install,
+        Self::Boot,
+        Self::Prepare,
+        Self::Job,
+        Self::Return,
+    ];
 
     /// Returns a command that succeeds on a server in this stage, or after it.
     fn sign(self) -> &'static str {
         match self {
             Self::Install => "ls -d /var/lib/marvin/kernels/*",
-            Self::Boot => "[ $(cat /sys/kernel/kexec_loaded) = 1 ] || grep -q marvin.build= /proc/cmdline",
+            Self::Boot => {
+                "[ $(cat /sys/kernel/kexec_loaded) = 1 ] || grep -q marvin.build= /proc/cmdline"
+            }
             Self::Prepare => "grep -q marvin.build= /proc/cmdline && ls /var/lib/marvin/undo",
             Self::Job | Self::Return => "pgrep -f '^/var/lib/marvin/agent-[0-9a-f]* job'",
         }
@@ -42,7 +50,11 @@ fn wait_for_stage(lab: &Lab, stage: Stage, child: &mut Child) -> bool {
             if child.try_wait().unwrap().is_some() {
                 return false;
             }
-            assert!(begun.elapsed() < PATIENCE, "{stage:?}: {}", lab.server.console());
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{stage:?}: {}",
+                lab.server.console()
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
         println!("{stage:?} after {:.0} s", begun.elapsed().as_secs_f64());
@@ -53,28 +65,47 @@ fn wait_for_stage(lab: &Lab, stage: Stage, child: &mut Child) -> bool {
         return is_there;
     }
     // After the last job it goes down, which a boot by kexec says in other words.
-    let restarts = || lab.server.console().matches("reboot: Restarting system").count();
+    let restarts = || {
+        lab.server
+            .console()
+            .matches("reboot: Restarting system")
+            .count()
+    };
     let before = restarts();
     is_there && wait(&mut || restarts() > before)
 }
 
-/// Has the server boot builds by kexec with more words on their command line. A panic takes two boots on a busy host, so it gets
-/// as long as kernels get by default; hangs are waited for whole.
+/// Has the server boot builds by kexec with more words on their command line. A panic takes two
+/// boots on a busy host, so it gets as long as kernels get by default; hangs are waited for whole.
 fn boot_with(lab: &Lab, words: &str) {
     let script = "#!/bin/sh\nset -e\n\
         kexec -a -l $MARVIN_KERNEL --initrd=$MARVIN_INITRD --command-line=\"$MARVIN_COMMAND_LINE $*\"\n\
         systemd-run --quiet --on-active=1 systemctl kexec\n";
     let place = "/usr/local/sbin/boot-once";
-    lab.server.run(&format!("cat >{place} <<'EOF'\n{script}EOF\nchmod 755 {place}")).unwrap();
-    let deadline = if words.starts_with("init=") { "" } else { "boot_deadline = \"4m\"\n" };
-    lab.settings(&format!("{deadline}boot = \"command\"\nboot_command = [\"/usr/local/sbin/boot-once\", \"{words}\"]"));
+    lab.server
+        .run(&format!(
+            "cat >{place} <<'EOF'\n{script}EOF\nchmod 755 {place}"
+        ))
+        .unwrap();
+    let deadline = if words.starts_with("init=") {
+        ""
+    } else {
+        "boot_deadline = \"4m\"\n"
+    };
+    lab.settings(&format!(
+        "{deadline}boot = \"command\"\nboot_command = [\"/usr/local/sbin/boot-once\", \"{words}\"]"
+    ));
 }
 
 /// Runs a measurement of a kernel that does not come up, and returns what it printed.
 fn run_of_bad_kernel(lab: &Lab) -> String {
     let begun = Instant::now();
     let (code, printed) = lab.end(lab.start());
-    println!("{:.0} s: {printed}\n{}", begun.elapsed().as_secs_f64(), lab.server.console());
+    println!(
+        "{:.0} s: {printed}\n{}",
+        begun.elapsed().as_secs_f64(),
+        lab.server.console()
+    );
     assert_eq!(code, Some(4), "{printed}");
     lab.assert_own_kernel();
     printed
@@ -91,7 +122,10 @@ fn kernel_that_panics_at_boot_fails() {
     assert!(printed.contains("panicked"), "{printed}");
     // Its console is kept.
     let runs = lab.marvin(&["runs"]);
-    let run = runs.split_whitespace().find(|word| word.starts_with("run_")).unwrap();
+    let run = runs
+        .split_whitespace()
+        .find(|word| word.starts_with("run_"))
+        .unwrap();
     let console = lab.marvin(&["show", run, "--artefact", "boot.console"]);
     assert!(console.contains("Attempted to kill init"), "{console}");
 }
@@ -135,7 +169,11 @@ fn connection_cut_at_each_stage_is_mended() {
     let lab = Lab::new("server-cuts-home", None);
     let mut child = lab.start_with(LONG);
     for stage in Stage::ALL {
-        assert!(wait_for_stage(&lab, stage, &mut child), "{stage:?}: {}", lab.end(child).1);
+        assert!(
+            wait_for_stage(&lab, stage, &mut child),
+            "{stage:?}: {}",
+            lab.end(child).1
+        );
         lab.server.unplug_network().unwrap();
         std::thread::sleep(CUT);
         lab.server.plug_network().unwrap();
@@ -158,7 +196,11 @@ fn marvin_killed_at_each_stage_goes_on() {
         let mut child = lab.start_with(LONG);
         // The next Marvin has the server run its own kernel first.
         lab.wait_for("! grep -q marvin.build= /proc/cmdline");
-        assert!(wait_for_stage(&lab, stage, &mut child), "{stage:?}: {}", lab.end(child).1);
+        assert!(
+            wait_for_stage(&lab, stage, &mut child),
+            "{stage:?}: {}",
+            lab.end(child).1
+        );
         child.kill().unwrap();
         child.wait().unwrap();
         match stage {
@@ -177,7 +219,10 @@ fn marvin_killed_at_each_stage_goes_on() {
     println!("{printed}");
     assert_eq!(code, Some(0), "{printed}");
     lab.assert_own_kernel();
-    assert!(lab.server.run(&format!("ls {undo}")).is_err(), "the reboot has set it back");
+    assert!(
+        lab.server.run(&format!("ls {undo}")).is_err(),
+        "the reboot has set it back"
+    );
     let listed = lab.marvin(&["machines"]);
     assert!(listed.contains("testbox    ssh       ready"), "{listed}");
 }

@@ -24,7 +24,9 @@ fn idle_server_is_off_until_a_job_comes() {
     lab.settings("idle_off = \"1m\"");
     let log = lab.home.join("worker.log");
     let mut command = marvin(&lab.home);
-    let worker = command.args(["work", "--on", "testbox"]).stderr(File::create(&log).unwrap());
+    let worker = command
+        .args(["work", "--on", "testbox"])
+        .stderr(File::create(&log).unwrap());
     let _worker = Worker(worker.spawn().unwrap());
     let said = || std::fs::read_to_string(&log).unwrap();
     let is_off = |times: usize| {
@@ -32,12 +34,27 @@ fn idle_server_is_off_until_a_job_comes() {
         lab.wait(&|| said().matches(line).count() == times);
         assert!(!lab.server.is_on().unwrap(), "{}", said());
         // It shut itself down.
-        assert_eq!(lab.server.console().matches("reboot: Power down").count(), times, "{}", lab.server.console());
+        assert_eq!(
+            lab.server.console().matches("reboot: Power down").count(),
+            times,
+            "{}",
+            lab.server.console()
+        );
     };
     is_off(1);
     let listed = lab.marvin(&["machines"]);
     assert!(listed.contains(" off "), "{listed}");
-    lab.marvin(&["queue", "add", "deb:6.12", "--on", "testbox", "--seeds", "1", "--workload", "getppid"]);
+    lab.marvin(&[
+        "queue",
+        "add",
+        "deb:6.12",
+        "--on",
+        "testbox",
+        "--seeds",
+        "1",
+        "--workload",
+        "getppid",
+    ]);
     lab.wait(&|| said().contains("job 1 is done\n"));
     lab.assert_own_kernel();
     is_off(2);

@@ -1,4 +1,5 @@
-//! Servers that cannot boot builds, and builds that cannot boot there: one message, and nothing is changed.
+//! Servers that cannot boot builds, and builds that cannot boot there: one message, and nothing is
+//! changed.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,10 +8,23 @@ use super::{Lab, is_full};
 use crate::{images, output_of};
 
 /// A key that no server has.
-const OTHER_KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
+const OTHER_KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
 
 fn measure(lab: &Lab, kernel: &str) -> String {
-    output_of(&lab.home, &["run", kernel, "--on", "testbox", "--boots", "1", "--workload", "getppid"])
+    output_of(
+        &lab.home,
+        &[
+            "run",
+            kernel,
+            "--on",
+            "testbox",
+            "--boots",
+            "1",
+            "--workload",
+            "getppid",
+        ],
+    )
 }
 
 /// Returns how a refused measurement of a kernel ends, without paths and times of this host.
@@ -18,7 +32,14 @@ fn refused(lab: &Lab, kernel: &str) -> String {
     let output = measure(lab, kernel);
     assert!(output.starts_with("exit 5"), "{output}");
     let text = output.replace(&lab.server.ssh().port.to_string(), "PORT");
-    let config = lab.server.ssh().config.parent().unwrap().display().to_string();
+    let config = lab
+        .server
+        .ssh()
+        .config
+        .parent()
+        .unwrap()
+        .display()
+        .to_string();
     text.replace(&config, "RACK")
 }
 
@@ -29,7 +50,10 @@ fn change_ssh(lab: &Lab, from: &str, to: &str) {
     let path = lab.home.join("ssh_config");
     fs::write(&path, text.replace(from, to)).unwrap();
     let settings = fs::read_to_string(lab.home.join("marvin.toml")).unwrap();
-    let settings = settings.replace(&lab.server.ssh().config.display().to_string(), &path.display().to_string());
+    let settings = settings.replace(
+        &lab.server.ssh().config.display().to_string(),
+        &path.display().to_string(),
+    );
     fs::write(lab.home.join("marvin.toml"), settings).unwrap();
 }
 
@@ -51,10 +75,21 @@ fn unfit_servers_are_refused_before_any_change() {
     change_ssh(&lab, "User root", "User lab");
     tell("no privileges", refused(&lab, "deb:6.12"));
     let grub = "boot = \"grub-once\"";
-    let read_only = |place: &str| format!("mount --bind {place} {place} && mount -o remount,ro,bind {place}");
+    let read_only =
+        |place: &str| format!("mount --bind {place} {place} && mount -o remount,ro,bind {place}");
     for (what, settings, begin, end) in [
-        ("no kexec", "", "chmod -x /sbin/kexec".to_owned(), "chmod +x /sbin/kexec"),
-        ("read-only /var/lib", "", read_only("/var/lib"), "umount /var/lib"),
+        (
+            "no kexec",
+            "",
+            "chmod -x /sbin/kexec".to_owned(),
+            "chmod +x /sbin/kexec",
+        ),
+        (
+            "read-only /var/lib",
+            "",
+            read_only("/var/lib"),
+            "umount /var/lib",
+        ),
         ("read-only /boot", grub, read_only("/boot"), "umount /boot"),
         (
             "GRUB that boots not once",
@@ -62,7 +97,12 @@ fn unfit_servers_are_refused_before_any_change() {
             "sed -i.kept 's/saved_entry/x/' /boot/grub/grub.cfg".to_owned(),
             "mv /boot/grub/grub.cfg.kept /boot/grub/grub.cfg",
         ),
-        ("another loader", "boot = \"systemd-boot-once\"", "true".to_owned(), "true"),
+        (
+            "another loader",
+            "boot = \"systemd-boot-once\"",
+            "true".to_owned(),
+            "true",
+        ),
     ] {
         lab.settings(settings);
         lab.server.run(&begin).unwrap();
@@ -74,9 +114,14 @@ fn unfit_servers_are_refused_before_any_change() {
     let bare = lab.home.join("vmlinuz-bare");
     fs::copy(&images().1[1], &bare).unwrap();
     let printed = measure(&lab, &format!("path:{}", bare.display()));
-    assert!(printed.contains("? getppid: not supported: the build may have no driver ext4"), "{printed}");
+    assert!(
+        printed.contains("? getppid: not supported: the build may have no driver ext4"),
+        "{printed}"
+    );
     // Only a restart sets these back.
-    lab.server.run("sysctl -w kernel.kexec_load_disabled=1").unwrap();
+    lab.server
+        .run("sysctl -w kernel.kexec_load_disabled=1")
+        .unwrap();
     tell("kexec switched off", refused(&lab, "deb:6.12"));
     if lab
         .server
@@ -86,6 +131,10 @@ fn unfit_servers_are_refused_before_any_change() {
         tell("lockdown", refused(&lab, "deb:6.12"));
     }
     assert_eq!(lab.server.boot_id().unwrap(), boot);
-    assert_eq!(lab.server.run("ls /var/lib/marvin/kernels").unwrap(), "", "no kernel was installed");
+    assert_eq!(
+        lab.server.run("ls /var/lib/marvin/kernels").unwrap(),
+        "",
+        "no kernel was installed"
+    );
     insta::assert_snapshot!(said);
 }

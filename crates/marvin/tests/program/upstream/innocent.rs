@@ -1,5 +1,5 @@
-//! Commits without an effect on any row: in files that are not compiled, in functions that no row executes, and changes
-//! of words in functions that rows execute. Some speak of performance.
+//! Commits without an effect on any row: in files that are not compiled, in functions that no row
+//! executes, and changes of words in functions that rows execute. Some speak of performance.
 
 pub(crate) struct Innocent {
     pub(crate) file: &'static str,
@@ -16,7 +16,13 @@ const fn innocent(
     subject: &'static str,
     body: &'static str,
 ) -> Innocent {
-    Innocent { file, old, new, subject, body }
+    Innocent {
+        file,
+        old,
+        new,
+        subject,
+        body,
+    }
 }
 
 pub(crate) const INNOCENTS: [Innocent; 37] = [

@@ -1,5 +1,6 @@
-//! A synthetic upstream on the source of a Debian release: 40 commits, of which 5 make rows of the micro suite slower
-//! and 6 repair that. A seed chooses places, sizes and order. The search for repairs is elsewhere and not known here.
+//! A synthetic upstream on the source of a Debian release: 40 commits, of which 5 make rows of the
+//! micro suite slower and 6 repair that. A seed chooses places, sizes and order. The search for
+//! repairs is elsewhere and not known here.
 
 mod innocent;
 mod pad;
@@ -27,8 +28,9 @@ pub(crate) struct Truth {
     pub(crate) cosmetic: String,
     /// An innocent candidate that claims to fix the first cause.
     pub(crate) misleading: String,
-    /// The right series: all repairs and the prerequisite, in the order of the history. No revert belongs to it: the
-    /// repairs of each cause repay more than half, and only the partial one leaves a rest.
+    /// The right series: all repairs and the prerequisite, in the order of the history. No revert
+    /// belongs to it: the repairs of each cause repay more than half, and only the partial one
+    /// leaves a rest.
     pub(crate) minimal: Vec<String>,
 }
 
@@ -78,7 +80,8 @@ pub(crate) struct Upstream {
     pub(crate) truth: Truth,
 }
 
-/// Makes the upstream of a seed on the newest release of Linux 6.12 in a repository of imported sources.
+/// Makes the upstream of a seed on the newest release of Linux 6.12 in a repository of imported
+/// sources.
 pub(crate) fn upstream(seed: u64, debian: &Path) -> Upstream {
     let plan = plan(seed);
     let tree = checkout(&format!("upstream-tree-{seed}"), debian, &plan);
@@ -96,20 +99,35 @@ pub(crate) fn upstream(seed: u64, debian: &Path) -> Upstream {
     }
     let tip = tree.git(&["rev-parse", "HEAD"]);
     let truth = truth(&plan, &commits);
-    Upstream { tree, baseline, new, tip, truth }
+    Upstream {
+        tree,
+        baseline,
+        new,
+        tip,
+        truth,
+    }
 }
 
-/// Makes a sparse tree that has the files of the plan and borrows the objects of the imported source.
+/// Makes a sparse tree that has the files of the plan and borrows the objects of the imported
+/// source.
 fn checkout(name: &str, debian: &Path, plan: &Plan) -> Tree {
     let tree = Tree::new(name);
-    fs::write(tree.folder.join(".git/objects/info/alternates"), format!("{}/objects\n", debian.display())).unwrap();
+    fs::write(
+        tree.folder.join(".git/objects/info/alternates"),
+        format!("{}/objects\n", debian.display()),
+    )
+    .unwrap();
     tree.git(&["fetch", "-q", &debian.display().to_string(), "6.12"]);
     let edits = plan.steps.iter().flat_map(|step| &step.edits);
     let mut files: Vec<String> = edits.map(|edit| format!("/{}", edit.file)).collect();
     files.sort();
     files.dedup();
     let set = ["sparse-checkout", "set", "--no-cone"];
-    tree.git(&set.into_iter().chain(files.iter().map(String::as_str)).collect::<Vec<_>>());
+    tree.git(
+        &set.into_iter()
+            .chain(files.iter().map(String::as_str))
+            .collect::<Vec<_>>(),
+    );
     tree.git(&["reset", "-q", "--hard", "FETCH_HEAD"]);
     tree
 }
@@ -124,7 +142,11 @@ fn commit(tree: &Tree, step: &Step, n: usize, before: &[(Key, String)]) -> Strin
         let path = tree.folder.join(edit.file);
         let text = fs::read_to_string(&path).unwrap();
         let found = text.matches(&edit.old).count();
-        assert_eq!(found, 1, "{}: {:?} is in {} {found} times", step.subject, edit.old, edit.file);
+        assert_eq!(
+            found, 1,
+            "{}: {:?} is in {} {found} times",
+            step.subject, edit.old, edit.file
+        );
         fs::write(&path, text.replacen(&edit.old, &edit.new, 1)).unwrap();
     }
     let mut message = step.subject.clone();
@@ -140,7 +162,9 @@ fn commit(tree: &Tree, step: &Step, n: usize, before: &[(Key, String)]) -> Strin
     let author = format!("{} <{}>", step.author, step.address());
     message = format!("{message}\n\n{trailers}Signed-off-by: {author}");
     let date = format!("{} +0000", 1_700_000_000 + 40_000 * n);
-    tree.git(&["commit", "-qa", "--author", &author, "--date", &date, "-m", &message]);
+    tree.git(&[
+        "commit", "-qa", "--author", &author, "--date", &date, "-m", &message,
+    ]);
     tree.git(&["rev-parse", "HEAD"])
 }
 
@@ -152,7 +176,9 @@ fn truth(plan: &Plan, commits: &[(Key, String)]) -> Truth {
             function: cause.function,
             worse: cause.worse.to_vec(),
             better: cause.better.to_vec(),
-            shows_with: cause.shows_with.map(|other| find(commits, Key::Cause(other))),
+            shows_with: cause
+                .shows_with
+                .map(|other| find(commits, Key::Cause(other))),
         });
     }
     let mut repairs = vec![];
@@ -162,7 +188,11 @@ fn truth(plan: &Plan, commits: &[(Key, String)]) -> Truth {
             Key::Prepare => minimal.push(find(commits, Key::Prepare)),
             Key::Repair(n) => {
                 let planned = &plan.repairs[n];
-                let needs = if planned.kind == Kind::Needs { vec![find(commits, Key::Prepare)] } else { vec![] };
+                let needs = if planned.kind == Kind::Needs {
+                    vec![find(commits, Key::Prepare)]
+                } else {
+                    vec![]
+                };
                 let commit = find(commits, step.key);
                 minimal.push(commit.clone());
                 repairs.push(Repair {
@@ -187,7 +217,8 @@ fn truth(plan: &Plan, commits: &[(Key, String)]) -> Truth {
     }
 }
 
-/// Returns a data directory that has the source of Linux 6.12, and the repository of imported sources in it.
+/// Returns a data directory that has the source of Linux 6.12, and the repository of imported
+/// sources in it.
 pub(crate) fn imported() -> (PathBuf, PathBuf) {
     // One at a time: only one process may build in a data directory.
     static ONE: Mutex<()> = Mutex::new(());
@@ -203,32 +234,55 @@ pub(crate) fn imported() -> (PathBuf, PathBuf) {
 fn can_pick(tree: &Tree, commits: &[&str]) -> bool {
     tree.git(&["checkout", "-q", "--detach", "new"]);
     let output = Command::new("git")
-        .args(["-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false", "cherry-pick"])
+        .args([
+            "-c",
+            "user.name=Ada",
+            "-c",
+            "user.email=ada@example.org",
+            "-c",
+            "commit.gpgsign=false",
+            "cherry-pick",
+        ])
         .args(commits)
         .current_dir(&tree.folder)
         .output()
         .unwrap();
     let conflicts = String::from_utf8_lossy(&output.stdout).contains("CONFLICT (content)");
-    assert_eq!(output.status.success(), !conflicts, "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.success(),
+        !conflicts,
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     tree.git(&["reset", "-q", "--hard"]);
     !conflicts
 }
 
 /// Returns the tags of a commit that say what it fixes.
 fn fixed(tree: &Tree, commit: &str) -> String {
-    tree.git(&["show", "-s", "--format=%(trailers:key=Fixes,valueonly)", commit])
+    tree.git(&[
+        "show",
+        "-s",
+        "--format=%(trailers:key=Fixes,valueonly)",
+        commit,
+    ])
 }
 
 fn check_causes(upstream: &Upstream) {
     let Upstream { tree, truth, .. } = upstream;
     let older = tree.git(&["rev-list", "baseline..new"]);
-    let [first, second, defining, multiplying, trade] = &truth.causes[..] else { panic!("{truth:?}") };
+    let [first, second, defining, multiplying, trade] = &truth.causes[..] else {
+        panic!("{truth:?}")
+    };
     assert_eq!(first.function, second.function);
     assert_ne!(defining.function, multiplying.function);
     assert_eq!(multiplying.shows_with.as_ref(), Some(&defining.commit));
     assert!(!trade.better.is_empty());
     for cause in &truth.causes {
-        assert!(older.contains(&cause.commit) && !cause.worse.is_empty(), "{cause:?}");
+        assert!(
+            older.contains(&cause.commit) && !cause.worse.is_empty(),
+            "{cause:?}"
+        );
         // A revert must be possible on top of `new`.
         tree.git(&["checkout", "-q", "--detach", "new"]);
         tree.git(&["revert", "--no-edit", &cause.commit]);
@@ -239,21 +293,46 @@ fn check_repairs(upstream: &Upstream) {
     let Upstream { tree, truth, .. } = upstream;
     let newer = tree.git(&["rev-list", "new..main"]);
     for repair in &truth.repairs {
-        let cause = truth.causes.iter().find(|cause| cause.commit == repair.of).unwrap();
-        assert!(newer.contains(&repair.commit) && repair.rows == cause.worse, "{repair:?}");
+        let cause = truth
+            .causes
+            .iter()
+            .find(|cause| cause.commit == repair.of)
+            .unwrap();
+        assert!(
+            newer.contains(&repair.commit) && repair.rows == cause.worse,
+            "{repair:?}"
+        );
         let tag = if repair.tagged { &repair.of[..12] } else { "" };
-        assert_eq!(fixed(tree, &repair.commit).split(' ').next(), Some(tag), "{repair:?}");
+        assert_eq!(
+            fixed(tree, &repair.commit).split(' ').next(),
+            Some(tag),
+            "{repair:?}"
+        );
         let clean = !matches!(repair.kind, Kind::Needs | Kind::Conflicts);
         assert_eq!(can_pick(tree, &[&repair.commit]), clean, "{repair:?}");
     }
-    let of_kind = |kind: Kind| truth.repairs.iter().filter(|repair| repair.kind == kind).collect::<Vec<_>>();
+    let of_kind = |kind: Kind| {
+        truth
+            .repairs
+            .iter()
+            .filter(|repair| repair.kind == kind)
+            .collect::<Vec<_>>()
+    };
     let alone = [Kind::Plain, Kind::Partly, Kind::Needs, Kind::Conflicts];
-    assert!(alone.iter().all(|kind| of_kind(*kind).len() == 1) && of_kind(Kind::Half).len() == 2, "{truth:?}");
+    assert!(
+        alone.iter().all(|kind| of_kind(*kind).len() == 1) && of_kind(Kind::Half).len() == 2,
+        "{truth:?}"
+    );
     assert_eq!(of_kind(Kind::Needs)[0].needs.join(" "), truth.prerequisite);
     let conflicting = &of_kind(Kind::Conflicts)[0].commit;
-    let others = truth.minimal.iter().filter(|commit| *commit != conflicting).map(String::as_str);
+    let others = truth
+        .minimal
+        .iter()
+        .filter(|commit| *commit != conflicting)
+        .map(String::as_str);
     assert!(
-        can_pick(tree, &others.collect::<Vec<_>>()) && can_pick(tree, &[&truth.cosmetic, conflicting]),
+        can_pick(tree, &others.collect::<Vec<_>>())
+            && can_pick(tree, &[&truth.cosmetic, conflicting]),
         "{truth:?}"
     );
 }
@@ -267,15 +346,33 @@ fn upstreams_of_five_seeds_are_consistent() {
     let (_, debian) = imported();
     for seed in 1..=5 {
         let upstream = upstream(seed, &debian);
-        let Upstream { tree, baseline, new, tip, truth } = &upstream;
-        assert_eq!(tree.git(&["rev-list", "--count", "baseline..main"]), plan::COMMITS.to_string());
+        let Upstream {
+            tree,
+            baseline,
+            new,
+            tip,
+            truth,
+        } = &upstream;
+        assert_eq!(
+            tree.git(&["rev-list", "--count", "baseline..main"]),
+            plan::COMMITS.to_string()
+        );
         let revisions = tree.git(&["rev-parse", "baseline", "new", "main"]);
         assert_eq!(revisions, format!("{baseline}\n{new}\n{tip}"));
         check_causes(&upstream);
         check_repairs(&upstream);
         assert!(fixed(tree, &truth.misleading).starts_with(&truth.causes[0].commit[..12]));
-        let newer: Vec<String> = tree.git(&["rev-list", "--reverse", "new..main"]).lines().map(str::to_owned).collect();
-        assert!(truth.minimal.is_sorted_by_key(|commit| newer.iter().position(|of| of == commit)), "{truth:?}");
+        let newer: Vec<String> = tree
+            .git(&["rev-list", "--reverse", "new..main"])
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        assert!(
+            truth
+                .minimal
+                .is_sorted_by_key(|commit| newer.iter().position(|of| of == commit)),
+            "{truth:?}"
+        );
         tree.git(&["checkout", "-q", "main"]);
     }
 }

@@ -1,4 +1,5 @@
-//! Planted code: a helper with a loop, and its call. The compiler cannot remove it, and the kernel works as before.
+//! Planted code: a helper with a loop, and its call. The compiler cannot remove it, and the kernel
+//! works as before.
 
 use super::places::Site;
 
@@ -75,7 +76,15 @@ impl Pad {
     }
 
     fn depth(&self) -> String {
-        format!("{}_DEPTH", self.file.rsplit('/').next().unwrap().replace(".c", "").to_uppercase())
+        format!(
+            "{}_DEPTH",
+            self.file
+                .rsplit('/')
+                .next()
+                .unwrap()
+                .replace(".c", "")
+                .to_uppercase()
+        )
     }
 
     fn digest(&self) -> String {
@@ -84,7 +93,11 @@ impl Pad {
 
     /// Half of it in the loop, half in the digest, if it is split.
     fn turns_here(&self) -> u32 {
-        if self.split { self.turns.div_ceil(2) } else { self.turns }
+        if self.split {
+            self.turns.div_ceil(2)
+        } else {
+            self.turns
+        }
     }
 
     /// The line that says how long the table is.
@@ -107,7 +120,9 @@ impl Pad {
     fn shared_lines(&self) -> String {
         let depth = self.depth();
         match self.shared {
-            Shared::Defines => format!("/* How far back callers are looked at. */\n#define {depth}\t{DEPTH}\n\n"),
+            Shared::Defines => {
+                format!("/* How far back callers are looked at. */\n#define {depth}\t{DEPTH}\n\n")
+            }
             _ => String::new(),
         }
     }
@@ -139,7 +154,10 @@ impl Pad {
     }
 
     fn digest_helper(&self) -> String {
-        let (digest, turns) = (self.digest(), (self.turns / 2 * DIGESTS_PERCENT / 100).max(1));
+        let (digest, turns) = (
+            self.digest(),
+            (self.turns / 2 * DIGESTS_PERCENT / 100).max(1),
+        );
         format!(
             "static unsigned long {digest};\n\nstatic noinline void {digest}_update(unsigned long key)\n{{\n\
              \tunsigned long value = READ_ONCE({digest});\n\n\tfor (unsigned int i = 0; i < {turns}; i++) {{\n\
@@ -149,7 +167,10 @@ impl Pad {
     }
 
     fn digest_call(&self) -> String {
-        format!("\t/* The digest has each caller, known or not. */\n\t{}_update(key);\n", self.digest())
+        format!(
+            "\t/* The digest has each caller, known or not. */\n\t{}_update(key);\n",
+            self.digest()
+        )
     }
 
     fn helper_text(&self) -> String {
@@ -160,7 +181,10 @@ impl Pad {
         };
         let (table, length) = (self.table(), self.length());
         let begin = if self.split {
-            format!("{}\tif (unlikely(!key))\n\t\treturn;\n\n", self.digest_call())
+            format!(
+                "{}\tif (unlikely(!key))\n\t\treturn;\n\n",
+                self.digest_call()
+            )
         } else {
             String::new()
         };
@@ -175,29 +199,47 @@ impl Pad {
     }
 
     fn own_text(&self) -> String {
-        let digest = if self.split { self.digest_helper() } else { String::new() };
+        let digest = if self.split {
+            self.digest_helper()
+        } else {
+            String::new()
+        };
         format!("{digest}{}", self.helper_text())
     }
 
     fn call_line(&self) -> String {
         let indent: String = self.site.call.chars().take_while(|c| *c == '\t').collect();
-        format!("{indent}{}((unsigned long){});\n", self.helper(), self.site.key)
+        format!(
+            "{indent}{}((unsigned long){});\n",
+            self.helper(),
+            self.site.key
+        )
     }
 
     fn edit(&self, old: String, new: String) -> Edit {
-        Edit { file: self.file, old, new }
+        Edit {
+            file: self.file,
+            old,
+            new,
+        }
     }
 
     /// The cause.
     pub(crate) fn plant(&self) -> Vec<Edit> {
         let (above, call) = (self.site.above, self.site.call);
         let helper = format!("{}{}{above}", self.shared_lines(), self.own_text());
-        vec![self.edit(above.to_owned(), helper), self.edit(call.to_owned(), format!("{}{call}", self.call_line()))]
+        vec![
+            self.edit(above.to_owned(), helper),
+            self.edit(call.to_owned(), format!("{}{call}", self.call_line())),
+        ]
     }
 
     /// The repair of all of it.
     pub(crate) fn remove(&self) -> Vec<Edit> {
-        vec![self.edit(self.own_text(), String::new()), self.edit(self.call_line(), String::new())]
+        vec![
+            self.edit(self.own_text(), String::new()),
+            self.edit(self.call_line(), String::new()),
+        ]
     }
 
     /// The repair of a part: so many percent of the turns stay, and at least one.
@@ -206,7 +248,10 @@ impl Pad {
             Shared::Multiplies(times) => times,
             _ => self.turns_here(),
         };
-        vec![self.edit(self.length_now(), self.length_line((turns * stay_percent / 100).max(1)))]
+        vec![self.edit(
+            self.length_now(),
+            self.length_line((turns * stay_percent / 100).max(1)),
+        )]
     }
 
     /// The two halves of a split pad: the loop, and the digest.
@@ -217,13 +262,22 @@ impl Pad {
     }
 
     pub(crate) fn remove_digest(&self) -> Vec<Edit> {
-        vec![self.edit(self.digest_helper(), String::new()), self.edit(self.digest_call(), String::new())]
+        vec![
+            self.edit(self.digest_helper(), String::new()),
+            self.edit(self.digest_call(), String::new()),
+        ]
     }
 
     /// The refactoring that the repair needs: other names, the same code.
     pub(crate) fn rename(&self) -> Vec<Edit> {
-        let after = Self { renamed: true, ..self.clone() };
-        vec![self.edit(self.own_text(), after.own_text()), self.edit(self.call_line(), after.call_line())]
+        let after = Self {
+            renamed: true,
+            ..self.clone()
+        };
+        vec![
+            self.edit(self.own_text(), after.own_text()),
+            self.edit(self.call_line(), after.call_line()),
+        ]
     }
 
     /// A comment right above the call.

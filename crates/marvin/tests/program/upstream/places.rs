@@ -1,5 +1,5 @@
-//! Places of the kernel where code can be planted: functions that rows of the micro suite execute, and the texts of
-//! their files before which the code goes.
+//! Places of the kernel where code can be planted: functions that rows of the micro suite execute,
+//! and the texts of their files before which the code goes.
 
 /// One point of a function: its code goes before `call`, the helper that it calls before `above`.
 pub(crate) struct Site {

@@ -35,7 +35,10 @@ pub(crate) struct Step {
 
 impl Step {
     pub(crate) fn address(&self) -> String {
-        format!("{}@example.org", self.author.to_lowercase().replace(' ', "."))
+        format!(
+            "{}@example.org",
+            self.author.to_lowercase().replace(' ', ".")
+        )
     }
 }
 
@@ -109,8 +112,8 @@ impl Dice {
     }
 }
 
-/// The five causes, before they are commits: two in one function, two in one file of which the second multiplies a
-/// constant of the first, and the trade.
+/// The five causes, before they are commits: two in one function, two in one file of which the
+/// second multiplies a constant of the first, and the trade.
 struct Chosen {
     pads: Vec<Pad>,
     causes: Vec<PlannedCause>,
@@ -123,7 +126,10 @@ struct Chosen {
 fn choose(dice: &mut Dice) -> Chosen {
     let linked: Vec<&'static Place> = PLACES.iter().filter(|place| place.far.is_some()).collect();
     let linked = linked[dice.below(linked.len())];
-    let others: Vec<&'static Place> = PLACES.iter().filter(|place| place.file != linked.file).collect();
+    let others: Vec<&'static Place> = PLACES
+        .iter()
+        .filter(|place| place.file != linked.file)
+        .collect();
     let pair = others[dice.below(others.len())];
     let trade = &TRADES[dice.below(TRADES.len())];
     let far = linked.far.as_ref().unwrap();
@@ -153,24 +159,56 @@ fn choose(dice: &mut Dice) -> Chosen {
         slower(pair.function, pair.rows),
         slower(pair.function, pair.rows),
         slower(linked.function, linked.rows),
-        PlannedCause { shows_with: Some(2), ..slower(far.function, far.rows) },
-        PlannedCause { better: trade.better, ..slower(loser.function, loser.rows) },
+        PlannedCause {
+            shows_with: Some(2),
+            ..slower(far.function, far.rows)
+        },
+        PlannedCause {
+            better: trade.better,
+            ..slower(loser.function, loser.rows)
+        },
     ];
     let areas = vec![pair.area, pair.area, linked.area, linked.area, loser.area];
-    Chosen { pads, causes, areas, include: pair.include, trade }
+    Chosen {
+        pads,
+        causes,
+        areas,
+        include: pair.include,
+        trade,
+    }
 }
 
 fn pad_at(place: &'static Place, site: &'static Site, habit: Habit, turns: u32) -> Pad {
-    Pad { file: place.file, stem: place.stem, site, habit, turns, shared: Shared::No, split: false, renamed: false }
+    Pad {
+        file: place.file,
+        stem: place.stem,
+        site,
+        habit,
+        turns,
+        shared: Shared::No,
+        split: false,
+        renamed: false,
+    }
 }
 
 fn slower(function: &'static str, worse: &'static [&'static str]) -> PlannedCause {
-    PlannedCause { function, worse, better: &[], shows_with: None }
+    PlannedCause {
+        function,
+        worse,
+        better: &[],
+        shows_with: None,
+    }
 }
 
 /// How each cause is repaired; a half stands for two repairs.
 fn kinds(dice: &mut Dice) -> [Kind; 5] {
-    let mut kinds = [Kind::Plain, Kind::Half, Kind::Partly, Kind::Needs, Kind::Conflicts];
+    let mut kinds = [
+        Kind::Plain,
+        Kind::Half,
+        Kind::Partly,
+        Kind::Needs,
+        Kind::Conflicts,
+    ];
     // The digest of a split pad does not multiply the shared constant.
     dice.shuffle(&mut kinds);
     while kinds[3] == Kind::Half {
@@ -180,7 +218,14 @@ fn kinds(dice: &mut Dice) -> [Kind; 5] {
 }
 
 fn step(key: Key, subject: String, body: &str, edits: Vec<Edit>) -> Step {
-    Step { key, subject, body: body.to_owned(), author: "", fixes: None, edits }
+    Step {
+        key,
+        subject,
+        body: body.to_owned(),
+        author: "",
+        fixes: None,
+        edits,
+    }
 }
 
 fn cause_step(n: usize, chosen: &Chosen) -> Step {
@@ -188,7 +233,11 @@ fn cause_step(n: usize, chosen: &Chosen) -> Step {
     let mut edits = pad.plant();
     if n == 4 {
         let trade = chosen.trade;
-        edits.push(Edit { file: trade.file, old: trade.old.to_owned(), new: trade.new.to_owned() });
+        edits.push(Edit {
+            file: trade.file,
+            old: trade.old.to_owned(),
+            new: trade.new.to_owned(),
+        });
         return step(Key::Cause(n), trade.subject.to_owned(), trade.body, edits);
     }
     let (subject, body) = match pad.habit {
@@ -212,7 +261,12 @@ fn cause_step(n: usize, chosen: &Chosen) -> Step {
 }
 
 /// The subject, the body and the edits of the repairs of a cause.
-fn repair_texts(kind: Kind, pad: &Pad, area: &str, dice: &mut Dice) -> Vec<(String, String, Vec<Edit>)> {
+fn repair_texts(
+    kind: Kind,
+    pad: &Pad,
+    area: &str,
+    dice: &mut Dice,
+) -> Vec<(String, String, Vec<Edit>)> {
     let helper = pad.helper();
     let bodies = [
         format!("Profiles show {helper}() near the top. What it does is never read."),
@@ -222,24 +276,51 @@ fn repair_texts(kind: Kind, pad: &Pad, area: &str, dice: &mut Dice) -> Vec<(Stri
     ];
     let mut body = || bodies[dice.below(bodies.len())].clone();
     match kind {
-        Kind::Plain | Kind::Conflicts => vec![(format!("{area}: do not call {helper}()"), body(), pad.remove())],
+        Kind::Plain | Kind::Conflicts => vec![(
+            format!("{area}: do not call {helper}()"),
+            body(),
+            pad.remove(),
+        )],
         Kind::Needs => {
-            let renamed = Pad { renamed: true, ..pad.clone() };
-            vec![(format!("{area}: remove {}()", renamed.helper()), body(), renamed.remove())]
+            let renamed = Pad {
+                renamed: true,
+                ..pad.clone()
+            };
+            vec![(
+                format!("{area}: remove {}()", renamed.helper()),
+                body(),
+                renamed.remove(),
+            )]
         }
         Kind::Partly => {
             let edits = pad.reduce(dice.within(&STAY_PERCENT));
             let body = format!("Most turns of the loop in {helper}() find nothing. Make fewer.");
-            vec![(format!("{area}: look at fewer entries in {helper}()"), body, edits)]
+            vec![(
+                format!("{area}: look at fewer entries in {helper}()"),
+                body,
+                edits,
+            )]
         }
         Kind::Half => vec![
-            (format!("{area}: touch one entry only in {helper}()"), body(), pad.remove_loop()),
-            (format!("{area}: drop the digest of callers"), body(), pad.remove_digest()),
+            (
+                format!("{area}: touch one entry only in {helper}()"),
+                body(),
+                pad.remove_loop(),
+            ),
+            (
+                format!("{area}: drop the digest of callers"),
+                body(),
+                pad.remove_digest(),
+            ),
         ],
     }
 }
 
-fn repair_steps(chosen: &Chosen, kinds: [Kind; 5], dice: &mut Dice) -> (Vec<Step>, Vec<PlannedRepair>) {
+fn repair_steps(
+    chosen: &Chosen,
+    kinds: [Kind; 5],
+    dice: &mut Dice,
+) -> (Vec<Step>, Vec<PlannedRepair>) {
     let mut steps = vec![];
     let mut repairs = vec![];
     for (cause, kind) in kinds.into_iter().enumerate() {
@@ -249,8 +330,16 @@ fn repair_steps(chosen: &Chosen, kinds: [Kind; 5], dice: &mut Dice) -> (Vec<Step
             repairs.push(PlannedRepair { cause, kind });
         }
         if kind == Kind::Needs {
-            let subject = format!("{area}: use clearer names for the helper of {}", chosen.causes[cause].function);
-            steps.push(step(Key::Prepare, subject, "No functional change.", pad.rename()));
+            let subject = format!(
+                "{area}: use clearer names for the helper of {}",
+                chosen.causes[cause].function
+            );
+            steps.push(step(
+                Key::Prepare,
+                subject,
+                "No functional change.",
+                pad.rename(),
+            ));
         }
         if kind == Kind::Conflicts {
             let comment = pad.comment(COMMENTS[dice.below(COMMENTS.len())]);
@@ -262,7 +351,10 @@ fn repair_steps(chosen: &Chosen, kinds: [Kind; 5], dice: &mut Dice) -> (Vec<Step
     let mut order: Vec<usize> = (0..repairs.len()).collect();
     dice.shuffle(&mut order);
     for n in order.into_iter().take(repairs.len() * 2 / 3) {
-        let of = steps.iter_mut().find(|step| step.key == Key::Repair(n)).unwrap();
+        let of = steps
+            .iter_mut()
+            .find(|step| step.key == Key::Repair(n))
+            .unwrap();
         of.fixes = Some(Key::Cause(repairs[n].cause));
     }
     (steps, repairs)
@@ -273,9 +365,24 @@ fn innocent_steps(dice: &mut Dice) -> Vec<Step> {
     dice.shuffle(&mut order);
     let mut steps = vec![];
     for n in order {
-        let Innocent { file, old, new, subject, body } = &INNOCENTS[n];
-        let edit = Edit { file, old: (*old).to_owned(), new: (*new).to_owned() };
-        steps.push(step(Key::Innocent(n), (*subject).to_owned(), body, vec![edit]));
+        let Innocent {
+            file,
+            old,
+            new,
+            subject,
+            body,
+        } = &INNOCENTS[n];
+        let edit = Edit {
+            file,
+            old: (*old).to_owned(),
+            new: (*new).to_owned(),
+        };
+        steps.push(step(
+            Key::Innocent(n),
+            (*subject).to_owned(),
+            body,
+            vec![edit],
+        ));
     }
     steps
 }
@@ -299,13 +406,23 @@ pub(crate) fn plan(seed: u64) -> Plan {
     }
     let (mut newer, repairs) = repair_steps(&chosen, kinds, dice);
     let header = chosen.include;
-    let include =
-        Edit { file: chosen.pads[0].file, old: header.to_owned(), new: format!("#include <asm/rwonce.h>\n{header}") };
+    let include = Edit {
+        file: chosen.pads[0].file,
+        old: header.to_owned(),
+        new: format!("#include <asm/rwonce.h>\n{header}"),
+    };
     let subject = format!("{}: include rwonce.h for READ_ONCE()", chosen.areas[0]);
-    let mut misleading = step(Key::Misleading, subject, "Other headers bring it today, but need not.", vec![include]);
+    let mut misleading = step(
+        Key::Misleading,
+        subject,
+        "Other headers bring it today, but need not.",
+        vec![include],
+    );
     misleading.fixes = Some(Key::Cause(0));
     newer.push(misleading);
-    let mut older: Vec<Step> = (0..chosen.pads.len()).map(|n| cause_step(n, &chosen)).collect();
+    let mut older: Vec<Step> = (0..chosen.pads.len())
+        .map(|n| cause_step(n, &chosen))
+        .collect();
     let old = usize::try_from(dice.within(&OLD)).unwrap();
     let mut innocents = innocent_steps(dice).into_iter();
     older.extend(innocents.by_ref().take(old - older.len()));
@@ -324,5 +441,10 @@ pub(crate) fn plan(seed: u64) -> Plan {
     for step in &mut steps {
         step.author = AUTHORS[dice.below(AUTHORS.len())];
     }
-    Plan { steps, old, causes: chosen.causes, repairs }
+    Plan {
+        steps,
+        old,
+        causes: chosen.causes,
+        repairs,
+    }
 }

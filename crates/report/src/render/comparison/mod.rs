@@ -1,5 +1,5 @@
-//! Builds the document of a comparison: content, order, and folded parts. The writers format it; `render/json` has its
-//! JSON document.
+//! Builds the document of a comparison: content, order, and folded parts. The writers format it;
+//! `render/json` has its JSON document.
 
 pub(crate) mod origin;
 pub(crate) mod ratios;
@@ -23,7 +23,10 @@ const MOST: usize = 5;
 /// Returns the document of a comparison.
 #[must_use]
 pub fn comparison(comparison: &Comparison, view: &View) -> Document {
-    let mut blocks = vec![Block::Facts(facts(comparison)), Block::Command(comparison.command.clone())];
+    let mut blocks = vec![
+        Block::Facts(facts(comparison)),
+        Block::Command(comparison.command.clone()),
+    ];
     blocks.extend(biggest(comparison));
     blocks.extend(tables(comparison, view));
     blocks.extend(closing(comparison, view.style));
@@ -41,36 +44,68 @@ pub fn comparison(comparison: &Comparison, view: &View) -> Document {
     let mut folded = |summary: &str, inner: Vec<Block>| match view.verbose {
         _ if inner.is_empty() => {}
         true => blocks.extend(std::iter::once(Block::Heading(summary.to_owned())).chain(inner)),
-        false => blocks.push(Block::Details(Details { summary: summary.to_owned(), blocks: inner, pages_only: false })),
+        false => blocks.push(Block::Details(Details {
+            summary: summary.to_owned(),
+            blocks: inner,
+            pages_only: false,
+        })),
     };
     folded(counted::HEAD, table::apart(comparison));
     let measured = !words::no_run_needed(comparison);
     if measured {
-        folded("What differs between the environments", origin::environment(comparison));
+        folded(
+            "What differs between the environments",
+            origin::environment(comparison),
+        );
     }
     folded("Kernels", origin::kernels(comparison));
     folded("Machines", origin::machines(comparison));
     let mut page = |summary: &str, inner: Vec<Block>| {
-        let details = Details { summary: summary.to_owned(), blocks: inner, pages_only: true };
+        let details = Details {
+            summary: summary.to_owned(),
+            blocks: inner,
+            pages_only: true,
+        };
         blocks.extend((!details.blocks.is_empty()).then_some(Block::Details(details)));
     };
     if measured {
-        page("Every value: medians of the iterations without the first", table::values(comparison));
+        page(
+            "Every value: medians of the iterations without the first",
+            table::values(comparison),
+        );
     }
     page("Runs", origin::runs(comparison));
-    Document { warnings: words::alarms(comparison), title: words::headlines(comparison).join("\n"), blocks }
+    Document {
+        warnings: words::alarms(comparison),
+        title: words::headlines(comparison).join("\n"),
+        blocks,
+    }
 }
 
 fn facts(comparison: &Comparison) -> Vec<Fact> {
     let (replicates, which) = words::replicates(comparison);
-    let mut facts = vec![Fact::new("Machine", words::machine(comparison)), Fact::new(replicates, which)];
-    facts.extend(comparison.created_unix.map(|created| Fact::new("Compared", date(created))));
-    let means = comparison.others.iter().filter_map(|other| words::geometric_mean(comparison, other));
+    let mut facts = vec![
+        Fact::new("Machine", words::machine(comparison)),
+        Fact::new(replicates, which),
+    ];
+    facts.extend(
+        comparison
+            .created_unix
+            .map(|created| Fact::new("Compared", date(created))),
+    );
+    let means = comparison
+        .others
+        .iter()
+        .filter_map(|other| words::geometric_mean(comparison, other));
     facts.extend(means.map(|mean| Fact::new("Geomean", mean)));
     if !words::no_run_needed(comparison) {
         facts.push(Fact::new("Environment", origin::differing(comparison)));
     }
-    facts.extend(words::notes(comparison).into_iter().map(|note| Fact::new("Note", note)));
+    facts.extend(
+        words::notes(comparison)
+            .into_iter()
+            .map(|note| Fact::new("Note", note)),
+    );
     facts
 }
 
@@ -81,11 +116,21 @@ fn biggest(comparison: &Comparison) -> Option<Block> {
     }
     let mut facts = Vec::new();
     for (place, other) in comparison.others.iter().enumerate() {
-        let of = if comparison.others.len() > 1 { format!(", {}", other.kernel.title) } else { String::new() };
+        let of = if comparison.others.len() > 1 {
+            format!(", {}", other.kernel.title)
+        } else {
+            String::new()
+        };
         for (verdict, name) in [(Verdict::Worse, "Worst"), (Verdict::Better, "Best")] {
             let links = changes(comparison, place, &verdict);
-            let value: Vec<String> = links.iter().map(|link| format!("{} {}", link.name, link.rest)).collect();
-            let fact = Fact { links, ..Fact::new(format!("{name}{of}"), value.join(", ")) };
+            let value: Vec<String> = links
+                .iter()
+                .map(|link| format!("{} {}", link.name, link.rest))
+                .collect();
+            let fact = Fact {
+                links,
+                ..Fact::new(format!("{name}{of}"), value.join(", "))
+            };
             facts.extend((!fact.links.is_empty()).then_some(fact));
         }
     }
@@ -96,22 +141,45 @@ fn changes(comparison: &Comparison, place: usize, verdict: &Verdict) -> Vec<Link
     let of_verdict = |(_, row): &(usize, &Row)| row.cells[place].compared.verdict == *verdict;
     let sized = |(number, row): (usize, &Row)| {
         let difference = row.cells[place].compared.difference_percent?;
-        let (anchor, name) = (table::anchor(&row.workload, number), row.workload.name.to_string());
-        Some((difference.abs(), Link { anchor, name, rest: signed_percent(difference) }))
+        let (anchor, name) = (
+            table::anchor(&row.workload, number),
+            row.workload.name.to_string(),
+        );
+        Some((
+            difference.abs(),
+            Link {
+                anchor,
+                name,
+                rest: signed_percent(difference),
+            },
+        ))
     };
-    let mut found: Vec<(f64, Link)> = comparison.rows.iter().enumerate().filter(of_verdict).filter_map(sized).collect();
+    let mut found: Vec<(f64, Link)> = comparison
+        .rows
+        .iter()
+        .enumerate()
+        .filter(of_verdict)
+        .filter_map(sized)
+        .collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.into_iter().take(MOST).map(|(_, link)| link).collect()
 }
 
 fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
-    let heads: Vec<[String; 2]> = comparison.kernels().map(|kernel| kernel.head.clone()).collect();
+    let heads: Vec<[String; 2]> = comparison
+        .kernels()
+        .map(|kernel| kernel.head.clone())
+        .collect();
     let mut blocks = Vec::new();
     if view.style == Style::Marvin {
         blocks.extend(table::tables(comparison, view));
     } else {
         let tables = SampleTable::of(comparison);
-        blocks.extend(tables.iter().flat_map(|samples| monitors::of_samples(samples, &heads, view.style)));
+        blocks.extend(
+            tables
+                .iter()
+                .flat_map(|samples| monitors::of_samples(samples, &heads, view.style)),
+        );
     }
     blocks.extend(in_percent(comparison, &heads));
     if view.style != Style::Marvin {
@@ -123,11 +191,23 @@ fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
 /// Results of SDET: percent of the first kernel, as throughput, with standard deviations.
 fn in_percent(comparison: &Comparison, heads: &[[String; 2]]) -> Vec<Block> {
     let tables = SampleTable::of(comparison);
-    let rows = tables.iter().filter(|table| table.title == SDET).flat_map(|table| &table.rows);
-    let rows: Vec<_> = rows.filter(|row| row.relative().iter().any(Option::is_some)).collect();
-    let title = "SDET, as its results are given: throughput in percent of the first kernel's:".to_owned();
+    let rows = tables
+        .iter()
+        .filter(|table| table.title == SDET)
+        .flat_map(|table| &table.rows);
+    let rows: Vec<_> = rows
+        .filter(|row| row.relative().iter().any(Option::is_some))
+        .collect();
+    let title =
+        "SDET, as its results are given: throughput in percent of the first kernel's:".to_owned();
     let title = (!rows.is_empty()).then_some(Block::Paragraph(title));
-    title.into_iter().chain(rows.into_iter().map(|row| Block::Table(monitors::relative(row, heads)))).collect()
+    title
+        .into_iter()
+        .chain(
+            rows.into_iter()
+                .map(|row| Block::Table(monitors::relative(row, heads))),
+        )
+        .collect()
 }
 
 /// Lists of better and worse rows, for tables without a column of verdicts.
@@ -135,9 +215,15 @@ fn letters(comparison: &Comparison) -> Vec<Fact> {
     let mut facts = Vec::new();
     for (place, other) in comparison.others.iter().enumerate() {
         for verdict in [Verdict::Better, Verdict::Worse] {
-            let rows = comparison.rows.iter().filter(|row| row.cells[place].compared.verdict == verdict);
+            let rows = comparison
+                .rows
+                .iter()
+                .filter(|row| row.cells[place].compared.verdict == verdict);
             let names: Vec<&str> = rows.map(|row| &*row.workload.name).collect();
-            let fact = Fact::new(verdict.letter(), format!("{}: {}", other.kernel.title, names.join(", ")));
+            let fact = Fact::new(
+                verdict.letter(),
+                format!("{}: {}", other.kernel.title, names.join(", ")),
+            );
             facts.extend((!names.is_empty()).then_some(fact));
         }
     }
@@ -150,10 +236,14 @@ fn closing(comparison: &Comparison, style: Style) -> Vec<Block> {
     }
     let caution = comparison.base.machine.kind.caution().to_owned();
     let legend = words::legend(comparison, style);
-    let bars =
-        (style == Style::Marvin && table::has_bars(comparison)).then(|| Block::Drawing(table::ABOUT_BARS.to_owned()));
+    let bars = (style == Style::Marvin && table::has_bars(comparison))
+        .then(|| Block::Drawing(table::ABOUT_BARS.to_owned()));
     let legend = (!legend.is_empty()).then_some(Block::Note(legend));
-    legend.into_iter().chain(bars).chain([Block::Note(caution)]).collect()
+    legend
+        .into_iter()
+        .chain(bars)
+        .chain([Block::Note(caution)])
+        .collect()
 }
 
 fn origins(comparison: &Comparison) -> Vec<Block> {
@@ -167,10 +257,15 @@ fn origins(comparison: &Comparison) -> Vec<Block> {
 fn failures(comparison: &Comparison) -> Vec<Block> {
     let told = |failure: &Failure| {
         let sentence = findings::failure(comparison, failure);
-        [Block::Paragraph(sentence), Block::Console(plain_lines(&failure.console_tail))]
+        [
+            Block::Paragraph(sentence),
+            Block::Console(plain_lines(&failure.console_tail)),
+        ]
     };
     let head = (!comparison.failures.is_empty()).then(|| Block::Heading("Failed".to_owned()));
-    head.into_iter().chain(comparison.failures.iter().flat_map(told)).collect()
+    head.into_iter()
+        .chain(comparison.failures.iter().flat_map(told))
+        .collect()
 }
 
 fn unclear(comparison: &Comparison) -> Vec<Block> {
@@ -178,7 +273,10 @@ fn unclear(comparison: &Comparison) -> Vec<Block> {
     if found.is_empty() {
         return Vec::new();
     }
-    let items = found.iter().map(|unclear| plain(&format!("{}: {}", unclear.rows, unclear.reason))).collect();
+    let items = found
+        .iter()
+        .map(|unclear| plain(&format!("{}: {}", unclear.rows, unclear.reason)))
+        .collect();
     vec![Block::Paragraph("Unclear:".to_owned()), Block::List(items)]
 }
 

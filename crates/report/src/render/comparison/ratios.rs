@@ -16,8 +16,11 @@ const COUNT: usize = 7;
 
 /// Returns the table of ratios with its heading; nothing if no row was rated.
 pub(crate) fn ratios(machine: Option<&str>, comparison: &Comparison, view: &View) -> Vec<Block> {
-    let rated: Vec<&comparison::Row> =
-        comparison.rows.iter().filter(|row| row.cells.iter().any(|cell| cell.rated.is_some())).collect();
+    let rated: Vec<&comparison::Row> = comparison
+        .rows
+        .iter()
+        .filter(|row| row.cells.iter().any(|cell| cell.rated.is_some()))
+        .collect();
     let rated = select(&rated, view, |row| row.cells.iter().collect());
     if rated.is_empty() {
         return Vec::new();
@@ -27,16 +30,26 @@ pub(crate) fn ratios(machine: Option<&str>, comparison: &Comparison, view: &View
         Some(machine) => format!("{machine}: ratios over {replicates}s"),
         None => format!("ratios over {replicates}s"),
     };
-    vec![Block::Heading(heading), Block::Paragraph(legend(comparison)), Block::Table(table(comparison, &rated))]
+    vec![
+        Block::Heading(heading),
+        Block::Paragraph(legend(comparison)),
+        Block::Table(table(comparison, &rated)),
+    ]
 }
 
 /// Explains the numbers.
 pub(super) fn legend(comparison: &Comparison) -> String {
-    let more = comparison.rows.iter().flat_map(|row| &row.cells).any(|cell| !more(cell).is_empty());
+    let more = comparison
+        .rows
+        .iter()
+        .flat_map(|row| &row.cells)
+        .any(|cell| !more(cell).is_empty());
     let more = match more {
         true => {
             let replicates = words::replicate(comparison);
-            format!("; more: {replicates}s of each kernel that would probably decide an unclear row")
+            format!(
+                "; more: {replicates}s of each kernel that would probably decide an unclear row"
+            )
         }
         false => String::new(),
     };
@@ -46,8 +59,14 @@ pub(super) fn legend(comparison: &Comparison) -> String {
 /// Returns the columns of a kernel's numbers.
 pub(super) fn columns(comparison: &Comparison) -> Vec<Column> {
     let replicates = format!("{}s", words::replicate(comparison));
-    let heads = [("ratio", RATIO + 2), ("95%", INTERVAL + 2), (&replicates, COUNT), ("more", COUNT)];
-    let number = |(head, width): (&str, usize)| Column::new(head, Kind::Number, Width::Fixed(width));
+    let heads = [
+        ("ratio", RATIO + 2),
+        ("95%", INTERVAL + 2),
+        (&replicates, COUNT),
+        ("more", COUNT),
+    ];
+    let number =
+        |(head, width): (&str, usize)| Column::new(head, Kind::Number, Width::Fixed(width));
     heads.into_iter().map(number).collect()
 }
 
@@ -57,45 +76,75 @@ fn table(comparison: &Comparison, rows: &[&comparison::Row]) -> Table {
         let mut own = columns(comparison);
         own.push(Column::new("verdict", Kind::Verdict, Width::Fixed(1)));
         if comparison.others.len() > 1 {
-            let group = Group { name: other.kernel.title.clone(), about: String::new() };
-            own.iter_mut().for_each(|column| column.group = Some(group.clone()));
+            let group = Group {
+                name: other.kernel.title.clone(),
+                about: String::new(),
+            };
+            own.iter_mut()
+                .for_each(|column| column.group = Some(group.clone()));
         }
         all.extend(own);
     }
     let row = |row: &&comparison::Row| {
         let cells = row.cells.iter().flat_map(cells);
         Row {
-            cells: std::iter::once(Cell::new(row.workload.name.to_string())).chain(cells).collect(),
+            cells: std::iter::once(Cell::new(row.workload.name.to_string()))
+                .chain(cells)
+                .collect(),
             ..Row::default()
         }
     };
-    Table { columns: all, rows: rows.iter().map(row).collect(), fixed: 1, ..Table::default() }
+    Table {
+        columns: all,
+        rows: rows.iter().map(row).collect(),
+        fixed: 1,
+        ..Table::default()
+    }
 }
 
 fn cells(cell: &comparison::Cell) -> Vec<Cell> {
     let verdict = &cell.compared.verdict;
-    let letter = Cell { tone: verdict.word(), ..Cell::new(format!("{} {}", verdict.letter(), verdict.word())) };
+    let letter = Cell {
+        tone: verdict.word(),
+        ..Cell::new(format!("{} {}", verdict.letter(), verdict.word()))
+    };
     numbers(cell).into_iter().chain([letter]).collect()
 }
 
 /// Returns a kernel's numbers: ratio, interval, replicates, and how many more would decide.
 pub(super) fn numbers(cell: &comparison::Cell) -> Vec<Cell> {
-    let ends = interval(cell).map(|ends| ratio_interval(ends, INTERVAL)).unwrap_or_default();
-    let boots = cell.rated.map(|rated| format!("{}+{}", rated.rating.groups.0, rated.rating.groups.1));
-    let ratio = cell.compared.ratio.map(|r| ratio(r, RATIO)).unwrap_or_default();
-    [ratio, ends, boots.unwrap_or_default(), more(cell)].into_iter().map(Cell::new).collect()
+    let ends = interval(cell)
+        .map(|ends| ratio_interval(ends, INTERVAL))
+        .unwrap_or_default();
+    let boots = cell
+        .rated
+        .map(|rated| format!("{}+{}", rated.rating.groups.0, rated.rating.groups.1));
+    let ratio = cell
+        .compared
+        .ratio
+        .map(|r| ratio(r, RATIO))
+        .unwrap_or_default();
+    [ratio, ends, boots.unwrap_or_default(), more(cell)]
+        .into_iter()
+        .map(Cell::new)
+        .collect()
 }
 
 /// Returns the interval that contains the true ratio with a probability of 95 %.
 pub(crate) fn interval(cell: &comparison::Cell) -> Option<Spread> {
     let ends = cell.rated?.rating.interval()?;
-    Some(Spread { min: ends.low, max: ends.high })
+    Some(Spread {
+        min: ends.low,
+        max: ends.high,
+    })
 }
 
 /// Returns how many more replicates of each kernel would probably decide an unclear row.
 fn more(cell: &comparison::Cell) -> String {
     match &cell.compared.verdict {
-        Verdict::Unclear(Uncertainty::Noise { more_runs: Some(more) }) => format!("+{more}"),
+        Verdict::Unclear(Uncertainty::Noise {
+            more_runs: Some(more),
+        }) => format!("+{more}"),
         Verdict::Unclear(Uncertainty::TooNoisy) => ">50".to_owned(),
         Verdict::Unclear(_) | Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
     }

@@ -6,8 +6,8 @@ use model::{FailureReason, Stage, Workload};
 
 use crate::compare::compare;
 use crate::fixtures::{
-    Ending, HOSTILE, Subject, THROUGHPUT, build, equal, hostile, large, mixed, old, on_noisy, other_machine, question,
-    seeds, three, two, without_script,
+    Ending, HOSTILE, Subject, THROUGHPUT, build, equal, hostile, large, mixed, old, on_noisy,
+    other_machine, question, seeds, three, two, without_script,
 };
 use crate::render::Styles;
 use crate::render::style::Style;
@@ -24,7 +24,13 @@ fn seen(comparison: &Comparison, view: &View) -> String {
 
 /// Everything unfolded.
 fn whole(comparison: &Comparison) -> String {
-    seen(comparison, &View { verbose: true, ..View::default() })
+    seen(
+        comparison,
+        &View {
+            verbose: true,
+            ..View::default()
+        },
+    )
 }
 
 fn markdown(comparison: &Comparison) -> String {
@@ -32,9 +38,23 @@ fn markdown(comparison: &Comparison) -> String {
 }
 
 fn page(comparison: &Comparison) -> String {
-    let page = super::comparison(comparison, &View::default()).html().unwrap();
-    assert_eq!((page.matches("<script").count(), page.matches("<script>").count()), (1, 1), "our script and no other");
-    assert!(!page.contains("http:") && !page.contains("https:") && !page.contains("src=") && !page.contains("url("));
+    let page = super::comparison(comparison, &View::default())
+        .html()
+        .unwrap();
+    assert_eq!(
+        (
+            page.matches("<script").count(),
+            page.matches("<script>").count()
+        ),
+        (1, 1),
+        "our script and no other"
+    );
+    assert!(
+        !page.contains("http:")
+            && !page.contains("https:")
+            && !page.contains("src=")
+            && !page.contains("url(")
+    );
     without_script(&page)
 }
 
@@ -45,7 +65,11 @@ fn body(page: &str) -> &str {
 
 fn assert_fits(text: &str) {
     for line in text.lines() {
-        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+        assert!(
+            line.chars().count() <= 80,
+            "{} columns: {line}",
+            line.chars().count()
+        );
         assert_eq!(line, line.trim_end(), "trailing space");
     }
 }
@@ -53,7 +77,10 @@ fn assert_fits(text: &str) {
 #[test]
 fn noisy_rows_say_how_many_boots_decide() {
     insta::assert_snapshot!(shown(&on_noisy(3, 1.0)));
-    assert!(!page(&on_noisy(3, 1.0)).contains("data-k"), "a column without differences would sort by nothing");
+    assert!(
+        !page(&on_noisy(3, 1.0)).contains("data-k"),
+        "a column without differences would sort by nothing"
+    );
 }
 
 #[test]
@@ -74,12 +101,22 @@ fn two_kernels_and_one_seed() {
 fn long_row_name_stands_above_its_numbers() {
     let mut comparison = two(&seeds(5));
     let row = &mut comparison.rows[0];
-    let workload = Workload { name: "sysbench-cpu.latency-max".into(), ..(*row.workload).clone() };
+    let workload = Workload {
+        name: "sysbench-cpu.latency-max".into(),
+        ..(*row.workload).clone()
+    };
     row.workload = Arc::new(workload);
     let text = shown(&comparison);
     assert_fits(&text);
-    let lines: Vec<&str> = text.lines().skip_while(|line| *line != "sysbench-cpu.latency-max").take(2).collect();
-    assert!(lines.len() == 2 && lines[1].starts_with("    ") && lines[1].contains("0.00%"), "{text}");
+    let lines: Vec<&str> = text
+        .lines()
+        .skip_while(|line| *line != "sysbench-cpu.latency-max")
+        .take(2)
+        .collect();
+    assert!(
+        lines.len() == 2 && lines[1].starts_with("    ") && lines[1].contains("0.00%"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -134,9 +171,18 @@ fn no_runs_at_all() {
 #[test]
 fn two_directions_are_two_tables() {
     let seeds = seeds(2);
-    let cells = |a, b| [("getppid", Ending::Cost(a, 0.0)), ("copy-rate", Ending::Cost(b, 1.0))];
+    let cells = |a, b| {
+        [
+            ("getppid", Ending::Cost(a, 0.0)),
+            ("copy-rate", Ending::Cost(b, 1.0)),
+        ]
+    };
     let old = Subject::new(build("deb:6.12", "6.12.117"), &seeds, &cells(100.0, 5000.0));
-    let new = Subject::new(build("deb:6.12+rt-amd64", "6.12.117"), &seeds, &cells(90.0, 6000.0));
+    let new = Subject::new(
+        build("deb:6.12+rt-amd64", "6.12.117"),
+        &seeds,
+        &cells(90.0, 6000.0),
+    );
     let mut question = question(&seeds);
     question.workloads.truncate(1);
     question.workloads.push(Arc::clone(&THROUGHPUT));
@@ -149,7 +195,14 @@ fn two_directions_are_two_tables() {
 #[test]
 fn experiments_are_blocks_and_sdet_has_percent() {
     let seeds = seeds(2);
-    let names = ["aim9-page", "sdet-like-1", "sdet-like-4", "memcachetest-0", "io-duration-0", "memcachetest-50"];
+    let names = [
+        "aim9-page",
+        "sdet-like-1",
+        "sdet-like-4",
+        "memcachetest-0",
+        "io-duration-0",
+        "memcachetest-50",
+    ];
     let cells = |factor: f64| {
         let cost = |(at, name)| (name, Ending::Cost(factor * 1000.0 * (at as f64 + 1.0), 1.0));
         names.into_iter().enumerate().map(cost).collect::<Vec<_>>()
@@ -157,12 +210,25 @@ fn experiments_are_blocks_and_sdet_has_percent() {
     let old = Subject::new(build("deb:6.1", "6.1.192"), &seeds, &cells(1.0));
     let new = Subject::new(build("deb:6.12", "6.12.117"), &seeds, &cells(1.25));
     let mut question = question(&seeds);
-    question.workloads = model::workloads().into_iter().filter(|w| names.contains(&&*w.name)).cloned().collect();
+    question.workloads = model::workloads()
+        .into_iter()
+        .filter(|w| names.contains(&&*w.name))
+        .cloned()
+        .collect();
     let small = other_machine();
-    let sides = [&old, &new].map(|subject| Side { also: vec![&small], ..subject.side() });
+    let sides = [&old, &new].map(|subject| Side {
+        also: vec![&small],
+        ..subject.side()
+    });
     let comparison = compare(&sides[0], &sides[1..], &question).unwrap();
     for style in [Style::Marvin, Style::Y2013] {
-        let text = seen(&comparison, &View { style, ..View::default() });
+        let text = seen(
+            &comparison,
+            &View {
+                style,
+                ..View::default()
+            },
+        );
         assert_fits(&text);
         insta::assert_snapshot!(text);
     }
@@ -178,15 +244,37 @@ fn nasty_lengths_and_values_still_fit_a_mail() {
             ("fault-file-private", Ending::Samples(vec![scale; 3])),
             ("getppid", Ending::Samples(vec![0.0, 100.0, 100.0])),
             ("mmap", Ending::Samples(vec![1e-7 * scale; 4])),
-            ("fork-wait", Ending::Failed(Stage::Results, FailureReason::BadStream("y".repeat(200)), HOSTILE)),
-            ("fork-exec", Ending::Unsupported("no /proc/sys/a/b/c/d/e and other words without an end, as it seems")),
+            (
+                "fork-wait",
+                Ending::Failed(
+                    Stage::Results,
+                    FailureReason::BadStream("y".repeat(200)),
+                    HOSTILE,
+                ),
+            ),
+            (
+                "fork-exec",
+                Ending::Unsupported(
+                    "no /proc/sys/a/b/c/d/e and other words without an end, as it seems",
+                ),
+            ),
         ]
     };
     let old = Subject::new(build(&path, long), &seeds[..1], &nasty(1e15));
-    let mut new = Subject::new(build(&format!("{path}.2"), long), &seeds[..1], &nasty(1.334_56e16));
-    new.runs[0].environment.push((HOSTILE.repeat(3), HOSTILE.repeat(20)));
+    let mut new = Subject::new(
+        build(&format!("{path}.2"), long),
+        &seeds[..1],
+        &nasty(1.334_56e16),
+    );
+    new.runs[0]
+        .environment
+        .push((HOSTILE.repeat(3), HOSTILE.repeat(20)));
     let mut question = question(&seeds);
-    question.command = format!("marvin compare 'a b {}' {} --seeds 3", "c ".repeat(20), "word ".repeat(30));
+    question.command = format!(
+        "marvin compare 'a b {}' {} --seeds 3",
+        "c ".repeat(20),
+        "word ".repeat(30)
+    );
     let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
     let text = shown(&comparison);
     assert_fits(&text);
@@ -205,12 +293,18 @@ fn hostile_words_do_not_reach_the_terminal() {
 fn huge_changes_fit() {
     let seeds = seeds(2);
     for factor in [13.345_6, 1e3, 1e7, 1e12] {
-        let old =
-            Subject::new(build("deb:6.1", "6.1.192"), &seeds, &[("fault-file-private", Ending::Cost(123_456.7, 0.0))]);
+        let old = Subject::new(
+            build("deb:6.1", "6.1.192"),
+            &seeds,
+            &[("fault-file-private", Ending::Cost(123_456.7, 0.0))],
+        );
         let new = Subject::new(
             build("deb:6.12", "6.12.117"),
             &seeds,
-            &[("fault-file-private", Ending::Cost(123_456.7 * factor, 1000.0 * factor))],
+            &[(
+                "fault-file-private",
+                Ending::Cost(123_456.7 * factor, 1000.0 * factor),
+            )],
         );
         let mut question = question(&seeds);
         question.workloads = vec![Arc::clone(&question.workloads[4])];
@@ -221,7 +315,11 @@ fn huge_changes_fit() {
 
 #[test]
 fn everything_unfolded_fits_a_mail() {
-    for (name, comparison) in [("two", two(&seeds(5))), ("mixed", mixed(&seeds(2))), ("three", three(&seeds(3)))] {
+    for (name, comparison) in [
+        ("two", two(&seeds(5))),
+        ("mixed", mixed(&seeds(2))),
+        ("three", three(&seeds(3))),
+    ] {
         let text = whole(&comparison);
         assert_fits(&text);
         insta::assert_snapshot!(format!("whole_{name}"), text);
@@ -242,16 +340,37 @@ fn rows_are_sorted_and_chosen() {
     let comparison = two(&seeds(5));
     let names = |view: &View| {
         let text = seen(&comparison, view);
-        let rows = text.lines().filter(|line| [" W", " B", " =", " ?"].iter().any(|letter| line.ends_with(letter)));
-        rows.map(|row| row.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+        let rows = text.lines().filter(|line| {
+            [" W", " B", " =", " ?"]
+                .iter()
+                .any(|letter| line.ends_with(letter))
+        });
+        rows.map(|row| row.split(' ').next().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
-    let worse = View { only: Some(Only::Worse), sort: Sort::Effect, ..View::default() };
+    let worse = View {
+        only: Some(Only::Worse),
+        sort: Sort::Effect,
+        ..View::default()
+    };
     assert_eq!(names(&worse), ["fault-anon", "getppid"]);
-    let changed = View { only: Some(Only::Changed), ..View::default() };
-    assert_eq!(names(&changed), ["getppid", "fork-wait", "fault-anon", "mmap"]);
-    let all = names(&View { sort: Sort::Effect, ..View::default() });
+    let changed = View {
+        only: Some(Only::Changed),
+        ..View::default()
+    };
+    assert_eq!(
+        names(&changed),
+        ["getppid", "fork-wait", "fault-anon", "mmap"]
+    );
+    let all = names(&View {
+        sort: Sort::Effect,
+        ..View::default()
+    });
     assert_eq!((all.len(), &*all[0]), (12, "fault-anon"));
-    let better = View { only: Some(Only::Better), ..View::default() };
+    let better = View {
+        only: Some(Only::Better),
+        ..View::default()
+    };
     assert!(seen(&equal_rows(), &better).contains("No row of the verdict that was asked for."));
 }
 
@@ -266,7 +385,11 @@ fn seven_kernels_are_blocks_of_eighty_columns() {
     let seeds = seeds(2);
     let subject = |n: u32| {
         let cost = Ending::Cost(100.0 + f64::from(n), 0.0);
-        Subject::new(build(&format!("deb:6.{n}"), &format!("6.{n}.100")), &seeds, &[("getppid", cost)])
+        Subject::new(
+            build(&format!("deb:6.{n}"), &format!("6.{n}.100")),
+            &seeds,
+            &[("getppid", cost)],
+        )
     };
     let subjects: Vec<Subject> = (1..8).map(subject).collect();
     let sides: Vec<Side<'_>> = subjects.iter().map(Subject::side).collect();
@@ -277,7 +400,11 @@ fn seven_kernels_are_blocks_of_eighty_columns() {
     assert_fits(&text);
     insta::assert_snapshot!(text);
     let page = page(&comparison);
-    assert!(page.contains("class=\"document matrix\"") && !page.contains("Bars: "), "{}", body(&page));
+    assert!(
+        page.contains("class=\"document matrix\"") && !page.contains("Bars: "),
+        "{}",
+        body(&page)
+    );
     assert_eq!(page.matches("<th scope=\"col\" data-k").count(), 6);
 }
 
@@ -304,8 +431,8 @@ fn pages_say_the_same() {
     insta::assert_snapshot!("page_equal", body(&page(&equal(&seeds(2)))));
 }
 
-/// A thousand rows, ten kernels and thirty samples each: the bound is generous, as machines are busy and tests not
-/// optimised; it detects quadratic work.
+/// A thousand rows, ten kernels and thirty samples each: the bound is generous, as machines are
+/// busy and tests not optimised; it detects quadratic work.
 #[test]
 fn large_comparisons_take_no_time_worth_speaking_of() {
     let (subjects, question) = large();
@@ -341,6 +468,10 @@ fn every_link_of_a_page_has_its_row() {
     assert_eq!(ends.len(), 4);
     for end in ends {
         let anchor = end.split('"').next().unwrap();
-        assert_eq!(page.matches(&format!(" id=\"{anchor}\"")).count(), 1, "{anchor}");
+        assert_eq!(
+            page.matches(&format!(" id=\"{anchor}\"")).count(),
+            1,
+            "{anchor}"
+        );
     }
 }

@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SCHEMA_VERSION;
-use crate::comparison::{Absent, Against, Cell, Comparison, Counted, Failure, Images, Kernel, Measured, Row};
+use crate::comparison::{
+    Absent, Against, Cell, Comparison, Counted, Failure, Images, Kernel, Measured, Row,
+};
 use crate::environment::Difference;
 use crate::render::monitors::MonitorsDocument;
 use crate::render::number::date;
@@ -206,7 +208,11 @@ pub(crate) fn document(comparison: &Comparison) -> Document<'_> {
         others: comparison.others.iter().map(against).collect(),
         rows: comparison.rows.iter().map(row).collect(),
         origins: &comparison.origins,
-        monitors: comparison.monitors.iter().map(crate::render::monitors::json_document).collect(),
+        monitors: comparison
+            .monitors
+            .iter()
+            .map(crate::render::monitors::json_document)
+            .collect(),
         failures: comparison.failures.iter().map(failure).collect(),
         environment_differences: comparison
             .environment
@@ -220,7 +226,9 @@ pub(crate) fn document(comparison: &Comparison) -> Document<'_> {
 }
 
 fn kernel(kernel: &Kernel) -> KernelDocument<'_> {
-    let Build { version, origin, .. } = &kernel.build;
+    let Build {
+        version, origin, ..
+    } = &kernel.build;
     KernelDocument {
         title: &kernel.title,
         version,
@@ -247,7 +255,10 @@ fn machine(machine: &Machine) -> MachineDocument<'_> {
 }
 
 fn pairs(pairs: &[(String, String)]) -> Vec<Pair<'_>> {
-    pairs.iter().map(|(name, value)| Pair { name, value }).collect()
+    pairs
+        .iter()
+        .map(|(name, value)| Pair { name, value })
+        .collect()
 }
 
 fn against(other: &Against) -> AgainstDocument<'_> {
@@ -306,8 +317,18 @@ fn measured(measured: &Measured) -> MeasuredDocument<'_> {
 }
 
 fn counted(counted: Counted) -> CountedDocument {
-    let Counted { kernel, user, elsewhere, time } = counted;
-    CountedDocument { kernel, user, interrupts_and_other_tasks: elsewhere, guest_time: time }
+    let Counted {
+        kernel,
+        user,
+        elsewhere,
+        time,
+    } = counted;
+    CountedDocument {
+        kernel,
+        user,
+        interrupts_and_other_tasks: elsewhere,
+        guest_time: time,
+    }
 }
 
 fn absent(absent: &Absent) -> AbsentDocument<'_> {
@@ -320,7 +341,11 @@ fn absent(absent: &Absent) -> AbsentDocument<'_> {
         Absent::NotANumber => ("not a number", None, None),
         Absent::NotCounted(why) => ("not counted", Some(why.as_str()), None),
     };
-    AbsentDocument { word, detail, failure }
+    AbsentDocument {
+        word,
+        detail,
+        failure,
+    }
 }
 
 fn cell(cell: &Cell) -> CellDocument<'_> {
@@ -343,7 +368,11 @@ fn cell(cell: &Cell) -> CellDocument<'_> {
             .compared
             .differences
             .iter()
-            .map(|d| SeedDifferenceDocument { seed: d.seed, percent: d.percent, ratio: d.ratio })
+            .map(|d| SeedDifferenceDocument {
+                seed: d.seed,
+                percent: d.percent,
+                ratio: d.ratio,
+            })
             .collect(),
         measured: measured(&cell.measured),
     }
@@ -351,7 +380,11 @@ fn cell(cell: &Cell) -> CellDocument<'_> {
 
 fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
     match why {
-        Uncertainty::SeedsDisagree { better, worse, same } => Some((*better, *worse, *same)),
+        Uncertainty::SeedsDisagree {
+            better,
+            worse,
+            same,
+        } => Some((*better, *worse, *same)),
         Uncertainty::Missing(_)
         | Uncertainty::Noise { .. }
         | Uncertainty::TooNoisy
@@ -369,7 +402,10 @@ fn failure(failure: &Failure) -> FailureDocument<'_> {
         occurrences: failure
             .occurrences
             .iter()
-            .map(|o| OccurrenceDocument { workload: &o.workload, seed: o.seed })
+            .map(|o| OccurrenceDocument {
+                workload: &o.workload,
+                seed: o.seed,
+            })
             .collect(),
         console_tail: &failure.console_tail,
     }

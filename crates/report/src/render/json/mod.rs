@@ -1,7 +1,8 @@
-//! A comparison as a JSON document. This crate guarantees the shape, independent of the model: see [`SCHEMA_VERSION`].
+//! A comparison as a JSON document. This crate guarantees the shape, independent of the model: see
+//! [`SCHEMA_VERSION`].
 //!
-//! Two comparisons of the same kernels on the same machine differ only in `provenance`, which has all run ids and
-//! dates, and in the command if it was another.
+//! Two comparisons of the same kernels on the same machine differ only in `provenance`, which has
+//! all run ids and dates, and in the command if it was another.
 
 mod document;
 
@@ -33,7 +34,9 @@ mod tests {
 
     use super::json;
     use crate::compare::compare;
-    use crate::fixtures::{Ending, Subject, WHEN, build, hostile, new, old, question, seeds, three};
+    use crate::fixtures::{
+        Ending, Subject, WHEN, build, hostile, new, old, question, seeds, three,
+    };
 
     fn parsed(text: &str) -> Value {
         serde_json::from_str(text).unwrap()
@@ -47,7 +50,11 @@ mod tests {
             &seeds,
             &[("getppid", Ending::Samples(vec![981.0, 326.3, 326.3]))],
         );
-        let new = Subject::new(build("deb:6.12", "6.12.117"), &seeds, &[("getppid", Ending::Cost(340.8, 1.0))]);
+        let new = Subject::new(
+            build("deb:6.12", "6.12.117"),
+            &seeds,
+            &[("getppid", Ending::Cost(340.8, 1.0))],
+        );
         let mut question = question(&seeds);
         question.workloads.truncate(2);
         let comparison = compare(&old.side(), &[new.side()], &question).unwrap();
@@ -68,8 +75,14 @@ mod tests {
             assert_eq!(row["base"]["seeds"].as_array().unwrap().len(), 5);
         }
         let row = &document["rows"][0];
-        assert_eq!(row["base"]["seeds"][0]["samples"].as_array().unwrap().len(), 16);
-        assert_eq!(row["others"][1]["measured"]["seeds"][0]["absent"]["word"], "failed");
+        assert_eq!(
+            row["base"]["seeds"][0]["samples"].as_array().unwrap().len(),
+            16
+        );
+        assert_eq!(
+            row["others"][1]["measured"]["seeds"][0]["absent"]["word"],
+            "failed"
+        );
         assert_eq!(document["rows"][4]["others"][0]["seeds_worse"], 2);
     }
 

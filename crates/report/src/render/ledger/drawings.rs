@@ -1,5 +1,5 @@
-//! Drawings of a ledger: a butterfly chart of the largest changes, and the flame graph. A small script zooms into a
-//! flame graph; without it the page has the same content.
+//! Drawings of a ledger: a butterfly chart of the largest changes, and the flame graph. A small
+//! script zooms into a flame graph; without it the page has the same content.
 
 use askama::Template;
 
@@ -34,7 +34,8 @@ struct FlameOf<'a> {
     flame: Flame,
 }
 
-/// One line of the chart: instructions of the base and of the new kernel, side by side from the middle.
+/// One line of the chart: instructions of the base and of the new kernel, side by side from the
+/// middle.
 struct Bar {
     name: String,
     y: usize,
@@ -63,23 +64,50 @@ pub struct Heads<'a> {
 /// Draws the largest changes; `None` if there are none.
 pub(super) fn bars(ledger: &Ledger, profiled: &Profiled) -> Result<Option<Block>, RenderError> {
     let (shown, _) = rows(ledger, profiled.lines_max);
-    let heads = Heads { base: &profiled.base.0, new: &profiled.new.0, more: "more work +", name: "function" };
-    let named: Vec<(String, [f64; 2])> = shown.into_iter().map(|row| (row.name, [row.base, row.new])).collect();
+    let heads = Heads {
+        base: &profiled.base.0,
+        new: &profiled.new.0,
+        more: "more work +",
+        name: "function",
+    };
+    let named: Vec<(String, [f64; 2])> = shown
+        .into_iter()
+        .map(|row| (row.name, [row.base, row.new]))
+        .collect();
     draw_bars(&heads, &named, 1)
 }
 
-/// Draws quantities of both kernels by name, in the given order, with that many digits of their differences; `None` if there are
-/// none.
+/// Draws quantities of both kernels by name, in the given order, with that many digits of their
+/// differences; `None` if there are none.
 ///
 /// # Errors
 /// Never in practice: everything is in memory.
-pub fn draw_bars(heads: &Heads<'_>, named: &[(String, [f64; 2])], digits: usize) -> Result<Option<Block>, RenderError> {
+pub fn draw_bars(
+    heads: &Heads<'_>,
+    named: &[(String, [f64; 2])],
+    digits: usize,
+) -> Result<Option<Block>, RenderError> {
     let shown = &named[..named.len().min(BARS)];
-    let widest = shown.iter().flat_map(|(_, sides)| *sides).fold(0.0, f64::max).max(1e-9);
-    let bar = |(place, (name, sides)): (usize, &(String, [f64; 2]))| bar(name, *sides, place, widest, digits);
+    let widest = shown
+        .iter()
+        .flat_map(|(_, sides)| *sides)
+        .fold(0.0, f64::max)
+        .max(1e-9);
+    let bar = |(place, (name, sides)): (usize, &(String, [f64; 2]))| {
+        bar(name, *sides, place, widest, digits)
+    };
     let bars: Vec<Bar> = shown.iter().enumerate().map(bar).collect();
     let height = bars.len() * LINE + 26;
-    let drawing = (height > 26).then(|| Bars { heads, height, bars }.render()).transpose()?;
+    let drawing = (height > 26)
+        .then(|| {
+            Bars {
+                heads,
+                height,
+                bars,
+            }
+            .render()
+        })
+        .transpose()?;
     Ok(drawing.map(Block::Drawing))
 }
 
@@ -88,7 +116,12 @@ pub fn draw_bars(heads: &Heads<'_>, named: &[(String, [f64; 2])], digits: usize)
 /// # Errors
 /// Never in practice: everything is in memory.
 pub fn draw_calls(workload: &str, calls: &CallDifference) -> Result<Block, RenderError> {
-    let flame = FlameOf { workload, is_one: is_one(&calls.root), unit: calls.unit, flame: super::flame::flame(calls) };
+    let flame = FlameOf {
+        workload,
+        is_one: is_one(&calls.root),
+        unit: calls.unit,
+        flame: super::flame::flame(calls),
+    };
     Ok(Block::Drawing(flame.render()?))
 }
 

@@ -1,5 +1,6 @@
-//! The differential flame graph: a rectangle for each chain of calls, below its caller. Its width is the union of both
-//! sides, so that removed and new code are both visible; its colour shows the change.
+//! The differential flame graph: a rectangle for each chain of calls, below its caller. Its width
+//! is the union of both sides, so that removed and new code are both visible; its colour shows the
+//! change.
 
 use crate::calls::{CallDifference, CallNode};
 
@@ -40,18 +41,40 @@ pub(super) struct Frame {
 /// Draws a workload's calls.
 pub(super) fn flame(difference: &CallDifference) -> Flame {
     let whole = weight(difference, &difference.root).max(1e-9);
-    let mut flame = Flame { height: 0, frames: Vec::new() };
-    draw(&mut flame, difference, &difference.root, 0.0, 0, WIDTH / whole);
+    let mut flame = Flame {
+        height: 0,
+        frames: Vec::new(),
+    };
+    draw(
+        &mut flame,
+        difference,
+        &difference.root,
+        0.0,
+        0,
+        WIDTH / whole,
+    );
     flame
 }
 
 /// Returns the union of both sides' instructions per operation: for each chain the larger one.
 fn weight(difference: &CallDifference, node: &CallNode) -> f64 {
     let [base, new] = difference.per_operation(node.own);
-    base.max(new) + node.children.iter().map(|child| weight(difference, child)).sum::<f64>()
+    base.max(new)
+        + node
+            .children
+            .iter()
+            .map(|child| weight(difference, child))
+            .sum::<f64>()
 }
 
-fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, x: f64, level: usize, scale: f64) {
+fn draw(
+    flame: &mut Flame,
+    difference: &CallDifference,
+    node: &CallNode,
+    x: f64,
+    level: usize,
+    scale: f64,
+) {
     let weight_here = weight(difference, node);
     let width = weight_here * scale;
     if width < NARROWEST {
@@ -66,10 +89,18 @@ fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, x: f64,
     };
     let [base, new] = difference.per_operation(node.all);
     let [own_base, own_new] = difference.per_operation(node.own);
-    let own = if node.children.is_empty() { String::new() } else { format!("; itself {own_base:.1} to {own_new:.1}") };
+    let own = if node.children.is_empty() {
+        String::new()
+    } else {
+        format!("; itself {own_base:.1} to {own_new:.1}")
+    };
     let unit = difference.unit;
     let y = level * LINE;
-    let strength = if way == "same" { 1.0 } else { (0.25 + 0.75 * change).min(1.0) };
+    let strength = if way == "same" {
+        1.0
+    } else {
+        (0.25 + 0.75 * change).min(1.0)
+    };
     flame.height = flame.height.max(y + LINE);
     flame.frames.push(Frame {
         x: format!("{x:.1}"),
@@ -81,7 +112,10 @@ fn draw(flame: &mut Flame, difference: &CallDifference, node: &CallNode, x: f64,
         is_strong: way != "same" && strength > 0.6,
         name: node.function.clone(),
         label: shorten(&node.function, width),
-        title: format!("{}: {base:.1} to {new:.1} {unit} per operation, {added:+.1}{own}", node.function),
+        title: format!(
+            "{}: {base:.1} to {new:.1} {unit} per operation, {added:+.1}{own}",
+            node.function
+        ),
     });
     let mut children: Vec<&CallNode> = node.children.iter().collect();
     children.sort_by(|a, b| weight(difference, b).total_cmp(&weight(difference, a)));
@@ -110,13 +144,25 @@ mod tests {
 
     #[test]
     fn removed_and_new_functions_have_their_width() {
-        let base = tree(&[(Share::Kernel, "f;gone", 30, 1), (Share::Kernel, "f", 40, 1)]);
+        let base = tree(&[
+            (Share::Kernel, "f;gone", 30, 1),
+            (Share::Kernel, "f", 40, 1),
+        ]);
         let new = tree(&[(Share::Kernel, "f;new", 30, 1), (Share::Kernel, "f", 40, 1)]);
         let picture = flame(&CallDifference::new("w", &[base], &[new]).unwrap());
-        let told: Vec<_> = picture.frames.iter().map(|f| (f.name.as_str(), f.width.as_str(), f.way)).collect();
+        let told: Vec<_> = picture
+            .frames
+            .iter()
+            .map(|f| (f.name.as_str(), f.width.as_str(), f.way))
+            .collect();
         assert_eq!(
             told,
-            [("all", "1000.0", "same"), ("f", "1000.0", "same"), ("gone", "300.0", "less"), ("new", "300.0", "more")]
+            [
+                ("all", "1000.0", "same"),
+                ("f", "1000.0", "same"),
+                ("gone", "300.0", "less"),
+                ("new", "300.0", "more")
+            ]
         );
         assert_eq!(picture.height, 3 * super::LINE);
     }

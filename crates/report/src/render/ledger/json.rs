@@ -69,7 +69,8 @@ struct Workload<'a> {
     modelled: Option<OfModel<'a>>,
 }
 
-/// Per operation: kernel and user code, the median of the iterations without the first. The lines are the mean of all.
+/// Per operation: kernel and user code, the median of the iterations without the first. The lines
+/// are the mean of all.
 #[derive(Serialize, JsonSchema)]
 struct OfRow {
     base: f64,
@@ -166,12 +167,22 @@ pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
         schema_version: SCHEMA_VERSION,
         kind: "profile",
         unit: "instructions; added: new minus base, positive is more work",
-        base: Kernel { title: &profiled.base.0, origin: &profiled.base.1 },
-        new: Kernel { title: &profiled.new.0, origin: &profiled.new.1 },
+        base: Kernel {
+            title: &profiled.base.0,
+            origin: &profiled.base.1,
+        },
+        new: Kernel {
+            title: &profiled.new.0,
+            origin: &profiled.new.1,
+        },
         machine: &profiled.machine,
         seeds: &profiled.seeds,
         command: &profiled.command,
-        workloads: profiled.ledgers.iter().map(|ledger| workload(profiled, ledger)).collect(),
+        workloads: profiled
+            .ledgers
+            .iter()
+            .map(|ledger| workload(profiled, ledger))
+            .collect(),
         missing: missing(&profiled.missing),
         without_calls: missing(&profiled.without_calls),
         model: profiled.model.as_ref().map(ToString::to_string),
@@ -181,7 +192,10 @@ pub fn json(profiled: &Profiled) -> Result<String, RenderError> {
 }
 
 fn missing(workloads: &[(String, String)]) -> Vec<Missing<'_>> {
-    workloads.iter().map(|(workload, reason)| Missing { workload, reason }).collect()
+    workloads
+        .iter()
+        .map(|(workload, reason)| Missing { workload, reason })
+        .collect()
 }
 
 fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
@@ -189,7 +203,11 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
     let suggestion = |pair: &crate::ledger::Pair| {
         let (gone, new) = (&ledger.lines[pair.gone], &ledger.lines[pair.new]);
         let net_per_operation = ledger.line_added(gone) + ledger.line_added(new);
-        Suggestion { gone: &gone.function, new: &new.function, net_per_operation }
+        Suggestion {
+            gone: &gone.function,
+            new: &new.function,
+            net_per_operation,
+        }
     };
     Workload {
         workload: &ledger.workload,
@@ -200,22 +218,40 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
         new_instructions: new.instructions,
         added_per_operation: ledger.added(base, new),
         row: of_row(ledger),
-        lines: ledger.lines.iter().map(|each| line(ledger, each, &profiled.sources)).collect(),
+        lines: ledger
+            .lines
+            .iter()
+            .map(|each| line(ledger, each, &profiled.sources))
+            .collect(),
         suggestions: ledger.pairs.iter().map(suggestion).collect(),
         lines_with_inlined_apart: profiled
             .expanded
             .iter()
             .find(|expanded| expanded.workload == ledger.workload)
-            .map(|expanded| expanded.lines.iter().map(|each| line(expanded, each, &profiled.sources)).collect()),
+            .map(|expanded| {
+                expanded
+                    .lines
+                    .iter()
+                    .map(|each| line(expanded, each, &profiled.sources))
+                    .collect()
+            }),
         calls: profiled.calls_of(&ledger.workload).map(calls),
         modelled: profiled.modelled_of(&ledger.workload).map(of_model),
     }
 }
 
 fn of_row(ledger: &Ledger) -> Option<OfRow> {
-    let (row, [base_iterations_differ, new_iterations_differ]) = (ledger.row?, ledger.iterations_differ()?);
+    let (row, [base_iterations_differ, new_iterations_differ]) =
+        (ledger.row?, ledger.iterations_differ()?);
     let ([base, new], added) = (row.values, row.added());
-    Some(OfRow { base, new, added, iterations: row.iterations, base_iterations_differ, new_iterations_differ })
+    Some(OfRow {
+        base,
+        new,
+        added,
+        iterations: row.iterations,
+        base_iterations_differ,
+        new_iterations_differ,
+    })
 }
 
 fn of_model(difference: &ModelDifference) -> OfModel<'_> {
@@ -227,8 +263,15 @@ fn of_model(difference: &ModelDifference) -> OfModel<'_> {
 }
 
 fn figures(row: &ModelRow) -> Figures<'_> {
-    let [base, new] = row.figures.map(|figure| [figure.mean, figure.least, figure.most]);
-    Figures { name: &row.name, base, new, finding: row.finding.word() }
+    let [base, new] = row
+        .figures
+        .map(|figure| [figure.mean, figure.least, figure.most]);
+    Figures {
+        name: &row.name,
+        base,
+        new,
+        finding: row.finding.word(),
+    }
 }
 
 fn calls(calls: &CallDifference) -> Calls<'_> {
@@ -240,7 +283,11 @@ fn calls(calls: &CallDifference) -> Calls<'_> {
     };
     Calls {
         entry_points: calls.entries().into_iter().map(entry).collect(),
-        moved: calls.shifts().iter().map(crate::calls::Shift::sentence).collect(),
+        moved: calls
+            .shifts()
+            .iter()
+            .map(crate::calls::Shift::sentence)
+            .collect(),
         tree: node(&calls.root),
     }
 }
@@ -256,8 +303,17 @@ fn node(call: &CallNode) -> Node<'_> {
 }
 
 fn line<'a>(ledger: &Ledger, line: &'a LedgerLine, sources: &Sources) -> Line<'a> {
-    let counts = |Count { instructions, repeated, calls }| Counts { instructions, of_these_repeated: repeated, calls };
-    let per = [(0, line.base), (1, line.new)].map(|(side, count)| ledger.per_operation(side, count.instructions));
+    let counts = |Count {
+                      instructions,
+                      repeated,
+                      calls,
+                  }| Counts {
+        instructions,
+        of_these_repeated: repeated,
+        calls,
+    };
+    let per = [(0, line.base), (1, line.new)]
+        .map(|(side, count)| ledger.per_operation(side, count.instructions));
     Line {
         share: share_words(line.share),
         function: &line.function,
@@ -266,6 +322,8 @@ fn line<'a>(ledger: &Ledger, line: &'a LedgerLine, sources: &Sources) -> Line<'a
         new: counts(line.new),
         added_per_operation: ledger.line_added(line),
         ratio: (per[0] > 0.0).then(|| per[1] / per[0]),
-        source: sources.place(line).map(|place| format!("{}:{}", place.file, place.line)),
+        source: sources
+            .place(line)
+            .map(|place| format!("{}:{}", place.file, place.line)),
     }
 }

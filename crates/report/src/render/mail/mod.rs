@@ -1,10 +1,12 @@
-//! A comparison as a mail: plain text of at most 80 columns, a table in MMTests' style, counters, numbered
-//! observations, and how to reproduce it. Also the head of mails about regressions.
+//! A comparison as a mail: plain text of at most 80 columns, a table in MMTests' style, counters,
+//! numbered observations, and how to reproduce it. Also the head of mails about regressions.
 
 mod facts;
 mod head;
 
-pub use head::{CLONE, REGRESSIONS, command, head, labelled, labelled_command, more, paragraph, regression_head};
+pub use head::{
+    CLONE, REGRESSIONS, command, head, labelled, labelled_command, more, paragraph, regression_head,
+};
 
 use model::Verdict;
 
@@ -58,7 +60,10 @@ pub fn mail(comparison: &Comparison) -> String {
         page.words(0, &words::legend_of_stars(comparison));
         page.words(0, comparison.base.machine.kind.caution());
     }
-    comparison.monitors.iter().for_each(|seen| counters(&mut page, seen));
+    comparison
+        .monitors
+        .iter()
+        .for_each(|seen| counters(&mut page, seen));
     observations(&mut page, comparison);
     ending(&mut page, comparison);
     page.finish()
@@ -68,27 +73,70 @@ pub fn mail(comparison: &Comparison) -> String {
 fn table(page: &mut Page, comparison: &Comparison, place: usize) {
     let heads = [&comparison.base.head, &comparison.others[place].kernel.head].map(Clone::clone);
     for section in words::sections(comparison) {
-        let title = format!("{}, {}, {}", comparison.suite, section.unit, section.direction);
+        let title = format!(
+            "{}, {}, {}",
+            comparison.suite, section.unit, section.direction
+        );
         let columns = monitors::columns("", &heads, Width::Share(9, VALUE));
-        let rows = section.rows.iter().map(|row| self::row(row, place)).collect();
-        let table = Block::Table(Table { columns, rows, ..Table::default() });
-        write_text(page, &[Block::Subheading(cut_middle(&plain(&title), WIDTH)), table], &Styles::plain());
+        let rows = section
+            .rows
+            .iter()
+            .map(|row| self::row(row, place))
+            .collect();
+        let table = Block::Table(Table {
+            columns,
+            rows,
+            ..Table::default()
+        });
+        write_text(
+            page,
+            &[Block::Subheading(cut_middle(&plain(&title), WIDTH)), table],
+            &Styles::plain(),
+        );
     }
 }
 
 fn row(row: &Row, place: usize) -> document::Row {
     let cell = &row.cells[place];
-    let number = |measured: &Measured| measured.value.map_or_else(|| "-".to_owned(), |n| value(n, VALUE - 1));
-    let change = |difference| Change { percent: percent(difference, PERCENT), starred: false, word: "" };
+    let number = |measured: &Measured| {
+        measured
+            .value
+            .map_or_else(|| "-".to_owned(), |n| value(n, VALUE - 1))
+    };
+    let change = |difference| Change {
+        percent: percent(difference, PERCENT),
+        starred: false,
+        word: "",
+    };
     let starred = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
     let base = row.base.value.map(|_| change(0.0));
-    let new = cell.compared.difference_percent.map(|difference| Change { starred, ..change(difference) });
+    let new = cell.compared.difference_percent.map(|difference| Change {
+        starred,
+        ..change(difference)
+    });
     let cells = [
-        Cell::new(format!("{} {}", if cell.rated.is_some() { "Gmean" } else { "Median" }, row.workload.name)),
-        Cell { change: base, ..Cell::new(number(&row.base)) },
-        Cell { change: new, ..Cell::new(number(&cell.measured)) },
+        Cell::new(format!(
+            "{} {}",
+            if cell.rated.is_some() {
+                "Gmean"
+            } else {
+                "Median"
+            },
+            row.workload.name
+        )),
+        Cell {
+            change: base,
+            ..Cell::new(number(&row.base))
+        },
+        Cell {
+            change: new,
+            ..Cell::new(number(&cell.measured))
+        },
     ];
-    document::Row { cells: cells.into(), ..document::Row::default() }
+    document::Row {
+        cells: cells.into(),
+        ..document::Row::default()
+    }
 }
 
 fn counters(page: &mut Page, seen: &Monitored) {
@@ -96,7 +144,8 @@ fn counters(page: &mut Page, seen: &Monitored) {
     page.words(0, &seen.subject);
     page.blank();
     for line in monitors::text(seen, Style::Mmtests, &Styles::plain()).lines() {
-        // Several kernels with large counters do not fit; lines are folded rather than cut, to lose no number.
+        // Several kernels with large counters do not fit; lines are folded rather than cut, to lose
+        // no number.
         for piece in break_line(line, WIDTH) {
             page.line(piece.trim_end());
         }
@@ -121,7 +170,14 @@ fn ending(page: &mut Page, comparison: &Comparison) {
     page.blank();
     for kernel in comparison.kernels() {
         let image = words::image(&kernel.build, 12);
-        page.hanging("Kernel:  ", &format!("{}: {}, image sha256 {image}", kernel.title, words::source(&kernel.build)));
+        page.hanging(
+            "Kernel:  ",
+            &format!(
+                "{}: {}, image sha256 {image}",
+                kernel.title,
+                words::source(&kernel.build)
+            ),
+        );
     }
     page.blank();
     page.line("To have it again:");
@@ -142,7 +198,10 @@ mod tests {
     /// Returns lines wider than a mail that are no part of a command.
     fn wide(text: &str) -> Vec<&str> {
         let (before, _) = text.rsplit_once("To have it again:").unwrap();
-        before.lines().filter(|line| line.chars().count() > 80).collect()
+        before
+            .lines()
+            .filter(|line| line.chars().count() > 80)
+            .collect()
     }
 
     #[test]
@@ -176,7 +235,8 @@ mod tests {
     fn filled(mut comparison: Comparison, word: &str, number: f64) -> Comparison {
         word.clone_into(&mut comparison.suite);
         comparison.origins = vec![word.to_owned()];
-        let kernels = std::iter::once(&mut comparison.base).chain(comparison.others.iter_mut().map(|o| &mut o.kernel));
+        let kernels = std::iter::once(&mut comparison.base)
+            .chain(comparison.others.iter_mut().map(|o| &mut o.kernel));
         for kernel in kernels {
             word.clone_into(&mut kernel.title);
             kernel.head = [word.to_owned(), word.to_owned()];

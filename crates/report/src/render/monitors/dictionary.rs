@@ -53,7 +53,11 @@ fn form(Form(class, terms): &Form) -> String {
         };
         text.push_str(&term);
     }
-    if class.is_empty() { text } else { format!("{text} ({class})") }
+    if class.is_empty() {
+        text
+    } else {
+        format!("{text} ({class})")
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +71,9 @@ mod tests {
         if std::env::var_os("MARVIN_WRITE_DOCS").is_some() {
             std::fs::write(PATH, dictionary()).unwrap();
         }
-        assert_eq!(std::fs::read_to_string(PATH).unwrap_or_default(), dictionary());
+        assert_eq!(
+            std::fs::read_to_string(PATH).unwrap_or_default(),
+            dictionary()
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The counters that changed most from one kernel to another. Counters have no good direction, so there is no verdict.
+//! The counters that changed most from one kernel to another. Counters have no good direction, so
+//! there is no verdict.
 
 use super::columns;
 use crate::monitors::{self, BlockRow, Form, Monitored};
@@ -10,28 +11,47 @@ const MOST: usize = 5;
 
 /// Returns the counters with the largest changes on any kernel; `None` if there are no changes.
 pub(super) fn moved(monitored: &Monitored) -> Option<Block> {
-    let rows = monitored.blocks.iter().flat_map(|block| block.rows.iter().map(move |row| (block, row)));
-    let mut found: Vec<(f64, &monitors::Block, &BlockRow)> =
-        rows.filter(|(_, row)| row.comparable).filter_map(|(block, row)| Some((distance(row)?, block, row))).collect();
+    let rows = monitored
+        .blocks
+        .iter()
+        .flat_map(|block| block.rows.iter().map(move |row| (block, row)));
+    let mut found: Vec<(f64, &monitors::Block, &BlockRow)> = rows
+        .filter(|(_, row)| row.comparable)
+        .filter_map(|(block, row)| Some((distance(row)?, block, row)))
+        .collect();
     // A stable sort: counters that moved alike keep the order of the blocks.
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let rows: Vec<Row> = found.into_iter().take(MOST).map(|(_, block, row)| of_row(label(block, row), row)).collect();
+    let rows: Vec<Row> = found
+        .into_iter()
+        .take(MOST)
+        .map(|(_, block, row)| of_row(label(block, row), row))
+        .collect();
     let columns = columns("Moved most", &monitored.heads, Width::Share(9, 19));
-    (!rows.is_empty()).then_some(Block::Table(Table { columns, rows, fixed: 2, ..Table::default() }))
+    (!rows.is_empty()).then_some(Block::Table(Table {
+        columns,
+        rows,
+        fixed: 2,
+        ..Table::default()
+    }))
 }
 
 /// Returns a row of a counter: each value, and how much more it is than the base's.
 pub(super) fn of_row(label: String, row: &BlockRow) -> Row {
     let base = row.values.first().and_then(|value| value.number());
     let cell = |(place, value): (usize, &monitors::Value)| {
-        let change = base.zip(value.number()).filter(|_| place > 0 && row.comparable);
+        let change = base
+            .zip(value.number())
+            .filter(|_| place > 0 && row.comparable);
         Cell {
             change: change.and_then(|(base, new)| more_percent(base, new)),
             ..Cell::new(super::written(*value, row, Style::Marvin))
         }
     };
     let cells = row.values.iter().enumerate().map(cell);
-    Row { cells: std::iter::once(Cell::new(label)).chain(cells).collect(), ..Row::default() }
+    Row {
+        cells: std::iter::once(Cell::new(label)).chain(cells).collect(),
+        ..Row::default()
+    }
 }
 
 fn more_percent(base: f64, new: f64) -> Option<Change> {
@@ -43,16 +63,24 @@ fn more_percent(base: f64, new: f64) -> Option<Change> {
         // Of a few there is no percentage worth reading.
         _ => ">1000".to_owned(),
     };
-    Some(Change { percent: text, starred: false, word: "" })
+    Some(Change {
+        percent: text,
+        starred: false,
+        word: "",
+    })
 }
 
 fn label(block: &monitors::Block, row: &BlockRow) -> String {
     let whole = format!("{}: {}", block.title, row.name);
-    if whole.chars().count() <= super::LABEL_MAX { whole } else { row.name.clone() }
+    if whole.chars().count() <= super::LABEL_MAX {
+        whole
+    } else {
+        row.name.clone()
+    }
 }
 
-/// Returns how far the farthest kernel is from the base, as a logarithm of the ratio; small numbers weigh little, and zero can be
-/// left.
+/// Returns how far the farthest kernel is from the base, as a logarithm of the ratio; small numbers
+/// weigh little, and zero can be left.
 fn distance(row: &BlockRow) -> Option<f64> {
     let small = match row.form {
         Form::Count => 10.0,
@@ -62,7 +90,9 @@ fn distance(row: &BlockRow) -> Option<f64> {
     };
     let (base, others) = row.values.split_first()?;
     let base = base.number()?.abs() + small;
-    let far = others.iter().filter_map(|value| Some(((value.number()?.abs() + small) / base).ln().abs()));
+    let far = others
+        .iter()
+        .filter_map(|value| Some(((value.number()?.abs() + small) / base).ln().abs()));
     far.reduce(f64::max).filter(|distance| *distance > 0.0)
 }
 
@@ -88,8 +118,15 @@ mod tests {
     fn small_counts_move_less_than_large_ones() {
         let of = |values: &[f64]| distance(&row(Form::Count, values));
         assert!(of(&[1.0, 2.0]) < of(&[1000.0, 1200.0]));
-        assert!(of(&[0.0, 1000.0]) > of(&[500.0, 1000.0]), "what was zero can move");
-        assert_eq!(of(&[100.0, 300.0]), of(&[100.0, 100.0, 300.0]), "the farthest kernel counts");
+        assert!(
+            of(&[0.0, 1000.0]) > of(&[500.0, 1000.0]),
+            "what was zero can move"
+        );
+        assert_eq!(
+            of(&[100.0, 300.0]),
+            of(&[100.0, 100.0, 300.0]),
+            "the farthest kernel counts"
+        );
         assert_eq!((of(&[7.0, 7.0]), of(&[7.0])), (None, None));
     }
 
@@ -104,9 +141,15 @@ mod tests {
     #[test]
     fn counters_that_cannot_be_compared_are_left_out() {
         let mut monitored = newer();
-        let Some(Block::Table(table)) = moved(&monitored) else { panic!("nothing moved") };
+        let Some(Block::Table(table)) = moved(&monitored) else {
+            panic!("nothing moved")
+        };
         assert_eq!(table.rows.len(), super::MOST);
-        monitored.blocks.iter_mut().flat_map(|block| &mut block.rows).for_each(|row| row.comparable = false);
+        monitored
+            .blocks
+            .iter_mut()
+            .flat_map(|block| &mut block.rows)
+            .for_each(|row| row.comparable = false);
         assert!(moved(&monitored).is_none());
     }
 }

@@ -13,12 +13,18 @@ fn plain(monitored: &Monitored, style: Style) -> String {
 
 #[test]
 fn mail_of_2013_is_rendered_in_its_style() {
-    insta::assert_snapshot!(plain(&monitored_of_2013(vec![parallelio(), multibuild()]), Style::Y2013));
+    insta::assert_snapshot!(plain(
+        &monitored_of_2013(vec![parallelio(), multibuild()]),
+        Style::Y2013
+    ));
 }
 
 #[test]
 fn mail_of_2013_is_rendered_in_current_style() {
-    insta::assert_snapshot!(plain(&monitored_of_2013(vec![multibuild()]), Style::Mmtests));
+    insta::assert_snapshot!(plain(
+        &monitored_of_2013(vec![multibuild()]),
+        Style::Mmtests
+    ));
 }
 
 #[test]
@@ -38,12 +44,21 @@ fn two_kernels_in_ours() {
 
 #[test]
 fn rows_of_zeros_are_shown_on_request() {
-    let view = View { verbose: true, ..View::default() };
+    let view = View {
+        verbose: true,
+        ..View::default()
+    };
     let whole = document(&newer(), &view).text(&Styles::plain());
-    let row = |text: &str| text.lines().any(|line| line.starts_with("Page writes file "));
+    let row = |text: &str| {
+        text.lines()
+            .any(|line| line.starts_with("Page writes file "))
+    };
     assert!(row(&whole) && !whole.contains("hidden"), "{whole}");
     let short = plain(&newer(), Style::Marvin);
-    assert!(!row(&short) && short.contains("rows of zeros are hidden: -v shows them."), "{short}");
+    assert!(
+        !row(&short) && short.contains("rows of zeros are hidden: -v shows them."),
+        "{short}"
+    );
 }
 
 /// Two kernels fit whatever the style, and the counters of three.
@@ -52,7 +67,10 @@ fn lines_are_as_wide_as_a_mail() {
     for style in Style::ALL {
         for (monitored, name) in [(newer(), "two"), (monitored_of_2013(Vec::new()), "three")] {
             let text = plain(&monitored, style);
-            assert!(text.lines().all(|line| line.chars().count() <= 80), "{style} {name}\n{text}");
+            assert!(
+                text.lines().all(|line| line.chars().count() <= 80),
+                "{style} {name}\n{text}"
+            );
         }
     }
 }
@@ -66,33 +84,72 @@ fn two_kernels_as_markdown() {
 fn json_document_has_raw_values() {
     let document: serde_json::Value =
         serde_json::from_str(&json(&monitored_of_2013(vec![parallelio()])).unwrap()).unwrap();
-    assert_eq!((&document["schema_version"], &document["kind"]), (&1.into(), &"monitors".into()));
+    assert_eq!(
+        (&document["schema_version"], &document["kind"]),
+        (&1.into(), &"monitors".into())
+    );
     assert_eq!(document["kernels"][1], "3.10.0-rc4-mm1-mmotm-20130606");
-    let memory =
-        &document["blocks"].as_array().unwrap().iter().find(|b| b["title"] == "Memory management").unwrap()["rows"];
-    let row = memory.as_array().unwrap().iter().find(|row| row["name"] == "Kswapd efficiency").unwrap();
-    assert_eq!((&row["unit"], &row["values"][0]), (&"%".into(), &(100.0 * 1_097_093.0 / 15_892_718.0).into()));
-    let direct = memory.as_array().unwrap().iter().find(|row| row["name"] == "Direct efficiency").unwrap();
+    let memory = &document["blocks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|b| b["title"] == "Memory management")
+        .unwrap()["rows"];
+    let row = memory
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["name"] == "Kswapd efficiency")
+        .unwrap();
+    assert_eq!(
+        (&row["unit"], &row["values"][0]),
+        (&"%".into(), &(100.0 * 1_097_093.0 / 15_892_718.0).into())
+    );
+    let direct = memory
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["name"] == "Direct efficiency")
+        .unwrap();
     assert!(direct["values"][0].is_null());
     assert_eq!(document["samples"][0]["rows"][0]["samples"][1][0], 22412.0);
-    assert_eq!(document["samples"][0]["rows"][0]["direction"], "higher is better");
+    assert_eq!(
+        document["samples"][0]["rows"][0]["direction"],
+        "higher is better"
+    );
     crate::fixtures::assert_fits("monitors", &json(&newer()).unwrap());
     let newer: serde_json::Value = serde_json::from_str(&json(&newer()).unwrap()).unwrap();
-    assert_eq!(newer["plots"][0]["lines"][1]["points"].as_array().unwrap().len(), 59);
+    assert_eq!(
+        newer["plots"][0]["lines"][1]["points"]
+            .as_array()
+            .unwrap()
+            .len(),
+        59
+    );
 }
 
 /// `MARVIN_SHOW_PAGES=DIRECTORY` writes the pages there, for a look in a browser.
 #[test]
 fn pages_are_whole_and_hostile_words_stay_words() {
-    for (name, monitored) in [("newer", newer()), ("2013", monitored_of_2013(vec![parallelio(), multibuild()]))] {
+    for (name, monitored) in [
+        ("newer", newer()),
+        ("2013", monitored_of_2013(vec![parallelio(), multibuild()])),
+    ] {
         let page = document(&monitored, &View::default()).html().unwrap();
         if let Some(folder) = std::env::var_os("MARVIN_SHOW_PAGES") {
-            std::fs::write(std::path::Path::new(&folder).join(format!("{name}.html")), &page).unwrap();
+            std::fs::write(
+                std::path::Path::new(&folder).join(format!("{name}.html")),
+                &page,
+            )
+            .unwrap();
         }
         let page = crate::fixtures::without_script(&page);
         assert!(!page.contains("http:") && !page.contains("src=") && !page.contains("url("));
         assert!(!page.contains('\x1b') && !page.contains('\u{202e}') && !page.contains("<b>|"));
-        assert_eq!(page.matches("<svg class=\"plot\"").count(), monitored.plots.len());
+        assert_eq!(
+            page.matches("<svg class=\"plot\"").count(),
+            monitored.plots.len()
+        );
         if name == "newer" {
             insta::assert_snapshot!(page.split_once("</style>").unwrap().1);
         }
@@ -110,17 +167,39 @@ fn empty_monitors_render_empty() {
     };
     for style in Style::ALL {
         assert_eq!(plain(&nothing, style), "");
-        assert!(document(&nothing, &View { style, ..View::default() }).html().unwrap().contains("6.1"));
+        assert!(
+            document(
+                &nothing,
+                &View {
+                    style,
+                    ..View::default()
+                }
+            )
+            .html()
+            .unwrap()
+            .contains("6.1")
+        );
     }
 }
 
-/// A comparison in the style of memory management developers; the verdicts above and below are Marvin's.
+/// A comparison in the style of memory management developers; the verdicts above and below are
+/// Marvin's.
 #[test]
 fn a_comparison_in_other_styles() {
     let two = crate::fixtures::two(&[1, 2, 3]);
     for style in [Style::Y2013, Style::Mmtests] {
-        let text = crate::render::comparison(&two, &View { style, ..View::default() }).text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let text = crate::render::comparison(
+            &two,
+            &View {
+                style,
+                ..View::default()
+            },
+        )
+        .text(&Styles::plain());
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
         insta::assert_snapshot!(text);
     }
 }
@@ -133,8 +212,14 @@ fn zero_samples_have_no_variation() {
         row.samples = vec![vec![0.0, 0.0], vec![0.0, 0.0]];
     }
     let text = plain(&monitored, Style::Mmtests);
-    let row = text.lines().find(|line| line.starts_with("CoeffVar  Elapsed-4")).unwrap();
-    assert_eq!(row.split_whitespace().skip(2).collect::<Vec<_>>(), ["-", "-"]);
+    let row = text
+        .lines()
+        .find(|line| line.starts_with("CoeffVar  Elapsed-4"))
+        .unwrap();
+    assert_eq!(
+        row.split_whitespace().skip(2).collect::<Vec<_>>(),
+        ["-", "-"]
+    );
     assert!(!text.contains("NaN"));
 }
 
@@ -183,18 +268,38 @@ proptest! {
 fn a_comparison_has_its_monitors_in_every_rendering() {
     let mut comparison = crate::fixtures::two(&crate::fixtures::seeds(2));
     let shown = |comparison| crate::render::comparison(comparison, &View::default());
-    assert!(!crate::render::json(&comparison).unwrap().contains("\"monitors\""));
-    let watched = |subject: &str| Monitored { subject: subject.to_owned(), ..newer() };
-    comparison.monitors = vec![watched("<b>mmap: what the kernels counted"), watched("fork-wait")];
+    assert!(
+        !crate::render::json(&comparison)
+            .unwrap()
+            .contains("\"monitors\"")
+    );
+    let watched = |subject: &str| Monitored {
+        subject: subject.to_owned(),
+        ..newer()
+    };
+    comparison.monitors = vec![
+        watched("<b>mmap: what the kernels counted"),
+        watched("fork-wait"),
+    ];
     let text = shown(&comparison).text(&Styles::plain());
     assert!(
-        text.contains("mmap: what the kernels counted ==\n") && text.lines().all(|line| line.chars().count() <= 80)
+        text.contains("mmap: what the kernels counted ==\n")
+            && text.lines().all(|line| line.chars().count() <= 80)
     );
     let page = shown(&comparison).html().unwrap();
     assert!(page.matches("<svg class=\"plot\"").count() >= 2 && !page.contains("<b>mmap"));
     let markdown = shown(&comparison).markdown();
-    assert!(markdown.contains("## fork-wait\n\n| Moved most |"), "{markdown}");
-    let document: serde_json::Value = serde_json::from_str(&crate::render::json(&comparison).unwrap()).unwrap();
+    assert!(
+        markdown.contains("## fork-wait\n\n| Moved most |"),
+        "{markdown}"
+    );
+    let document: serde_json::Value =
+        serde_json::from_str(&crate::render::json(&comparison).unwrap()).unwrap();
     assert_eq!(document["monitors"][1]["subject"], "fork-wait");
-    assert!(!document["monitors"][1]["plots"].as_array().unwrap().is_empty());
+    assert!(
+        !document["monitors"][1]["plots"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
 }

@@ -112,7 +112,10 @@ pub fn json(rmap: &Rmap) -> Result<String, RenderError> {
 }
 
 fn cells(rmap: &Rmap) -> Vec<CellDocument<'_>> {
-    rmap.outcomes.iter().map(|((kernel, cell), outcome)| document(*kernel, *cell, outcome)).collect()
+    rmap.outcomes
+        .iter()
+        .map(|((kernel, cell), outcome)| document(*kernel, *cell, outcome))
+        .collect()
 }
 
 fn document(kernel: usize, cell: RmapCell, outcome: &RmapOutcome) -> CellDocument<'_> {
@@ -130,17 +133,27 @@ fn document(kernel: usize, cell: RmapCell, outcome: &RmapOutcome) -> CellDocumen
     };
     match outcome {
         RmapOutcome::Measured(measured) => {
-            document.costs = measured.costs.iter().map(|(operation, cost)| of_cost(*operation, cost)).collect();
+            document.costs = measured
+                .costs
+                .iter()
+                .map(|(operation, cost)| of_cost(*operation, cost))
+                .collect();
             document.space = Some(space(&measured.space));
         }
-        RmapOutcome::DoesNotFit { needed_kib, available_kib } => {
+        RmapOutcome::DoesNotFit {
+            needed_kib,
+            available_kib,
+        } => {
             document.outcome = "does_not_fit";
-            (document.needed_kib, document.available_kib) = (Some(*needed_kib), Some(*available_kib));
+            (document.needed_kib, document.available_kib) =
+                (Some(*needed_kib), Some(*available_kib));
         }
         RmapOutcome::Unsupported(why) => {
             (document.outcome, document.why) = ("unsupported", Some(why.as_str()));
         }
-        RmapOutcome::Failed(how) => (document.outcome, document.why) = ("failed", Some(how.as_str())),
+        RmapOutcome::Failed(how) => {
+            (document.outcome, document.why) = ("failed", Some(how.as_str()))
+        }
     }
     document
 }
@@ -159,8 +172,16 @@ fn of_cost(operation: RmapOperation, cost: &Result<RmapCost, String>) -> CostDoc
 
 fn space(space: &RmapSpace) -> SpaceDocument<'_> {
     let slab = |slab| {
-        let RmapSlab { name, objects, object_bytes }: &RmapSlab = slab;
-        SlabDocument { name, objects: *objects, object_bytes: *object_bytes }
+        let RmapSlab {
+            name,
+            objects,
+            object_bytes,
+        }: &RmapSlab = slab;
+        SlabDocument {
+            name,
+            objects: *objects,
+            object_bytes: *object_bytes,
+        }
     };
     SpaceDocument {
         slabs: space.slabs.iter().map(slab).collect(),
@@ -176,7 +197,9 @@ fn laws(rmap: &Rmap) -> Vec<LawDocument> {
     for case in &rmap.cases {
         for operation in RmapOperation::ALL {
             for kernel in 0..rmap.kernels.len() {
-                let Some(laws) = rmap.laws(kernel, *case, operation) else { continue };
+                let Some(laws) = rmap.laws(kernel, *case, operation) else {
+                    continue;
+                };
                 let document = |cells, law: PowerLaw| LawDocument {
                     case: case.word(),
                     operation: operation.word(),

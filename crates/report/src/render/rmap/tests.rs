@@ -37,7 +37,10 @@ fn lines_are_as_wide_as_a_mail() {
     six.kernels[1] = "6.12.117+deb12-cloud-amd64".into();
     for rmap in [two_kernels(), six] {
         let text = document(&rmap).text(&Styles::plain());
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
     }
 }
 
@@ -46,10 +49,18 @@ fn json_document_has_raw_values() {
     let rmap: Rmap = two_kernels();
     crate::fixtures::assert_fits("rmap", &json(&rmap).unwrap());
     let document: serde_json::Value = serde_json::from_str(&json(&rmap).unwrap()).unwrap();
-    assert_eq!((&document["schema_version"], &document["kind"]), (&1.into(), &"rmap".into()));
+    assert_eq!(
+        (&document["schema_version"], &document["kind"]),
+        (&1.into(), &"rmap".into())
+    );
     let cells = document["cells"].as_array().unwrap();
     assert_eq!(cells.len(), rmap.outcomes.len());
-    let of = |outcome: &str| cells.iter().filter(|cell| cell["outcome"] == outcome).count();
+    let of = |outcome: &str| {
+        cells
+            .iter()
+            .filter(|cell| cell["outcome"] == outcome)
+            .count()
+    };
     assert_eq!((of("does_not_fit"), of("failed")), (6, 1));
     insta::assert_snapshot!(serde_json::to_string_pretty(&cells[0]).unwrap());
     insta::assert_snapshot!(serde_json::to_string_pretty(&document["laws"][0]).unwrap());
@@ -61,6 +72,13 @@ fn words_from_outside_cannot_leave_their_place() {
     rmap.kernels[1] = "<script>\x1b[2J|`".into();
     rmap.cases.truncate(1);
     let page = without_script(&document(&rmap).html().unwrap());
-    assert!(!page.contains("<script>\u{fffd}") && page.matches("<script>").count() == 1 && !page.contains('\x1b'));
-    assert!(!document(&rmap).text(&Styles::plain()).contains('\x1b') && !document(&rmap).markdown().contains('\x1b'));
+    assert!(
+        !page.contains("<script>\u{fffd}")
+            && page.matches("<script>").count() == 1
+            && !page.contains('\x1b')
+    );
+    assert!(
+        !document(&rmap).text(&Styles::plain()).contains('\x1b')
+            && !document(&rmap).markdown().contains('\x1b')
+    );
 }

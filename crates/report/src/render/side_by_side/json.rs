@@ -29,7 +29,8 @@ struct Document<'a> {
     machines: Vec<MachineColumnDocument<'a>>,
 }
 
-/// A workload. Lists about machines and kernels have the order of `machines` and of their comparisons' `others`.
+/// A workload. Lists about machines and kernels have the order of `machines` and of their
+/// comparisons' `others`.
 #[derive(Serialize, JsonSchema)]
 struct MatchedRowDocument<'a> {
     workload: &'a str,
@@ -111,7 +112,11 @@ pub fn json(side_by_side: &SideBySide) -> Result<String, RenderError> {
         conclusion: side_by_side.conclusion().word(),
         difference: "percent of the base; positive is better",
         ratio: "above 1 is better",
-        rows: side_by_side.rows().iter().map(|row| matched(side_by_side, row)).collect(),
+        rows: side_by_side
+            .rows()
+            .iter()
+            .map(|row| matched(side_by_side, row))
+            .collect(),
         machines: machines(side_by_side)
             .map(|(machine, comparison)| MachineColumnDocument {
                 machine,
@@ -130,11 +135,18 @@ fn matched<'a>(side_by_side: &'a SideBySide, row: &'a MatchedRow) -> MatchedRowD
     };
     let agreement = |(kernel, agreement): (usize, &crate::Agreement)| AgreementDocument {
         agreement: agreement.word(),
-        on: agreement.machines().iter().map(|machine| columns[*machine].machine.as_str()).collect(),
+        on: agreement
+            .machines()
+            .iter()
+            .map(|machine| columns[*machine].machine.as_str())
+            .collect(),
         explanations: side_by_side
             .explanations(row, kernel)
             .into_iter()
-            .map(|explanation| ExplanationDocument { word: explanation.word(), sentence: explanation.sentence() })
+            .map(|explanation| ExplanationDocument {
+                word: explanation.word(),
+                sentence: explanation.sentence(),
+            })
             .collect(),
     };
     MatchedRowDocument {
@@ -157,7 +169,9 @@ fn own_row<'a>(machine: &'a str, row: &Row) -> OwnRow<'a> {
 fn own_cell(cell: &Cell) -> OwnCell {
     let ends = interval(cell);
     let (reason, more_boots) = match &cell.compared.verdict {
-        Verdict::Unclear(why @ Uncertainty::Noise { more_runs }) => (Some(why.to_string()), *more_runs),
+        Verdict::Unclear(why @ Uncertainty::Noise { more_runs }) => {
+            (Some(why.to_string()), *more_runs)
+        }
         Verdict::Unclear(why) => (Some(why.to_string()), None),
         Verdict::Better | Verdict::Worse | Verdict::Same => (None, None),
     };

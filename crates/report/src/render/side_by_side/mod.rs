@@ -1,5 +1,5 @@
-//! Builds the document of comparisons side by side: one table with a column group for each machine, agreements and
-//! disagreements, and beneath them what belongs to one machine only.
+//! Builds the document of comparisons side by side: one table with a column group for each machine,
+//! agreements and disagreements, and beneath them what belongs to one machine only.
 
 mod json;
 mod table;
@@ -20,7 +20,8 @@ use crate::render::{Style, counted, findings, noise, words as single};
 use crate::side_by_side::SideBySide;
 use document::{Block, Details, Document, Fact};
 
-/// Returns the document of comparisons side by side. The style of a view has no effect: MMTests has no such table.
+/// Returns the document of comparisons side by side. The style of a view has no effect: MMTests has
+/// no such table.
 #[must_use]
 pub fn document(side_by_side: &SideBySide, view: &View) -> Document {
     let mut blocks = vec![Block::Facts(facts(side_by_side))];
@@ -38,19 +39,33 @@ pub fn document(side_by_side: &SideBySide, view: &View) -> Document {
         let summary = format!("{machine}: environments, kernels, machine");
         match view.verbose {
             true => blocks.extend(std::iter::once(Block::Heading(summary)).chain(inner)),
-            false => blocks.push(Block::Details(Details { summary, blocks: inner, pages_only: false })),
+            false => blocks.push(Block::Details(Details {
+                summary,
+                blocks: inner,
+                pages_only: false,
+            })),
         }
     }
     let alarms = |(machine, comparison): (&str, &Comparison)| -> Vec<String> {
-        single::alarms(comparison).iter().map(|alarm| format!("{machine}: {alarm}")).collect()
+        single::alarms(comparison)
+            .iter()
+            .map(|alarm| format!("{machine}: {alarm}"))
+            .collect()
     };
     let warnings = machines(side_by_side).flat_map(alarms).collect();
-    Document { warnings, title: headlines(side_by_side).join("\n"), blocks }
+    Document {
+        warnings,
+        title: headlines(side_by_side).join("\n"),
+        blocks,
+    }
 }
 
 /// Returns the machines' names, as they may be shown, with their comparisons.
 fn machines(side_by_side: &SideBySide) -> impl Iterator<Item = (&str, &Comparison)> {
-    side_by_side.columns().iter().map(|column| (column.machine.as_str(), &column.comparison))
+    side_by_side
+        .columns()
+        .iter()
+        .map(|column| (column.machine.as_str(), &column.comparison))
 }
 
 /// Returns the commands that reproduce the comparisons: mostly one.
@@ -68,20 +83,32 @@ fn facts(side_by_side: &SideBySide) -> Vec<Fact> {
     let mut facts = Vec::new();
     for (machine, comparison) in machines(side_by_side) {
         for (place, other) in comparison.others.iter().enumerate() {
-            let of = if comparison.others.len() > 1 { format!("{}: ", other.kernel.title) } else { String::new() };
+            let of = if comparison.others.len() > 1 {
+                format!("{}: ", other.kernel.title)
+            } else {
+                String::new()
+            };
             let tally = single::tally(comparison, place + 1, other);
             facts.push(Fact::new(format!("On {machine}"), format!("{of}{tally}")));
         }
     }
     for (machine, comparison) in machines(side_by_side) {
-        let means = comparison.others.iter().filter_map(|other| single::geometric_mean(comparison, other));
+        let means = comparison
+            .others
+            .iter()
+            .filter_map(|other| single::geometric_mean(comparison, other));
         facts.extend(means.map(|mean| Fact::new("Geomean", format!("{machine}: {mean}"))));
     }
     for (machine, comparison) in machines(side_by_side) {
         let replicates = count(comparison.seeds.len(), single::replicate(comparison));
-        facts.push(Fact::new("Machine", format!("{machine}: {}; {replicates}", single::machine(comparison))));
+        facts.push(Fact::new(
+            "Machine",
+            format!("{machine}: {}; {replicates}", single::machine(comparison)),
+        ));
     }
-    let created = machines(side_by_side).filter_map(|(_, comparison)| comparison.created_unix).max();
+    let created = machines(side_by_side)
+        .filter_map(|(_, comparison)| comparison.created_unix)
+        .max();
     facts.extend(created.map(|created| Fact::new("Compared", date(created))));
     for (machine, comparison) in machines(side_by_side) {
         let notes = single::doubts(comparison).into_iter();
@@ -93,11 +120,19 @@ fn facts(side_by_side: &SideBySide) -> Vec<Fact> {
 /// Returns the legends and the caveats of the machines; what is the same for all comes once.
 fn closing(side_by_side: &SideBySide) -> Vec<Block> {
     if machines(side_by_side).all(|(_, comparison)| single::no_run_needed(comparison)) {
-        let first = machines(side_by_side).map(|(_, comparison)| single::why_no_run(comparison)).next();
-        return first.map(|why| Block::Paragraph(why.to_owned())).into_iter().collect();
+        let first = machines(side_by_side)
+            .map(|(_, comparison)| single::why_no_run(comparison))
+            .next();
+        return first
+            .map(|why| Block::Paragraph(why.to_owned()))
+            .into_iter()
+            .collect();
     }
-    let legends = words::grouped(side_by_side, |comparison| single::legend_of_letters(comparison, Style::Marvin));
-    let bars = table::has_bars(side_by_side).then(|| Block::Drawing(comparison_table::ABOUT_BARS.to_owned()));
+    let legends = words::grouped(side_by_side, |comparison| {
+        single::legend_of_letters(comparison, Style::Marvin)
+    });
+    let bars = table::has_bars(side_by_side)
+        .then(|| Block::Drawing(comparison_table::ABOUT_BARS.to_owned()));
     let mut cautions: Vec<&str> = Vec::new();
     for (_, comparison) in machines(side_by_side) {
         let caution = comparison.base.machine.kind.caution();
@@ -105,15 +140,25 @@ fn closing(side_by_side: &SideBySide) -> Vec<Block> {
             cautions.push(caution);
         }
     }
-    let cautions = cautions.into_iter().map(|caution| Block::Note(caution.to_owned()));
-    legends.into_iter().map(Block::Note).chain(bars).chain(cautions).collect()
+    let cautions = cautions
+        .into_iter()
+        .map(|caution| Block::Note(caution.to_owned()));
+    legends
+        .into_iter()
+        .map(Block::Note)
+        .chain(bars)
+        .chain(cautions)
+        .collect()
 }
 
 fn failures(side_by_side: &SideBySide) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (machine, comparison) in machines(side_by_side) {
         for failure in &comparison.failures {
-            blocks.push(Block::Paragraph(format!("{machine}: {}", findings::failure(comparison, failure))));
+            blocks.push(Block::Paragraph(format!(
+                "{machine}: {}",
+                findings::failure(comparison, failure)
+            )));
             blocks.push(Block::Console(plain_lines(&failure.console_tail)));
         }
     }
@@ -127,7 +172,11 @@ fn unclear(side_by_side: &SideBySide) -> Vec<Block> {
     let mut items = Vec::new();
     for (machine, comparison) in machines(side_by_side) {
         let found = findings::unclear(comparison);
-        items.extend(found.iter().map(|unclear| plain(&format!("{machine}: {}: {}", unclear.rows, unclear.reason))));
+        items.extend(
+            found
+                .iter()
+                .map(|unclear| plain(&format!("{machine}: {}: {}", unclear.rows, unclear.reason))),
+        );
     }
     if items.is_empty() {
         return Vec::new();
@@ -145,12 +194,25 @@ fn details(comparison: &Comparison) -> Vec<Block> {
         }
     };
     part(counted::HEAD, comparison_table::apart(comparison));
-    part("Ranks", noise::ranks_that_agree(comparison).into_iter().map(Block::Paragraph).collect());
-    part("What differs between the environments", origin::environment(comparison));
+    part(
+        "Ranks",
+        noise::ranks_that_agree(comparison)
+            .into_iter()
+            .map(Block::Paragraph)
+            .collect(),
+    );
+    part(
+        "What differs between the environments",
+        origin::environment(comparison),
+    );
     part("Kernels", origin::kernels(comparison));
     part("Machines", origin::machines(comparison));
     let mut page = |summary: &str, blocks_of_page: Vec<Block>| {
-        let details = Details { summary: summary.to_owned(), blocks: blocks_of_page, pages_only: true };
+        let details = Details {
+            summary: summary.to_owned(),
+            blocks: blocks_of_page,
+            pages_only: true,
+        };
         blocks.extend((!details.blocks.is_empty()).then_some(Block::Details(details)));
     };
     page("Every value", comparison_table::values(comparison));

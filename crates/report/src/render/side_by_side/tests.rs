@@ -12,7 +12,11 @@ use crate::{Agreement, Comparison, SideBySide, side_by_side};
 fn text(side_by_side: &SideBySide, view: &View) -> String {
     let text = document(side_by_side, view).text(&Styles::plain());
     for line in text.lines() {
-        assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+        assert!(
+            line.chars().count() <= 80,
+            "{} columns: {line}",
+            line.chars().count()
+        );
         assert_eq!(line, line.trim_end(), "trailing space");
     }
     text
@@ -24,7 +28,10 @@ fn page(side_by_side: &SideBySide) -> String {
 
 /// Returns comparisons with the names of their machines.
 fn named(columns: Vec<(&str, Comparison)>) -> Vec<(String, Comparison)> {
-    columns.into_iter().map(|(name, comparison)| (name.to_owned(), comparison)).collect()
+    columns
+        .into_iter()
+        .map(|(name, comparison)| (name.to_owned(), comparison))
+        .collect()
 }
 
 #[test]
@@ -34,14 +41,31 @@ fn two_machines_fit_eighty_columns() {
 
 #[test]
 fn three_machines_are_groups_below_each_other() {
-    let columns = vec![("exact", on_exact()), ("vm", on_noisy(5, 1.0)), ("testbox", on_noisy(8, 1.02))];
-    insta::assert_snapshot!(text(&side_by_side(named(columns)).unwrap(), &View::default()));
+    let columns = vec![
+        ("exact", on_exact()),
+        ("vm", on_noisy(5, 1.0)),
+        ("testbox", on_noisy(8, 1.02)),
+    ];
+    insta::assert_snapshot!(text(
+        &side_by_side(named(columns)).unwrap(),
+        &View::default()
+    ));
 }
 
 #[test]
 fn several_kernels_are_counted_each_by_itself() {
-    let both = side_by_side(named(vec![("exact", three(&[1, 2])), ("other", three(&[1]))])).unwrap();
-    insta::assert_snapshot!(text(&both, &View { only: Some(Only::Worse), ..View::default() }));
+    let both = side_by_side(named(vec![
+        ("exact", three(&[1, 2])),
+        ("other", three(&[1])),
+    ]))
+    .unwrap();
+    insta::assert_snapshot!(text(
+        &both,
+        &View {
+            only: Some(Only::Worse),
+            ..View::default()
+        }
+    ));
     let many: Vec<(String, Comparison)> = (0..5).map(|n| (format!("m{n}"), three(&[1]))).collect();
     assert!(page(&side_by_side(many).unwrap()).contains("class=\"document matrix\""));
 }
@@ -60,16 +84,27 @@ fn two_machines_as_markdown() {
 #[test]
 fn two_machines_as_a_page() {
     let page = page(&on_two_machines());
-    assert!(!page.contains("http:") && !page.contains("https:") && !page.contains("src=") && !page.contains("url("));
+    assert!(
+        !page.contains("http:")
+            && !page.contains("https:")
+            && !page.contains("src=")
+            && !page.contains("url(")
+    );
     insta::assert_snapshot!(page.split_once("</head>").unwrap().1);
 }
 
 #[test]
 fn schema_in_docs_is_up_to_date() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/side-by-side.json");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/schemas/side-by-side.json"
+    );
     let text = serde_json::to_string_pretty(&super::schema()).unwrap() + "\n";
     let in_docs = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(in_docs == text, "docs/schemas is old: marvin reference schemas docs/schemas");
+    assert!(
+        in_docs == text,
+        "docs/schemas is old: marvin reference schemas docs/schemas"
+    );
 }
 
 #[test]
@@ -79,7 +114,8 @@ fn json_has_the_match_and_both_comparisons() {
     crate::fixtures::assert_fits("side-by-side", &written);
     let document: Value = serde_json::from_str(&written).unwrap();
     for (place, column) in both.columns().iter().enumerate() {
-        let single: Value = serde_json::from_str(&crate::render::json(&column.comparison).unwrap()).unwrap();
+        let single: Value =
+            serde_json::from_str(&crate::render::json(&column.comparison).unwrap()).unwrap();
         assert_eq!(document["machines"][place]["comparison"], single);
     }
     insta::assert_snapshot!(serde_json::to_string_pretty(&document["rows"]).unwrap());
@@ -87,8 +123,17 @@ fn json_has_the_match_and_both_comparisons() {
 
 #[test]
 fn everything_unfolded_fits_eighty_columns() {
-    let whole = text(&on_two_machines(), &View { verbose: true, ..View::default() });
-    assert!(whole.contains("== vm: environments, kernels, machine =="), "{whole}");
+    let whole = text(
+        &on_two_machines(),
+        &View {
+            verbose: true,
+            ..View::default()
+        },
+    );
+    assert!(
+        whole.contains("== vm: environments, kernels, machine =="),
+        "{whole}"
+    );
 }
 
 #[test]
@@ -96,20 +141,47 @@ fn rows_are_sorted_and_chosen_by_all_machines() {
     let both = on_two_machines();
     let names = |view: &View| -> Vec<String> {
         let text = text(&both, view);
-        let table = text.split_once("--\n").unwrap().1.split_once("\n\n").unwrap().0.to_owned();
-        table.lines().skip(1).map(|row| row.split(' ').next().unwrap().to_owned()).collect()
+        let table = text
+            .split_once("--\n")
+            .unwrap()
+            .1
+            .split_once("\n\n")
+            .unwrap()
+            .0
+            .to_owned();
+        table
+            .lines()
+            .skip(1)
+            .map(|row| row.split(' ').next().unwrap().to_owned())
+            .collect()
     };
-    let worse = View { only: Some(Only::Worse), sort: Sort::Effect, ..View::default() };
+    let worse = View {
+        only: Some(Only::Worse),
+        sort: Sort::Effect,
+        ..View::default()
+    };
     assert_eq!(names(&worse), ["fault-anon", "mmap", "getppid"]);
-    assert_eq!(names(&View { sort: Sort::Effect, ..View::default() }).len(), 9);
+    assert_eq!(
+        names(&View {
+            sort: Sort::Effect,
+            ..View::default()
+        })
+        .len(),
+        9
+    );
 }
 
 #[test]
 fn swapped_machines_give_the_same_agreements() {
-    let swapped = side_by_side(named(vec![("vm", on_noisy(5, 1.0)), ("exact", on_exact())])).unwrap();
+    let swapped =
+        side_by_side(named(vec![("vm", on_noisy(5, 1.0)), ("exact", on_exact())])).unwrap();
     let both = on_two_machines();
     for row in both.rows() {
-        let other = swapped.rows().iter().find(|other| other.workload.name == row.workload.name).unwrap();
+        let other = swapped
+            .rows()
+            .iter()
+            .find(|other| other.workload.name == row.workload.name)
+            .unwrap();
         let kind = |agreement: &Agreement| agreement.word();
         assert_eq!(
             row.agreements.iter().map(kind).collect::<Vec<_>>(),
@@ -122,23 +194,43 @@ fn swapped_machines_give_the_same_agreements() {
 
 #[test]
 fn machine_with_itself_agrees_or_is_unclear() {
-    let twice = side_by_side(named(vec![("one", on_noisy(6, 1.0)), ("other", on_noisy(6, 1.0))])).unwrap();
+    let twice = side_by_side(named(vec![
+        ("one", on_noisy(6, 1.0)),
+        ("other", on_noisy(6, 1.0)),
+    ]))
+    .unwrap();
     let fine = |agreement: &Agreement| match agreement {
         Agreement::Agree => true,
         Agreement::UnclearOn(machines) => machines.len() == 2,
         Agreement::Disagree | Agreement::ChangedOn(_) | Agreement::MeasuredOn(_) => false,
     };
-    assert!(twice.rows().iter().flat_map(|row| &row.agreements).all(fine));
+    assert!(
+        twice
+            .rows()
+            .iter()
+            .flat_map(|row| &row.agreements)
+            .all(fine)
+    );
     assert!(!text(&twice, &View::default()).contains("Machines disagree"));
 }
 
 #[test]
 fn hostile_machine_name_stays_in_its_place() {
-    let hostile = vec![("exact", on_exact()), (crate::fixtures::HOSTILE, on_noisy(5, 1.0))];
+    let hostile = vec![
+        ("exact", on_exact()),
+        (crate::fixtures::HOSTILE, on_noisy(5, 1.0)),
+    ];
     let both = side_by_side(named(hostile)).unwrap();
-    let (text, markdown, page) =
-        (text(&both, &View::default()), document(&both, &View::default()).markdown(), page(&both));
-    assert!([&text, &markdown, &page].iter().all(|text| !text.contains('\x1b')));
+    let (text, markdown, page) = (
+        text(&both, &View::default()),
+        document(&both, &View::default()).markdown(),
+        page(&both),
+    );
+    assert!(
+        [&text, &markdown, &page]
+            .iter()
+            .all(|text| !text.contains('\x1b'))
+    );
     assert!(!page.contains("<script>alert"), "{page}");
     let outside_fences: String = markdown.split("```").step_by(2).collect();
     assert!(!outside_fences.contains("<script"), "{markdown}");

@@ -1,4 +1,5 @@
-//! Sentences about comparisons side by side: agreements, disagreements and what usually explains them.
+//! Sentences about comparisons side by side: agreements, disagreements and what usually explains
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -74,34 +75,59 @@ impl Agreement {
     }
 }
 
-/// Returns the headline, one for each kernel after the base: `6.12 against 6.1 on exact, vm: 7 rows: 5 agree, …`.
+/// Returns the headline, one for each kernel after the base: `6.12 against 6.1 on exact, vm: 7
+/// rows: 5 agree, …`.
 #[must_use]
 pub fn headlines(side_by_side: &SideBySide) -> Vec<String> {
-    let names: Vec<String> = machines(side_by_side).map(|(machine, _)| plain(machine)).collect();
-    let Some((_, first)) = machines(side_by_side).next() else { return Vec::new() };
+    let names: Vec<String> = machines(side_by_side)
+        .map(|(machine, _)| plain(machine))
+        .collect();
+    let Some((_, first)) = machines(side_by_side).next() else {
+        return Vec::new();
+    };
     let of = |(kernel, other): (usize, &crate::Against)| {
         let sides = format!("{} against {}", other.kernel.title, first.base.title);
-        format!("{sides} on {}: {}", join(&names), agreements(side_by_side, kernel))
+        format!(
+            "{sides} on {}: {}",
+            join(&names),
+            agreements(side_by_side, kernel)
+        )
     };
     first.others.iter().enumerate().map(of).collect()
 }
 
-/// Returns how many rows agree and disagree: `7 rows: 5 agree, 1 disagrees, 1 measured on exact only`.
+/// Returns how many rows agree and disagree: `7 rows: 5 agree, 1 disagrees, 1 measured on exact
+/// only`.
 pub(super) fn agreements(side_by_side: &SideBySide, kernel: usize) -> String {
     let mut counts: BTreeMap<&Agreement, usize> = BTreeMap::new();
-    for agreement in side_by_side.rows().iter().filter_map(|row| row.agreements.get(kernel)) {
+    for agreement in side_by_side
+        .rows()
+        .iter()
+        .filter_map(|row| row.agreements.get(kernel))
+    {
         *counts.entry(agreement).or_default() += 1;
     }
     let names = |machines: &[usize]| {
-        let names: Vec<String> =
-            machines.iter().map(|machine| plain(&side_by_side.columns()[*machine].machine)).collect();
+        let names: Vec<String> = machines
+            .iter()
+            .map(|machine| plain(&side_by_side.columns()[*machine].machine))
+            .collect();
         join(&names)
     };
     let describe = |(agreement, number): (&&Agreement, &usize)| {
         let machines = names(agreement.machines());
         match agreement {
-            Agreement::Agree => format!("{number} {}", if *number == 1 { "agrees" } else { "agree" }),
-            Agreement::Disagree => format!("{number} {}", if *number == 1 { "disagrees" } else { "disagree" }),
+            Agreement::Agree => {
+                format!("{number} {}", if *number == 1 { "agrees" } else { "agree" })
+            }
+            Agreement::Disagree => format!(
+                "{number} {}",
+                if *number == 1 {
+                    "disagrees"
+                } else {
+                    "disagree"
+                }
+            ),
             Agreement::ChangedOn(_) => format!("{number} changed on {machines} only"),
             Agreement::UnclearOn(_) => format!("{number} unclear on {machines}"),
             Agreement::MeasuredOn(_) => format!("{number} measured on {machines} only"),
@@ -109,7 +135,11 @@ pub(super) fn agreements(side_by_side: &SideBySide, kernel: usize) -> String {
     };
     let parts: Vec<String> = counts.iter().map(describe).collect();
     let rows = count(side_by_side.rows().len(), "row");
-    if parts.is_empty() { rows } else { format!("{rows}: {}", parts.join(", ")) }
+    if parts.is_empty() {
+        rows
+    } else {
+        format!("{rows}: {}", parts.join(", "))
+    }
 }
 
 fn join(names: &[String]) -> String {
@@ -119,27 +149,46 @@ fn join(names: &[String]) -> String {
     }
 }
 
-/// Returns the rows on which machines disagree, and what usually explains it: each explanation once.
+/// Returns the rows on which machines disagree, and what usually explains it: each explanation
+/// once.
 pub(super) fn disagreements(side_by_side: &SideBySide) -> Vec<Block> {
     let kernels: Vec<&str> = side_by_side
         .columns()
         .first()
-        .map(|column| column.comparison.others.iter().map(|other| other.kernel.title.as_str()).collect())
+        .map(|column| {
+            column
+                .comparison
+                .others
+                .iter()
+                .map(|other| other.kernel.title.as_str())
+                .collect()
+        })
         .unwrap_or_default();
     let mut found: BTreeMap<Explanation, Vec<String>> = BTreeMap::new();
     for row in side_by_side.rows() {
         for (kernel, title) in kernels.iter().enumerate() {
-            let of = if kernels.len() > 1 { format!(" ({title})") } else { String::new() };
-            let item = format!("{}{of}: {}", plain(&row.workload.name), verdicts(side_by_side, row, kernel));
+            let of = if kernels.len() > 1 {
+                format!(" ({title})")
+            } else {
+                String::new()
+            };
+            let item = format!(
+                "{}{of}: {}",
+                plain(&row.workload.name),
+                verdicts(side_by_side, row, kernel)
+            );
             for explanation in side_by_side.explanations(row, kernel) {
                 found.entry(explanation).or_default().push(item.clone());
             }
         }
     }
     let heading = (!found.is_empty()).then(|| Block::Heading("Machines disagree".to_owned()));
-    let blocks = found
-        .into_iter()
-        .flat_map(|(explanation, items)| [Block::Paragraph(explanation.sentence().to_owned()), Block::List(items)]);
+    let blocks = found.into_iter().flat_map(|(explanation, items)| {
+        [
+            Block::Paragraph(explanation.sentence().to_owned()),
+            Block::List(items),
+        ]
+    });
     heading.into_iter().chain(blocks).collect()
 }
 
@@ -150,7 +199,12 @@ fn verdicts(side_by_side: &SideBySide, row: &MatchedRow, kernel: usize) -> Strin
         let cell = own.cells.get(kernel)?;
         let is_clear = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
         is_clear.then(|| {
-            format!("{} on {} {}", cell.compared.verdict.word(), plain(machine), size(cell, own.margin_percent))
+            format!(
+                "{} on {} {}",
+                cell.compared.verdict.word(),
+                plain(machine),
+                size(cell, own.margin_percent)
+            )
         })
     };
     let verdicts: Vec<String> = machines(side_by_side).enumerate().filter_map(of).collect();
@@ -159,15 +213,27 @@ fn verdicts(side_by_side: &SideBySide, row: &MatchedRow, kernel: usize) -> Strin
 
 /// Returns a difference with its interval, or with the margin if there is none.
 fn size(cell: &Cell, margin_percent: f64) -> String {
-    let difference = cell.compared.difference_percent.map(signed_percent).unwrap_or_default();
-    match cell.compared.spread_percent.filter(|_| cell.rated.is_some()) {
+    let difference = cell
+        .compared
+        .difference_percent
+        .map(signed_percent)
+        .unwrap_or_default();
+    match cell
+        .compared
+        .spread_percent
+        .filter(|_| cell.rated.is_some())
+    {
         Some(ends) => format!("({difference}, 95%: {})", interval(ends, INTERVAL)),
         None => format!("({difference}, margin {})", margin(margin_percent)),
     }
 }
 
-/// Returns a text about each machine, with the machines' names; without them if it is the same for all.
-pub(super) fn grouped(side_by_side: &SideBySide, text: impl Fn(&Comparison) -> String) -> Vec<String> {
+/// Returns a text about each machine, with the machines' names; without them if it is the same for
+/// all.
+pub(super) fn grouped(
+    side_by_side: &SideBySide,
+    text: impl Fn(&Comparison) -> String,
+) -> Vec<String> {
     let mut texts: Vec<(String, Vec<String>)> = Vec::new();
     for (machine, comparison) in machines(side_by_side) {
         let text = text(comparison);
@@ -177,7 +243,14 @@ pub(super) fn grouped(side_by_side: &SideBySide, text: impl Fn(&Comparison) -> S
             None => texts.push((text, vec![plain(machine)])),
         }
     }
-    let is_one = matches!(texts.as_slice(), [(_, names)] if names.len() == side_by_side.columns().len());
-    let named = |(text, names): (String, Vec<String>)| if is_one { text } else { format!("{}: {text}", join(&names)) };
+    let is_one =
+        matches!(texts.as_slice(), [(_, names)] if names.len() == side_by_side.columns().len());
+    let named = |(text, names): (String, Vec<String>)| {
+        if is_one {
+            text
+        } else {
+            format!("{}: {text}", join(&names))
+        }
+    };
     texts.into_iter().map(named).collect()
 }

@@ -26,7 +26,12 @@ impl Believed {
     }
 
     fn states(&self) -> Vec<(String, BatchState)> {
-        self.jobs.lock().unwrap().iter().map(|job| (job.name.clone(), job.state)).collect()
+        self.jobs
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|job| (job.name.clone(), job.state))
+            .collect()
     }
 }
 
@@ -41,17 +46,34 @@ impl BatchSystem for Believed {
 
     fn submit(&self, job: &Submission<'_>) -> Result<String, BatchError> {
         if self.refuses.load(Ordering::Relaxed) {
-            return Err(BatchError::Refused { system: "Slurm", said: "Invalid feature specification".into() });
+            return Err(BatchError::Refused {
+                system: "Slurm",
+                said: "Invalid feature specification".into(),
+            });
         }
-        assert_eq!(job.command.last().unwrap().to_str(), job.name.split('-').nth(1), "{job:?}");
+        assert_eq!(
+            job.command.last().unwrap().to_str(),
+            job.name.split('-').nth(1),
+            "{job:?}"
+        );
         let id = (self.jobs.lock().unwrap().len() + 1).to_string();
         let (name, about) = (job.name.to_owned(), "Resources".to_owned());
-        self.jobs.lock().unwrap().push(BatchJob { id: id.clone(), name, state: BatchState::Waits, about });
+        self.jobs.lock().unwrap().push(BatchJob {
+            id: id.clone(),
+            name,
+            state: BatchState::Waits,
+            about,
+        });
         Ok(id)
     }
 
     fn cancel(&self, id: &str) -> Result<(), BatchError> {
-        self.jobs.lock().unwrap().iter_mut().filter(|job| job.id == id).for_each(|job| job.state = BatchState::Ended);
+        self.jobs
+            .lock()
+            .unwrap()
+            .iter_mut()
+            .filter(|job| job.id == id)
+            .for_each(|job| job.state = BatchState::Ended);
         Ok(())
     }
 }
@@ -73,7 +95,14 @@ impl Site {
         let text = "[[notify]]\nname = \"us\"\ncommand = [\"true\"]\n";
         let settings = ingest::settings(text, &model::ToolRows::default()).unwrap();
         let (now, events) = (Cell::new(1_000), RefCell::default());
-        Self { _home: home, store, system: Believed::default(), settings, now, events }
+        Self {
+            _home: home,
+            store,
+            system: Believed::default(),
+            settings,
+            now,
+            events,
+        }
     }
 
     fn queue(&self, kernel: &str) -> u64 {
@@ -86,8 +115,17 @@ impl Site {
             seeds: 1,
             machine: model::USUAL_MACHINE.to_owned(),
         };
-        let new = NewJob { work, plan: String::new(), priority: 0, rank: 0, attempts_max: 2, deadline_s: 100 };
-        let Queued::New(number) = self.store.queue_job(&new, self.now.get()).unwrap() else { panic!() };
+        let new = NewJob {
+            work,
+            plan: String::new(),
+            priority: 0,
+            rank: 0,
+            attempts_max: 2,
+            deadline_s: 100,
+        };
+        let Queued::New(number) = self.store.queue_job(&new, self.now.get()).unwrap() else {
+            panic!()
+        };
         number
     }
 
@@ -113,16 +151,26 @@ impl Site {
     }
 
     fn headlines(&self) -> Vec<String> {
-        self.store.list_undelivered().unwrap().into_iter().map(|delivery| delivery.notice.headline).collect()
+        self.store
+            .list_undelivered()
+            .unwrap()
+            .into_iter()
+            .map(|delivery| delivery.notice.headline)
+            .collect()
     }
 
     /// What a worker does that the batch system started.
     fn claim(&self, number: u64) -> u64 {
-        self.store.change_job(number, |job| job.claim("bm1", self.now.get())).unwrap().fence
+        self.store
+            .change_job(number, |job| job.claim("bm1", self.now.get()))
+            .unwrap()
+            .fence
     }
 
     fn end(&self, number: u64, fence: u64, ending: Ending) {
-        self.store.change_job(number, |job| job.end(fence, ending, self.now.get())).unwrap();
+        self.store
+            .change_job(number, |job| job.end(fence, ending, self.now.get()))
+            .unwrap();
     }
 }
 
@@ -142,10 +190,15 @@ fn each_job_is_sent_once_by_any_dispatcher() {
     site.end(one, fence, Ending::Done(String::new()));
     site.system.set(0, BatchState::Ended, "COMPLETED");
     assert!(site.look(&mut followed));
-    assert_eq!(site.system.states()[2], (format!("marvin-{three}-1000-0"), BatchState::Waits));
+    assert_eq!(
+        site.system.states()[2],
+        (format!("marvin-{three}-1000-0"), BatchState::Waits)
+    );
     assert_eq!(followed.worked.done, 1);
     let last = site.events.borrow().last().cloned();
-    assert!(matches!(last, Some(DispatchEvent::Work(crate::WorkEvent::Ended(job))) if job.number == one));
+    assert!(
+        matches!(last, Some(DispatchEvent::Work(crate::WorkEvent::Ended(job))) if job.number == one)
+    );
 }
 
 #[test]
@@ -167,7 +220,9 @@ fn cancelled_job_leaves_the_batch_system() {
     let number = site.queue("deb:6.1");
     let mut followed = Followed::default();
     site.look(&mut followed);
-    site.store.change_job(number, |job| job.cancel(1_000)).unwrap();
+    site.store
+        .change_job(number, |job| job.cancel(1_000))
+        .unwrap();
     site.look(&mut followed);
     assert_eq!(site.system.states()[0].1, BatchState::Ended);
     assert!(!site.look(&mut followed));
@@ -180,7 +235,8 @@ fn batch_jobs_that_fail_count_as_attempts() {
     let number = site.queue("deb:6.1");
     let mut followed = Followed::default();
     site.look(&mut followed);
-    site.system.set(0, BatchState::Ended, "FAILED, NonZeroExitCode");
+    site.system
+        .set(0, BatchState::Ended, "FAILED, NonZeroExitCode");
     for _ in 0..2 {
         assert!(!site.look(&mut followed));
     }
@@ -192,7 +248,10 @@ fn batch_jobs_that_fail_count_as_attempts() {
     site.look(&mut followed);
     let job = site.store.queued_job(number).unwrap();
     assert_eq!(job.state, JobState::Failed);
-    assert_eq!(job.reason, "Slurm refuses the job: Invalid feature specification (tried 2 times)");
+    assert_eq!(
+        job.reason,
+        "Slurm refuses the job: Invalid feature specification (tried 2 times)"
+    );
     assert_eq!(site.headlines(), ["job 1 failed"]);
     site.look(&mut followed);
     assert_eq!(followed.worked.failed, 1);
@@ -204,7 +263,8 @@ fn held_jobs_and_silence_are_reported_once() {
     site.queue("deb:6.1");
     let mut followed = Followed::default();
     site.look(&mut followed);
-    site.system.set(0, BatchState::Held, "launch failed requeued held");
+    site.system
+        .set(0, BatchState::Held, "launch failed requeued held");
     for _ in 0..2 {
         assert!(site.look(&mut followed));
     }
@@ -220,7 +280,10 @@ fn held_jobs_and_silence_are_reported_once() {
         clock: &|| site.now.get(),
         notify: &|_| {},
     };
-    let down = BatchError::Silent { system: "Slurm", said: "Unable to contact slurm controller".into() };
+    let down = BatchError::Silent {
+        system: "Slurm",
+        said: "Unable to contact slurm controller".into(),
+    };
     for after in [0, 5, SILENT_S, SILENT_S + 5] {
         site.now.set(1_000 + after);
         dispatcher.silent(&down, &mut followed).unwrap();

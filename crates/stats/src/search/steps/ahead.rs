@@ -1,7 +1,9 @@
-//! Which places a search will ask for, before it knows the answers: who can measure several places at once measures those.
+//! Which places a search will ask for, before it knows the answers: who can measure several places
+//! at once measures those.
 //!
-//! The search is played with each answer that the next place may give: the value before it, the value after it, or none. Of
-//! all plays the most probable goes on first. The search itself stays as it is, so its places and its answer do too.
+//! The search is played with each answer that the next place may give: the value before it, the
+//! value after it, or none. Of all plays the most probable goes on first. The search itself stays
+//! as it is, so its places and its answer do too.
 
 use std::collections::BTreeMap;
 
@@ -33,8 +35,9 @@ struct Play {
 }
 
 impl Steps {
-    /// Returns the places that the search asks for next, whatever the answers are: at most `count`, the most probable first. The
-    /// first one is that of [`Steps::next`]. `cost` is asked what places cost after a place was measured, and now.
+    /// Returns the places that the search asks for next, whatever the answers are: at most `count`,
+    /// the most probable first. The first one is that of [`Steps::next`]. `cost` is asked what
+    /// places cost after a place was measured, and now.
     #[must_use]
     pub fn ahead(
         &self,
@@ -42,19 +45,33 @@ impl Steps {
         judge: &dyn Fn(usize, usize) -> Pair,
         count: usize,
     ) -> Vec<Ahead> {
-        let mut plays = vec![Play { steps: self.clone(), equals: BTreeMap::new(), last: None, chance: 1.0 }];
+        let mut plays = vec![Play {
+            steps: self.clone(),
+            equals: BTreeMap::new(),
+            last: None,
+            chance: 1.0,
+        }];
         let mut found: Vec<Ahead> = Vec::new();
         for _ in 0..count.saturating_mul(PLAYS) {
-            let Some(play) = take_likeliest(&mut plays) else { break };
+            let Some(play) = take_likeliest(&mut plays) else {
+                break;
+            };
             let missing: Vec<usize> = play.steps.missing_start().collect();
             // The start is asked for without a look at values.
-            let next = if missing.is_empty() { play.next(cost, judge).into_iter().collect() } else { missing.clone() };
+            let next = if missing.is_empty() {
+                play.next(cost, judge).into_iter().collect()
+            } else {
+                missing.clone()
+            };
             for place in next {
                 if found.len() == count {
                     return found;
                 }
                 if found.iter().all(|known| known.place != place) {
-                    found.push(Ahead { place, chance: play.chance });
+                    found.push(Ahead {
+                        place,
+                        chance: play.chance,
+                    });
                 }
                 if missing.is_empty() {
                     plays.extend(play.answered(place));
@@ -65,18 +82,28 @@ impl Steps {
     }
 
     fn missing_start(&self) -> impl Iterator<Item = usize> {
-        self.start.iter().copied().filter(|place| self.places[*place] == Place::Unknown)
+        self.start
+            .iter()
+            .copied()
+            .filter(|place| self.places[*place] == Place::Unknown)
     }
 
     /// Returns the measured places before and after one.
     fn around(&self, place: usize) -> Option<(usize, usize)> {
         let is_measured = |place: &usize| self.places[*place] == Place::Measured;
-        Some(((0..place).rev().find(is_measured)?, (place + 1..self.places.len()).find(is_measured)?))
+        Some((
+            (0..place).rev().find(is_measured)?,
+            (place + 1..self.places.len()).find(is_measured)?,
+        ))
     }
 }
 
 impl Play {
-    fn next(&self, cost: &dyn Fn(Option<usize>) -> Cost, judge: &dyn Fn(usize, usize) -> Pair) -> Option<usize> {
+    fn next(
+        &self,
+        cost: &dyn Fn(Option<usize>) -> Cost,
+        judge: &dyn Fn(usize, usize) -> Pair,
+    ) -> Option<usize> {
         let equal = |place: usize| self.equals.get(&place).copied().unwrap_or(place);
         let judge = |a: usize, b: usize| match (equal(a), equal(b)) {
             (a, b) if a == b => Pair::Same,
@@ -91,21 +118,37 @@ impl Play {
 
     /// Returns the plays after each answer of a place.
     fn answered(&self, place: usize) -> Vec<Self> {
-        let Some((before, last)) = self.steps.around(place) else { return Vec::new() };
-        let sum = |range: std::ops::RangeInclusive<usize>| self.steps.prior[range].iter().sum::<f64>();
+        let Some((before, last)) = self.steps.around(place) else {
+            return Vec::new();
+        };
+        let sum =
+            |range: std::ops::RangeInclusive<usize>| self.steps.prior[range].iter().sum::<f64>();
         let (left, all) = (sum(before + 1..=place), sum(before + 1..=last));
-        let after = if all > 0.0 { left / all } else { (place - before) as f64 / (last - before) as f64 };
+        let after = if all > 0.0 {
+            left / all
+        } else {
+            (place - before) as f64 / (last - before) as f64
+        };
         let equal_to = |other: usize, chance: f64| {
             let mut play = self.clone();
             play.steps.measured(place);
-            play.equals.insert(place, self.equals.get(&other).copied().unwrap_or(other));
-            Self { last: Some(place), chance: self.chance * (1.0 - UNUSABLE) * chance, ..play }
+            play.equals
+                .insert(place, self.equals.get(&other).copied().unwrap_or(other));
+            Self {
+                last: Some(place),
+                chance: self.chance * (1.0 - UNUSABLE) * chance,
+                ..play
+            }
         };
         let mut without = self.clone();
         without.steps.unusable(place);
         without.last = Some(place);
         without.chance *= UNUSABLE;
-        vec![equal_to(last, after), equal_to(before, 1.0 - after), without]
+        vec![
+            equal_to(last, after),
+            equal_to(before, 1.0 - after),
+            without,
+        ]
     }
 }
 
@@ -126,11 +169,22 @@ mod tests {
     /// What a place costs depends on what was measured last, as for builds.
     fn cost(places: usize, last: Option<usize>) -> Cost {
         let last = last.unwrap_or(places - 1);
-        Cost { place: (0..places).map(|place| 1.0 + place.abs_diff(last).min(7) as f64).collect(), run: 0.01 }
+        Cost {
+            place: (0..places)
+                .map(|place| 1.0 + place.abs_diff(last).min(7) as f64)
+                .collect(),
+            run: 0.01,
+        }
     }
 
     fn judge(values: &[Option<u8>]) -> impl Fn(usize, usize) -> Pair {
-        |a, b| if values[a] == values[b] { Pair::Same } else { Pair::Differs }
+        |a, b| {
+            if values[a] == values[b] {
+                Pair::Same
+            } else {
+                Pair::Differs
+            }
+        }
     }
 
     /// A search with the places that it asked for.
@@ -143,13 +197,19 @@ mod tests {
     impl Asked<'_> {
         fn ahead(&self, count: usize) -> Vec<Ahead> {
             let (places, now) = (self.values.len(), self.last);
-            self.steps.ahead(&|last| cost(places, last.or(now)), &judge(self.values), count)
+            self.steps.ahead(
+                &|last| cost(places, last.or(now)),
+                &judge(self.values),
+                count,
+            )
         }
 
         /// Asks for a place and takes its value.
         fn go_on(&mut self) -> Option<usize> {
             let cost = cost(self.values.len(), self.last);
-            let Wanted::Measure { place, .. } = self.steps.next(&cost, &judge(self.values)) else { return None };
+            let Wanted::Measure { place, .. } = self.steps.next(&cost, &judge(self.values)) else {
+                return None;
+            };
             match self.values[place] {
                 Some(_) => self.steps.measured(place),
                 None => self.steps.unusable(place),
@@ -164,8 +224,15 @@ mod tests {
         let values: Vec<Option<u8>> = (0..=64).map(|place| Some(u8::from(place >= 40))).collect();
         let mut steps = Steps::new(&[1.0; 65], 1).unwrap();
         let even = |count: usize, steps: &Steps| {
-            let cost = |_| Cost { place: Vec::new(), run: 1.0 };
-            steps.ahead(&cost, &judge(&values), count).iter().map(|ahead| ahead.place).collect::<Vec<_>>()
+            let cost = |_| Cost {
+                place: Vec::new(),
+                run: 1.0,
+            };
+            steps
+                .ahead(&cost, &judge(&values), count)
+                .iter()
+                .map(|ahead| ahead.place)
+                .collect::<Vec<_>>()
         };
         assert_eq!(even(6, &steps), [0, 64], "what follows depends on these");
         [0, 64].into_iter().for_each(|end| steps.measured(end));

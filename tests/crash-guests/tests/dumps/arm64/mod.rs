@@ -1,8 +1,8 @@
-//! 64-bit Arm: Debian's kernels with pages of 4 and 16 KiB panic in QEMU's virt machine, on processors with and without
-//! addresses of 52 bits (FEAT_LPA2).
+//! 64-bit Arm: Debian's kernels with pages of 4 and 16 KiB panic in QEMU's virt machine, on
+//! processors with and without addresses of 52 bits (FEAT_LPA2).
 //!
-//! The guest marks its pages, so what a level excludes is checked without another filter: makedumpfile 1.7.9 does not
-//! find page tables of 52 bits.
+//! The guest marks its pages, so what a level excludes is checked without another filter:
+//! makedumpfile 1.7.9 does not find page tables of 52 bits.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,13 @@ const MEMORY_MIB: u32 = 512;
 /// What the guest writes into each page of a kind, before the kind.
 const MARK: &[u8] = b"marvin-mark ";
 /// The kinds of marked pages, and the level that excludes each: none excludes the kernel's own.
-const KINDS: [(&str, u8); 5] = [("anon", 8), ("thp", 8), ("cache", 2), ("freed", 16), ("pipe", 0)];
+const KINDS: [(&str, u8); 5] = [
+    ("anon", 8),
+    ("thp", 8),
+    ("cache", 2),
+    ("freed", 16),
+    ("pipe", 0),
+];
 
 /// Held while a kernel is fetched.
 static TURN: Mutex<()> = Mutex::new(());
@@ -33,7 +39,11 @@ static TURN: Mutex<()> = Mutex::new(());
 /// Runs a program, and returns its output.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -63,39 +73,76 @@ fn kernel(package: &str) -> Kernel {
         fs::write(&settings, text).unwrap();
     }
     let run = |program: &str, words: &[&str]| {
-        output(Command::new(program).args(words).env("APT_CONFIG", &settings).current_dir(&apt))
+        output(
+            Command::new(program)
+                .args(words)
+                .env("APT_CONFIG", &settings)
+                .current_dir(&apt),
+        )
     };
     run("apt-get", &["-qq", "update"]);
     let depends = run("apt-cache", &["depends", "--important", package]);
-    let name = depends.lines().find_map(|line| line.trim().strip_prefix("Depends: linux-image-")).unwrap();
+    let name = depends
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("Depends: linux-image-"))
+        .unwrap();
     let root = home.join(name);
     if !root.exists() {
-        run("apt-get", &["-qq", "download", &format!("linux-image-{name}")]);
-        let unpack = format!("dpkg-deb -x linux-image-{name}_*.deb unpacked && mv unpacked {}", root.display());
+        run(
+            "apt-get",
+            &["-qq", "download", &format!("linux-image-{name}")],
+        );
+        let unpack = format!(
+            "dpkg-deb -x linux-image-{name}_*.deb unpacked && mv unpacked {}",
+            root.display()
+        );
         run("sh", &["-c", &unpack]);
     }
-    let driver = root.join(format!("usr/lib/modules/{name}/kernel/drivers/firmware/qemu_fw_cfg.ko.xz"));
-    let driver = Command::new("xz").arg("-dc").arg(driver).output().unwrap().stdout;
-    Kernel { image: root.join(format!("boot/vmlinuz-{name}")), driver, first: first_program() }
+    let driver = root.join(format!(
+        "usr/lib/modules/{name}/kernel/drivers/firmware/qemu_fw_cfg.ko.xz"
+    ));
+    let driver = Command::new("xz")
+        .arg("-dc")
+        .arg(driver)
+        .output()
+        .unwrap()
+        .stdout;
+    Kernel {
+        image: root.join(format!("boot/vmlinuz-{name}")),
+        driver,
+        first: first_program(),
+    }
 }
 
 /// Compiles the first program.
 fn first_program() -> Vec<u8> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dumps/arm64/init.c");
     let program = folder("arm64").join("init");
-    output(Command::new(COMPILER).args(["-static", "-O1", "-Wall", "-o"]).args([&program, &source]));
+    output(
+        Command::new(COMPILER)
+            .args(["-static", "-O1", "-Wall", "-o"])
+            .args([&program, &source]),
+    );
     fs::read(program).unwrap()
 }
 
-/// Boots a kernel until it panics; returns QEMU's ELF and kdump files, the file of its memory, and what the guest marked.
+/// Boots a kernel until it panics; returns QEMU's ELF and kdump files, the file of its memory, and
+/// what the guest marked.
 fn crash(kernel: &Kernel, processor: &str, folder: &Path) -> ([PathBuf; 3], BTreeMap<String, u64>) {
     let qemu = Qemu::find(Some(Path::new(QEMU))).unwrap();
     let scratch = Scratch::new(folder).unwrap();
-    let file = |path: &str, bytes: &[u8]| InitrdFile { path: path.into(), bytes: bytes.to_vec() };
+    let file = |path: &str, bytes: &[u8]| InitrdFile {
+        path: path.into(),
+        bytes: bytes.to_vec(),
+    };
     scratch.link("kernel", &kernel.image).unwrap();
-    let files = [file("init", &kernel.first), file("modules/qemu_fw_cfg.ko", &kernel.driver)];
+    let files = [
+        file("init", &kernel.first),
+        file("modules/qemu_fw_cfg.ko", &kernel.driver),
+    ];
     scratch.write("initrd", &initrd_of(&files)).unwrap();
-    // With SVE, QEMU 7.2 may write other notes than it has counted, and then memory is not where the headers say.
+    // With SVE, QEMU 7.2 may write other notes than it has counted, and then memory is not where
+    // the headers say.
     let words = format!(
         "-nodefaults -no-user-config -display none -no-reboot -nic none -M virt,memory-backend=ram -accel \
         tcg,thread=multi -smp 2 -cpu {processor},sve=off -m {MEMORY_MIB} -object \
@@ -105,13 +152,28 @@ fn crash(kernel: &Kernel, processor: &str, folder: &Path) -> ([PathBuf; 3], BTre
     let mut words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     words.extend(["-append", "console=ttyAMA0 panic=-1"].map(str::to_owned));
     let mut process = Process::start(&qemu, &words, &scratch).unwrap();
-    let budget = Budget { until: None, is_fast: false, wall_s: 600, console_bytes: 1 << 20 };
+    let budget = Budget {
+        until: None,
+        is_fast: false,
+        wall_s: 600,
+        console_bytes: 1 << 20,
+    };
     let ended = process.wait_for_end(&budget).unwrap();
     let console = String::from_utf8_lossy(&scratch.console()).into_owned();
-    assert!(matches!(ended, Ended::Stopped | Ended::PoweredOff) && console.contains("sysrq triggered"), "{console}");
-    let marked = console.lines().filter_map(|line| line.trim().strip_prefix("marked ")?.split_once(' '));
-    let marked = marked.map(|(kind, count)| (kind.to_owned(), count.parse().unwrap())).collect();
-    for (name, format) in [("elf", VmcoreFormat::Elf), ("kdump", VmcoreFormat::KdumpZlib)] {
+    assert!(
+        matches!(ended, Ended::Stopped | Ended::PoweredOff) && console.contains("sysrq triggered"),
+        "{console}"
+    );
+    let marked = console
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("marked ")?.split_once(' '));
+    let marked = marked
+        .map(|(kind, count)| (kind.to_owned(), count.parse().unwrap()))
+        .collect();
+    for (name, format) in [
+        ("elf", VmcoreFormat::Elf),
+        ("kdump", VmcoreFormat::KdumpZlib),
+    ] {
         process.write_memory(format, name, MEMORY_MIB).unwrap();
     }
     let files = ["elf", "kdump", "ram"].map(|name| {
@@ -125,7 +187,10 @@ fn crash(kernel: &Kernel, processor: &str, folder: &Path) -> ([PathBuf; 3], BTre
 fn marks(dump: &Dump) -> BTreeMap<u64, String> {
     let mut reader = Reader::new(dump, Io::Map);
     let mut kind = |page: u64| {
-        let bytes = reader.bytes(page * dump.page_size(), 64).ok()?.strip_prefix(MARK)?;
+        let bytes = reader
+            .bytes(page * dump.page_size(), 64)
+            .ok()?
+            .strip_prefix(MARK)?;
         let word = bytes.split(|byte| *byte == b' ').next()?;
         Some((page, String::from_utf8_lossy(word).into_owned()))
     };
@@ -134,8 +199,14 @@ fn marks(dump: &Dump) -> BTreeMap<u64, String> {
 
 /// Returns the pages that a level keeps.
 fn kept_pages(dump: &Dump, level: u8) -> Vec<u64> {
-    let filter = Filter::for_level(&mut Reader::new(dump, Io::Map), Level::new(level).unwrap()).unwrap();
-    let work = Work { threads: 1, io: Io::Map, memory: 64 << 20, folder: None };
+    let filter =
+        Filter::for_level(&mut Reader::new(dump, Io::Map), Level::new(level).unwrap()).unwrap();
+    let work = Work {
+        threads: 1,
+        io: Io::Map,
+        memory: 64 << 20,
+        folder: None,
+    };
     let plan = Plan::make(dump, filter.as_ref(), &work).unwrap();
     assert_eq!(plan.counts().unknown, 0, "each record is readable");
     plan.kept_pages().unwrap()
@@ -144,7 +215,10 @@ fn kept_pages(dump: &Dump, level: u8) -> Vec<u64> {
 /// Counts the marked pages of each kind that a level keeps.
 fn kept(dump: &Dump, level: u8, marks: &BTreeMap<u64, String>) -> BTreeMap<String, u64> {
     let mut kept = BTreeMap::new();
-    for kind in kept_pages(dump, level).iter().filter_map(|page| marks.get(page)) {
+    for kind in kept_pages(dump, level)
+        .iter()
+        .filter_map(|page| marks.get(page))
+    {
         *kept.entry(kind.clone()).or_default() += 1;
     }
     kept
@@ -156,7 +230,10 @@ fn part(path: &Path) -> ram::Part {
 }
 
 fn story(package: &str, page: u64, processor: &str) {
-    if [QEMU, COMPILER].iter().any(|program| Command::new(program).arg("--version").output().is_err()) {
+    if [QEMU, COMPILER]
+        .iter()
+        .any(|program| Command::new(program).arg("--version").output().is_err())
+    {
         println!("skipped: {QEMU} or {COMPILER} is missing (scripts/needs.sh test-full)");
         return;
     }
@@ -180,15 +257,30 @@ fn story(package: &str, page: u64, processor: &str) {
         for (kind, dropped_by) in KINDS {
             let (kept, marked) = (kept.get(kind).copied().unwrap_or_default(), marked[kind]);
             let is_dropped = level & dropped_by != 0;
-            // The kernel may have given some of the freed pages to others, which did not overwrite the mark.
+            // The kernel may have given some of the freed pages to others, which did not overwrite
+            // the mark.
             let stale = if kind == "freed" { marked / 20 } else { 0 };
-            assert!(if is_dropped { kept <= stale } else { kept >= marked - stale }, "{kind} at -d {level}: {kept}");
+            assert!(
+                if is_dropped {
+                    kept <= stale
+                } else {
+                    kept >= marked - stale
+                },
+                "{kind} at -d {level}: {kept}"
+            );
         }
     }
     let all = kept_pages(&dump, 31);
-    let others = [Dump::open(std::slice::from_ref(&kdump)).unwrap(), ram::open(&[part(&memory)], None).unwrap()];
-    // QEMU's kdump file names no machine, and has blocks of 64 KiB; the memory has no headers at all.
-    assert!(others.iter().all(|other| kept_pages(other, 31) == all), "the same in each format");
+    let others = [
+        Dump::open(std::slice::from_ref(&kdump)).unwrap(),
+        ram::open(&[part(&memory)], None).unwrap(),
+    ];
+    // QEMU's kdump file names no machine, and has blocks of 64 KiB; the memory has no headers at
+    // all.
+    assert!(
+        others.iter().all(|other| kept_pages(other, 31) == all),
+        "the same in each format"
+    );
     check_readers([&elf, &kdump], &folder, &release);
     fs::remove_dir_all(&folder).unwrap();
 }
@@ -204,7 +296,12 @@ fn check_native(filter: &readers::Program, elf: &Path, folder: &Path) {
         commands[1].arg(&native);
         let files = ["x86", "arm"].map(|name| folder.join(name));
         for (command, file) in commands.iter_mut().zip(&files) {
-            output(command.args(["-d", "31", "-f", "--threads", "1", "--compress", codec]).arg(elf).arg(file));
+            output(
+                command
+                    .args(["-d", "31", "-f", "--threads", "1", "--compress", codec])
+                    .arg(elf)
+                    .arg(file),
+            );
         }
         let [one, other] = files.map(|file| fs::read(file).unwrap());
         assert!(one == other, "{codec}: the same file on both");
@@ -213,7 +310,9 @@ fn check_native(filter: &readers::Program, elf: &Path, folder: &Path) {
 
 /// Lets drgn read what the filter leaves.
 fn check_readers([elf, kdump]: [&PathBuf; 2], folder: &Path, release: &str) {
-    let Some(filter) = readers::Program::marvin_dump() else { return };
+    let Some(filter) = readers::Program::marvin_dump() else {
+        return;
+    };
     let (_, listed) = readers::dumped(&filter, 31, elf, &folder.join("dump"));
     let (_, again) = readers::dumped(&filter, 31, kdump, &folder.join("again"));
     assert_eq!(listed, again);
