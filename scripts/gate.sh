@@ -56,7 +56,7 @@ full)
     # A hostile culprit of a bisection, a worker that stalls until it loses its job, nodes and a controller of Slurm that die.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- hostile:: shared_queue:: slurm:: walls:: watched:: --nocapture
     # A thousand kills, and fifty guests that attack QEMU for a minute each.
-    step env MARVIN_FULL=1 "$cargo" test --locked -p process -- killed_process --nocapture
+    step env MARVIN_FULL=1 "$cargo" test --locked -p subprocess -- killed_process --nocapture
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program killed:: -- --nocapture
     step env MARVIN_FULL=1 "$cargo" test --locked -p crash-guests --test hostile -- --nocapture
     # An hour of kills, stops, full disks and restarts in one data directory; MARVIN_SOAK_MINUTES sets another length.

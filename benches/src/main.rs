@@ -14,7 +14,7 @@ use figures::figure::Figures;
 
 fn main() -> anyhow::Result<()> {
     // The processor time of what runs behind them is not seen; `walls` prints what they cost.
-    process::remove_walls();
+    subprocess::remove_walls();
     let home = tempfile::tempdir()?;
     // First, because it fails without QEMU.
     let bench = suite::Bench::open(home.path())?;

@@ -95,7 +95,7 @@ impl Ready {
             events
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .push((Instant::now(), event))
+                .push((Instant::now(), event));
         };
         let plan = Plan {
             sides: vec![&self.build],

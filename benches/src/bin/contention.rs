@@ -28,7 +28,7 @@ fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     figures.doubt_load(cpu::load()?)?;
     // The processor time of what runs behind them is not seen.
-    process::remove_walls();
+    subprocess::remove_walls();
     let home = tempfile::tempdir()?;
     let smp = Bench::open(home.path(), "smp", Wanted::ExactSmp(Smp::new(PROCESSORS)))?;
     let value = smp.suite_s()?;

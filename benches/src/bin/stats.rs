@@ -69,7 +69,7 @@ fn speed(figures: &mut Figures, otava: Option<&Otava>) -> anyhow::Result<()> {
     let long = stepped(100, 500, &mut chance);
     let own = least(10, || {
         long.iter()
-            .for_each(|points| drop(black_box(places(points))))
+            .for_each(|points| drop(black_box(places(points))));
     })? * 1e3;
     print(
         figures,
@@ -92,7 +92,7 @@ fn speed(figures: &mut Figures, otava: Option<&Otava>) -> anyhow::Result<()> {
     let own = least(1, || {
         short
             .iter()
-            .for_each(|points| drop(black_box(places(points))))
+            .for_each(|points| drop(black_box(places(points))));
     })? * 1e3;
     print(
         figures,

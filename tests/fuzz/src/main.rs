@@ -87,7 +87,7 @@ impl Session {
             match *pair {
                 ["--minutes", minutes] => minutes.clone_into(&mut session.minutes),
                 ["--from", from] => {
-                    (session.from, session.before) = (from.parse().context("--from")?, 0)
+                    (session.from, session.before) = (from.parse().context("--from")?, 0);
                 }
                 ["--workers", workers] => session.workers = workers.parse().context("--workers")?,
                 _ => return Err(usage()),

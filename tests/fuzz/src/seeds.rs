@@ -79,7 +79,7 @@ pub(crate) fn files() -> Outcome<Seeds> {
             .to_owned();
     lines += &escaped(SYMBOLS.as_bytes());
     let mut seeds = vec![lines.into_bytes()];
-    let copies = below(&tree("crates/ingest/corpus/6.12"))?;
+    let copies = below(&tree("crates/lab/ingest/corpus/6.12"))?;
     let small: Vec<_> = copies
         .iter()
         .filter(|(_, bytes)| bytes.len() < 4096)
@@ -176,7 +176,7 @@ pub(crate) fn kept() -> Outcome<Seeds> {
         "marvin-profile 1\noperations\t2\nregion\t10\t61\t7\t0\nkernel\t61\t0\t4\tdo_syscall_64\n";
     let mut copies = b"marvin-monitors 1\n".to_vec();
     for name in ["vmstat", "meminfo", "stat"] {
-        let bytes = fs::read(tree("crates/ingest/corpus/6.12").join(name))?;
+        let bytes = fs::read(tree("crates/lab/ingest/corpus/6.12").join(name))?;
         copies.extend(format!("start 1 2 {} /proc/{name}\n", bytes.len()).into_bytes());
         copies.extend(bytes);
     }
@@ -185,7 +185,7 @@ pub(crate) fn kept() -> Outcome<Seeds> {
 
 /// The copies of real kernels' /proc, each behind its path.
 pub(crate) fn monitors() -> Outcome<Seeds> {
-    let files = below(&tree("crates/ingest/corpus"))?;
+    let files = below(&tree("crates/lab/ingest/corpus"))?;
     let named = |(path, bytes): (PathBuf, Vec<u8>)| {
         let name = path.file_name()?.to_string_lossy().into_owned();
         let paths = [
@@ -219,7 +219,7 @@ pub(crate) fn manifests() -> Seeds {
 /// What tools have written, behind the name of a workload that reads it.
 pub(crate) fn outputs() -> Outcome<Seeds> {
     let is_output = |path: &Path| path.ends_with("output") || path.ends_with("written");
-    let files = below(&tree("crates/ingest/golden/tools"))?
+    let files = below(&tree("crates/lab/ingest/golden/tools"))?
         .into_iter()
         .filter(|(path, _)| is_output(path));
     let workloads = workloads();
@@ -244,7 +244,7 @@ pub(crate) fn lkp() -> Seeds {
 }
 
 pub(crate) fn mmtests() -> Outcome<Seeds> {
-    let top = tree("crates/exchange/golden/mmtests");
+    let top = tree("crates/lab/exchange/golden/mmtests");
     let named = |(path, bytes): (PathBuf, Vec<u8>)| {
         let path = path.to_string_lossy().split_once("/iter-0/")?.1.to_owned();
         Some([path.into_bytes(), b"\n".to_vec(), bytes].concat())
@@ -487,7 +487,7 @@ pub(crate) fn packages() -> Outcome<Seeds> {
 
 /// Packed artefacts behind their sizes: text, zeros, and many small frames.
 pub(crate) fn artefacts() -> Outcome<Seeds> {
-    let text = fs::read(tree("crates/ingest/corpus/6.12/vmstat"))?;
+    let text = fs::read(tree("crates/lab/ingest/corpus/6.12/vmstat"))?;
     let sized = |size: usize, packed: Vec<u8>| [&(size as u32).to_le_bytes()[..], &packed].concat();
     let frames = zstd::encode_all(&b"frame"[..], 3)?.repeat(400);
     Ok(vec![

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use process::Program;
+use subprocess::Program;
 
 use crate::RackError;
 use crate::image::done;

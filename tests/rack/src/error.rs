@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use process::ProgramError;
+use subprocess::ProgramError;
 
 /// A failure of the rack.
 #[derive(Debug, thiserror::Error)]

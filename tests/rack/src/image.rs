@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use process::{NETWORK, Program, ProgramError};
 use sha2::{Digest, Sha256};
+use subprocess::{NETWORK, Program, ProgramError};
 
 use crate::server::{ARGUMENTS, MEMORY_MIB, Start};
 use crate::{RackError, Server, disk};

@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use process::{Ended, Program};
 use serde_json::{Value, json};
+use subprocess::{Ended, Program};
 
 use crate::image::{DISK, Image, KEY, STATE, done};
 use crate::qmp::Qmp;

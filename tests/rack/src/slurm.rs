@@ -13,7 +13,7 @@ use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use process::{Program, Running};
+use subprocess::{Program, Running};
 use tempfile::TempDir;
 
 use crate::RackError;

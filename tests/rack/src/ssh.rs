@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use process::{Ended, Program};
+use subprocess::{Ended, Program};
 
 use crate::RackError;
 

@@ -4,14 +4,14 @@ use crate::{Finding, Rule};
 
 const LEAKS: Rule = Rule {
     name: "the agent holds no path of the host it was built on",
-    remedy: "have the compiler map it, in crates/lab/build.rs: the same sources must give the same file everywhere",
+    remedy: "have the compiler map it, in crates/lab/lab/build.rs: the same sources must give the same file everywhere",
 };
 const WORKLOADS: Rule = Rule {
     name: "declarations and programs of the workloads are the same, in the same order",
-    remedy: "declare it in crates/model/src (micro.rs, suites/) and write it in crates/agent/src/workloads/, in the same place",
+    remedy: "declare it in crates/base/model/src (micro.rs, suites/) and write it in crates/guest/agent/src/workloads/, in the same place",
 };
-const DECLARATIONS: &str = "crates/model/src/micro.rs";
-const PROGRAMS: &str = "crates/agent/src/workloads/mod.rs";
+const DECLARATIONS: &str = "crates/base/model/src/micro.rs";
+const PROGRAMS: &str = "crates/guest/agent/src/workloads/mod.rs";
 
 /// Type of the program header that names a dynamic linker (elf(5)).
 const PT_INTERP: u64 = 3;

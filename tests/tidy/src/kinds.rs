@@ -9,7 +9,7 @@ const KINDS: Rule = Rule {
     remedy: "ask for its capabilities; a stored kind is read from its word",
 };
 /// The crates that may.
-const MAKERS: &[&str] = &["crates/model/", "crates/machine/"];
+const MAKERS: &[&str] = &["crates/base/model/", "crates/lab/machine/"];
 
 /// Finds kinds of machines in code of other crates.
 #[must_use]
@@ -38,9 +38,9 @@ mod tests {
                 .map(|found| found.line)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(lines("crates/report/src/a.rs"), [3]);
+        assert_eq!(lines("crates/analysis/report/src/a.rs"), [3]);
         assert!(
-            lines("crates/machine/src/a.rs").is_empty() && lines("benches/src/a.rs").is_empty()
+            lines("crates/lab/machine/src/a.rs").is_empty() && lines("benches/src/a.rs").is_empty()
         );
     }
 }

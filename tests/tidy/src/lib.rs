@@ -5,6 +5,7 @@
 //! clippy check format, documents and the length of functions.
 
 mod agent;
+mod documents;
 mod domain;
 mod finding;
 mod kinds;
@@ -19,10 +20,11 @@ mod tokens;
 mod tree;
 
 pub use agent::{interpreter, leaks, unlike};
+pub use documents::dead_paths;
 pub use domain::domain_words;
 pub use finding::{Finding, Rule, none};
 pub use kinds::machine_kinds;
-pub use layers::layers;
+pub use layers::{layers, layers_table};
 pub use manifest::{packages, reasons};
 pub use names::drawers;
 pub use paths::machine_paths;

@@ -5,7 +5,7 @@ use crate::source::{code, code_and_comments, line_at, occurrences, production};
 use crate::{Finding, Rule};
 
 const UNSAFE: Rule = Rule {
-    name: "`unsafe` stands only in crates/agent, crates/vmcore, crates/marvin-dump and crates/tracer",
+    name: "`unsafe` stands only in crates/guest/agent, crates/dump/vmcore, crates/dump/marvin-dump and crates/guest/tracer",
     remedy: "do it with safe code, or move it into one of these crates",
 };
 const CLOCK: Rule = Rule {
@@ -31,10 +31,10 @@ const LEFTOVER: Rule = Rule {
 
 /// Crates whose work is system calls and bytes of memory.
 const UNSAFE_CRATES: &[&str] = &[
-    "crates/agent/",
-    "crates/vmcore/",
-    "crates/marvin-dump/",
-    "crates/tracer/",
+    "crates/guest/agent/",
+    "crates/dump/vmcore/",
+    "crates/dump/marvin-dump/",
+    "crates/guest/tracer/",
 ];
 const CLOCK_WORDS: &[&str] = &[
     "SystemTime::now",
@@ -46,7 +46,7 @@ const CLOCK_WORDS: &[&str] = &[
     "RandomState",
 ];
 /// Crates that give memory to another program for its lifetime: counters that QEMU increments.
-const LEAK_CRATES: &[&str] = &["crates/tracer/"];
+const LEAK_CRATES: &[&str] = &["crates/guest/tracer/"];
 const LEAK_WORDS: &[&str] = &["Box::leak", "Vec::leak", "String::leak", ".leak()"];
 const LOCK_WORDS: &[&str] = &["Mutex"];
 const SERDE_WORDS: &[&str] = &["flatten", "untagged"];
@@ -145,10 +145,10 @@ mod tests {
     fn forbidden_unsafe_code_is_found() {
         let text = "//! unsafe\n#![deny(unsafe_code)]\nfn a() { unsafe { b() } }\n\"unsafe\";\n";
         assert_eq!(
-            describe(&unsafe_code("crates/store/src/a.rs", text)),
+            describe(&unsafe_code("crates/lab/store/src/a.rs", text)),
             ["3 `unsafe`"]
         );
-        assert!(unsafe_code("crates/agent/src/a.rs", text).is_empty());
+        assert!(unsafe_code("crates/guest/agent/src/a.rs", text).is_empty());
     }
 
     #[test]
@@ -166,10 +166,10 @@ mod tests {
         let text = "fn a() { Box::leak(b); c.leak(); d.leaked(); }\nfn e() { Vec::leak(f) }\n\
             #[cfg(test)]\nmod tests { fn g() { String::leak(h); } }\n";
         assert_eq!(
-            describe(&leaked("crates/lab/src/a.rs", text)),
+            describe(&leaked("crates/lab/lab/src/a.rs", text)),
             ["1 `Box::leak`", "2 `Vec::leak`", "1 `.leak()`"]
         );
-        assert!(leaked("crates/tracer/src/a.rs", text).is_empty());
+        assert!(leaked("crates/guest/tracer/src/a.rs", text).is_empty());
     }
 
     #[test]

@@ -22,6 +22,14 @@ impl File {
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
+
+    /// Returns the crate in whose `src` it is: the name in `crates/WING/NAME/src/`.
+    #[must_use]
+    pub fn source_crate(&self) -> Option<&str> {
+        let (_wing, inside) = self.path.strip_prefix("crates/")?.split_once('/')?;
+        let (name, rest) = inside.split_once('/')?;
+        rest.starts_with("src/").then_some(name)
+    }
 }
 
 /// All files of the tree.
@@ -95,10 +103,9 @@ impl Tree {
     /// Returns a crate's production source: the files in its `src`, without the files of its tests.
     #[must_use]
     pub fn production(&self, name: &str) -> Vec<&File> {
-        let folder = format!("crates/{name}/src/");
         let all: Vec<&File> = self
             .rust()
-            .filter(|file| file.path.starts_with(&folder))
+            .filter(|file| file.source_crate() == Some(name))
             .collect();
         let tests: Vec<String> = all.iter().flat_map(|file| test_files(file)).collect();
         all.into_iter()
@@ -135,7 +142,7 @@ mod tests {
     #[test]
     fn files_of_tests_are_no_production_code() {
         let file = |path: &str, text: &str| File {
-            path: format!("crates/a/{path}"),
+            path: format!("crates/base/a/{path}"),
             text: text.to_owned(),
         };
         let files = vec![
@@ -156,9 +163,9 @@ mod tests {
         assert_eq!(
             paths,
             [
-                "crates/a/src/lib.rs",
-                "crates/a/src/b.rs",
-                "crates/a/src/b/testing.rs"
+                "crates/base/a/src/lib.rs",
+                "crates/base/a/src/b.rs",
+                "crates/base/a/src/b/testing.rs"
             ]
         );
         assert!(tree.production("b").is_empty());

@@ -21,7 +21,7 @@ fn the_agent_is_small() {
 
 #[test]
 fn the_guests_programs_are_static() {
-    let remedy = "link it statically, in crates/lab/build.rs: a guest has no libraries";
+    let remedy = "link it statically, in crates/lab/lab/build.rs: a guest has no libraries";
     for (name, program) in [("marvin-agent", AGENT), ("marvin-crash", CRASH)] {
         assert_eq!(
             tidy::interpreter(program),

@@ -7,13 +7,16 @@ use std::error::Error;
 
 /// The list, by its file and its first words.
 const LISTS: [(&str, &str); 3] = [
-    ("crates/agent/src/monitors.rs", "const FILES: &[&str] = &["),
     (
-        "crates/model/src/monitor.rs",
+        "crates/guest/agent/src/monitors.rs",
+        "const FILES: &[&str] = &[",
+    ),
+    (
+        "crates/base/model/src/monitor.rs",
         "const PATHS: [(MonitorFile, &str); ",
     ),
     (
-        "crates/ingest/src/monitors/tests.rs",
+        "crates/lab/ingest/src/monitors/tests.rs",
         "const PATHS: [&str; ",
     ),
 ];
@@ -46,11 +49,11 @@ fn the_lists_of_monitored_files_are_equal() -> Result<(), Box<dyn Error>> {
     assert!(agent.len() > 10, "the lists were not found: {agent:?}");
     assert_eq!(
         agent, model,
-        "crates/agent/src/monitors.rs FILES and crates/model/src/monitor.rs PATHS differ"
+        "crates/guest/agent/src/monitors.rs FILES and crates/base/model/src/monitor.rs PATHS differ"
     );
     assert_eq!(
         model, tests,
-        "crates/model/src/monitor.rs PATHS and crates/ingest/src/monitors/tests.rs PATHS differ"
+        "crates/base/model/src/monitor.rs PATHS and crates/lab/ingest/src/monitors/tests.rs PATHS differ"
     );
     Ok(())
 }

@@ -25,11 +25,11 @@ const PURE: &[&str] = &[
 /// Sources that the rules for prose leave alone, each with the reason.
 const NO_PROSE: &[(&str, &str)] = &[
     (
-        "crates/agent/",
+        "crates/guest/agent/",
         "its sources are part of the machine's fingerprint",
     ),
     (
-        "crates/tracer/",
+        "crates/guest/tracer/",
         "its sources are part of the machine's fingerprint",
     ),
     ("tests/tidy/src/prose.rs", "it lists the words"),
@@ -51,7 +51,7 @@ fn the_tree_is_read() -> Outcome {
     let tree = Tree::read()?;
     for path in [
         "Cargo.toml",
-        "crates/model/src/lib.rs",
+        "crates/base/model/src/lib.rs",
         "tests/tidy/tests/tree.rs",
     ] {
         assert!(
@@ -128,10 +128,7 @@ fn crates_below_lab_use_no_clock_or_chance() -> Outcome {
 #[test]
 fn memory_is_not_leaked() -> Outcome {
     let tree = Tree::read()?;
-    let names: BTreeSet<&str> = tree
-        .rust()
-        .filter_map(|file| Some(file.path.strip_prefix("crates/")?.split_once("/src/")?.0))
-        .collect();
+    let names: BTreeSet<&str> = tree.rust().filter_map(tidy::File::source_crate).collect();
     assert!(names.contains("model") && names.contains("marvin"));
     let benches = tree.rust().filter(|file| file.path.starts_with("benches/"));
     let files = names
@@ -171,7 +168,7 @@ fn stats_knows_no_word_of_the_domain() -> Outcome {
     let tree = Tree::read()?;
     let stats: Vec<_> = tree
         .rust()
-        .filter(|file| file.path.starts_with("crates/stats/"))
+        .filter(|file| file.path.starts_with("crates/base/stats/"))
         .collect();
     assert!(!stats.is_empty());
     none(
@@ -226,7 +223,7 @@ fn no_paths_of_a_machine() -> Outcome {
     let excepted = |path: &str| {
         path.ends_with(".lock")
             || path.split('/').any(|part| part == "testdata")
-            || path.starts_with("crates/agent/src/")
+            || path.starts_with("crates/guest/agent/src/")
     };
     let files = tree.files.iter().filter(|file| !excepted(&file.path));
     none(
@@ -270,4 +267,10 @@ fn prose_has_no_dialect() -> Outcome {
 #[test]
 fn test_names_are_short() -> Outcome {
     prose(&[".rs"], tidy::test_names)
+}
+
+#[test]
+fn documents_name_files_that_exist() -> Outcome {
+    none(&tidy::dead_paths(&Tree::read()?.files));
+    Ok(())
 }

@@ -49,7 +49,7 @@ fn kexec_boots_once_and_reset_returns() {
     assert_eq!(server.run(load).unwrap(), "1\n");
     println!("kexec -l: {:.1} s", begun.elapsed().as_secs_f64());
     let line = rebooted(&server, "systemctl kexec", |server| {
-        later(server, "systemctl kexec")
+        later(server, "systemctl kexec");
     });
     assert!(line.contains("marvin.try=1"), "{line}");
     assert_eq!(
@@ -57,14 +57,14 @@ fn kexec_boots_once_and_reset_returns() {
         "/dev/vda1 ext4"
     );
     let line = rebooted(&server, "reboot", |server| {
-        later(server, "systemctl reboot")
+        later(server, "systemctl reboot");
     });
     assert!(!line.contains("marvin.try=1"), "{line}");
     server.run(load).unwrap();
     let line = rebooted(&server, "kexec -e", |server| later(server, "kexec -e"));
     assert!(line.contains("marvin.try=1"), "{line}");
     let line = rebooted(&server, "power cycle", |server| {
-        server.power(Power::Cycle).unwrap()
+        server.power(Power::Cycle).unwrap();
     });
     assert!(!line.contains("marvin.try=1"), "{line}");
     assert_eq!(server.run("hostname").unwrap(), "testbox\n");
@@ -113,7 +113,7 @@ fn installed_newer_kernel_boots_only_by_kexec() {
         )
         .unwrap();
     rebooted(&server, "kexec into 6.12", |server| {
-        later(server, "systemctl kexec")
+        later(server, "systemctl kexec");
     });
     let tried = server.run("uname -r").unwrap();
     assert!(tried.starts_with("6.12."), "{tried}");
@@ -124,7 +124,7 @@ fn installed_newer_kernel_boots_only_by_kexec() {
             .contains("10.0.2.2")
     );
     rebooted(&server, "power cycle", |server| {
-        server.power(Power::Cycle).unwrap()
+        server.power(Power::Cycle).unwrap();
     });
     assert_eq!(server.run("uname -r").unwrap(), good);
 }
@@ -144,11 +144,11 @@ EOF
 grub-reboot marvin";
     server.run(add).unwrap();
     let line = rebooted(&server, "grub-reboot", |server| {
-        later(server, "systemctl reboot")
+        later(server, "systemctl reboot");
     });
     assert!(line.contains("marvin.try=2"), "{line}");
     let line = rebooted(&server, "reboot", |server| {
-        later(server, "systemctl reboot")
+        later(server, "systemctl reboot");
     });
     assert!(!line.contains("marvin.try=2"), "{line}");
 }
@@ -160,7 +160,7 @@ fn panic_returns_to_the_good_kernel() {
     }
     let server = Rack::open().unwrap().server("testbox").unwrap();
     let line = rebooted(&server, "panic", |server| {
-        later(server, "sh -c 'echo c >/proc/sysrq-trigger'")
+        later(server, "sh -c 'echo c >/proc/sysrq-trigger'");
     });
     assert!(line.starts_with("BOOT_IMAGE="), "{line}");
     let console = server.console();

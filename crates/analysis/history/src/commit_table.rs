@@ -1,0 +1,348 @@
+//! A series as text: a row for each commit, a column for each workload that a commit changed, as
+//! far as the line's width allows.
+
+use std::fmt::Write;
+
+/// Characters of a line. Workloads without a column are listed below their commit.
+const LINE: usize = 80;
+/// Characters of a commit.
+const COMMIT: usize = 12;
+/// Characters of a subject.
+const SUBJECT: usize = 32;
+/// Files of a commit that are named.
+const FILES_SHOWN: usize = 4;
+/// Characters between columns.
+const GAP: usize = 2;
+
+/// A commit of a series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Its id.
+    pub commit: String,
+    /// Its subject.
+    pub subject: String,
+    /// Its result.
+    pub state: State,
+    /// Code that it changes and that this config does not compile: nothing measures it.
+    pub not_compiled: Vec<String>,
+}
+
+/// The result of a commit.
+#[derive(Debug, Clone, PartialEq)]
+pub enum State {
+    /// The baseline of the first commit.
+    Base,
+    /// Its image equals the one before it: equal if all changed code is compiled, else not
+    /// measured.
+    Equal,
+    /// It does not build.
+    Failed(String),
+    /// A cell for each workload.
+    Compared(Vec<Cell>),
+}
+
+/// A workload on a commit, compared with the one before it; positive is better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell {
+    /// The difference is within the margin.
+    Same,
+    /// Better by so many percent.
+    Better(f64),
+    /// Worse by so many percent.
+    Worse(f64),
+    /// The measurements do not decide.
+    Unclear,
+}
+
+impl Cell {
+    fn text(self) -> String {
+        match self {
+            Self::Same => ".".to_owned(),
+            Self::Better(percent) | Self::Worse(percent) => format!("{percent:+.2} %"),
+            Self::Unclear => "unclear".to_owned(),
+        }
+    }
+}
+
+/// Returns the table; columns have the workloads of `names` that a commit changed.
+#[must_use]
+pub fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
+    let columns: Vec<usize> = (0..names.len())
+        .filter(|column| rows.iter().any(|row| row.changed(*column)))
+        .collect();
+    let (shown, more) = columns.split_at(count_fitting(&columns, names));
+    let mut text = format!("{title}\neach compared with its parent, positive is better\n\n");
+    let mut head = format!("{:<COMMIT$}  {:<SUBJECT$}", "commit", "subject");
+    shown.iter().for_each(|column| {
+        add(
+            &mut head,
+            &format!("  {:>1$}", names[*column], width(names[*column])),
+        );
+    });
+    add(&mut text, &format!("{}\n", head.trim_end()));
+    for row in rows {
+        let line = format!(
+            "{:<COMMIT$}  {:<SUBJECT$}{}",
+            row.commit,
+            cut(&row.subject),
+            row.describe_result(shown, names)
+        );
+        add(&mut text, &format!("{}\n", line.trim_end()));
+        if let State::Failed(why) = &row.state {
+            text.push_str(&wrap(why));
+        }
+        if !row.not_compiled.is_empty() {
+            text.push_str(&wrap(&format!(
+                "not compiled: {}",
+                shorten(&row.not_compiled)
+            )));
+        }
+    }
+    add(
+        &mut text,
+        &format!("\n{}\n", summary(rows, columns.len(), names.len())),
+    );
+    for column in more {
+        let of_row = |row: &Row| match &row.state {
+            State::Compared(cells) if cells[*column] != Cell::Same => {
+                Some(format!("{} {}", row.commit, cells[*column].text()))
+            }
+            _ => None,
+        };
+        let all: Vec<String> = rows.iter().filter_map(of_row).collect();
+        add(
+            &mut text,
+            &format!("also {}:\n{}", names[*column], wrap(&all.join(", "))),
+        );
+    }
+    text
+}
+
+impl Row {
+    /// Returns whether the commit changed a workload, or may have.
+    fn changed(&self, column: usize) -> bool {
+        match &self.state {
+            State::Compared(cells) => cells.get(column).is_some_and(|cell| *cell != Cell::Same),
+            State::Base | State::Equal | State::Failed(_) => false,
+        }
+    }
+
+    /// Describes the result of the commit, after its subject.
+    fn describe_result(&self, shown: &[usize], names: &[&str]) -> String {
+        match &self.state {
+            State::Base => "  (before the series)".to_owned(),
+            State::Equal if self.not_compiled.is_empty() => "  equal: the same image".to_owned(),
+            State::Equal => "  not measured: the same image".to_owned(),
+            State::Failed(_) => "  does not build:".to_owned(),
+            State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
+                "  another image, no change".to_owned()
+            }
+            State::Compared(cells) => {
+                let cell = |column: &usize| {
+                    format!("  {:>1$}", cells[*column].text(), width(names[*column]))
+                };
+                shown.iter().map(cell).collect()
+            }
+        }
+    }
+}
+
+fn width(name: &str) -> usize {
+    name.len().max(9)
+}
+
+/// Returns how many columns fit beside the subjects.
+fn count_fitting(columns: &[usize], names: &[&str]) -> usize {
+    let mut left = LINE - COMMIT - GAP - SUBJECT;
+    let fits = |column: &&usize| {
+        let wide = GAP + width(names[**column]);
+        left.checked_sub(wide).is_some_and(|rest| {
+            left = rest;
+            true
+        })
+    };
+    columns.iter().take_while(fits).count()
+}
+
+/// Counts the workloads that changed, and the commits that nothing measures.
+fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
+    let is_compared = |row: &&Row| matches!(row.state, State::Compared(_) | State::Equal);
+    let unseen = rows
+        .iter()
+        .filter(|row| !row.not_compiled.is_empty())
+        .count();
+    let verb = if unseen == 1 {
+        "commit changes"
+    } else {
+        "commits change"
+    };
+    let unseen_text =
+        format!("not measured: {unseen} {verb} code that this config does not compile");
+    let is_measured = |row: &Row| row.not_compiled.is_empty() || !matches!(row.state, State::Equal);
+    let changes = if !rows.iter().any(|row| is_compared(&row)) {
+        "no comparison: no two commits build".to_owned()
+    } else if changed > 0 {
+        format!("{changed} of {workloads} workloads changed")
+    } else if rows.iter().filter(is_compared).any(is_measured) {
+        format!("no change in {workloads} workloads")
+    } else {
+        return unseen_text;
+    };
+    if unseen == 0 {
+        changes
+    } else {
+        format!("{changes}; {unseen_text}")
+    }
+}
+
+/// Names files; of many, only the first ones.
+fn shorten(files: &[String]) -> String {
+    let shown = files[..files.len().min(FILES_SHOWN)].join(", ");
+    let more = files.len().saturating_sub(FILES_SHOWN);
+    if more == 0 {
+        shown
+    } else {
+        format!("{shown} and {more} more")
+    }
+}
+
+/// Wraps words into lines that begin below the subjects. A word longer than a line stays whole.
+fn wrap(words: &str) -> String {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in words.split_whitespace() {
+        if !line.is_empty() && COMMIT + GAP + line.chars().count() + 1 + word.chars().count() > LINE
+        {
+            lines.push(std::mem::take(&mut line));
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+        .iter()
+        .map(|line| format!("{:1$}{line}\n", "", COMMIT + GAP))
+        .collect()
+}
+
+/// Appends to a text.
+fn add(text: &mut String, more: &str) {
+    // Writing to a string cannot fail.
+    text.write_str(more).ok();
+}
+
+fn cut(subject: &str) -> String {
+    if subject.chars().count() <= SUBJECT {
+        return subject.to_owned();
+    }
+    subject.chars().take(SUBJECT - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, Row, State, table};
+
+    fn row(digit: char, subject: &str, state: State) -> Row {
+        let commit = digit.to_string().repeat(12);
+        Row {
+            commit,
+            subject: subject.to_owned(),
+            state,
+            not_compiled: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_series_is_one_table() {
+        let names = ["getppid", "fault-anon", "fault-file-private", "pipe"];
+        let rows = [
+            row('0', "Linux 6.12.117", State::Base),
+            row('1', "mm: words only", State::Equal),
+            row(
+                '2',
+                "mm: make faults faster for those who have many of them",
+                State::Compared(vec![
+                    Cell::Same,
+                    Cell::Better(12.5),
+                    Cell::Worse(-0.8),
+                    Cell::Same,
+                ]),
+            ),
+            row(
+                '3',
+                "mm: break it",
+                State::Failed("mm/memory.c:7:1: error: expected ';'".to_owned()),
+            ),
+            row('4', "mm: mend it", State::Compared(vec![Cell::Same; 4])),
+            row(
+                '5',
+                "fs: something",
+                State::Compared(vec![Cell::Same, Cell::Same, Cell::Unclear, Cell::Same]),
+            ),
+        ];
+        insta::assert_snapshot!(
+            "table",
+            table("000000000000..555555555555, 5 commits", &rows, &names)
+        );
+        assert!(
+            table("a..b, 1 commit", &rows[..2], &names).ends_with("no change in 4 workloads\n")
+        );
+        let mut unseen = rows[..2].to_vec();
+        unseen[1].not_compiled = vec!["mm/memcontrol.c (needs CONFIG_MEMCG)".to_owned()];
+        insta::assert_snapshot!(table("a..b, 1 commit", &unseen, &names), @"
+        a..b, 1 commit
+        each compared with its parent, positive is better
+
+        commit        subject
+        000000000000  Linux 6.12.117                    (before the series)
+        111111111111  mm: words only                    not measured: the same image
+                      not compiled: mm/memcontrol.c (needs CONFIG_MEMCG)
+
+        not measured: 1 commit changes code that this config does not compile
+        ");
+        let told = table(
+            "a..b, 1 commit",
+            &[rows[0].clone(), rows[3].clone()],
+            &names,
+        );
+        assert!(
+            told.ends_with("no comparison: no two commits build\n"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn lines_fit_a_terminal() {
+        let names = ["fault-anon", "fault-file-private", "fork-exit", "fork-exec"];
+        let all = State::Compared(vec![Cell::Worse(-104.5); 4]);
+        let why =
+            "mm/memory.c:7:1: error: implicit declaration of function 'x'; did you mean 'xx'?"
+                .repeat(3);
+        let subject = "mm: a subject that is longer than any table has room for";
+        let mut rows: Vec<Row> = "12345678"
+            .chars()
+            .map(|digit| row(digit, subject, all.clone()))
+            .collect();
+        rows.insert(0, row('0', subject, State::Base));
+        rows.push(row('9', subject, State::Failed(why)));
+        let told = table("000000000000..999999999999, 9 commits", &rows, &names);
+        assert!(
+            told.lines().all(|line| line.chars().count() <= 80),
+            "{told}"
+        );
+        assert_eq!(told.matches("also fork-e").count(), 2, "{told}");
+    }
+
+    #[test]
+    fn columns_beyond_the_width_are_listed_below() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+        let rows = [
+            row('0', "base", State::Base),
+            row('1', "all", State::Compared(vec![Cell::Worse(-1.5); 10])),
+        ];
+        let told = table("x", &rows, &names);
+        assert!(told.ends_with("also j:\n              111111111111 -1.50 %\n"));
+    }
+}

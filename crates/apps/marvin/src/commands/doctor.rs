@@ -1,0 +1,269 @@
+//! `marvin doctor`: checks this host and prints a command that fixes each problem.
+
+use std::path::Path;
+
+use lab::{Lab, LabError, LabSettings, Measurement};
+use machine::qemu::Qemu;
+use model::{Build, KernelName, KnownQemu};
+use store::{Store, StoreError};
+
+use super::measure::{suite, workload};
+use crate::answer::Answer;
+use crate::cli::{Arguments, Doctor};
+use crate::exit::Exit;
+use crate::home::{home, open_lab, store};
+use lists::{Check, DoctorDocument, Problem};
+
+/// The workload that is tried: the shortest.
+const TRIED: &str = "getppid";
+/// The kernel that is tried if no other one is known.
+const KERNEL: &str = "deb:6.12";
+/// Most known kernels that are tried: files may be gone.
+const KERNELS_MAX: usize = 5;
+
+/// Free disk space for a comparison with the default number of seeds (MB).
+const DISK_MB: u64 = 4000;
+/// Memory for two machines and Marvin (MB).
+const MEMORY_MB: u64 = 1200;
+
+pub(crate) fn doctor(arguments: &Arguments, command: &Doctor) -> anyhow::Result<Exit> {
+    let home = home(arguments.home.as_deref())?;
+    let checks = vec![
+        Check::new("QEMU", qemu()),
+        program("setpriv", "util-linux"),
+        program("taskset", "util-linux"),
+        Check::new("walls", Ok(walls())),
+        program("dpkg-deb", "dpkg"),
+        program("apt-get", "apt"),
+        Check::new("kernels", kernels()),
+        Check::new("home", usable(&home)),
+        Check::new("disk", disk(&home)),
+        Check::new("memory", memory()),
+        Check::new("processors", processors()),
+        Check::new("job", job(arguments)),
+    ];
+    let document = DoctorDocument::new("this host", checks);
+    Answer::open(None)?.list(&document, command.output, arguments)?;
+    Ok(if document.is_fit() {
+        Exit::Fine
+    } else {
+        Exit::Lab
+    })
+}
+
+fn trouble<T>(wrong: impl ToString, fix: impl ToString) -> Result<T, Problem> {
+    Err(Problem {
+        wrong: wrong.to_string(),
+        fix: fix.to_string(),
+    })
+}
+
+fn qemu() -> Result<String, Problem> {
+    let given = std::env::var_os("MARVIN_QEMU");
+    match Qemu::find(given.as_ref().map(Path::new)) {
+        Ok(qemu) if !qemu.plugins => trouble(
+            format!(
+                "{} was built without plugins: no profiles, and results are not always exact",
+                qemu.version
+            ),
+            "sudo apt-get install qemu-system-x86, or name another QEMU with MARVIN_QEMU",
+        ),
+        Ok(qemu) => {
+            let filter = if qemu.seccomp {
+                ""
+            } else {
+                "; without a filter of system calls (seccomp)"
+            };
+            let other = if qemu.is_known() {
+                String::new()
+            } else {
+                format!("; another than {}", known_qemus())
+            };
+            Ok(format!(
+                "{} ({}){other}{filter}",
+                qemu.version,
+                qemu.program.display()
+            ))
+        }
+        Err(error) => trouble(error, "sudo apt-get install qemu-system-x86"),
+    }
+}
+
+/// Returns the builds of QEMU that give the reference numbers.
+fn known_qemus() -> String {
+    let versions: Vec<&str> = KnownQemu::ALL.iter().map(|known| known.version).collect();
+    format!(
+        "{}, which gives the reference numbers",
+        versions.join(" or ")
+    )
+}
+
+/// Runs one job as measurements do: behind the walls, with the plugin, from a snapshot.
+fn job(arguments: &Arguments) -> Result<String, Problem> {
+    let lab = match store(arguments).and_then(|store| {
+        let settings = LabSettings {
+            store: Some(store),
+            ..LabSettings::default()
+        };
+        open_lab(arguments, settings)
+    }) {
+        Ok(lab) => lab,
+        Err(error) if is_measuring(&error) => {
+            return Ok("not tried: another Marvin measures here now".to_owned());
+        }
+        Err(error) => {
+            return trouble(
+                one_line(&error),
+                "name another QEMU with MARVIN_QEMU, or mend what is wrong above",
+            );
+        }
+    };
+    match try_out(&lab, arguments) {
+        Ok(found) => Ok(found),
+        Err(error) => trouble(
+            one_line(&error),
+            "try it: marvin run deb:6.12 --workload getppid",
+        ),
+    }
+}
+
+fn one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").replace('\n', "; ")
+}
+
+fn is_measuring(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(LabError::Store(StoreError::Locked { .. }))
+    )
+}
+
+fn try_out(lab: &Lab, arguments: &Arguments) -> anyhow::Result<String> {
+    let build = kernel_to_try(lab, arguments)?;
+    let workload = workload(suite("micro")?, TRIED)?;
+    let of = Measurement {
+        build: &build,
+        workload: &workload,
+        replicate: 1,
+    };
+    let result = lab.try_out(of)?.map_err(anyhow::Error::msg)?;
+    let value = report::run_value(&result, lab.machine().capabilities());
+    let value = value.map_err(|why| anyhow::anyhow!("{TRIED} on {}: {why}", build.version))?;
+    let unit =
+        report::value_unit(&result, value.scale, model::Clock::Instructions).unwrap_or_default();
+    Ok(format!(
+        "{TRIED} on {}: {:.2} {unit}",
+        build.version, value.value
+    ))
+}
+
+/// Returns the kernel that was used last and is still there, or Debian's.
+fn kernel_to_try(lab: &Lab, arguments: &Arguments) -> anyhow::Result<Build> {
+    let mut seen = Store::open(store(arguments)?)?.kernels()?;
+    seen.sort_by_key(|kernel| std::cmp::Reverse(kernel.seen_unix));
+    let names = seen
+        .iter()
+        .filter_map(|kernel| kernel.name.parse::<KernelName>().ok());
+    let boots = |name: &KernelName| matches!(name, KernelName::Deb(_) | KernelName::Path(_));
+    for name in names.filter(boots).take(KERNELS_MAX) {
+        if let Ok(build) = lab.build(&name, &|_| {}) {
+            return Ok(build);
+        }
+    }
+    Ok(lab.build(&KERNEL.parse()?, &|_| {})?)
+}
+
+/// Recommended, not required.
+fn walls() -> String {
+    match subprocess::no_walls() {
+        None => "bubblewrap separates QEMU and builds from this host".to_owned(),
+        Some(why) => format!(
+            "none ({why}): QEMU and builds run as you; recommended: sudo apt-get install bubblewrap"
+        ),
+    }
+}
+
+fn program(name: &'static str, package: &str) -> Check {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file());
+    let found = match found {
+        Some(file) => Ok(file.display().to_string()),
+        None => trouble("not found", format!("sudo apt-get install {package}")),
+    };
+    Check::new(name, found)
+}
+
+fn kernels() -> Result<String, Problem> {
+    let query = model::DebQuery::Version {
+        version: "6".into(),
+        flavour: "cloud-amd64".into(),
+    };
+    match kernel::offers(&query) {
+        Ok(offers) => Ok(format!(
+            "apt offers {} cloud kernels of series 6",
+            offers.len()
+        )),
+        Err(error) => trouble(error, "sudo apt-get update"),
+    }
+}
+
+fn usable(home: &Path) -> Result<String, Problem> {
+    match std::fs::create_dir_all(home).and_then(|()| std::fs::metadata(home)) {
+        Ok(folder) if !folder.permissions().readonly() => Ok(home.display().to_string()),
+        Ok(_) => trouble(
+            format!("{} cannot be written", home.display()),
+            format!("chmod u+w {}", home.display()),
+        ),
+        Err(error) => trouble(
+            format!("{}: {error}", home.display()),
+            "name another directory with --home FOLDER",
+        ),
+    }
+}
+
+fn disk(home: &Path) -> Result<String, Problem> {
+    match machine::free_mib(home).map(|mib| (mib << 20) / 1_000_000) {
+        Some(free) if free >= DISK_MB => Ok(format!("{free} MB free")),
+        Some(free) => trouble(
+            format!("{free} MB free, {DISK_MB} MB needed"),
+            format!(
+                "free disk space in {}, or name another directory with --home",
+                home.display()
+            ),
+        ),
+        None => trouble(
+            "free disk space is unknown",
+            "name another directory with --home",
+        ),
+    }
+}
+
+fn memory() -> Result<String, Problem> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line
+        .and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok())
+        .unwrap_or(0);
+    let available = kib * 1024 / 1_000_000;
+    if available >= MEMORY_MB {
+        Ok(format!("{available} MB available"))
+    } else {
+        trouble(
+            format!("{available} MB available, {MEMORY_MB} MB needed"),
+            "stop other programs, or use --jobs 1",
+        )
+    }
+}
+
+fn processors() -> Result<String, Problem> {
+    match std::thread::available_parallelism() {
+        Ok(count) => Ok(format!(
+            "{count}; their speed and load do not change any number"
+        )),
+        Err(error) => trouble(error, "use --jobs 1"),
+    }
+}

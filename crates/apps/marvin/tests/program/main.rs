@@ -1,0 +1,108 @@
+//! The program as users see it: real kernels, a real QEMU, and every wrong input.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "a skipped check says why")]
+
+mod a_server;
+mod attacked;
+mod bisected;
+mod busy;
+mod completion;
+mod documents;
+mod exact;
+mod explains;
+#[path = "../../../../lab/lab/tests/vm/fresh.rs"]
+mod fresh;
+mod history;
+mod hostile;
+mod imported;
+mod interrupted;
+mod kept;
+mod killed;
+mod mistakes;
+mod observed;
+mod one_value;
+mod planted_sharing;
+mod prepared;
+mod real_build;
+mod real_source;
+mod rebooted;
+mod reserved;
+mod served;
+mod server;
+mod shared_queue;
+mod slurm;
+mod soak;
+mod sources;
+mod stabilised;
+mod stored;
+mod tools;
+mod upstream;
+mod walls;
+mod watched;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory that stays from one time to the next.
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// The program with a data directory, without this machine's settings.
+fn marvin(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_marvin"));
+    command
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("MARVIN_HOME", home);
+    command
+}
+
+/// Runs it and returns exit code, standard output and standard error as one text, without the paths
+/// of this machine.
+fn output_of(home: &Path, arguments: &[&str]) -> String {
+    format_output(&marvin(home).args(arguments).output().unwrap(), home)
+}
+
+fn format_output(output: &Output, home: &Path) -> String {
+    let text =
+        |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&home.display().to_string(), "HOME");
+    let (answer, complaint) = (text(&output.stdout), text(&output.stderr));
+    format!(
+        "exit {}\n-- out\n{answer}-- err\n{complaint}",
+        output.status.code().unwrap_or(-1)
+    )
+}
+
+/// Images of real kernels, fetched once: their data directory, and their files.
+fn images() -> (PathBuf, Vec<PathBuf>) {
+    let home = folder("kernels");
+    let lab = lab_home_with_kernels(&home);
+    (home, lab)
+}
+
+fn lab_home_with_kernels(home: &Path) -> Vec<PathBuf> {
+    use std::sync::Mutex;
+    // One at a time: only one process may measure in a data directory.
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let cache = kernel::BuildCache::open(home).unwrap();
+    ["deb:6.1", "deb:6.12"]
+        .map(|name| {
+            cache
+                .resolve(&name.parse().unwrap(), &|_| {})
+                .unwrap()
+                .boot_file()
+                .path
+                .clone()
+        })
+        .to_vec()
+}
+
+/// `path:` names of the two kernels.
+fn names() -> [String; 2] {
+    let (_, files) = images();
+    [0, 1].map(|n| format!("path:{}", files[n].display()))
+}

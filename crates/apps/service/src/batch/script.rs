@@ -1,0 +1,40 @@
+//! The shell script that a batch job runs.
+
+use std::ffi::OsString;
+
+use subprocess::quote_words;
+
+/// The name of the node, or that of the host, in a script.
+const NODE: &str = "'\"${SLURMD_NODENAME:-$(uname -n)}\"'";
+
+/// Returns a script that becomes a command. `%N` in an argument means the name of the host: Slurm's
+/// name for the node, as several nodes may be one host.
+#[must_use]
+pub(super) fn script(command: &[OsString]) -> String {
+    let words = quote_words(command.iter().map(|word| word.to_string_lossy()));
+    format!("#!/bin/sh\nexec {}\n", words.replace("%N", NODE))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::script;
+
+    #[test]
+    fn script_passes_words_unchanged_but_the_node() {
+        let words = ["printf", "%s|", "a b", "it's", "$HOME", "/var/%N/x"].map(Into::into);
+        let run = |node: Option<&str>| {
+            let mut shell = Command::new("sh");
+            shell
+                .args(["-c", &script(&words)])
+                .env_remove("SLURMD_NODENAME");
+            node.map(|node| shell.env("SLURMD_NODENAME", node));
+            String::from_utf8(shell.output().unwrap().stdout).unwrap()
+        };
+        assert_eq!(run(Some("bm1")), "a b|it's|$HOME|/var/bm1/x|");
+        let host =
+            String::from_utf8(Command::new("uname").arg("-n").output().unwrap().stdout).unwrap();
+        assert_eq!(run(None), format!("a b|it's|$HOME|/var/{}/x|", host.trim()));
+    }
+}

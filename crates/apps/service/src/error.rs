@@ -1,0 +1,43 @@
+//! Errors of a site, and whose fault each is.
+
+use std::path::PathBuf;
+
+use model::Guilt;
+use store::{QueueError, StoreError};
+
+use crate::BatchError;
+
+/// A failure of a site.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The queue refused a change, or its store failed.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// The batch system does not answer.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// The settings cannot be read.
+    #[error("{}: {what}", file.display())]
+    Settings {
+        /// The file.
+        file: PathBuf,
+        /// The mistake, with its line.
+        what: String,
+    },
+}
+
+impl ServiceError {
+    /// Returns whose fault the error is.
+    #[must_use]
+    pub fn guilt(&self) -> Guilt {
+        match self {
+            Self::Store(error) => error.guilt(),
+            Self::Queue(error) => error.guilt(),
+            Self::Batch(_) => Guilt::Infra,
+            Self::Settings { .. } => Guilt::User,
+        }
+    }
+}

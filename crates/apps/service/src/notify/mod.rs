@@ -1,0 +1,308 @@
+//! Notices to people: by mail, webhook or command. Marvin keeps a notice that it cannot deliver,
+//! and retries at growing intervals.
+//!
+//! Mail goes through a sendmail program or to a server (`mail.rs`), webhooks through curl.
+
+mod mail;
+mod program;
+mod reservations;
+
+use model::{Channel, ChannelKind, LabSettings, MailTaker, escape_json, retry_after_s};
+use store::{Delivery, Notice, Store};
+
+use crate::ServiceError;
+use mail::{mail, send};
+use program::{InputResult, feed};
+
+pub use mail::machine_name;
+pub use reservations::remind;
+
+/// Deadline of a channel (s).
+const CHANNEL_S: u64 = 30;
+/// How long a sender holds a notice, so that others do not send it too (s); more than a channel may
+/// take.
+const HELD_S: u64 = 3 * CHANNEL_S;
+
+/// The result of a delivery.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Delivered {
+    /// Notices delivered.
+    pub made: usize,
+    /// Channels that failed, and why.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Queues a notice for each channel, unless an equal one is already known.
+pub(crate) fn raise_notice(
+    store: &Store,
+    channels: &[Channel],
+    notice: &Notice,
+) -> Result<(), ServiceError> {
+    let channels: Vec<&str> = channels
+        .iter()
+        .map(|channel| channel.name.as_str())
+        .collect();
+    store.raise(notice, &channels)?;
+    Ok(())
+}
+
+/// Delivers pending notices. Tries a channel that failed only once per call, so that the call
+/// returns soon.
+///
+/// # Errors
+/// If the store fails.
+pub fn deliver(
+    store: &Store,
+    settings: &LabSettings,
+    clock: &dyn Fn() -> i64,
+) -> Result<Delivered, ServiceError> {
+    deliver_by(store, clock, &|delivery| {
+        let channel = settings
+            .channels
+            .iter()
+            .find(|channel| channel.name == delivery.channel);
+        channel.map_or_else(
+            || Err("marvin.toml has no [[notify]] with this name any more".into()),
+            |channel| by(channel, delivery),
+        )
+    })
+}
+
+fn deliver_by(
+    store: &Store,
+    clock: &dyn Fn() -> i64,
+    by: &dyn Fn(&Delivery) -> InputResult,
+) -> Result<Delivered, ServiceError> {
+    let (mut delivered, mut down) = (Delivered::default(), Vec::new());
+    loop {
+        let now = clock();
+        let Some(delivery) =
+            store.take_delivery(now, now.saturating_add_unsigned(HELD_S), &down)?
+        else {
+            return Ok(delivered);
+        };
+        match by(&delivery) {
+            Ok(()) => {
+                store.record_delivery(&delivery, clock())?;
+                delivered.made += 1;
+            }
+            Err(said) => {
+                let next = clock().saturating_add_unsigned(retry_after_s(delivery.tries + 1));
+                store.record_failure(&delivery, &said, next)?;
+                down.push(delivery.channel.clone());
+                delivered.failed.push((delivery.channel, said));
+            }
+        }
+    }
+}
+
+fn by(channel: &Channel, delivery: &Delivery) -> InputResult {
+    match &channel.kind {
+        ChannelKind::Mail { to, from, by } => {
+            let text = mail(to, from, delivery);
+            match by {
+                MailTaker::Sendmail(program) => feed(program, text.as_bytes(), CHANNEL_S),
+                MailTaker::Server(server) => send(server, to, from, &text, CHANNEL_S),
+            }
+        }
+        ChannelKind::Webhook { url } => {
+            let words = [
+                "curl",
+                "-q",
+                "--silent",
+                "--show-error",
+                "--fail",
+                "--max-time",
+                "25",
+                "--config",
+                "-",
+            ];
+            // The address may be a secret, and other users can see a process's arguments.
+            let input = subprocess::curl_config(&[
+                ("url", url),
+                ("header", "Content-Type: application/json"),
+                ("data-raw", &document(delivery)),
+                ("output", "/dev/null"),
+            ]);
+            feed(&words.map(str::to_owned), input.as_bytes(), CHANNEL_S)
+        }
+        ChannelKind::Command { command } => feed(
+            command,
+            format!("{}\n", document(delivery)).as_bytes(),
+            CHANNEL_S,
+        ),
+    }
+}
+
+/// Returns a notice as a JSON document in one line. Chat programs show its `text`.
+fn document(delivery: &Delivery) -> String {
+    let Notice {
+        subject,
+        headline,
+        body,
+        raised_unix,
+    } = &delivery.notice;
+    let document = serde_json::json!({
+        "schema_version": 1,
+        "number": delivery.number,
+        "subject": subject,
+        "headline": headline,
+        "body": body,
+        "raised_unix": raised_unix,
+        "text": format!("marvin: {headline}\n{body}"),
+    });
+    escape_json(&document.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use store::{Delivery, Notice, Store};
+
+    use super::mail::tests::server;
+
+    use super::{Delivered, deliver, deliver_by, document};
+
+    fn notice(subject: &str) -> Notice {
+        let headline = format!("{subject} is down\nBcc: all@example.org");
+        Notice {
+            subject: subject.into(),
+            headline,
+            body: "said: \"no\"\n".into(),
+            raised_unix: 100,
+        }
+    }
+
+    #[test]
+    fn document_holds_the_notice() {
+        let delivery = Delivery {
+            number: 3,
+            notice: notice("tree:a"),
+            channel: "x".into(),
+            tries: 0,
+            said: String::new(),
+        };
+        insta::assert_snapshot!(document(&delivery));
+    }
+
+    #[test]
+    fn failed_channel_backs_off_without_blocking_others() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap();
+        store.raise(&notice("tree:b"), &["mail", "chat"]).unwrap();
+        let (now, asked) = (Cell::new(100), RefCell::new(Vec::new()));
+        let try_all = |up: bool| {
+            let by = |delivery: &Delivery| {
+                asked
+                    .borrow_mut()
+                    .push(format!("{} {}", delivery.channel, delivery.notice.subject));
+                if up || delivery.channel == "chat" {
+                    Ok(())
+                } else {
+                    Err("connection refused".to_owned())
+                }
+            };
+            deliver_by(&store, &|| now.get(), &by).unwrap()
+        };
+        let failed = vec![("mail".to_owned(), "connection refused".to_owned())];
+        assert_eq!(
+            try_all(false),
+            Delivered {
+                made: 2,
+                failed: failed.clone()
+            }
+        );
+        assert_eq!(asked.take(), ["chat tree:a", "mail tree:a", "chat tree:b"]);
+        // The other mail was not tried and is still due; the first one waits for its retry.
+        assert_eq!(
+            try_all(false),
+            Delivered {
+                made: 0,
+                failed: failed.clone()
+            }
+        );
+        assert_eq!(asked.take(), ["mail tree:b"]);
+        assert_eq!(try_all(false), Delivered::default());
+        now.set(160);
+        assert_eq!(try_all(false).failed.len(), 1);
+        now.set(161);
+        assert_eq!(try_all(false).failed.len(), 1);
+        now.set(399);
+        assert_eq!(try_all(true), Delivered::default());
+        now.set(401);
+        assert_eq!(try_all(true).made, 2);
+        assert!(
+            store.list_undelivered().unwrap().is_empty(),
+            "nothing is lost"
+        );
+    }
+
+    #[test]
+    fn command_is_called_once_with_the_document() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let file = home.path().join("told");
+        let toml = format!(
+            "[[notify]]\nname = \"us\"\ncommand = [\"sh\", \"-c\", \"cat >>{}\"]\n",
+            file.display()
+        );
+        let settings = ingest::settings(&toml, &model::ToolRows::default()).unwrap();
+        store.raise(&notice("tree:a"), &["us", "gone"]).unwrap();
+        for _ in 0..2 {
+            deliver(&store, &settings, &|| 100).unwrap();
+        }
+        let told = std::fs::read_to_string(file).unwrap();
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(told.contains("\"subject\":\"tree:a\""), "{told}");
+        assert_eq!(
+            store.list_undelivered().unwrap()[0].said,
+            "marvin.toml has no [[notify]] with this name any more"
+        );
+    }
+    #[test]
+    fn down_mail_server_gets_mail_later_once() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let by = |server: &str| {
+            let toml = format!(
+                "[[notify]]\nname = \"us\"\nmail = [\"a@b.org\"]\nfrom = \"c@d.org\"\nsmtp = \"{server}\"\n"
+            );
+            ingest::settings(&toml, &model::ToolRows::default()).unwrap()
+        };
+        store.raise(&notice("tree:a"), &["us"]).unwrap();
+        let down = deliver(&store, &by("smtp://127.0.0.1:1"), &|| 100).unwrap();
+        let why = "smtp://127.0.0.1:1 cannot be reached: Connection refused (os error 111)";
+        assert_eq!(
+            down,
+            Delivered {
+                made: 0,
+                failed: vec![("us".into(), why.into())]
+            }
+        );
+        assert_eq!(store.list_undelivered().unwrap()[0].said, why);
+        let (up, heard) = server(&[
+            "220 here",
+            "250 here",
+            "250 ok",
+            "250 ok",
+            "354 go",
+            "250 taken",
+        ]);
+        for (now, made) in [(159, 0), (161, 1), (999, 0)] {
+            assert_eq!(
+                deliver(&store, &by(&up.to_string()), &|| now).unwrap(),
+                Delivered {
+                    made,
+                    failed: Vec::new()
+                }
+            );
+        }
+        let heard = heard.join().unwrap();
+        assert!(
+            heard.iter().any(|line| line == "X-Marvin-Notice: 1 tree:a"),
+            "{heard:?}"
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! How many groups a clear verdict takes.
+
+use super::{Precision, Rating};
+use crate::distribution::normal_two_sided;
+
+/// Chance of a clear verdict that the wanted number of groups is to give.
+pub(super) const POWER: f64 = 0.80;
+/// Beyond so many groups of each side no number is named: only less noise helps.
+pub(super) const GROUPS_MAX: usize = 50;
+
+/// When a later verdict is reached.
+pub(super) struct Plan<'a> {
+    /// Returns how many deviations of a normal number leave out the tail that a look at so many
+    /// groups of each side allows.
+    pub(super) deviations: &'a dyn Fn(usize) -> f64,
+    /// Most groups of each side that are named.
+    pub(super) groups_max: usize,
+    /// By how much more than seen the sides are taken to scatter, for so many degrees of freedom:
+    /// few leave other variances likely (calibrated). After one look it is little, for the
+    /// rows that stay unclear are those that show more than usual.
+    pub(super) doubt: fn(f64) -> f64,
+}
+
+impl Plan<'_> {
+    /// One look decides, at 5 %.
+    pub(super) const ONCE: Self = Self {
+        deviations: &|_| 1.645,
+        groups_max: GROUPS_MAX,
+        doubt: |degrees| degrees.powi(-2),
+    };
+}
+
+/// Returns how many groups more each side needs to be shown the same with a chance of 80 %, if
+/// there is no difference; a difference of two margins takes fewer. None where that makes more than
+/// the plan names.
+///
+/// The chance is that of the rule which decides (two one-sided tests at 5 %), given what was seen
+/// so far.
+pub(super) fn groups_more(
+    rating: &Rating,
+    precision: &Precision,
+    margin: f64,
+    plan: &Plan<'_>,
+) -> Option<usize> {
+    let (base, new) = rating.groups;
+    let seen = 2.0 * (base * new) as f64 / (base + new) as f64;
+    let forecast = Forecast {
+        variance: precision.variance * (1.0 + (plan.doubt)(precision.degrees)),
+        effect: rating.effect,
+        seen,
+        degrees: precision.degrees,
+        margin: margin - precision.coarse,
+    };
+    let enough = |more: usize| {
+        forecast.chance(more as f64, (plan.deviations)(base.min(new) + more)) >= POWER
+    };
+    let (mut few, mut many) = (
+        0,
+        plan.groups_max
+            .checked_sub(base.min(new))
+            .filter(|many| *many > 0)?,
+    );
+    if !enough(many) {
+        return None;
+    }
+    while many - few > 1 {
+        let middle = usize::midpoint(few, many);
+        if enough(middle) {
+            many = middle;
+        } else {
+            few = middle;
+        }
+    }
+    Some(many)
+}
+
+/// What is known before more is measured.
+struct Forecast {
+    variance: f64,
+    effect: f64,
+    /// Groups of each side, the harmonic mean.
+    seen: f64,
+    degrees: f64,
+    margin: f64,
+}
+
+impl Forecast {
+    /// Returns the chance that so many groups more of each side show them to be the same, if they
+    /// are.
+    fn chance(&self, more: f64, deviations: f64) -> f64 {
+        let all = self.seen + more;
+        let t = student_tail(deviations, self.degrees + 2.0 * more);
+        let middle = self.effect * self.seen / all;
+        let room = self.margin - t * (2.0 * self.variance / all).sqrt();
+        let deviation = (2.0 * self.variance * more).sqrt() / all;
+        if room > 0.0 {
+            below((room - middle) / deviation) - below((-room - middle) / deviation)
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Returns the number that Student's t exceeds with the chance of a normal one beyond `z`, near
+/// enough to plan by (Abramowitz and Stegun 26.7.5).
+fn student_tail(z: f64, degrees: f64) -> f64 {
+    let (first, second) = (
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+    );
+    z + first / degrees + second / (degrees * degrees)
+}
+
+/// Returns the chance of a normal number below another.
+fn below(z: f64) -> f64 {
+    let tail = normal_two_sided(z) / 2.0;
+    if z > 0.0 { 1.0 - tail } else { tail }
+}

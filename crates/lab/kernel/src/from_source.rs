@@ -1,0 +1,839 @@
+//! From a source to a cached build: an existing build is reused.
+//!
+//! `builds/by-recipe/KEY` records the build of a source tree, a configuration and a compiler, and
+//! `KEY.compiled` beside it the files that were compiled.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use model::{Build, BuildId, KernelName, Origin, SourceOrigin};
+
+use crate::cache::{LocatedImage, build};
+use crate::folder::{self, Folder, sha256};
+use crate::source::{
+    BuildSeconds, CommitGraph, Compiled, Headline, Objects, Repository, SourceError,
+    SourceSettings, Workshop, compiler, import,
+};
+use crate::{BuildCache, KernelError, Step};
+
+/// Distinguishes recipes from those of other versions of these rules.
+const RULES: &str = "marvin recipe 1";
+
+/// A source tree to build, and its name.
+pub(crate) struct Source {
+    pub(crate) tree: String,
+    origin: SourceOrigin,
+    /// The identifying part of its version.
+    mark: String,
+    /// When it was committed, if it is a commit of a user's tree, in seconds since 1970-01-01 UTC.
+    committed_unix: Option<i64>,
+}
+
+impl BuildCache {
+    /// Returns the build of a source; builds it if necessary.
+    pub(crate) fn built(
+        &self,
+        name: &KernelName,
+        notify: &dyn Fn(Step),
+    ) -> Result<Build, KernelError> {
+        let workshop = Workshop::open(&self.home)?;
+        let source = self.source(name, &workshop, notify)?;
+        self.build_tree(name, &source, &workshop, notify)
+    }
+
+    /// Checks that the configured tree has a revision.
+    pub(crate) fn check_revision(&self, revision: &str) -> Result<(), KernelError> {
+        let folder = self
+            .settings
+            .tree
+            .as_ref()
+            .ok_or_else(|| SourceError::NoTree(revision.to_owned()))?;
+        Repository::open(folder)?.commit(revision).map(drop)
+    }
+
+    /// Imports the sources of a release of Debian, unless they are imported; returns the repository
+    /// of all releases of its series, one commit each in version order, and the release's tag.
+    ///
+    /// # Errors
+    /// If there is no such package, or it cannot be imported.
+    pub fn import_release(
+        &self,
+        version: &str,
+        notify: &dyn Fn(Step),
+    ) -> Result<(PathBuf, String), KernelError> {
+        let repository = self.home.join("workshop/debian");
+        let places = crate::source::SourceFolders {
+            repository,
+            downloads: &self.downloads,
+        };
+        let _workshop = Workshop::open(&self.home)?;
+        let imported = import(version, &places, notify)?;
+        Ok((imported.repository.folder().to_owned(), imported.tag))
+    }
+
+    pub(crate) fn source(
+        &self,
+        name: &KernelName,
+        workshop: &Workshop,
+        notify: &dyn Fn(Step),
+    ) -> Result<Source, KernelError> {
+        let committed = |repository: &Repository, revision: &str, mark: Option<String>| {
+            workshop.borrow(repository)?;
+            let commit = repository.commit(revision)?;
+            let short: String = commit.chars().take(12).collect();
+            let tree = repository.tree(&commit)?;
+            let mark = mark.unwrap_or_else(|| format!("-g{short}"));
+            let committed_unix = repository.committed_unix(&commit);
+            let origin = SourceOrigin::Commit {
+                commit: short,
+                tree: repository.folder().display().to_string(),
+            };
+            Ok(Source {
+                tree,
+                origin,
+                mark,
+                committed_unix,
+            })
+        };
+        match name {
+            KernelName::Git(revision) => {
+                let folder = self
+                    .settings
+                    .tree
+                    .as_ref()
+                    .ok_or_else(|| SourceError::NoTree(revision.clone()))?;
+                committed(&Repository::open(folder)?, revision, None)
+            }
+            KernelName::Patch { file, revision } => {
+                let folder = self
+                    .settings
+                    .tree
+                    .as_ref()
+                    .ok_or_else(|| SourceError::NoTree(revision.clone()))?;
+                let base = committed(&Repository::open(folder)?, revision, None)?;
+                let tree = workshop.apply_patch(&base.tree, file, &base.origin.to_string())?;
+                let mark = format!("-p{}", &tree[..tree.len().min(12)]);
+                let origin =
+                    SourceOrigin::Described(format!("{} on {}", file.display(), base.origin));
+                Ok(Source {
+                    tree,
+                    origin,
+                    mark,
+                    committed_unix: None,
+                })
+            }
+            KernelName::Tree(folder) => {
+                let refuse = |error: std::io::Error| SourceError::NotLinux {
+                    what: format!("{} ({error})", folder.display()),
+                };
+                let folder = fs::canonicalize(folder).map_err(refuse)?;
+                if !folder.join("Kbuild").is_file() {
+                    return Err(SourceError::NotLinux {
+                        what: folder.display().to_string(),
+                    }
+                    .into());
+                }
+                let tree = workshop.snapshot(&folder)?;
+                let mark = format!("-t{}", &tree[..tree.len().min(12)]);
+                let origin = SourceOrigin::Described(format!("{} as it stands", folder.display()));
+                Ok(Source {
+                    tree,
+                    origin,
+                    mark,
+                    committed_unix: None,
+                })
+            }
+            KernelName::DebSrc(version) => {
+                let places = crate::source::SourceFolders {
+                    repository: self.home.join("workshop/debian"),
+                    downloads: &self.downloads,
+                };
+                let imported = import(version, &places, notify)?;
+                let tag = format!("refs/tags/{}", imported.tag);
+                let source = committed(&imported.repository, &tag, Some("-deb".to_owned()))?;
+                // The date of the import is none of the source.
+                let origin = SourceOrigin::DebianSource { tag: imported.tag };
+                Ok(Source {
+                    origin,
+                    committed_unix: None,
+                    ..source
+                })
+            }
+            KernelName::Deb(_)
+            | KernelName::Path(_)
+            | KernelName::Running
+            | KernelName::Imported(_) => Err(SourceError::NotLinux {
+                what: name.to_string(),
+            }
+            .into()),
+        }
+    }
+
+    /// Returns the build of a source tree.
+    fn build_tree(
+        &self,
+        name: &KernelName,
+        source: &Source,
+        workshop: &Workshop,
+        notify: &dyn Fn(Step),
+    ) -> Result<Build, KernelError> {
+        let compiler = compiler()?;
+        let configuration = self.settings.configuration.name();
+        let recipe = self.recipe(&source.tree, &compiler);
+        let from = source.origin.to_string();
+        let origin = Origin::Built {
+            source: source.origin.clone(),
+            configuration: configuration.to_owned(),
+            compiler: compiler.clone(),
+            committed_unix: source.committed_unix,
+        };
+        if !recipe.exists() {
+            self.take_recipe(&recipe, notify)?;
+        }
+        if let Some((id, folder, version)) = self.of_recipe(&recipe)? {
+            notify(Step::Cached { what: from });
+            return build(id, name, version, origin, &folder);
+        }
+        let objects = Objects::open(workshop, &self.settings, &compiler)?;
+        let what = format!("{from}, {configuration}");
+        notify(Step::Building {
+            what: what.clone(),
+            estimate_s: objects.seconds().map(|seconds| seconds.last),
+        });
+        if let Some(why) = subprocess::no_walls().filter(|_| subprocess::wants_walls()) {
+            notify(Step::NoWalls { why });
+        }
+        workshop.check_out(&source.tree, &from)?;
+        let made = objects.make(&source.tree, &from)?;
+        if !made.not_kept.is_empty() {
+            notify(Step::NotKept {
+                what,
+                options: made.not_kept,
+            });
+        }
+        let found = LocatedImage {
+            name,
+            file: &made.vmlinux,
+            origin,
+            version: None,
+            ours: false,
+        };
+        let mut build = self.keep(found, &|_| {})?;
+        let release = build
+            .version
+            .split(['-', ' '])
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        build.version = format!("{release}{}", source.mark);
+        self.remember_recipe(&recipe, &build, &made.compiled)?;
+        self.share_recipe(&recipe, &build)?;
+        self.sweep_recipes(&recipe)?;
+        Ok(build)
+    }
+
+    pub(crate) fn recipe(&self, tree: &str, compiler: &str) -> PathBuf {
+        let identity = self.settings.configuration.identity();
+        let key = sha256(format!("{RULES}\n{tree}\n{identity}\n{compiler}").as_bytes());
+        self.builds.join("by-recipe").join(key)
+    }
+
+    /// Returns the cached build of a recipe, if it still exists; marks it as recently used.
+    fn of_recipe(&self, recipe: &Path) -> Result<Option<(BuildId, Folder, String)>, KernelError> {
+        let Some(facts) = folder::read_facts(recipe)? else {
+            return Ok(None);
+        };
+        let (Some(Ok(id)), Some(version)) = (
+            facts.get("build").map(|hex| BuildId::from_hex(hex)),
+            facts.get("version"),
+        ) else {
+            return Ok(None);
+        };
+        let Some(found) = Folder::open(self.builds.join(id.hex()))? else {
+            return Ok(None);
+        };
+        folder::write_facts(recipe, &facts)?;
+        Ok(Some((id, found, version.clone())))
+    }
+
+    fn remember_recipe(
+        &self,
+        recipe: &Path,
+        build: &Build,
+        compiled: &Compiled,
+    ) -> Result<(), KernelError> {
+        folder::write(
+            &recipe.with_extension("compiled"),
+            compiled.to_text().as_bytes(),
+        )?;
+        let facts = [("build", build.id.hex()), ("version", &build.version)];
+        let facts = facts
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
+        folder::write_facts(recipe, &facts.collect::<BTreeMap<_, _>>())
+    }
+
+    /// Deletes the least recently used builds until the rest fits the limit; keeps the given one.
+    fn sweep_recipes(&self, but: &Path) -> Result<(), KernelError> {
+        let recipes = self.builds.join("by-recipe");
+        let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+        for entry in fs::read_dir(&recipes).map_err(KernelError::at(&recipes))? {
+            let path = entry.map_err(KernelError::at(&recipes))?.path();
+            if path.extension().is_none() {
+                let used = fs::metadata(&path)
+                    .and_then(|found| found.modified())
+                    .map_err(KernelError::at(&path))?;
+                found.push((used, path));
+            }
+        }
+        found.sort_by(|a, b| b.cmp(a));
+        let mut left = self.settings.bytes_max;
+        for (_, recipe) in found {
+            let facts = folder::read_facts(&recipe)?.unwrap_or_default();
+            let Some(folder) = facts.get("build").map(|id| self.builds.join(id)) else {
+                continue;
+            };
+            let size = bytes(&folder);
+            if recipe == but || size <= left {
+                left = left.saturating_sub(size);
+                continue;
+            }
+            for file in [recipe.clone(), recipe.with_extension("compiled")] {
+                drop(fs::remove_file(file));
+            }
+            if folder.exists() {
+                fs::remove_dir_all(&folder).map_err(KernelError::at(&folder))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the bytes of the files of a build.
+fn bytes(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files
+        .filter_map(|file| file.metadata().ok())
+        .filter(fs::Metadata::is_file)
+        .map(|file| file.len())
+        .sum()
+}
+
+/// The sources of a tree, as bisections need them.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    cache: BuildCache,
+    repository: Repository,
+    compiler: String,
+}
+
+impl Sources {
+    /// Opens the tree in the cache's settings.
+    ///
+    /// # Errors
+    /// If there is none, it is no git repository, or a build tool is missing.
+    pub fn open(cache: &BuildCache) -> Result<Self, KernelError> {
+        let folder = cache
+            .settings
+            .tree
+            .clone()
+            .ok_or_else(|| SourceError::NoTree("REVISION".into()))?;
+        Ok(Self {
+            cache: cache.clone(),
+            repository: Repository::open(&folder)?,
+            compiler: compiler()?,
+        })
+    }
+
+    /// Returns the cache of its builds.
+    pub(crate) fn cache(&self) -> &BuildCache {
+        &self.cache
+    }
+
+    /// Returns a text that identifies the compiler.
+    #[must_use]
+    pub fn compiler(&self) -> &str {
+        &self.compiler
+    }
+
+    /// Returns the tree's repository.
+    #[must_use]
+    pub fn repository(&self) -> &Repository {
+        &self.repository
+    }
+
+    /// Returns the build settings.
+    #[must_use]
+    pub fn settings(&self) -> &SourceSettings {
+        &self.cache.settings
+    }
+
+    /// Returns the durations of builds with these settings on this host; `None` if there was none.
+    #[must_use]
+    pub fn seconds(&self) -> Option<BuildSeconds> {
+        BuildSeconds::of_workshop(
+            &self.cache.home.join("workshop"),
+            &self.cache.settings,
+            &self.compiler,
+        )
+    }
+
+    /// Returns the files that each commit of a range changed.
+    ///
+    /// # Errors
+    /// If git fails.
+    pub fn changed_files(
+        &self,
+        history: &CommitGraph,
+    ) -> Result<BTreeMap<String, Vec<String>>, KernelError> {
+        self.repository.changed_files(history)
+    }
+
+    /// Returns the headline of a commit.
+    ///
+    /// # Errors
+    /// If there is no such commit.
+    pub fn headline(&self, commit: &str) -> Result<Headline, KernelError> {
+        self.repository.headline(commit)
+    }
+
+    /// Returns the files that a commit's build compiled; `None` if Marvin did not build it.
+    ///
+    /// # Errors
+    /// If there is no such commit, or the cache cannot be read.
+    pub fn compiled(&self, commit: &str) -> Result<Option<Compiled>, KernelError> {
+        let file = self
+            .cache
+            .recipe(&self.tree_of(commit)?, &self.compiler)
+            .with_extension("compiled");
+        match fs::read(&file) {
+            Ok(text) => Ok(Some(Compiled::from_text(&String::from_utf8_lossy(&text)))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(KernelError::at(&file)(error)),
+        }
+    }
+
+    fn tree_of(&self, commit: &str) -> Result<String, KernelError> {
+        let workshop = Workshop::open(&self.cache.home)?;
+        workshop.borrow(&self.repository)?;
+        workshop.tree_of(commit)
+    }
+
+    /// Returns the merge of two commits, which exists only in the workshop; `None` if they
+    /// conflict.
+    ///
+    /// # Errors
+    /// If git fails.
+    pub fn merge(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
+        let workshop = Workshop::open(&self.cache.home)?;
+        workshop.borrow(&self.repository)?;
+        workshop.merge(ours, theirs)
+    }
+
+    /// Returns a commit with another one reverted, which exists only in the workshop; `None` if
+    /// later commits conflict.
+    ///
+    /// # Errors
+    /// If git fails.
+    pub fn revert(&self, tip: &str, commit: &str) -> Result<Option<String>, KernelError> {
+        let workshop = Workshop::open(&self.cache.home)?;
+        workshop.borrow(&self.repository)?;
+        workshop.revert(tip, commit)
+    }
+
+    /// Returns the build of a commit, which may exist only in the workshop.
+    ///
+    /// # Errors
+    /// If it cannot be built; only [`SourceError::DoesNotBuild`] is a result.
+    pub fn build(&self, commit: &str, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
+        let workshop = Workshop::open(&self.cache.home)?;
+        workshop.borrow(&self.repository)?;
+        let after = compiler()?;
+        if after != self.compiler {
+            // Otherwise one compiler would build half of the commits and another one the rest.
+            return Err(SourceError::CompilerChanged {
+                before: self.compiler.clone(),
+                after,
+            }
+            .into());
+        }
+        let short: String = commit.chars().take(12).collect();
+        let mark = format!("-g{short}");
+        let origin = SourceOrigin::Commit {
+            commit: short,
+            tree: self.repository.folder().display().to_string(),
+        };
+        // What exists only in the workshop has no date in the tree.
+        let committed_unix = self.repository.committed_unix(commit);
+        let source = Source {
+            tree: workshop.tree_of(commit)?,
+            origin,
+            mark,
+            committed_unix,
+        };
+        self.cache.build_tree(
+            &KernelName::Git(commit.to_owned()),
+            &source,
+            &workshop,
+            notify,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use model::{Build, Guilt};
+
+    use super::Sources;
+    use crate::source::SourceSettings;
+    use crate::{BuildCache, KernelError, SourceError, Step, elf};
+
+    /// A fake make for a fake kernel source. `image` is the vmlinux; `fails`, if present, an error.
+    const MAKEFILE: &str = "tinyconfig:\n\t@echo CONFIG_64BIT=y >$(O)/.config\n\
+        olddefconfig:\n\t@sed -i /CONFIG_PVH/d $(O)/.config\n\
+        vmlinux:\n\t@test ! -e fails || { cat fails >&2; exit 1; }\n\
+        \t@cp image $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c $(CURDIR)/include/linux/mm.h >$(O)/.memory.o.cmd\n";
+
+    struct Tree {
+        folder: tempfile::TempDir,
+        home: tempfile::TempDir,
+    }
+
+    impl Tree {
+        fn new() -> Self {
+            let tree = Self {
+                folder: tempfile::tempdir().unwrap(),
+                home: tempfile::tempdir().unwrap(),
+            };
+            tree.git(&["init", "-q", "-b", "main"]);
+            tree.write("Makefile", MAKEFILE);
+            tree.write("Kbuild", "");
+            tree.image("one");
+            tree
+        }
+
+        fn git(&self, arguments: &[&str]) -> String {
+            let own = [
+                "-c",
+                "user.name=t",
+                "-c",
+                "user.email=t@example.com",
+                "-c",
+                "commit.gpgsign=false",
+            ];
+            crate::source::program(self.folder.path())
+                .args(own)
+                .args(arguments)
+                .run()
+                .unwrap()
+        }
+
+        fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+            let path = self.folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+
+        fn image(&self, what: &str) {
+            self.write(
+                "image",
+                elf::tests::write(18, &format!("Linux version 6.9.1-test {what}")),
+            );
+        }
+
+        fn commit(&self, tag: &str) {
+            self.git(&["add", "-A"]);
+            self.git(&["commit", "-qm", tag]);
+            self.git(&["tag", tag]);
+        }
+
+        fn cache(&self) -> BuildCache {
+            let mut cache = BuildCache::open(self.home.path()).unwrap();
+            let tree = Some(self.folder.path().to_owned());
+            cache.set_sources(SourceSettings {
+                tree,
+                jobs: 1,
+                ..SourceSettings::default()
+            });
+            cache
+        }
+
+        fn resolve(&self, name: &str) -> (Result<Build, KernelError>, Vec<Step>) {
+            let steps = RefCell::new(vec![]);
+            let build = self.cache().resolve(&name.parse().unwrap(), &|step| {
+                steps.borrow_mut().push(step);
+            });
+            (build, steps.into_inner())
+        }
+
+        fn objects(&self) -> PathBuf {
+            let mut found = fs::read_dir(self.home.path().join("workshop"))
+                .unwrap()
+                .map(|entry| entry.unwrap().path());
+            found
+                .find(|path| path.to_string_lossy().contains("objects-"))
+                .unwrap()
+        }
+    }
+
+    fn is_building(steps: &[Step]) -> bool {
+        steps
+            .iter()
+            .any(|step| matches!(step, Step::Building { .. }))
+    }
+
+    #[test]
+    fn commits_with_equal_images_are_one_build() {
+        let tree = Tree::new();
+        tree.commit("v1");
+        tree.write("Documentation/x.rst", "words");
+        tree.commit("v2");
+        tree.image("three");
+        tree.commit("v3");
+        let (first, steps) = tree.resolve("git:v1");
+        let first = first.unwrap();
+        assert!(is_building(&steps));
+        let has_not = |step: &Step| matches!(step, Step::NotKept { options, .. } if options == &["CONFIG_PVH=y"]);
+        assert!(steps.iter().any(has_not), "{steps:?}");
+        assert!(first.version.starts_with("6.9.1-g"), "{}", first.version);
+        assert!(
+            first.origin.to_string().starts_with("commit ")
+                && first.origin.to_string().contains(", micro, gcc"),
+            "{}",
+            first.origin
+        );
+        assert!(first.config.is_some());
+        let (second, steps) = tree.resolve("git:v2");
+        assert!(is_building(&steps));
+        assert_eq!(second.unwrap().id, first.id);
+        let (third, _) = tree.resolve("git:v3");
+        assert_ne!(third.unwrap().id, first.id);
+        let (again, steps) = tree.resolve("git:v1");
+        assert!(!is_building(&steps));
+        let again = again.unwrap();
+        assert_eq!((again.id, again.version), (first.id, first.version));
+        let sources = Sources::open(&tree.cache()).unwrap();
+        let compiled = sources
+            .compiled(&sources.repository().commit("v1").unwrap())
+            .unwrap()
+            .unwrap();
+        assert!(
+            compiled.may_use("mm/memory.c")
+                && !compiled.may_use("mm/slab.c")
+                && compiled.count() == 2
+        );
+    }
+
+    #[test]
+    fn working_tree_is_built_and_left_unchanged() {
+        let tree = Tree::new();
+        tree.write(".gitignore", "*.o\n");
+        tree.commit("v1");
+        tree.image("dirty");
+        tree.write("new.c", "not committed");
+        tree.write("old.o", "ignored");
+        let status = tree.git(&["status", "--porcelain"]);
+        let name = format!("tree:{}", tree.folder.path().display());
+        let (build, steps) = tree.resolve(&name);
+        let build = build.unwrap();
+        assert!(
+            is_building(&steps) && build.version.starts_with("6.9.1-t"),
+            "{build:?}"
+        );
+        assert_ne!(build.id, tree.resolve("git:v1").0.unwrap().id);
+        assert_eq!(tree.git(&["status", "--porcelain"]), status);
+        let linux = tree.home.path().join("workshop/linux");
+        assert!(!linux.join("new.c").exists(), "v1 has none");
+        assert!(!is_building(&tree.resolve(&name).1));
+        // A directory without a repository is built as well, even if git would ignore all of it.
+        fs::remove_dir_all(tree.folder.path().join(".git")).unwrap();
+        tree.write(".gitignore", "/*\n");
+        let (other, _) = tree.resolve(&name);
+        assert_eq!(other.unwrap().id, build.id);
+        assert!(linux.join("new.c").exists() && !linux.join("old.o").exists());
+        assert!(
+            tree.resolve("tree:/nonesuch")
+                .0
+                .unwrap_err()
+                .to_string()
+                .contains("is not a Linux source tree")
+        );
+    }
+
+    #[test]
+    fn build_failure_is_reported_with_first_error() {
+        let tree = Tree::new();
+        tree.commit("v1");
+        tree.write(
+            "fails",
+            "mm/memory.c:7:1: error: expected ';'\nmm/memory.c:9:1: error: other\n",
+        );
+        tree.commit("v2");
+        let error = tree.resolve("git:v2").0.unwrap_err();
+        let KernelError::Source(SourceError::DoesNotBuild {
+            first_error, log, ..
+        }) = &error
+        else {
+            panic!("{error}")
+        };
+        assert_eq!(first_error, "mm/memory.c:7:1: error: expected ';'");
+        assert!(fs::read_to_string(log).unwrap().contains("error: other"));
+        assert_eq!(error.guilt(), Guilt::User);
+        assert!(tree.resolve("git:v1").0.is_ok());
+        // A failure of the host is no result.
+        tree.write(
+            "fails",
+            "cp: error writing 'vmlinux': No space left on device\n",
+        );
+        tree.commit("v3");
+        assert!(matches!(
+            tree.resolve("git:v3").0.unwrap_err(),
+            KernelError::NoSpace { .. }
+        ));
+    }
+
+    #[test]
+    fn patch_and_revert_are_built_on_a_commit() {
+        let tree = Tree::new();
+        tree.write("mm/a.c", "1\n");
+        tree.commit("v1");
+        tree.image("two");
+        tree.commit("v2");
+        let patch = tree.home.path().join("fix.patch");
+        fs::write(&patch, tree.git(&["diff", "--binary", "v1", "v2"])).unwrap();
+        tree.write("mm/a.c", "3\n");
+        tree.commit("v3");
+        let [first, second, third] =
+            ["v1", "v2", "v3"].map(|tag| tree.resolve(&format!("git:{tag}")).0.unwrap().id);
+        assert_eq!((first == second, second == third), (false, true));
+        let patched =
+            |revision: &str| tree.resolve(&format!("patch:{}@{revision}", patch.display()));
+        let build = patched("v1").0.unwrap();
+        assert_eq!(build.id, second);
+        assert!(!is_building(&patched("v1").1), "its files are those of v2");
+        let error = patched("v2").0.unwrap_err().to_string();
+        assert!(
+            error.contains("fix.patch does not apply to commit "),
+            "{error}"
+        );
+        let sources = Sources::open(&tree.cache()).unwrap();
+        let commit = |tag: &str| sources.repository().commit(tag).unwrap();
+        let without = sources
+            .revert(&commit("v3"), &commit("v2"))
+            .unwrap()
+            .unwrap();
+        assert_eq!(sources.build(&without, &|_| {}).unwrap().id, first);
+        tree.image("four");
+        tree.commit("v4");
+        assert_eq!(
+            sources.revert(&commit("v4"), &commit("v2")).unwrap(),
+            None,
+            "v4 has built on it"
+        );
+        let gone = sources
+            .build(&"7".repeat(40), &|_| {})
+            .unwrap_err()
+            .to_string();
+        assert!(gone.starts_with("777777777777 is no longer in "), "{gone}");
+    }
+
+    #[test]
+    fn ranges_are_two_commits() {
+        let tree = Tree::new();
+        ["v1", "v2", "v3"].into_iter().for_each(|tag| {
+            tree.write("mm/a.c", tag);
+            tree.commit(tag);
+        });
+        let sources = Sources::open(&tree.cache()).unwrap();
+        let of = |text: &str| sources.repository().range(text);
+        let commit = |tag: &str| sources.repository().commit(tag).unwrap();
+        assert_eq!(of("v1..v3").unwrap(), (commit("v1"), commit("v3")));
+        assert_eq!(of("v2^..").unwrap(), (commit("v1"), commit("v3")));
+        for none in ["v1", "..v3", "v1...v3", ""] {
+            let error = of(none).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("`{none}` is not a range of commits")),
+                "{error}"
+            );
+        }
+        assert!(
+            of("v1..v9")
+                .unwrap_err()
+                .to_string()
+                .starts_with("`v9` is no commit")
+        );
+    }
+
+    #[test]
+    fn names_without_a_commit_are_errors() {
+        let tree = Tree::new();
+        tree.commit("v1");
+        let said = |name: &str| {
+            let text = tree.resolve(name).0.unwrap_err().to_string();
+            let folder = fs::canonicalize(tree.folder.path()).unwrap();
+            text.replace(&folder.display().to_string(), "TREE")
+        };
+        insta::assert_snapshot!(said("git:v9"), @"`v9` is no commit of TREE: see `git -C TREE log --oneline`");
+        fs::remove_file(tree.folder.path().join("Kbuild")).unwrap();
+        tree.commit("empty");
+        assert!(
+            said("git:empty")
+                .ends_with("is not a Linux source tree: no Kbuild at its top; name a kernel tree")
+        );
+        let bare = BuildCache::open(tree.home.path()).unwrap();
+        let error = bare
+            .resolve(&"git:v1".parse().unwrap(), &|_| {})
+            .unwrap_err();
+        insta::assert_snapshot!(error, @"git:v1 needs a tree: name its directory with --tree FOLDER");
+    }
+
+    #[test]
+    fn interrupted_checkout_is_repeated() {
+        let tree = Tree::new();
+        tree.commit("v1");
+        tree.image("two");
+        tree.commit("v2");
+        let first = tree.resolve("git:v1").0.unwrap();
+        let workshop = tree.home.path().join("workshop");
+        // The state after a kill in the middle: files of another tree that are not in the index.
+        fs::write(workshop.join("checking-out"), "").unwrap();
+        fs::write(workshop.join("linux/Makefile"), "vmlinux:\n\tfalse\n").unwrap();
+        fs::write(workshop.join("repository/index.lock"), "").unwrap();
+        let second = tree.resolve("git:v2").0.unwrap();
+        assert_ne!(second.id, first.id);
+        assert!(!workshop.join("checking-out").exists());
+        assert!(tree.objects().join("out/vmlinux").exists());
+    }
+
+    #[test]
+    fn builds_that_were_used_longest_ago_go() {
+        let tree = Tree::new();
+        let mut cache = tree.cache();
+        let mut settings = cache.settings.clone();
+        settings.bytes_max = 1;
+        cache.set_sources(settings);
+        let mut ids = Vec::new();
+        for n in 0..3 {
+            tree.image(&format!("number {n}"));
+            tree.commit(&format!("v{n}"));
+            ids.push(
+                cache
+                    .resolve(&format!("git:v{n}").parse().unwrap(), &|_| {})
+                    .unwrap()
+                    .id,
+            );
+        }
+        let there = |id: &model::BuildId| Path::new(&cache.builds).join(id.hex()).exists();
+        assert_eq!(
+            ids.iter().map(there).collect::<Vec<_>>(),
+            [false, false, true]
+        );
+        assert!(cache.resolve(&"git:v0".parse().unwrap(), &|_| {}).is_ok());
+    }
+}

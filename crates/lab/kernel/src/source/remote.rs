@@ -1,0 +1,232 @@
+//! Remote trees: lists their tags, and fetches one tag without history.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::SourceError;
+use super::git::git;
+use super::program::{Ended, Program};
+use crate::KernelError;
+
+/// Deadline for listing tags, in seconds.
+const ANSWER_S: u64 = 120;
+/// Deadline for fetching a commit without history, in seconds.
+const FETCH_S: u64 = 3600;
+/// Variables for trees behind ssh.
+const SSH: [&str; 3] = ["SSH_AUTH_SOCK", "GIT_SSH", "GIT_SSH_COMMAND"];
+/// Most tags of a tree; more are cut off.
+const TAGS_MAX: usize = 100_000;
+
+/// Returns the tags of a repository: a directory or any address that git can fetch from.
+///
+/// # Errors
+/// If it does not answer, or is no repository.
+pub fn remote_tags(place: &str) -> Result<Vec<String>, KernelError> {
+    tags_within(place, ANSWER_S)
+}
+
+fn tags_within(place: &str, deadline_s: u64) -> Result<Vec<String>, KernelError> {
+    let place = check_address(place)?;
+    let list = ["ls-remote", "--tags", "--refs", "--quiet", "--", &place];
+    let ended = run_remote(
+        git(Path::new("/")).args(list).deadline_s(deadline_s),
+        &place,
+    )?;
+    let text = ended.text();
+    let tags = text
+        .lines()
+        .filter_map(|line| line.split_once('\t')?.1.strip_prefix("refs/tags/"));
+    Ok(tags.take(TAGS_MAX).map(str::to_owned).collect())
+}
+
+/// Returns the directory of a repository with a tag of a tree: the tree itself if it is local, else
+/// a repository in the data directory with the requested tags and no history.
+///
+/// # Errors
+/// If it does not answer or has no such tag, or the data directory is not writable.
+pub fn tree_with_tag(
+    home: &Path,
+    name: &str,
+    place: &str,
+    tag: &str,
+) -> Result<PathBuf, KernelError> {
+    let place = check_address(place)?;
+    if Path::new(&place).is_dir() {
+        return Ok(PathBuf::from(place));
+    }
+    let folder = home.join("trees").join(name);
+    if !folder.join("HEAD").is_file() {
+        fs::create_dir_all(&folder).map_err(KernelError::at(&folder))?;
+        git(&folder)
+            .args(["init", "--quiet", "--bare", "."])
+            .run()?;
+    }
+    let reference = format!("refs/tags/{tag}");
+    let known = git(&folder).args([
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        &format!("{reference}^{{tree}}"),
+    ]);
+    if known.end()?.code != Some(0) {
+        let refspec = format!("+{reference}:{reference}");
+        let fetch = [
+            "fetch",
+            "--quiet",
+            "--depth=1",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--",
+            &place,
+            &refspec,
+        ];
+        run_remote(git(&folder).args(fetch).deadline_s(FETCH_S), &place)?;
+    }
+    Ok(folder)
+}
+
+/// Asks a remote; a refusal or silence is no answer.
+fn run_remote(git: Program, place: &str) -> Result<Ended, KernelError> {
+    let git = git
+        .inherit(&subprocess::NETWORK)
+        .inherit(&SSH)
+        .variable("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
+    let no_answer = |said| {
+        KernelError::from(SourceError::NoAnswer {
+            place: place.to_owned(),
+            said,
+        })
+    };
+    match git.end() {
+        Ok(ended) if ended.code == Some(0) => Ok(ended),
+        Ok(ended) => Err(no_answer(describe_failure(&ended))),
+        Err(KernelError::Source(SourceError::Deadline { seconds, .. })) => {
+            Err(no_answer(format!("it was silent for {seconds} s")))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns git's first error message, with the following line if it ends with a colon; the rest is
+/// generic advice.
+fn describe_failure(ended: &Ended) -> String {
+    let mut lines = ended
+        .said
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| !line.starts_with("fatal: "));
+    let Some(fatal) = lines.next().and_then(|line| line.strip_prefix("fatal: ")) else {
+        return ended.reason();
+    };
+    match lines.next() {
+        Some(announced) if fatal.ends_with(':') => format!("{fatal} {announced}"),
+        _ => fatal.to_owned(),
+    }
+}
+
+/// Checks that git takes an address as such: no option, and no helper that runs a program.
+fn check_address(place: &str) -> Result<String, KernelError> {
+    let wrong = place.is_empty()
+        || place.starts_with('-')
+        || place.contains("::")
+        || place.contains(char::is_control);
+    if wrong {
+        let said = "expected a folder or an address that git can fetch from".to_owned();
+        return Err(SourceError::NoAnswer {
+            place: place.escape_debug().to_string(),
+            said,
+        }
+        .into());
+    }
+    Ok(place.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{remote_tags, tags_within, tree_with_tag};
+    use crate::source::{Repository, program as git};
+
+    fn repository(folder: &Path) {
+        let run = |words: &[&str]| {
+            git(folder)
+                .args([
+                    "-c",
+                    "user.name=Ada",
+                    "-c",
+                    "user.email=ada@example.org",
+                    "-c",
+                    "commit.gpgsign=false",
+                ])
+                .args(words)
+                .run()
+                .unwrap()
+        };
+        run(&["init", "-q", "-b", "main"]);
+        for tag in ["v6.1", "v6.2"] {
+            std::fs::write(folder.join("file"), tag).unwrap();
+            run(&["add", "file"]);
+            run(&["commit", "-qm", tag]);
+            run(&["tag", "-a", "-m", tag, tag]);
+        }
+    }
+
+    #[test]
+    fn tags_are_listed_and_fetched_without_history() {
+        let there = tempfile::tempdir().unwrap();
+        repository(there.path());
+        let place = format!("file://{}", there.path().display());
+        assert_eq!(remote_tags(&place).unwrap(), ["v6.1", "v6.2"]);
+        assert_eq!(
+            remote_tags(there.path().to_str().unwrap()).unwrap(),
+            ["v6.1", "v6.2"]
+        );
+        let home = tempfile::tempdir().unwrap();
+        for tag in ["v6.2", "v6.1", "v6.1"] {
+            let folder = tree_with_tag(home.path(), "stable", &place, tag).unwrap();
+            let repository = Repository::open(&folder).unwrap();
+            assert_eq!(
+                repository.tree(tag).unwrap(),
+                Repository::open(there.path()).unwrap().tree(tag).unwrap()
+            );
+            assert!(repository.commit("v6.2~1").is_err(), "no history");
+        }
+        let local =
+            tree_with_tag(home.path(), "ours", there.path().to_str().unwrap(), "v6.1").unwrap();
+        assert_eq!(local, there.path());
+        let error = tree_with_tag(home.path(), "stable", &place, "v7.0")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("does not answer") && error.contains("v7.0"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn unreachable_remote_fails_and_runs_no_program() {
+        let told = |place: &str| remote_tags(place).unwrap_err().to_string();
+        insta::assert_snapshot!(told("/nonexistent/linux"), @"the tree /nonexistent/linux does not answer: '/nonexistent/linux' does not appear to be a git repository");
+        let down = told("git://127.0.0.1:1/linux");
+        assert!(
+            down.contains("unable to connect") && down.contains("errno=Connection refused"),
+            "{down}"
+        );
+        // It accepts the connection and stays silent.
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = format!("git://{}/linux", server.local_addr().unwrap());
+        let silent = tags_within(&place, 1)
+            .unwrap_err()
+            .to_string()
+            .replace(&place, "PLACE");
+        insta::assert_snapshot!(silent, @"the tree PLACE does not answer: it was silent for 1 s");
+        for place in ["", "-x", "ext::sh -c true", "a\nb"] {
+            assert!(
+                told(place).contains("expected a folder or an address"),
+                "{place}"
+            );
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The agent as an ordinary process, here or on a server: which jobs it may do, and what its end
+//! says about one.
+
+use model::{ExtraFiles, FailureReason, GuestConfig, Machine, Stage, SubjectFailure};
+use subprocess::Ended;
+use wire::{Frame, Stream};
+
+use crate::backend::JobEnd;
+use crate::{MachineError, identify};
+
+/// Name of the tool in a machine's fingerprint; `Machine::is_kin` knows its beginning.
+const TOOL: &str = "equipment.tool";
+
+/// Returns the tool that a guest config is for; `None` if it asks for more than a tool's files.
+fn tool_of(guest_config: &GuestConfig) -> Option<&str> {
+    let ExtraFiles::Image(tool) = &guest_config.files else {
+        return None;
+    };
+    (guest_config.modules.is_empty() && guest_config.disk.is_none()).then_some(tool)
+}
+
+/// Returns the end of a job that would load modules or fill the memory of a machine that others
+/// use; `None` if it may run. A tool may: there it is the one that is installed.
+pub(crate) fn refuse(guest_config: &GuestConfig) -> Option<JobEnd> {
+    if *guest_config == GuestConfig::PLAIN || tool_of(guest_config).is_some() {
+        return None;
+    }
+    let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
+    Some(JobEnd::of(
+        Ok(Stream {
+            frames: vec![Frame::Unsupported(why)],
+        }),
+        Vec::new(),
+    ))
+}
+
+/// Returns the machine for a guest config: one for each tool, because a result is that of the
+/// tool's manifest.
+pub(crate) fn machine_for(
+    plain: &Machine,
+    guest_config: &GuestConfig,
+) -> Result<Machine, MachineError> {
+    let Some(tool) = tool_of(guest_config) else {
+        return Ok(plain.clone());
+    };
+    let mut fingerprint = plain.fingerprint.clone();
+    fingerprint.retain(|(name, _)| name != TOOL);
+    fingerprint.push((TOOL.to_owned(), tool.to_owned()));
+    identify(plain.kind, plain.summary.clone(), fingerprint)
+}
+
+/// Reads the end of an agent: its frames, or how it died; and its standard error.
+pub(crate) fn read_end(ended: &Ended, job: u64) -> (Result<Stream, SubjectFailure>, Vec<u8>) {
+    let stream = wire::decode(&ended.output, job).map_err(|error| {
+        let text = ended.text();
+        let agent = text
+            .lines()
+            .rfind(|line| line.starts_with("agent: "))
+            .map(str::to_owned);
+        let why = agent.unwrap_or_else(|| format!("{error}; {}", ended.reason()));
+        let reason = FailureReason::AgentDied(model::plain(&why));
+        SubjectFailure {
+            stage: Stage::Workload,
+            reason,
+            console_tail: String::new(),
+        }
+    });
+    (stream, ended.said.clone().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{ExtraFiles, FileSystem, GuestConfig, MachineKind};
+
+    use super::{machine_for, refuse};
+    use crate::identify;
+
+    #[test]
+    fn tools_run_where_guests_are_missing() {
+        let tool = |name: &'static str| GuestConfig {
+            files: ExtraFiles::Image(name.into()),
+            ..GuestConfig::PLAIN
+        };
+        assert!(refuse(&GuestConfig::PLAIN).is_none() && refuse(&tool("fio 1a")).is_none());
+        assert!(refuse(&GuestConfig::with_memory(1024)).is_some());
+        assert!(
+            refuse(&GuestConfig {
+                disk: Some(FileSystem::Ext4),
+                ..tool("fio 1a")
+            })
+            .is_some()
+        );
+        let plain = identify(
+            MachineKind::Local,
+            String::new(),
+            vec![("host.id".into(), "1".into())],
+        )
+        .unwrap();
+        let [one, other] =
+            ["fio 1a", "fio 2b"].map(|name| machine_for(&plain, &tool(name)).unwrap());
+        assert_ne!(one.id, other.id);
+        assert!(one.is_kin(&plain) && one.is_kin(&other));
+        assert_eq!(machine_for(&other, &tool("fio 1a")).unwrap(), one);
+        assert_eq!(machine_for(&plain, &GuestConfig::PLAIN).unwrap(), plain);
+    }
+}

@@ -1,0 +1,356 @@
+//! Finds QEMU and identifies its exact version.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use model::KnownQemu;
+use subprocess::Program;
+
+use crate::{MachineError, hash};
+
+/// The program's name.
+const PROGRAM: &str = "qemu-system-x86_64";
+/// The oldest QEMU with which microvm, icount and x-ignore-shared are known to be exact together.
+const OLDEST: (u32, u32) = (7, 2);
+/// The oldest QEMU whose microvm sends the timer interrupt through an interrupt controller that is
+/// not set up: a kernel with ACPI then divides by zero. Seen with 10.0; not with 7.2; untested
+/// between them.
+const STRAY_TIMER: (u32, u32) = (8, 0);
+/// Firmware that the machine may run at power-on: microvm's BIOS by either name, and the loaders of
+/// PVH and bzImage (QEMU hw/i386/microvm.c, hw/i386/x86.c).
+const FIRMWARE: &[&str] = &[
+    "bios-microvm.bin",
+    "qboot.rom",
+    "pvh.bin",
+    "linuxboot_dma.bin",
+];
+/// A loadable module of the distribution's QEMU that the instruction count depends on.
+const MODULE: &str = "accel-tcg-x86_64.so";
+const MODULE_FOLDERS: &[&str] = &[
+    "/usr/lib/x86_64-linux-gnu/qemu",
+    "/usr/lib64/qemu",
+    "/usr/lib/qemu",
+];
+
+/// System calls that QEMU denies itself: none of them is needed after its start.
+const SECCOMP: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
+/// The oldest QEMU that opens a file read-only as the memory of a guest that writes (`rom=off`).
+const READ_ONLY_MEMORY: (u32, u32) = (8, 2);
+
+/// A QEMU and its identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Qemu {
+    /// The program.
+    pub program: PathBuf,
+    /// Its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
+    pub version: String,
+    /// Whether it loads plugins: without them, the clock of a guest that halts is not always
+    /// exact, and there are no counts.
+    pub plugins: bool,
+    /// Whether it filters its own system calls.
+    pub seccomp: bool,
+    /// Hashes of the program, the firmware and the modules that it uses, by name.
+    pub hashes: Vec<(String, String)>,
+}
+
+/// Why no QEMU is usable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QemuProblem {
+    /// QEMU is missing or cannot be started.
+    Missing {
+        /// The program.
+        program: String,
+        /// The system's error.
+        why: String,
+    },
+    /// QEMU is too old.
+    TooOld {
+        /// Its version.
+        found: String,
+    },
+    /// Marvin does not know how this QEMU executes several processors.
+    NotExactSmp {
+        /// Its version.
+        found: String,
+        /// The builds that are known.
+        known: String,
+    },
+    /// QEMU does not start the exact machine: it lacks a feature of its processor, or does not load
+    /// the plugin.
+    DoesNotStart {
+        /// Its version.
+        found: String,
+        /// What it printed.
+        said: String,
+    },
+    /// Its guests see another processor than that of the exact machine.
+    OtherCpu {
+        /// Its version.
+        found: String,
+        /// The registers of CPUID that differ.
+        differing: Vec<String>,
+    },
+    /// QEMU prints no known version.
+    Unknown {
+        /// Its output.
+        said: String,
+    },
+}
+
+impl std::error::Error for QemuProblem {}
+
+impl fmt::Display for QemuProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const REFERENCE: &str = "name Debian 12's QEMU with MARVIN_QEMU";
+        /// Registers that a message has.
+        const SHOWN: usize = 3;
+        const MEND: &str = "install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU";
+        let (major, minor) = OLDEST;
+        match self {
+            Self::Missing { program, why } => {
+                write!(f, "QEMU not found: `{program}`: {why}; {MEND}")
+            }
+            Self::TooOld { found } => {
+                write!(
+                    f,
+                    "QEMU {found} is too old: {major}.{minor} or newer is needed; {MEND}"
+                )
+            }
+            Self::NotExactSmp { found, known } => write!(
+                f,
+                "exact-smp needs a build of QEMU that Marvin knows: {known}; this is {found}; install that one, or name it \
+                 with MARVIN_QEMU"
+            ),
+            Self::DoesNotStart { found, said } => {
+                let errors: Vec<&str> = said
+                    .split("; ")
+                    .filter(|line| !line.contains("warning: "))
+                    .collect();
+                let said = errors.join("; ");
+                write!(
+                    f,
+                    "cannot measure with QEMU {found}: it does not start the exact machine: {said}\nhint: {REFERENCE}"
+                )
+            }
+            Self::OtherCpu { found, differing } => {
+                let shown: Vec<&str> = differing.iter().take(SHOWN).map(String::as_str).collect();
+                let more = differing.len() - shown.len();
+                let more = if more > 0 {
+                    format!(" and {more} more")
+                } else {
+                    String::new()
+                };
+                let differing = shown.join("; ");
+                write!(
+                    f,
+                    "cannot measure with QEMU {found}: its guests see another processor, so other verdicts would come: \
+                     {differing}{more}\nhint: {REFERENCE}"
+                )
+            }
+            Self::Unknown { said } => {
+                write!(
+                    f,
+                    "QEMU does not print its version (it printed `{said}`); {MEND}"
+                )
+            }
+        }
+    }
+}
+
+impl Qemu {
+    /// Finds QEMU: the given program, or the one in PATH.
+    ///
+    /// # Errors
+    /// If there is none, it is too old, or one of its files cannot be read.
+    pub fn find(given: Option<&Path>) -> Result<Self, MachineError> {
+        let name = given.map_or_else(|| PathBuf::from(PROGRAM), Path::to_owned);
+        let missing = |why: String| QemuProblem::Missing {
+            program: name.display().to_string(),
+            why,
+        };
+        let program = in_path(&name).ok_or_else(|| missing("no such program".into()))?;
+        let said = output(&program, &["--version"]).map_err(missing)?;
+        let version = version_in(&said).ok_or_else(|| QemuProblem::Unknown {
+            said: said.lines().next().unwrap_or_default().to_owned(),
+        })?;
+        if numbers(&version) < Some(OLDEST) {
+            return Err(QemuProblem::TooOld { found: version }.into());
+        }
+        let plugins = output(&program, &["-help"])
+            .map_err(missing)?
+            .lines()
+            .any(|line| line.starts_with("-plugin "));
+        // Options count in their order: a QEMU without seccomp refuses the first.
+        let seccomp = output(&program, &["-sandbox", SECCOMP, "-version"])
+            .is_ok_and(|said| version_in(&said).is_some());
+        let folders = output(&program, &["-L", "help"]).map_err(missing)?;
+        let mut files = vec![(PROGRAM.to_owned(), program.clone())];
+        let firmware = FIRMWARE
+            .iter()
+            .map(|name| (*name, folders.lines().map(Path::new).collect::<Vec<_>>()));
+        let module = std::iter::once((MODULE, MODULE_FOLDERS.iter().map(Path::new).collect()));
+        for (name, folders) in firmware.chain(module) {
+            if let Some(path) = folders
+                .iter()
+                .map(|folder| folder.join(name))
+                .find(|path| path.is_file())
+            {
+                files.push((name.to_owned(), path));
+            }
+        }
+        let hash = |(name, path): (String, PathBuf)| Ok((name, hash_file(&path)?));
+        let hashes = files
+            .into_iter()
+            .map(hash)
+            .collect::<Result<_, MachineError>>()?;
+        Ok(Self {
+            program,
+            version,
+            plugins,
+            seccomp,
+            hashes,
+        })
+    }
+}
+
+impl Qemu {
+    /// Returns whether its numbers are those of the reference machine.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        KnownQemu::find(&self.hashes).is_some()
+    }
+
+    /// Returns its version and the hashes of its files, for a machine's identity.
+    pub(crate) fn fingerprint(&self) -> Vec<(String, String)> {
+        let version = ("qemu.version".to_owned(), self.version.clone());
+        let hashes = self
+            .hashes
+            .iter()
+            .map(|(name, hash)| (format!("{}{name}", KnownQemu::PREFIX), hash.clone()));
+        std::iter::once(version).chain(hashes).collect()
+    }
+
+    /// Returns its arguments against a guest that takes it over. They are no part of a machine's
+    /// identity: they change no number (`marvin/tests/program/walls.rs`), and results from
+    /// before them stay valid.
+    pub(crate) fn sandbox(&self) -> Vec<String> {
+        let filters = self.seccomp && subprocess::wants_walls();
+        if filters {
+            ["-sandbox", SECCOMP].map(str::to_owned).to_vec()
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Returns the options of a memory file that QEMU opens read-only although the guest writes to
+    /// its copy; `None` if it cannot: then it opens the file for writing and does not write.
+    pub(crate) fn read_only_memory(&self) -> Option<&'static str> {
+        (numbers(&self.version) >= Some(READ_ONLY_MEMORY)).then_some(",readonly=on,rom=off")
+    }
+
+    /// Returns the directories that it needs beside the system's: those around a QEMU that the user
+    /// installed.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        let bin = self.program.parent().unwrap_or(Path::new("/"));
+        let beside = ["share", "lib", "lib64", "libexec"].map(|name| bin.with_file_name(name));
+        std::iter::once(bin.to_owned())
+            .chain(beside)
+            .filter(|path| path.is_absolute() && path.is_dir())
+            .collect()
+    }
+
+    /// Returns its microvm. Without the old interrupt controller only kernels with ACPI boot, so
+    /// Marvin omits it only on QEMUs with the timer bug.
+    pub(crate) fn microvm(&self) -> &'static str {
+        if numbers(&self.version) >= Some(STRAY_TIMER) {
+            "microvm,pic=off"
+        } else {
+            "microvm"
+        }
+    }
+}
+
+fn in_path(name: &Path) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        return Some(name.to_owned());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
+fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
+    let ended = Program::new(program)
+        .args(arguments)
+        .deadline_s(60)
+        .run()
+        .map_err(|error| error.to_string())?;
+    Ok(ended.text())
+}
+
+fn version_in(said: &str) -> Option<String> {
+    let version = said.lines().next()?.split_once(" version ")?.1.trim();
+    numbers(version).map(|_| version.to_owned())
+}
+
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?))
+}
+
+/// Returns the SHA-256 of a file as hexadecimal digits.
+pub(crate) fn hash_file(path: &Path) -> Result<String, MachineError> {
+    let bytes = std::fs::read(path).map_err(MachineError::io("read", path))?;
+    Ok(hash(&[&bytes]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Qemu, QemuProblem, numbers, version_in};
+    use crate::MachineError;
+    use std::path::Path;
+
+    #[test]
+    fn versions_are_read() {
+        let debian = "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)\nCopyright";
+        assert_eq!(
+            version_in(debian).as_deref(),
+            Some("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)")
+        );
+        assert!(numbers("10.0.2") > numbers("7.2"));
+        assert_eq!(version_in("busybox"), None);
+    }
+
+    #[test]
+    fn the_installed_qemu_is_identified() {
+        let qemu = Qemu::find(None).unwrap();
+        let names: Vec<&str> = qemu.hashes.iter().map(|(name, _)| name.as_str()).collect();
+        assert!(qemu.plugins);
+        assert_eq!(names[0], "qemu-system-x86_64");
+        assert!(names.contains(&"pvh.bin"), "{names:?}");
+    }
+
+    #[test]
+    fn absent_old_and_strange_qemu_are_distinguished() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = |name: &str, line: &str| {
+            use std::os::unix::fs::PermissionsExt;
+            let path = folder.path().join(name);
+            std::fs::write(&path, format!("#!/bin/sh\necho '{line}'\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        let message = |path: &Path| match Qemu::find(Some(path)) {
+            Err(MachineError::Qemu(problem)) => problem.to_string(),
+            other => panic!("{other:?}"),
+        };
+        insta::assert_snapshot!(message(Path::new("no-such-qemu")), @"QEMU not found: `no-such-qemu`: no such program; install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
+        insta::assert_snapshot!(message(&script("old", "QEMU emulator version 5.2.0 (Debian)")), @"QEMU 5.2.0 (Debian) is too old: 7.2 or newer is needed; install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
+        insta::assert_snapshot!(message(&script("odd", "hello")), @"QEMU does not print its version (it printed `hello`); install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
+        assert!(matches!(
+            Qemu::find(Some(&folder.path().join("x/y"))),
+            Err(MachineError::Qemu(QemuProblem::Missing { .. }))
+        ));
+    }
+}

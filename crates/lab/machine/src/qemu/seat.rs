@@ -1,0 +1,69 @@
+//! The host processors of each machine: one for an exact machine, all for a virtual machine with
+//! several processors.
+//!
+//! QEMU's main loop and its vCPU thread are exact together only while they do not interleave at
+//! certain points (`crates/guest/tracer/src/idle.rs` separates them at the known ones). If both share a
+//! host processor and neither preempts the other on wake-up (SCHED_BATCH), they switch only where
+//! they wait, and hardly ever interleave. This is a second safeguard: with the tracer alone, about
+//! one job in a thousand still differed on a heavily overloaded host.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::host::allowed_processors;
+
+/// Number of our machines on each processor.
+static TAKEN: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+/// A reserved processor, released on drop; `None` for all.
+#[derive(Debug)]
+pub(crate) struct Seat(Option<usize>);
+
+impl Seat {
+    /// Reserves the allowed processor with the fewest machines.
+    pub(crate) fn take() -> Self {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let freest = allowed_processors()
+            .into_iter()
+            .min_by_key(|cpu| taken.get(cpu).copied().unwrap_or(0))
+            .unwrap_or(0);
+        *taken.entry(freest).or_default() += 1;
+        Self(Some(freest))
+    }
+
+    /// Reserves nothing.
+    pub(crate) const fn anywhere() -> Self {
+        Self(None)
+    }
+
+    /// Returns the arguments of chrt(1) that run a program on it.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let words = match self.0 {
+            Some(processor) => format!("--batch 0 taskset --cpu-list {processor}"),
+            None => "--other 0".to_owned(),
+        };
+        words.split(' ').map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = self.0.and_then(|processor| taken.get_mut(&processor)) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seat;
+
+    #[test]
+    fn machines_get_separate_processors_if_possible() {
+        let (one, other) = (Seat::take(), Seat::take());
+        if std::thread::available_parallelism().unwrap().get() > 1 {
+            assert_ne!(one.words(), other.words());
+        }
+    }
+}

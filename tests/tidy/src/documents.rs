@@ -1,0 +1,98 @@
+//! Paths in documents: each file that a document names is there.
+//!
+//! A path is text in backquotes with a slash that begins at a folder of the tree or at a crate's
+//! name (`store/src/queue.rs` is in `crates/lab/store`), or has `src` or `tests` second. Links are not looked at: they are the
+//! forge's.
+
+use std::collections::BTreeSet;
+
+use crate::{File, Finding, Rule};
+
+const PATHS: Rule = Rule {
+    name: "each path that a document names exists",
+    remedy: "name the file that has it now, or take the sentence out",
+};
+/// Folders of the root in which documents name files.
+const FOLDERS: &[&str] = &[
+    "benches/", "crates/", "docs/", "scripts/", "tests/", ".github/", ".ci/",
+];
+
+/// Finds paths in documents that no file has. `files` is the whole tree.
+#[must_use]
+pub fn dead_paths(files: &[File]) -> Vec<Finding> {
+    let mut known = BTreeSet::new();
+    for file in files {
+        for path in [Some(file.path.as_str()), below_wing(&file.path)] {
+            let mut path = path.unwrap_or_default();
+            while !path.is_empty() {
+                known.insert(path);
+                path = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            }
+        }
+    }
+    let crates: BTreeSet<&str> = known
+        .iter()
+        .filter_map(|path| Some(path.split_once("/src/")?.0))
+        .filter(|name| !name.contains('/'))
+        .collect();
+    let mut found = Vec::new();
+    let documents = files.iter().filter(|file| file.path.ends_with(".md"));
+    for file in documents.filter(|file| file.path != "CHANGELOG.md") {
+        for (number, line) in file.text.lines().enumerate() {
+            for path in line.split('`').skip(1).step_by(2) {
+                let path = path.strip_suffix('/').unwrap_or(path);
+                let in_folder = FOLDERS.iter().any(|folder| path.starts_with(folder));
+                let in_crate = path.split_once('/').is_some_and(|(name, rest)| {
+                    crates.contains(name) || rest.starts_with("src/") || rest.starts_with("tests/")
+                });
+                let is_pattern =
+                    path.contains(|c: char| !(c.is_ascii_alphanumeric() || "/._-".contains(c)));
+                let is_upper = path.chars().any(|c| c.is_ascii_uppercase());
+                if (in_folder || in_crate) && !is_pattern && !is_upper && !known.contains(path) {
+                    found.push(PATHS.at(&file.path, number + 1, format!("`{path}`")));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Returns a path without `crates/WING/`.
+fn below_wing(path: &str) -> Option<&str> {
+    Some(path.strip_prefix("crates/")?.split_once('/')?.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dead_paths;
+    use crate::File;
+
+    #[test]
+    fn paths_of_no_file_are_found() {
+        let file = |path: &str, text: &str| File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        let text = "`store/src/a.rs`, `crates/lab/store/src/`, `store/src`, `tests/x.rs`,\n\
+                    `scripts/gone.sh`, `crates/store/src/a.rs`, `tests/NAME.rs`, `other/src/a.rs`,\n\
+                    `store/src/b.rs`, `tests/*/a.rs`, `scripts/a b`\n";
+        let files = [
+            file("crates/lab/store/src/a.rs", ""),
+            file("tests/x.rs", ""),
+            file("docs/a.md", text),
+        ];
+        let found: Vec<String> = dead_paths(&files)
+            .into_iter()
+            .map(|found| format!("{}:{} {}", found.file, found.line, found.what))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "docs/a.md:2 `scripts/gone.sh`",
+                "docs/a.md:2 `crates/store/src/a.rs`",
+                "docs/a.md:2 `other/src/a.rs`",
+                "docs/a.md:3 `store/src/b.rs`"
+            ]
+        );
+    }
+}
