@@ -17,9 +17,10 @@ use figures::figure::{Against, Figure, Figures};
 use model::{
     Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult,
 };
+use results::HistoryReader;
 use stats::synthetic::Chance;
 use store::Store;
-use web::{Limits, Site, Source};
+use web::{Limits, Site};
 
 const SEED: u64 = 20_261_122;
 const WORKLOADS: usize = 500;
@@ -54,7 +55,7 @@ fn main() -> anyhow::Result<()> {
         })
     };
     let start = cpu::own_s()?;
-    let mut source = Source::open(home.path())?;
+    let mut source = HistoryReader::open(home.path())?;
     source.refresh()?;
     let samples = WORKLOADS * MACHINES * KERNELS * ITERATIONS;
     print(
@@ -181,7 +182,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// Prints the sizes of the document of all series and of the largest page.
-fn sizes(figures: &mut Figures, home: &Path, source: &Source) -> anyhow::Result<()> {
+fn sizes(figures: &mut Figures, home: &Path, source: &HistoryReader) -> anyhow::Result<()> {
     let site = Site::of_files(home, source.snapshot(1));
     let size = |path: &str| {
         let reply = site.answer(path, "");
@@ -221,7 +222,7 @@ fn sizes(figures: &mut Figures, home: &Path, source: &Source) -> anyhow::Result<
 fn under_load(
     lab: &mut Lab,
     site: Arc<Site>,
-    source: Source,
+    source: HistoryReader,
 ) -> anyhow::Result<(Vec<(f64, f64)>, usize)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

@@ -4,7 +4,8 @@
 use std::cell::LazyCell;
 use std::hint::black_box;
 
-use ingest::{Symbols, ToolOutput};
+use config::ToolOutput;
+use ingest::Symbols;
 use machine::{InitrdFile, initrd_of};
 use model::{ToolRows, ToolWorkload};
 use wire::{Frame, Stream};
@@ -219,7 +220,7 @@ pub(crate) fn cpio(bytes: &[u8]) {
 
 /// marvin.toml.
 pub(crate) fn settings(bytes: &[u8]) {
-    drop(ingest::settings(
+    drop(config::settings(
         &String::from_utf8_lossy(bytes),
         &ToolRows::default(),
     ));
@@ -227,7 +228,7 @@ pub(crate) fn settings(bytes: &[u8]) {
 
 /// A tool's manifest.
 pub(crate) fn manifest(bytes: &[u8]) {
-    drop(ingest::tool(&String::from_utf8_lossy(bytes)));
+    drop(config::tool(&String::from_utf8_lossy(bytes)));
 }
 
 /// The output of a workload of a tool, whose name is in the first line; of any if there is none of
@@ -257,7 +258,7 @@ pub(crate) fn read_output(workload: &ToolWorkload, written: &[u8]) -> bool {
         stderr: b"",
         files: &files,
     };
-    let samples = ingest::tool_samples(workload, &output);
+    let samples = config::tool_samples(workload, &output);
     samples.as_ref().is_ok_and(|samples| {
         assert_eq!(samples.len(), workload.metrics.len());
         true
@@ -266,19 +267,19 @@ pub(crate) fn read_output(workload: &ToolWorkload, written: &[u8]) -> bool {
 
 /// Returns the workloads of all tools.
 pub(crate) fn workloads() -> Vec<ToolWorkload> {
-    ingest::SHIPPED
+    config::SHIPPED
         .iter()
-        .filter_map(|(_, manifest)| ingest::tool(manifest).ok())
+        .filter_map(|(_, manifest)| config::tool(manifest).ok())
         .flat_map(|tool| tool.workloads)
         .collect()
 }
 
 /// A job file of LKP, and results of one and of several runs.
 pub(crate) fn lkp(bytes: &[u8]) {
-    black_box(ingest::lkp_started(bytes));
-    if let Some(place) = ingest::LkpResultPath::of(PLACE) {
-        drop(ingest::lkp_run(&place, bytes));
-        drop(ingest::lkp_columns(&place, bytes));
+    black_box(results::import::foreign::lkp_started(bytes));
+    if let Some(place) = results::import::foreign::LkpResultPath::of(PLACE) {
+        drop(results::import::foreign::lkp_run(&place, bytes));
+        drop(results::import::foreign::lkp_columns(&place, bytes));
     }
 }
 
@@ -292,7 +293,7 @@ pub(crate) fn mmtests(bytes: &[u8]) {
         .position(|byte| *byte == b'\n')
         .unwrap_or(bytes.len());
     let path = String::from_utf8_lossy(&bytes[..at]).into_owned();
-    black_box(ingest::mmtests(&[path], &mut |_| {
+    black_box(results::import::foreign::mmtests(&[path], &mut |_| {
         Ok(bytes.get(at + 1..).unwrap_or_default().to_vec())
     }));
 }

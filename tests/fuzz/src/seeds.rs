@@ -210,7 +210,7 @@ pub(crate) fn settings() -> Outcome<Seeds> {
 }
 
 pub(crate) fn manifests() -> Seeds {
-    ingest::SHIPPED
+    config::SHIPPED
         .iter()
         .map(|(_, manifest)| manifest.as_bytes().to_vec())
         .collect()
@@ -219,7 +219,7 @@ pub(crate) fn manifests() -> Seeds {
 /// What tools have written, behind the name of a workload that reads it.
 pub(crate) fn outputs() -> Outcome<Seeds> {
     let is_output = |path: &Path| path.ends_with("output") || path.ends_with("written");
-    let files = below(&tree("crates/lab/ingest/golden/tools"))?
+    let files = below(&tree("crates/lab/config/golden/tools"))?
         .into_iter()
         .filter(|(path, _)| is_output(path));
     let workloads = workloads();
@@ -244,7 +244,7 @@ pub(crate) fn lkp() -> Seeds {
 }
 
 pub(crate) fn mmtests() -> Outcome<Seeds> {
-    let top = tree("crates/lab/exchange/golden/mmtests");
+    let top = tree("crates/lab/results/golden/mmtests");
     let named = |(path, bytes): (PathBuf, Vec<u8>)| {
         let path = path.to_string_lossy().split_once("/iter-0/")?.1.to_owned();
         Some([path.into_bytes(), b"\n".to_vec(), bytes].concat())

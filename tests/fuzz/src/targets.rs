@@ -52,7 +52,11 @@ pub fn targets(folder: &Path) -> Outcome<Vec<Target>> {
         ),
         file("lines", kernel::fuzzing::lines, seeds::lines(folder)?),
         bytes("artefact", store::fuzzing::artefact, seeds::artefacts()?),
-        bytes("imported", exchange::fuzzing::file, seeds::imported()?),
+        bytes(
+            "imported",
+            results::import::fuzzing::file,
+            seeds::imported()?,
+        ),
         bytes("cpio", bodies::cpio, seeds::initrds()),
         file(
             "vmlinux",

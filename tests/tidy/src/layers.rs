@@ -164,21 +164,27 @@ const ROOMS: &[Room] = &[
     },
     Room {
         wing: "lab",
+        name: "config",
+        uses: &["model"],
+        does: "Reads marvin.toml and the manifests of tools, strict and with the position of each mistake; and the outputs of these tools.",
+    },
+    Room {
+        wing: "lab",
         name: "ingest",
         uses: &["model", "wire"],
-        does: "Parses guest output, /proc copies, profiles, tool output, marvin.toml and logs of other suites.",
+        does: "Parses guest output, /proc copies and profiles.",
+    },
+    Room {
+        wing: "lab",
+        name: "results",
+        uses: &["history", "ingest", "model", "report", "store"],
+        does: "Imports results of MMTests and LKP-tests, reads the history of a store, exports tables.",
     },
     Room {
         wing: "lab",
         name: "kernel",
         uses: &["model", "subprocess"],
         does: "Turns a kernel name into a build: apt, image formats, git trees, source packages, build cache.",
-    },
-    Room {
-        wing: "lab",
-        name: "exchange",
-        uses: &["ingest", "model", "report", "store"],
-        does: "Imports results of MMTests and LKP-tests into the store; writes stored results as tables.",
     },
     Room {
         wing: "lab",
@@ -196,6 +202,7 @@ const ROOMS: &[Room] = &[
         wing: "lab",
         name: "lab",
         uses: &[
+            "config",
             "ingest",
             "kernel",
             "machine",
@@ -218,15 +225,15 @@ const ROOMS: &[Room] = &[
     Room {
         wing: "apps",
         name: "web",
-        uses: &["history", "model", "report", "store"],
+        uses: &["history", "model", "report", "results", "store"],
         does: "Serves the dashboard, read-only, and writes the same pages as files.",
     },
     Room {
         wing: "apps",
         name: "service",
         uses: &[
+            "config",
             "control",
-            "ingest",
             "kernel",
             "model",
             "store",
@@ -238,9 +245,9 @@ const ROOMS: &[Room] = &[
         wing: "apps",
         name: "marvin",
         uses: &[
+            "config",
             "control",
             "deploy",
-            "exchange",
             "explain",
             "history",
             "kernel",
@@ -251,6 +258,7 @@ const ROOMS: &[Room] = &[
             "model",
             "observe",
             "report",
+            "results",
             "sampled",
             "scaling",
             "service",

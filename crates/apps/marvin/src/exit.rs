@@ -1,10 +1,11 @@
 //! Exit codes, and the text of errors.
 
-use exchange::ImportError;
+use config::ConfigError;
 use kernel::{KernelError, SourceError};
 use lab::LabError;
 use model::Guilt;
 use report::Conclusion;
+use results::import::ImportError;
 use service::ServiceError;
 use store::{QueueError, StoreError};
 
@@ -133,6 +134,7 @@ fn guilt_of(cause: &(dyn std::error::Error + 'static)) -> Option<Guilt> {
     error
         .or_else(|| cause.downcast_ref().map(StoreError::guilt))
         .or_else(|| cause.downcast_ref().map(QueueError::guilt))
+        .or_else(|| cause.downcast_ref().map(ConfigError::guilt))
         .or_else(|| cause.downcast_ref().map(ServiceError::guilt))
         .or_else(|| cause.downcast_ref().map(ImportError::guilt))
         .or_else(|| cause.downcast_ref().map(KernelError::guilt))
@@ -141,7 +143,7 @@ fn guilt_of(cause: &(dyn std::error::Error + 'static)) -> Option<Guilt> {
             _ => None,
         })
         .or_else(|| match cause.downcast_ref()? {
-            web::SourceError::Store(error) => Some(error.guilt()),
+            results::HistoryReadError::Store(error) => Some(error.guilt()),
             _ => None,
         })
 }

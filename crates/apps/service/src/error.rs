@@ -1,7 +1,5 @@
 //! Errors of a site, and whose fault each is.
 
-use std::path::PathBuf;
-
 use model::Guilt;
 use store::{QueueError, StoreError};
 
@@ -19,14 +17,6 @@ pub enum ServiceError {
     /// The batch system does not answer.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// The settings cannot be read.
-    #[error("{}: {what}", file.display())]
-    Settings {
-        /// The file.
-        file: PathBuf,
-        /// The mistake, with its line.
-        what: String,
-    },
 }
 
 impl ServiceError {
@@ -37,7 +27,6 @@ impl ServiceError {
             Self::Store(error) => error.guilt(),
             Self::Queue(error) => error.guilt(),
             Self::Batch(_) => Guilt::Infra,
-            Self::Settings { .. } => Guilt::User,
         }
     }
 }

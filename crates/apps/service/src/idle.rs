@@ -318,7 +318,7 @@ mod tests {
             server("always", ""),
         ]
         .concat();
-        ingest::settings(&text, &model::ToolRows::default())
+        config::settings(&text, &model::ToolRows::default())
             .unwrap()
             .servers
     }

@@ -1,4 +1,4 @@
-//! A site: watches trees for kernels to measure, queues jobs, runs workers, and notifies people.
+//! The lab as a service: watches trees for kernels to measure, queues jobs, runs workers, and notifies people.
 //!
 //! A worker starts a process for each job, which measures with `lab`. The time is an argument here:
 //! the caller reads the clock.
@@ -8,7 +8,6 @@ mod error;
 mod idle;
 mod messages;
 mod notify;
-mod settings;
 mod watch;
 mod work;
 
@@ -19,9 +18,7 @@ pub use batch::{
 };
 pub use error::ServiceError;
 pub use idle::{ServerPower, switch_idle_off, watch_power};
-pub use ingest::settings_schema;
 pub use messages::{format_dispatch_event, format_work_event};
 pub use notify::{Delivered, deliver, machine_name, remind};
-pub use settings::{Apt, Site};
-pub use watch::{KernelSource, Packages, WatchEvent, Watched, watch};
+pub use watch::{Apt, KernelSource, Packages, WatchEvent, Watched, watch};
 pub use work::{Attempt, Executor, JobProcess, JobResult, Until, WorkEvent, Worked, Worker};

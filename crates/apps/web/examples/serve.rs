@@ -10,7 +10,7 @@ fn main() {
     let home = PathBuf::from(arguments.next().expect("a home"));
     let listener =
         std::net::TcpListener::bind(arguments.next().expect("an address")).expect("a free port");
-    let mut source = web::Source::open(&home).expect("a home with runs");
+    let mut source = results::HistoryReader::open(&home).expect("a home with runs");
     source.refresh().expect("a readable store");
     let site = Arc::new(web::Site::new(&home, source.snapshot(1)));
     let Err(error) = web::serve(listener, site, source, web::Limits::default(), &[]);

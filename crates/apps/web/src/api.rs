@@ -10,7 +10,7 @@ use store::RunSummary;
 use crate::address::Query;
 use crate::openapi;
 use crate::site::Refusal;
-use crate::source::Snapshot;
+use results::HistorySnapshot;
 
 /// Limit on values in one answer of a server: about 5 MB. Files have no limit.
 pub(crate) const VALUES_MAX: usize = 250_000;
@@ -110,7 +110,7 @@ pub(crate) struct RunDocument {
 pub(crate) type Document = Result<String, serde_json::Error>;
 
 /// Returns a document that takes no query; `None` for an unknown name.
-pub(crate) fn document(snapshot: &Snapshot, name: &str) -> Result<Option<String>, Refusal> {
+pub(crate) fn document(snapshot: &HistorySnapshot, name: &str) -> Result<Option<String>, Refusal> {
     let history = &snapshot.history;
     Ok(Some(match name {
         "openapi.json" => serde_json::to_string_pretty(&openapi::document())?,

@@ -28,7 +28,6 @@ mod silent;
 mod site;
 #[cfg(test)]
 mod sizes;
-mod source;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -38,4 +37,3 @@ pub use pages::history_page;
 pub use publish::{PublishError, Published, publish};
 pub use server::{Limits, ServeError, serve};
 pub use site::{Explain, Kind, Reply, Site};
-pub use source::{Snapshot, Source, SourceError};

@@ -1,9 +1,9 @@
 //! Metrics for Prometheus: a few numbers about the lab, in its text format.
 
-use crate::source::Snapshot;
+use results::HistorySnapshot;
 
 /// Returns the metrics; `trouble` means that the last read of the store failed.
-pub(crate) fn text(snapshot: &Snapshot, trouble: bool) -> String {
+pub(crate) fn text(snapshot: &HistorySnapshot, trouble: bool) -> String {
     let history = &snapshot.history;
     let sum = |of: fn(&history::Repeats) -> usize| history.repeats().iter().map(of).sum::<usize>();
     let open = snapshot

@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use crate::address::{LENGTH_MAX, has_secret};
 use crate::sending::{AnswerBody, Punctual, Sent};
 use crate::site::{FoundArtefact, Kind, Reply, Site};
-use crate::source::Source;
+use results::HistoryReader;
 
 /// Limits of a server.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +88,7 @@ pub struct ServeError(#[from] std::io::Error);
 pub fn serve(
     listener: TcpListener,
     site: Arc<Site>,
-    source: Source,
+    source: HistoryReader,
     limits: Limits,
     names: &[String],
 ) -> Result<Infallible, ServeError> {
@@ -123,7 +123,7 @@ pub fn serve(
 }
 
 /// Reads new results of the store, until the process ends.
-fn follow(site: &Site, mut source: Source, limits: Limits) {
+fn follow(site: &Site, mut source: HistoryReader, limits: Limits) {
     let mut generation = 1;
     let mut pause = limits.refresh_time;
     loop {

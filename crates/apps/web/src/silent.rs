@@ -9,7 +9,8 @@ use store::Location;
 use store::cluster::{Cluster, Durability};
 
 use crate::testing::{Lab, result};
-use crate::{Limits, Site, Source, serve};
+use crate::{Limits, Site, serve};
+use results::HistoryReader;
 
 fn send(address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -54,7 +55,7 @@ fn metrics_come_while_the_store_is_silent() {
         .impatient();
     let mut lab = Lab::on(&location);
     lab.run("6.12.100", "aa", 1, vec![result("getppid", 100.0)]);
-    let mut source = Source::open(&location).unwrap();
+    let mut source = HistoryReader::open(&location).unwrap();
     source.refresh().unwrap();
     let site = Arc::new(Site::new(&location, source.snapshot(1)));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -14,8 +14,8 @@ use crate::address::{LENGTH_MAX, Query, slug, unslug};
 use crate::jobs::LabDocument;
 use crate::page_cache::PageCache;
 use crate::pages::{self, Frame, RowRequest, Show, machine_digits};
-use crate::source::Snapshot;
 use crate::{api, compared, metrics};
+use results::HistorySnapshot;
 
 /// Size limit of an artifact in a file of a published site (bytes); a server sends any.
 const ARTEFACT_BYTES_MAX: usize = 64 << 20;
@@ -136,7 +136,7 @@ impl From<StoreError> for Refusal {
 #[derive(Debug)]
 pub struct Site {
     location: Location,
-    snapshot: RwLock<Arc<Snapshot>>,
+    snapshot: RwLock<Arc<HistorySnapshot>>,
     /// The snapshot's generation, readable without holding the snapshot: the last holder has to
     /// deallocate it.
     generation: AtomicU64,
@@ -166,7 +166,7 @@ pub type Explain = fn(&Store, &[Build; 2], &str) -> Vec<String>;
 impl Site {
     /// Makes the site of a store that was read.
     #[must_use]
-    pub fn new(location: impl Into<Location>, snapshot: Snapshot) -> Self {
+    pub fn new(location: impl Into<Location>, snapshot: HistorySnapshot) -> Self {
         Self {
             location: location.into(),
             generation: AtomicU64::new(snapshot.generation),
@@ -210,7 +210,7 @@ impl Site {
 
     /// Makes the site for files, whose pages have no forms.
     #[must_use]
-    pub fn of_files(location: impl Into<Location>, snapshot: Snapshot) -> Self {
+    pub fn of_files(location: impl Into<Location>, snapshot: HistorySnapshot) -> Self {
         Self {
             is_static: true,
             ..Self::new(location, snapshot)
@@ -219,7 +219,7 @@ impl Site {
 
     /// Shows a newer snapshot. Makes recently viewed pages first, so that readers do not wait for
     /// them.
-    pub fn renew(&self, snapshot: Snapshot) {
+    pub fn renew(&self, snapshot: HistorySnapshot) {
         for (path, question) in self.kept.latest(RENEWED) {
             let reply = self.made(&snapshot, &path, &question);
             self.kept
@@ -238,7 +238,7 @@ impl Site {
         drop(old);
     }
 
-    fn snapshot(&self) -> Arc<Snapshot> {
+    fn snapshot(&self) -> Arc<HistorySnapshot> {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -277,13 +277,13 @@ impl Site {
         reply
     }
 
-    fn made(&self, snapshot: &Snapshot, path: &str, question: &str) -> Reply {
+    fn made(&self, snapshot: &HistorySnapshot, path: &str, question: &str) -> Reply {
         let parts: Vec<&str> = path.strip_prefix('/').unwrap_or(path).split('/').collect();
         let answered = self.route(snapshot, &parts, &Query::read(question));
         answered.unwrap_or_else(|why| refusal(parts.len() - 1, why))
     }
 
-    fn route(&self, snapshot: &Snapshot, parts: &[&str], question: &Query) -> Answered {
+    fn route(&self, snapshot: &HistorySnapshot, parts: &[&str], question: &Query) -> Answered {
         match parts {
             ["" | "index.html"] => self.overview(snapshot, question, None),
             ["alerts" | "alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
@@ -313,7 +313,12 @@ impl Site {
         }
     }
 
-    fn overview(&self, snapshot: &Snapshot, question: &Query, all: Option<usize>) -> Answered {
+    fn overview(
+        &self,
+        snapshot: &HistorySnapshot,
+        question: &Query,
+        all: Option<usize>,
+    ) -> Answered {
         let Some((base, target)) = pair(&snapshot.history, question)? else {
             let text = "No results yet. Results of marvin run KERNEL appear here by themselves.";
             return html(pages::message(Frame::at(0, "Marvin"), text));
@@ -337,7 +342,7 @@ impl Site {
     }
 
     /// Returns the overview of two kernels, computed once per state of the store.
-    fn seen(&self, snapshot: &Snapshot, base: usize, target: usize) -> Arc<(u64, Overview)> {
+    fn seen(&self, snapshot: &HistorySnapshot, base: usize, target: usize) -> Arc<(u64, Overview)> {
         let kept = || {
             self.overviews
                 .lock()
@@ -360,7 +365,7 @@ impl Site {
         new
     }
 
-    fn api(&self, snapshot: &Snapshot, name: &str, question: &Query) -> Answered {
+    fn api(&self, snapshot: &HistorySnapshot, name: &str, question: &Query) -> Answered {
         let body = match name {
             "overview.json" => match pair(&snapshot.history, question)? {
                 Some((base, target)) => {
@@ -383,7 +388,7 @@ impl Site {
         Ok(Reply::ok(Kind::Json, model::escape_json(&body)))
     }
 
-    fn runs(&self, snapshot: &Snapshot) -> Answered {
+    fn runs(&self, snapshot: &HistorySnapshot) -> Answered {
         let newest = self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?;
         html(pages::runs(
             Frame::at(0, "Runs"),
@@ -505,7 +510,13 @@ impl Site {
         self.with_store(|store| Ok(store.copy_artefact(&found.run, &found.name, take)?))
     }
 
-    fn compare(&self, snapshot: &Snapshot, machine: &str, base: &str, file: &str) -> Answered {
+    fn compare(
+        &self,
+        snapshot: &HistorySnapshot,
+        machine: &str,
+        base: &str,
+        file: &str,
+    ) -> Answered {
         let history = &snapshot.history;
         let machine = machine_named(history, machine).ok_or_else(nothing)?;
         let named = |part: &str| history.kernel_named(&unslug(part)?);
@@ -576,7 +587,7 @@ impl Site {
 
     fn series(
         &self,
-        snapshot: &Snapshot,
+        snapshot: &HistorySnapshot,
         machine: &str,
         track: &str,
         file: &str,

@@ -11,7 +11,8 @@ use model::{
 use store::{Artefact, Location, Store};
 use tempfile::TempDir;
 
-use crate::{Limits, Site, Source, serve};
+use crate::{Limits, Site, serve};
+use results::HistoryReader;
 
 /// Hostile names for every place.
 pub(crate) const HOSTILE: [&str; 6] = [
@@ -267,8 +268,8 @@ impl Lab {
         self.home.path()
     }
 
-    pub(crate) fn source(&self) -> Source {
-        let mut source = Source::open(self.home()).unwrap();
+    pub(crate) fn source(&self) -> HistoryReader {
+        let mut source = HistoryReader::open(self.home()).unwrap();
         source.refresh().unwrap();
         source
     }

@@ -1,5 +1,5 @@
 //! The batch system of a site, which gives jobs a host: Slurm, or another one by a program.
-//! `ingest` parses its settings from `marvin.toml`; `site` speaks to it.
+//! `config` parses its settings from `marvin.toml`; `service` speaks to it.
 
 /// How jobs go to the batch system.
 #[derive(Debug, Clone, PartialEq, Eq)]

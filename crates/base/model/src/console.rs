@@ -1,4 +1,4 @@
-//! Where the serial console of a server is. `ingest` parses it from a `[machine.console]` of
+//! Where the serial console of a server is. `config` parses it from a `[machine.console]` of
 //! `marvin.toml`, `control` records it.
 
 /// Where the console of a server is.

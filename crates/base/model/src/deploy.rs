@@ -1,4 +1,4 @@
-//! Images of distributions, and how they come to servers. `ingest` parses both from `marvin.toml`.
+//! Images of distributions, and how they come to servers. `config` parses both from `marvin.toml`.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! How the power of a server is switched. `ingest` parses it from a `[machine.power]` of
+//! How the power of a server is switched. `config` parses it from a `[machine.power]` of
 //! `marvin.toml`, `control` does it.
 
 use std::path::PathBuf;

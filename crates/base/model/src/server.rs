@@ -1,4 +1,4 @@
-//! A server of the lab: how Marvin reaches it and boots builds on it. `ingest` parses it from a
+//! A server of the lab: how Marvin reaches it and boots builds on it. `config` parses it from a
 //! `[[machine]]` of `marvin.toml`.
 
 use std::path::PathBuf;

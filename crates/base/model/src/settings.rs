@@ -1,6 +1,6 @@
 //! The settings of a site: the trees to watch, the plans to measure, the recipients of notices.
 //!
-//! `ingest` parses them from `marvin.toml`.
+//! `config` parses them from `marvin.toml`.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
 //! External tools: programs of the distribution that run in the guest, and the rules for reading
 //! their output.
 //!
-//! Tools are declared in TOML, because users bring their own; `ingest` reads the TOML and the
+//! Tools are declared in TOML, because users bring their own; `config` reads the TOML and the
 //! output.
 
 use crate::{Direction, Steadiness};

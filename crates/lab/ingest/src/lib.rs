@@ -5,7 +5,6 @@
 
 mod calls;
 mod environment;
-mod foreign;
 mod kept;
 mod modelled;
 mod monitors;
@@ -14,14 +13,11 @@ mod profile;
 mod rmap;
 mod sampled;
 mod samples;
-mod settings;
 mod sharing;
 mod symbols;
-mod tools;
 
 pub use calls::{CallsError, call_tree};
 pub use environment::environment;
-pub use foreign::{Foreign, LeftOut, LkpResultPath, lkp_columns, lkp_run, lkp_started, mmtests};
 pub use kept::{monitors_from_bytes, monitors_to_bytes, profile_from_text, profile_to_text};
 pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};
@@ -30,7 +26,5 @@ pub use profile::{ProfileError, profile, profile_by};
 pub use rmap::rmap;
 pub use sampled::{SampledError, sampled, sampled_from_text, sampled_to_text, sent_file};
 pub use samples::{IngestError, outcome, rows};
-pub use settings::{SETTINGS_MAX, seconds, settings, settings_schema};
 pub use sharing::{SharingError, sharing, sharing_from_text, sharing_to_text};
 pub use symbols::{Symbols, SymbolsError, symbols_text};
-pub use tools::{ManifestError, OUTPUT_MAX, OutputError, SHIPPED, ToolOutput, tool, tool_samples};

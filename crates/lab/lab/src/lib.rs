@@ -43,13 +43,13 @@ pub use bisect::{
     Elsewhere, Entry, Findings, LabProber, Nodes, Noise, Pace, Probe, Prober, RebuildCost, Refused,
     Reverted, Rounds, Stands, bisect, values_of,
 };
+pub use config::seconds;
 pub use deployment::{OwnSystem, deploy};
 pub use dump::is_dump;
 pub use error::LabError;
 pub use estimate::Estimate;
 pub use event::{Event, Replicate};
 pub use execute::estimate_measurement;
-pub use ingest::seconds;
 pub use interrupt::interrupt;
 pub use lab::{
     Followed, Lab, LabSettings, Measurement, counted_profile, kept_observation, monitored_subject,

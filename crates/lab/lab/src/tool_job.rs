@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use ingest::{ToolOutput, tool_samples};
+use config::{ToolOutput, tool_samples};
 use machine::{Disturbance, MachineError, Observe};
 use model::{
     Clock, Declared, Environment, FailureReason, Outcome, Source, Stage, SubjectFailure, Tool,

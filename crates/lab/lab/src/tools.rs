@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ingest::{ManifestError, SHIPPED};
+use config::{ManifestError, SHIPPED};
 use kernel::{BuildCache, KernelError, Step, Wanted};
 use machine::InitrdFile;
 use model::{
@@ -81,7 +81,7 @@ impl Tools {
             .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let mut tools: Vec<(String, Tool)> = Vec::new();
         for (file, text) in shipped.chain(manifests.iter().cloned()) {
-            let tool = ingest::tool(&text).map_err(|error| ToolsError::Manifest {
+            let tool = config::tool(&text).map_err(|error| ToolsError::Manifest {
                 file: file.clone(),
                 error,
             })?;

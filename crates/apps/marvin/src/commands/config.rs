@@ -1,9 +1,9 @@
 //! `marvin config`: checks and shows marvin.toml.
 
 use anyhow::Context;
+use config::ConfigFile;
 use kernel::Configuration;
 use model::{Channel, ChannelKind, LabSettings, MailTaker, Points, TreeOrigin, WatchedTree};
-use service::Site;
 
 use super::tools::known_tools;
 use crate::answer::Answer;
@@ -15,7 +15,7 @@ use lab::bisection::add;
 pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<Exit> {
     let answer = Answer::open(None)?;
     match command {
-        Config::Schema => answer.write(service::settings_schema())?,
+        Config::Schema => answer.write(config::settings_schema())?,
         Config::Show => answer.write(format_site(&site(arguments)?))?,
         Config::Check => {
             let site = needed(arguments)?;
@@ -50,9 +50,9 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
 }
 
 /// Reads marvin.toml; returns an empty configuration if there is no file.
-pub(crate) fn site(arguments: &Arguments) -> anyhow::Result<Site> {
+pub(crate) fn site(arguments: &Arguments) -> anyhow::Result<ConfigFile> {
     let tools = known_tools(arguments, &[])?;
-    Ok(Site::read(
+    Ok(ConfigFile::read(
         &home(arguments.home.as_deref())?,
         arguments.config_file.as_deref(),
         &tools.rows(),
@@ -60,7 +60,7 @@ pub(crate) fn site(arguments: &Arguments) -> anyhow::Result<Site> {
 }
 
 /// Reads marvin.toml; an error if there is no file.
-pub(crate) fn needed(arguments: &Arguments) -> anyhow::Result<Site> {
+pub(crate) fn needed(arguments: &Arguments) -> anyhow::Result<ConfigFile> {
     let site = site(arguments)?;
     if site.file.is_none() {
         let home = home(arguments.home.as_deref())?;
@@ -87,7 +87,7 @@ fn password(channel: &Channel) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn format_site(site: &Site) -> String {
+fn format_site(site: &ConfigFile) -> String {
     let settings = &site.settings;
     let file = site
         .file

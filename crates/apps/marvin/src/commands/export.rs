@@ -1,7 +1,7 @@
 //! `marvin export`: stored results as a table for notebooks.
 
 use anyhow::Context;
-use exchange::export::{Exported, Rows, csv, json_lines, parquet, table};
+use results::export::{Exported, Rows, csv, json_lines, parquet, table};
 use store::Store;
 
 use crate::answer::Answer;

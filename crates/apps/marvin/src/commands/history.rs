@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use history::{History, Key, Series, history_document, history_json, history_text};
-use web::{Snapshot, Source};
+use results::{HistoryReader, HistorySnapshot};
 
 use crate::answer::Answer;
 use crate::cli::{self, Arguments, HistoryFormat};
@@ -59,8 +59,8 @@ fn is_or_contains(word: &str, name: &str) -> bool {
 }
 
 /// Reads everything that the store has.
-pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<Snapshot> {
-    let mut source = Source::open(store(arguments)?)?;
+pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<HistorySnapshot> {
+    let mut source = HistoryReader::open(store(arguments)?)?;
     source.add_bisections_of(home(arguments.home.as_deref())?);
     source.refresh()?;
     Ok(source.snapshot(1))

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use exchange::{ForeignSuite, Imported, Kernels, LeftOut, order_kernels};
 use report::render::count;
 use report::render::layout::{Page, WIDTH, command_lines};
+use results::import::{ForeignSuite, Imported, Kernels, LeftOut, order_kernels};
 use store::{Location, Store};
 
 use super::stored::words_of;
@@ -20,7 +20,7 @@ pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<
         Foreign::Lkp => ForeignSuite::Lkp,
     };
     let store = store(arguments)?;
-    let imported = exchange::import(
+    let imported = results::import::import(
         &home(arguments.home.as_deref())?,
         &store,
         suite,

@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use anyhow::Context;
-use web::{Limits, Site, Source};
+use results::HistoryReader;
+use web::{Limits, Site};
 
 use super::explain_kernels::stored_or_none;
 use super::history::read;
@@ -32,7 +33,7 @@ pub(crate) fn serve(arguments: &Arguments, command: &Serve) -> anyhow::Result<Ex
     let address = listener
         .local_addr()
         .context("cannot read the server's address")?;
-    let mut source = Source::open(&location)?;
+    let mut source = HistoryReader::open(&location)?;
     source.add_bisections_of(home(arguments.home.as_deref())?);
     source.refresh()?;
     // Without a readable marvin.toml the pages show results, and the machines that have jobs.

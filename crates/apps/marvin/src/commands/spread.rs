@@ -2,10 +2,11 @@
 //! results come home through the store, where the comparison then finds them, as those of this
 //! host.
 
+use config::ConfigFile;
 use std::ffi::OsString;
 
 use lab::{Lab, Plan};
-use service::{DirectJob, Site};
+use service::DirectJob;
 
 use super::via::Via;
 use crate::cli::{Arguments, Compare, OWN};
@@ -22,7 +23,7 @@ impl<'a> Spread<'a> {
     pub(crate) fn open(
         arguments: &Arguments,
         command: &Compare,
-        site: Option<&'a Site>,
+        site: Option<&'a ConfigFile>,
     ) -> anyhow::Result<Option<Self>> {
         if command.spread.via.is_some()
             && (command.on.names() != [OWN[0].0]

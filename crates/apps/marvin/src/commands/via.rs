@@ -1,12 +1,13 @@
 //! Jobs through the batch system of marvin.toml: what its hosts run, and what a dispatcher says.
 
+use config::ConfigFile;
 use std::ffi::OsString;
 
 use anyhow::Context;
 use model::{BatchKind, BatchSettings, LabSettings, USUAL_MACHINE};
 use service::{
-    BatchSystem, DirectJobs, DispatchEvent, Dispatcher, ServiceError, Site, Until, Worked,
-    batch_system, format_dispatch_event, has_slurm_node,
+    BatchSystem, DirectJobs, DispatchEvent, Dispatcher, ServiceError, Until, Worked, batch_system,
+    format_dispatch_event, has_slurm_node,
 };
 use store::{Location, Store};
 
@@ -32,7 +33,7 @@ impl<'a> Via<'a> {
     pub(crate) fn open(
         arguments: &Arguments,
         named: Named,
-        site: &'a Site,
+        site: &'a ConfigFile,
         machines: &'a [String],
     ) -> anyhow::Result<Self> {
         let settings = &site.settings;
@@ -99,7 +100,7 @@ impl<'a> Via<'a> {
     pub(crate) fn open_direct(
         arguments: &Arguments,
         named: Option<Named>,
-        site: Option<&'a Site>,
+        site: Option<&'a ConfigFile>,
     ) -> anyhow::Result<Option<Self>> {
         let Some((named, site)) = named.zip(site) else {
             return Ok(None);

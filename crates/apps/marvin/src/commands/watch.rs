@@ -1,8 +1,9 @@
 //! `marvin watch`: checks the trees of marvin.toml, and queues kernels without results.
 
+use config::ConfigFile;
 use std::time::Duration;
 
-use service::{Apt, ServiceError, Site, WatchEvent};
+use service::{Apt, ServiceError, WatchEvent};
 use store::Store;
 
 use super::compare::now;
@@ -34,7 +35,7 @@ pub(crate) fn watch(arguments: &Arguments, command: &Watch) -> anyhow::Result<Ex
     }
 }
 
-fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
+fn pass(arguments: &Arguments, site: &ConfigFile) -> anyhow::Result<Exit> {
     if site.settings.trees.is_empty() || site.settings.plans.is_empty() {
         let text = "marvin.toml needs a [[tree]] and a [[plan]] to watch (docs/watch.md)";
         return Err(WrongInput(text.into()).into());
@@ -67,7 +68,7 @@ fn pass(arguments: &Arguments, site: &Site) -> anyhow::Result<Exit> {
 /// Delivers pending notices, and reports failures.
 pub(crate) fn deliver(
     store: &Store,
-    site: &Site,
+    site: &ConfigFile,
     arguments: &Arguments,
 ) -> Result<(), ServiceError> {
     if let Err(error) = remind(store, site, arguments) {
@@ -81,7 +82,7 @@ pub(crate) fn deliver(
 }
 
 /// Reminds people of reservations that end soon; those of a store on a server are there.
-fn remind(store: &Store, site: &Site, arguments: &Arguments) -> anyhow::Result<()> {
+fn remind(store: &Store, site: &ConfigFile, arguments: &Arguments) -> anyhow::Result<()> {
     let reservations = reserved(arguments)?;
     Ok(service::remind(
         store,

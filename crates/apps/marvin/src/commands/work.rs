@@ -1,5 +1,6 @@
 //! `marvin work`: the worker of a machine, and the process that executes one job.
 
+use config::ConfigFile;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled};
 use machine::{MachineError, ServerProblem, Wanted};
 use model::{CHECK_PLAN, KernelName, QueuedJob, ReservationRefusal, ServerSettings, TreeOrigin};
 use service::{
-    JobProcess, JobResult, ServerPower, ServiceError, Site, Until, WorkEvent, Worked, Worker,
+    JobProcess, JobResult, ServerPower, ServiceError, Until, WorkEvent, Worked, Worker,
     switch_idle_off,
 };
 use store::{Location, Store, StoreError, WorkerLock};
@@ -143,7 +144,7 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
 fn take(
     arguments: &Arguments,
     number: u64,
-    site: &Site,
+    site: &ConfigFile,
     location: &Location,
 ) -> anyhow::Result<Exit> {
     let home = home(arguments.home.as_deref())?;
@@ -208,7 +209,7 @@ pub(super) fn store_words(arguments: &Arguments) -> Vec<std::ffi::OsString> {
 }
 
 /// Delivers notices while jobs run, whatever fails, and once more at the end.
-fn courier(location: &Location, site: &Site, arguments: &Arguments, ended: &AtomicBool) {
+fn courier(location: &Location, site: &ConfigFile, arguments: &Arguments, ended: &AtomicBool) {
     let mut last = false;
     loop {
         let delivered = Store::open(location)
@@ -334,7 +335,11 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
 }
 
 /// Returns how to build a job's kernel, and fetches its tree.
-fn sources(site: &Site, job: &QueuedJob, home: &std::path::Path) -> anyhow::Result<SourceSettings> {
+fn sources(
+    site: &ConfigFile,
+    job: &QueuedJob,
+    home: &std::path::Path,
+) -> anyhow::Result<SourceSettings> {
     let work = &job.new.work;
     let configuration = Configuration::named(&work.config)?;
     let shared = site.settings.builds.clone();

@@ -248,7 +248,7 @@ mod tests {
             "[[notify]]\nname = \"us\"\ncommand = [\"sh\", \"-c\", \"cat >>{}\"]\n",
             file.display()
         );
-        let settings = ingest::settings(&toml, &model::ToolRows::default()).unwrap();
+        let settings = config::settings(&toml, &model::ToolRows::default()).unwrap();
         store.raise(&notice("tree:a"), &["us", "gone"]).unwrap();
         for _ in 0..2 {
             deliver(&store, &settings, &|| 100).unwrap();
@@ -269,7 +269,7 @@ mod tests {
             let toml = format!(
                 "[[notify]]\nname = \"us\"\nmail = [\"a@b.org\"]\nfrom = \"c@d.org\"\nsmtp = \"{server}\"\n"
             );
-            ingest::settings(&toml, &model::ToolRows::default()).unwrap()
+            config::settings(&toml, &model::ToolRows::default()).unwrap()
         };
         store.raise(&notice("tree:a"), &["us"]).unwrap();
         let down = deliver(&store, &by("smtp://127.0.0.1:1"), &|| 100).unwrap();

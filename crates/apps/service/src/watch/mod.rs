@@ -1,5 +1,6 @@
 //! One pass over the trees of a site: queues new kernels, and older ones that are missing.
 
+mod apt;
 mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use store::{Listed, Notice, Queued, Store};
 
 use crate::ServiceError;
 use crate::notify::raise_notice;
+pub use apt::Apt;
 use select::{Rule, TreeKernel, coarsest_first, read_tags, select_kernels};
 
 /// Packages of kernels: name and upstream version.
@@ -379,7 +381,7 @@ mod tests {
 
         fn pass(&self, plans: &str, now: i64) -> Watched {
             let settings: LabSettings =
-                ingest::settings(&format!("{TREE}{plans}"), &model::ToolRows::default()).unwrap();
+                config::settings(&format!("{TREE}{plans}"), &model::ToolRows::default()).unwrap();
             watch(&settings, &self.store, &self.world, now, &|event| {
                 self.told.borrow_mut().push(event);
             })

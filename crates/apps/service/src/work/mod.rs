@@ -379,7 +379,7 @@ mod tests {
     }
 
     fn settings(text: &str) -> model::LabSettings {
-        ingest::settings(text, &model::ToolRows::default()).unwrap()
+        config::settings(text, &model::ToolRows::default()).unwrap()
     }
 
     fn ends(ending: Ending) -> Attempt {

@@ -13,7 +13,7 @@ use super::{
     verdict_class, verdict_glyph,
 };
 use crate::address::slug;
-use crate::source::Snapshot;
+use results::HistorySnapshot;
 
 /// Limit on alerts of the page, and on series of one alert: keeps the page below 100 kB.
 const ALERTS_MAX: usize = 40;
@@ -58,7 +58,7 @@ struct Member {
 }
 
 /// Renders the page of all alerts.
-pub(crate) fn alerts(frame: Frame, snapshot: &Snapshot) -> Rendered {
+pub(crate) fn alerts(frame: Frame, snapshot: &HistorySnapshot) -> Rendered {
     let mut ordered: Vec<&Triaged> = snapshot.alerts.iter().collect();
     ordered.sort_by_key(|triaged| !triaged.is_open());
     let open = ordered.iter().filter(|triaged| triaged.is_open()).count();
@@ -82,7 +82,7 @@ pub(crate) fn alerts(frame: Frame, snapshot: &Snapshot) -> Rendered {
     render(&page)
 }
 
-fn shown(snapshot: &Snapshot, triaged: &Triaged) -> Shown {
+fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
     let history = &snapshot.history;
     let alert = &triaged.alert;
     let (worse, better, gone) = alert.counts();

@@ -14,7 +14,7 @@ use super::rows::{Chosen, RowRequest, Show, address};
 use super::trust::{self, Trusted, describe_machines};
 use super::{Frame, Rendered, compare_path, count, machine_digits, percent, render, series_path};
 use crate::address::slug;
-use crate::source::Snapshot;
+use results::HistorySnapshot;
 
 /// Limit on kernels in the selection.
 const KERNELS_MAX: usize = 200;
@@ -128,7 +128,11 @@ struct Cell {
 }
 
 /// Renders the overview of two kernels.
-pub(crate) fn overview(snapshot: &Snapshot, seen: &Overview, asked: &RowRequest) -> Rendered {
+pub(crate) fn overview(
+    snapshot: &HistorySnapshot,
+    seen: &Overview,
+    asked: &RowRequest,
+) -> Rendered {
     let history = &snapshot.history;
     let title = |kernel: usize| history.kernel(kernel).title.clone();
     let chosen = Chosen::of(seen, asked);

@@ -93,7 +93,7 @@ impl Site {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let text = "[[notify]]\nname = \"us\"\ncommand = [\"true\"]\n";
-        let settings = ingest::settings(text, &model::ToolRows::default()).unwrap();
+        let settings = config::settings(text, &model::ToolRows::default()).unwrap();
         let (now, events) = (Cell::new(1_000), RefCell::default());
         Self {
             _home: home,

@@ -1,0 +1,13 @@
+//! External tools: manifests to tools, and output of tools to samples. Pure: runs no program.
+
+mod json;
+mod manifest;
+mod output;
+mod pattern;
+mod shipped;
+#[cfg(test)]
+mod tests;
+
+pub use manifest::tool;
+pub use output::{OUTPUT_MAX, OutputError, ToolOutput, tool_samples};
+pub use shipped::SHIPPED;

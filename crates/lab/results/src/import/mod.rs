@@ -1,0 +1,359 @@
+//! Imports results of other suites into a store: a log directory of MMTests, a result matrix of
+//! LKP-tests.
+//!
+//! `foreign` parses the files. Here each iteration of a kernel becomes a run. Its build has no
+//! image, its machine is of the kind `imported`, and its id is a hash of its content, so that the
+//! same results are the same run. Runs are read and saved one after another, so that memory does
+//! not grow with their number.
+
+mod baseline;
+mod error;
+pub mod foreign;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+#[cfg(test)]
+mod golden;
+mod lkp;
+mod mmtests;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::path::{Path, PathBuf};
+
+use foreign::Foreign;
+use model::{
+    Build, BuildFile, BuildId, KernelName, Machine, MachineId, Origin, Run, RunId, imported_metric,
+};
+use sha2::{Digest, Sha256};
+use store::{Artefact, HomeLock, Location, Store, StoreError};
+
+use tree::{Walk, wrong};
+
+pub use baseline::{BaselineBy, Kernels, order_kernels};
+pub use error::ImportError;
+pub use foreign::LeftOut;
+
+/// The artefact that lists the skipped data.
+const LEFT_OUT: &str = "import.log";
+
+/// Another suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForeignSuite {
+    /// MMTests: `work/log`, or one run's directory in it.
+    Mmtests,
+    /// LKP-tests: a result directory, or any directory in it.
+    Lkp,
+}
+
+/// An imported run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedRun {
+    /// Its id.
+    pub id: RunId,
+    /// The build that stands for its kernel.
+    pub build: BuildId,
+    /// The suite's name of the kernel: `6.1-vanilla`.
+    pub kernel: String,
+    /// The suite's names of kernel and run: `6.1-vanilla iter-0`.
+    pub name: String,
+    /// When it began, in seconds since 1970-01-01 UTC; [`Run::NO_START`] if not known.
+    pub started_unix: i64,
+    /// Its rows.
+    pub rows: usize,
+    /// Whether it was stored already; then nothing was changed.
+    pub known: bool,
+}
+
+/// The result of an import.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Imported {
+    /// The runs.
+    pub runs: Vec<ImportedRun>,
+    /// Skipped data, with the directory of each.
+    pub left_out: Vec<(String, LeftOut)>,
+    /// Start times that the suite did not store, with the directory of each, and what stands in
+    /// for them.
+    pub start_times: Vec<(String, String)>,
+}
+
+impl Imported {
+    fn leave_out(&mut self, folder: &str, what: &str, why: impl Into<String>) {
+        let what = what.escape_debug().to_string();
+        self.left_out.push((
+            folder.to_owned(),
+            LeftOut {
+                what,
+                why: why.into(),
+            },
+        ));
+    }
+}
+
+/// One run as its suite stored it.
+struct ForeignRun {
+    suite: &'static str,
+    /// The suite's name of the kernel, and what identifies the kernel.
+    kernel: String,
+    origin: String,
+    number: u64,
+    name: String,
+    /// Its directory, relative to the given one.
+    folder: String,
+    /// What stands in for a start time that the suite did not store.
+    start_time: Option<String>,
+    foreign: Foreign,
+}
+
+/// Imports results of another suite into a store. Stored runs stay unchanged.
+///
+/// # Errors
+/// If the directory is no result of the suite, or the data directory cannot be used. Runs that were
+/// saved by then stay.
+pub fn import(
+    home: &Path,
+    location: &Location,
+    suite: ForeignSuite,
+    folder: &Path,
+) -> Result<Imported, ImportError> {
+    if !folder.is_dir() {
+        let what = if folder.exists() {
+            "not a directory"
+        } else {
+            "there is no such directory"
+        };
+        return Err(wrong(folder, what));
+    }
+    let folder = std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))?;
+    let (mut imported, mut walk) = (Imported::default(), Walk::default());
+    match suite {
+        ForeignSuite::Mmtests => {
+            let found = mmtests::find(&folder, &mut walk, &mut imported)?;
+            save_each(home, location, &mut imported, |keep| {
+                mmtests::read(&found, &mut walk, keep)
+            })?;
+        }
+        ForeignSuite::Lkp => {
+            let found = lkp::find(&folder, &mut walk, &mut imported)?;
+            save_each(home, location, &mut imported, |keep| {
+                lkp::read(&folder, &found, keep)
+            })?;
+        }
+    }
+    Ok(imported)
+}
+
+/// Receives each run, and skipped data beside runs.
+type Keep<'a> = dyn FnMut(Part) -> Result<(), ImportError> + 'a;
+
+/// A part of an import.
+enum Part {
+    Run(Box<ForeignRun>),
+    /// Skipped data: directory, what, why.
+    LeftOut(String, &'static str, String),
+}
+
+/// Opens the store and saves each run as soon as it was read.
+fn save_each(
+    home: &Path,
+    location: &Location,
+    imported: &mut Imported,
+    read: impl FnOnce(&mut Keep<'_>) -> Result<(), ImportError>,
+) -> Result<(), ImportError> {
+    let _lock = HomeLock::acquire(home)?;
+    let store = Store::open(location)?;
+    read(&mut |part| match part {
+        Part::Run(run) => keep(&store, *run, imported),
+        Part::LeftOut(folder, what, why) => {
+            imported.leave_out(&folder, what, why);
+            Ok(())
+        }
+    })
+}
+
+/// Saves a run, with its copies of monitors and its skipped data.
+fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(), ImportError> {
+    let ForeignRun {
+        suite,
+        kernel,
+        origin,
+        number,
+        name,
+        folder,
+        start_time,
+        mut foreign,
+    } = found;
+    foreign.left_out.sort();
+    foreign
+        .results
+        .iter_mut()
+        .for_each(|result| result.declared = Some(imported_metric(suite, &result.workload)));
+    let mut log: String = foreign
+        .left_out
+        .iter()
+        .map(|LeftOut { what, why }| format!("{what}: {why}\n"))
+        .collect();
+    imported.left_out.extend(
+        foreign
+            .left_out
+            .iter()
+            .map(|left| (folder.clone(), left.clone())),
+    );
+    if foreign.results.is_empty() {
+        imported.leave_out(&folder, "run", "no results in it: not imported");
+        return Ok(());
+    }
+    if let Some(start_time) = start_time {
+        log.extend(["start time: ", &start_time, "\n"]);
+        imported.start_times.push((folder, start_time));
+    }
+    let build = build(suite, &kernel, origin)?;
+    let machine = machine(suite, &foreign)?;
+    let mut artefacts: Vec<(String, Vec<u8>)> = Vec::new();
+    for (test, copies) in &foreign.monitors {
+        // Artefact names are stricter than test names.
+        if test
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+            && test.len() < 80
+        {
+            artefacts.push((
+                format!("{test}.monitors"),
+                ingest::monitors_to_bytes(copies),
+            ));
+        } else {
+            log.extend([
+                test.escape_debug().to_string().as_str(),
+                ": its monitors: no name for a file\n",
+            ]);
+        }
+    }
+    artefacts.push((LEFT_OUT.to_owned(), log.into_bytes()));
+    let rows = foreign.results.len();
+    let run = Run {
+        id: run_id(&build, &machine, number, &foreign)?,
+        build: build.id.clone(),
+        machine: machine.id.clone(),
+        suite: suite.to_owned(),
+        seed: number,
+        started_unix: foreign.started_unix.unwrap_or(Run::NO_START),
+        environment: foreign.environment,
+        results: foreign.results,
+    };
+    store.save_build(&build)?;
+    store.save_machine(&machine)?;
+    let artefacts: Vec<Artefact<'_>> = artefacts
+        .iter()
+        .map(|(name, bytes)| Artefact { name, bytes })
+        .collect();
+    let known = match store.save_run(&run, &artefacts) {
+        Ok(()) => false,
+        Err(StoreError::RunExists(_)) => true,
+        Err(error) => return Err(error.into()),
+    };
+    let started_unix = run.started_unix;
+    imported.runs.push(ImportedRun {
+        id: run.id,
+        build: build.id,
+        kernel,
+        name,
+        started_unix,
+        rows,
+        known,
+    });
+    Ok(())
+}
+
+fn hash(text: &str) -> String {
+    Sha256::digest(text)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Returns a build without an image: the kernel as its suite names it.
+fn build(suite: &str, kernel: &str, origin: String) -> Result<Build, ImportError> {
+    let id = BuildId::from_hex(&hash(&format!("imported\n{suite}\n{kernel}\n{origin}")))?;
+    let image = BuildFile {
+        path: PathBuf::new(),
+        sha256: String::new(),
+    };
+    Ok(Build {
+        id,
+        name: KernelName::Imported(format!("{suite}/{kernel}")),
+        version: kernel.to_owned(),
+        origin: Origin::Described(origin),
+        image,
+        vmlinux: None,
+        config: None,
+        symbols: None,
+        modules: None,
+    })
+}
+
+/// Returns the start of a run from the modification of its files, and words about it.
+fn from_modification(
+    modified: Option<i64>,
+    missing: &str,
+    file: &str,
+) -> (Option<i64>, Option<String>) {
+    let words = match modified {
+        Some(_) => format!("{missing}; Marvin takes the modification time of {file}"),
+        None => format!("{missing}, and {file} has no modification time: the run has no date"),
+    };
+    (modified, Some(words))
+}
+
+/// Returns the machine as far as its suite describes it, without properties of the kernel.
+fn machine(suite: &str, foreign: &Foreign) -> Result<Machine, ImportError> {
+    let of_kernel = ["kernel", "config", "compiler"];
+    let mut fingerprint: Vec<(String, String)> = foreign
+        .environment
+        .iter()
+        .filter(|(name, _)| !of_kernel.contains(&name.as_str()))
+        .cloned()
+        .collect();
+    fingerprint.push(("suite".to_owned(), suite.to_owned()));
+    fingerprint.sort();
+    let text: String = fingerprint
+        .iter()
+        .map(|(name, value)| format!("{name}\t{value}\n"))
+        .collect();
+    let id = MachineId::from_hex(&hash(&format!("imported\n{text}")))?;
+    let said = |name: &str| {
+        fingerprint
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.clone())
+    };
+    let host = said("host").unwrap_or_else(|| "a host without a name".to_owned());
+    let summary = [
+        Some(host),
+        said("cpu"),
+        said("processors").map(|count| format!("{count} processors")),
+    ];
+    let summary = format!(
+        "{} ({suite})",
+        summary.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    );
+    Ok(Machine::imported(id, summary, fingerprint))
+}
+
+/// Returns an id that depends only on the results, not on their directory.
+fn run_id(
+    build: &Build,
+    machine: &Machine,
+    number: u64,
+    foreign: &Foreign,
+) -> Result<RunId, ImportError> {
+    let mut text = format!("imported\n{}\n{}\n{number}\n", build.id, machine.id);
+    for result in &foreign.results {
+        let samples: Vec<String> = result
+            .samples
+            .iter()
+            .map(|sample| format!("{:016x}", sample.to_bits()))
+            .collect();
+        text.extend([result.workload.as_str(), "\t", &samples.join("\t"), "\n"]);
+    }
+    Ok(RunId::from_hex(&hash(&text))?)
+}

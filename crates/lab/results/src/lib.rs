@@ -1,0 +1,10 @@
+//! Sets of results on their way: from other suites into the store, from the store into a history,
+//! and into tables for other programs.
+//!
+//! The store keeps single runs, `history` judges series; this crate reads and writes whole sets.
+
+pub mod export;
+pub mod import;
+mod stored_history;
+
+pub use stored_history::{HistoryReadError, HistoryReader, HistorySnapshot};
