@@ -43,7 +43,7 @@ fn main() {
         ("MARVIN_AGENT", "agent/marvin-agent"),
         ("MARVIN_INIT", "agent/marvin-init"),
         ("MARVIN_SERVE", "agent/marvin-serve"),
-        ("MARVIN_EQUIP", "agent/marvin-equip"),
+        ("MARVIN_MODLOAD", "agent/marvin-modload"),
         ("MARVIN_CRASH", "agent/marvin-crash"),
         ("MARVIN_TRACER", "tracer/libtracer.so"),
     ];

@@ -83,7 +83,7 @@ pub struct CrashPlan<'a> {
     /// Where the kernel is.
     pub placement: Placement,
     /// The kinds and amounts of memory to fill; the words are those of
-    /// `crates/guest/agent/src/crash/words.rs`.
+    /// `crates/guest/agent/src/bin/crash/words.rs`.
     pub fill: &'a [(&'a str, u32)],
     /// How it ends.
     pub ending: Ending,

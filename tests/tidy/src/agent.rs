@@ -8,10 +8,10 @@ const LEAKS: Rule = Rule {
 };
 const WORKLOADS: Rule = Rule {
     name: "declarations and programs of the workloads are the same, in the same order",
-    remedy: "declare it in crates/base/model/src (micro.rs, suites/) and write it in crates/guest/agent/src/workloads/, in the same place",
+    remedy: "declare it in crates/base/model/src (micro.rs, suites/) and write it in crates/guest/agent/src/bin/agent/workloads/, in the same place",
 };
 const DECLARATIONS: &str = "crates/base/model/src/micro.rs";
-const PROGRAMS: &str = "crates/guest/agent/src/workloads/mod.rs";
+const PROGRAMS: &str = "crates/guest/agent/src/bin/agent/workloads/mod.rs";
 
 /// Type of the program header that names a dynamic linker (elf(5)).
 const PT_INTERP: u64 = 3;

@@ -8,7 +8,7 @@ use std::error::Error;
 /// The list, by its file and its first words.
 const LISTS: [(&str, &str); 3] = [
     (
-        "crates/guest/agent/src/monitors.rs",
+        "crates/guest/agent/src/bin/agent/monitors.rs",
         "const FILES: &[&str] = &[",
     ),
     (
@@ -49,7 +49,7 @@ fn the_lists_of_monitored_files_are_equal() -> Result<(), Box<dyn Error>> {
     assert!(agent.len() > 10, "the lists were not found: {agent:?}");
     assert_eq!(
         agent, model,
-        "crates/guest/agent/src/monitors.rs FILES and crates/base/model/src/monitor.rs PATHS differ"
+        "crates/guest/agent/src/bin/agent/monitors.rs FILES and crates/base/model/src/monitor.rs PATHS differ"
     );
     assert_eq!(
         model, tests,

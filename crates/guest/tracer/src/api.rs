@@ -184,7 +184,7 @@ impl Clock {
 }
 
 /// QEMU's functions that tell where in the guest's physical memory something is.
-struct Places {
+struct MemoryLookup {
     host: extern "C" fn(*const RawInstruction) -> *const c_void,
     find: extern "C" fn(u32, u64) -> *const c_void,
     is_device: extern "C" fn(*const c_void) -> bool,
@@ -192,13 +192,13 @@ struct Places {
     size_shift: extern "C" fn(u32) -> c_uint,
 }
 
-static PLACES: OnceLock<Places> = OnceLock::new();
+static MEMORY_LOOKUP: OnceLock<MemoryLookup> = OnceLock::new();
 
 /// Looks up what [`physical`] and [`Instruction::host`] need.
-pub(crate) fn prepare_places() -> Result<(), String> {
+pub(crate) fn prepare_memory_lookup() -> Result<(), String> {
     // SAFETY: the types are those of the declarations in include/qemu/qemu-plugin.h.
     let places = unsafe {
-        Places {
+        MemoryLookup {
             host: function(c"qemu_plugin_insn_haddr")?,
             find: function(c"qemu_plugin_get_hwaddr")?,
             is_device: function(c"qemu_plugin_hwaddr_is_io")?,
@@ -206,7 +206,7 @@ pub(crate) fn prepare_places() -> Result<(), String> {
             size_shift: function(c"qemu_plugin_mem_size_shift")?,
         }
     };
-    drop(PLACES.set(places));
+    drop(MEMORY_LOOKUP.set(places));
     Ok(())
 }
 
@@ -217,19 +217,21 @@ pub(crate) fn physical(access: u32, address: u64) -> Option<u64> {
 
 /// Returns QEMU's description of where an access is, within its callback.
 pub(crate) fn place(access: u32, address: u64) -> Option<*const c_void> {
-    let found = (PLACES.get()?.find)(access, address);
+    let found = (MEMORY_LOOKUP.get()?.find)(access, address);
     (!found.is_null()).then_some(found)
 }
 
 /// Returns the physical address of such a place; nothing for devices.
 pub(crate) fn physical_of(place: *const c_void) -> Option<u64> {
-    let places = PLACES.get()?;
+    let places = MEMORY_LOOKUP.get()?;
     (!(places.is_device)(place)).then(|| (places.physical)(place))
 }
 
 /// Returns the size of an access to memory, as a power of two (bytes).
 pub(crate) fn size_shift(access: u32) -> u32 {
-    PLACES.get().map_or(0, |places| (places.size_shift)(access))
+    MEMORY_LOOKUP
+        .get()
+        .map_or(0, |places| (places.size_shift)(access))
 }
 
 /// Has a function called for each block that is translated.
@@ -296,7 +298,7 @@ impl Instruction {
 
     /// Returns where QEMU has it in its own memory; nothing if that is no memory.
     pub(crate) fn host(&self) -> Option<u64> {
-        let host = (PLACES.get()?.host)(self.raw);
+        let host = (MEMORY_LOOKUP.get()?.host)(self.raw);
         (!host.is_null()).then_some(host as usize as u64)
     }
 

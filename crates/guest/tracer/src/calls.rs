@@ -32,7 +32,7 @@ const STACK_BITS: u32 = 14;
 
 /// What a frame stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum FrameKind {
     /// A call.
     Call,
     /// An interrupt or exception, which ends by IRET.
@@ -45,7 +45,7 @@ enum Kind {
 
 #[derive(Debug, Clone, Copy)]
 struct Frame {
-    kind: Kind,
+    kind: FrameKind,
     /// Where its return address is.
     slot: u64,
     /// The node that what begins here without a call is below: the caller's, or what an entry
@@ -179,7 +179,7 @@ impl Calls {
         if self.frames.len() < FRAMES_MAX {
             let node = self.frames.last().map_or(ROOT, |frame| frame.node);
             self.frames.push(Frame {
-                kind: Kind::Call,
+                kind: FrameKind::Call,
                 slot,
                 parent: node,
                 node,
@@ -194,7 +194,7 @@ impl Calls {
             .frames
             .iter()
             .rev()
-            .take_while(|frame| frame.kind == Kind::Call)
+            .take_while(|frame| frame.kind == FrameKind::Call)
             .count();
         let first = self.frames.len() - calls;
         if let Some(place) = self.frames[first..]
@@ -220,7 +220,7 @@ impl Calls {
         if self
             .frames
             .last()
-            .is_some_and(|frame| frame.kind == Kind::Unknown)
+            .is_some_and(|frame| frame.kind == FrameKind::Unknown)
         {
             self.frames.pop();
         }
@@ -229,12 +229,12 @@ impl Calls {
     /// A function begins.
     pub(crate) fn enter(&mut self, function: u64, owner: Option<Owner>) {
         let Some(&top) = self.frames.last() else {
-            self.push(Kind::Unknown, (ROOT, function), None);
+            self.push(FrameKind::Unknown, (ROOT, function), None);
             return;
         };
         // The first instruction of an entry that is jumped back to.
         let is_itself =
-            top.kind != Kind::Call && self.nodes[top.parent as usize].function == function;
+            top.kind != FrameKind::Call && self.nodes[top.parent as usize].function == function;
         let node = if is_itself {
             top.parent
         } else {
@@ -250,19 +250,19 @@ impl Calls {
 
     /// An interrupt begins in a function. What it interrupts has nothing to do with it.
     pub(crate) fn interrupt(&mut self, function: u64, owner: Option<Owner>) {
-        self.push(Kind::Boundary, (ROOT, function), owner);
+        self.push(FrameKind::Boundary, (ROOT, function), owner);
     }
 
     /// An exception begins in a function. What it interrupts has caused it.
     pub(crate) fn exception(&mut self, function: u64, owner: Option<Owner>) {
         let parent = self.frames.last().map_or(ROOT, |frame| frame.node);
-        self.push(Kind::Boundary, (parent, function), owner);
+        self.push(FrameKind::Boundary, (parent, function), owner);
     }
 
     /// A system call or a new task begins in a function.
     pub(crate) fn begin(&mut self, function: u64, owner: Option<Owner>) {
         self.frames.clear();
-        self.push(Kind::Entry, (ROOT, function), owner);
+        self.push(FrameKind::Entry, (ROOT, function), owner);
     }
 
     /// IRET: the last interrupt or exception ends, or else a system call.
@@ -270,7 +270,7 @@ impl Calls {
         let last = self
             .frames
             .iter()
-            .rposition(|frame| frame.kind == Kind::Boundary);
+            .rposition(|frame| frame.kind == FrameKind::Boundary);
         self.frames.truncate(last.unwrap_or(0));
     }
 
@@ -287,11 +287,15 @@ impl Calls {
         self.task = to;
     }
 
-    fn push(&mut self, kind: Kind, (parent, function): (Node, u64), owner: Option<Owner>) {
+    fn push(&mut self, kind: FrameKind, (parent, function): (Node, u64), owner: Option<Owner>) {
         let node = self.child(parent, function);
         if self.frames.len() < FRAMES_MAX {
             // What entry code jumps to is its own.
-            let parent = if kind == Kind::Unknown { parent } else { node };
+            let parent = if kind == FrameKind::Unknown {
+                parent
+            } else {
+                node
+            };
             self.frames.push(Frame {
                 kind,
                 slot: 0,

@@ -22,7 +22,7 @@ const KERNEL: u64 = 1 << 63;
 
 /// What is executed: an instruction of the kernel, or any of user code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Place {
+struct CodeAddress {
     /// Its address; 0 stands for user code.
     address: u64,
     what: What,
@@ -72,8 +72,8 @@ struct Region {
 /// All that is counted.
 #[derive(Default)]
 pub(crate) struct Counts {
-    slots: HashMap<Place, usize>,
-    places: Vec<Place>,
+    slots: HashMap<CodeAddress, usize>,
+    places: Vec<CodeAddress>,
     chunks: Vec<Counters>,
     /// Values up to which the counters have been given away.
     given: Vec<u64>,
@@ -121,7 +121,7 @@ impl Counts {
         } else {
             What::Executed
         };
-        let place = Place {
+        let place = CodeAddress {
             address: if is_kernel(address) { address } else { 0 },
             what,
         };
@@ -135,7 +135,7 @@ impl Counts {
     }
 
     /// Returns the index of a counter, which is made if there is none yet.
-    fn slot(&mut self, place: Place) -> usize {
+    fn slot(&mut self, place: CodeAddress) -> usize {
         let next = self.places.len();
         let slot = *self.slots.entry(place).or_insert(next);
         if slot == next {
@@ -214,7 +214,7 @@ impl Counts {
             }
         }
         for (event, address, count) in cost::with(Cost::take).into_iter().flatten() {
-            let slot = self.slot(Place {
+            let slot = self.slot(CodeAddress {
                 address,
                 what: What::Modelled(event),
             });
@@ -240,7 +240,7 @@ impl Counts {
 
     fn add(&mut self, slot: usize, share: Share, count: u64) {
         let Some(region) = &mut self.open else { return };
-        let Place { address, what } = self.places[slot];
+        let CodeAddress { address, what } = self.places[slot];
         self.sums[slot][share as usize] += count;
         if matches!(what, What::Modelled(_)) {
             return;

@@ -106,12 +106,12 @@ fn install(id: Id, arguments: impl Iterator<Item = String>) -> Result<(), String
         }
     }
     if let Some(file) = smp.install(marks.take_places())? {
-        api::prepare_places()?;
+        api::prepare_memory_lookup()?;
         drop(SHARED.set((file, std::mem::take(&mut marks))));
         api::on_exit(id, write_shared);
     }
     if has_model {
-        api::prepare_places()?;
+        api::prepare_memory_lookup()?;
         cost::install(Cost::new(&sizes).ok_or("a size of the cost model is missing")?);
     }
     if let Some(file) = file {

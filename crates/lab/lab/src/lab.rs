@@ -25,7 +25,7 @@ use crate::machine_pool::{MachinePool, guest_configs};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::tools::{Tools, images};
-use crate::{AGENT, EQUIP, Event, INIT, LabError, Plan, SERVE, TRACER};
+use crate::{AGENT, Event, INIT, LabError, MODLOAD, Plan, SERVE, TRACER};
 
 /// Suffix of artifacts that hold copies of monitors.
 const MONITORS: &str = ".monitors";
@@ -219,7 +219,7 @@ impl Lab {
         let machine = match machine {
             Some(machine) => machine,
             None => {
-                let (loader, tracer, home) = (EQUIP.to_vec(), TRACER.to_vec(), home.to_owned());
+                let (loader, tracer, home) = (MODLOAD.to_vec(), TRACER.to_vec(), home.to_owned());
                 let programs = programs_for(&wanted, programs);
                 let conditions = conditions();
                 let permit = permit(&wanted, location)?;

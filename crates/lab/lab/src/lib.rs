@@ -70,7 +70,7 @@ pub const INIT: &[u8] = include_bytes!(env!("MARVIN_INIT"));
 pub const SERVE: &[u8] = include_bytes!(env!("MARVIN_SERVE"));
 
 /// PID 1 of guests that load modules, until it executes [`INIT`]; `build.rs` builds it.
-pub const EQUIP: &[u8] = include_bytes!(env!("MARVIN_EQUIP"));
+pub const MODLOAD: &[u8] = include_bytes!(env!("MARVIN_MODLOAD"));
 
 /// PID 1 of guests whose memory tests dump; `build.rs` builds it.
 pub const CRASH: &[u8] = include_bytes!(env!("MARVIN_CRASH"));

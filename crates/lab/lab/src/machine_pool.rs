@@ -203,7 +203,7 @@ pub(crate) fn guest_configs(workloads: &[Arc<Workload>]) -> Vec<GuestConfig> {
     found
 }
 
-/// Returns a build's modules and the list from which `marvin-equip` loads them; the error names the
+/// Returns a build's modules and the list from which `marvin-modload` loads them; the error names the
 /// missing module.
 fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFile>, String> {
     let said = |error: KernelError| error.to_string();
@@ -236,12 +236,12 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
             "\n",
         ]);
         files.push(InitrdFile {
-            path: format!("equipment/{file}"),
+            path: format!("modules/{file}"),
             bytes: module.bytes,
         });
     }
     files.push(InitrdFile {
-        path: "equipment/load".to_owned(),
+        path: "modules/load".to_owned(),
         bytes: list.into_bytes(),
     });
     Ok(files)
@@ -426,7 +426,7 @@ mod tests {
         .unwrap();
         let files = collect_modules(&build(Some(folder.path())), WANTED).unwrap();
         let list = files.last().unwrap();
-        assert_eq!(list.path, "equipment/load");
+        assert_eq!(list.path, "modules/load");
         assert_eq!(
             String::from_utf8_lossy(&list.bytes),
             "00-zsmalloc.ko may \n01-zram.ko must num_devices=1\n"

@@ -38,7 +38,7 @@ pub(crate) fn initrd(programs: &Programs) -> Vec<u8> {
 }
 
 /// Returns the archive of a guest that loads modules before it settles: PID 1 is the loader, which
-/// then executes `first`.
+/// then executes `marvin-init`.
 pub(crate) fn initrd_with_modules(
     programs: &Programs,
     loader: &[u8],
@@ -48,7 +48,7 @@ pub(crate) fn initrd_with_modules(
     agent.resize(agent.len().next_multiple_of(AGENT_SIZE), 0);
     let own = [
         ("init", loader.to_vec()),
-        ("first", programs.init.clone()),
+        ("marvin-init", programs.init.clone()),
         ("agent", agent),
     ];
     let own = own.into_iter().map(|(path, bytes)| InitrdFile {

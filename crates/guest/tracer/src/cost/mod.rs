@@ -122,7 +122,7 @@ type Site = u32;
 
 /// Code of a block within one cache line.
 #[derive(Clone, Copy)]
-struct Line {
+struct LineCode {
     /// Number of the line in physical memory, and of its page.
     physical: u64,
     page: u64,
@@ -178,7 +178,7 @@ struct Translation {
 /// What a modelled processor has in its memories.
 pub(crate) struct Cost {
     blocks: Vec<Block>,
-    lines: Vec<Line>,
+    lines: Vec<LineCode>,
     known: HashMap<(u64, u64, Ended), usize>,
     l1i: Cache,
     l1d: Cache,
@@ -300,7 +300,7 @@ impl Cost {
                     .is_none_or(|line| line.physical != physical)
                 {
                     let site = self.site(address) as Site;
-                    self.lines.push(Line {
+                    self.lines.push(LineCode {
                         physical,
                         page: page(address),
                         site,
@@ -402,7 +402,7 @@ impl Cost {
 
     fn fetch_lines(&mut self, (first, count): (u32, u8)) {
         for index in first as usize..first as usize + usize::from(count) {
-            let Line {
+            let LineCode {
                 physical,
                 page,
                 site,

@@ -35,7 +35,7 @@ const USER: &str = "user";
 
 /// How a line moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Kind {
+enum Transfer {
     /// Read by one processor, modified by another.
     Load,
     /// Written by one, modified by another.
@@ -44,7 +44,7 @@ enum Kind {
     Upgrade,
 }
 
-impl Kind {
+impl Transfer {
     const fn word(self) -> &'static str {
         match self {
             Self::Load => "load",
@@ -56,24 +56,24 @@ impl Kind {
 
 /// A line, and the words of it that each processor used since it got it: a bit for each.
 #[derive(Debug, Clone, Copy, Default)]
-struct Line {
+struct CacheLine {
     holders: u8,
     is_modified: bool,
     read: [u8; PROCESSORS],
     written: [u8; PROCESSORS],
 }
 
-impl Line {
+impl CacheLine {
     /// A processor uses words of the line. Returns how it moved, if it did, and whether that was
     /// false sharing.
-    fn touch(&mut self, processor: usize, words: u8, is_write: bool) -> Option<(Kind, bool)> {
+    fn touch(&mut self, processor: usize, words: u8, is_write: bool) -> Option<(Transfer, bool)> {
         let own = 1 << processor;
         let others = self.holders & !own;
         let moved = match (is_write, self.is_modified) {
             _ if others == 0 => None,
-            (false, true) => Some(Kind::Load),
-            (true, true) => Some(Kind::Store),
-            (true, false) => Some(Kind::Upgrade),
+            (false, true) => Some(Transfer::Load),
+            (true, true) => Some(Transfer::Store),
+            (true, false) => Some(Transfer::Upgrade),
             (false, false) => None,
         };
         let moved = moved.map(|kind| {
@@ -111,7 +111,7 @@ struct Site {
 }
 
 /// A move: the site, the word's number in physical memory, how, and whether it was false sharing.
-type Move = (usize, u64, Kind, bool);
+type Move = (usize, u64, Transfer, bool);
 
 /// Who uses memory: the processor, the number of its instruction, and the virtual address.
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +158,7 @@ impl Entered {
 struct Sharing {
     /// Whether lines are followed yet.
     is_active: bool,
-    pages: Vec<Option<Box<[Line; LINES_OF_PAGE]>>>,
+    pages: Vec<Option<Box<[CacheLine; LINES_OF_PAGE]>>>,
     sites: Vec<Site>,
     known: HashMap<(u64, bool), usize>,
     moves: HashMap<Move, u64>,
@@ -184,13 +184,13 @@ impl Sharing {
         site
     }
 
-    fn line(&mut self, physical: u64) -> Option<&mut Line> {
+    fn line(&mut self, physical: u64) -> Option<&mut CacheLine> {
         let page = usize::try_from(physical >> PAGE_BITS).ok()?;
         if page >= self.pages.len() {
             self.pages.resize_with(page + 1, || None);
         }
         let lines =
-            self.pages[page].get_or_insert_with(|| Box::new([Line::default(); LINES_OF_PAGE]));
+            self.pages[page].get_or_insert_with(|| Box::new([CacheLine::default(); LINES_OF_PAGE]));
         Some(&mut lines[(physical >> LINE_BITS) as usize % LINES_OF_PAGE])
     }
 
@@ -255,7 +255,7 @@ impl Sharing {
                 "region {id} {loads} {stores} {upgrades} {of_false}"
             ));
         }
-        let mut moves: BTreeMap<(Kind, bool, u64, u64), u64> = BTreeMap::new();
+        let mut moves: BTreeMap<(Transfer, bool, u64, u64), u64> = BTreeMap::new();
         for ((site, word, kind, is_false), times) in &self.moves {
             // Two sites are one if they differ only in what a read counts as.
             *moves
@@ -423,12 +423,12 @@ fn writes_what_it_reads(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Line, Sharing, writes_what_it_reads};
+    use super::{CacheLine, Sharing, Transfer, writes_what_it_reads};
     use proptest::prelude::*;
 
     /// Touches a line in turn: the processor, the word, and whether it writes.
-    fn moves(touches: &[(usize, u8, bool)]) -> Vec<Option<(Kind, bool)>> {
-        let mut line = Line::default();
+    fn moves(touches: &[(usize, u8, bool)]) -> Vec<Option<(Transfer, bool)>> {
+        let mut line = CacheLine::default();
         touches
             .iter()
             .map(|(processor, word, is_write)| line.touch(*processor, 1 << word, *is_write))
@@ -437,7 +437,7 @@ mod tests {
 
     #[test]
     fn shared_counter_moves_at_each_turn() {
-        let store = Some((Kind::Store, false));
+        let store = Some((Transfer::Store, false));
         assert_eq!(
             moves(&[(0, 3, true), (1, 3, true), (0, 3, true), (0, 3, true)]),
             [None, store, store, None]
@@ -447,7 +447,7 @@ mod tests {
     #[test]
     fn read_after_write_moves_once() {
         let read = moves(&[(0, 0, true), (1, 0, false), (1, 0, false), (0, 0, false)]);
-        assert_eq!(read, [None, Some((Kind::Load, false)), None, None]);
+        assert_eq!(read, [None, Some((Transfer::Load, false)), None, None]);
     }
 
     #[test]
@@ -458,8 +458,8 @@ mod tests {
             [
                 None,
                 None,
-                Some((Kind::Upgrade, false)),
-                Some((Kind::Load, false))
+                Some((Transfer::Upgrade, false)),
+                Some((Transfer::Load, false))
             ]
         );
     }
@@ -471,9 +471,9 @@ mod tests {
             moved,
             [
                 None,
-                Some((Kind::Load, true)),
-                Some((Kind::Upgrade, true)),
-                Some((Kind::Store, true))
+                Some((Transfer::Load, true)),
+                Some((Transfer::Upgrade, true)),
+                Some((Transfer::Store, true))
             ]
         );
     }
@@ -563,7 +563,7 @@ mod tests {
         /// write. Nothing moves if memory has the last value.
         #[test]
         fn line_moves_exactly_when_it_has_to(touches in prop::collection::vec((0..4_usize, 0..8_u8, any::<bool>()), 1..60)) {
-            let mut line = Line::default();
+            let mut line = CacheLine::default();
             let (mut memory, mut caches, mut newest) = (0, [None; 4], 0);
             for (processor, word, is_write) in touches {
                 let has_last = caches[processor] == Some(newest);

@@ -129,7 +129,7 @@ fn programs_with(more: &str) -> Programs {
     let rest = members.split_once(']').unwrap().1;
     let members = "members = [\"crates/guest/agent\", \"crates/base/wire\"]";
     std::fs::write(copy.join("Cargo.toml"), format!("{head}{members}{rest}")).unwrap();
-    let table = copy.join("crates/guest/agent/src/workloads/mod.rs");
+    let table = copy.join("crates/guest/agent/src/bin/agent/workloads/mod.rs");
     let first = "    (\"getppid\", syscall::getppid),\n";
     let text = std::fs::read_to_string(&table).unwrap();
     assert!(text.contains(first));
