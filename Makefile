@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-.PHONY: help build dump deb demo check test test-full bench bench-dump bench-stats fuzz install clean
+.PHONY: help build dump deb demo check figures test test-full bench bench-dump bench-stats fuzz install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,9 @@ demo: ## Compare the newest Debian 6.1 and 6.12: table here, page in demo/report
 
 check: ## What every edit can afford: format, lints, unit tests, layers
 	@scripts/gate.sh check
+
+figures: ## Print how dense the code is and how much its comments explain
+	@$(CARGO) run --locked -q -p tidy --bin figures
 
 test: ## The whole gate: format, lints, documents, layers, tests
 	@scripts/needs.sh test

@@ -3,7 +3,7 @@
 //!
 //! An input follows from its number: a seed, damaged at positions of a pseudorandom sequence. So a
 //! number repeats it. `targets.rs` lists the readers; the program in `main.rs` runs them for some
-//! minutes, the tests for a second, and `crates/dump/vmcore/fuzz` under libFuzzer.
+//! minutes, the tests for a second.
 
 mod bodies;
 mod seeds;

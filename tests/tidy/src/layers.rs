@@ -282,6 +282,12 @@ const FOR_TESTS: &[(&str, &[&str])] = &[
     ("synthetic-dumps", &[]),
 ];
 
+/// Returns the number of arrows between crates.
+#[must_use]
+pub fn arrows() -> usize {
+    ROOMS.iter().map(|room| room.uses.len()).sum()
+}
+
 /// Returns the table of ARCHITECTURE.md: one row for each crate, by wing, lowest first.
 #[must_use]
 pub fn layers_table() -> String {

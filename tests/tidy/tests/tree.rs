@@ -274,3 +274,14 @@ fn documents_name_files_that_exist() -> Outcome {
     none(&tidy::dead_paths(&Tree::read()?.files));
     Ok(())
 }
+
+#[test]
+fn lines_are_at_most_100_columns() -> Outcome {
+    let tree = Tree::read()?;
+    for file in tree.rust() {
+        for line in tidy::long_lines(&file.text) {
+            println!("{}:{line}", file.path);
+        }
+    }
+    Ok(())
+}

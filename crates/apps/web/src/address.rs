@@ -187,7 +187,10 @@ mod tests {
             prop_assert!(!slug(&name).starts_with('.') && !slug(&name).contains('/'));
             let question = format!("a={}", encode(&name));
             if question.len() < 2000 && !name.is_empty() {
-                prop_assert_eq!(Query::read(&question).get("a").map(str::to_owned), Some(name));
+                prop_assert_eq!(
+                    Query::read(&question).get("a").map(str::to_owned),
+                    Some(name)
+                );
             }
         }
 

@@ -245,7 +245,11 @@ fn paths_stay_within_the_site() {
 proptest! {
     #[test]
     fn any_address_gets_an_answer(path in any::<String>(), question in any::<String>()) {
-        thread_local!(static SITE: (Lab, Site) = { let lab = Lab::usual(); let site = lab.site(); (lab, site) });
+        thread_local!(static SITE: (Lab, Site) = {
+            let lab = Lab::usual();
+            let site = lab.site();
+            (lab, site)
+        });
         SITE.with(|(_, site)| {
             let reply = site.answer(&path, &question);
             prop_assert!(matches!(reply.status, 200 | 404));

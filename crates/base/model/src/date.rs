@@ -99,7 +99,11 @@ mod tests {
         fn every_day_follows_the_last(days in 0_u64..2_900_000) {
             let ([year, month, day], next) = (day_of(days), day_of(days + 1));
             let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-            let length = match month { 2 => 28 + u64::from(is_leap), 4 | 6 | 9 | 11 => 30, _ => 31 };
+            let length = match month {
+                2 => 28 + u64::from(is_leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
             let expected = match (day == length, month) {
                 (false, _) => [year, month, day + 1],
                 (true, 12) => [year + 1, 1, 1],

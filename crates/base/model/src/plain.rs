@@ -89,9 +89,17 @@ pub fn escape_json(document: &str) -> String {
 #[must_use]
 pub fn is_hostile(c: char) -> bool {
     c.is_control()
-        || matches!(c,
-            '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(
+            c,
+            '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 #[cfg(test)]
@@ -136,7 +144,11 @@ mod tests {
         #[test]
         fn any_text_becomes_safe(text in any::<String>()) {
             prop_assert!(!plain(&text).chars().any(is_hostile));
-            prop_assert!(!printable(&text).chars().any(|c| is_hostile(c) && c != '\n' && c != '\t'));
+            prop_assert!(
+                !printable(&text)
+                    .chars()
+                    .any(|c| is_hostile(c) && c != '\n' && c != '\t')
+            );
             prop_assert_eq!(plain(&text).chars().count(), text.chars().count());
         }
     }

@@ -274,18 +274,29 @@ mod tests {
     proptest! {
         /// Whatever is tried in whatever order: at no time do two reservations pass the check for one machine.
         #[test]
-        fn one_holder_at_most_passes_the_check(acts in prop::collection::vec((0..4_u8, 0..3_u8, 1..100_i64), 1..200)) {
+        fn one_holder_at_most_passes_the_check(
+            acts in prop::collection::vec((0..4_u8, 0..3_u8, 1..100_i64), 1..200),
+        ) {
             let (mut known, mut now): (Vec<Reservation>, i64) = (Vec::new(), 0);
             for (act, which, seconds) in acts {
                 match act {
                     0 => now += seconds,
                     1 => {
                         let all = ["a", "b", "c"];
-                        let machines: Vec<String> =
-                            all.iter().skip(usize::from(which)).take(2).map(|name| (*name).to_owned()).collect();
+                        let machines: Vec<String> = all
+                            .iter()
+                            .skip(usize::from(which))
+                            .take(2)
+                            .map(|name| (*name).to_owned())
+                            .collect();
                         if check_free(&machines, &known, now).is_ok() {
                             let names: Vec<&str> = machines.iter().map(String::as_str).collect();
-                            known.push(reservation(known.len() as u64 + 1, &names, now, now + seconds));
+                            known.push(reservation(
+                                known.len() as u64 + 1,
+                                &names,
+                                now,
+                                now + seconds,
+                            ));
                         }
                     }
                     2 => {
@@ -303,7 +314,9 @@ mod tests {
                     }
                 }
                 for machine in ["a", "b", "c"] {
-                    let pass = known.iter().filter(|one| one.has(machine) && one.check(&known, now).is_ok());
+                    let pass = known
+                        .iter()
+                        .filter(|one| one.has(machine) && one.check(&known, now).is_ok());
                     prop_assert!(pass.count() <= 1, "{machine} at {now}: {known:?}");
                 }
             }

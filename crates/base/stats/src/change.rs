@@ -53,7 +53,11 @@ mod tests {
         #[test]
         fn more_is_positive_and_less_is_negative(base in 1e-6..1e12, new in 1e-6..1e12) {
             let change = percent_change(base, new).unwrap();
-            let fits = if new >= base { change >= 0.0 } else { change <= 0.0 };
+            let fits = if new >= base {
+                change >= 0.0
+            } else {
+                change <= 0.0
+            };
             prop_assert!(fits);
             prop_assert!(change >= -100.0);
         }

@@ -289,12 +289,18 @@ mod tests {
     proptest! {
         #[test]
         fn swapped_sides_say_the_opposite(
-            things in prop::collection::vec((prop::collection::vec(0..500_u64, 4), prop::collection::vec(0..500_u64, 4)), 1..30),
+            things in prop::collection::vec(
+                (prop::collection::vec(0..500_u64, 4), prop::collection::vec(0..500_u64, 4)),
+                1..30,
+            ),
         ) {
-            let one: Vec<[Vec<u64>; 2]> = things.iter().map(|(a, b)| [a.clone(), b.clone()]).collect();
+            let one: Vec<[Vec<u64>; 2]> =
+                things.iter().map(|(a, b)| [a.clone(), b.clone()]).collect();
             let other: Vec<[Vec<u64>; 2]> = things.into_iter().map(|(a, b)| [b, a]).collect();
             let exposures = exposures(4);
-            let differences = |things: &[[Vec<u64>; 2]]| exposures.differences(things, &exposures.common_scatter(things));
+            let differences = |things: &[[Vec<u64>; 2]]| {
+                exposures.differences(things, &exposures.common_scatter(things))
+            };
             for (one, other) in differences(&one).iter().zip(differences(&other)) {
                 prop_assert!((one.difference() + other.difference()).abs() < 1e-12);
                 prop_assert!((one.p - other.p).abs() < 1e-9 && (0.0..=1.0).contains(&one.p));

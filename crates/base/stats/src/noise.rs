@@ -254,10 +254,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_finite_values_have_finite_marks(values in prop::collection::vec(prop::num::f64::NORMAL, 6..40)) {
+        fn any_finite_values_have_finite_marks(
+            values in prop::collection::vec(prop::num::f64::NORMAL, 6..40),
+        ) {
             let profile = noise_profile(&values).unwrap();
-            prop_assert!((-1.0..=1.0).contains(&profile.drift) && (-1.0..=1.0).contains(&profile.memory));
-            prop_assert!(profile.modes_apart.is_none_or(f64::is_finite) && profile.outliers <= values.len());
+            prop_assert!(
+                (-1.0..=1.0).contains(&profile.drift) && (-1.0..=1.0).contains(&profile.memory)
+            );
+            prop_assert!(
+                profile.modes_apart.is_none_or(f64::is_finite) && profile.outliers <= values.len()
+            );
         }
     }
 }

@@ -249,13 +249,20 @@ mod tests {
         ) {
             let of = |values: &[i32]| values.iter().map(|v| f64::from(*v)).collect::<Vec<_>>();
             let (first, second) = (of(&first), of(&second));
-            let (one, other) = (rank_test(&first, &second).unwrap(), rank_test(&second, &first).unwrap());
+            let (one, other) = (
+                rank_test(&first, &second).unwrap(),
+                rank_test(&second, &first).unwrap(),
+            );
             prop_assert!((one.p - other.p).abs() < 1e-9);
             prop_assert!((one.dominance + other.dominance).abs() < 1e-9);
             prop_assert!((one.shift + other.shift).abs() < 1e-9);
             prop_assert!(one.p > 0.0 && one.p <= 1.0);
             if let (Some(one), Some(other)) = (one.interval, other.interval) {
-                prop_assert!((one.0 + other.1).abs() < 1e-9 && (one.1 + other.0).abs() < 1e-9 && one.0 <= one.1);
+                prop_assert!(
+                    (one.0 + other.1).abs() < 1e-9
+                        && (one.1 + other.0).abs() < 1e-9
+                        && one.0 <= one.1
+                );
             }
         }
     }

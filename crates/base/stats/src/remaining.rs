@@ -236,7 +236,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rate_is_at_most_the_host(lanes in 1_usize..64, others in 0.0_f64..1e4, processors in 1_usize..512) {
+        fn rate_is_at_most_the_host(
+            lanes in 1_usize..64,
+            others in 0.0_f64..1e4,
+            processors in 1_usize..512,
+        ) {
             let rate = fair_rate(lanes, others, processors);
             prop_assert!(rate > 0.0 && rate <= lanes.min(processors) as f64 + 1e-9);
             prop_assert!(fair_rate(lanes, others + 1.0, processors) <= rate);
@@ -254,7 +258,11 @@ mod tests {
                     1 => remaining.finish(seconds),
                     _ => remaining.skip(seconds),
                 }
-                prop_assert!(remaining.seconds().is_none_or(|seconds| seconds.is_finite() && seconds > 0.0));
+                prop_assert!(
+                    remaining
+                        .seconds()
+                        .is_none_or(|seconds| seconds.is_finite() && seconds > 0.0)
+                );
             }
         }
     }

@@ -68,8 +68,16 @@ mod tests {
         fn more_hits_raise_both_ends_of_share(count in 1_usize..5000, hits in 0_usize..5000) {
             let hits = hits.min(count - 1);
             let share = |hits: usize| hits as f64 / count as f64;
-            let (one, more) = (share_interval(hits, count, 0.95).unwrap(), share_interval(hits + 1, count, 0.95).unwrap());
-            prop_assert!(one.min <= share(hits) && share(hits) <= one.max && one.min >= 0.0 && one.max <= 1.0);
+            let (one, more) = (
+                share_interval(hits, count, 0.95).unwrap(),
+                share_interval(hits + 1, count, 0.95).unwrap(),
+            );
+            prop_assert!(
+                one.min <= share(hits)
+                    && share(hits) <= one.max
+                    && one.min >= 0.0
+                    && one.max <= 1.0
+            );
             prop_assert!(one.min < more.min && one.max <= more.max);
         }
     }

@@ -365,7 +365,10 @@ mod tests {
         }
 
         #[test]
-        fn samples_and_files_come_back(ticks: Vec<u64>, bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..512)) {
+        fn samples_and_files_come_back(
+            ticks: Vec<u64>,
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..512),
+        ) {
             proptest::prop_assume!(!ticks.is_empty() && ticks.len() <= 64);
             let frames = [Frame::Samples(ticks), Frame::File { name: "/x".into(), bytes }, Frame::End];
             let text: String = frames.iter().enumerate().map(|(n, f)| encode(7, n, f)).collect();

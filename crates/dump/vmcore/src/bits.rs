@@ -117,10 +117,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_are_bits(ranges in prop::collection::vec((0_usize..300, 0_usize..300, proptest::bool::ANY), 0..10)) {
+        fn ranges_are_bits(
+            ranges in prop::collection::vec(
+                (0_usize..300, 0_usize..300, proptest::bool::ANY),
+                0..10,
+            ),
+        ) {
             let (mut words, mut plain) = ([0; 4], [false; 256]);
             for (start, end, on) in ranges {
-                if on { set(&mut words, start..end) } else { clear(&mut words, start..end) }
+                if on {
+                    set(&mut words, start..end)
+                } else {
+                    clear(&mut words, start..end)
+                }
                 if let Some(bits) = plain.get_mut(start..end.min(256)) {
                     bits.fill(on);
                 }
@@ -130,7 +139,10 @@ mod tests {
             }
             assert_eq!(count(&words), plain.iter().filter(|on| **on).count() as u64);
             for bit in 0..=256 {
-                assert_eq!(count_before(&words, bit), plain[..bit].iter().filter(|on| **on).count() as u64);
+                assert_eq!(
+                    count_before(&words, bit),
+                    plain[..bit].iter().filter(|on| **on).count() as u64
+                );
             }
             let mut again = [0; 4];
             let mut last = None;

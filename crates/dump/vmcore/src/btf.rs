@@ -269,7 +269,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_types_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..100), at in 0_usize..200) {
+        fn no_types_are_too_strange(
+            bytes in prop::collection::vec(any::<u8>(), 0..100),
+            at in 0_usize..200,
+        ) {
             let mut btf = small();
             for (n, byte) in bytes.iter().enumerate() {
                 if let Some(place) = btf.get_mut(at + n) {
@@ -280,7 +283,9 @@ mod tests {
             for types in [Types::new(btf), Types::new(bytes)].into_iter().flatten() {
                 types.enumerator("PG_reserved");
                 if let Some(zone) = types.structure("zone") {
-                    types.member(zone, "lists").map(|lists| types.length(lists.kind));
+                    types
+                        .member(zone, "lists")
+                        .map(|lists| types.length(lists.kind));
                 }
             }
         }

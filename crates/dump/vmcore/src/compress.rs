@@ -208,14 +208,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn compressed_pages_round_trip(seed in prop::collection::vec(any::<u8>(), 1..64), codec in 0_usize..5) {
+        fn compressed_pages_round_trip(
+            seed in prop::collection::vec(any::<u8>(), 1..64),
+            codec in 0_usize..5,
+        ) {
             let page: Vec<u8> = seed.iter().copied().cycle().take(4096).collect();
-            let Ok(mut compressor) = Compressor::new(Codec::ALL[codec], None, 4096) else { return Ok(()) };
+            let Ok(mut compressor) = Compressor::new(Codec::ALL[codec], None, 4096) else {
+                return Ok(());
+            };
             let mut back = vec![0; 4096];
             if let Some((bytes, codec)) = compressor.compress(&page) {
-                Decompressor::default().decompress(codec, bytes, &mut back).unwrap();
+                Decompressor::default()
+                    .decompress(codec, bytes, &mut back)
+                    .unwrap();
                 assert_eq!(back, page);
-                assert_eq!(Decompressor::default().decompress(codec, bytes, &mut back[1..]), None);
+                assert_eq!(
+                    Decompressor::default().decompress(codec, bytes, &mut back[1..]),
+                    None
+                );
             }
         }
 

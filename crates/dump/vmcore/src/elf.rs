@@ -290,17 +290,25 @@ mod tests {
     proptest! {
         /// For any segments, each address is found in the first one of the file that has it.
         #[test]
-        fn the_first_of_the_file_counts(loads in prop::collection::vec((0_u64..100, 0_u64..30), 0..12)) {
+        fn the_first_of_the_file_counts(
+            loads in prop::collection::vec((0_u64..100, 0_u64..30), 0..12),
+        ) {
             let loads: Vec<Segment> = loads
                 .iter()
                 .enumerate()
-                .map(|(n, (start, memory))| {
-                    Segment { start: *start, memory: *memory, stored: *memory, offset: 1000 * n as u64, address: 0 }
+                .map(|(n, (start, memory))| Segment {
+                    start: *start,
+                    memory: *memory,
+                    stored: *memory,
+                    offset: 1000 * n as u64,
+                    address: 0,
                 })
                 .collect();
             let segments = Segments::new(&loads).unwrap();
             for address in 0..140 {
-                let first = loads.iter().find(|s| s.start <= address && address < s.start + s.memory);
+                let first = loads
+                    .iter()
+                    .find(|s| s.start <= address && address < s.start + s.memory);
                 let found = segments.from(address).filter(|s| s.start <= address);
                 let offset = |s: &Segment| s.offset + (address - s.start);
                 assert_eq!(found.map(offset), first.map(offset));

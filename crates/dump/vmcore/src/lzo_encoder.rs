@@ -274,9 +274,15 @@ mod tests {
     proptest! {
         #[test]
         fn any_input_round_trips(
-            pieces in prop::collection::vec((prop::collection::vec(any::<u8>(), 1..40), 1_usize..60), 0..30),
+            pieces in prop::collection::vec(
+                (prop::collection::vec(any::<u8>(), 1..40), 1_usize..60),
+                0..30,
+            ),
         ) {
-            let mut input: Vec<u8> = pieces.iter().flat_map(|(bytes, times)| bytes.iter().copied().cycle().take(bytes.len() * times)).collect();
+            let mut input: Vec<u8> = pieces
+                .iter()
+                .flat_map(|(bytes, times)| bytes.iter().copied().cycle().take(bytes.len() * times))
+                .collect();
             input.truncate(INPUT_MAX);
             back_and_forth(&input);
         }

@@ -401,7 +401,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_types_are_too_strange(noise in prop::collection::vec(any::<u8>(), 0..60), at in 0_usize..400) {
+        fn no_types_are_too_strange(
+            noise in prop::collection::vec(any::<u8>(), 0..60),
+            at in 0_usize..400,
+        ) {
             let mut bytes = bytes();
             for (n, byte) in noise.iter().enumerate() {
                 if let Some(place) = bytes.get_mut(at + n) {
@@ -409,9 +412,16 @@ mod tests {
                 }
             }
             if let Some(types) = Types::new(bytes) {
-                let _: (_, _) = (types.path("thing.second"), types.enumerator("colours", "GREEN"));
+                let _: (_, _) = (
+                    types.path("thing.second"),
+                    types.enumerator("colours", "GREEN"),
+                );
                 for id in 0..20 {
-                    let _: (_, _, _) = (types.size(id), types.member(id, "text"), types.member_at(id, 9));
+                    let _: (_, _, _) = (
+                        types.size(id),
+                        types.member(id, "text"),
+                        types.member_at(id, 9),
+                    );
                 }
             }
         }

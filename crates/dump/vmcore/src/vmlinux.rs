@@ -269,7 +269,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_vmlinux_is_too_strange(noise in prop::collection::vec(any::<u8>(), 0..40), at in 0_usize..700) {
+        fn no_vmlinux_is_too_strange(
+            noise in prop::collection::vec(any::<u8>(), 0..40),
+            at in 0_usize..700,
+        ) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("vmlinux");
             small().write(&path).unwrap();

@@ -120,7 +120,10 @@ proptest! {
     #[test]
     fn dump_with_changed_bytes_does_no_harm(
         which in 0_usize..2,
-        changes in prop::collection::vec((any::<prop::sample::Index>(), 0_u8..4, any::<[u8; 8]>()), 1..6),
+        changes in prop::collection::vec(
+            (any::<prop::sample::Index>(), 0_u8..4, any::<[u8; 8]>()),
+            1..6,
+        ),
     ) {
         thread_local! {
             static BOTH: (tempfile::TempDir, [Vec<u8>; 2]) = {
@@ -134,11 +137,19 @@ proptest! {
             std::fs::write(&path, &both[which]).unwrap();
             let file = File::options().write(true).open(&path).unwrap();
             // Half of the changes hit bytes that are not zero: most bytes of a dump are zero and irrelevant.
-            let full: Vec<usize> = (0..both[which].len()).step_by(8).filter(|at| both[which][*at..].iter().take(8).any(|byte| *byte != 0)).collect();
+            let full: Vec<usize> = (0..both[which].len())
+                .step_by(8)
+                .filter(|at| both[which][*at..].iter().take(8).any(|byte| *byte != 0))
+                .collect();
             for (place, kind, bytes) in changes {
-                let at = if kind < 2 { full[place.index(full.len())] } else { place.index(8192.min(both[which].len())) };
+                let at = if kind < 2 {
+                    full[place.index(full.len())]
+                } else {
+                    place.index(8192.min(both[which].len()))
+                };
                 let bytes = if kind == 1 { [0xff; 8] } else { bytes };
-                file.write_all_at(&bytes[..1 + usize::from(bytes[0]) % 8], at as u64).unwrap();
+                file.write_all_at(&bytes[..1 + usize::from(bytes[0]) % 8], at as u64)
+                    .unwrap();
             }
             drop(use_all(&path, &out, Io::Read));
         });
@@ -341,8 +352,13 @@ proptest! {
                 let folder = tempfile::tempdir().unwrap();
                 let path = folder.path().join("vmcore");
                 let groups = "0x010+8 listed\n 0x040+4 listed 2".to_owned();
-                Synthetic { groups, own: 0x100, memory: std::iter::once(0..0x500).collect(), ..Synthetic::default() }
-                    .write(&path)
+                let synthetic = Synthetic {
+                    groups,
+                    own: 0x100,
+                    memory: std::iter::once(0..0x500).collect(),
+                    ..Synthetic::default()
+                };
+                synthetic.write(&path)
                     .unwrap();
                 let bytes = std::fs::read(path).unwrap();
                 (folder, bytes)
@@ -354,7 +370,15 @@ proptest! {
             let file = File::options().write(true).open(&path).unwrap();
             // The kernel's data, and the sets of two processors after it: only the first bytes of each are used.
             let data = bytes.len() as u64 - (0x500 - 0x100 - 1002) * 4096;
-            let likely = [0, u64::MAX, u64::MAX / 2, 1 << 12, 0x1000_0000_0010, 16, 0xffff_8880_0000_0000];
+            let likely = [
+                0,
+                u64::MAX,
+                u64::MAX / 2,
+                1 << 12,
+                0x1000_0000_0010,
+                16,
+                0xffff_8880_0000_0000,
+            ];
             for (page, place, which, number) in changes {
                 let at = data + page * 4096 + place % if page == 0 { 280 } else { 34 } * 8;
                 let number = likely.get(which).copied().unwrap_or(number);

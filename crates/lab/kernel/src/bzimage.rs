@@ -151,7 +151,10 @@ pub(crate) mod tests {
             image[0x1f1..0x202].copy_from_slice(&header[..0x11]);
             image[0x206..0x260].copy_from_slice(&header[0x11..0x6b]);
             if let Ok(Some(read)) = read(&image) {
-                prop_assert!(read.payload.is_none_or(|payload| payload.len() < image.len()));
+                prop_assert!(
+                    read.payload
+                        .is_none_or(|payload| payload.len() < image.len())
+                );
             }
             let _ignored = super::read(&header).is_ok();
         }

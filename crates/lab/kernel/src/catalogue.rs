@@ -519,7 +519,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_can_be_read(text in any::<String>(), at in 0..RECORDS.len(), length in 0_usize..200) {
+        fn any_text_can_be_read(
+            text in any::<String>(),
+            at in 0..RECORDS.len(),
+            length in 0_usize..200,
+        ) {
             prop_assert_eq!(&Catalogue::read(&text), &Catalogue::default());
             let mut records = RECORDS.to_owned();
             records.replace_range(at..(at + length).min(RECORDS.len()), &text);

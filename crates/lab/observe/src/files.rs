@@ -32,7 +32,8 @@ pub(crate) fn find(process: u32, mapping: &Mapping) -> Option<Found> {
     );
     if let Some(place) = look(&link, OFlags::empty())
         // The process may have mapped another file there meanwhile.
-        && readlink(&link, Vec::new()).is_ok_and(|path| path.as_bytes() == mapping.raw_path.as_bytes())
+        && readlink(&link, Vec::new())
+            .is_ok_and(|path| path.as_bytes() == mapping.raw_path.as_bytes())
     {
         return is_readable(&fstat(&place).ok()?).then_some(Found(place));
     }

@@ -278,7 +278,14 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_parsed(text in "\\PC{0,200}") {
-            let _ = (stat(&text), schedstat(&text), syscall(&text), host_times(&text), pressure(&text), maps(&text));
+            let _ = (
+                stat(&text),
+                schedstat(&text),
+                syscall(&text),
+                host_times(&text),
+                pressure(&text),
+                maps(&text),
+            );
             let _ = (value(&text, "a"), processors(&text), peer(&text, "1"));
         }
     }

@@ -75,7 +75,9 @@ impl Store {
             let insert = "INSERT INTO notices (subject, headline, body, raised_unix) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING RETURNING number";
             let given: Values<'_> = &[subject, headline, body, raised_unix];
-            let Some(number) = database.row(insert, given, |row| row.get::<Unsigned>(0))? else { return Ok(false) };
+            let Some(number) = database.row(insert, given, |row| row.get::<Unsigned>(0))? else {
+                return Ok(false);
+            };
             for channel in channels {
                 let insert = "INSERT INTO deliveries VALUES (?1, ?2, 0, ?3, NULL, '') ON CONFLICT DO NOTHING";
                 database.execute(insert, &[&number, channel, raised_unix])?;

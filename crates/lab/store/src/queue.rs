@@ -177,17 +177,24 @@ impl Store {
         now_unix: i64,
     ) -> Result<Vec<QueuedJob>, StoreError> {
         self.with(|database| {
-            let stale = "WHERE state = 'running' AND (until_unix <= ?1 OR worker = ?2) ORDER BY number";
+            let stale =
+                "WHERE state = 'running' AND (until_unix <= ?1 OR worker = ?2) ORDER BY number";
             let given: Values<'_> = &[&now_unix, &ended_worker];
             // Asked without a lock first: there is rarely anything to take back.
             if select(database, stale, given)?.is_empty() {
                 return Ok(Vec::new());
             }
             let transaction = database.change()?;
-            let mut taken = select(database, &format!("{stale}{}", database.lock(Locked::Wait)), given)?;
+            let mut taken = select(
+                database,
+                &format!("{stale}{}", database.lock(Locked::Wait)),
+                given,
+            )?;
             taken.retain_mut(|job| {
-                let is_of_ended =
-                    matches!(&job.state, JobState::Running { worker, .. } if Some(worker.as_str()) == ended_worker);
+                let is_of_ended = match &job.state {
+                    JobState::Running { worker, .. } => Some(worker.as_str()) == ended_worker,
+                    _ => false,
+                };
                 (is_of_ended || job.is_stale(now_unix)) && job.take_back(now_unix)
             });
             for job in &taken {

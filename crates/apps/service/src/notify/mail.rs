@@ -450,8 +450,17 @@ pub(crate) mod tests {
         fn any_text_survives_quoted_printable(text in any::<String>(), times in 1..40_usize) {
             let text = text.repeat(times);
             let quoted = quoted_printable(&text);
-            prop_assert!(quoted.lines().all(|line| line.len() <= 76 && !line.ends_with(' ')), "{quoted}");
-            prop_assert!(quoted.bytes().all(|b| b == b'\n' || (b' '..=b'~').contains(&b)));
+            prop_assert!(
+                quoted
+                    .lines()
+                    .all(|line| line.len() <= 76 && !line.ends_with(' ')),
+                "{quoted}"
+            );
+            prop_assert!(
+                quoted
+                    .bytes()
+                    .all(|b| b == b'\n' || (b' '..=b'~').contains(&b))
+            );
             prop_assert_eq!(read(&quoted), text.as_bytes());
         }
     }

@@ -256,13 +256,23 @@ mod tests {
             for some in 2..=count {
                 let mut begun = order[..some].to_vec();
                 begun.sort_unstable();
-                let widest = begun.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
-                prop_assert!(widest <= 2 * count.div_ceil(some - 1), "{some} of {count}: {widest}");
+                let widest = begun
+                    .windows(2)
+                    .map(|pair| pair[1] - pair[0])
+                    .max()
+                    .unwrap_or(0);
+                prop_assert!(
+                    widest <= 2 * count.div_ceil(some - 1),
+                    "{some} of {count}: {widest}"
+                );
             }
         }
 
         #[test]
-        fn any_tag_is_sorted(tags in proptest::collection::vec(any::<String>(), 0..8), at in any::<i32>()) {
+        fn any_tag_is_sorted(
+            tags in proptest::collection::vec(any::<String>(), 0..8),
+            at in any::<i32>(),
+        ) {
             let (found, others) = read_tags(&tags, &Regex::new("(.*)").unwrap());
             prop_assert!(found.len() + others.len() <= tags.len());
             month(i64::from(at) * 1_000);

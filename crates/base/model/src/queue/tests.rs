@@ -203,7 +203,11 @@ proptest! {
                 prop_assert!(job.attempts <= job.new.attempts_max, "{job:?}");
                 prop_assert_eq!(job.state.is_over(), job.ended_unix.is_some());
                 // The worker with the job's fence is its only holder.
-                let holders = held.iter().flatten().filter(|holds| **holds == (job.number, job.fence)).count();
+                let holders = held
+                    .iter()
+                    .flatten()
+                    .filter(|holds| **holds == (job.number, job.fence))
+                    .count();
                 prop_assert!(holders <= 1);
                 if holders == 1 {
                     let running = matches!(job.state, JobState::Running { .. });
@@ -215,7 +219,9 @@ proptest! {
         for _ in 0..20 {
             now += 100_000;
             reap(&mut jobs, now);
-            let Some(number) = next_job(&jobs, now).map(|job| job.number) else { continue };
+            let Some(number) = next_job(&jobs, now).map(|job| job.number) else {
+                continue;
+            };
             let job = &mut jobs[usize::try_from(number - 1).unwrap()];
             job.claim("last", now).unwrap();
             let fence = job.fence;
@@ -225,16 +231,24 @@ proptest! {
     }
 
     #[test]
-    fn each_waiting_job_says_how_many_come_first(priorities in proptest::collection::vec(any::<i64>(), 1..20)) {
+    fn each_waiting_job_says_how_many_come_first(
+        priorities in proptest::collection::vec(any::<i64>(), 1..20),
+    ) {
         let mut jobs = queue(priorities.len() as u64);
         for (job, priority) in jobs.iter_mut().zip(&priorities) {
             job.reprioritise(*priority).unwrap();
         }
-        let mut places: Vec<usize> = jobs.iter().map(|job| match why(job, &jobs, 0) {
-            Why::Next => 0,
-            Why::Behind { waiting, running: 0 } => waiting,
-            other => panic!("{other:?}"),
-        }).collect();
+        let mut places: Vec<usize> = jobs
+            .iter()
+            .map(|job| match why(job, &jobs, 0) {
+                Why::Next => 0,
+                Why::Behind {
+                    waiting,
+                    running: 0,
+                } => waiting,
+                other => panic!("{other:?}"),
+            })
+            .collect();
         places.sort_unstable();
         prop_assert_eq!(places, (0..jobs.len()).collect::<Vec<_>>());
     }

@@ -139,10 +139,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn more_groups_show_smaller_changes(values in prop::collection::vec(1.0..2.0, 2..20), groups in 2..40_usize) {
+        fn more_groups_show_smaller_changes(
+            values in prop::collection::vec(1.0..2.0, 2..20),
+            groups in 2..40_usize,
+        ) {
             let floor = Floor::of([&side(&values)]).unwrap();
             let [few, many] = [groups, groups + 1].map(|groups| floor.least_change(groups, 0.01));
-            prop_assert!(many.unwrap() <= few.unwrap_or(f64::INFINITY) && many.unwrap() >= 0.01 - 1e-12);
+            prop_assert!(
+                many.unwrap() <= few.unwrap_or(f64::INFINITY) && many.unwrap() >= 0.01 - 1e-12
+            );
         }
     }
 }

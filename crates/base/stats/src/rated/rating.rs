@@ -476,7 +476,10 @@ mod tests {
             past in prop::collection::vec(values(), 0..6),
         ) {
             let sets: Vec<&[f64]> = past.iter().map(Vec::as_slice).collect();
-            let (alone, with) = (rated(&base, &new, &History::default()), rated(&base, &new, &history(&sets)));
+            let (alone, with) = (
+                rated(&base, &new, &History::default()),
+                rated(&base, &new, &history(&sets)),
+            );
             prop_assert!(with.p() <= alone.p());
             if let Verdict::Better | Verdict::Worse | Verdict::Same = verdict(&alone) {
                 prop_assert_eq!(verdict(&with), verdict(&alone));
@@ -487,7 +490,11 @@ mod tests {
         }
 
         #[test]
-        fn swapped_sides_mirror_the_verdict(base in written_values(), new in written_values(), before in histories()) {
+        fn swapped_sides_mirror_the_verdict(
+            base in written_values(),
+            new in written_values(),
+            before in histories(),
+        ) {
             let (one, other) = (rated(&base, &new, &before), rated(&new, &base, &before));
             prop_assert!((one.effect + other.effect).abs() < 1e-12);
             prop_assert!((one.p() - other.p()).abs() < 1e-12);
@@ -496,17 +503,37 @@ mod tests {
 
         #[test]
         fn unit_and_inverse_give_same_rating(
-            base in values(), new in values(), before in histories(), unit in 1e-6..1e6,
+            base in values(),
+            new in values(),
+            before in histories(),
+            unit in 1e-6..1e6,
         ) {
             let one = rated(&base, &new, &before);
             let of = |values: &[f64], better, unit: &dyn Fn(f64) -> f64| {
-                Scores::of(&values.iter().map(|value| [unit(*value)]).collect::<Vec<_>>(), better).unwrap()
+                Scores::of(
+                    &values
+                        .iter()
+                        .map(|value| [unit(*value)])
+                        .collect::<Vec<_>>(),
+                    better,
+                )
+                .unwrap()
             };
             let scaled = |value: f64| value * unit;
             let inverse = |value: f64| 1.0 / value;
             for other in [
-                rate(&of(&base, Better::Higher, &scaled), &of(&new, Better::Higher, &scaled), &before, 0.02),
-                rate(&of(&base, Better::Lower, &inverse), &of(&new, Better::Lower, &inverse), &before, 0.02),
+                rate(
+                    &of(&base, Better::Higher, &scaled),
+                    &of(&new, Better::Higher, &scaled),
+                    &before,
+                    0.02,
+                ),
+                rate(
+                    &of(&base, Better::Lower, &inverse),
+                    &of(&new, Better::Lower, &inverse),
+                    &before,
+                    0.02,
+                ),
             ] {
                 prop_assert!((one.effect - other.effect).abs() < 1e-9);
                 prop_assert_eq!(one.precision.is_some(), other.precision.is_some());
@@ -517,7 +544,10 @@ mod tests {
 
         #[test]
         fn repeated_groups_never_turn_better_into_worse(
-            base in written_values(), new in written_values(), before in histories(), times in 2_usize..5,
+            base in written_values(),
+            new in written_values(),
+            before in histories(),
+            times in 2_usize..5,
         ) {
             let first = verdict(&rated(&base, &new, &before));
             let again = verdict(&rated(&base.repeat(times), &new.repeat(times), &before));
@@ -542,19 +572,31 @@ mod tests {
 
         #[test]
         fn nothing_that_is_not_finite_comes_out(
-            base in prop::collection::vec(prop::num::f64::POSITIVE | prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL, 1..5),
+            base in prop::collection::vec(
+                prop::num::f64::POSITIVE | prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL,
+                1..5,
+            ),
             new in prop::collection::vec(any::<f64>(), 1..5),
             before in histories(),
         ) {
             let groups = |values: &[f64]| values.iter().map(|value| [*value]).collect::<Vec<_>>();
-            let sides = Scores::of(&groups(&base), Better::Lower).and_then(|a| Ok((a, Scores::of(&groups(&new), Better::Lower)?)));
+            let sides = Scores::of(&groups(&base), Better::Lower)
+                .and_then(|a| Ok((a, Scores::of(&groups(&new), Better::Lower)?)));
             if let Ok((base, new)) = sides {
                 let rating = rate(&base, &new, &before, 0.02);
                 prop_assert!(rating.ratio().is_finite() && rating.ratio() > 0.0);
                 if let Some(ends) = rating.interval() {
-                    prop_assert!(ends.low <= rating.ratio() && rating.ratio() <= ends.high && ends.high.is_finite());
+                    prop_assert!(
+                        ends.low <= rating.ratio()
+                            && rating.ratio() <= ends.high
+                            && ends.high.is_finite()
+                    );
                 }
-                prop_assert!(rating.precision.is_none_or(|found| (0.0..=1.0).contains(&found.p) && found.error.is_finite()));
+                prop_assert!(
+                    rating.precision.is_none_or(
+                        |found| (0.0..=1.0).contains(&found.p) && found.error.is_finite()
+                    )
+                );
             }
         }
     }

@@ -287,7 +287,9 @@ mod tests {
     proptest! {
         #[test]
         fn one_of_many_looks_claims_no_more(
-            pairs in prop::collection::vec((95.0..105.0, 95.0..105.0), 2..9), extra in 0_usize..2, groups_max in 2_usize..9,
+            pairs in prop::collection::vec((95.0..105.0, 95.0..105.0), 2..9),
+            extra in 0_usize..2,
+            groups_max in 2_usize..9,
         ) {
             let (mut base, new): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             base.extend(vec![101.0; extra]);
@@ -296,38 +298,65 @@ mod tests {
             let once = rate(&base, &new, &History::default(), 0.02);
             prop_assert!(look.rating.p() >= once.p() - 1e-9, "{look:?} {once:?}");
             let (all, one) = (look.rating.interval().unwrap(), once.interval().unwrap());
-            prop_assert!(all.low <= one.low + 1e-9 && all.high >= one.high - 1e-9, "{all:?} {one:?}");
+            prop_assert!(
+                all.low <= one.low + 1e-9 && all.high >= one.high - 1e-9,
+                "{all:?} {one:?}"
+            );
             // What the level says of one look, the chance of all says of all.
             let alarm = once.p() <= look.level;
-            prop_assert!((once.p() - look.level).abs() < 1e-9 || alarm == (look.rating.p() <= 0.05), "{look:?} {once:?}");
+            prop_assert!(
+                (once.p() - look.level).abs() < 1e-9 || alarm == (look.rating.p() <= 0.05),
+                "{look:?} {once:?}"
+            );
         }
 
         #[test]
-        fn swapped_sides_mirror_the_look(base in prop::collection::vec(95.0..105.0, 2..6), new in prop::collection::vec(95.0..105.0, 2..6)) {
+        fn swapped_sides_mirror_the_look(
+            base in prop::collection::vec(95.0..105.0, 2..6),
+            new in prop::collection::vec(95.0..105.0, 2..6),
+        ) {
             let plan = Sequential::new(5);
             let (base, new) = (side(&base), side(&new));
             let (one, other) = (plan.look(&base, &new, 0.02), plan.look(&new, &base, 0.02));
             prop_assert!((one.rating.effect + other.rating.effect).abs() < 1e-12);
             prop_assert!((one.rating.p() - other.rating.p()).abs() < 1e-9);
-            prop_assert_eq!(verdict(&one) == Verdict::Same, verdict(&other) == Verdict::Same);
+            prop_assert_eq!(
+                verdict(&one) == Verdict::Same,
+                verdict(&other) == Verdict::Same
+            );
         }
 
         #[test]
         fn nothing_that_is_not_finite_comes_out(
-            base in prop::collection::vec(prop::num::f64::POSITIVE | prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL, 1..12),
+            base in prop::collection::vec(
+                prop::num::f64::POSITIVE | prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL,
+                1..12,
+            ),
             new in prop::collection::vec(any::<f64>().prop_map(f64::abs), 1..12),
-            margin in any::<f64>(), groups_max in 0_usize..14,
+            margin in any::<f64>(),
+            groups_max in 0_usize..14,
         ) {
             let groups = |values: &[f64]| values.iter().map(|value| [*value]).collect::<Vec<_>>();
-            let sides = Scores::of(&groups(&base), Better::Lower).and_then(|a| Ok((a, Scores::of(&groups(&new), Better::Lower)?)));
+            let sides = Scores::of(&groups(&base), Better::Lower)
+                .and_then(|a| Ok((a, Scores::of(&groups(&new), Better::Lower)?)));
             if let Ok((base, new)) = sides {
-                let Look { rating, level, .. } = Sequential::new(groups_max).look(&base, &new, margin);
+                let Look { rating, level, .. } =
+                    Sequential::new(groups_max).look(&base, &new, margin);
                 prop_assert!(rating.ratio().is_finite() && rating.ratio() > 0.0);
-                prop_assert!((0.0..=0.05 + 1e-9).contains(&level) && (0.0..=1.0).contains(&rating.p()));
+                prop_assert!(
+                    (0.0..=0.05 + 1e-9).contains(&level) && (0.0..=1.0).contains(&rating.p())
+                );
                 if let Some(ends) = rating.interval() {
-                    prop_assert!(ends.low <= rating.ratio() && rating.ratio() <= ends.high && ends.high.is_finite());
+                    prop_assert!(
+                        ends.low <= rating.ratio()
+                            && rating.ratio() <= ends.high
+                            && ends.high.is_finite()
+                    );
                 }
-                prop_assert_eq!(rating.verdict(rating.p()).is_some(), margin > 0.0 && margin.ln_1p().is_finite());
+                prop_assert_eq!(
+                    rating.verdict(rating.p()).is_some(),
+                    margin > 0.0 && margin.ln_1p().is_finite()
+                );
             }
         }
     }

@@ -433,18 +433,35 @@ mod tests {
             bias in 0.0..3.0,
             intervals in 1..6_usize,
         ) {
-            let levels: Vec<Option<f64>> = levels.into_iter().map(|level| level.map(f64::from)).collect();
-            let mut search = Several::new(&vec![1.0; levels.len()], Criteria { runs_max: 90, bias, ..Criteria::default() }, intervals).unwrap();
+            let levels: Vec<Option<f64>> = levels
+                .into_iter()
+                .map(|level| level.map(f64::from))
+                .collect();
+            let mut search = Several::new(
+                &vec![1.0; levels.len()],
+                Criteria {
+                    runs_max: 90,
+                    bias,
+                    ..Criteria::default()
+                },
+                intervals,
+            )
+            .unwrap();
             for turn in 0.. {
                 prop_assert!(turn < 600);
                 match search.next(&COST) {
                     Turn::Measure { place, runs } => match levels[place] {
                         // What is never a number would be asked for forever.
-                        Some(level) => search.told(place, &vec![if level.is_finite() { level } else { 0.0 }; runs]),
+                        Some(level) => search.told(
+                            place,
+                            &vec![if level.is_finite() { level } else { 0.0 }; runs],
+                        ),
                         None => search.unusable(place),
                     },
                     Turn::Done(found) => {
-                        prop_assert!(found.iter().all(|found| found.first <= found.last && found.last < levels.len()));
+                        for step in &found {
+                            prop_assert!(step.first <= step.last && step.last < levels.len());
+                        }
                         prop_assert!(found.windows(2).all(|pair| pair[0].last < pair[1].first));
                         break;
                     }

@@ -472,7 +472,11 @@ mod tests {
             prior in prop::collection::vec(any::<f64>(), 2..20),
             bias in 0.0..3.0,
         ) {
-            let criteria = Criteria { runs_max: 60, bias, ..Criteria::default() };
+            let criteria = Criteria {
+                runs_max: 60,
+                bias,
+                ..Criteria::default()
+            };
             let mut search = Search::new(&prior, criteria).unwrap();
             let mut turn = 0;
             loop {
@@ -481,12 +485,19 @@ mod tests {
                 match search.next(&cost(prior.len())) {
                     Next::Measure { place, runs } => match values[turn % values.len()] {
                         // What is never a number would be asked for forever.
-                        Some(value) => search.told(place, &vec![if value.is_finite() { value } else { 0.0 }; runs]),
+                        Some(value) => search.told(
+                            place,
+                            &vec![if value.is_finite() { value } else { 0.0 }; runs],
+                        ),
                         None => search.unusable(place),
                     },
                     Next::Refused(_) => break,
                     Next::Found(found) => {
-                        prop_assert!(1 <= found.first && found.first <= found.last && found.last < prior.len());
+                        prop_assert!(
+                            1 <= found.first
+                                && found.first <= found.last
+                                && found.last < prior.len()
+                        );
                         break;
                     }
                 }

@@ -315,7 +315,10 @@ mod tests {
             values in prop::collection::vec(prop::option::of(0..3_u8), 2..60),
             intervals in any::<usize>(),
         ) {
-            let values: Vec<_> = values.into_iter().map(|value| value.map(f64::from)).collect();
+            let values: Vec<_> = values
+                .into_iter()
+                .map(|value| value.map(f64::from))
+                .collect();
             let (steps, asked) = play(&values, intervals);
             prop_assert!(asked <= values.len());
             for step in &steps {
@@ -338,14 +341,27 @@ mod tests {
         ) {
             let mut search = Steps::new(&weights, 1).unwrap();
             let cost = Cost { place, run: 0.0 };
-            let judge = |a: usize, b: usize| if a < at && at <= b { Pair::Differs } else { Pair::Same };
+            let judge = |a: usize, b: usize| {
+                if a < at && at <= b {
+                    Pair::Differs
+                } else {
+                    Pair::Same
+                }
+            };
             let found = loop {
                 match search.next(&cost, &judge) {
                     Wanted::Measure { place, .. } => search.measured(place),
                     Wanted::Done(steps) => break steps,
                 }
             };
-            prop_assert_eq!(found, vec![Step { before: at - 1, first: at, last: at }]);
+            prop_assert_eq!(
+                found,
+                vec![Step {
+                    before: at - 1,
+                    first: at,
+                    last: at
+                }]
+            );
         }
     }
 }

@@ -146,10 +146,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_span_is_in_one_group(ends in prop::collection::vec((0_usize..50, 0_usize..50), 0..40)) {
-            let spans: Vec<Span> = ends.iter().map(|(one, other)| Span::new(*one, *other)).collect();
+        fn each_span_is_in_one_group(
+            ends in prop::collection::vec((0_usize..50, 0_usize..50), 0..40),
+        ) {
+            let spans: Vec<Span> = ends
+                .iter()
+                .map(|(one, other)| Span::new(*one, *other))
+                .collect();
             let groups = groups(&spans);
-            let mut members: Vec<usize> = groups.iter().flat_map(|group| group.members.clone()).collect();
+            let mut members: Vec<usize> = groups
+                .iter()
+                .flat_map(|group| group.members.clone())
+                .collect();
             members.sort_unstable();
             prop_assert_eq!(members, (0..spans.len()).collect::<Vec<_>>());
             for group in groups {

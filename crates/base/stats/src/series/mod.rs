@@ -260,10 +260,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn unit_and_origin_are_no_matter(seed in 0_u64..1000, scale in -20..20_i32, origin in -1e3..1e3) {
+        fn unit_and_origin_are_no_matter(
+            seed in 0_u64..1000,
+            scale in -20..20_i32,
+            origin in -1e3..1e3,
+        ) {
             let points = stepped(Noise::Bimodal, 4.0, seed);
             // A power of two keeps every digit.
-            let other: Vec<f64> = points.iter().map(|point| point * 2.0_f64.powi(scale)).collect();
+            let other: Vec<f64> = points
+                .iter()
+                .map(|point| point * 2.0_f64.powi(scale))
+                .collect();
             prop_assert_eq!(places(&points), places(&other));
             let other: Vec<f64> = points.iter().map(|point| point + origin).collect();
             prop_assert_eq!(places(&points), places(&other));
@@ -281,7 +288,11 @@ mod tests {
             points in prop::collection::vec(any_finite(), 0..80),
             segment_min in 0_usize..9,
         ) {
-            let criteria = Criteria { segment_min, p_max: 0.5, ..Criteria::default() };
+            let criteria = Criteria {
+                segment_min,
+                p_max: 0.5,
+                ..Criteria::default()
+            };
             for change in changes(&points, &criteria).unwrap_or_default() {
                 prop_assert!(change.at >= segment_min.min(2) && change.at < points.len());
                 prop_assert!(change.span.earliest <= change.at && change.at <= change.span.latest);

@@ -198,7 +198,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_other_cuts_cost_less(points in prop::collection::vec(-10.0..10.0, 0..40), price in 0.1..300.0) {
+        fn no_other_cuts_cost_less(
+            points in prop::collection::vec(-10.0..10.0, 0..40),
+            price in 0.1..300.0,
+        ) {
             let found = total(&points, &cuts(&points, price), price);
             let least = plain(&points, price).max(0.0);
             prop_assert!(found <= least + 1e-6, "{found} {least}");

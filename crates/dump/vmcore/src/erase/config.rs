@@ -334,9 +334,10 @@ mod tests {
             matches!(&commands[1], Command::Erase(erase) if erase.amount == Amount::Bytes(2048))
         );
         assert!(matches!(&commands[2], Command::Erase(erase) if erase.what.at.line == 5));
-        assert!(
-            matches!(&commands[4], Command::For { way: Way::Within(..), body, .. } if body.len() == 2)
-        );
+        assert!(matches!(
+            &commands[4],
+            Command::For { way: Way::Within(..), body, .. } if body.len() == 2
+        ));
         assert!(parse("").unwrap().is_empty());
     }
 
@@ -366,7 +367,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_file_is_too_strange(text in "([a-z. ]|erase|for|in|endfor|size|\\[|\\]|#|\n|ß|1|K){0,60}") {
+        fn no_file_is_too_strange(
+            text in "([a-z. ]|erase|for|in|endfor|size|\\[|\\]|#|\n|ß|1|K){0,60}",
+        ) {
             drop(parse(&text));
         }
     }

@@ -361,9 +361,10 @@ impl Evaluation<'_, '_, '_> {
                     kind,
                 });
             }
-            let Some(next) = next.filter(
-                |next| matches!(&next.kind, Kind::Pointer(target) if self.variables.expand(target) == value.kind),
-            ) else {
+            let Some(next) = next.filter(|next| match &next.kind {
+                Kind::Pointer(target) => self.variables.expand(target) == value.kind,
+                _ => false,
+            }) else {
                 return Err(ConfigError::Wrong(
                     member.at,
                     format!("`{}` is no pointer to the next element", member.text()),

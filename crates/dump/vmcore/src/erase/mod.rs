@@ -139,11 +139,17 @@ mod tests {
     proptest! {
         /// For any ranges, each byte becomes what the last range above it says, by start address.
         #[test]
-        fn the_later_piece_counts(list in prop::collection::vec((0_u64..60, 0_u64..20), 0..10), from in 0_u64..80) {
+        fn the_later_piece_counts(
+            list in prop::collection::vec((0_u64..60, 0_u64..20), 0..10),
+            from in 0_u64..80,
+        ) {
             let pieces: Vec<Piece> = list
                 .iter()
                 .enumerate()
-                .map(|(n, (start, length))| Piece { range: *start..start + length, byte: n as u8 + 1 })
+                .map(|(n, (start, length))| Piece {
+                    range: *start..start + length,
+                    byte: n as u8 + 1,
+                })
                 .collect();
             let mut erasure = Erasure::default();
             erasure.set(pieces.clone());
@@ -152,9 +158,14 @@ mod tests {
             for (n, byte) in bytes.iter().enumerate() {
                 let at = from + n as u64;
                 let longest = |piece: &&Piece| {
-                    !pieces.iter().any(|other| other.range.start == piece.range.start && other.range.end > piece.range.end)
+                    !pieces.iter().any(|other| {
+                        other.range.start == piece.range.start && other.range.end > piece.range.end
+                    })
                 };
-                let above = pieces.iter().filter(longest).filter(|piece| piece.range.contains(&at));
+                let above = pieces
+                    .iter()
+                    .filter(longest)
+                    .filter(|piece| piece.range.contains(&at));
                 let last = above.map(|piece| piece.range.start).max();
                 match last {
                     None => assert_eq!(*byte, 0),

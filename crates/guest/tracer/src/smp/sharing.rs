@@ -416,7 +416,12 @@ pub(crate) fn text() -> Option<String> {
 
 /// Tells whether an instruction reads in order to write: it has a LOCK prefix, or is XCHG.
 fn writes_what_it_reads(bytes: &[u8]) -> bool {
-    let is_prefix = |byte: &&u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3 | 0x40..=0x4f);
+    let is_prefix = |byte: &&u8| {
+        matches!(
+            byte,
+            0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3
+        )
+    };
     let prefixes = bytes.iter().take_while(is_prefix).count();
     bytes[..prefixes].contains(&0xf0) || matches!(bytes.get(prefixes), Some(0x86 | 0x87))
 }
@@ -562,13 +567,20 @@ mod tests {
         /// Against the values themselves: a processor that has the last value may read it, and one that alone has it may
         /// write. Nothing moves if memory has the last value.
         #[test]
-        fn line_moves_exactly_when_it_has_to(touches in prop::collection::vec((0..4_usize, 0..8_u8, any::<bool>()), 1..60)) {
+        fn line_moves_exactly_when_it_has_to(
+            touches in prop::collection::vec((0..4_usize, 0..8_u8, any::<bool>()), 1..60),
+        ) {
             let mut line = CacheLine::default();
             let (mut memory, mut caches, mut newest) = (0, [None; 4], 0);
             for (processor, word, is_write) in touches {
                 let has_last = caches[processor] == Some(newest);
-                let others = (0..4).any(|other| other != processor && caches[other] == Some(newest));
-                let needs = if is_write { others } else { !has_last && memory != newest };
+                let others =
+                    (0..4).any(|other| other != processor && caches[other] == Some(newest));
+                let needs = if is_write {
+                    others
+                } else {
+                    !has_last && memory != newest
+                };
                 prop_assert_eq!(line.touch(processor, 1 << word, is_write).is_some(), needs);
                 if is_write {
                     newest += 1;

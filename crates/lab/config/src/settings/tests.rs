@@ -475,7 +475,10 @@ proptest! {
         prop_assert!(seconds(&text).is_none_or(|seconds| seconds > 0));
         // A truncated or altered text is refused with a position within it.
         let sample = SAMPLES[1].1;
-        let at = (0..=at).rev().find(|at| sample.is_char_boundary(*at)).unwrap_or(0);
+        let at = (0..=at)
+            .rev()
+            .find(|at| sample.is_char_boundary(*at))
+            .unwrap_or(0);
         if let Err(error) = settings(&format!("{}{text}{}", &sample[..at], &sample[at..])) {
             prop_assert!(error.line >= 1 && error.column >= 1);
         }

@@ -264,7 +264,11 @@ fn examples_of_the_document_can_be_read() {
 
 proptest! {
     #[test]
-    fn any_manifest_is_read_or_refused(text in any::<String>(), at in 0..SMALL.len(), with in any::<String>()) {
+    fn any_manifest_is_read_or_refused(
+        text in any::<String>(),
+        at in 0..SMALL.len(),
+        with in any::<String>(),
+    ) {
         let _refused = tool(&text).is_err();
         let mut damaged = SMALL.to_owned();
         damaged.insert_str(at, &with);
@@ -277,17 +281,27 @@ proptest! {
         at in 0_usize..2000,
         golden in prop::sample::select(vec!["fio-3.33-json", "redis-benchmark-7.0.15-csv", "sysbench-1.0.20-cpu", "fio-3.33-terse"]),
     ) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/tools").join(golden);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("golden/tools")
+            .join(golden);
         let mut damaged = fs::read(folder.join("output")).unwrap();
         let at = at.min(damaged.len());
         damaged.splice(at..at, bytes.iter().copied());
         for tool in shipped() {
             for workload in &tool.workloads {
                 for stdout in [&bytes, &damaged] {
-                    let output = ToolOutput { stdout, stderr: &bytes, files: &[] };
+                    let output = ToolOutput {
+                        stdout,
+                        stderr: &bytes,
+                        files: &[],
+                    };
                     if let Ok(samples) = tool_samples(workload, &output) {
                         prop_assert_eq!(samples.len(), workload.metrics.len());
-                        prop_assert!(samples.iter().all(|s| !s.is_empty() && s.iter().all(|value| value.is_finite())));
+                        prop_assert!(
+                            samples
+                                .iter()
+                                .all(|s| !s.is_empty() && s.iter().all(|value| value.is_finite()))
+                        );
                     }
                 }
             }

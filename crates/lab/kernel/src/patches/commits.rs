@@ -207,7 +207,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_output_is_accepted(bytes in vec(any::<u8>(), 0..200), marked in "(\n?\u{0}\u{1}[a\u{0}\n]{0,9}){0,5}") {
+        fn any_output_is_accepted(
+            bytes in vec(any::<u8>(), 0..200),
+            marked in "(\n?\u{0}\u{1}[a\u{0}\n]{0,9}){0,5}",
+        ) {
             parse_log(&bytes);
             parse_log(marked.as_bytes());
         }

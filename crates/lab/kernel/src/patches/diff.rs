@@ -687,9 +687,14 @@ Binary files /dev/null and b/logo.png differ
 
     proptest! {
         #[test]
-        fn any_bytes_are_accepted(bytes in vec(any::<u8>(), 0..300), lines in "([-+ @d]{1,3}[a-z/ (){};0-9,@+-]{0,20}\n){0,20}") {
+        fn any_bytes_are_accepted(
+            bytes in vec(any::<u8>(), 0..300),
+            lines in "([-+ @d]{1,3}[a-z/ (){};0-9,@+-]{0,20}\n){0,20}",
+        ) {
             read(&bytes);
-            let text = format!("diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n@@ -1,9 +1,9 @@ int x(void)\n{lines}");
+            let text = format!(
+                "diff --git a/x.c b/x.c\n--- a/x.c\n+++ b/x.c\n@@ -1,9 +1,9 @@ int x(void)\n{lines}"
+            );
             let diff = read(text.as_bytes());
             prop_assert!(diff.files[0].added <= 9 && diff.files[0].removed <= 9);
             prop_assert!(start(&bytes).is_none_or(|at| at <= bytes.len()));

@@ -343,11 +343,19 @@ mod tests {
             let count = commits.len();
             let history = CommitGraph::new("g", commits).unwrap();
             let trunk = history.trunk();
-            let mut brought: Vec<usize> = trunk.iter().flat_map(|place| place.brings.clone()).collect();
+            let mut brought: Vec<usize> = trunk
+                .iter()
+                .flat_map(|place| place.brings.clone())
+                .collect();
             brought.sort_unstable();
             prop_assert_eq!(brought, (0..count).collect::<Vec<_>>());
             for place in &trunk {
-                let mut sides: Vec<usize> = history.sides(place).concat().iter().flat_map(|side| side.brings.clone()).collect();
+                let mut sides: Vec<usize> = history
+                    .sides(place)
+                    .concat()
+                    .iter()
+                    .flat_map(|side| side.brings.clone())
+                    .collect();
                 sides.push(place.commit);
                 sides.sort_unstable();
                 let mut all = place.brings.clone();

@@ -272,7 +272,11 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_can_be_read(bytes in prop::collection::vec(any::<u8>(), 0..2000), at in 0..1500_usize, bit in 0..8_u8) {
+        fn any_bytes_can_be_read(
+            bytes in prop::collection::vec(any::<u8>(), 0..2000),
+            at in 0..1500_usize,
+            bit in 0..8_u8,
+        ) {
             drop(read(&bytes));
             let mut whole = archive_of_one();
             let at = at % whole.len();

@@ -132,7 +132,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_damage_can_be_read(damage in prop::collection::vec((0_usize..4096, any::<u8>()), 1..40)) {
+        fn any_damage_can_be_read(
+            damage in prop::collection::vec((0_usize..4096, any::<u8>()), 1..40),
+        ) {
             let mut bytes = own();
             for (at, byte) in damage {
                 bytes[at] = byte;

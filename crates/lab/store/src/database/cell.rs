@@ -121,7 +121,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_round_trips(text in prop::collection::vec(prop::sample::select(vec!['\0', '\u{1a}', '0', '1', 'ä']), 0..12), other in any::<String>()) {
+        fn any_text_round_trips(
+            text in prop::collection::vec(
+                prop::sample::select(vec!['\0', '\u{1a}', '0', '1', 'ä']),
+                0..12,
+            ),
+            other in any::<String>(),
+        ) {
             for text in [text.into_iter().collect(), other] {
                 let kept = escape(&text).into_owned();
                 assert!(!kept.contains('\0'));

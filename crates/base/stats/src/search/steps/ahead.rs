@@ -259,27 +259,44 @@ mod tests {
             let mut values = values;
             (values[0], values[last]) = (Some(0), Some(1));
             let steps = Steps::new(&weights[..=last], 1).unwrap();
-            let mut asked = Asked { steps, values: &values, last: None };
+            let mut asked = Asked {
+                steps,
+                values: &values,
+                last: None,
+            };
             (0..begun).for_each(|_| assert!(asked.go_on().is_none_or(|place| place <= last)));
             let ahead = asked.ahead(count);
             prop_assert!(ahead.len() <= count);
             // With fewer than asked for, all that can come is there.
-            let least = if ahead.len() == count { ahead[count - 1].chance } else { 1e-3 };
+            let least = if ahead.len() == count {
+                ahead[count - 1].chance
+            } else {
+                1e-3
+            };
             let mut chance = 1.0;
             let mut first = true;
             while chance > least * (1.0 + 1e-9) {
                 let before = asked.steps.clone();
                 let Some(place) = asked.go_on() else { break };
-                prop_assert!(ahead.iter().any(|one| one.place == place), "{place} of {ahead:?}");
+                prop_assert!(
+                    ahead.iter().any(|one| one.place == place),
+                    "{place} of {ahead:?}"
+                );
                 prop_assert!(!first || ahead[0].place == place);
                 first = false;
-                let Some((left, right)) = before.around(place) else { break };
+                let Some((left, right)) = before.around(place) else {
+                    break;
+                };
                 let sum = |from: usize, to: usize| weights[from..=to].iter().sum::<f64>();
                 let share = sum(left + 1, place) / sum(left + 1, right);
                 chance *= match values[place] {
                     None => UNUSABLE,
-                    value if value == values[left] && value != values[right] => (1.0 - UNUSABLE) * (1.0 - share),
-                    value if value == values[right] && value != values[left] => (1.0 - UNUSABLE) * share,
+                    value if value == values[left] && value != values[right] => {
+                        (1.0 - UNUSABLE) * (1.0 - share)
+                    }
+                    value if value == values[right] && value != values[left] => {
+                        (1.0 - UNUSABLE) * share
+                    }
                     // Like both or like neither: not played.
                     _ => break,
                 };
@@ -293,7 +310,11 @@ mod tests {
             intervals in any::<usize>(),
         ) {
             let steps = Steps::new(&weights, intervals).unwrap();
-            let ahead = steps.ahead(&|last| cost(weights.len(), last), &|_, _| Pair::Differs, count);
+            let ahead = steps.ahead(
+                &|last| cost(weights.len(), last),
+                &|_, _| Pair::Differs,
+                count,
+            );
             prop_assert!(ahead.len() <= count);
         }
     }

@@ -442,24 +442,44 @@ fn monitors_beyond_the_limit_are_named() {
 
 proptest! {
     #[test]
-    fn garbage_is_read_as_garbage(bytes: Vec<u8>, lines in "((file|test|time|start|end|begin| |::|:|-|[0-9.]{1,3}|MB/sec|Time|user|system|elapsed|completed in|/proc/vmstat|Copy:)\n?){0,60}", which: usize) {
+    fn garbage_is_read_as_garbage(
+        bytes: Vec<u8>,
+        lines in "((file|test|time|start|end|begin| |::|:|-|[0-9.]{1,3}|MB/sec|Time|user|system|elapsed|completed in|/proc/vmstat|Copy:)\n?){0,60}",
+        which: usize,
+    ) {
         let template = tree();
         let path = template[which % template.len()].path.clone();
         for content in [bytes, lines.into_bytes()] {
             let mut all = template.clone();
-            all.push(TreeFile { path: path.clone(), content: Ok(content) });
+            all.push(TreeFile {
+                path: path.clone(),
+                content: Ok(content),
+            });
             let foreign = mmtests(&all);
-            prop_assert!(foreign.results.iter().all(|r| r.samples.iter().all(|s| s.is_finite() && *s >= 0.0)));
+            prop_assert!(
+                foreign
+                    .results
+                    .iter()
+                    .all(|r| r.samples.iter().all(|s| s.is_finite() && *s >= 0.0))
+            );
         }
     }
 
     #[test]
-    fn garbage_of_lkp_is_an_error_or_rows(bytes: Vec<u8>, values in proptest::collection::vec(any::<f64>(), 0..4)) {
+    fn garbage_of_lkp_is_an_error_or_rows(
+        bytes: Vec<u8>,
+        values in proptest::collection::vec(any::<f64>(), 0..4),
+    ) {
         drop((lkp_run(&place(), &bytes), lkp_columns(&place(), &bytes)));
         let list: Vec<String> = values.iter().map(f64::to_string).collect();
         let json = format!("{{\"will-it-scale.a\": [{}]}}", list.join(","));
         if let Ok(foreign) = lkp_run(&place(), json.as_bytes()) {
-            prop_assert!(foreign.results.iter().all(|r| r.samples.iter().all(|s| s.is_finite() && *s >= 0.0)));
+            prop_assert!(
+                foreign
+                    .results
+                    .iter()
+                    .all(|r| r.samples.iter().all(|s| s.is_finite() && *s >= 0.0))
+            );
         }
     }
 }
