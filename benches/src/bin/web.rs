@@ -46,65 +46,89 @@ fn main() -> anyhow::Result<()> {
     }
     let home = tempfile::tempdir()?;
     let mut lab = write(home.path())?;
-    let print = |figures: &mut Figures, name: &str, value: f64, unit, against| {
-        figures.print(&Figure {
-            name: name.to_owned(),
-            value,
-            unit,
-            against,
-        })
-    };
     let start = cpu::own_s()?;
     let mut source = HistoryReader::open(home.path())?;
     source.refresh()?;
     let samples = WORKLOADS * MACHINES * KERNELS * ITERATIONS;
-    print(
-        &mut figures,
-        &format!("reading a lab of {samples} samples"),
-        cpu::own_s()? - start,
-        "s CPU",
-        Against::Nothing,
-    )?;
+    let name = format!("reading a lab of {samples} samples");
+    let seconds = cpu::own_s()? - start;
+    print(&mut figures, &name, seconds, "s CPU", Against::Nothing)?;
+    let site = first_screens(&mut figures, home.path(), &source)?;
+    one_run_more(&mut figures, &mut lab, &site, &mut source)?;
+    print_load(&mut figures, &mut lab, site, source)
+}
+
+fn print(
+    figures: &mut Figures,
+    name: &str,
+    value: f64,
+    unit: &'static str,
+    against: Against,
+) -> anyhow::Result<()> {
+    Ok(figures.print(&Figure {
+        name: name.to_owned(),
+        value,
+        unit,
+        against,
+    })?)
+}
+
+/// Prints the processor time since a start in milliseconds.
+fn print_cpu_ms(
+    figures: &mut Figures,
+    name: &str,
+    start_s: f64,
+    against: Against,
+) -> anyhow::Result<()> {
+    let value = (cpu::own_s()? - start_s) * 1e3;
+    print(figures, name, value, "ms CPU", against)
+}
+
+/// Prints what the first screen takes, new and from the cache.
+fn first_screens(
+    figures: &mut Figures,
+    home: &Path,
+    source: &HistoryReader,
+) -> anyhow::Result<Arc<Site>> {
     let start = cpu::own_s()?;
-    let site = Arc::new(Site::new(home.path(), source.snapshot(1)));
-    print(
-        &mut figures,
+    let site = Arc::new(Site::new(home, source.snapshot(1)));
+    print_cpu_ms(
+        figures,
         "a snapshot with all alerts",
-        (cpu::own_s()? - start) * 1e3,
-        "ms CPU",
+        start,
         Against::Nothing,
     )?;
     let start = cpu::own_s()?;
     let first = site.answer("/", "");
-    print(
-        &mut figures,
-        "first screen, worked out anew",
-        (cpu::own_s()? - start) * 1e3,
-        "ms CPU",
-        Against::Goal(100.0),
-    )?;
+    let name = "first screen, worked out anew";
+    print_cpu_ms(figures, name, start, Against::Goal(100.0))?;
     let start = cpu::own_s()?;
     let again = site.answer("/", "");
-    print(
-        &mut figures,
-        "first screen, again",
-        (cpu::own_s()? - start) * 1e3,
-        "ms CPU",
-        Against::Nothing,
-    )?;
+    print_cpu_ms(figures, "first screen, again", start, Against::Nothing)?;
     anyhow::ensure!(
         first == again && first.status == 200,
         "the first screen is {}",
         first.status
     );
+    let size = first.body.len() as f64 / 1e3;
     print(
-        &mut figures,
+        figures,
         "first screen, size",
-        first.body.len() as f64 / 1e3,
+        size,
         "kB",
         Against::Goal(100.0),
     )?;
-    sizes(&mut figures, home.path(), &source)?;
+    sizes(figures, home, source)?;
+    Ok(site)
+}
+
+/// Prints what one more run costs: reading it, and making pages again that were cached.
+fn one_run_more(
+    figures: &mut Figures,
+    lab: &mut Lab,
+    site: &Site,
+    source: &mut HistoryReader,
+) -> anyhow::Result<()> {
     for pair in 0..PAIRS {
         let shown = site.answer("/", &format!("base={}", version(pair)));
         anyhow::ensure!(shown.status == 200, "a first screen is {}", shown.status);
@@ -112,73 +136,73 @@ fn main() -> anyhow::Result<()> {
     lab.run(KERNELS, 0)?;
     let start = cpu::own_s()?;
     source.refresh()?;
-    print(
-        &mut figures,
-        "a run more is read",
-        (cpu::own_s()? - start) * 1e3,
-        "ms CPU",
-        Against::Nothing,
-    )?;
+    print_cpu_ms(figures, "a run more is read", start, Against::Nothing)?;
     let start = cpu::own_s()?;
     site.renew(source.snapshot(2));
     let name = format!("and {} first screens are made anew", PAIRS + 1);
-    print(
-        &mut figures,
-        &name,
-        (cpu::own_s()? - start) * 1e3,
-        "ms CPU",
-        Against::Nothing,
-    )?;
-    let (times, written) = under_load(&mut lab, site, source)?;
+    print_cpu_ms(figures, &name, start, Against::Nothing)
+}
+
+/// Prints how long readers wait while one writes.
+fn print_load(
+    figures: &mut Figures,
+    lab: &mut Lab,
+    site: Arc<Site>,
+    source: HistoryReader,
+) -> anyhow::Result<()> {
+    let (times, written) = under_load(lab, site, source)?;
     let (mut served, mut waited): (Vec<f64>, Vec<f64>) = times.into_iter().unzip();
-    let at = |times: &mut Vec<f64>, part: f64| {
-        times.sort_unstable_by(f64::total_cmp);
-        times[((times.len() as f64 * part) as usize).min(times.len() - 1)]
-    };
+    served.sort_unstable_by(f64::total_cmp);
+    waited.sort_unstable_by(f64::total_cmp);
     let name = format!("first screen, {CLIENTS} read and one writes, 99 %");
+    let goal = Against::Goal(100.0);
     print(
-        &mut figures,
+        figures,
         &name,
-        at(&mut served, 0.99),
+        quantile(&served, 0.99),
         "ms in the server",
-        Against::Goal(100.0),
+        goal,
     )?;
+    let name = "the same, 50 %";
+    let nothing = Against::Nothing;
     print(
-        &mut figures,
-        "the same, 50 %",
-        at(&mut served, 0.5),
+        figures,
+        name,
+        quantile(&served, 0.5),
         "ms in the server",
-        Against::Nothing,
+        nothing,
     )?;
+    let name = "the same as readers see it, 99 %";
     print(
-        &mut figures,
-        "the same as readers see it, 99 %",
-        at(&mut waited, 0.99),
+        figures,
+        name,
+        quantile(&waited, 0.99),
         "ms",
         Against::Goal(100.0),
     )?;
+    let name = "the same as readers see it, 50 %";
     print(
-        &mut figures,
-        "the same as readers see it, 50 %",
-        at(&mut waited, 0.5),
+        figures,
+        name,
+        quantile(&waited, 0.5),
         "ms",
         Against::Nothing,
     )?;
+    let answers = served.len() as f64;
+    print(figures, "answers meanwhile", answers, "", Against::Nothing)?;
+    let written = written as f64;
     print(
-        &mut figures,
-        "answers meanwhile",
-        served.len() as f64,
-        "",
-        Against::Nothing,
-    )?;
-    print(
-        &mut figures,
+        figures,
         "runs written meanwhile",
-        written as f64,
+        written,
         "",
         Against::Nothing,
-    )?;
-    Ok(())
+    )
+}
+
+/// Returns the value below which this part of sorted times lies.
+fn quantile(sorted: &[f64], part: f64) -> f64 {
+    sorted[((sorted.len() as f64 * part) as usize).min(sorted.len() - 1)]
 }
 
 /// Prints the sizes of the document of all series and of the largest page.
