@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use figures::figure::{Against, Figure, Figures};
+use lab::Wanted;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
-use machine::{VmShape, Wanted};
+use machine::VmShape;
 use model::{Build, KernelName, LAB_COST, MICRO, Workload};
 
 /// Workloads of different kinds; each job takes some seconds.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
+use lab::Wanted;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
-use machine::{Smp, Wanted};
+use machine::Smp;
 use model::{Build, CONTENTION, Outcome, Workload};
 use probes::Probe;
 

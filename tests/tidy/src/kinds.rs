@@ -5,11 +5,15 @@ use crate::source::{code, line_at, occurrences};
 use crate::{Finding, Rule};
 
 const KINDS: Rule = Rule {
-    name: "only `model` and `machine` name a kind of machine",
+    name: "only `model`, `machine` and `server` name a kind of machine",
     remedy: "ask for its capabilities; a stored kind is read from its word",
 };
 /// The crates that may.
-const MAKERS: &[&str] = &["crates/base/model/", "crates/lab/machine/"];
+const MAKERS: &[&str] = &[
+    "crates/base/model/",
+    "crates/lab/machine/",
+    "crates/lab/server/",
+];
 
 /// Finds kinds of machines in code of other crates.
 #[must_use]

@@ -152,18 +152,6 @@ const ROOMS: &[Room] = &[
     },
     Room {
         wing: "lab",
-        name: "control",
-        uses: &["model", "subprocess"],
-        does: "Switches the power of servers by IPMI, Redfish, QMP or a program, and verifies it; sets their next boot; records consoles and sends breaks; reads passwords.",
-    },
-    Room {
-        wing: "lab",
-        name: "deploy",
-        uses: &["model", "subprocess"],
-        does: "Makes images of distributions, identified by hash, offers them to the iPXE of servers, and deletes unused ones.",
-    },
-    Room {
-        wing: "lab",
         name: "config",
         uses: &["model"],
         does: "Reads marvin.toml and the manifests of tools, strict and with the position of each mistake; and the outputs of these tools.",
@@ -189,8 +177,14 @@ const ROOMS: &[Room] = &[
     Room {
         wing: "lab",
         name: "machine",
-        uses: &["control", "deploy", "model", "subprocess", "wire"],
-        does: "Defines what every machine offers (`backend.rs`), implements the exact machine, the virtual machine, this host, servers by ssh, and a fake one for tests.",
+        uses: &["model", "subprocess", "wire"],
+        does: "Defines what every machine offers (`backend.rs`), implements the exact machine, the virtual machine, this host, and a fake one for tests.",
+    },
+    Room {
+        wing: "lab",
+        name: "server",
+        uses: &["machine", "model", "subprocess", "wire"],
+        does: "Servers as machines: boots builds once by ssh (`boot`), switches and verifies power by IPMI, Redfish, QMP or a program (`power`), records consoles and sends breaks (`console`), makes images of distributions and gives servers one as their own system (`deploy`), switches idle servers off (`idle`).",
     },
     Room {
         wing: "lab",
@@ -208,13 +202,14 @@ const ROOMS: &[Room] = &[
             "machine",
             "model",
             "report",
+            "server",
             "stabilise",
             "stats",
             "store",
             "vmcore",
             "wire",
         ],
-        does: "Plans and executes: missing results, order, retries, estimates, bisections; embeds the guest programs.",
+        does: "Plans and executes: missing results, order, retries, estimates, bisections; opens machines and embeds the guest programs.",
     },
     Room {
         wing: "apps",
@@ -231,14 +226,7 @@ const ROOMS: &[Room] = &[
     Room {
         wing: "apps",
         name: "service",
-        uses: &[
-            "config",
-            "control",
-            "kernel",
-            "model",
-            "store",
-            "subprocess",
-        ],
+        uses: &["config", "kernel", "model", "server", "store", "subprocess"],
         does: "Watches trees, queues new kernels, runs workers, sends jobs to Slurm or another batch system (`batch`), switches idle servers off, sends mails, webhooks and commands.",
     },
     Room {
@@ -246,8 +234,6 @@ const ROOMS: &[Room] = &[
         name: "marvin",
         uses: &[
             "config",
-            "control",
-            "deploy",
             "explain",
             "history",
             "kernel",
@@ -261,6 +247,7 @@ const ROOMS: &[Room] = &[
             "results",
             "sampled",
             "scaling",
+            "server",
             "service",
             "sharing",
             "stabilise",

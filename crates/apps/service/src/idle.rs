@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use control::{Power, PowerState, is_off};
 use model::{ServerSettings, ServerUse};
+use server::{Power, PowerState, is_off};
 use store::{Listed, Location, Store};
 
 use crate::ServiceError;
@@ -272,8 +272,8 @@ fn wait(seconds: u64, ended: &AtomicBool) -> bool {
 mod tests {
     use std::cell::{Cell, RefCell};
 
-    use control::PowerState;
     use model::{NewJob, PowerSettings, Reservation, ServerSettings, Work};
+    use server::PowerState;
     use store::Store;
 
     use super::{IdleEvent, IdleServers, ServerPower};

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use machine::{Image, Limits, Programs, Settings, SnapshotUse};
+use machine::Limits;
 use model::ServerSettings;
+use server::{Image, ServerAccess};
 use store::{HomeLock, Location};
 
 use crate::lease::Lease;
-use crate::{AGENT, INIT, LabError};
+use crate::{AGENT, LabError};
 
 /// What a server is to run as its own system.
 #[derive(Debug, Clone, Copy)]
@@ -47,24 +48,16 @@ pub fn deploy(
 ) -> Result<String, LabError> {
     let _lock = HomeLock::acquire(home)?;
     let permit = Arc::new(Lease::take(at, &server.name)?);
-    let settings = Settings {
-        qemu: None,
-        programs: Programs {
-            init: INIT.to_vec(),
-            agent: AGENT.to_vec(),
-        },
-        loader: Vec::new(),
-        tracer: Vec::new(),
-        conditions: Vec::new(),
+    let access = ServerAccess {
         home: home.to_owned(),
-        snapshots: SnapshotUse::Never,
+        agent: AGENT.to_vec(),
         limits: Limits::default(),
         permit: Some(permit),
     };
     let deployed = match system {
-        OwnSystem::InMemory(image) => machine::deploy(server, image, &settings),
-        OwnSystem::OnDisk(image) => machine::install(server, image, &settings),
-        OwnSystem::Former => machine::undeploy(server, &settings),
+        OwnSystem::InMemory(image) => server::deploy(server, image, &access),
+        OwnSystem::OnDisk(image) => server::install(server, image, &access),
+        OwnSystem::Former => server::undeploy(server, &access),
     };
     Ok(deployed?)
 }

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::open_machine::{Wanted, open_machine};
 use kernel::{BuildCache, NotCompiled, SourceSettings, Sources, Step};
-use machine::{
-    Backend, Boot, Limits, MachineError, Observe, Permit, Programs, Settings, SnapshotUse, Wanted,
-};
+use machine::{Backend, Boot, Limits, MachineError, Observe, Programs, Settings, SnapshotUse};
 use model::{
     Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy,
     Observation, Profile, Run, RunId, Sharing, SourceLocation, Workload, WorkloadResult,
@@ -20,7 +19,6 @@ use crate::calibration::Calibration;
 use crate::dump::is_dump;
 use crate::execute::{Bench, check_kernel, execute, missing_of};
 use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries, workload};
-use crate::lease::Lease;
 use crate::machine_pool::{MachinePool, guest_configs};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
@@ -158,14 +156,6 @@ fn programs_for(wanted: &Wanted, programs: Programs) -> Programs {
     }
 }
 
-/// Reserves a server; the other machines have one user.
-fn permit(wanted: &Wanted, store: Location) -> Result<Option<Arc<dyn Permit>>, LabError> {
-    let Wanted::Server(server) = wanted else {
-        return Ok(None);
-    };
-    Ok(Some(Arc::new(Lease::take(store, &server.name)?)))
-}
-
 /// Returns the profile of a workload in a stored run, if it was counted.
 ///
 /// # Errors
@@ -219,22 +209,17 @@ impl Lab {
         let machine = match machine {
             Some(machine) => machine,
             None => {
-                let (loader, tracer, home) = (MODLOAD.to_vec(), TRACER.to_vec(), home.to_owned());
-                let programs = programs_for(&wanted, programs);
-                let conditions = conditions();
-                let permit = permit(&wanted, location)?;
                 let settings = Settings {
                     qemu,
-                    programs,
-                    loader,
-                    tracer,
-                    conditions,
-                    home,
+                    programs: programs_for(&wanted, programs),
+                    loader: MODLOAD.to_vec(),
+                    tracer: TRACER.to_vec(),
+                    conditions: conditions(),
+                    home: home.to_owned(),
                     snapshots,
                     limits,
-                    permit,
                 };
-                machine::open(wanted, settings)?
+                open_machine(wanted, settings, location)?
             }
         };
         let mut cache = BuildCache::open(home)?;

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use machine::{MachineError, Permit, person};
+use machine::{MachineError, person};
 use model::{Reservation, ServerSettings, reservation_of};
+use server::Permit;
 use store::{Location, ReservationError, Store};
 
 use crate::LabError;
@@ -116,7 +117,7 @@ impl Drop for Lease {
 /// If one has it, it does not answer, or its power does not follow.
 pub fn switch_off(at: Location, server: &ServerSettings, home: &Path) -> Result<(), LabError> {
     let permit = Arc::new(Lease::to_switch_off(at, &server.name)?);
-    Ok(machine::switch_off(server, home, crate::AGENT, permit).map_err(MachineError::from)?)
+    Ok(server::switch_off(server, home, crate::AGENT, permit).map_err(MachineError::from)?)
 }
 
 /// Returns the time of this host, in seconds since 1970-01-01 UTC.
@@ -129,8 +130,9 @@ fn now() -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use machine::{Permit, person};
+    use machine::person;
     use model::Reservation;
+    use server::Permit;
     use store::{Location, Store};
 
     use super::{Lease, now};

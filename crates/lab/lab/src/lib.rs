@@ -20,6 +20,7 @@ mod job;
 mod lab;
 mod lease;
 mod machine_pool;
+mod open_machine;
 mod own_cost;
 mod perturb;
 mod plan;
@@ -55,6 +56,7 @@ pub use lab::{
     Followed, Lab, LabSettings, Measurement, counted_profile, kept_observation, monitored_subject,
 };
 pub use lease::switch_off;
+pub use open_machine::Wanted;
 pub use plan::{Dumps, Plan, Reuse, Sampled};
 pub use sampling::sampled_profile;
 pub use tools::{Tools, ToolsError};

@@ -21,12 +21,13 @@ fn tool_of(guest_config: &GuestConfig) -> Option<&str> {
 
 /// Returns the end of a job that would load modules or fill the memory of a machine that others
 /// use; `None` if it may run. A tool may: there it is the one that is installed.
-pub(crate) fn refuse(guest_config: &GuestConfig) -> Option<JobEnd> {
+#[must_use]
+pub fn refuse_guest_config(guest_config: &GuestConfig) -> Option<JobEnd> {
     if *guest_config == GuestConfig::PLAIN || tool_of(guest_config).is_some() {
         return None;
     }
     let why = "it needs a guest of its own: measure it on exact or vm".to_owned();
-    Some(JobEnd::of(
+    Some(JobEnd::unobserved(
         Ok(Stream {
             frames: vec![Frame::Unsupported(why)],
         }),
@@ -36,10 +37,10 @@ pub(crate) fn refuse(guest_config: &GuestConfig) -> Option<JobEnd> {
 
 /// Returns the machine for a guest config: one for each tool, because a result is that of the
 /// tool's manifest.
-pub(crate) fn machine_for(
-    plain: &Machine,
-    guest_config: &GuestConfig,
-) -> Result<Machine, MachineError> {
+///
+/// # Errors
+/// If its id cannot be made.
+pub fn machine_for(plain: &Machine, guest_config: &GuestConfig) -> Result<Machine, MachineError> {
     let Some(tool) = tool_of(guest_config) else {
         return Ok(plain.clone());
     };
@@ -50,7 +51,7 @@ pub(crate) fn machine_for(
 }
 
 /// Reads the end of an agent: its frames, or how it died; and its standard error.
-pub(crate) fn read_end(ended: &Ended, job: u64) -> (Result<Stream, SubjectFailure>, Vec<u8>) {
+pub fn read_end(ended: &Ended, job: u64) -> (Result<Stream, SubjectFailure>, Vec<u8>) {
     let stream = wire::decode(&ended.output, job).map_err(|error| {
         let text = ended.text();
         let agent = text
@@ -72,7 +73,7 @@ pub(crate) fn read_end(ended: &Ended, job: u64) -> (Result<Stream, SubjectFailur
 mod tests {
     use model::{ExtraFiles, FileSystem, GuestConfig, MachineKind};
 
-    use super::{machine_for, refuse};
+    use super::{machine_for, refuse_guest_config};
     use crate::identify;
 
     #[test]
@@ -81,10 +82,13 @@ mod tests {
             files: ExtraFiles::Image(name.into()),
             ..GuestConfig::PLAIN
         };
-        assert!(refuse(&GuestConfig::PLAIN).is_none() && refuse(&tool("fio 1a")).is_none());
-        assert!(refuse(&GuestConfig::with_memory(1024)).is_some());
         assert!(
-            refuse(&GuestConfig {
+            refuse_guest_config(&GuestConfig::PLAIN).is_none()
+                && refuse_guest_config(&tool("fio 1a")).is_none()
+        );
+        assert!(refuse_guest_config(&GuestConfig::with_memory(1024)).is_some());
+        assert!(
+            refuse_guest_config(&GuestConfig {
                 disk: Some(FileSystem::Ext4),
                 ..tool("fio 1a")
             })

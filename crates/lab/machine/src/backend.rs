@@ -169,7 +169,8 @@ pub struct JobEnd {
 
 impl JobEnd {
     /// Returns the end of a job that was not observed, and of which no disturbance is known.
-    pub(crate) const fn of(stream: Result<Stream, SubjectFailure>, console: Vec<u8>) -> Self {
+    #[must_use]
+    pub const fn unobserved(stream: Result<Stream, SubjectFailure>, console: Vec<u8>) -> Self {
         Self {
             stream,
             console,
@@ -194,7 +195,9 @@ trait Keep: Any + fmt::Debug + Send {}
 impl<T: Any + fmt::Debug + Send> Keep for T {}
 
 impl DeadMemory {
-    pub(crate) fn new(file: PathBuf, folder: impl Any + fmt::Debug + Send) -> Self {
+    /// Keeps the folder, which has the file, until the memory is dropped.
+    #[must_use]
+    pub fn new(file: PathBuf, folder: impl Any + fmt::Debug + Send) -> Self {
         Self {
             file,
             _folder: Box::new(folder),

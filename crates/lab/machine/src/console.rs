@@ -56,7 +56,8 @@ pub fn reason_in(console: &[u8]) -> Option<FailureReason> {
 }
 
 /// Returns a console without the kernel that started after one had died.
-pub(crate) fn until_next_kernel(console: &[u8]) -> &[u8] {
+#[must_use]
+pub fn until_next_kernel(console: &[u8]) -> &[u8] {
     let find = |words: &[u8], from: usize| {
         console[from..]
             .windows(words.len())
@@ -74,7 +75,10 @@ pub(crate) fn until_next_kernel(console: &[u8]) -> &[u8] {
 /// for an instant while it patched itself: QEMU's TCG with several threads does so once in some
 /// twenty boots on a loaded host (QEMU 7.2; the kernel has no other way to an int3, see
 /// `smp_text_poke_int3_handler` in arch/x86/kernel/alternative.c).
-pub(crate) fn check_emulator(is_emulated: bool, console: &[u8]) -> Result<(), MachineError> {
+///
+/// # Errors
+/// If the console shows such a breakpoint.
+pub fn check_emulator(is_emulated: bool, console: &[u8]) -> Result<(), MachineError> {
     let is_hit = || {
         console
             .windows(BREAKPOINT.len())

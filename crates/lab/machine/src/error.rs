@@ -1,12 +1,50 @@
 //! Failures of a machine that are not the kernel's fault.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use model::{FileSystem, Guilt};
 
 use crate::qemu::QemuProblem;
-use crate::server::ServerProblem;
+
+/// A failure of a machine that another crate implements: this crate carries it to the lab, and
+/// knows only whether a retry may help.
+#[derive(Debug)]
+pub struct BackendFault {
+    error: Box<dyn Error + Send + Sync>,
+    is_passing: bool,
+}
+
+impl BackendFault {
+    /// Wraps an error; `is_passing` if an immediate retry may succeed.
+    #[must_use]
+    pub fn new(error: impl Error + Send + Sync + 'static, is_passing: bool) -> Self {
+        Self {
+            error: Box::new(error),
+            is_passing,
+        }
+    }
+
+    /// Returns the error, if it is of this type.
+    #[must_use]
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.error.downcast_ref()
+    }
+}
+
+impl fmt::Display for BackendFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for BackendFault {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
 
 /// A failure of the lab while it works with a machine.
 #[derive(Debug, thiserror::Error)]
@@ -14,9 +52,9 @@ pub enum MachineError {
     /// There is no usable QEMU.
     #[error(transparent)]
     Qemu(#[from] QemuProblem),
-    /// A server could not be used.
+    /// A machine that another crate implements could not be used.
     #[error(transparent)]
-    Server(#[from] ServerProblem),
+    Backend(#[from] BackendFault),
     /// QEMU ended without a request from the guest.
     #[error("QEMU exited unexpectedly ({how}){}", format_stderr(.stderr))]
     QemuDied {
@@ -120,14 +158,15 @@ impl MachineError {
     /// Returns whether an immediate retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Server(problem) if problem.is_passing())
+        matches!(self, Self::Backend(fault) if fault.is_passing)
             || matches!(
                 self,
                 Self::QemuDied { .. } | Self::Overloaded { .. } | Self::Breakpoint
             )
     }
 
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    /// Returns what makes an error of a failed action on a file.
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace {

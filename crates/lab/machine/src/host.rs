@@ -17,7 +17,8 @@ pub(crate) fn allowed_processors() -> Vec<usize> {
 }
 
 /// Returns how many host processors Marvin may use.
-pub(crate) fn processor_count() -> u32 {
+#[must_use]
+pub fn processor_count() -> u32 {
     u32::try_from(allowed_processors().len().max(1)).unwrap_or(u32::MAX)
 }
 
@@ -82,7 +83,8 @@ fn mark_of<'a>(files: impl IntoIterator<Item = &'a Path>) -> String {
 }
 
 /// Returns how many processors a list has; without a list, one.
-pub(crate) fn count(list: Option<&str>) -> u32 {
+#[must_use]
+pub fn count_processors(list: Option<&str>) -> u32 {
     list.map_or(1, |list| {
         u32::try_from(processors(list).len().max(1)).unwrap_or(u32::MAX)
     })
@@ -104,13 +106,16 @@ pub(crate) fn processors(list: &str) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, mark_of, processors};
+    use super::{count_processors, mark_of, processors};
 
     #[test]
     fn lists_are_read() {
         assert_eq!(processors("\t0-2,5"), [0, 1, 2, 5]);
         assert_eq!(processors("x"), Vec::<usize>::new());
-        assert_eq!([Some("2-7"), Some("x"), None].map(count), [6, 1, 1]);
+        assert_eq!(
+            [Some("2-7"), Some("x"), None].map(count_processors),
+            [6, 1, 1]
+        );
     }
 
     #[test]

@@ -75,7 +75,8 @@ pub fn initrd_of(files: &[InitrdFile]) -> Vec<u8> {
 }
 
 /// Returns an archive with these files, and nothing that a guest would need.
-pub(crate) fn archive_of(files: &[InitrdFile]) -> Vec<u8> {
+#[must_use]
+pub fn archive_of(files: &[InitrdFile]) -> Vec<u8> {
     Archive {
         bytes: Vec::new(),
         inode: 0,
@@ -85,7 +86,8 @@ pub(crate) fn archive_of(files: &[InitrdFile]) -> Vec<u8> {
 
 /// Returns an archive with these files, of which only root can read the secret ones. Their
 /// directories are there.
-pub(crate) fn archive_of_settings(public: &[InitrdFile], secret: &[InitrdFile]) -> Vec<u8> {
+#[must_use]
+pub fn archive_of_settings(public: &[InitrdFile], secret: &[InitrdFile]) -> Vec<u8> {
     let mut archive = Archive {
         bytes: Vec::new(),
         inode: 0,

@@ -2,9 +2,9 @@
 //!
 //! `backend.rs` is the interface of every machine. The first machine is the exact one (`exact/`),
 //! QEMU with instruction counting and no outside input; `vm` is QEMU with several processors and
-//! real time, `local` this host, `server` one that ssh reaches, and `fake` follows a script, for
-//! tests. `qemu/` controls QEMU itself. `ingest` and `report` interpret results; `lab` decides
-//! which jobs run in which order.
+//! real time, `local` this host, and `fake` follows a script, for tests. The crate `server` has
+//! another one, which ssh reaches. `qemu/` controls QEMU itself. `ingest` and `report` interpret
+//! results; `lab` opens machines and decides which jobs run in which order.
 
 mod agent_process;
 mod backend;
@@ -20,83 +20,36 @@ mod load;
 mod local;
 mod prepared;
 pub mod qemu;
-mod server;
 mod settings;
 mod switched;
 mod vm;
 
-use std::sync::Arc;
-
-use model::{Machine, MachineId, MachineKind, ServerSettings};
+use model::{Machine, MachineId, MachineKind};
 use sha2::{Digest, Sha256};
 
-pub use ::deploy::Image;
+pub use agent_process::{machine_for, read_end, refuse_guest_config};
 pub use backend::{
     Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash,
 };
-pub use console::{readable_tail, reason_in};
-pub use error::MachineError;
-pub use exact::{Costs, Smp, hash_memory};
+pub use console::{check_emulator, readable_tail, reason_in, until_next_kernel};
+pub use error::{BackendFault, MachineError};
+pub use exact::{Costs, Exact, Smp, hash_memory};
 #[cfg(feature = "fake")]
 pub use fake::{Asked, Does, Fake};
-pub use host::{host_mark, person};
-pub use initrd::{InitrdFile, Programs, initrd_of};
-pub use load::Disturbance;
-pub use local::this_boot;
-pub use server::{
-    Permit, ServerLook, ServerProblem, ServerState, accept, deploy, images_in_use, install, look,
-    server_state, switch_off, undeploy,
-};
-pub use settings::{Limits, Settings, SnapshotUse, free_mib};
+pub use host::{count_processors, host_mark, person, processor_count};
+pub use initrd::{InitrdFile, Programs, archive_of, archive_of_settings, initrd_of};
+pub use load::{Disturbance, take_disturbance};
+pub use local::{Local, this_boot};
+pub use prepared::report_frame;
+pub use settings::{Limits, Settings, SnapshotUse, empty_scratch, free_mib};
 pub use switched::{SwitchError, SwitchLock, Switched, Switching};
-pub use vm::VmShape;
-
-/// A kind of machine that can be opened, with what it needs to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
-    /// The exact machine.
-    Exact,
-    /// The exact machine with several processors.
-    ExactSmp(Smp),
-    /// A virtual machine.
-    Vm(VmShape),
-    /// This host.
-    Local,
-    /// A server.
-    Server(Box<ServerSettings>),
-}
-
-impl Wanted {
-    /// Returns how many processors a job may use there, as the capabilities of the opened machine
-    /// say.
-    #[must_use]
-    pub fn processors(&self) -> u32 {
-        match self {
-            Self::Exact => MachineKind::Exact.capabilities().processors,
-            Self::ExactSmp(smp) => smp.cpus,
-            Self::Vm(shape) => shape.cpus,
-            Self::Local => host::processor_count(),
-            Self::Server(server) => host::count(server.cpus.as_deref()),
-        }
-    }
-}
-
-/// Opens a machine.
-///
-/// # Errors
-/// If no QEMU is usable or the data directory cannot be written.
-pub fn open(wanted: Wanted, settings: Settings) -> Result<Arc<dyn Backend>, MachineError> {
-    Ok(match wanted {
-        Wanted::Exact => Arc::new(exact::Exact::open(settings, None)?),
-        Wanted::ExactSmp(smp) => Arc::new(exact::Exact::open(settings, Some(smp))?),
-        Wanted::Local => Arc::new(local::Local::open(&settings)?),
-        Wanted::Server(server) => Arc::new(server::OnServer::open(*server, &settings)?),
-        Wanted::Vm(shape) => Arc::new(vm::Vm::open(settings, shape)?),
-    })
-}
+pub use vm::{Vm, VmShape};
 
 /// Returns a machine whose id is the hash of its kind and its fingerprint.
-fn identify(
+///
+/// # Errors
+/// If the id cannot be made.
+pub fn identify(
     kind: MachineKind,
     summary: String,
     mut fingerprint: Vec<(String, String)>,
@@ -120,7 +73,8 @@ fn identify(
 }
 
 /// Returns the SHA-256 of the concatenated parts as hexadecimal digits.
-fn hash(parts: &[&[u8]]) -> String {
+#[must_use]
+pub fn hash(parts: &[&[u8]]) -> String {
     let mut hasher = Sha256::new();
     parts.iter().for_each(|part| hasher.update(part));
     hasher

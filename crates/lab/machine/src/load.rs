@@ -129,7 +129,8 @@ impl Accounts {
 }
 
 /// Takes the agent's copies out of a stream and returns what disturbed the job.
-pub(crate) fn take(stream: &mut Stream, limit: f64) -> Option<Disturbance> {
+#[must_use]
+pub fn take_disturbance(stream: &mut Stream, limit: f64) -> Option<Disturbance> {
     let mut copies = [const { Vec::new() }; 2];
     stream.frames.retain(|frame| match frame {
         Frame::File { name, bytes }
@@ -155,7 +156,7 @@ fn own_ticks(stat: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Accounts, Disturbance, take};
+    use super::{Accounts, Disturbance, take_disturbance};
     use wire::{Frame, Stream};
 
     /// A copy on processor 1 of two; the other one is busy.
@@ -186,7 +187,7 @@ mod tests {
     #[test]
     fn other_processes_and_steal_are_told_apart() {
         let mut stream = stream(&copy(100, 1000, 5, 40), &copy(170, 1020, 15, 90));
-        let disturbance = take(&mut stream, 0.25).unwrap();
+        let disturbance = take_disturbance(&mut stream, 0.25).unwrap();
         assert_eq!(
             disturbance,
             Disturbance {
@@ -206,7 +207,7 @@ mod tests {
     #[test]
     fn own_time_is_no_disturbance() {
         let mut quiet = stream(&copy(100, 1000, 5, 40), &copy(200, 1000, 5, 141));
-        let disturbance = take(&mut quiet, 0.1).unwrap();
+        let disturbance = take_disturbance(&mut quiet, 0.1).unwrap();
         assert_eq!((disturbance.others, disturbance.steal), (0.0, 0.0));
         assert!(!disturbance.is_beyond());
     }
@@ -214,12 +215,12 @@ mod tests {
     #[test]
     fn short_or_missing_accounts_say_nothing() {
         assert_eq!(
-            take(&mut stream(&copy(100, 0, 0, 0), &copy(119, 0, 0, 0)), 0.1),
+            take_disturbance(&mut stream(&copy(100, 0, 0, 0), &copy(119, 0, 0, 0)), 0.1),
             None
         );
-        assert_eq!(take(&mut Stream::default(), 0.1), None);
+        assert_eq!(take_disturbance(&mut Stream::default(), 0.1), None);
         assert_eq!(
-            take(
+            take_disturbance(
                 &mut stream("cpu1", "own x\ncpu1 18446744073709551615\ncpu1 1"),
                 0.1
             ),

@@ -17,11 +17,11 @@ use model::{
 use subprocess::{Program, ProgramError};
 use wire::{Job, Task};
 
-use crate::agent_process::{machine_for, read_end, refuse};
+use crate::agent_process::{machine_for, read_end, refuse_guest_config};
 use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
 use crate::host::{allowed_processors, processor_count, processor_name};
-use crate::prepared::{LOCK, Preparation, Prepared, report, undo_folder};
-use crate::settings::{Limits, Settings};
+use crate::prepared::{LOCK, Preparation, Prepared, report_frame, undo_folder};
+use crate::settings::{Limits, Settings, empty_scratch};
 use crate::{MachineError, hash, identify, load};
 
 /// The id of the present boot (drivers/char/random.c of the kernel).
@@ -32,7 +32,7 @@ const DIGITS: usize = 6;
 
 /// This host.
 #[derive(Debug)]
-pub(crate) struct Local {
+pub struct Local {
     machine: Machine,
     agent: PathBuf,
     processor: usize,
@@ -59,8 +59,11 @@ pub fn this_boot() -> u64 {
 
 impl Local {
     /// Writes the agent where it can be executed.
-    pub(crate) fn open(settings: &Settings) -> Result<Self, MachineError> {
-        let agent = settings.scratch()?.join("agent");
+    ///
+    /// # Errors
+    /// If the agent cannot describe this host or the data directory cannot be written.
+    pub fn open(settings: &Settings) -> Result<Self, MachineError> {
+        let agent = empty_scratch(&settings.home)?.join("agent");
         fs::write(&agent, &settings.programs.agent)
             .and_then(|()| fs::set_permissions(&agent, fs::Permissions::from_mode(0o700)))
             .map_err(MachineError::io("write", &agent))?;
@@ -144,7 +147,7 @@ impl Booted for Here {
 
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
-        if let Some(refused) = refuse(&self.local.guest_config) {
+        if let Some(refused) = refuse_guest_config(&self.local.guest_config) {
             return Ok(refused);
         }
         let program = Program::new(&self.local.agent)
@@ -156,12 +159,12 @@ impl Booted for Here {
             Ok((ended, _)) => {
                 let (mut stream, console) = read_end(&ended, job.id);
                 if let Ok(stream) = &mut stream {
-                    disturbance = load::take(stream, self.local.disturbed_share);
+                    disturbance = load::take_disturbance(stream, self.local.disturbed_share);
                     if job.task == Task::Environment {
-                        stream.frames.push(self.prepared.report());
+                        stream.frames.push(self.prepared.report_frame());
                         stream
                             .frames
-                            .push(report(&self.local.describe_processors()));
+                            .push(report_frame(&self.local.describe_processors()));
                     }
                 }
                 (stream, console)
@@ -187,7 +190,7 @@ impl Booted for Here {
         };
         Ok(JobEnd {
             disturbance,
-            ..JobEnd::of(stream, console)
+            ..JobEnd::unobserved(stream, console)
         })
     }
 

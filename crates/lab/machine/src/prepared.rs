@@ -221,8 +221,8 @@ impl Prepared {
     }
 
     /// Returns what was set, and what the host is, for the environment of a run.
-    pub(crate) fn report(&self) -> Frame {
-        report(&self.report)
+    pub(crate) fn report_frame(&self) -> Frame {
+        report_frame(&self.report)
     }
 
     /// Sets the host back if no other boot needs it.
@@ -242,7 +242,8 @@ impl Drop for Prepared {
 }
 
 /// Returns what the agent said about a machine, for the environment of a run.
-pub(crate) fn report(text: &str) -> Frame {
+#[must_use]
+pub fn report_frame(text: &str) -> Frame {
     Frame::File {
         name: REPORT.to_owned(),
         bytes: readable(text).into_bytes(),

@@ -2,10 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
+use crate::MachineError;
 use crate::initrd::Programs;
-use crate::{MachineError, Permit};
 
 /// Limits of one machine. Where it counts the guest's instructions they do, too, so that a kernel
 /// hangs on all hosts or on none.
@@ -76,21 +75,20 @@ pub struct Settings {
     pub snapshots: SnapshotUse,
     /// Limits.
     pub limits: Limits,
-    /// The right to touch a server; `None` if no other user can have it.
-    pub permit: Option<Arc<dyn Permit>>,
 }
 
-impl Settings {
-    /// Returns an empty directory for temporary files.
-    pub(crate) fn scratch(&self) -> Result<PathBuf, MachineError> {
-        let scratch = self.home.join("scratch");
-        if scratch.exists() {
-            // Left by a killed Marvin; the lock of the data directory excludes other users.
-            fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
-        }
-        fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
-        Ok(scratch)
+/// Returns an empty directory for temporary files in a lab's data directory.
+///
+/// # Errors
+/// If it cannot be emptied or created.
+pub fn empty_scratch(home: &Path) -> Result<PathBuf, MachineError> {
+    let scratch = home.join("scratch");
+    if scratch.exists() {
+        // Left by a killed Marvin; the lock of the data directory excludes other users.
+        fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
     }
+    fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
+    Ok(scratch)
 }
 
 /// Returns the free space for us in a directory (MiB); `None` if the system does not report it.

@@ -25,9 +25,9 @@ use crate::console::check_emulator;
 use crate::host::{allowed_processors, processor_name};
 use crate::initrds::Initrds;
 use crate::load::Accounts;
-use crate::prepared::report;
+use crate::prepared::report_frame;
 use crate::qemu::{CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, Seat, failure, stream_failure};
-use crate::settings::{Limits, Settings};
+use crate::settings::{Limits, Settings, empty_scratch};
 use crate::{MachineError, identify};
 
 const COMMAND_LINE: &str = "console=ttyS0 reboot=t panic=-1 oops=panic quiet";
@@ -51,7 +51,7 @@ pub struct VmShape {
 
 /// A virtual machine, ready to boot builds.
 #[derive(Debug)]
-pub(crate) struct Vm {
+pub struct Vm {
     qemu: Qemu,
     accelerator: Accelerator,
     shape: VmShape,
@@ -91,9 +91,12 @@ struct Running {
 
 impl Vm {
     /// Finds QEMU and how it executes guests here, and prepares the machine's directories.
-    pub(crate) fn open(settings: Settings, shape: VmShape) -> Result<Self, MachineError> {
+    ///
+    /// # Errors
+    /// If no QEMU is usable or the data directory cannot be written.
+    pub fn open(settings: Settings, shape: VmShape) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
-        let scratch = settings.scratch()?;
+        let scratch = empty_scratch(&settings.home)?;
         let accelerator = Accelerator::find(&qemu, &scratch)?;
         let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
         let machine = identity(&qemu, (accelerator, shape), &initrds, None)?;
@@ -251,7 +254,7 @@ impl Booted for Start {
 
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
-        let failed = |failure: SubjectFailure, console| JobEnd::of(Err(failure), console);
+        let failed = |failure: SubjectFailure, console| JobEnd::unobserved(Err(failure), console);
         let mut guest = match self.guest()? {
             Ok(guest) => guest,
             Err((ended, console)) => {
@@ -269,7 +272,7 @@ impl Booted for Start {
         let stream = match (ended, wire::decode(&sent, job.id)) {
             (None, Ok(mut stream)) => {
                 if job.task == Task::Environment {
-                    stream.frames.push(report(&running.pinned.describe()));
+                    stream.frames.push(report_frame(&running.pinned.describe()));
                 }
                 Ok(stream)
             }
@@ -286,7 +289,7 @@ impl Booted for Start {
         };
         Ok(JobEnd {
             disturbance,
-            ..JobEnd::of(stream, console)
+            ..JobEnd::unobserved(stream, console)
         })
     }
 }

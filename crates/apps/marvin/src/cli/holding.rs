@@ -1,8 +1,8 @@
 //! Commands on the servers of the lab: power, distributions, reservations.
 
 use clap::{Args, ValueEnum};
-use control::Signal;
 use model::BootDevice;
+use server::Signal;
 
 /// `marvin power`.
 #[derive(Debug, Args)]

@@ -4,7 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
-use machine::{Smp, VmShape, Wanted};
+use lab::Wanted;
+use machine::{Smp, VmShape};
 use model::TASKS_MAX;
 
 use super::whole;
@@ -219,7 +220,8 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
 mod tests {
     use std::time::Duration;
 
-    use machine::{VmShape, Wanted};
+    use lab::Wanted;
+    use machine::VmShape;
 
     use super::{Noisy, On, Threads, own, threads, time};
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use history::{BisectionRecord, RecordedCulprit};
 use kernel::{BuildCache, CommitGraph, Sources, Step};
+use lab::Wanted;
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere,
     Event, Lab, LabProber, LabSettings, Noise, Plan, Refused, Reuse, Sampled,
 };
-use machine::Wanted;
 use model::{Steadiness, Workload};
 use report::render::ledger::brief;
 

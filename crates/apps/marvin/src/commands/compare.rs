@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ::explain::WorkloadExplained;
+use lab::Wanted;
 use lab::{Event, Lab, Measurement, Plan, Reuse};
-use machine::Wanted;
 use model::{Build, KernelName, Machine, Observation, Run, Workload};
 use report::monitors::{Monitored, Watched, heads};
 use report::{Comparison, Machines, Question, Side, Warning};

@@ -81,7 +81,7 @@ fn password(channel: &Channel) -> anyhow::Result<()> {
     } = &channel.kind
         && let Some(login) = &server.login
     {
-        control::password(login)
+        server::password(login)
             .map_err(|why| WrongInput(format!("notify {}: {why}", channel.name)))?;
     }
     Ok(())

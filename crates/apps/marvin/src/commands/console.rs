@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use control::{ConsoleLine, Recorder, Signal, Tail, console_folder, is_recorded, send_signal};
 use machine::person;
 use model::ServerSettings;
 use report::render::number::date;
+use server::{ConsoleLine, Recorder, Signal, Tail, console_folder, is_recorded, send_signal};
 
 use super::config::site;
 use super::power::named;

@@ -1,7 +1,7 @@
 //! `marvin deploy`: puts a distribution on a server.
 
-use ::deploy::{Image, make};
 use lab::OwnSystem;
+use server::{Image, make};
 
 use super::config::site;
 use super::measure::did_you_mean;

@@ -8,7 +8,7 @@ use ::explain::{
 use ::sampled::{Lines, SampledDifference, SampledLine};
 use kernel::{commits_touching, config_options, revision_of};
 use lab::Measurement;
-use machine::Wanted;
+use lab::Wanted;
 use model::{Build, KernelName, Movement, Run, Share};
 use report::ledger::share_words;
 use report::monitors::{Monitored, Watched, heads};

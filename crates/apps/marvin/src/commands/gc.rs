@@ -1,6 +1,6 @@
 //! `marvin gc`: deletes superseded runs, old artifacts and unused images.
 
-use ::deploy::ImageGarbage;
+use server::ImageGarbage;
 use store::{Garbage, HomeLock, Retention, Store};
 
 use super::compare::now;
@@ -27,7 +27,7 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
         anyhow::Ok(ImageGarbage::find(
             &home,
             &recipes,
-            &machine::images_in_use(&home)?,
+            &server::images_in_use(&home)?,
         )?)
     };
     if command.dry_run {

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use control::{Power, console_folder, is_off, is_recorded};
 use history::describe_frequency;
 use lab::Sampled;
+use lab::Wanted;
+use machine::Smp;
 use machine::qemu::Qemu;
-use machine::{ServerLook, ServerProblem, ServerState, Smp, Wanted, accept, look, server_state};
 use model::{BootOnce, Health, MachineId, ServerSettings, describe_off, quarantine_of};
+use server::{Power, console_folder, is_off, is_recorded};
+use server::{ServerLook, ServerProblem, ServerState, accept, look, server_state};
 use store::{QueueOverview, Store, StoreError};
 
 use super::config::site;

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
+use lab::Wanted;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled, Tools};
-use machine::{Smp, SnapshotUse, Wanted};
+use machine::{Smp, SnapshotUse};
 use model::{
     Build, Choice, KernelName, KernelNameError, Machine, SUITES, SelectionError, Suite, Workload,
 };

@@ -1,7 +1,7 @@
 //! `marvin power`: asks for and switches the power of a server.
 
-use control::{Power, PowerState};
 use model::ServerSettings;
+use server::{Power, PowerState};
 
 use super::config::site;
 use super::measure::did_you_mean;

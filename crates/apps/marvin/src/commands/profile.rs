@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lab::Lab;
-use machine::Wanted;
+use lab::Wanted;
 use model::{Build, CostModel, KernelName, Outcome, Run, RunId, Workload};
 use report::ledger::{Ledger, Sources};
 use report::render::ledger::{self, Profiled};

@@ -1,7 +1,7 @@
 //! `marvin run`: runs a suite on one kernel.
 
+use lab::Wanted;
 use lab::{Lab, Plan, Sampled};
-use machine::Wanted;
 use model::{Build, BuildId, KernelName, Outcome};
 use report::render::Shown;
 

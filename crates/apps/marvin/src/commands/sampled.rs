@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use lab::Wanted;
 use lab::{Event, Reuse, Sampled};
-use machine::Wanted;
 use model::{Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload};
 use report::ledger::Ledger;
 use sampled::{Counted, SampledDifference, SampledProfiles, document, json};

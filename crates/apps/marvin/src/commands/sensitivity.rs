@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use lab::Wanted;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
-use machine::{Costs, Smp, Wanted};
+use machine::{Costs, Smp};
 use model::{CONTENTION, Run, Workload};
 use report::run_value;
 use sharing::{Sensitive, sensitivity_document};

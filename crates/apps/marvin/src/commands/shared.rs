@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use lab::Wanted;
 use lab::{Lab, Reuse};
-use machine::Wanted;
 use model::{Build, CONTENTION, KernelName, MICRO, Run, Suite};
 use sharing::{Shared, SharingDifference, document, json};
 

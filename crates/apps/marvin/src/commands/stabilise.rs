@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use kernel::{BuildCache, Sources, Step};
+use lab::Wanted;
 use lab::{
     CandidateSource, FoundSubject, Lab, LabSettings, Measuring, Reuse, StabiliseEvent, TreeWorld,
     find_subject,
 };
-use machine::Wanted;
 use model::{Steadiness, Suite, Workload};
 use report::{Rule, Scale, Seeds};
 use stabilise::render::{

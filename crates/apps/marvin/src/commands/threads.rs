@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use machine::Wanted;
+use lab::Wanted;
 use model::{Workload, in_tasks, task_counts};
 
 use super::measure::Chosen;
@@ -113,7 +113,8 @@ fn counts(tasks: &Tasks, processors: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use machine::{VmShape, Wanted};
+    use lab::Wanted;
+    use machine::VmShape;
 
     use super::{check_threads, counts};
     use crate::cli::{Tasks, Threads};

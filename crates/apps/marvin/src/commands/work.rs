@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use kernel::{Configuration, SourceSettings};
+use lab::Wanted;
 use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled};
-use machine::{MachineError, ServerProblem, Wanted};
+use machine::MachineError;
 use model::{CHECK_PLAN, KernelName, QueuedJob, ReservationRefusal, ServerSettings, TreeOrigin};
+use server::{ServerProblem, server_problem};
 use service::{
     JobProcess, JobResult, ServerPower, ServiceError, Until, WorkEvent, Worked, Worker,
     switch_idle_off,
@@ -257,9 +259,10 @@ fn in_use(error: &anyhow::Error) -> Option<String> {
             Some("another marvin was measuring in this home".to_owned())
         }
         LabError::Reserved(why @ ReservationRefusal::Taken { .. }) => Some(why.to_string()),
-        LabError::Machine(MachineError::Server(
-            why @ (ServerProblem::Held { .. } | ServerProblem::NotOurs(_)),
-        )) => Some(why.to_string()),
+        LabError::Machine(error) => match server_problem(error)? {
+            why @ (ServerProblem::Held { .. } | ServerProblem::NotOurs(_)) => Some(why.to_string()),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -270,7 +273,7 @@ fn is_of_machine(error: &anyhow::Error) -> bool {
     error.is_some_and(|error| {
         matches!(
             error,
-            LabError::Machine(MachineError::Server(_)) | LabError::GaveUp { .. }
+            LabError::Machine(MachineError::Backend(_)) | LabError::GaveUp { .. }
         )
     })
 }

@@ -150,7 +150,7 @@ fn transport(server: &MailServer) -> Result<SmtpTransport, String> {
         Some(login) => builder
             .credentials(Credentials::new(
                 login.user.clone(),
-                control::password(login)?,
+                server::password(login)?,
             ))
             .build(),
         None => builder.build(),

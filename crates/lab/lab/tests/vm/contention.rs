@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lab::Wanted;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
-use machine::{Smp, Wanted};
+use machine::Smp;
 use model::{CONTENTION, Outcome, Run, Sharing, Workload, WorkloadResult, declared_transfers};
 
 use crate::{build, declared, folder, full, kernels, lab, measure, same_build, samples};

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use lab::Wanted;
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled, Tools};
-use machine::{Limits, VmShape, Wanted};
+use machine::{Limits, VmShape};
 use model::{
     Build, DISKS, Environment, Guilt, LAB_COST, MICRO, Outcome, SCALE, SampledProfile, Share,
     Workload, WorkloadResult,

@@ -28,7 +28,7 @@ use crate::qemu::{
     Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, Scratch, failure, restore, save,
     stream_failure,
 };
-use crate::settings::{Settings, SnapshotUse, free_mib};
+use crate::settings::{Settings, SnapshotUse, empty_scratch, free_mib};
 use crate::{MachineError, hash, identify};
 
 const COMMAND_LINE: &str =
@@ -50,7 +50,7 @@ const CALLS: &str = "calls";
 
 /// An exact machine, ready to boot builds. Several threads may use it at the same time.
 #[derive(Debug)]
-pub(crate) struct Exact {
+pub struct Exact {
     qemu: Qemu,
     /// None for one processor.
     processors: Option<Processors>,
@@ -101,13 +101,25 @@ fn tracer_arguments(observe: Observe<'_>, seed: u64) -> String {
 }
 
 impl Exact {
+    /// Returns how many processors a job may use on the machine with these processors.
+    #[must_use]
+    pub const fn processors(smp: Option<Smp>) -> u32 {
+        match smp {
+            Some(smp) => smp.cpus,
+            None => MachineKind::Exact.capabilities().processors,
+        }
+    }
+
     /// Finds QEMU, computes the machine's identity and prepares its directories.
-    pub(crate) fn open(settings: Settings, processors: Option<Smp>) -> Result<Self, MachineError> {
+    ///
+    /// # Errors
+    /// If no QEMU is usable or the data directory cannot be written.
+    pub fn open(settings: Settings, processors: Option<Smp>) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref())?;
         let processors = processors
             .map(|smp| Processors::new(smp, &qemu))
             .transpose()?;
-        let scratch = settings.scratch()?;
+        let scratch = empty_scratch(&settings.home)?;
         let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
         let machine = identity(&qemu, processors, &initrds, &settings)?;
         let tracer = scratch.join(TRACER);
@@ -462,7 +474,7 @@ impl Booted for Start {
             Err(ended) => {
                 let console = scratch.console();
                 let stream = Err(failure(Stage::Boot, ended, &console));
-                return Ok(JobEnd::of(stream, console));
+                return Ok(JobEnd::unobserved(stream, console));
             }
         };
         let budget = exact.job_budget(&mut process, observe)?;
@@ -493,7 +505,7 @@ impl Booted for Start {
             counts: written(COUNTS),
             calls: written(CALLS),
             shared,
-            ..JobEnd::of(stream, console)
+            ..JobEnd::unobserved(stream, console)
         })
     }
 
