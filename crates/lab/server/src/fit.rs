@@ -3,7 +3,7 @@
 
 use model::{BootOnce, ServerSettings, described};
 
-use crate::problem::ServerProblem;
+use crate::problem::{ServerProblem, UnfitServer};
 use crate::remote::{Facts, Kernel};
 
 /// What to do about a file system that cannot be written.
@@ -11,18 +11,18 @@ const READ_ONLY: &str =
     "remount it there: mount -o remount,rw PLACE; the reason is in the server's log";
 
 /// Returns why Marvin cannot boot kernels there.
-pub(crate) fn problems(server: &ServerSettings, facts: &Facts) -> Vec<ServerProblem> {
+pub(crate) fn problems(server: &ServerSettings, facts: &Facts) -> Vec<UnfitServer> {
     let name = || server.name.clone();
     let mut problems = Vec::new();
     if facts.get("user") != "root" {
-        problems.push(ServerProblem::NotRoot {
+        problems.push(UnfitServer::NotRoot {
             name: name(),
             user: facts.get("user").to_owned(),
         });
     }
     if !facts.get("unwritable").is_empty() {
         let why = format!("cannot keep kernels: {}", facts.get("unwritable"));
-        problems.push(ServerProblem::Unfit {
+        problems.push(UnfitServer::Setup {
             name: name(),
             why,
             hint: "/var/lib/marvin needs a writable file system with some space",
@@ -40,7 +40,7 @@ pub(crate) fn problems(server: &ServerSettings, facts: &Facts) -> Vec<ServerProb
         .chain(["cpio", "depmod", "taskset", "timeout"])
     {
         if facts.get(&format!("tool.{tool}")) != "yes" {
-            problems.push(ServerProblem::NoTool {
+            problems.push(UnfitServer::NoTool {
                 name: name(),
                 tool: tool.to_owned(),
             });
@@ -48,20 +48,20 @@ pub(crate) fn problems(server: &ServerSettings, facts: &Facts) -> Vec<ServerProb
     }
     let is_own = facts.running().is_none();
     if is_own && facts.get("own_initrd").is_empty() {
-        problems.push(ServerProblem::NoInitramfs {
+        problems.push(UnfitServer::NoInitramfs {
             name: name(),
             release: facts.get("release").to_owned(),
         });
     }
     if facts.get("secure_boot") == "1" {
-        problems.push(ServerProblem::Locked {
+        problems.push(UnfitServer::Locked {
             name: name(),
             why: "secure boot is on".into(),
         });
     }
     let lockdown = facts.get("lockdown");
     if lockdown.contains("[integrity]") || lockdown.contains("[confidentiality]") {
-        problems.push(ServerProblem::Locked {
+        problems.push(UnfitServer::Locked {
             name: name(),
             why: format!("lockdown: {lockdown}"),
         });
@@ -74,15 +74,11 @@ pub(crate) fn problems(server: &ServerSettings, facts: &Facts) -> Vec<ServerProb
         BootOnce::SystemdBoot => systemd_boot(facts),
         BootOnce::Command(_) => Vec::new(),
     };
-    problems.extend(
-        of_loader
-            .into_iter()
-            .map(|(why, hint)| ServerProblem::Unfit {
-                name: name(),
-                why,
-                hint,
-            }),
-    );
+    problems.extend(of_loader.into_iter().map(|(why, hint)| UnfitServer::Setup {
+        name: name(),
+        why,
+        hint,
+    }));
     problems
 }
 

@@ -39,7 +39,7 @@ pub use self::login::password;
 pub use self::look::{ServerLook, accept, look};
 pub use self::permit::{Permit, ServerAccess};
 pub use self::power::{Power, PowerError, PowerState, is_off};
-pub use self::problem::{ServerProblem, server_problem};
+pub use self::problem::{LoginProblem, ServerProblem, UnfitServer, WrongSystem, server_problem};
 pub use self::record::{ServerState, server_state};
 
 /// Time between two polls of a server that restarts.

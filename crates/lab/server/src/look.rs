@@ -10,7 +10,7 @@ use subprocess::Ended;
 use crate::PREPARE_S;
 use crate::deploy::deployed_image;
 use crate::fit::problems;
-use crate::problem::ServerProblem;
+use crate::problem::{ServerProblem, WrongSystem};
 use crate::record::{Record, of_machine};
 use crate::remote::ssh;
 use crate::remote::{AgentBoot, Facts, OTHER_BOOT, RemoteHost};
@@ -82,15 +82,15 @@ pub fn accept(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<(), 
     let ssh = ssh::Ssh::new(server.clone(), home, None, agent);
     let facts = ssh.look()?;
     if let Some(problem) = problems(server, &facts).into_iter().next() {
-        return Err(problem.into());
+        return Err(ServerProblem::from(problem).into());
     }
     if !facts.get("held_by").is_empty() {
         return Err(ssh::held(&server.name, &facts).into());
     }
     if facts.running().is_some() {
-        return Err(ServerProblem::Away {
+        return Err(ServerProblem::from(WrongSystem::UnderTest {
             name: server.name.clone(),
-        }
+        })
         .into());
     }
     let report = describe(&ssh, &server.name, facts.boot_id())?;
@@ -109,7 +109,10 @@ fn of(server: &ServerSettings, facts: &Facts) -> ServerLook {
         free_mib: facts.get("free_kib").parse::<u64>().unwrap_or(0) >> 10,
         image: None,
         clock: get("clock"),
-        problems: problems(server, facts),
+        problems: problems(server, facts)
+            .into_iter()
+            .map(ServerProblem::from)
+            .collect(),
     }
 }
 

@@ -8,30 +8,15 @@ use crate::power::PowerError;
 /// A failure of the lab at a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerProblem {
-    /// ssh does not know the server's key, or it is another one.
-    #[error(
-        "ssh does not trust {name}: {said}\nhint: compare the key with the server's, then: ssh-keyscan HOST >> {known_hosts}"
-    )]
-    HostKey {
-        /// The server.
-        name: String,
-        /// What ssh said.
-        said: String,
-        /// The file of keys in the lab's data directory.
-        known_hosts: String,
-    },
-    /// The server refuses the login.
-    #[error(
-        "{name} refuses the login: {said}\nhint: ssh asks for no password here: put a key into ssh-agent or the ssh configuration, and try: ssh -o BatchMode=yes {host} true"
-    )]
-    NoLogin {
-        /// The server.
-        name: String,
-        /// Its host.
-        host: String,
-        /// What ssh said.
-        said: String,
-    },
+    /// ssh does not let Marvin in.
+    #[error(transparent)]
+    Login(#[from] LoginProblem),
+    /// It cannot boot builds.
+    #[error(transparent)]
+    Unfit(#[from] UnfitServer),
+    /// It runs another system than the step needs.
+    #[error(transparent)]
+    WrongSystem(#[from] WrongSystem),
     /// No answer.
     #[error("{name} does not answer: {said}")]
     Unreachable {
@@ -39,78 +24,6 @@ pub enum ServerProblem {
         name: String,
         /// What ssh said.
         said: String,
-    },
-    /// The login may not boot kernels.
-    #[error(
-        "{name} boots kernels only for root, not for user {user}: set host = \"root@...\" in its [[machine]]"
-    )]
-    NotRoot {
-        /// The server.
-        name: String,
-        /// The user.
-        user: String,
-    },
-    /// A program is missing.
-    #[error("{name} has no {tool}: install it there")]
-    NoTool {
-        /// The server.
-        name: String,
-        /// The program.
-        tool: String,
-    },
-    /// It cannot boot kernels once, or not go back.
-    #[error("{name} {why}\nhint: {hint}")]
-    Unfit {
-        /// The server.
-        name: String,
-        /// What is wrong.
-        why: String,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// It came back with a third kernel.
-    #[error(
-        "{name} came back with kernel {runs} and not with its own, {own}: its default has changed\nhint: if {runs} is its own kernel now, start again; if not, set the default there and restart it"
-    )]
-    OtherKernel {
-        /// The server.
-        name: String,
-        /// The release of the kernel that runs.
-        runs: String,
-        /// The release of its own kernel.
-        own: String,
-    },
-    /// A kernel is not measured on its image, by the site's rule.
-    #[error(
-        "{name} runs image {image}, which is for kernels {range}, not for {release}\nhint: marvin deploy {name} IMAGE, with an [[image]] for it"
-    )]
-    OtherImage {
-        /// The server.
-        name: String,
-        /// The image.
-        image: String,
-        /// Its kernels.
-        range: String,
-        /// The kernel's release.
-        release: String,
-    },
-    /// Its own kernel's initramfs is not where distributions put it.
-    #[error(
-        "{name} has no initramfs of its own kernel {release} in /boot: Marvin needs it to find the root disk"
-    )]
-    NoInitramfs {
-        /// The server.
-        name: String,
-        /// The kernel's release.
-        release: String,
-    },
-    /// The server boots signed kernels only.
-    #[error("{name} boots only signed kernels ({why}): switch secure boot off in its firmware")]
-    Locked {
-        /// The server.
-        name: String,
-        /// Secure boot, or the kernel's lockdown.
-        why: String,
     },
     /// Its disk is full.
     #[error(
@@ -187,18 +100,129 @@ pub enum ServerProblem {
         /// What changed, with the server's name.
         changes: String,
     },
-    /// It runs a kernel under test, and so cannot say what it is.
-    #[error("{name} runs a kernel under test: restart it, or measure on it, and accept it then")]
-    Away {
-        /// The server.
-        name: String,
-    },
     /// The power was not switched.
     #[error(transparent)]
     Power(#[from] PowerError),
     /// A program on this host failed.
     #[error(transparent)]
     Program(#[from] ProgramError),
+}
+
+/// ssh does not let Marvin in.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginProblem {
+    /// ssh does not know the server's key, or it is another one.
+    #[error(
+        "ssh does not trust {name}: {said}\nhint: compare the key with the server's, then: ssh-keyscan HOST >> {known_hosts}"
+    )]
+    HostKey {
+        /// The server.
+        name: String,
+        /// What ssh said.
+        said: String,
+        /// The file of keys in the lab's data directory.
+        known_hosts: String,
+    },
+    /// The server refuses the login.
+    #[error(
+        "{name} refuses the login: {said}\nhint: ssh asks for no password here: put a key into ssh-agent or the ssh configuration, and try: ssh -o BatchMode=yes {host} true"
+    )]
+    Refused {
+        /// The server.
+        name: String,
+        /// Its host.
+        host: String,
+        /// What ssh said.
+        said: String,
+    },
+}
+
+/// Why Marvin cannot boot builds on a server, found before anything is changed there.
+#[derive(Debug, thiserror::Error)]
+pub enum UnfitServer {
+    /// The login may not boot kernels.
+    #[error(
+        "{name} boots kernels only for root, not for user {user}: set host = \"root@...\" in its [[machine]]"
+    )]
+    NotRoot {
+        /// The server.
+        name: String,
+        /// The user.
+        user: String,
+    },
+    /// A program is missing.
+    #[error("{name} has no {tool}: install it there")]
+    NoTool {
+        /// The server.
+        name: String,
+        /// The program.
+        tool: String,
+    },
+    /// Its own kernel's initramfs is not where distributions put it.
+    #[error(
+        "{name} has no initramfs of its own kernel {release} in /boot: Marvin needs it to find the root disk"
+    )]
+    NoInitramfs {
+        /// The server.
+        name: String,
+        /// The kernel's release.
+        release: String,
+    },
+    /// The server boots signed kernels only.
+    #[error("{name} boots only signed kernels ({why}): switch secure boot off in its firmware")]
+    Locked {
+        /// The server.
+        name: String,
+        /// Secure boot, or the kernel's lockdown.
+        why: String,
+    },
+    /// It cannot boot kernels once, or not go back.
+    #[error("{name} {why}\nhint: {hint}")]
+    Setup {
+        /// The server.
+        name: String,
+        /// What is wrong.
+        why: String,
+        /// What to do.
+        hint: &'static str,
+    },
+}
+
+/// A server runs another system than the step needs.
+#[derive(Debug, thiserror::Error)]
+pub enum WrongSystem {
+    /// It came back with a third kernel.
+    #[error(
+        "{name} came back with kernel {runs} and not with its own, {own}: its default has changed\nhint: if {runs} is its own kernel now, start again; if not, set the default there and restart it"
+    )]
+    OtherKernel {
+        /// The server.
+        name: String,
+        /// The release of the kernel that runs.
+        runs: String,
+        /// The release of its own kernel.
+        own: String,
+    },
+    /// A kernel is not measured on its image, by the site's rule.
+    #[error(
+        "{name} runs image {image}, which is for kernels {range}, not for {release}\nhint: marvin deploy {name} IMAGE, with an [[image]] for it"
+    )]
+    OtherImage {
+        /// The server.
+        name: String,
+        /// The image.
+        image: String,
+        /// Its kernels.
+        range: String,
+        /// The kernel's release.
+        release: String,
+    },
+    /// It runs a kernel under test, and so cannot say what it is.
+    #[error("{name} runs a kernel under test: restart it, or measure on it, and accept it then")]
+    UnderTest {
+        /// The server.
+        name: String,
+    },
 }
 
 impl ServerProblem {

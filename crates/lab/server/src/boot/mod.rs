@@ -22,7 +22,7 @@ use model::{
 use self::running_build::RunningBuild;
 use crate::deploy::image_loader;
 use crate::fit::{check_build_id, check_release};
-use crate::handle::{Reboot, ServerHandle};
+use crate::handle::{Life, Reboot, ServerHandle};
 use crate::look;
 use crate::permit::ServerAccess;
 use crate::problem::ServerProblem;
@@ -103,7 +103,7 @@ impl ServerMachine {
         }
         // What was printed before belongs to the kernel before.
         drop(self.handle.control.new_console());
-        self.handle.set_may_run_test_kernel(true);
+        self.handle.change(Life::begin_test);
         match self.handle.remote.boot_once(kernel) {
             Err(problem) if problem.is_silence() => self.handle.check_restart(&before)?,
             begun => begun?,

@@ -6,10 +6,10 @@ use model::{BootOnce, ServerSettings};
 
 use super::loader::{DeployedImage, ImageLoader, deployed_image, write_deployed_image};
 use super::{Image, seal};
-use crate::handle::{Reboot, ServerHandle};
+use crate::handle::{Life, Reboot, ServerHandle};
 use crate::look;
 use crate::permit::ServerAccess;
-use crate::problem::ServerProblem;
+use crate::problem::{ServerProblem, UnfitServer};
 use crate::record::Record;
 
 /// Has a server run an image as its own system from now on, and makes its record anew. Returns the
@@ -26,11 +26,11 @@ pub fn deploy(
         let why =
             "has a root in memory: the memory of a dead kernel would be lost with it".to_owned();
         let hint = "leave --keep-dump out, or give it a system on a disk";
-        return Err(ServerProblem::Unfit {
+        return Err(ServerProblem::from(UnfitServer::Setup {
             name: server.name.clone(),
             why,
             hint,
-        }
+        })
         .into());
     }
     // Before the way to the server is prepared: ssh has to know the key that the server will have.
@@ -57,11 +57,11 @@ pub fn install(
     let Some(disk) = &server.deploy.disk else {
         let why = "names no disk that may be erased".to_owned();
         let hint = "set disk = \"/dev/disk/by-id/NAME\" in its [machine.deploy]";
-        return Err(ServerProblem::Unfit {
+        return Err(ServerProblem::from(UnfitServer::Setup {
             name: server.name.clone(),
             why,
             hint,
-        }
+        })
         .into());
     };
     // The capture of dead kernels' memory, and the loader, are for the system on the disk: one in
@@ -95,7 +95,7 @@ fn return_to(
     write_deployed_image(&access.home, &server.name, None)?;
     let handle = ServerHandle::new(server, None, access)?;
     let facts = handle.remote.facts()?;
-    handle.set_held(true);
+    handle.change(Life::hold);
     if facts.image().is_some() {
         handle.remote.reboot()?;
         if !matches!(

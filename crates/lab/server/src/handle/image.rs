@@ -2,9 +2,9 @@
 
 use machine::readable_tail;
 
-use super::{Reboot, ServerHandle};
+use super::{Life, Reboot, ServerHandle};
 use crate::deploy::{ImageLoader, RUN_IMAGE};
-use crate::problem::ServerProblem;
+use crate::problem::{ServerProblem, WrongSystem};
 use crate::remote::Facts;
 
 impl ServerHandle {
@@ -111,7 +111,7 @@ impl ServerHandle {
             return Ok(facts);
         }
         if facts.running().is_some() {
-            self.set_may_run_test_kernel(true);
+            self.change(Life::begin_test);
             self.return_to_own_kernel()?;
             return self.remote.facts();
         }
@@ -125,17 +125,13 @@ impl ServerHandle {
         };
         match &image.kernels {
             Some(range) if !release.is_empty() && !range.contains(release) => {
-                let (name, image, range) = (
-                    self.server.name.clone(),
-                    image.name.clone(),
-                    range.to_string(),
-                );
-                Err(ServerProblem::OtherImage {
-                    name,
-                    image,
-                    range,
+                Err(WrongSystem::OtherImage {
+                    name: self.server.name.clone(),
+                    image: image.name.clone(),
+                    range: range.to_string(),
                     release: release.to_owned(),
-                })
+                }
+                .into())
             }
             _ => Ok(()),
         }

@@ -1,16 +1,18 @@
 //! A server in use: the way to it, and what is known of its state.
 
 mod image;
+mod life;
 mod own_kernel;
 mod reboot;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use machine::{DeadMemory, MachineError, empty_scratch, qemu::Scratch};
 use model::ServerSettings;
 
+pub(crate) use self::life::Life;
 pub(crate) use self::reboot::Reboot;
 use crate::deploy::ImageLoader;
 use crate::fit::problems;
@@ -41,16 +43,7 @@ pub(crate) struct ServerHandle {
     pub(crate) poll_interval: Duration,
     pub(crate) job_s: u64,
     pub(crate) disturbed_share: f64,
-    /// The release of its own kernel, once that is known.
-    pub(crate) own: Mutex<String>,
-    /// Whether it may run a kernel under test.
-    pub(crate) may_run_test_kernel: Mutex<bool>,
-    /// Whether it is held for this lab.
-    pub(crate) is_held: Mutex<bool>,
-}
-
-fn set(flag: &Mutex<bool>, to: bool) -> bool {
-    std::mem::replace(&mut flag.lock().unwrap_or_else(PoisonError::into_inner), to)
+    pub(crate) life: Mutex<Life>,
 }
 
 impl Drop for ServerHandle {
@@ -88,9 +81,7 @@ impl ServerHandle {
             poll_interval: POLL_INTERVAL,
             job_s: access.limits.job_s,
             disturbed_share: access.limits.disturbed_share,
-            own: Mutex::default(),
-            may_run_test_kernel: Mutex::default(),
-            is_held: Mutex::default(),
+            life: Mutex::default(),
         })
     }
 
@@ -100,7 +91,7 @@ impl ServerHandle {
             problems(&self.server, &facts)
                 .into_iter()
                 .next()
-                .map_or(Ok(facts), Err)
+                .map_or(Ok(facts), |problem| Err(ServerProblem::from(problem)))
         };
         let mut facts = match self.remote.facts() {
             Err(problem)
@@ -118,21 +109,19 @@ impl ServerHandle {
             facts => facts?,
         };
         if facts.running().is_none() {
-            set(&self.is_held, true);
+            self.change(Life::hold);
             facts = self.run_image(facts)?;
         }
         let facts = fit(facts);
         // After an error too: other labs may use it then.
-        set(&self.is_held, true);
+        self.change(Life::hold);
         let facts = facts?;
-        facts
-            .own_release()
-            .clone_into(&mut self.own.lock().unwrap_or_else(PoisonError::into_inner));
+        self.change(|life| life.learn_own_kernel(facts.own_release()));
         if facts.running().is_none() {
             return Ok(facts);
         }
         // Another Marvin was killed: what the server is, its own kernel says.
-        self.set_may_run_test_kernel(true);
+        self.change(Life::begin_test);
         self.return_to_own_kernel()?;
         fit(self.remote.facts()?)
     }
@@ -152,28 +141,24 @@ impl ServerHandle {
         })
     }
 
-    /// Sets whether this lab holds the server; returns whether it did.
-    pub(crate) fn set_held(&self, is_held: bool) -> bool {
-        set(&self.is_held, is_held)
+    pub(crate) fn change(&self, transition: impl FnOnce(Life) -> Life) {
+        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        *life = transition(std::mem::take(&mut *life));
     }
 
-    pub(crate) fn set_may_run_test_kernel(&self, may_run_test_kernel: bool) {
-        set(&self.may_run_test_kernel, may_run_test_kernel);
-    }
-
-    fn may_run_test_kernel(&self) -> bool {
-        *self
-            .may_run_test_kernel
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn life(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the server run its own kernel and lets others use it, unless that is done.
     pub(crate) fn close(&self) -> Result<(), ServerProblem> {
-        if !set(&self.is_held, false) {
+        if matches!(*self.life(), Life::Released(_)) {
             return Ok(());
         }
-        self.return_to_own_kernel()?;
+        let returned = self.return_to_own_kernel();
+        // After an error too: dropping the handle must not try the same for minutes again.
+        self.change(Life::release);
+        returned?;
         self.remote.leave()
     }
 

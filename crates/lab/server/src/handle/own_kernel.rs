@@ -1,9 +1,7 @@
 //! The way back to the server's own kernel.
 
-use std::sync::PoisonError;
-
-use super::ServerHandle;
-use crate::problem::ServerProblem;
+use super::{Life, ServerHandle};
+use crate::problem::{ServerProblem, WrongSystem};
 use crate::remote::{Facts, MARK};
 
 /// How often Marvin asks a server to restart if the connection is cut meanwhile.
@@ -12,7 +10,7 @@ const RESTARTS: u32 = 3;
 impl ServerHandle {
     /// Has the server boot its own kernel if it runs another one.
     pub(crate) fn return_to_own_kernel(&self) -> Result<(), ServerProblem> {
-        if !self.may_run_test_kernel() {
+        if !matches!(*self.life(), Life::UnderTest(_)) {
             return Ok(());
         }
         let mut facts = self.recover_if_silent()?;
@@ -65,23 +63,25 @@ impl ServerHandle {
         }
         if let Some(loader) = &self.image {
             // Its reset ends an image, which is started again before the next step.
-            self.set_may_run_test_kernel(facts.image() != Some(&loader.image().id));
+            let runs_image = facts.image() == Some(&loader.image().id);
+            self.change(if runs_image {
+                Life::end_test
+            } else {
+                Life::begin_test
+            });
             return Ok(());
         }
-        self.set_may_run_test_kernel(false);
-        let own = self
-            .own
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let runs = facts.get("release").to_owned();
-        if own.is_empty() || own == runs {
-            return Ok(());
+        self.change(Life::end_test);
+        let own = self.life().own_kernel().clone();
+        let runs = facts.get("release");
+        match own.release() {
+            Some(own) if own != runs => Err(WrongSystem::OtherKernel {
+                name: self.server.name.clone(),
+                runs: runs.to_owned(),
+                own: own.to_owned(),
+            }
+            .into()),
+            _ => Ok(()),
         }
-        Err(ServerProblem::OtherKernel {
-            name: self.server.name.clone(),
-            runs,
-            own,
-        })
     }
 }

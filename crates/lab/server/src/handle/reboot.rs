@@ -3,7 +3,7 @@
 use machine::reason_in;
 use model::FailureReason;
 
-use super::ServerHandle;
+use super::{Life, ServerHandle};
 use crate::problem::ServerProblem;
 use crate::remote::Facts;
 
@@ -83,7 +83,7 @@ impl ServerHandle {
             return Err(self.never_left());
         }
         // Nothing more can be done about it now.
-        self.set_held(false);
+        self.change(Life::release);
         let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
         Err(ServerProblem::Lost {
             name,
@@ -97,7 +97,9 @@ impl ServerHandle {
     /// before its power is switched: if the console can ask it, and does not say already how it
     /// died.
     fn log_state_by_sysrq(&self, console: &mut Vec<u8>) {
-        if !self.may_run_test_kernel() || !self.control.has_power() || reason_in(console).is_some()
+        if !matches!(*self.life(), Life::UnderTest(_))
+            || !self.control.has_power()
+            || reason_in(console).is_some()
         {
             return;
         }

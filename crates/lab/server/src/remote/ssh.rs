@@ -14,7 +14,7 @@ use subprocess::{Ended, Program, ProgramError, Running, quote_words};
 
 use super::{AgentBoot, Capture, Facts, Kernel, RemoteHost};
 use crate::deploy::seal;
-use crate::problem::ServerProblem;
+use crate::problem::{LoginProblem, ServerProblem};
 
 const FACTS: &str = include_str!("scripts/facts.sh");
 const DRIVERS: &str = include_str!("scripts/drivers.sh");
@@ -206,18 +206,20 @@ impl Ssh {
                 |line| line.trim_matches(['@', ' ']).to_owned(),
             );
             let known_hosts = self.known_hosts.display().to_string();
-            return ServerProblem::HostKey {
+            return LoginProblem::HostKey {
                 name,
                 said: model::plain(&said),
                 known_hosts,
-            };
+            }
+            .into();
         }
         if has("Permission denied") || has("Too many authentication failures") {
-            return ServerProblem::NoLogin {
+            return LoginProblem::Refused {
                 name,
                 host: self.server.host.clone(),
                 said,
-            };
+            }
+            .into();
         }
         ServerProblem::Unreachable { name, said }
     }

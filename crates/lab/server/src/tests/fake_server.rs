@@ -173,9 +173,7 @@ impl Fake {
             poll_interval: Duration::ZERO,
             job_s: 60,
             disturbed_share: 0.1,
-            own: Mutex::default(),
-            may_run_test_kernel: Mutex::default(),
-            is_held: Mutex::default(),
+            life: Mutex::default(),
         };
         ServerMachine::with_handle(handle, &access).map(Arc::new)
     }
