@@ -121,7 +121,7 @@ impl Progress {
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
-            Event::Left { seconds } => self.left(*seconds),
+            Event::RemainingTime { seconds } => self.left(*seconds),
             Event::Booting { version, replicate } => {
                 self.line(&format!("booting {version}, {replicate}"));
             }
@@ -184,7 +184,7 @@ impl Progress {
             } => {
                 self.line(&format!("{version} {of}: no memory dump: {why}"));
             }
-            Event::LeftOut => self.done("left out"),
+            Event::JobSkipped => self.done("left out"),
             Event::Disturbed {
                 version,
                 replicate,

@@ -32,7 +32,7 @@ pub enum Event {
     /// The estimated duration.
     Estimated(Estimate),
     /// The estimated rest, after each job.
-    Left {
+    RemainingTime {
         /// Wall seconds; `None` while no estimate would be within a factor of two.
         seconds: Option<f64>,
     },
@@ -95,7 +95,7 @@ pub enum Event {
         unfiltered: Option<String>,
     },
     /// A job is skipped, as its build does not boot.
-    LeftOut,
+    JobSkipped,
     /// The lab failed; Marvin tries again.
     Retrying {
         /// The error.

@@ -26,14 +26,14 @@ const KNOWN: &str = "vfs_read";
 
 /// A booted build with what its jobs need.
 #[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct BootedBuild<'a> {
     pub(crate) build: &'a Build,
     pub(crate) replicate: u64,
     pub(crate) machine: &'a dyn Backend,
     pub(crate) booted: &'a dyn Booted,
 }
 
-impl Subject<'_> {
+impl BootedBuild<'_> {
     /// Returns a job of this name. On a machine without noise of its own, the replicate perturbs
     /// the guest.
     pub(crate) fn job(&self, name: &str, task: Task) -> Job {
@@ -128,7 +128,7 @@ pub(crate) fn with_retries<T>(
 }
 
 /// Returns the guest's description of itself; empty if the guest fails to send it.
-pub(crate) fn environment(on: Subject<'_>) -> Result<Fetched<Environment>, MachineError> {
+pub(crate) fn environment(on: BootedBuild<'_>) -> Result<Fetched<Environment>, MachineError> {
     let end = on
         .booted
         .run(&on.job("environment", Task::Environment), Observe::Nothing)?;
@@ -145,7 +145,7 @@ pub(crate) fn environment(on: Subject<'_>) -> Result<Fetched<Environment>, Machi
 /// Runs one workload, and counts the instructions of each function if the functions are known. So
 /// many rounds of its operations are one iteration.
 pub(crate) fn workload(
-    on: Subject<'_>,
+    on: BootedBuild<'_>,
     workload: &Workload,
     rounds: u32,
     named: Option<&Named>,
@@ -335,7 +335,7 @@ fn of_row(quantity: &Quantity, number: u64) -> f64 {
 /// Runs one workload and copies the kernel's counters before and after it, and every `interval_ms`
 /// milliseconds if that is not 0.
 pub(crate) fn observe(
-    on: Subject<'_>,
+    on: BootedBuild<'_>,
     workload: &Workload,
     interval_ms: u64,
 ) -> Result<Result<Vec<MonitorCopy>, String>, MachineError> {
@@ -368,7 +368,7 @@ pub(crate) struct Calls {
 
 /// Runs one workload and follows its calls; the guest repeats what it did during the measurement.
 pub(crate) fn calls(
-    on: Subject<'_>,
+    on: BootedBuild<'_>,
     workload: &Workload,
     named: &Named,
 ) -> Result<Result<Calls, String>, MachineError> {
@@ -405,7 +405,7 @@ pub(crate) struct Simulated {
 /// Runs one workload on a simulated processor; the guest repeats what it did during the
 /// measurement.
 pub(crate) fn simulate(
-    on: Subject<'_>,
+    on: BootedBuild<'_>,
     workload: &Workload,
     named: &Named,
     model: &CostModel,

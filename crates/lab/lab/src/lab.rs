@@ -7,7 +7,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::open_machine::{Wanted, open_machine};
 use kernel::{BuildCache, NotCompiled, SourceSettings, Sources, Step};
-use machine::{Backend, Boot, Limits, MachineError, Observe, Programs, Settings, SnapshotUse};
+use machine::{
+    Backend, BootOutcome, Limits, MachineError, Observe, Programs, Settings, SnapshotUse,
+};
 use model::{
     Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy,
     Observation, Profile, Run, RunId, Sharing, SourceLocation, Workload, WorkloadResult,
@@ -17,8 +19,8 @@ use wire::{Frame, Task};
 
 use crate::calibration::Calibration;
 use crate::dump::is_dump;
-use crate::execute::{Bench, check_kernel, execute, missing_of};
-use crate::job::{Calls, Simulated, Subject, calls, observe, simulate, with_retries, workload};
+use crate::execute::{ExecutionContext, check_kernel, execute, missing_of};
+use crate::job::{BootedBuild, Calls, Simulated, calls, observe, simulate, with_retries, workload};
 use crate::machine_pool::{MachinePool, guest_configs};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
@@ -357,7 +359,7 @@ impl Lab {
     /// # Errors
     /// If the plan cannot be executed, or the store fails.
     pub fn missing(&self, plan: &Plan<'_>) -> Result<Vec<(usize, u64)>, LabError> {
-        missing_of(plan, &self.bench(&|_| {}))
+        missing_of(plan, &self.context(&|_| {}))
     }
 
     /// Executes a plan and returns the runs of each side.
@@ -369,11 +371,11 @@ impl Lab {
         plan: &Plan<'_>,
         notify: &(dyn Fn(Event) + Sync),
     ) -> Result<Vec<Vec<Run>>, LabError> {
-        execute(plan, &self.bench(notify))
+        execute(plan, &self.context(notify))
     }
 
-    fn bench<'a>(&'a self, notify: &'a (dyn Fn(Event) + Sync)) -> Bench<'a> {
-        Bench {
+    fn context<'a>(&'a self, notify: &'a (dyn Fn(Event) + Sync)) -> ExecutionContext<'a> {
+        ExecutionContext {
             machine_pool: &self.machine_pool,
             store: &self.store,
             symbols: &self.symbols,
@@ -557,22 +559,22 @@ impl Lab {
         })
     }
 
-    /// Boots a build on the machine of a workload, calls `act` there, and releases the machine; the
+    /// Boots a build on the machine of a workload, calls `action` there, and releases the machine; the
     /// inner error says why it cannot run.
     fn booted<T>(
         &self,
         of: Measurement<'_>,
-        action: impl FnOnce(Subject<'_>) -> Result<Result<T, String>, LabError>,
+        action: impl FnOnce(BootedBuild<'_>) -> Result<Result<T, String>, LabError>,
     ) -> Result<Result<T, String>, LabError> {
         let placement = self
             .machine_pool
             .placement(of.build, &of.workload.guest_config)?;
         let booted = match placement.boot(of.build, of.replicate)? {
-            Ok(Boot::Ready(booted)) => booted,
-            Ok(Boot::Failed(..)) => return Ok(Err("it does not boot".to_owned())),
-            Err(why) => return Ok(Err(format!("not supported: {why}"))),
+            BootOutcome::Ready(booted) => booted,
+            BootOutcome::KernelFailed { .. } => return Ok(Err("it does not boot".to_owned())),
+            BootOutcome::Unsupported(why) => return Ok(Err(format!("not supported: {why}"))),
         };
-        let done = action(placement.subject(of.build, of.replicate, &*booted));
+        let done = action(placement.booted_build(of.build, of.replicate, &*booted));
         booted.release()?;
         done
     }
@@ -582,7 +584,7 @@ impl Lab {
         &self,
         of: Measurement<'_>,
         can: impl Fn(Capabilities) -> bool,
-        job: impl Fn(Subject<'_>, &Named) -> Result<Result<T, String>, MachineError>,
+        job: impl Fn(BootedBuild<'_>, &Named) -> Result<Result<T, String>, MachineError>,
     ) -> Result<Result<T, String>, LabError> {
         self.booted(of, |on| {
             let (known, _) = self.symbols.of(on)?;

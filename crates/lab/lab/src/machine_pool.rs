@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kernel::{KernelError, is_built_in, modules, option};
 use machine::{
-    Backend, Boot, Booted, DeadMemory, Driver, Guest, InitrdFile, MachineError, modules_hash,
+    Backend, BootOutcome, Booted, DeadMemory, Driver, Guest, InitrdFile, MachineError, modules_hash,
 };
 use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Workload};
 
 use crate::LabError;
-use crate::job::Subject;
+use crate::job::BootedBuild;
 use crate::tools::{Images, fits};
 
 /// The modules of a build for a guest config, or why its workloads cannot run.
@@ -155,14 +155,12 @@ impl Placement {
             .map(|files| modules_hash(files))
     }
 
-    /// Boots a build with its modules; the inner error says which part it lacks.
-    pub(crate) fn boot(
-        &self,
-        build: &Build,
-        replicate: u64,
-    ) -> Result<Result<Boot, String>, MachineError> {
-        let boot = |guest: Guest<'_>| Arc::clone(&self.machine).boot(&guest, replicate).map(Ok);
-        self.guest(build).map_or_else(|why| Ok(Err(why)), boot)
+    /// Boots a build with its modules, unless it lacks a part.
+    pub(crate) fn boot(&self, build: &Build, replicate: u64) -> Result<BootOutcome, MachineError> {
+        match self.guest(build) {
+            Ok(guest) => Arc::clone(&self.machine).boot(&guest, replicate),
+            Err(why) => Ok(BootOutcome::Unsupported(why)),
+        }
     }
 
     /// Boots a build again that failed to boot, to dump its kernel's memory.
@@ -177,13 +175,13 @@ impl Placement {
     }
 
     /// Returns the booted build with what its jobs need.
-    pub(crate) fn subject<'a>(
+    pub(crate) fn booted_build<'a>(
         &'a self,
         build: &'a Build,
         replicate: u64,
         booted: &'a dyn Booted,
-    ) -> Subject<'a> {
-        Subject {
+    ) -> BootedBuild<'a> {
+        BootedBuild {
             build,
             replicate,
             machine: &*self.machine,

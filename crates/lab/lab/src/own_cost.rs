@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 use machine::{JobEnd, MachineError, Observe};
 use wire::{Job, OWN_COST};
 
-use crate::job::Subject;
+use crate::job::BootedBuild;
 
 const NS_PER_S: f64 = 1e9;
 
@@ -52,7 +52,7 @@ impl OwnCost {
 
 /// Executes a job of a workload, and says what the lab took meanwhile, if the agent says its part.
 pub(crate) fn run(
-    on: Subject<'_>,
+    on: BootedBuild<'_>,
     job: &Job,
     observe: Observe<'_>,
 ) -> Result<(JobEnd, Option<OwnCost>), MachineError> {

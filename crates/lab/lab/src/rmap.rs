@@ -1,6 +1,6 @@
 //! The experiment on reverse mappings: one cell of its grid on a build. Stores nothing.
 
-use machine::{Boot, Observe};
+use machine::{BootOutcome, Observe};
 use model::{Build, FailureReason, GuestConfig, GuestModule, Machine, RmapCell, RmapOutcome};
 use wire::Task;
 
@@ -51,11 +51,11 @@ impl Lab {
             .machine_pool()
             .placement(build, &guest_config(memory_mib))?;
         let booted = match placement.boot(build, seed)? {
-            Ok(Boot::Ready(booted)) => booted,
-            Ok(Boot::Failed(failure, _)) => {
+            BootOutcome::Ready(booted) => booted,
+            BootOutcome::KernelFailed { failure, .. } => {
                 return Ok(RmapOutcome::Failed(failure.reason.to_string()));
             }
-            Err(why) => return Ok(RmapOutcome::Unsupported(why)),
+            BootOutcome::Unsupported(why) => return Ok(RmapOutcome::Unsupported(why)),
         };
         let RmapCell {
             case,
@@ -68,7 +68,9 @@ impl Lab {
             processes,
             mappings,
         };
-        let job = placement.subject(build, seed, &*booted).job(&name, task);
+        let job = placement
+            .booted_build(build, seed, &*booted)
+            .job(&name, task);
         let end = with_retries(&|_| {}, || booted.run(&job, Observe::Nothing))?;
         let failed = |reason: FailureReason| RmapOutcome::Failed(reason.to_string());
         Ok(match end.stream {

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use machine::{Boot, MachineError};
+use machine::{BootOutcome, MachineError};
 use model::{
     Build, BuildId, Declared, Environment, LAB_COST, MachineId, Outcome, Run, RunId,
     SubjectFailure, Workload, WorkloadResult,
@@ -32,7 +32,7 @@ pub(crate) struct RunInProgress<'a> {
     /// Indices of the workloads that each job measures: a workload, and its requested rows. Job 0
     /// is the environment, job n + 1 is the n-th group.
     groups: Vec<Vec<usize>>,
-    boot: Mutex<Option<Arc<Result<Boot, String>>>>,
+    boot: Mutex<Option<Arc<BootOutcome>>>,
     progress: Mutex<Progress>,
 }
 
@@ -51,7 +51,7 @@ enum State {
     /// All jobs are done: the run is stored and the machine released. Final.
     Measured { since: SystemTime },
     /// The build did not boot with another replicate: all jobs are skipped. Final.
-    LeftOut,
+    Skipped,
 }
 
 /// The results so far.
@@ -75,7 +75,7 @@ impl Progress {
             State::Measuring { since, .. } | State::Measured { since } => {
                 Some(since.duration_since(UNIX_EPOCH).unwrap_or_default())
             }
-            State::Waiting | State::LeftOut => None,
+            State::Waiting | State::Skipped => None,
         }
     }
 }
@@ -155,12 +155,11 @@ impl<'a> RunInProgress<'a> {
         group.map(|&n| (n, &*self.workloads[n]))
     }
 
-    /// Returns the boot, and boots if needed; other threads wait meanwhile. The inner error says
-    /// why the workloads cannot run.
+    /// Returns the boot, and boots if needed; other threads wait meanwhile.
     pub(crate) fn boot<E>(
         &self,
-        boot: impl FnOnce() -> Result<Result<Boot, String>, E>,
-    ) -> Result<Arc<Result<Boot, String>>, E> {
+        boot: impl FnOnce() -> Result<BootOutcome, E>,
+    ) -> Result<Arc<BootOutcome>, E> {
         let mut slot = self.boot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(boot) = &*slot {
             return Ok(Arc::clone(boot));
@@ -180,7 +179,7 @@ impl<'a> RunInProgress<'a> {
             progress.state = if is_worth_it() {
                 measuring()
             } else {
-                State::LeftOut
+                State::Skipped
             };
         }
         matches!(progress.state, State::Measuring { .. })
@@ -226,7 +225,7 @@ impl<'a> RunInProgress<'a> {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         match boot.and_then(Arc::into_inner) {
-            Some(Ok(Boot::Ready(booted))) => booted.release(),
+            Some(BootOutcome::Ready(booted)) => booted.release(),
             _ => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ use model::{Outcome, RunId, SampledProfile, Workload, WorkloadResult};
 use store::Store;
 use wire::{Stream, Task};
 
-use crate::job::Subject;
+use crate::job::BootedBuild;
 use crate::symbols::Named;
 use crate::{Lab, LabError};
 
@@ -27,7 +27,7 @@ pub(crate) fn sampled_artefact(job: &str) -> String {
 
 /// Runs a measured workload again and samples it; the inner error says why there is no profile.
 pub(crate) fn sample(
-    on: Subject<'_>,
+    on: BootedBuild<'_>,
     workload: &Workload,
     measured: &WorkloadResult,
 ) -> Result<Result<SampledProfile, String>, MachineError> {
@@ -64,7 +64,11 @@ fn iterations(workload: &Workload, measured: &WorkloadResult) -> u32 {
     fitting.min(ITERATIONS_MAX).max(workload.iterations)
 }
 
-fn profile(stream: &Stream, on: Subject<'_>, operations: u64) -> Result<SampledProfile, String> {
+fn profile(
+    stream: &Stream,
+    on: BootedBuild<'_>,
+    operations: u64,
+) -> Result<SampledProfile, String> {
     let file = |name: &str| ingest::sent_file(stream, name).unwrap_or_default();
     let named = Named::of(&file("symbols"), on.build)?;
     ingest::sampled(&file("samples"), &named.symbols, operations).map_err(|error| error.to_string())

@@ -11,7 +11,7 @@ use machine::{MachineError, Observe};
 use model::{Build, BuildId};
 use wire::Task;
 
-use crate::job::Subject;
+use crate::job::BootedBuild;
 use crate::records::Records;
 
 /// Functions in different directories of every kernel: fs, mm and kernel/sched. Their file names
@@ -61,7 +61,7 @@ impl SymbolCache {
     }
 
     /// Returns a build's symbols, and whether this is their first use in this process.
-    pub(crate) fn of(&self, on: Subject<'_>) -> Result<(Known, bool), MachineError> {
+    pub(crate) fn of(&self, on: BootedBuild<'_>) -> Result<(Known, bool), MachineError> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(slots.entry(on.build.id.clone()).or_default())
@@ -79,7 +79,7 @@ impl SymbolCache {
         Named::of(&fs::read_to_string(self.file(build)).ok()?, build).ok()
     }
 
-    fn find(&self, on: Subject<'_>) -> Result<Result<Named, String>, MachineError> {
+    fn find(&self, on: BootedBuild<'_>) -> Result<Result<Named, String>, MachineError> {
         let build = on.build;
         let can = on.machine.capabilities();
         if !can.counts && !can.sharing {

@@ -11,7 +11,7 @@ use model::{
 };
 use wire::{Frame, NOT_INSTALLED, OWN_COST, PROGRAMS, Stream, Task, ToolTask};
 
-use crate::job::{Subject, explain_by_console};
+use crate::job::{BootedBuild, explain_by_console};
 use crate::own_cost::{self, OwnCost};
 use crate::tools::row_name;
 
@@ -81,7 +81,7 @@ pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
 
 /// Runs a tool and parses its output.
 pub(crate) fn run(
-    on: Subject<'_>,
+    on: BootedBuild<'_>,
     tool: &Tool,
     workload: &ToolWorkload,
 ) -> Result<Printed, MachineError> {

@@ -43,7 +43,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// If the lab fails.
-    fn boot(self: Arc<Self>, guest: &Guest<'_>, replicate: u64) -> Result<Boot, MachineError>;
+    fn boot(
+        self: Arc<Self>,
+        guest: &Guest<'_>,
+        replicate: u64,
+    ) -> Result<BootOutcome, MachineError>;
 
     /// Boots a build again that failed to boot, to dump its kernel's memory; `None` if it does not
     /// die this time.
@@ -123,13 +127,21 @@ pub struct Guest<'a> {
     pub modules: &'a [InitrdFile],
 }
 
-/// The end of a boot.
+/// How a boot ended. The lab's own failures are errors beside it.
 #[derive(Debug)]
-pub enum Boot {
+pub enum BootOutcome {
     /// Jobs can start.
     Ready(Box<dyn Booted>),
-    /// The kernel failed; with its whole console.
-    Failed(SubjectFailure, Vec<u8>),
+    /// The kernel failed.
+    KernelFailed {
+        /// How.
+        failure: SubjectFailure,
+        /// All that it printed.
+        console: Vec<u8>,
+    },
+    /// The build lacks something that its guest needs, and was not booted; why. Machines do not
+    /// return it: the lab, which fetches modules, finds it out before.
+    Unsupported(String),
 }
 
 /// What to observe during a job. It does not change what the guest does; [`Capabilities`] say what

@@ -12,7 +12,7 @@ use model::{
 };
 use wire::{Frame, Job, Stream, Task};
 
-use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
+use crate::backend::{Backend, BootOutcome, Booted, Guest, JobEnd, Observe};
 use crate::{Disturbance, MachineError, hash};
 
 /// The functions of every kernel that it boots, as a guest lists them.
@@ -195,23 +195,27 @@ impl Backend for Fake {
         }))
     }
 
-    fn boot(self: Arc<Self>, guest: &Guest<'_>, replicate: u64) -> Result<Boot, MachineError> {
+    fn boot(
+        self: Arc<Self>,
+        guest: &Guest<'_>,
+        replicate: u64,
+    ) -> Result<BootOutcome, MachineError> {
         let version = guest.build.version.clone();
         match self.ask(&version, replicate, None) {
             Does::Breaks(error) => Err(error),
-            Does::Fails(stage, reason) => Ok(Boot::Failed(
-                failure(stage, reason),
-                b"the console\n".to_vec(),
-            )),
-            Does::Hangs(stage) => Ok(Boot::Failed(
-                failure(stage, FailureReason::Hung),
-                Vec::new(),
-            )),
+            Does::Fails(stage, reason) => Ok(BootOutcome::KernelFailed {
+                failure: failure(stage, reason),
+                console: b"the console\n".to_vec(),
+            }),
+            Does::Hangs(stage) => Ok(BootOutcome::KernelFailed {
+                failure: failure(stage, FailureReason::Hung),
+                console: Vec::new(),
+            }),
             Does::Takes(_) | Does::Around(..) | Does::Disturbed(..) | Does::Says(_) => {
                 let mut booted = lock(&self.state.booted);
                 *booted = (booted.0 + 1, booted.1.max(booted.0 + 1));
                 drop(booted);
-                Ok(Boot::Ready(Box::new(FakeBooted {
+                Ok(BootOutcome::Ready(Box::new(FakeBooted {
                     machine: self,
                     version,
                     replicate,

@@ -29,7 +29,7 @@ use sha2::{Digest, Sha256};
 
 pub use agent_process::{machine_for, read_end, refuse_guest_config};
 pub use backend::{
-    Backend, Boot, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash,
+    Backend, BootOutcome, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash,
 };
 pub use console::{check_emulator, readable_tail, reason_in, until_next_kernel};
 pub use error::{BackendFault, MachineError};

@@ -18,7 +18,7 @@ use subprocess::{Program, ProgramError};
 use wire::{Job, Task};
 
 use crate::agent_process::{machine_for, read_end, refuse_guest_config};
-use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
+use crate::backend::{Backend, BootOutcome, Booted, Guest, JobEnd, Observe};
 use crate::host::{allowed_processors, processor_count, processor_name};
 use crate::prepared::{LOCK, Preparation, Prepared, report_frame, undo_folder};
 use crate::settings::{Limits, Settings, empty_scratch};
@@ -131,9 +131,9 @@ impl Backend for Local {
         }))
     }
 
-    fn boot(self: Arc<Self>, _: &Guest<'_>, _: u64) -> Result<Boot, MachineError> {
+    fn boot(self: Arc<Self>, _: &Guest<'_>, _: u64) -> Result<BootOutcome, MachineError> {
         let prepared = Arc::clone(&self.preparation).prepare()?;
-        Ok(Boot::Ready(Box::new(Here {
+        Ok(BootOutcome::Ready(Box::new(Here {
             local: self,
             prepared,
         })))

@@ -11,16 +11,16 @@ mod pinned;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
+use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage};
 use wire::{JOB_END, Job, Task};
 
 use self::accelerator::Accelerator;
 use self::disk::ScratchDisk;
 use self::pinned::Pinned;
-use crate::backend::{Backend, Boot, Booted, Guest, JobEnd, Observe};
+use crate::backend::{Backend, BootOutcome, Booted, Guest, JobEnd, Observe};
 use crate::console::check_emulator;
 use crate::host::{allowed_processors, processor_name};
 use crate::initrds::Initrds;
@@ -74,8 +74,15 @@ struct Start {
     running: Mutex<Option<Running>>,
 }
 
-/// How a boot ended that brought no guest, and its console.
-type DeadBoot = (Ended, Vec<u8>);
+/// How the boot of a guest ended.
+enum GuestStart {
+    Waits(Running),
+    /// There is no guest.
+    Died {
+        ended: Ended,
+        console: Vec<u8>,
+    },
+}
 
 /// A guest that waits for jobs.
 #[derive(Debug)]
@@ -113,11 +120,7 @@ impl Vm {
     }
 
     /// Boots a guest until it waits for jobs.
-    fn start(
-        &self,
-        kernel: &Path,
-        initrd: &Path,
-    ) -> Result<Result<Running, DeadBoot>, MachineError> {
+    fn start(&self, kernel: &Path, initrd: &Path) -> Result<GuestStart, MachineError> {
         let scratch = Scratch::new(&self.scratch)?;
         scratch.link("kernel", kernel)?;
         scratch.link("initrd", initrd)?;
@@ -146,11 +149,14 @@ impl Vm {
             if let Some(ended) = ended {
                 drop(process);
                 self.check_emulator(&scratch.console())?;
-                return Ok(Err((ended, scratch.console())));
+                return Ok(GuestStart::Died {
+                    ended,
+                    console: scratch.console(),
+                });
             }
             if wire::find_hello(&console).is_some() {
                 let console_read = console.len();
-                return Ok(Ok(Running {
+                return Ok(GuestStart::Waits(Running {
                     process,
                     jobs,
                     scratch,
@@ -159,10 +165,16 @@ impl Vm {
                 }));
             }
             if wire::find_last_words(&console).is_some() {
-                return Ok(Err((Ended::PoweredOff, console)));
+                return Ok(GuestStart::Died {
+                    ended: Ended::PoweredOff,
+                    console,
+                });
             }
         }
-        Ok(Err((Ended::Deadline, scratch.console())))
+        Ok(GuestStart::Died {
+            ended: Ended::Deadline,
+            console: scratch.console(),
+        })
     }
 }
 
@@ -209,16 +221,20 @@ impl Backend for Vm {
         }))
     }
 
-    fn boot(self: Arc<Self>, guest: &Guest<'_>, _replicate: u64) -> Result<Boot, MachineError> {
+    fn boot(
+        self: Arc<Self>,
+        guest: &Guest<'_>,
+        _replicate: u64,
+    ) -> Result<BootOutcome, MachineError> {
         let (kernel, initrd) = (
             guest.build.boot_file().path.clone(),
             self.initrds.of(guest)?,
         );
         match self.start(&kernel, &initrd)? {
-            Ok(running) => {
+            GuestStart::Waits(running) => {
                 let console = running.scratch.console();
                 let running = Mutex::new(Some(running));
-                Ok(Boot::Ready(Box::new(Start {
+                Ok(BootOutcome::Ready(Box::new(Start {
                     vm: self,
                     kernel,
                     initrd,
@@ -226,24 +242,11 @@ impl Backend for Vm {
                     running,
                 })))
             }
-            Err((ended, console)) => {
-                Ok(Boot::Failed(failure(Stage::Boot, ended, &console), console))
-            }
+            GuestStart::Died { ended, console } => Ok(BootOutcome::KernelFailed {
+                failure: failure(Stage::Boot, ended, &console),
+                console,
+            }),
         }
-    }
-}
-
-impl Start {
-    /// Returns the guest for the next job; boots it again if the last one died.
-    fn guest(&self) -> Result<Result<MutexGuard<'_, Option<Running>>, DeadBoot>, MachineError> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.is_none() {
-            match self.vm.start(&self.kernel, &self.initrd)? {
-                Ok(again) => *running = Some(again),
-                Err(failed) => return Ok(Err(failed)),
-            }
-        }
-        Ok(Ok(running))
     }
 }
 
@@ -254,15 +257,19 @@ impl Booted for Start {
 
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
-        let failed = |failure: SubjectFailure, console| JobEnd::unobserved(Err(failure), console);
-        let mut guest = match self.guest()? {
-            Ok(guest) => guest,
-            Err((ended, console)) => {
-                return Ok(failed(failure(Stage::Boot, ended, &console), console));
+        let mut guest = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if guest.is_none() {
+            // The last job killed the guest: this one gets another boot.
+            match self.vm.start(&self.kernel, &self.initrd)? {
+                GuestStart::Waits(again) => *guest = Some(again),
+                GuestStart::Died { ended, console } => {
+                    let failure = failure(Stage::Boot, ended, &console);
+                    return Ok(JobEnd::unobserved(Err(failure), console));
+                }
             }
-        };
+        }
         let Some(running) = guest.as_mut() else {
-            unreachable!("`guest` has one running")
+            unreachable!("a guest was started")
         };
         let limits = &self.vm.settings.limits;
         let before = running.accounts();

@@ -58,7 +58,7 @@ fn hanging_boot_is_the_kernels_failure() {
 fn unbootable_kernel_skips_other_replicates() {
     let story = story(|asked| panics(asked, "6.1", None));
     let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
-    assert_eq!(told.count(|event| *event == Event::LeftOut), 4);
+    assert_eq!(told.count(|event| *event == Event::JobSkipped), 4);
     assert_eq!(
         (told.runs.unwrap()[0].len(), story.count_requests("boot")),
         (1, 1)

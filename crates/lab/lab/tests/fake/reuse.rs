@@ -218,7 +218,7 @@ fn stored_boot_failure_is_reused() {
     let story = story(|_| Does::Fails(Stage::Boot, FailureReason::DidNotBoot));
     ask(&story, &["getppid"], &[1]);
     let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
-    assert_eq!(told.count(|event| *event == Event::LeftOut), 4);
+    assert_eq!(told.count(|event| *event == Event::JobSkipped), 4);
     assert_eq!(story.count_requests("boot"), 1);
 }
 

@@ -22,7 +22,9 @@ pub use self::processors::{Costs, Smp};
 use self::processors::{Processors, SHARED, count_transfers};
 pub use self::snapshot::hash_memory;
 use self::snapshot::{RAM, Snapshot, Snapshots};
-use crate::backend::{Backend, Boot, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash};
+use crate::backend::{
+    Backend, BootOutcome, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash,
+};
 use crate::initrds::Initrds;
 use crate::qemu::{
     Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, Scratch, failure, restore, save,
@@ -159,14 +161,20 @@ impl Exact {
         })
     }
 
-    fn failed_boot(&self, load: &Load, ended: Ended, scratch: &Scratch) -> Boot {
+    fn failed_boot(&self, load: &Load, ended: Ended, scratch: &Scratch) -> BootOutcome {
         let console = scratch.console();
         if wire::find_hello(&console).is_some() {
-            return Boot::Failed(failure(Stage::Settle, ended, &console), console);
+            return BootOutcome::KernelFailed {
+                failure: failure(Stage::Settle, ended, &console),
+                console,
+            };
         }
         // A kernel that dies early with `quiet` prints nothing; repeat the boot with all messages.
         let console = self.boot_aloud(load).unwrap_or(console);
-        Boot::Failed(failure(Stage::Boot, ended, &console), console)
+        BootOutcome::KernelFailed {
+            failure: failure(Stage::Boot, ended, &console),
+            console,
+        }
     }
 
     /// Starts a machine and takes it to where jobs start; the error says how it ended before.
@@ -399,10 +407,10 @@ impl Backend for Exact {
         }))
     }
 
-    fn boot(self: Arc<Self>, guest: &Guest<'_>, seed: u64) -> Result<Boot, MachineError> {
+    fn boot(self: Arc<Self>, guest: &Guest<'_>, seed: u64) -> Result<BootOutcome, MachineError> {
         let load = self.load(guest, seed)?;
         let ready = |snapshot| {
-            Boot::Ready(Box::new(Start {
+            BootOutcome::Ready(Box::new(Start {
                 machine: Arc::clone(&self),
                 snapshot,
                 load: load.clone(),

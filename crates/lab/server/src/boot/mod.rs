@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use machine::{
-    Backend, Boot, Driver, Guest, MachineError, check_emulator, count_processors, hash, identify,
-    machine_for, modules_hash, readable_tail, reason_in, until_next_kernel,
+    Backend, BootOutcome, Driver, Guest, MachineError, check_emulator, count_processors, hash,
+    identify, machine_for, modules_hash, readable_tail, reason_in, until_next_kernel,
 };
 use model::{
     Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage,
@@ -57,8 +57,14 @@ struct Session {
     console: Vec<u8>,
 }
 
-/// How a boot failed, and its console.
-type DeadBoot = (SubjectFailure, Vec<u8>);
+/// How the boot of a build ended.
+enum Start {
+    Ready(Session),
+    KernelFailed {
+        failure: SubjectFailure,
+        console: Vec<u8>,
+    },
+}
 
 impl ServerMachine {
     /// Asks the server what it is.
@@ -91,7 +97,7 @@ impl ServerMachine {
     }
 
     /// Boots a kernel once and proves that it runs.
-    fn start(&self, kernel: &Kernel<'_>) -> Result<Result<Session, DeadBoot>, ServerProblem> {
+    fn start(&self, kernel: &Kernel<'_>) -> Result<Start, ServerProblem> {
         let mut before = self.handle.ready()?;
         match self.install(kernel, &before) {
             Err(problem) if problem.is_silence() => {
@@ -124,7 +130,7 @@ impl ServerMachine {
                     report => {
                         let (boot_id, report) = (facts.boot_id().to_owned(), report?);
                         console.extend(self.handle.control.new_console());
-                        return Ok(Ok(Session {
+                        return Ok(Start::Ready(Session {
                             boot_id,
                             report,
                             console,
@@ -140,7 +146,10 @@ impl ServerMachine {
             // No kernel is to blame for that.
             Reboot::NeverLeft => return Err(self.handle.never_left()),
         };
-        Ok(Err((died(stage, reason, &console), console)))
+        Ok(Start::KernelFailed {
+            failure: died(stage, reason, &console),
+            console,
+        })
     }
 
     /// Makes a booted kernel ready for jobs.
@@ -156,11 +165,11 @@ impl ServerMachine {
     }
 
     /// Boots a kernel, and keeps in mind if the server is lost or another machine.
-    fn boot_kernel(&self, kernel: &Kernel<'_>) -> Result<Result<Session, DeadBoot>, MachineError> {
+    fn boot_kernel(&self, kernel: &Kernel<'_>) -> Result<Start, MachineError> {
         let end = self
             .start(kernel)
             .map_err(|problem| record_problem(problem, &self.record_file))?;
-        if let Err((_, console)) = &end {
+        if let Start::KernelFailed { console, .. } = &end {
             self.check_emulator(console)?;
         }
         Ok(end)
@@ -222,7 +231,11 @@ impl Backend for ServerMachine {
         }))
     }
 
-    fn boot(self: Arc<Self>, guest: &Guest<'_>, _replicate: u64) -> Result<Boot, MachineError> {
+    fn boot(
+        self: Arc<Self>,
+        guest: &Guest<'_>,
+        _replicate: u64,
+    ) -> Result<BootOutcome, MachineError> {
         let (tag, release) = (tag(guest), archive::release(guest.build).to_owned());
         self.handle.check_kernel(&release)?;
         let (archive, build_id) = (archive::of(guest)?, build_id::build_id_of(guest.build));
@@ -233,26 +246,28 @@ impl Backend for ServerMachine {
             archive: &archive,
         };
         match self.boot_kernel(&kernel)? {
-            Ok(mut session) => {
+            Start::Ready(mut session) => {
                 let console = std::mem::take(&mut session.console);
-                let (session, dead) = (Mutex::new(Some(session)), Mutex::default());
+                // A system in memory forgets an installed build by a reset: it is sent again.
                 let archive = if self.handle.image.is_some() {
                     archive
                 } else {
                     Vec::new()
                 };
-                Ok(Boot::Ready(Box::new(RunningBuild {
+                Ok(BootOutcome::Ready(Box::new(RunningBuild {
                     on: self,
                     tag,
                     release,
                     build_id,
                     archive,
                     console,
-                    session,
-                    dead,
+                    session: Mutex::new(Some(session)),
+                    dead: Mutex::default(),
                 })))
             }
-            Err((failure, console)) => Ok(Boot::Failed(failure, console)),
+            Start::KernelFailed { failure, console } => {
+                Ok(BootOutcome::KernelFailed { failure, console })
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use machine::{
 use model::{FailureReason, Stage};
 use wire::{Job, Task};
 
-use super::{DeadBoot, ServerMachine, Session, died};
+use super::{ServerMachine, Session, Start, died};
 use crate::remote::{AgentBoot, Kernel, OTHER_BOOT, TIMED_OUT};
 
 /// A build that the server runs.
@@ -41,8 +41,10 @@ impl Booted for RunningBuild {
             return Ok(refused);
         }
         let session = match self.session()? {
-            Ok(session) => session,
-            Err((failure, console)) => return Ok(JobEnd::unobserved(Err(failure), console)),
+            Start::Ready(session) => session,
+            Start::KernelFailed { failure, console } => {
+                return Ok(JobEnd::unobserved(Err(failure), console));
+            }
         };
         let on = AgentBoot {
             id: &session.boot_id,
@@ -88,10 +90,10 @@ impl Booted for RunningBuild {
 
 impl RunningBuild {
     /// Returns the boot for the next job; boots again if the last one died.
-    fn session(&self) -> Result<Result<Session, DeadBoot>, MachineError> {
+    fn session(&self) -> Result<Start, MachineError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = &*session {
-            return Ok(Ok(session.clone()));
+            return Ok(Start::Ready(session.clone()));
         }
         // It is installed: nothing has to be sent, but to a server that runs from memory.
         let build_id = self.build_id.as_deref();
@@ -102,7 +104,9 @@ impl RunningBuild {
             archive: &self.archive,
         };
         let started = self.on.boot_kernel(&kernel)?;
-        *session = started.as_ref().ok().cloned();
+        if let Start::Ready(again) = &started {
+            *session = Some(again.clone());
+        }
         Ok(started)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use machine::{Backend, Boot, Guest};
+use machine::{Backend, BootOutcome, Guest};
 use model::FailureReason;
 
 use super::{Does, Fake, boot_and_run, build, reason};
@@ -66,5 +66,5 @@ fn connection_cut_in_any_step_is_mended() {
         )
     };
     assert!(boot().unwrap_err().is_passing());
-    assert!(matches!(boot().unwrap(), Boot::Ready(_)));
+    assert!(matches!(boot().unwrap(), BootOutcome::Ready(_)));
 }

@@ -1,6 +1,6 @@
 //! Marvin measures only the kernel and the machine that it means to measure.
 
-use machine::{Backend, Boot, Guest, Observe};
+use machine::{Backend, BootOutcome, Guest, Observe};
 use model::FailureReason;
 
 use super::{Does, Fake, boot_and_run, build, job};
@@ -10,7 +10,7 @@ use crate::{ServerState, server_state};
 fn no_job_runs_on_another_kernel() {
     let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
     let (server, build) = (fake.open(&home).unwrap(), build(&home));
-    let Boot::Ready(booted) = server
+    let BootOutcome::Ready(booted) = server
         .boot(
             &Guest {
                 build: &build,
@@ -74,7 +74,7 @@ fn return_to_a_third_kernel_is_reported() {
     let fake = Fake::new(Does::DiesInJob);
     let (home, build_home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (server, build) = (fake.open(&home).unwrap(), build(&build_home));
-    let Boot::Ready(booted) = server
+    let BootOutcome::Ready(booted) = server
         .boot(
             &Guest {
                 build: &build,

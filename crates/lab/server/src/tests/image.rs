@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use machine::{Backend, Boot, Guest, Observe};
+use machine::{Backend, BootOutcome, Guest, Observe};
 use model::FailureReason;
 
 use super::{Does, Fake, boot_and_run, boot_and_run_on, job, reason};
@@ -112,7 +112,7 @@ fn next_boot_after_a_death_gets_the_image() {
     let home = tempfile::tempdir().unwrap();
     let server = fake.open(&home).unwrap();
     let build = super::build(&home);
-    let Boot::Ready(booted) = server
+    let BootOutcome::Ready(booted) = server
         .clone()
         .boot(
             &Guest {

@@ -1,6 +1,6 @@
 //! What becomes of kernels under test: each one that fails is blamed for what it did.
 
-use machine::{Backend, Boot, Guest, Observe};
+use machine::{Backend, BootOutcome, Guest, Observe};
 use model::{FailureReason, Outcome};
 
 use super::{Does, Fake, boot_and_run, build, job, reason};
@@ -144,7 +144,7 @@ fn memory_of_a_dead_kernel_is_brought_home() {
         let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::DiesInJob));
         fake.state().memory = Some(memory);
         let (server, build) = (fake.open(&home).unwrap(), build(&home));
-        let Boot::Ready(booted) = server
+        let BootOutcome::Ready(booted) = server
             .boot(
                 &Guest {
                     build: &build,
@@ -199,7 +199,7 @@ fn kernel_that_dies_before_the_first_job_fails() {
 fn console_of_a_boot_is_kept() {
     let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
     let (server, build) = (fake.open(&home).unwrap(), build(&home));
-    let Boot::Ready(booted) = server
+    let BootOutcome::Ready(booted) = server
         .boot(
             &Guest {
                 build: &build,

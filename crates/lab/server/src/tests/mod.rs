@@ -12,7 +12,7 @@ mod scripts;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use machine::{Backend, Boot, Guest, Observe};
+use machine::{Backend, BootOutcome, Guest, Observe};
 use model::{Build, BuildFile, BuildId, FailureReason, KernelName, Outcome, SubjectFailure};
 use tempfile::TempDir;
 use wire::{Clock, Job, Perturbation, Task};
@@ -72,8 +72,9 @@ fn boot_and_run_on(
     let failed = |failure: SubjectFailure| Ok(Outcome::Failed(failure));
     let end = match boot {
         Err(error) => Err(error.to_string()),
-        Ok(Boot::Failed(failure, _)) => failed(failure),
-        Ok(Boot::Ready(booted)) => match booted.run(&job(), Observe::Nothing) {
+        Ok(BootOutcome::KernelFailed { failure, .. }) => failed(failure),
+        Ok(BootOutcome::Unsupported(why)) => Err(why),
+        Ok(BootOutcome::Ready(booted)) => match booted.run(&job(), Observe::Nothing) {
             Err(error) => Err(error.to_string()),
             Ok(end) => end.stream.map(|_| Outcome::Completed).or_else(failed),
         },

@@ -1,0 +1,298 @@
+//! One job of an execution: measured with retries and without disturbances, with its profile, its
+//! samples, and the memory of a kernel that died.
+
+use std::time::Instant;
+
+use machine::{Booted, DeadMemory, MachineError};
+use model::{Outcome, Tool, ToolWorkload, Workload, WorkloadResult, disturbed_pair};
+
+use super::Execution;
+use super::stored::rounds;
+use crate::calibration::Trial;
+use crate::disturbed::{self, Disturbed};
+use crate::dump::{artefact, died, dump};
+use crate::job::{BootedBuild, Measured, environment, with_retries, workload};
+use crate::lab::SHARING;
+use crate::plan::{Dumps, Sampled};
+use crate::run_in_progress::RunInProgress;
+use crate::sampling::{sample, sampled_artefact};
+use crate::symbols::{Known, Named};
+use crate::{Event, LabError, tool_job};
+
+impl Execution<'_> {
+    /// Measures one job on a booted build and adds what it brought to the run.
+    pub(super) fn measure(
+        &self,
+        run: &RunInProgress<'_>,
+        job: usize,
+        booted: &dyn Booted,
+    ) -> Result<(), LabError> {
+        let on = run.placement.booted_build(run.build, run.replicate, booted);
+        match run.declared(job) {
+            None => self.measure_environment(run, on),
+            Some(declared) => match self.context.tools.workload(&declared.name) {
+                Some(tool) => self.measure_tool(run, job, on, &declared.name, tool),
+                None => self.measure_workload(run, job, on, &declared),
+            },
+        }
+    }
+
+    fn measure_environment(
+        &self,
+        run: &RunInProgress<'_>,
+        on: BootedBuild<'_>,
+    ) -> Result<(), LabError> {
+        let fetched = with_retries(&|error| self.notify_retry(error), || environment(on))?;
+        let mut progress = run.progress();
+        // Known facts come last, as do those of files beside the image.
+        let known = std::mem::replace(&mut progress.environment, fetched.value);
+        progress.environment.extend(known);
+        if let Some(config) = &run.build.config {
+            progress
+                .environment
+                .push(("config sha256".into(), config.sha256.clone()));
+        }
+        progress
+            .consoles
+            .push(("environment.console".into(), fetched.console));
+        Ok(())
+    }
+
+    fn measure_tool(
+        &self,
+        run: &RunInProgress<'_>,
+        job: usize,
+        on: BootedBuild<'_>,
+        name: &str,
+        (tool, workload): (&Tool, &ToolWorkload),
+    ) -> Result<(), LabError> {
+        let attempt = || {
+            with_retries(&|error| self.notify_retry(error), || {
+                tool_job::run(on, tool, workload)
+            })
+        };
+        let printed = self.undisturbed(run, name, attempt)?;
+        let results: Vec<_> = run
+            .brought(job)
+            .map(|(n, row)| (n, printed.result_of(row)))
+            .collect();
+        let mut progress = run.progress();
+        progress.results.extend(results);
+        // Several workloads of one tool bring the same programs.
+        let is_new = |pair: &(String, String)| !progress.environment.contains(pair);
+        let programs: Vec<_> = printed.programs.into_iter().filter(is_new).collect();
+        progress.environment.extend(programs);
+        progress
+            .consoles
+            .push((format!("{name}.console"), printed.console));
+        progress
+            .consoles
+            .push((format!("{name}.output"), printed.output));
+        Ok(())
+    }
+
+    fn measure_workload(
+        &self,
+        run: &RunInProgress<'_>,
+        job: usize,
+        on: BootedBuild<'_>,
+        declared: &Workload,
+    ) -> Result<(), LabError> {
+        let known = self.symbols(on)?;
+        let named = known.as_ref().as_ref().ok();
+        let attempt = || self.calibrated(on, declared, named);
+        let fetched = self.undisturbed(run, &declared.name, attempt)?;
+        let dump = died(&fetched.value.outcome).then(|| {
+            self.dump(run, &declared.name, || {
+                on.booted.run_to_death(&on.job_of(declared))
+            })
+        });
+        let sampled = self.sample(on, declared, &fetched.value)?;
+        let mut progress = run.progress();
+        progress
+            .consoles
+            .extend(dump.flatten().into_iter().chain(sampled));
+        progress.results.extend(
+            run.brought(job)
+                .map(|(n, brought)| (n, fetched.result_of(brought))),
+        );
+        progress
+            .consoles
+            .push((format!("{}.console", declared.name), fetched.console));
+        for (text, kind) in [(fetched.profile, "profile"), (fetched.sharing, SHARING)] {
+            match text {
+                None => {}
+                Some(Ok(text)) => progress
+                    .consoles
+                    .push((format!("{}.{kind}", declared.name), text.into_bytes())),
+                Some(Err(why)) => (self.context.notify)(Event::NoProfile {
+                    version: run.build.version.clone(),
+                    workload: Some(declared.name.to_string()),
+                    why,
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a workload with as many rounds as its machine needs, and finds those out first if they
+    /// are not known.
+    fn calibrated(
+        &self,
+        on: BootedBuild<'_>,
+        declared: &Workload,
+        named: Option<&Named>,
+    ) -> Result<Measured, LabError> {
+        let (context, machine) = (self.context, &on.machine.identity().id);
+        let measure = |rounds| {
+            with_retries(&|error| self.notify_retry(error), || {
+                workload(on, declared, rounds, named)
+            })
+        };
+        let rounds = match rounds(context, on.machine, declared) {
+            Some(rounds) => rounds,
+            None => {
+                let begun = Instant::now();
+                let once = measure(1)?;
+                let Some(iteration_ns) = once.iteration_ns() else {
+                    return Ok(once);
+                };
+                let rounds = Trial {
+                    iteration_ns,
+                    job_s: begun.elapsed().as_secs_f64(),
+                }
+                .rounds();
+                context.calibration.keep(machine, declared, rounds);
+                if rounds == 1 {
+                    return Ok(once);
+                }
+                rounds
+            }
+        };
+        measure(rounds)
+    }
+
+    /// Executes a job, and repeats it while other work on the host disturbs it; of a job that was
+    /// disturbed each time, the run keeps the last result and says so.
+    fn undisturbed<T: Disturbed>(
+        &self,
+        run: &RunInProgress<'_>,
+        job: &str,
+        attempt: impl Fn() -> Result<T, LabError>,
+    ) -> Result<T, LabError> {
+        for repeated in 0.. {
+            let end = attempt()?;
+            run.progress().own_cost += end.own_cost().unwrap_or_default();
+            let Some(disturbance) = end.disturbance() else {
+                return Ok(end);
+            };
+            let text = disturbed::describe(&disturbance);
+            let mut progress = run.progress();
+            progress.load += &disturbed::line(job, &disturbance);
+            if !disturbance.is_beyond() {
+                return Ok(end);
+            }
+            if repeated == disturbed::REPEATS {
+                progress.environment.push(disturbed_pair(job, text));
+                return Ok(end);
+            }
+            drop(progress);
+            let (version, replicate, workload) = (
+                run.build.version.clone(),
+                self.replicate_of(run),
+                job.to_owned(),
+            );
+            (self.context.notify)(Event::Disturbed {
+                version,
+                replicate,
+                workload,
+                text,
+            });
+        }
+        unreachable!("the loop returns at the last repetition")
+    }
+
+    /// Returns the sampled profile of a measured workload, as an artifact; without one there is a
+    /// result all the same.
+    fn sample(
+        &self,
+        on: BootedBuild<'_>,
+        workload: &Workload,
+        measured: &WorkloadResult,
+    ) -> Result<Option<(String, Vec<u8>)>, LabError> {
+        let is_wanted = self.sampled == Sampled::Yes && on.machine.capabilities().sampling;
+        if !is_wanted || measured.outcome != Outcome::Completed {
+            return Ok(None);
+        }
+        match with_retries(&|error| self.notify_retry(error), || {
+            sample(on, workload, measured)
+        })? {
+            Ok(profile) => Ok(Some((
+                sampled_artefact(&workload.name),
+                ingest::sampled_to_text(&profile).into_bytes(),
+            ))),
+            Err(why) => {
+                let (version, workload) =
+                    (on.build.version.clone(), Some(workload.name.to_string()));
+                (self.context.notify)(Event::NoProfile {
+                    version,
+                    workload,
+                    why,
+                });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the memory of a kernel that died, as an artifact; `None` leaves the result as it is.
+    pub(super) fn dump(
+        &self,
+        run: &RunInProgress<'_>,
+        of: &str,
+        capture: impl Fn() -> Result<Option<DeadMemory>, MachineError>,
+    ) -> Option<(String, Vec<u8>)> {
+        if self.dumps == Dumps::Drop {
+            return None;
+        }
+        let memory = with_retries(&|error| self.notify_retry(error), capture)
+            .map_err(|error| error.to_string());
+        let dumped = memory.and_then(|memory| dump(&memory.ok_or("it did not die when repeated")?));
+        let version = run.build.version.clone();
+        let bytes = dumped
+            .as_ref()
+            .map(|dumped| dumped.bytes.len())
+            .map_err(Clone::clone);
+        let unfiltered = dumped
+            .as_ref()
+            .ok()
+            .and_then(|dumped| dumped.unfiltered.clone());
+        (self.context.notify)(Event::Dumped {
+            version,
+            of: of.to_owned(),
+            bytes,
+            unfiltered,
+        });
+        dumped.ok().map(|dumped| (artefact(of), dumped.bytes))
+    }
+
+    /// Returns the functions of the kernel; without them there are results but no profile.
+    fn symbols(&self, on: BootedBuild<'_>) -> Result<Known, LabError> {
+        let context = self.context;
+        let ask = || context.symbols.of(on);
+        let (known, is_new) = with_retries(&|error| self.notify_retry(error), ask)?;
+        // A kind of machine that never counts has nothing to report.
+        if let (Err(why), true, true) = (
+            known.as_ref(),
+            is_new,
+            on.machine.identity().capabilities().counts,
+        ) {
+            let version = on.build.version.clone();
+            (context.notify)(Event::NoProfile {
+                version,
+                workload: None,
+                why: why.clone(),
+            });
+        }
+        Ok(known)
+    }
+}

@@ -1,0 +1,167 @@
+//! Results of earlier runs that answer a plan, so that Marvin need not measure them again.
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+use machine::Backend;
+use model::{
+    Build, BuildId, Clock, Declared, ExtraFiles, MachineId, Outcome, Run, Stage, Workload,
+    WorkloadResult,
+};
+use store::Store;
+
+use super::{ExecutionContext, MODULES};
+use crate::LabError;
+use crate::dump::{artefact, died};
+use crate::machine_pool::Placement;
+use crate::plan::{Dumps, Plan, Reuse, Sampled};
+use crate::sampling::sampled_artefact;
+
+/// Loads runs of earlier plans, reduced to what this plan asks for.
+pub(super) fn load_runs(
+    plan: &Plan<'_>,
+    placements: &[Vec<Placement>],
+    context: &ExecutionContext<'_>,
+) -> Result<Vec<Vec<Run>>, LabError> {
+    let store = context.store.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sides = Vec::new();
+    for (build, placements) in plan.sides.iter().zip(placements) {
+        store.save_build(build)?;
+        let mut found = Vec::new();
+        for placement in placements {
+            store.save_machine(placement.machine.identity())?;
+            if plan.reuse == Reuse::Stored {
+                found.extend(load_runs_on(plan, build, placement, &store, context)?);
+            }
+        }
+        sides.push(found);
+    }
+    Ok(sides)
+}
+
+/// Loads the runs of a build on one machine.
+fn load_runs_on(
+    plan: &Plan<'_>,
+    build: &Build,
+    placement: &Placement,
+    store: &Store,
+    context: &ExecutionContext<'_>,
+) -> Result<Vec<Run>, LabError> {
+    let (machine, clock) = (
+        &placement.machine.identity().id,
+        placement.machine.capabilities().clock,
+    );
+    let mut runs: Vec<Run> = store
+        .runs_of(&build.id, machine, plan.suite.name)?
+        .into_iter()
+        .rev()
+        .collect();
+    let modules = placement.modules_hash();
+    runs.retain(|run| plan.replicates.contains(&run.seed) && same_modules(run, modules.as_deref()));
+    let wanted = |result: &WorkloadResult| {
+        plan.workloads
+            .iter()
+            .filter(|workload| workload.guest_config == placement.guest_config)
+            .any(|workload| {
+                answers(
+                    result,
+                    workload,
+                    clock,
+                    rounds(context, &*placement.machine, workload),
+                )
+            })
+    };
+    let samples = plan.sampled == Sampled::Yes && placement.machine.capabilities().sampling;
+    let mut seen = BTreeSet::new();
+    for run in &mut runs {
+        let replicate = run.seed;
+        let kept = if plan.dumps == Dumps::Keep || samples {
+            store.artefact_names(&run.id)?
+        } else {
+            Vec::new()
+        };
+        let has_dump = |name: &str| [name, "boot"].iter().any(|of| kept.contains(&artefact(of)));
+        let is_sampled = |name: &str| {
+            let workload = plan.workloads.iter().find(|workload| workload.name == name);
+            workload.is_some_and(|workload| kept.contains(&sampled_artefact(workload.job_name())))
+        };
+        run.results.retain(|result| {
+            wanted(result)
+                && (plan.dumps == Dumps::Drop
+                    || !died(&result.outcome)
+                    || has_dump(&result.workload))
+                && (!samples
+                    || result.outcome != Outcome::Completed
+                    || is_sampled(&result.workload))
+                && seen.insert((replicate, result.workload.clone()))
+        });
+    }
+    runs.retain(|run| !run.results.is_empty());
+    Ok(runs)
+}
+
+/// Returns whether a run had these modules: the build's id does not cover them.
+fn same_modules(run: &Run, modules: Option<&str>) -> bool {
+    let recorded = run
+        .environment
+        .iter()
+        .find(|(name, _)| name == MODULES)
+        .map(|(_, hash)| hash.as_str());
+    recorded == modules
+}
+
+/// Returns the rounds of a workload on a machine; `None` if the machine must find them out.
+pub(super) fn rounds(
+    context: &ExecutionContext<'_>,
+    machine: &dyn Backend,
+    workload: &Workload,
+) -> Option<u32> {
+    let is_fixed = match machine.capabilities().clock {
+        Clock::Instructions | Clock::Transfers => true,
+        // A tool decides by itself how long it runs.
+        Clock::Seconds => context.tools.workload(workload.job_name()).is_some(),
+    };
+    if is_fixed {
+        Some(1)
+    } else {
+        context.calibration.rounds(&machine.identity().id, workload)
+    }
+}
+
+/// Returns whether a stored result is what measuring the workload now would give, with so many
+/// rounds.
+fn answers(
+    result: &WorkloadResult,
+    workload: &Workload,
+    clock: Clock,
+    rounds: Option<u32>,
+) -> bool {
+    let is_completed = result.outcome == Outcome::Completed;
+    let operations = rounds.map(|rounds| workload.operations * u64::from(rounds));
+    let is_asked = Some(result.operations) == operations
+        || !is_completed && result.operations == workload.operations;
+    let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
+    result.workload == workload.name
+        && is_asked
+        && result.declared.as_ref().is_none_or(|then| then.agrees(&Declared::of(&workload.metric, clock)))
+        // A run of a tool may give several samples.
+        && (!is_completed
+            || result.samples.len() == iterations
+            || matches!(workload.guest_config.files, ExtraFiles::Image(_)))
+}
+
+/// Returns builds that failed to boot in earlier runs: the plan skips their other replicates, as
+/// the earlier plan did.
+pub(super) fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
+    let never_ran = |run: &&Run| {
+        let early = |stage| matches!(stage, Stage::Boot | Stage::Settle);
+        run.results
+            .iter()
+            .any(|r| matches!(&r.outcome, Outcome::Failed(failure) if early(failure.stage)))
+    };
+    runs.iter()
+        .flatten()
+        .filter(never_ran)
+        .map(|run| (run.build.clone(), run.machine.clone()))
+        .collect()
+}
