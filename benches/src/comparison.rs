@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use compare::{Machines, Question, Side};
+use document::{Styles, View};
 use model::{
     Build, BuildFile, BuildId, MICRO, Machine, MachineId, MachineKind, Metric, Outcome, Run, RunId,
     Workload, WorkloadResult,
 };
-use report::render::{Styles, View};
-use report::{Machines, Question, Side};
 use store::Store;
 
 use figures::figure::{Against, Figure, Figures};
@@ -103,13 +103,13 @@ fn round(
         runs: Vec::from_iter::<&Vec<Run>>(runs),
     };
     let sides: Vec<Side<'_>> = builds.iter().zip(&runs).map(side).collect();
-    let comparison = report::compare(&sides[0], &sides[1..], &question(workloads))?;
+    let comparison = compare::compare(&sides[0], &sides[1..], &question(workloads))?;
     lap();
-    let text = report::render::comparison(&comparison, &View::default()).text(&Styles::plain());
+    let text = compare::render::comparison(&comparison, &View::default()).text(&Styles::plain());
     lap();
-    let html = report::render::comparison(&comparison, &View::default()).html()?;
+    let html = compare::render::comparison(&comparison, &View::default()).html()?;
     lap();
-    let json = report::render::json(&comparison)?;
+    let json = compare::render::json(&comparison)?;
     lap();
     // Without this row the result would be meaningless.
     for (name, rendered) in [("text", &text), ("HTML", &html), ("JSON", &json)] {

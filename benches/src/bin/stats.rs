@@ -13,9 +13,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
-use figures::perfherder;
+use figures::{cpu, perfherder};
 use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Quality, Short, Trials};
 use stats::{Better, Criteria, Exposures, History, Scores, changes, families, rate};
 
@@ -183,12 +182,13 @@ fn counts(figures: &mut Figures) -> anyhow::Result<()> {
 fn sampled_profiles(figures: &mut Figures) -> anyhow::Result<()> {
     const PAIRS: u64 = 200;
     let percent = |count: u64| 100.0 * count as f64 / PAIRS as f64;
-    let shown = percent(sampled::synthetic::equal_pairs_that_differ(PAIRS));
+    let shown = percent(profile::sampled::synthetic::equal_pairs_that_differ(PAIRS));
     let name = "sampled profile of a kernel against itself shows a function";
     print(figures, name, shown, "% of pairs", Against::Goal(5.0))?;
     for which in [0, 2, 5] {
-        let later = percent(PAIRS - sampled::synthetic::pairs_with_slower_first(which, PAIRS));
-        let share = sampled::synthetic::share_percent(which);
+        let later =
+            percent(PAIRS - profile::sampled::synthetic::pairs_with_slower_first(which, PAIRS));
+        let share = profile::sampled::synthetic::share_percent(which);
         let name = format!("function of {share:.0} % that takes 20 % longer is not first");
         print(figures, &name, later, "% of pairs", Against::Nothing)?;
     }

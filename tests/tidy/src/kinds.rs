@@ -42,7 +42,7 @@ mod tests {
                 .map(|found| found.line)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(lines("crates/analysis/report/src/a.rs"), [3]);
+        assert_eq!(lines("crates/analysis/compare/src/a.rs"), [3]);
         assert!(
             lines("crates/lab/machine/src/a.rs").is_empty() && lines("benches/src/a.rs").is_empty()
         );

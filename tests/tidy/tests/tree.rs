@@ -13,8 +13,8 @@ type Outcome = Result<(), Box<dyn Error>>;
 
 /// Crates below `lab`, which read no clock and draw no random number.
 const BELOW_LAB: &[&str] = &[
-    "model", "stats", "wire", "ingest", "document", "report", "explain", "history", "kernel",
-    "machine", "server", "store",
+    "model", "stats", "wire", "ingest", "document", "monitors", "compare", "profile", "explain",
+    "history", "kernel", "machine", "server", "store",
 ];
 
 /// Sources below `lab` that wait for a BMC, a console or a client of iPXE, or make a token for one.
@@ -26,7 +26,8 @@ const MEETS_DEADLINES: &[&str] = &[
 
 /// Crates without input, output or state between calls.
 const PURE: &[&str] = &[
-    "model", "stats", "wire", "ingest", "document", "report", "explain", "history",
+    "model", "stats", "wire", "ingest", "document", "monitors", "compare", "profile", "explain",
+    "history",
 ];
 
 /// Sources that the rules for prose leave alone, each with the reason.

@@ -1,24 +1,37 @@
 //! The content of a report, independent of the format: each subject builds one [`Document`], and
-//! each format has one writer. Knows no run and no comparison: `report` builds the documents.
+//! each format has one writer. Also what every subject needs beside it: numbers, labels of kernels,
+//! styles and views, JSON schemas, mails. Knows no run and no comparison: `compare`, `monitors`,
+//! `profile` and others build the documents.
 //!
 //! Words and cells come in unescaped: each writer makes them plain and escapes them for its format.
 
 mod chart;
 mod cut;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
 mod html;
 mod json;
+pub mod label;
 pub mod layout;
+pub mod mail;
 mod markdown;
+pub mod number;
+mod schema;
+mod style;
 mod styles;
 mod text;
+mod view;
 
 pub use chart::{Chart, Curve, Scale, short};
 pub use cut::{cut_middle, distinct_width};
 pub use html::{DOCUMENT_STYLES, SCRIPT, SCRIPT_STYLES, SITE_POLICY, page_head, page_script};
 pub use json::write_json;
 pub use markdown::{escaped, markdown_of};
+pub use schema::{SCHEMA_VERSION, schema_of};
+pub use style::{Style, StyleError};
 pub use styles::Styles;
 pub use text::{text_of, write_text};
+pub use view::{Only, Sort, View, ViewError};
 
 use crate::layout::{Page, WIDTH, wrap};
 

@@ -2,10 +2,9 @@
 //! and of what was blocked.
 
 use askama::Template;
-use document::{Block, cut_middle};
-use report::calls::{CallDifference, CallNode};
-use report::render::RenderError;
-use report::render::ledger::draw_calls;
+use document::{Block, RenderError, cut_middle};
+use profile::calls::{CallDifference, CallNode};
+use profile::render::draw_calls;
 
 use crate::budget::View;
 use crate::facts::{Facts, Period, Thread};

@@ -1,12 +1,14 @@
 //! Where a workload's instructions go on a kernel, and why another kernel needs more or fewer:
 //! budget, entry points, functions, counters, settings and commits, as a document and as JSON.
 
-use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width, cut_middle};
+use document::{
+    Block, Column, Document, Fact, Kind, RenderError, Row, SCHEMA_VERSION, Table, Weight, Width,
+    cut_middle, schema_of, write_json,
+};
 use model::{Counted, Share, WATCHED};
-use report::calls::CallDifference;
-use report::ledger::{Ledger, LedgerLine, share_words};
-use report::modelled::{Finding, ModelDifference, ModelRow};
-use report::render::{RenderError, SCHEMA_VERSION, schema_of, write_json};
+use profile::calls::CallDifference;
+use profile::ledger::{Ledger, LedgerLine, share_words};
+use profile::modelled::{Finding, ModelDifference, ModelRow};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
@@ -127,7 +129,7 @@ impl WorkloadExplained {
                 calls
                     .shifts()
                     .iter()
-                    .map(report::calls::Shift::sentence)
+                    .map(profile::calls::Shift::sentence)
                     .collect()
             }),
             hypotheses: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
 
-use report::render::RenderError;
+use document::RenderError;
 
 use crate::answer::Answer;
 use crate::budget::{Budget, View};

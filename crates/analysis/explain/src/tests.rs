@@ -1,7 +1,7 @@
 //! Each rule on facts that are made for it, the choice among rules, and the documents.
 
+use document::Styles;
 use proptest::prelude::*;
-use report::render::Styles;
 
 use crate::budget::{Budget, View};
 use crate::facts::{

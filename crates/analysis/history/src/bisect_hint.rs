@@ -1,7 +1,6 @@
 //! The bisection that finds the commit of an alert, or the steps before it.
 
-use model::plain;
-use model::{Build, KernelName, Origin, SourceOrigin};
+use model::{Build, KernelName, Origin, SourceOrigin, plain};
 
 use super::alerts::{Alert, Member};
 use super::changes::Basis;
@@ -289,8 +288,8 @@ fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> BisectHin
 mod tests {
     use super::{BisectHint, bisect_hint};
     use crate::{History, alerts};
+    use compare::fixtures::{Ending, Subject, build};
     use model::{Build, FailureReason, Line, Origin, Stage};
-    use report::fixtures::{Ending, Subject, build};
 
     const DEBIAN: &str = "HOME/workshop/debian";
 

@@ -1,8 +1,8 @@
 //! Stored results of bisections: the commits that made a workload better or worse between two
 //! others, and the alert that they answer.
 
+use document::number::signed_percent;
 use model::plain;
-use report::render::number::signed_percent;
 
 use super::alerts::Alert;
 use super::bisect_hint::revision;
@@ -150,9 +150,9 @@ fn is_commit(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use compare::fixtures::{Ending, Subject, build};
     use model::{Build, Line, Origin};
     use proptest::prelude::{any, proptest};
-    use report::fixtures::{Ending, Subject, build};
 
     use super::{BisectionRecord, RecordedCulprit, records_of_alert};
     use crate::{History, alerts};

@@ -1,8 +1,8 @@
 //! The changes of a series: between kernels if the seeds agree, between levels of a noisy series if
 //! not, and kernels that begin to fail.
 
+use compare::difference_percent;
 use model::{Direction, Verdict};
-use report::difference_percent;
 use stats::{Criteria, FollowUp, follow_up};
 
 use super::pair::{Pair, Ruler, State};

@@ -1,8 +1,8 @@
 //! Histories of commits: hashes are in no order, dates and measurements are.
 
+use compare::fixtures::{Ending, Subject, WHEN, build};
 use model::{Build, Decision, Line, Origin, Triage};
 use proptest::prelude::{Strategy, prop, prop_assert_eq, proptest};
-use report::fixtures::{Ending, Subject, WHEN, build};
 
 use super::tests::taken;
 use super::{History, alerts, overview, triage_alerts};

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use report::render::describe_noise;
+use compare::render::describe_noise;
 use stats::{Floor, Scores, noise_profile};
 
 use super::gather::History;

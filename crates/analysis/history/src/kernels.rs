@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use document::label::labels;
 use model::{Build, BuildId, KernelName, Line, Machine, Origin, Release, Run, track_of};
-use report::label::labels;
 
 /// A measured kernel.
 #[derive(Debug, Clone, PartialEq)]

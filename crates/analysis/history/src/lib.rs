@@ -5,7 +5,7 @@
 //! they touched. Of a build, machine, workload and seed the newest run counts.
 //!
 //! A change is a verdict. Values of the exact machine have no noise, so a kernel is compared with
-//! the first one of the current level, seed by seed, by [`verdict()`](report::verdict()); if all
+//! the first one of the current level, seed by seed, by [`verdict()`](compare::verdict()); if all
 //! seeds agree, the level ends. If they do not, because the memory layout matters more than the
 //! kernel or because the machine is noisy, `stats::changes` finds the levels of the medians over
 //! the seeds. Both kinds of changes are in one list, each with its evidence. The `store`
@@ -63,7 +63,7 @@ pub use triaged::{Triaged, triage_alerts};
 /// Returns a day in UTC: `2026-11-22`.
 #[must_use]
 pub fn day(unix: i64) -> String {
-    let date = report::render::number::date(unix);
+    let date = document::number::date(unix);
     date.split_once('T')
         .map_or(date.clone(), |(day, _)| day.to_owned())
 }

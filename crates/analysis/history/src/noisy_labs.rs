@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use compare::fixtures::{Ending, Subject, build};
 use model::{Decision, Line, MMTESTS, Triage, Verdict, imported_metric};
-use report::fixtures::{Ending, Subject, build};
 use stats::synthetic::{Chance, Kind};
 
 use super::noisy_tests::{host, imported};

@@ -1,10 +1,10 @@
 //! Histories of noisy runs, changed metrics, and repeated measurements.
 
+use compare::fixtures::{Ending, Subject, build, machine};
+use document::Styles;
 use model::{
     Clock, Declared, Direction, Line, MMTESTS, Machine, Uncertainty, Verdict, imported_metric,
 };
-use report::fixtures::{Ending, Subject, build, machine};
-use report::render::Styles;
 
 use super::tests::taken;
 use super::{

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use report::{Q_MAX, test_of};
+use compare::{Q_MAX, test_of};
 use stats::Spread;
 
 use super::gather::History;

@@ -1,8 +1,8 @@
 //! Two kernels on one machine with one workload: a cell of the overview.
 
+use compare::{Replicate, Rule, Seeds, SideComparison, compare_sides, noisy_verdict, scores};
+use document::number;
 use model::{Metric, Uncertainty, Verdict};
-use report::render::number;
-use report::{Replicate, Rule, Seeds, SideComparison, compare_sides, noisy_verdict, scores};
 use stats::Rating;
 
 use super::series::{Point, Seen, Series};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use compare::{Given, NoValue, Replicate, RunValue, Scale, centre, run_value, scores};
 use model::{Capabilities, Declared, Line, Metric, Release, Stage, WorkloadResult, floor_percent};
-use report::{Given, NoValue, Replicate, RunValue, Scale, centre, run_value, scores};
 use stats::Scores;
 
 use super::changes::{Change, find};

@@ -1,10 +1,10 @@
 //! Histories of synthetic kernels.
 
+use compare::compare;
+use compare::fixtures::{Ending, Subject, build, other_machine, question};
+use document::Styles;
 use model::{Decision, Direction, FailureReason, Line, Stage, Triage, Verdict};
 use proptest::prelude::{prop, prop_assert_eq, proptest};
-use report::compare;
-use report::fixtures::{Ending, Subject, build, other_machine, question};
-use report::render::Styles;
 
 use super::{
     Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text,

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use compare::{Effect, contradiction};
 use model::{Direction, Uncertainty, Verdict};
-use report::{Effect, contradiction};
 
 use super::changes::Change;
 use super::gather::History;
@@ -82,9 +82,9 @@ impl History {
 
 #[cfg(test)]
 mod tests {
+    use compare::fixtures::{Ending, Subject, build};
+    use document::Styles;
     use model::{Line, Uncertainty};
-    use report::fixtures::{Ending, Subject, build};
-    use report::render::Styles;
 
     use crate::tests::taken;
     use crate::{History, State, alert_mail, alerts, history_text, overview, triage_alerts};

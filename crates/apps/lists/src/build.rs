@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
-use report::render::Styles;
+use document::Styles;
 
 /// A build and its files.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
+use document::{Styles, cut_middle};
 use history::NoiseFloor;
-use report::label::cut_middle;
-use report::render::Styles;
 
 /// The longest name of a workload that has a column.
 const NAME: usize = 40;
@@ -206,7 +205,7 @@ fn noise(of: &[Noise]) -> String {
 mod tests {
     use super::{Check, DoctorDocument, NoiseFloor, Problem};
     use crate::Listing as _;
-    use report::render::Styles;
+    use document::Styles;
 
     #[test]
     fn failed_checks_have_their_fix() {

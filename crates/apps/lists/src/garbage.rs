@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
-use report::render::Styles;
+use document::Styles;
 
 /// Garbage of the store.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -116,7 +116,7 @@ mod tests {
 
     use super::{GarbageDocument, Sizes};
     use crate::Listing as _;
-    use report::render::Styles;
+    use document::Styles;
 
     #[test]
     fn garbage_is_counted() {

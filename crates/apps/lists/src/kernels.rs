@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
-use report::render::Styles;
+use document::Styles;
 
 /// Kernels that apt offers, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -63,7 +63,7 @@ impl Listing for KernelsDocument {
 mod tests {
     use super::{KernelsDocument, ListedKernel};
     use crate::Listing as _;
-    use report::render::Styles;
+    use document::Styles;
 
     #[test]
     fn kernels_have_one_line_each() {

@@ -12,7 +12,7 @@ mod runs;
 mod tools;
 mod workloads;
 
-use report::render::{RenderError, SCHEMA_VERSION, Styles, schema_of, write_json};
+use document::{RenderError, SCHEMA_VERSION, Styles, schema_of, write_json};
 use schemars::Schema;
 use serde::{Serialize, Serializer};
 

@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
-use report::render::mail::labelled;
-use report::render::{Styles, count};
+use document::Styles;
+use document::mail::labelled;
+use document::number::count;
 
 /// Widths of the columns but the last.
 const WIDTHS: [usize; 4] = [10, 9, 11, 22];
@@ -140,7 +141,7 @@ impl Listing for MachinesDocument {
 mod tests {
     use super::{ListedMachine, MachineState, MachinesDocument};
     use crate::Listing;
-    use report::render::Styles;
+    use document::Styles;
 
     #[test]
     fn table_fits_terminal() {

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
+use document::Styles;
+use document::number::{count, date, duration};
 use model::plain;
-use report::render::Styles;
-use report::render::number::{count, date, duration};
 
 /// Widest line.
 const WIDTH: usize = 80;
@@ -528,7 +528,7 @@ mod tests {
 
     use super::{JobDocument, QueueDocument, QueueView, until};
     use crate::Listing as _;
-    use report::render::Styles;
+    use document::Styles;
 
     fn queue(view: QueueView<'_>) -> String {
         QueueDocument::new(view).text(&Styles::plain())

@@ -1,8 +1,8 @@
 //! One run: `marvin show --format json`. The report crate renders the text.
 
+use compare::render::{Shown, result_unit};
+use compare::{run_value, samples};
 use model::{Outcome, Run, WorkloadResult};
-use report::render::{Shown, result_unit};
-use report::{run_value, samples};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -131,7 +131,7 @@ fn listed(shown: &Shown<'_>, result: &WorkloadResult) -> ListedResult {
     let value = run_value(result, shown.machine.capabilities());
     let scale = value
         .as_ref()
-        .map_or(report::Scale::Reported, |value| value.scale);
+        .map_or(compare::Scale::Reported, |value| value.scale);
     let (outcome, failure) = match &result.outcome {
         Outcome::Completed => ("completed", None),
         Outcome::Unsupported(_) => ("unsupported", None),

@@ -5,11 +5,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
+use document::layout::Page;
+use document::number::minute;
+use document::{Styles, cut_middle};
 use model::plain;
-use report::label::cut_middle;
-use report::render::Styles;
-use report::render::layout::Page;
-use report::render::number::minute;
 
 /// Stored runs, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -155,8 +154,8 @@ fn completed(run: &ListedRun, styles: &Styles) -> String {
 
 #[cfg(test)]
 mod tests {
+    use document::Styles;
     use model::{BuildId, MachineId, RunId};
-    use report::render::Styles;
 
     use super::{ListedRun, RunsDocument};
     use crate::Listing as _;

@@ -5,10 +5,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
+use document::Styles;
+use document::layout::Page;
+use document::number::{count, margin};
 use model::plain;
-use report::render::Styles;
-use report::render::layout::Page;
-use report::render::number::{count, margin};
 
 /// The position of the second column, as in the listing of workloads.
 const INDENT: usize = 20;
@@ -174,7 +174,7 @@ mod tests {
 
     use super::ToolsDocument;
     use crate::Listing as _;
-    use report::render::Styles;
+    use document::Styles;
 
     fn tool() -> Tool {
         let metric = |name: &str, unit: &str, direction| ToolMetric {

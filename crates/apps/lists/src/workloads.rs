@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
-use report::render::Styles;
-use report::render::layout::Page;
-use report::render::number::{count, margin};
+use document::Styles;
+use document::layout::Page;
+use document::number::{count, margin};
 
 /// The position of the second column: after the longest name of a workload.
 const INDENT: usize = 20;
@@ -218,8 +218,8 @@ mod tests {
 
     use super::WorkloadsDocument;
     use crate::Listing as _;
-    use report::fixtures::WORKLOADS;
-    use report::render::Styles;
+    use compare::fixtures::WORKLOADS;
+    use document::Styles;
 
     #[test]
     fn a_suite() {

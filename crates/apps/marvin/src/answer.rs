@@ -6,8 +6,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use document::Styles;
 use model::printable_but;
-use report::render::Styles;
 
 use crate::cli::{Arguments, Colour, ListFormat, Output};
 use crate::exit::WrongInput;

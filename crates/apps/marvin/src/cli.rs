@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use document::{Only, Sort, Style, View};
 use model::{CostModel, Line, RmapCase};
-use report::render::{Only, Sort, Style, View};
 
 use crate::completion;
 use crate::exit::EXIT_CODES;

@@ -1,10 +1,10 @@
 //! Exit codes, and the text of errors.
 
+use compare::Conclusion;
 use config::ConfigError;
 use kernel::{KernelError, SourceError};
 use lab::LabError;
 use model::Guilt;
-use report::Conclusion;
 use results::import::ImportError;
 use service::ServiceError;
 use store::{QueueError, StoreError};
@@ -127,7 +127,7 @@ fn guilt(error: &anyhow::Error) -> Exit {
 
 /// Returns whose fault an error is, if it is one of Marvin's error types.
 fn guilt_of(cause: &(dyn std::error::Error + 'static)) -> Option<Guilt> {
-    if cause.is::<WrongInput>() || cause.is::<report::CompareError>() {
+    if cause.is::<WrongInput>() || cause.is::<compare::CompareError>() {
         return Some(Guilt::User);
     }
     let error = cause.downcast_ref::<LabError>().map(LabError::guilt);

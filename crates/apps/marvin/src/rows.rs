@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use compare::difference_percent;
+use document::number::{signed_percent, value};
 use lab::Event;
 use model::{Build, BuildId, Direction, Workload};
-use report::difference_percent;
-use report::render::number::{signed_percent, value};
 
 const NAME: usize = 18;
 const VALUE: usize = 12;

@@ -1,9 +1,9 @@
 //! The JSON documents: the pages' contents for programs. Their schemas are stable; `openapi.rs`
 //! describes them.
 
+use document::SCHEMA_VERSION;
 use history::{History, Key, Overview, alerts_document, history_document};
 use model::Line;
-use report::render::SCHEMA_VERSION;
 use serde::Serialize;
 use store::RunSummary;
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use compare::{Machines, Question};
 use model::{
     Build, Capabilities, Declared, LKP, MMTESTS, MachineId, Run, Suite, Workload, imported_metric,
     imported_workload,
 };
-use report::{Machines, Question};
 use store::{Store, StoreError};
 
 /// The name of several suites together.

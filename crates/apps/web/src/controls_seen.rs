@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use compare::fixtures::{Ending, Subject, WORKLOADS, build, question};
+use compare::{Side, compare};
 use model::Workload;
-use report::fixtures::{Ending, Subject, WORKLOADS, build, question};
-use report::{Side, compare};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -53,7 +53,7 @@ fn report_of(kernels: u32) -> (TempDir, String) {
     let subjects: Vec<Subject> = (0..kernels).map(subject).collect();
     let sides: Vec<Side<'_>> = subjects.iter().map(Subject::side).collect();
     let comparison = compare(&sides[0], &sides[1..], &question(&seeds)).unwrap();
-    let page = report::render::comparison(&comparison, &report::render::View::default())
+    let page = compare::render::comparison(&comparison, &document::View::default())
         .html()
         .unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use model::{
 use serde::Serialize;
 use store::{QueueOverview, Store, StoreError};
 
-use report::render::SCHEMA_VERSION;
+use document::SCHEMA_VERSION;
 
 /// Limits on listed jobs that are not over, and that are.
 const OPEN_MAX: u32 = 100;

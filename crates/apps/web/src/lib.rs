@@ -1,6 +1,6 @@
 //! The dashboard: pages and JSON documents about a store, served or written as files.
 //!
-//! Every value shown comes from `report`; this crate gives it an address and a page. One pure
+//! Every value shown comes from `compare` and `history`; this crate gives it an address and a page. One pure
 //! function answers ([`Site::answer`]), for a server and for [`publish()`]. It writes neither to
 //! the store nor for clients.
 

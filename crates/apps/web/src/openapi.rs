@@ -2,11 +2,11 @@
 //! value with every optional field and one without any, whose serialised forms give the schema. So
 //! the description cannot contradict the code.
 
+use document::SCHEMA_VERSION;
 use history::{
     AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument,
     KernelNameDocument, MemberDocument, RunListDocument, SeriesDocument, TriageDocument,
 };
-use report::render::SCHEMA_VERSION;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use compare::{CompareError, Side};
 use history::{History, Key, Overview, overview};
 use model::{Build, Line, Machine, MachineId, RunId};
-use report::{CompareError, Side};
 use store::{Location, Store, StoreError};
 
 use crate::address::{LENGTH_MAX, Query, slug, unslug};
@@ -290,8 +290,8 @@ impl Site {
             ["runs" | "runs.html"] => self.runs(snapshot),
             ["lab" | "lab.html"] => html(pages::lab(Frame::at(0, "Lab"), &self.lab()?)),
             ["style.css"] => Ok(Reply::ok(Kind::Css, pages::styles())),
-            ["document.css"] => Ok(Reply::ok(Kind::Css, report::render::DOCUMENT_STYLES)),
-            ["script.js"] => Ok(Reply::ok(Kind::Script, report::render::SCRIPT)),
+            ["document.css"] => Ok(Reply::ok(Kind::Css, document::DOCUMENT_STYLES)),
+            ["script.js"] => Ok(Reply::ok(Kind::Script, document::SCRIPT)),
             ["metrics"] => Ok(self.metrics(self.lab_metrics())),
             ["api", "v1", name] => self.api(snapshot, name, question),
             ["s", machine, track, file] => self.series(snapshot, machine, track, file, question),
@@ -568,14 +568,14 @@ impl Site {
             side(old_build, old.iter().collect()),
             side(new_build, new.iter().collect()),
         ];
-        let comparison = match report::compare(&sides[0], &sides[1..], &question) {
+        let comparison = match compare::compare(&sides[0], &sides[1..], &question) {
             Ok(comparison) => comparison,
             Err(error @ CompareError::MetricChanged { .. }) => {
                 return html(pages::message(Frame::at(3, "Refused"), &error.to_string()));
             }
             Err(error) => return Err(Refusal::Failed(error.to_string())),
         };
-        let document = report::render::comparison(&comparison, &report::render::View::default());
+        let document = compare::render::comparison(&comparison, &document::View::default());
         let page = document
             .html_of_site("../../../")
             .map_err(|error| Refusal::Failed(error.to_string()))?;

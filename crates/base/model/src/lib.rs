@@ -1,14 +1,13 @@
 //! The nouns of Marvin: what a kernel, a build, a machine, a workload, a run and a verdict are.
 //!
 //! Pure: no input or output, no clock, no random numbers, no promise about any file or wire format
-//! (those belong to `wire`, `store` and `report`). The words are those of `docs/glossary.md`.
+//! (those belong to `wire`, `store` and `compare`). The words are those of `docs/glossary.md`.
 
 mod batch;
 mod build;
 mod calls;
 mod capabilities;
 mod clients;
-mod concept;
 mod console;
 mod cost;
 mod date;
@@ -16,6 +15,8 @@ mod declared;
 mod deploy;
 mod experiment;
 mod fingerprint;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
 mod guest_config;
 mod guilt;
 mod health;
@@ -54,7 +55,6 @@ pub use build::{Build, BuildFile};
 pub use calls::{CallPath, CallTree};
 pub use capabilities::{Capabilities, Clock};
 pub use clients::{ClientCounts, ClientLimits};
-pub use concept::{CONCEPTS, Comparability, Concept, Form, Term, ZONES, concept};
 pub use console::ConsoleSettings;
 pub use cost::{CostEvent, CostEvents, CostModel, CostModelError, Modelled, ModelledLine};
 pub use date::{format_date, parse_date};

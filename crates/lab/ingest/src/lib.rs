@@ -1,7 +1,7 @@
 //! Parses a guest's raw bytes into samples, environments and counts. Total functions: any bytes
 //! give a value or an error.
 //!
-//! This crate judges no value; `report` compares them.
+//! This crate judges no value; `compare` compares them.
 
 mod calls;
 mod environment;

@@ -1,7 +1,7 @@
 //! Plans and executes runs: which build runs which workload with which seed, on how many machines
 //! in parallel, which results exist, and what to retry.
 //!
-//! This is the lowest layer that reads the clock. `report` interprets the results; `machine` knows
+//! This is the lowest layer that reads the clock. `compare` interprets the results; `machine` knows
 //! how machines work.
 
 mod bisect;

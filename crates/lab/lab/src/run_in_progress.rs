@@ -140,7 +140,7 @@ impl<'a> RunInProgress<'a> {
             .iter()
             .find(|(at, _)| *at == place)
             .map(|(_, result)| result)?;
-        report::run_value(result, self.placement.machine.capabilities())
+        compare::run_value(result, self.placement.machine.capabilities())
             .ok()
             .map(|of| of.value)
     }

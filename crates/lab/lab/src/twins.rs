@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use compare::{Comparison, Machines, Question, Side};
 use model::{Build, Machine, Run, Workload};
-use report::{Comparison, Machines, Question, Side};
 use store::{Location, Store, StoreError};
 
 /// Makes rows unclear that their twins contradict, by the results of a store.
@@ -75,7 +75,7 @@ fn compare(
         created_unix: None,
     };
     // What cannot be compared contradicts nothing.
-    Ok(report::compare(&sides[0], &sides[1..], &question).ok())
+    Ok(compare::compare(&sides[0], &sides[1..], &question).ok())
 }
 
 #[cfg(test)]
@@ -167,7 +167,7 @@ mod tests {
             created_unix: None,
         };
         let mut comparison =
-            report::compare(&side(&old, &micro[0]), &[side(&new, &micro[1])], &question).unwrap();
+            compare::compare(&side(&old, &micro[0]), &[side(&new, &micro[1])], &question).unwrap();
         micro
             .iter()
             .for_each(|run| store.save_run(run, &[]).unwrap());

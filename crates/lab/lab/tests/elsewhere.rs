@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use compare::Scale;
 use kernel::{Commit, CommitGraph};
 use lab::{
     Bisected, BisectionLog, BisectionQuestion, Confirm, Entry, LabError, Noise, Probe, Prober,
     RebuildCost, Rounds, bisect,
 };
 use model::Metric;
-use report::Scale;
 
 const COMMITS: usize = 64;
 const QUESTION: BisectionQuestion = BisectionQuestion {

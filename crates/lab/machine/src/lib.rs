@@ -3,7 +3,7 @@
 //! `backend.rs` is the interface of every machine. The first machine is the exact one (`exact/`),
 //! QEMU with instruction counting and no outside input; `vm` is QEMU with several processors and
 //! real time, `local` this host, and `fake` follows a script, for tests. The crate `server` has
-//! another one, which ssh reaches. `qemu/` controls QEMU itself. `ingest` and `report` interpret
+//! another one, which ssh reaches. `qemu/` controls QEMU itself. `ingest` and `compare` interpret
 //! results; `lab` opens machines and decides which jobs run in which order.
 
 mod agent_process;

@@ -1,10 +1,10 @@
-//! JSON documents. This crate guarantees their shape, as `report` does for comparisons.
+//! JSON documents. This crate guarantees their shape, as `compare` does for comparisons.
 
 use std::collections::BTreeMap;
 
+use compare::Scale;
+use document::{RenderError, SCHEMA_VERSION, schema_of, write_json};
 use model::Line;
-use report::Scale;
-use report::render::{RenderError, SCHEMA_VERSION, schema_of, write_json};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 

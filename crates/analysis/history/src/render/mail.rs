@@ -1,11 +1,10 @@
 //! An alert as a mail to mailing lists: plain text of at most 80 columns, with measured facts only.
 
-use model::Verdict;
-use model::plain;
-use report::label::cut_middle;
-use report::render::layout::{Page, WIDTH, command_lines};
-use report::render::mail::{CLONE, REGRESSIONS, regression_head};
-use report::render::number::{count, percent, value};
+use document::cut_middle;
+use document::layout::{Page, WIDTH, command_lines};
+use document::mail::{CLONE, REGRESSIONS, regression_head};
+use document::number::{count, percent, value};
+use model::{Verdict, plain};
 
 use super::text::{certainty, change_size};
 use crate::bisect_hint::{bisection_anywhere, introduced, reproducer};

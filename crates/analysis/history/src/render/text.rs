@@ -1,12 +1,10 @@
 //! Histories and alerts for terminals and mails: 80 columns, with letters in addition to colours.
 
-use model::plain;
-use model::{Direction, Line, Unit, Verdict};
-use report::label::{cut_middle, distinct_width};
-use report::render::Styles;
-use report::render::layout::{Page, WIDTH, command_lines};
-use report::render::number::{count, date, interval, percent, signed_percent, value};
-use report::{NOT_COUNTED, Scale, difference_percent};
+use compare::{NOT_COUNTED, Scale, difference_percent};
+use document::layout::{Page, WIDTH, command_lines};
+use document::number::{count, date, interval, percent, signed_percent, value};
+use document::{Styles, cut_middle, distinct_width};
+use model::{Direction, Line, Unit, Verdict, plain};
 
 use crate::{
     Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Seen, Series, Triaged,

@@ -1,8 +1,7 @@
 //! The answer as a document.
 
+use document::number::{count, duration, seed_list};
 use document::{Block, Document, Fact};
-use report::render::count;
-use report::render::number::{duration, seed_list};
 
 use super::view::{CandidateCounts, Repayment};
 use super::words::{join, short, signed};

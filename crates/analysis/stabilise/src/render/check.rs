@@ -1,9 +1,8 @@
 //! The mail about the patches of a queue, such as stable's: what each of them brings alone.
 
 use document::layout::wrap;
-use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
-use report::render::number::seed_list;
-use report::render::{Styles, count};
+use document::number::{count, seed_list};
+use document::{Block, Column, Document, Fact, Kind, Row, Styles, Table, Weight, Width};
 
 use super::words::{amount, count_patches, cut, failure_words, join, signed, title_of};
 use super::{End, Measuring, NamedCommit, RowName};

@@ -1,6 +1,6 @@
 //! The answer as JSON: all of it.
 
-use report::render::{RenderError, SCHEMA_VERSION, schema_of, write_json};
+use document::{RenderError, SCHEMA_VERSION, schema_of, write_json};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 

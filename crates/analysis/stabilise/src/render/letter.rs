@@ -2,8 +2,7 @@
 //! commit's message.
 
 use document::layout::{command_lines, wrap};
-use report::render::count;
-use report::render::number::seed_list;
+use document::number::{count, seed_list};
 
 use super::Report;
 use super::tables::numbers;

@@ -77,7 +77,7 @@ pub(super) fn causes(report: &Report<'_>) -> Table {
     for cause in &report.outcome.causes {
         rows.push(layout.title(&title_of(&report.point(cause.point)), Weight::Normal));
         if cause.first < cause.point {
-            let count = report::render::count(cause.point - cause.first, "commit");
+            let count = document::number::count(cause.point - cause.first, "commit");
             let first = short(&report.point(cause.first).commit);
             let words = format!(
                 "or one of {count} before it, from {first} on: Marvin cannot measure kernels between them"

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use report::fixtures::mistakes;
-use report::render::Styles;
+use document::Styles;
+use document::fixtures::mistakes;
 
 use super::{
     BranchName, Candidate, Check, CheckedPatch, Cost, Dropped, End, Measuring, NamedCommit, Report,

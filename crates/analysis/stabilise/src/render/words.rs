@@ -1,7 +1,7 @@
 //! Names, percentages and failures in words.
 
+use document::number::percent;
 use model::plain;
-use report::render::number::percent;
 
 use super::{NamedCommit, Report};
 use crate::outcome::Effect;

@@ -8,7 +8,7 @@ mod repairs;
 mod series;
 mod trials;
 
-use report::Rule;
+use compare::Rule;
 
 use crate::outcome::{Debt, Outcome};
 use crate::world::{Kernel, Phase, World};

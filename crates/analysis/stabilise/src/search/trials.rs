@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use compare::{Given, Replicate, Rule, Scale, Seeds, compare_sides};
 use model::Verdict;
-use report::{Given, Replicate, Rule, Scale, Seeds, compare_sides};
 
 use crate::outcome::Effect;
 use crate::world::{Failure, Kernel, Trial, World};

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
+use compare::{Rule, Seeds};
 use model::Direction;
-use report::{Rule, Seeds};
 use stabilise::{Cause, Change, Evidence, Failure, Kernel, Question, Suspicion, Trial, World};
 
 use crate::made_up::dice::Dice;

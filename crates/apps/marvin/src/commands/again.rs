@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::{Lab, Measurement};
 use model::{Build, CallTree, CostModel, Modelled, Profile, Run, Workload};
-use report::calls::CallDifference;
-use report::ledger::Ledger;
-use report::modelled::ModelDifference;
+use profile::calls::CallDifference;
+use profile::ledger::Ledger;
+use profile::modelled::ModelDifference;
 
 use crate::progress::Progress;
 

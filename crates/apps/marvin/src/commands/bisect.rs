@@ -12,7 +12,7 @@ use lab::{
     Event, Lab, LabProber, LabSettings, Noise, Plan, Refused, Reuse, Sampled,
 };
 use model::{Steadiness, Workload};
-use report::render::ledger::brief;
+use profile::render::brief;
 
 use super::alerts::ONE_SEED;
 use super::bisect_plan::plan;
@@ -226,7 +226,8 @@ fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
     let runs = prober.lab.execute(&plan, &prober.event)?;
     let name = &prober.workload.name;
     Ok(if sharing {
-        difference(prober.lab, &runs, name)?.map(|lines| sharing::brief(&lines, FUNCTIONS_MAX))
+        difference(prober.lab, &runs, name)?
+            .map(|lines| profile::transfers::brief(&lines, FUNCTIONS_MAX))
     } else {
         super::profile::ledger(prober.lab, &runs, name)?.map(|ledger| brief(&ledger, FUNCTIONS_MAX))
     })

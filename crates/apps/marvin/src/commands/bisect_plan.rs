@@ -1,9 +1,9 @@
 //! `marvin bisect --dry-run`: the commits to search and the estimated cost, without building.
 
+use document::number::count;
 use kernel::{BuildSeconds, CommitGraph, Sources};
 use lab::{Estimate, Nodes, Pace, estimate_measurement};
 use model::Workload;
-use report::render::count;
 use store::{Location, Store};
 
 use super::measure::machines_of;

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use ::explain::WorkloadExplained;
+use compare::{Comparison, Machines, Question, Side, Warning};
 use lab::Wanted;
 use lab::{Event, Lab, Measurement, Plan, Reuse};
 use model::{Build, KernelName, Machine, Observation, Run, Workload};
-use report::monitors::{Monitored, Watched, heads};
-use report::{Comparison, Machines, Question, Side, Warning};
+use monitors::{Monitored, Watched, heads};
 
 use super::config::site;
 use super::explain_kernels::differing;
@@ -68,13 +68,13 @@ pub(crate) fn compare(arguments: &Arguments, command: &Compare) -> anyhow::Resul
         super::report::mention(arguments, comparison);
         return Ok(comparison.conclusion().into());
     }
-    let both = report::side_by_side(columns)?;
-    let document = || report::render::side_by_side::document(&both, &command.write.view());
+    let both = compare::side_by_side(columns)?;
+    let document = || compare::side_by_side::document(&both, &command.write.view());
     let text = match command.write.format {
         Format::Text => document().text(&answer.styles(arguments.color)),
         Format::Markdown => document().markdown(),
         Format::Html => document().html()?,
-        Format::Json => report::render::side_by_side::json(&both)?,
+        Format::Json => compare::side_by_side::json(&both)?,
     };
     answer.write(&text)?;
     Ok(both.conclusion().into())
@@ -203,7 +203,7 @@ impl OnMachine<'_> {
             .zip(runs)
             .map(|(build, runs)| side(build, runs, &self.machines));
         let sides: Vec<Side<'_>> = sides.collect();
-        Ok(report::compare(&sides[0], &sides[1..], question)?)
+        Ok(compare::compare(&sides[0], &sides[1..], question)?)
     }
 
     /// Measures and compares, row by row until they are clear if asked to.
@@ -401,7 +401,7 @@ fn execute_plan(
 fn origins(
     on: &OnMachine<'_>,
     runs: &[Vec<Run>],
-    comparison: &report::Comparison,
+    comparison: &compare::Comparison,
 ) -> anyhow::Result<Vec<String>> {
     let mut sentences = Vec::new();
     for (place, side) in runs.iter().enumerate().skip(1) {
@@ -434,18 +434,18 @@ fn origins(
 
 /// Renders a comparison as requested and writes it.
 pub(crate) fn write(
-    comparison: &report::Comparison,
+    comparison: &compare::Comparison,
     how: &Write,
     answer: Answer,
     arguments: &Arguments,
 ) -> anyhow::Result<()> {
-    let document = || report::render::comparison(comparison, &how.view());
+    let document = || compare::render::comparison(comparison, &how.view());
     let text = match how.format {
-        _ if how.mail => report::render::mail::mail(comparison),
+        _ if how.mail => compare::render::mail::mail(comparison),
         Format::Text => document().text(&answer.styles(arguments.color)),
         Format::Markdown => document().markdown(),
         Format::Html => document().html()?,
-        Format::Json => report::render::json(comparison)?,
+        Format::Json => compare::render::json(comparison)?,
     };
     answer.write(&text)
 }

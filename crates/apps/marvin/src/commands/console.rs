@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use document::number::date;
 use machine::person;
 use model::ServerSettings;
-use report::render::number::date;
 use server::{ConsoleLine, Recorder, Signal, Tail, console_folder, is_recorded, send_signal};
 
 use super::config::site;

@@ -147,10 +147,10 @@ fn try_out(lab: &Lab, arguments: &Arguments) -> anyhow::Result<String> {
         replicate: 1,
     };
     let result = lab.try_out(of)?.map_err(anyhow::Error::msg)?;
-    let value = report::run_value(&result, lab.machine().capabilities());
+    let value = compare::run_value(&result, lab.machine().capabilities());
     let value = value.map_err(|why| anyhow::anyhow!("{TRIED} on {}: {why}", build.version))?;
     let unit =
-        report::value_unit(&result, value.scale, model::Clock::Instructions).unwrap_or_default();
+        compare::value_unit(&result, value.scale, model::Clock::Instructions).unwrap_or_default();
     Ok(format!(
         "{TRIED} on {}: {:.2} {unit}",
         build.version, value.value

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
+use compare::rmap::Rmap;
 use lab::{Lab, LabSettings};
 use machine::Limits;
 use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome};
-use report::render;
-use report::rmap::Rmap;
 
 use super::measure::{builds, kernel_name};
 use crate::answer::Answer;
@@ -37,7 +36,7 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
     let machine = lab.rmap_machine(command.memory)?;
     let kernels: Vec<_> = builds.iter().map(|build| (build, &machine)).collect();
     let mut rmap = Rmap {
-        kernels: report::monitors::heads(&kernels)
+        kernels: monitors::heads(&kernels)
             .iter()
             .map(|head| head.join(" ").trim().to_owned())
             .collect(),
@@ -57,12 +56,12 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
     }
     .execute(&rmap)?;
     progress.end();
-    let document = render::rmap::document(&rmap);
+    let document = compare::rmap::document(&rmap);
     let text = match command.format {
         Format::Text => document.text(&answer.styles(arguments.color)),
         Format::Markdown => document.markdown(),
         Format::Html => document.html()?,
-        Format::Json => render::rmap::json(&rmap)?,
+        Format::Json => compare::rmap::json(&rmap)?,
     };
     answer.write(&text)?;
     Ok(if rmap.has_anything() {

@@ -5,13 +5,13 @@ use ::explain::{
     KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, differing_settings,
     kernels_document, kernels_json,
 };
-use ::sampled::{Lines, SampledDifference, SampledLine};
 use kernel::{commits_touching, config_options, revision_of};
 use lab::Measurement;
 use lab::Wanted;
 use model::{Build, KernelName, Movement, Run, Share};
-use report::ledger::share_words;
-use report::monitors::{Monitored, Watched, heads};
+use monitors::{Monitored, Watched, heads};
+use profile::ledger::share_words;
+use profile::sampled::{Lines, SampledDifference, SampledLine};
 use store::Store;
 
 use super::measure::{kernel_name, named_machines};
@@ -159,7 +159,7 @@ fn of_lines(
             })
             .collect()
     };
-    let explain = |difference: &sharing::SharingDifference| {
+    let explain = |difference: &profile::transfers::SharingDifference| {
         let how: Vec<(String, [f64; 2])> = Movement::ALL
             .iter()
             .zip(difference.by_movement)

@@ -30,7 +30,7 @@ pub(crate) fn reference(page: Page, folder: Option<&Path>) -> anyhow::Result<Exi
         Page::Schemas => return schemas(folder.unwrap_or(Path::new("."))),
         Page::Cli => cli(),
         Page::Workloads => workloads(),
-        Page::Counters => report::render::monitors::dictionary(),
+        Page::Counters => monitors::render::dictionary(),
     };
     Answer::open(None)?.write(&text)?;
     Ok(Exit::Fine)
@@ -41,13 +41,17 @@ fn schemas(folder: &Path) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let of_others = [
+        ("comparison", compare::render::schema()),
         ("explained", explain::schema()),
         ("explained-kernels", explain::kernels_schema()),
-        ("sampled", sampled::schema()),
-        ("sharing", sharing::schema()),
+        ("monitors", monitors::render::schema()),
+        ("profile", profile::render::schema()),
+        ("rmap", compare::rmap::schema()),
+        ("sampled", profile::sampled::schema()),
+        ("sharing", profile::transfers::schema()),
+        ("side-by-side", compare::side_by_side::schema()),
         ("stabilise", stabilise::render::schema()),
     ];
-    let of_others = report::render::schemas().into_iter().chain(of_others);
     let of_programs = history::schemas().into_iter().chain(marvin_dump::schemas());
     for (name, schema) in lists::schemas()
         .into_iter()

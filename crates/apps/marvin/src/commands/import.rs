@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use report::render::count;
-use report::render::layout::{Page, WIDTH, command_lines};
+use document::layout::{Page, WIDTH, command_lines};
+use document::number::count;
 use results::import::{ForeignSuite, Imported, Kernels, LeftOut, order_kernels};
 use store::{Location, Store};
 

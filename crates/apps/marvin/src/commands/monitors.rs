@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use document::{Styles, View};
 use lab::{Lab, Measurement};
 use model::{Build, Machine, Observation, Workload};
-use report::monitors::{Monitored, Watched, heads};
-use report::render::{self, Styles, View};
+use monitors::{Monitored, Watched, heads};
 
 use super::measure::{builds, kernel_name, open, suite, workloads};
 use crate::answer::Answer;
@@ -108,11 +108,11 @@ fn render_observations(
         verbose: command.verbose,
         ..View::default()
     };
-    let document = render::monitors::document(&monitored, &view);
+    let document = monitors::render::document(&monitored, &view);
     Ok(match command.format {
         Format::Text => document.text(styles),
         Format::Markdown => document.markdown(),
         Format::Html => document.html()?,
-        Format::Json => render::monitors::json(&monitored)?,
+        Format::Json => monitors::render::json(&monitored)?,
     })
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use lab::Lab;
 use lab::Wanted;
 use model::{Build, CostModel, KernelName, Outcome, Run, RunId, Workload};
-use report::ledger::{Ledger, Sources};
-use report::render::ledger::{self, Profiled};
+use profile::ledger::{Ledger, Sources};
+use profile::render::Profiled;
 
 use super::again::{Followed, Measured, Simulated, follow, simulate};
 use super::measure::{builds, kernel_name, machines, named_machines, open, plan, suite, workloads};
@@ -64,10 +64,10 @@ fn counted(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
         without,
     } = followed;
     if let Some(file) = folded {
-        file.write(report::calls::folded(&calls))?;
+        file.write(profile::calls::folded(&calls))?;
     }
     if let Some(file) = pprof {
-        file.write_bytes(&report::calls::pprof(&calls))?;
+        file.write_bytes(&profile::calls::pprof(&calls))?;
     }
     let [base, new] = titles(&builds);
     let profiled = Profiled {
@@ -87,12 +87,12 @@ fn counted(arguments: &Arguments, command: &Profile) -> anyhow::Result<Exit> {
         command: reproducer(command, &builds),
         lines_max: command.lines,
     };
-    let document = ledger::document(&profiled)?;
+    let document = profile::render::document(&profiled)?;
     let text = match command.format {
         Format::Text => document.text(&answer.styles(arguments.color)),
         Format::Markdown => document.markdown(),
         Format::Html => document.html()?,
-        Format::Json => ledger::json(&profiled)?,
+        Format::Json => profile::render::json(&profiled)?,
     };
     answer.write(&text)?;
     Ok(if profiled.ledgers.is_empty() {

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use compare::{Machines, Question, Side, Warning};
 use model::{
     Build, BuildId, Declared, Direction, LKP, MMTESTS, Machine, MachineId, Observation, Run, RunId,
     Workload, find_workload, imported_metric, imported_workload, in_tasks,
 };
-use report::monitors::{Monitored, heads};
-use report::{Machines, Question, Side, Warning};
+use monitors::{Monitored, heads};
 use store::Store;
 
 use super::compare::{compare_observations, now, write};
@@ -98,7 +98,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         command: reproducer(command, &words),
         created_unix: Some(now()),
     };
-    let mut comparison = report::compare(&sides[0], &sides[1..], &question)?;
+    let mut comparison = compare::compare(&sides[0], &sides[1..], &question)?;
     if !is_imported {
         lab::doubt_by_twins(crate::home::store(arguments)?, &mut comparison)?;
     }
@@ -119,7 +119,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
 fn scatters(
     arguments: &Arguments,
     groups: &[Group],
-) -> anyhow::Result<BTreeMap<String, report::Scatter>> {
+) -> anyhow::Result<BTreeMap<String, compare::Scatter>> {
     let snapshot = super::history::read(arguments)?;
     let machines: Vec<&MachineId> = groups
         .iter()
@@ -131,7 +131,7 @@ fn scatters(
 }
 
 /// Marks runs as referenced by a report, so that `marvin gc` keeps them.
-pub(crate) fn mention(arguments: &Arguments, comparison: &report::Comparison) {
+pub(crate) fn mention(arguments: &Arguments, comparison: &compare::Comparison) {
     let runs: Vec<&RunId> = comparison
         .kernels()
         .flat_map(|kernel| &kernel.runs)

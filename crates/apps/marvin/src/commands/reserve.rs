@@ -1,9 +1,9 @@
 //! `marvin reserve`, `extend`, `release`: who has a server to themselves until when.
 
+use document::number::minute;
 use lab::LabError;
 use machine::person;
 use model::{Reservation, ReservationRefusal, format_left, reservation_of};
-use report::render::number::minute;
 use store::{Store, StoreError};
 
 use super::compare::now;

@@ -1,9 +1,9 @@
 //! `marvin run`: runs a suite on one kernel.
 
+use compare::render::Shown;
 use lab::Wanted;
 use lab::{Lab, Plan, Sampled};
 use model::{Build, BuildId, KernelName, Outcome};
-use report::render::Shown;
 
 use super::measure::{
     Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare,
@@ -86,9 +86,9 @@ fn run_on(
             declared,
             dumps: &lab.dumps(&run.id)?,
         };
-        texts.push(report::render::run(&shown, &styles));
+        texts.push(compare::render::run(&shown, &styles));
     }
-    texts.extend(scaling::table(
+    texts.extend(compare::scaling::table(
         &build,
         lab.machine(),
         &runs.iter().collect::<Vec<_>>(),

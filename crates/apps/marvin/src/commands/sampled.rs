@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lab::Wanted;
 use lab::{Event, Reuse, Sampled};
 use model::{Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload};
-use report::ledger::Ledger;
-use sampled::{Counted, SampledDifference, SampledProfiles, document, json};
+use profile::ledger::Ledger;
+use profile::sampled::{Counted, SampledDifference, SampledProfiles, document, json};
 use store::{RunSummary, Store};
 
 use super::measure::{builds, kernel_name, open_on, plan, replicates, suite, workloads};
@@ -95,10 +95,10 @@ pub(crate) fn profile(
         .map(|difference| difference.calls.clone())
         .collect();
     if let Some(file) = folded {
-        file.write(report::calls::folded(&calls))?;
+        file.write(profile::calls::folded(&calls))?;
     }
     if let Some(file) = pprof {
-        file.write_bytes(&report::calls::pprof(&calls))?;
+        file.write_bytes(&profile::calls::pprof(&calls))?;
     }
     let [base, new] = titles(&builds);
     let command_line = reproducer(command, &builds);

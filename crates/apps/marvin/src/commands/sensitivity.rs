@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use compare::run_value;
 use lab::Wanted;
 use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
 use machine::{Costs, Smp};
 use model::{CONTENTION, Run, Workload};
-use report::run_value;
-use sharing::{Sensitive, sensitivity_document};
+use profile::transfers::{Sensitive, sensitivity_document};
 
 use super::measure::kernel_name;
 use crate::answer::Answer;

@@ -1,10 +1,10 @@
 //! `marvin series`: compares each commit of a series with its parent, in one table.
 
 use anyhow::Context;
+use compare::{Machines, Question, Side};
 use kernel::{BuildCache, KernelError, SourceError, Sources};
 use lab::{Lab, LabError};
 use model::{Build, Verdict};
-use report::{Machines, Question, Side};
 use store::Location;
 
 use super::measure::{Chosen, choose_workloads, open_with, plan, prepare};
@@ -184,7 +184,7 @@ fn fill(
     for (row, pair) in built.zip(builds.windows(2)) {
         let ((before, base), (after, new)) = (side(&pair[0])?, side(&pair[1])?);
         if before != after {
-            let mut comparison = report::compare(&base, &[new], &question)?;
+            let mut comparison = compare::compare(&base, &[new], &question)?;
             lab::doubt_by_twins(twins.clone(), &mut comparison)?;
             row.state = State::Compared(comparison.rows.iter().map(cell).collect());
         }
@@ -192,7 +192,7 @@ fn fill(
     Ok(())
 }
 
-fn cell(row: &report::Row) -> Cell {
+fn cell(row: &compare::Row) -> Cell {
     let percent = row.cells[0].compared.difference_percent.unwrap_or(0.0);
     match &row.cells[0].compared.verdict {
         Verdict::Same => Cell::Same,

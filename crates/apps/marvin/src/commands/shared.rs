@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lab::Wanted;
 use lab::{Lab, Reuse};
 use model::{Build, CONTENTION, KernelName, MICRO, Run, Suite};
-use sharing::{Shared, SharingDifference, document, json};
+use profile::transfers::{Shared, SharingDifference, document, json};
 
 use super::measure::{builds, kernel_name, open_on, plan, suite, workloads};
 use super::profile::{as_sides, of_both, titles, words};

@@ -1,7 +1,8 @@
 //! `marvin show`: prints one run in full, or one of its artifacts.
 
+use compare::render::Shown;
+use document::write_json;
 use model::RunId;
-use report::render::{Shown, write_json};
 use store::{Store, StoreError};
 
 use super::tools::known_tools;
@@ -52,8 +53,8 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
             match command.format {
                 ListFormat::Text => {
                     let styles = answer.styles(arguments.color);
-                    let page = report::render::run(&shown, &styles);
-                    let table = scaling::table(&build, &machine, &[&run], &styles);
+                    let page = compare::render::run(&shown, &styles);
+                    let table = compare::scaling::table(&build, &machine, &[&run], &styles);
                     std::iter::once(page)
                         .chain(table)
                         .collect::<Vec<_>>()

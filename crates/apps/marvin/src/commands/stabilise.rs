@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use compare::{Rule, Scale, Seeds};
 use kernel::{BuildCache, Sources, Step};
 use lab::Wanted;
 use lab::{
@@ -15,7 +16,6 @@ use lab::{
     find_subject,
 };
 use model::{Steadiness, Suite, Workload};
-use report::{Rule, Scale, Seeds};
 use stabilise::render::{
     BranchName, Candidate, Cost, Dropped, End, NamedCommit, Report, RowName, SkippedRow,
 };

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use document::number::count;
 use kernel::Sources;
 use lab::{FoundSubject, estimate_measurement};
 use model::Workload;
-use report::render::count;
 use store::{Location, Store};
 
 use super::measure::machines_of;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use compare::Comparison;
 use model::{Uncertainty, Verdict, Workload};
-use report::Comparison;
 
 /// One boot shows no scatter: the first look comes after the second.
 const FIRST: u64 = 2;

@@ -118,7 +118,7 @@ fn documents_fit_their_schemas() {
         let document = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|why| panic!("{command}: {why} {complaint}"));
         assert_eq!(
-            report::fixtures::mistakes(&schemas[*name], &document),
+            document::fixtures::mistakes(&schemas[*name], &document),
             Vec::<String>::new(),
             "{command}"
         );
@@ -155,7 +155,7 @@ fn dump_documents_fit_their_schemas() {
         let document = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|why| panic!("{command}: {why} {output:?}"));
         assert_eq!(
-            report::fixtures::mistakes(&schemas[name], &document),
+            document::fixtures::mistakes(&schemas[name], &document),
             Vec::<String>::new(),
             "{command}"
         );

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use compare::Scale;
 use model::{Clock, Declared, MachineKind, Metric, Region, Run, WorkloadResult};
-use report::Scale;
 use serde_json::Value;
 use store::Store;
 

@@ -1,12 +1,12 @@
 //! All alerts; open ones first.
 
 use askama::Template;
+use document::mail::CLONE;
 use history::{
     Alert, BisectHint, History, Triaged, bisect_hint, bisection_anywhere, change_size, mixed_words,
     records_of_alert,
 };
 use model::Verdict;
-use report::render::mail::CLONE;
 
 use super::{
     Frame, Rendered, compare_path, count, machine_digits, profile_command, render, series_path,

@@ -1,9 +1,9 @@
 //! Drawings in SVG: a sparkline for a cell of a table, a plot of a series. Up is better in both,
 //! for any metric.
 
+use compare::difference_percent;
 use history::{History, Series, change_size, range};
 use model::{Direction, Verdict};
-use report::difference_percent;
 
 use super::{percent, verdict_glyph};
 

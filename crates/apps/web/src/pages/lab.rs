@@ -1,7 +1,7 @@
 //! The lab at work: its machines, and its jobs.
 
 use askama::Template;
-use report::render::number::{duration, minute};
+use document::number::{duration, minute};
 
 use super::{Frame, Rendered, render};
 use crate::jobs::{LabDocument, LabJob, WorkingMachine};

@@ -1,4 +1,4 @@
-//! Pages: fills templates with values of `report`. `site.rs` decides on their addresses.
+//! Pages: fills templates with values of `compare` and `history`. `site.rs` decides on their addresses.
 
 mod alerts;
 mod draw;
@@ -10,9 +10,9 @@ mod series;
 mod trust;
 
 use askama::Template;
+use document::{SCRIPT_STYLES, page_head, page_script};
 use history::{History, Key};
 use model::{Line, Verdict};
-use report::render::{SCRIPT_STYLES, page_head, page_script};
 
 use crate::address::slug;
 

@@ -84,15 +84,15 @@ pub(crate) fn get_artefact(run: &RunId, name: &str) -> String {
 
 /// Renders one run.
 pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
-    let text = report::render::run(
-        &report::render::Shown {
+    let text = compare::render::run(
+        &compare::render::Shown {
             run: &shown.run,
             build: &shown.build,
             machine: &shown.machine,
             declared: &[],
             dumps: &[],
         },
-        &report::render::Styles::plain(),
+        &document::Styles::plain(),
     );
     let link = |name: &String| (name.clone(), format!("r/{}/{name}", shown.run.id.hex()));
     let get = |name: &str| get_artefact(&shown.run.id, name);

@@ -224,7 +224,7 @@ fn rows(history: &History, key: &Key, series: &Series, is_alone: bool) -> Vec<Ro
         let change = series.changes.iter().find(|change| change.at == place);
         let verdict = change.map(|change| history.qualified(key, series, change));
         let difference = |now: f64| {
-            let change = report::difference_percent(series.direction(), last?, now)?;
+            let change = compare::difference_percent(series.direction(), last?, now)?;
             Some(percent(change))
         };
         let runs = point.seeds.iter().take(RUNS_MAX).map(|seen| {

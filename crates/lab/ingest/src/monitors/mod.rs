@@ -2,7 +2,7 @@
 //!
 //! Total: any bytes give a reading, which counts its invalid lines. Keys keep the kernel's names,
 //! known or not; columns without a name get that of the kernel's documentation, and `fieldN` beyond
-//! it. `report` interprets the counters.
+//! it. `monitors` interprets the counters.
 
 mod devices;
 mod memory;

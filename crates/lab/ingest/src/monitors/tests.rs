@@ -1,6 +1,7 @@
 //! Real copies of several kernels, and garbage. `corpus/README.md` gives the origin of each.
 
-use model::{MonitorCopy, MonitorFile, Phase, Reading, concept};
+use model::{MonitorCopy, MonitorFile, Phase, Reading};
+use monitors::find_meaning;
 use proptest::prelude::{any, prop, prop_assert, proptest};
 
 use super::{COUNTERS_MAX, observation, reading};
@@ -71,7 +72,7 @@ fn the_dictionary_reads_each_kernel() {
     ] {
         let vmstat = corpus(kernel, "vmstat");
         let value = |name: &str| {
-            let value = concept(name).unwrap().value(vmstat.whole().unwrap());
+            let value = find_meaning(name).unwrap().value(vmstat.whole().unwrap());
             value.map_or_else(|| "-".to_owned(), |value| value.to_string())
         };
         let names = [
@@ -103,7 +104,7 @@ fn all_reclaimers_together_are_all_types_together() {
     for kernel in ["6.1", "6.12", "6.18"] {
         let vmstat = corpus(kernel, "vmstat");
         let value = |name: &str| {
-            concept(name)
+            find_meaning(name)
                 .unwrap()
                 .value(vmstat.whole().unwrap())
                 .unwrap()
@@ -129,7 +130,7 @@ fn pages_of_zeros_are_no_writes_of_files() {
     let vmstat = corpus("6.12", "vmstat");
     let key = |key: &str| vmstat.whole().unwrap().get(key).unwrap();
     assert_eq!(key("nr_vmscan_write") - key("pswpout"), 30_536);
-    let anon = concept("Page writes anon")
+    let anon = find_meaning("Page writes anon")
         .unwrap()
         .value(vmstat.whole().unwrap());
     assert_eq!(Some(key("nr_vmscan_write")), anon);

@@ -2,12 +2,12 @@
 
 use std::fmt::{Arguments, Write};
 
-use kernel::Headline;
-use model::{Machine, Steadiness, Unit, Workload};
-use report::render::count;
-use report::render::mail::{
+use document::mail::{
     CLONE, REGRESSIONS, command, labelled, labelled_command, more, paragraph, regression_head,
 };
+use document::number::count;
+use kernel::Headline;
+use model::{Machine, Steadiness, Unit, Workload};
 
 pub use super::messages::{describe_resumed, format_event, format_refusal};
 use super::{Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
@@ -387,11 +387,11 @@ pub fn rests_on_one_seed(report: &BisectionReport<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use compare::Scale;
     use kernel::Headline;
     use model::{Machine, Profile, ProfileLine, Region, Share};
-    use report::Scale;
-    use report::ledger::Ledger;
-    use report::render::ledger::brief;
+    use profile::ledger::Ledger;
+    use profile::render::brief;
 
     use super::super::{Certainty, Change, Culprit, Entry, Findings, Probe, Reverted, Stands};
     use super::{BisectionReport, describe_revert, mail, text};

@@ -4,8 +4,8 @@
 //! which commits it will ask for ([`stats::Steps::ahead`]); other hosts measure those at the same
 //! time, and their results are in the store when it asks.
 
+use document::number::count;
 use kernel::BuildSeconds;
-use report::render::count;
 
 /// What a commit on another host takes longer than here (s): the batch system starts it, and
 /// notices its end.

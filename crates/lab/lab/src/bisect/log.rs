@@ -2,11 +2,10 @@
 //! Marvin does not repeat them.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use report::Scale;
+use compare::Scale;
 use sha2::{Digest, Sha256};
 
 use super::Probe;

@@ -1,6 +1,6 @@
 //! The lines that a bisection prints while it searches, and when it does not start.
 
-use report::render::count;
+use document::number::count;
 
 use super::describe::{self, short};
 use super::{BisectionEvent, Probe, Refused, Stands};

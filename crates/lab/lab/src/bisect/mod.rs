@@ -1,7 +1,7 @@
 //! Bisection: from two commits that differ to the commit, or the commits, that made the difference.
 //!
 //! [`stats::Steps`] chooses the next measurement, `kernel` lists the commits, and
-//! [`report::verdict`] decides whether two commits differ. This module connects them. It measures
+//! [`compare::verdict`] decides whether two commits differ. This module connects them. It measures
 //! the ends first, drops commits that cannot matter, searches the trunk, then the commits of a
 //! guilty merge, each merged onto the trunk before that merge. It looks at dropped commits if the
 //! parent of a culprit differs from the commit measured before. At the end it reverts each
@@ -21,9 +21,9 @@ mod search;
 
 use std::ops::RangeInclusive;
 
+use compare::Scale;
 use kernel::CommitGraph;
 use model::Metric;
-use report::Scale;
 
 pub use elsewhere::{Elsewhere, Nodes, Pace, Rounds};
 pub use log::{BisectionLog, Entry, Stands};

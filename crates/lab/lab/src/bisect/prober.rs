@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use compare::{NOT_COUNTED, Scale, run_value};
 use kernel::{CommitGraph, Compiled, KernelError, SourceError, Sources, Step};
 use model::{Capabilities, Run, Suite, Workload};
-use report::{NOT_COUNTED, Scale, run_value};
 
 use super::{Elsewhere, Probe, Prober, RebuildCost};
 use crate::{Dumps, Event, Lab, LabError, Plan, Reuse, Sampled};
@@ -120,7 +120,7 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> std::fmt::Debug for LabProber<'_, S, E> {
     }
 }
 
-/// Returns the value of each seed as all other comparisons compute it ([`report::run_value`]), and
+/// Returns the value of each seed as all other comparisons compute it ([`compare::run_value`]), and
 /// its scale.
 ///
 /// # Errors

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use compare::{Given, Replicate, Rule, Scale, Seeds, SideComparison, compare_sides};
 use kernel::CommitGraph;
 use model::{Uncertainty, Verdict};
-use report::{Given, Replicate, Rule, Scale, Seeds, SideComparison, compare_sides};
 use stats::{Pair, SearchCost, Step, Steps, Wanted};
 
 use super::line::{Line, Spot};

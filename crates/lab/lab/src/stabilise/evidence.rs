@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kernel::{Compiled, Step};
 use model::{Profile, Run, Share};
-use report::ledger::Ledger;
+use profile::ledger::Ledger;
 use stabilise::evidence::{CauseFacts, ChangeFacts, DebtFacts, Known, suspicion};
 use stabilise::{Cause, Evidence, Kernel};
 

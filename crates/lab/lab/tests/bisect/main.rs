@@ -13,13 +13,13 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::process::Command;
 
+use compare::Scale;
 use kernel::{CommitGraph, Compiled, Repository};
 use lab::{
     Bisected, BisectionLog, BisectionQuestion, Confirm, Findings, LabError, Noise, Probe, Prober,
     RebuildCost, bisect,
 };
 use model::Metric;
-use report::Scale;
 
 const QUESTION: BisectionQuestion = BisectionQuestion {
     metric: Metric::COST,

@@ -1,8 +1,8 @@
 //! Steps are found, however many there are and whatever the two clocks say.
 
+use compare::Scale;
 use lab::{Bisected, BisectionQuestion, Noise, Refused, values_of};
 use model::{BuildId, MachineId, MachineKind, Outcome, Region, Run, RunId, WorkloadResult};
-use report::Scale;
 
 use super::{FIRST_SEED, FakeProber, QUESTION, Tree, culprits, found};
 

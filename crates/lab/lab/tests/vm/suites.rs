@@ -108,7 +108,7 @@ fn seeds_of_one_build_lie_within_the_floor() {
             .flat_map(|run| &run.results)
             .filter(|result| result.workload == workload.name);
         let values: Vec<f64> = results
-            .map(|result| report::run_value(result, capabilities).unwrap().value)
+            .map(|result| compare::run_value(result, capabilities).unwrap().value)
             .collect();
         assert_eq!(values.len(), 5, "{}", workload.name);
         let ends = stats::spread(&values).unwrap();

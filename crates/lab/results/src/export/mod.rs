@@ -11,8 +11,8 @@ pub use parquet::parquet;
 
 use std::collections::HashSet;
 
+use compare::{Scale, run_value, value_unit};
 use model::{MachineKind, Outcome, Region, Run, WorkloadResult};
-use report::{Scale, run_value, value_unit};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,174 @@
+//! Checks that runs measured the same metrics: results with different units or directions never
+//! share a row.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::{Capabilities, Declared, Run, Workload};
+
+use crate::error::CompareError;
+use crate::question::Side;
+use document::label::Label;
+use model::plain;
+
+/// A result's declaration: the declaration, the run, and the index of its side.
+type Declaration<'a> = (&'a Declared, &'a Run, usize);
+
+/// Refuses rows with two results, or a result and the row, of different units or directions.
+pub(crate) fn check_metrics(
+    sides: &[&Side<'_>],
+    labels: &[Label],
+    workloads: &[Arc<Workload>],
+) -> Result<(), CompareError> {
+    let rows: HashMap<&str, &Workload> = workloads
+        .iter()
+        .map(|workload| (&*workload.name, &**workload))
+        .collect();
+    let mut first: HashMap<&str, Declaration<'_>> = HashMap::new();
+    for (place, side) in sides.iter().enumerate() {
+        for run in &side.runs {
+            for result in &run.results {
+                let Some((workload, then)) = rows
+                    .get(result.workload.as_str())
+                    .zip(result.declared.as_ref())
+                else {
+                    continue;
+                };
+                let known = *first.entry(&workload.name).or_insert((then, run, place));
+                check(
+                    workload,
+                    side.machine.capabilities(),
+                    labels,
+                    known,
+                    (then, run, place),
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a declaration that contradicts the first one of its workload, or the current one.
+fn check(
+    workload: &Workload,
+    machine: Capabilities,
+    labels: &[Label],
+    first: Declaration<'_>,
+    said: Declaration<'_>,
+) -> Result<(), CompareError> {
+    let words = |(then, run, place): Declaration<'_>| {
+        format!(
+            "{} of {} has it in {}",
+            run.id.short(),
+            labels[place].title,
+            plain(&then.to_string())
+        )
+    };
+    let changed = |one: String, other: String| CompareError::MetricChanged {
+        workload: plain(&workload.name),
+        one,
+        other,
+    };
+    if !first.0.agrees(said.0) {
+        return Err(changed(words(first), words(said)));
+    }
+    let declared = Declared::of(&workload.metric, machine.clock);
+    // For metrics of other suites, users may set the direction.
+    let here = if machine.foreign {
+        Declared {
+            direction: None,
+            ..declared
+        }
+    } else {
+        declared
+    };
+    if here.agrees(said.0) {
+        return Ok(());
+    }
+    Err(changed(
+        words(said),
+        format!("this Marvin declares it in {}", plain(&here.to_string())),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Declared, Direction};
+
+    use crate::compare::compare;
+    use crate::fixtures::{Ending, Subject, build, machine, question};
+
+    /// Checks two kernels with a declaration each.
+    fn check_units(kind: &str, [old, new]: [Option<Declared>; 2]) -> Result<(), String> {
+        let side = |name: &str, version: &str, declared: Option<Declared>| {
+            let mut subject = Subject::new(
+                build(name, version),
+                &[1, 2],
+                &[("getppid", Ending::Samples(vec![9.0, 8.0, 8.0]))],
+            );
+            subject
+                .runs
+                .iter_mut()
+                .for_each(|run| run.results[0].declared.clone_from(&declared));
+            let mut machine = machine();
+            machine.kind = kind.parse().unwrap();
+            subject.on(machine)
+        };
+        let (old, new) = (
+            side("deb:6.1", "6.1.192", old),
+            side("deb:6.12", "6.12.117", new),
+        );
+        let mut question = question(&[1, 2]);
+        question.workloads.truncate(1);
+        compare(&old.side(), &[new.side()], &question)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    }
+
+    fn declared(unit: &'static str, direction: Option<Direction>) -> Option<Declared> {
+        Some(Declared {
+            unit: unit.into(),
+            direction,
+            margin_percent: 1.0,
+        })
+    }
+
+    #[test]
+    fn metric_with_changed_unit_or_direction_is_refused() {
+        let (lower, higher) = (
+            Some(Direction::LowerIsBetter),
+            Some(Direction::HigherIsBetter),
+        );
+        let cost = || declared("instructions/op", lower);
+        insta::assert_snapshot!(
+            "unit",
+            check_units("exact", [cost(), declared("us\u{1b}[2J", lower)]).unwrap_err()
+        );
+        insta::assert_snapshot!(
+            "direction",
+            check_units("exact", [None, declared("instructions/op", higher)]).unwrap_err()
+        );
+        assert!(check_units("exact", [cost(), declared("instructions/op", higher)]).is_err());
+        assert_eq!(
+            check_units("exact", [cost(), None]),
+            Ok(()),
+            "what was not said speaks against nothing"
+        );
+        assert_eq!(check_units("exact", [cost(), cost()]), Ok(()));
+    }
+
+    #[test]
+    fn direction_of_imported_metric_is_asked_for() {
+        let seconds = |direction| declared("ns/op", direction);
+        let (lower, higher) = (
+            Some(Direction::LowerIsBetter),
+            Some(Direction::HigherIsBetter),
+        );
+        assert_eq!(
+            check_units("imported", [seconds(higher), seconds(None)]),
+            Ok(())
+        );
+        assert!(check_units("imported", [seconds(higher), seconds(lower)]).is_err());
+        assert!(check_units("imported", [seconds(None), declared("ms", None)]).is_err());
+    }
+}

@@ -1,0 +1,384 @@
+//! Rows of noisy runs, which other suites measured. Seeds pair nothing there, so the runs of one
+//! side are rated against the runs of the other (`stats::rate`), with one correction for all rows
+//! of a comparison.
+
+use std::collections::BTreeMap;
+
+use model::Direction;
+use stats::{Better, History, Rating, Scores, Sequential, Spread};
+
+use crate::answer::common;
+use crate::comparison::{Against, Measured, Rated, Row};
+use crate::pairing::SideComparison;
+use crate::question::Question;
+
+/// False discovery rate on noisy machines.
+pub const Q_MAX: f64 = 0.05;
+
+/// The rating of a cell: its position, the sides' scores, and the rating.
+struct RatedCell {
+    row: usize,
+    kernel: usize,
+    sides: (Scores, Scores),
+    rating: Rating,
+}
+
+/// Adds ratings to rows, instead of differences seed by seed. A cell with a side without any value
+/// keeps its reason.
+///
+/// The rows of one test on one kernel are a family, and all families one question
+/// (`stats::families`).
+pub(crate) fn rate(rows: &mut [Row], question: &Question) {
+    let plan = question.looks_max.map(Sequential::new);
+    let mut all: Vec<RatedCell> = Vec::new();
+    for (place, row) in rows.iter_mut().enumerate() {
+        let direction = row.workload.metric.direction;
+        let history = question
+            .scatters
+            .get(&*row.workload.name)
+            .copied()
+            .unwrap_or_default();
+        let base = values(&row.base);
+        row.base.noise = stats::noise_profile(&base);
+        let base_scores = scores(&base, direction);
+        row.base.value = base_scores
+            .as_ref()
+            .ok()
+            .map(|scores| centre(scores, direction))
+            .or(row.base.value);
+        for (kernel, cell) in row.cells.iter_mut().enumerate() {
+            let new = values(&cell.measured);
+            cell.measured.noise = stats::noise_profile(&new);
+            let new_scores = scores(&new, direction);
+            cell.measured.value = new_scores
+                .as_ref()
+                .ok()
+                .map(|scores| centre(scores, direction))
+                .or(cell.measured.value);
+            if base.is_empty() || new.is_empty() {
+                cell.compared = SideComparison {
+                    verdict: cell.compared.verdict.clone(),
+                    ..SideComparison::nothing("")
+                };
+                continue;
+            }
+            match (&base_scores, new_scores) {
+                (Ok(base), Ok(new)) => {
+                    let margin = row.margin_percent / 100.0;
+                    let rating = match &plan {
+                        Some(plan) => plan.look(base, &new, margin).rating,
+                        None => stats::rate(base, &new, &history, margin),
+                    };
+                    all.push(RatedCell {
+                        row: place,
+                        kernel,
+                        sides: (base.clone(), new),
+                        rating,
+                    });
+                }
+                (Err(why), _) => cell.compared = SideComparison::nothing(why),
+                (_, Err(why)) => cell.compared = SideComparison::nothing(&why),
+            }
+        }
+    }
+    let q = compute_q(rows, &all);
+    for (
+        RatedCell {
+            row,
+            kernel,
+            sides: (base, new),
+            rating,
+        },
+        q,
+    ) in all.iter().zip(q)
+    {
+        let row = &mut rows[*row];
+        let cell = &mut row.cells[*kernel];
+        cell.compared = SideComparison::rated(rating, row.workload.metric.direction, q);
+        cell.rated = Some(Rated {
+            rating: *rating,
+            q,
+            ranks: stats::cross_check(base, new, rating),
+        });
+    }
+}
+
+/// Returns the false discovery rate of each among all. Ratings without a precision have no
+/// probability, and their verdict does not need one.
+fn compute_q(rows: &[Row], all: &[RatedCell]) -> Vec<f64> {
+    let mut families: BTreeMap<(&str, usize), Vec<(usize, f64)>> = BTreeMap::new();
+    for (place, found) in all.iter().enumerate() {
+        if found.rating.precision.is_some() {
+            let test = test_of(&rows[found.row].workload.name);
+            families
+                .entry((test, found.kernel))
+                .or_default()
+                .push((place, found.rating.p()));
+        }
+    }
+    let p: Vec<Vec<f64>> = families
+        .values()
+        .map(|family| family.iter().map(|(_, p)| *p).collect())
+        .collect();
+    let mut q = vec![1.0; all.len()];
+    for (family, found) in families
+        .values()
+        .zip(stats::families(&p, Q_MAX).unwrap_or_default())
+    {
+        for ((place, _), member) in family.iter().zip(found.members) {
+            q[*place] = member;
+        }
+    }
+    q
+}
+
+/// Adds intervals to the geometric means of noisy runs: first the mean over the rows of each run,
+/// since rows of one run share its boot, then like any other value. Runs that lack a row are left
+/// out.
+pub(crate) fn means(others: &mut [Against], rows: &[Row]) {
+    for (kernel, other) in others.iter_mut().enumerate() {
+        let Some(mean) = &mut other.geometric_mean else {
+            continue;
+        };
+        let rated: Vec<&Row> = common(rows, kernel)
+            .into_iter()
+            .filter(|row| row.cells[kernel].rated.is_some())
+            .collect();
+        let together = |of: &dyn Fn(&Row) -> &Measured| {
+            let whole = |seed: u64| rated.iter().all(|row| value(of(row), seed).is_some());
+            let seeds: Vec<u64> = of(rated.first()?)
+                .seeds
+                .iter()
+                .map(|one| one.seed)
+                .filter(|seed| whole(*seed))
+                .collect();
+            let scores = rated.iter().map(|row| {
+                let values: Vec<f64> = seeds
+                    .iter()
+                    .filter_map(|seed| value(of(row), *seed))
+                    .collect();
+                scores(&values, row.workload.metric.direction).ok()
+            });
+            Scores::together(&scores.collect::<Option<Vec<_>>>()?).ok()
+        };
+        let (base, new) = (
+            together(&|row| &row.base),
+            together(&|row| &row.cells[kernel].measured),
+        );
+        if let Some((base, new)) = base.zip(new) {
+            let ends = stats::rate(&base, &new, &History::default(), 0.0).interval();
+            mean.ends = ends.map(|ends| Spread {
+                min: ends.low,
+                max: ends.high,
+            });
+        }
+    }
+}
+
+/// Returns the value of a run, by its number.
+fn value(measured: &Measured, seed: u64) -> Option<f64> {
+    let found = measured.seeds.iter().find(|one| one.seed == seed)?;
+    found.value.as_ref().ok().map(|sampled| sampled.value)
+}
+
+/// Returns the value of each run that has one.
+fn values(measured: &Measured) -> Vec<f64> {
+    measured
+        .seeds
+        .iter()
+        .filter_map(|seed| Some(seed.value.as_ref().ok()?.value))
+        .collect()
+}
+
+/// Returns the test of a row: its name up to the first slash.
+#[must_use]
+pub fn test_of(workload: &str) -> &str {
+    workload.split_once('/').map_or(workload, |(test, _)| test)
+}
+
+/// Scores runs by their values.
+///
+/// # Errors
+/// If there is no value, or one has no ratio to others; the text says which.
+pub fn scores(values: &[f64], direction: Direction) -> Result<Scores, String> {
+    let runs: Vec<[f64; 1]> = values.iter().map(|value| [*value]).collect();
+    Scores::of(&runs, better(direction)).map_err(|fault| fault.to_string().replace("group", "run"))
+}
+
+/// Returns the value of a side: the one whose ratio to the other side's a rating rates.
+#[must_use]
+pub fn centre(scores: &Scores, direction: Direction) -> f64 {
+    scores.centre(better(direction))
+}
+
+fn better(direction: Direction) -> Better {
+    match direction {
+        Direction::LowerIsBetter => Better::Lower,
+        Direction::HigherIsBetter => Better::Higher,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Uncertainty, Verdict};
+
+    use crate::comparison::Comparison;
+    use crate::difference::difference_percent;
+    use crate::fixtures::{Ending, Subject, build, machine, on_noisy_looked, question};
+
+    /// Compares two kernels by runs of other suites, each run with these values.
+    fn compared(base: &[&[f64]], new: &[&[f64]]) -> Comparison {
+        let side = |name: &str, version: &str, runs: &[&[f64]]| {
+            let mut subject = Subject::new(build(name, version), &[], &[]);
+            for (number, values) in (0..).zip(runs) {
+                subject.add_run(number, &[("getppid", Ending::Samples(values.to_vec()))]);
+            }
+            let mut machine = machine();
+            machine.kind = "imported".parse().unwrap();
+            subject.on(machine)
+        };
+        let (base, new) = (side("deb:6.1", "6.1", base), side("deb:6.12", "6.12", new));
+        let mut question = question(&[]);
+        question.workloads.truncate(1);
+        crate::compare(&base.side(), &[new.side()], &question).unwrap()
+    }
+
+    fn verdict(base: &[&[f64]], new: &[&[f64]]) -> Verdict {
+        compared(base, new).rows[0].cells[0]
+            .compared
+            .verdict
+            .clone()
+    }
+
+    #[test]
+    fn one_run_per_side_is_never_a_verdict() {
+        let values: Vec<f64> = (0..100).map(|n| 100.0 + f64::from(n % 3)).collect();
+        let half: Vec<f64> = values.iter().map(|value| value / 2.0).collect();
+        let comparison = compared(&[&values], &[&half]);
+        let cell = &comparison.rows[0].cells[0];
+        assert_eq!(
+            cell.compared.verdict,
+            Verdict::Unclear(Uncertainty::Noise { more_runs: None })
+        );
+        assert!((cell.compared.difference_percent.unwrap() - 50.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn difference_is_shown_only_when_runs_agree() {
+        let base: [&[f64]; 4] = [&[100.0], &[101.0], &[99.5], &[100.5]];
+        assert_eq!(
+            verdict(&base, &[&[120.0], &[121.0], &[119.0]]),
+            Verdict::Worse
+        );
+        assert_eq!(
+            verdict(&base, &[&[80.0], &[81.0], &[80.5]]),
+            Verdict::Better
+        );
+        assert_eq!(
+            verdict(&base, &[&[100.1], &[100.9], &[99.6], &[100.4]]),
+            Verdict::Same
+        );
+        let wild = verdict(&base, &[&[60.0], &[140.0], &[200.0]]);
+        assert!(
+            matches!(wild, Verdict::Unclear(Uncertainty::TooNoisy)),
+            "{wild:?}"
+        );
+    }
+
+    #[test]
+    fn sides_with_unequal_run_counts_are_compared() {
+        let comparison = compared(&[&[9.0, 10.0, 11.0]], &[&[10.0], &[10.0]]);
+        let geometric_mean = (9.0_f64 * 10.0 * 11.0).cbrt();
+        assert!((comparison.rows[0].base.value.unwrap() - geometric_mean).abs() < 1e-9);
+        assert!(
+            comparison.rows[0].cells[0]
+                .compared
+                .difference_percent
+                .unwrap()
+                .abs()
+                < 1.0
+        );
+    }
+
+    #[test]
+    fn printed_values_give_the_printed_percentage() {
+        // tbench4 of 2026-11-22: 53.37 -> 59.52 beside -29.20 %, as one was of medians and the
+        // other of means.
+        let (low, high) = (20.0, 59.52);
+        for seed in 0..4000_u64 {
+            let mut state = seed;
+            let mut boot = || {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                if state >> 62 == 0 {
+                    low
+                } else {
+                    high + (state >> 40) as f64 / 1e7
+                }
+            };
+            let mut side =
+                |boots: usize| -> Vec<Vec<f64>> { (0..boots).map(|_| vec![boot()]).collect() };
+            let sides = [side(3 + seed as usize % 8), side(5)];
+            let [base, new] = sides
+                .each_ref()
+                .map(|side| side.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let comparison = compared(&base, &new);
+            let row = &comparison.rows[0];
+            let cell = &row.cells[0];
+            let of_values = difference_percent(
+                row.workload.metric.direction,
+                row.base.value.unwrap(),
+                cell.measured.value.unwrap(),
+            );
+            let printed = cell.compared.difference_percent.unwrap();
+            assert!(
+                (of_values.unwrap() - printed).abs() < 1e-9,
+                "{sides:?}: {printed}"
+            );
+        }
+    }
+
+    #[test]
+    fn zero_has_no_ratio_and_says_so() {
+        let Verdict::Unclear(why) = verdict(&[&[0.0], &[0.0]], &[&[1.0], &[1.0]]) else {
+            panic!("a verdict")
+        };
+        assert_eq!(
+            why.to_string(),
+            "no value: run 0 has a value that is not above zero: no ratio exists"
+        );
+    }
+
+    #[test]
+    fn looks_decide_later_and_with_wider_intervals() {
+        let decided = |comparison: &Comparison| {
+            let verdicts = comparison
+                .rows
+                .iter()
+                .map(|row| &row.cells[0].compared.verdict);
+            verdicts
+                .filter(|verdict| !matches!(verdict, Verdict::Unclear(_)))
+                .count()
+        };
+        let width = |comparison: &Comparison| {
+            let ends = comparison.rows[0].cells[0]
+                .rated
+                .as_ref()
+                .and_then(|rated| rated.rating.interval())
+                .unwrap();
+            ends.high - ends.low
+        };
+        let once = on_noisy_looked(3, 1.0, None);
+        let early = on_noisy_looked(3, 1.0, Some(30));
+        assert!(
+            decided(&early) < decided(&once),
+            "{} of {}",
+            decided(&early),
+            decided(&once)
+        );
+        assert!(width(&early) > width(&once));
+        // The last look has most of the chance.
+        assert!(decided(&on_noisy_looked(30, 1.0, Some(30))) > decided(&early));
+    }
+}

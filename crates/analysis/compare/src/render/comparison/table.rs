@@ -1,0 +1,506 @@
+//! The tables of a comparison: rows with verdicts, the parts of changes, and every value.
+//!
+//! One column per kernel, like MMTests, base first. For two kernels a row fits 80 columns; pages
+//! add a bar.
+
+use std::collections::HashMap;
+
+use model::{Verdict, Workload, group_of};
+
+use super::ratios;
+
+use crate::comparison::{self, Absent, Against, Comparison, Images, Measured};
+use crate::render::counted;
+use crate::render::scale::{Beyond, Scale, WIDTH_PERCENT};
+use crate::render::words::{self, Section, caption, sections};
+use document::number::{interval, margin, percent, ratio, signed_percent, value};
+use document::{Block, Cell, Change, Column, Kind, Only, Row, Sort, Table, View, Weight, Width};
+
+const NAME: usize = 18;
+/// Workloads of other suites have longer names; a mail could not fit all anyway.
+const FOREIGN_NAME: usize = 40;
+const VALUE: usize = 10;
+const PERCENT: usize = 7;
+const INTERVAL: usize = 15;
+const RATIO: usize = 6;
+
+/// The legend of bars, for pages.
+pub(crate) const ABOUT_BARS: &str = "<p class=\"small\">Bars: the ratio on a logarithmic scale, worse to the left, better \
+    to the right of 1; line: smallest to largest over the seeds, or the 95% interval of noisy runs, where wide enough to be \
+    seen; grey band: the margin; arrow: beyond the scale.</p>\n";
+
+/// The part after the percentage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extra {
+    /// None: one seed has no interval.
+    Ratio,
+    /// The smallest and the largest difference over the seeds.
+    Interval,
+    /// The ratio with its interval, and how many boots there are and would decide, instead of the
+    /// difference.
+    Boots,
+    /// Three kernels side by side: pages show it in a tooltip.
+    Hint,
+    /// More kernels: a matrix, with colours instead of bars.
+    Matrix,
+}
+
+impl Extra {
+    fn of(comparison: &Comparison) -> Self {
+        match comparison.others.len() {
+            3.. => Self::Matrix,
+            2 => Self::Hint,
+            _ if comparison.is_noisy() && !comparison.is_imported() => Self::Boots,
+            _ if comparison.seeds.len() > 1 || comparison.is_noisy() => Self::Interval,
+            _ => Self::Ratio,
+        }
+    }
+
+    /// Returns whether the interval is in a tooltip.
+    fn is_hidden(self) -> bool {
+        matches!(self, Self::Hint | Self::Matrix)
+    }
+
+    /// Returns the columns between a kernel's value and its verdict.
+    fn columns(self, comparison: &Comparison) -> Vec<Column> {
+        let number = |head: &str, width| Column::new(head, Kind::Number, Width::Fixed(width));
+        match self {
+            Self::Ratio => vec![number("ratio", RATIO + 1)],
+            Self::Interval => vec![number("min..max %", INTERVAL + 1)],
+            Self::Boots => ratios::columns(comparison),
+            Self::Hint | Self::Matrix => Vec::new(),
+        }
+    }
+
+    fn cells(self, cell: &comparison::Cell) -> Vec<Cell> {
+        let one = |text: Option<String>| vec![Cell::new(text.unwrap_or_default())];
+        match self {
+            Self::Ratio => one(cell.compared.ratio.map(|r| ratio(r, RATIO))),
+            Self::Interval => one(cell.compared.spread_percent.map(|s| interval(s, INTERVAL))),
+            Self::Boots => ratios::numbers(cell),
+            Self::Hint | Self::Matrix => Vec::new(),
+        }
+    }
+
+    fn explain(self, comparison: &Comparison) -> String {
+        match self {
+            Self::Boots => format!(
+                "values: {}; {}",
+                words::means(comparison),
+                ratios::legend(comparison)
+            ),
+            _ if comparison.is_noisy() => {
+                format!(
+                    "values: {}; difference: positive is better",
+                    words::means(comparison)
+                )
+            }
+            Self::Ratio => "difference: positive is better; ratio: above 1 is better".to_owned(),
+            Self::Interval => {
+                "difference: of the medians, positive is better; min..max: over the seeds"
+                    .to_owned()
+            }
+            Self::Hint | Self::Matrix => "difference from the base: positive is better".to_owned(),
+        }
+    }
+}
+
+/// Returns whether rows have bars.
+pub(super) fn has_bars(comparison: &Comparison) -> bool {
+    Extra::of(comparison) != Extra::Matrix
+}
+
+/// Returns the tables, each with a caption of its values. The legend of the columns comes once.
+pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
+    let extra = Extra::of(comparison);
+    let mut blocks = Vec::new();
+    for (number, section) in sections(comparison).into_iter().enumerate() {
+        let section = Section {
+            rows: select_rows(&section.rows, view),
+            ..section
+        };
+        blocks.push(Block::Heading(caption(comparison, &section)));
+        if number == 0 {
+            blocks.push(Block::Paragraph(extra.explain(comparison)));
+        }
+        blocks.push(match section.rows.is_empty() {
+            true => Block::Note("No row of the verdict that was asked for.".to_owned()),
+            false => Block::Table(table(comparison, &section, extra, view)),
+        });
+    }
+    blocks
+}
+
+/// Returns the selected rows in the selected order.
+fn select_rows<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a comparison::Row> {
+    select(rows, view, |row| row.cells.iter().collect())
+}
+
+/// Returns the selected items in the selected order, from the cells of each.
+pub(crate) fn select<'a, T: Copy>(
+    items: &[T],
+    view: &View,
+    cells: impl Fn(T) -> Vec<&'a comparison::Cell>,
+) -> Vec<T> {
+    let fits = |item: &T| {
+        let cells = cells(*item);
+        let is = |verdict: &Verdict| {
+            cells
+                .iter()
+                .any(|cell| cell.compared.verdict.word() == verdict.word())
+        };
+        match view.only {
+            None => true,
+            Some(Only::Worse) => is(&Verdict::Worse),
+            Some(Only::Better) => is(&Verdict::Better),
+            Some(Only::Changed) => is(&Verdict::Worse) || is(&Verdict::Better),
+        }
+    };
+    let mut chosen: Vec<T> = items.iter().copied().filter(fits).collect();
+    if view.sort == Sort::Effect {
+        // With several kernels, the worst difference decides. Rows without one come last.
+        let worst = |item: T| {
+            cells(item)
+                .iter()
+                .filter_map(|cell| cell.compared.difference_percent)
+                .fold(f64::INFINITY, f64::min)
+        };
+        chosen.sort_by(|a, b| worst(*a).total_cmp(&worst(*b)));
+    }
+    chosen
+}
+
+fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &View) -> Table {
+    let scale = Scale::new(comparison);
+    let numbers: HashMap<&str, usize> = comparison
+        .rows
+        .iter()
+        .enumerate()
+        .map(|(number, row)| (&*row.workload.name, number))
+        .collect();
+    let workloads: Vec<&Workload> = section.rows.iter().map(|row| &*row.workload).collect();
+    let firsts = firsts_of_groups(&workloads, view);
+    let look = Look {
+        extra,
+        scale,
+        width: VALUE,
+    };
+    let of_row = |row: &&comparison::Row| {
+        let workload = &row.workload;
+        Row {
+            cells: std::iter::once(Cell::new(workload.name.to_string()))
+                .chain(look.cells(row, comparison))
+                .collect(),
+            anchor: anchor(workload, numbers[&*workload.name]),
+            group: firsts
+                .get(&*workload.name)
+                .copied()
+                .unwrap_or_default()
+                .to_owned(),
+            about: format!(
+                "{}; one operation: {}; margin {}",
+                workload.stresses,
+                workload.operation,
+                margin(row.margin_percent)
+            ),
+            ..Row::default()
+        }
+    };
+    Table {
+        columns: std::iter::once(name_column([comparison]))
+            .chain(look.columns(comparison))
+            .collect(),
+        rows: section.rows.iter().map(of_row).collect(),
+        fixed: 2,
+        ..Table::default()
+    }
+}
+
+/// Returns the headings above rows, by the name of the first row of each group. A group that is the
+/// whole table has the table's name; sorted rows are not grouped.
+pub(crate) fn firsts_of_groups<'a>(
+    workloads: &[&'a Workload],
+    view: &View,
+) -> HashMap<&'a str, &'a str> {
+    let groups = workloads.chunk_by(|a, b| group_of(a) == group_of(b));
+    if view.sort != Sort::Suite || groups.clone().count() < 2 {
+        return HashMap::new();
+    }
+    groups
+        .filter(|rows| rows.len() > 1)
+        .map(|rows| (&*rows[0].name, group_of(rows[0])))
+        .collect()
+}
+
+/// Returns the column of the rows' names.
+pub(crate) fn name_column<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Column {
+    let is_imported = comparisons.into_iter().any(Comparison::is_imported);
+    Column::new(
+        "",
+        Kind::Name,
+        if is_imported {
+            Width::Fit(FOREIGN_NAME)
+        } else {
+            Width::Whole(NAME)
+        },
+    )
+}
+
+/// How the numbers of a table look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    pub(crate) extra: Extra,
+    pub(crate) scale: Scale,
+    /// The widest value.
+    pub(crate) width: usize,
+}
+
+impl Look {
+    /// Returns the columns of a comparison's kernels.
+    pub(crate) fn columns(&self, comparison: &Comparison) -> Vec<Column> {
+        let kernel = |head: &[String; 2]| Column {
+            head: head.clone(),
+            // Where the effect is in the column of ratios, a kernel's column sorts by its values.
+            starts: self.extra != Extra::Boots,
+            ..Column::new("", Kind::Number, Width::Fixed(self.width + 1))
+        };
+        let mut columns = vec![kernel(&comparison.base.head)];
+        let [low, middle, high] = self.scale.ticks();
+        let axis = format!(
+            "<div class=\"axis\"><span>{low}</span> <span>{middle}</span> <span>{high}</span></div>"
+        );
+        for other in &comparison.others {
+            columns.push(kernel(&other.kernel.head));
+            columns.extend(self.extra.columns(comparison));
+            let is_matrix = self.extra == Extra::Matrix;
+            columns.push(Column::new(
+                if is_matrix { "" } else { "verdict" },
+                Kind::Verdict,
+                Width::Fixed(1),
+            ));
+            columns
+                .extend((!is_matrix).then(|| Column::new(&axis, Kind::Drawing, Width::Fixed(0))));
+        }
+        columns
+    }
+
+    /// Returns a row's cells for these columns.
+    pub(crate) fn cells(&self, row: &comparison::Row, comparison: &Comparison) -> Vec<Cell> {
+        let others = row.cells.iter().zip(&comparison.others);
+        let cells = others.flat_map(|(cell, other)| cells(cell, other, row, *self));
+        std::iter::once(base(&row.base, *self))
+            .chain(cells)
+            .collect()
+    }
+}
+
+fn base(measured: &Measured, look: Look) -> Cell {
+    let zero = || Change {
+        percent: percent(0.0, PERCENT),
+        starred: false,
+        word: "",
+    };
+    let has_change =
+        !look.extra.is_hidden() && look.extra != Extra::Boots && measured.value.is_some();
+    let change = has_change.then(zero);
+    Cell {
+        change,
+        ..Cell::new(median(measured, look.width))
+    }
+}
+
+fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, look: Look) -> Vec<Cell> {
+    let Look {
+        extra,
+        scale,
+        width,
+    } = look;
+    let verdict = &cell.compared.verdict;
+    let tone = verdict.word();
+    let change = |d| Change {
+        percent: percent(d, PERCENT),
+        starred: false,
+        word: tone,
+    };
+    let number = Cell {
+        change: cell
+            .compared
+            .difference_percent
+            .filter(|_| extra != Extra::Boots)
+            .map(change),
+        hint: if extra.is_hidden() || extra == Extra::Boots {
+            describe(cell)
+        } else {
+            String::new()
+        },
+        tone: if extra == Extra::Matrix { tone } else { "" },
+        ..Cell::new(median(&cell.measured, width))
+    };
+    let hint = match verdict {
+        Verdict::Unclear(why) => why.to_string(),
+        Verdict::Same if other.images == Images::EqualWithoutRuns => {
+            "the base's image: no run needed".to_owned()
+        }
+        Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
+    };
+    let word = if extra.is_hidden() {
+        String::new()
+    } else {
+        format!(" {tone}")
+    };
+    let verdict = Cell {
+        tone,
+        hint,
+        ..Cell::new(format!("{}{word}", verdict.letter()))
+    };
+    let bar =
+        (extra != Extra::Matrix).then(|| Cell::new(bar(cell, row, scale).unwrap_or_default()));
+    std::iter::once(number)
+        .chain(extra.cells(cell))
+        .chain([verdict])
+        .chain(bar)
+        .collect()
+}
+
+fn median(measured: &Measured, width: usize) -> String {
+    measured
+        .value
+        .map_or_else(|| "-".to_owned(), |m| value(m, width))
+}
+
+/// Describes a bar in words.
+fn describe(cell: &comparison::Cell) -> String {
+    let Some(difference) = cell.compared.difference_percent else {
+        return String::new();
+    };
+    let spread = match cell.compared.spread_percent {
+        Some(spread) if cell.rated.is_some() => {
+            format!(", 95%: {}", interval(spread, INTERVAL * 2))
+        }
+        Some(spread) if cell.compared.differences.len() > 1 => {
+            format!(", {} over the seeds", interval(spread, INTERVAL * 2))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{} {}{spread}",
+        cell.compared.verdict.word(),
+        signed_percent(difference)
+    )
+}
+
+/// Draws a bar. Positions are shares of the width, so that it needs neither a size nor a path; the
+/// style sheet has the heights.
+fn bar(cell: &comparison::Cell, row: &comparison::Row, scale: Scale) -> Option<String> {
+    let bar = scale.bar(cell, row.workload.metric.direction, row.margin_percent)?;
+    let rect = |class: &str, x: i32, width: i32| {
+        let share = |x: i32| f64::from(x) / WIDTH_PERCENT;
+        format!(
+            "<rect class=\"{class}\" x=\"{}%\" width=\"{}%\"/>",
+            share(x),
+            share(width)
+        )
+    };
+    let mut drawn = rect("band", bar.band, bar.band_width);
+    if bar.width > 0 {
+        drawn.push_str(&rect(cell.compared.verdict.word(), bar.x, bar.width));
+    }
+    if let Some((from, to)) = bar.whisker {
+        drawn.push_str(&rect("whisker", from, to - from));
+    }
+    drawn.push_str(match bar.beyond {
+        Some(Beyond::Worse) => "<text>◂</text>",
+        Some(Beyond::Better) => "<text x=\"100%\" text-anchor=\"end\">▸</text>",
+        None => "",
+    });
+    Some(format!("<svg aria-hidden=\"true\">{drawn}</svg>"))
+}
+
+/// Returns the id of a row: its workload's name if that is a valid id, else its number.
+pub(crate) fn anchor(workload: &Workload, number: usize) -> String {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if !workload.name.is_empty() && workload.name.chars().all(fine) {
+        format!("row-{}", workload.name)
+    } else {
+        format!("row-number-{number}")
+    }
+}
+
+/// Returns the parts of the changed rows, and the cross-check by guest time.
+pub(crate) fn apart(comparison: &Comparison) -> Vec<Block> {
+    let number = |head: &str| Column::new(head, Kind::Number, Width::Fixed(VALUE + 1));
+    let heads = ["kernel", "", "user code", "", "ticks, others", ""].map(number);
+    let of_row = |of: &counted::Apart| {
+        let numbers = [of.kernel, of.user, of.elsewhere]
+            .into_iter()
+            .flatten()
+            .map(|number| value(number, VALUE));
+        Row::new(
+            Weight::Normal,
+            std::iter::once(of.name.clone()).chain(numbers),
+        )
+    };
+    let rows: Vec<Row> = counted::apart(comparison).iter().map(of_row).collect();
+    let columns = std::iter::once(Column::new("", Kind::Name, Width::Fit(14)))
+        .chain(heads)
+        .collect();
+    let table = (!rows.is_empty()).then(|| {
+        Block::Table(Table {
+            columns,
+            rows,
+            ..Table::default()
+        })
+    });
+    table
+        .into_iter()
+        .chain(counted::cross_check(comparison).map(Block::Note))
+        .collect()
+}
+
+/// Returns the table of all values.
+pub(crate) fn values(comparison: &Comparison) -> Vec<Block> {
+    let mut columns = vec![
+        Column::new("workload", Kind::Name, Width::Whole(NAME)),
+        Column::new("kernel", Kind::Words, Width::Fit(NAME)),
+    ];
+    let head = |seed: &u64| {
+        Column::new(
+            &format!("seed {seed}"),
+            Kind::Number,
+            Width::Fixed(VALUE + 1),
+        )
+    };
+    columns.extend(comparison.seeds.iter().map(head));
+    let mut rows = Vec::new();
+    for row in &comparison.rows {
+        let measured =
+            std::iter::once(&row.base).chain(row.cells.iter().map(|cell| &cell.measured));
+        for (kernel, of) in comparison.kernels().zip(measured) {
+            let seeds = of.seeds.iter().map(|seed| self::seed(&seed.value));
+            let names = [row.workload.name.to_string(), kernel.title.clone()];
+            rows.push(Row::new(Weight::Normal, names.into_iter().chain(seeds)));
+        }
+    }
+    if rows.is_empty() {
+        Vec::new()
+    } else {
+        vec![Block::Table(Table {
+            columns,
+            rows,
+            ..Table::default()
+        })]
+    }
+}
+
+fn seed(value: &Result<comparison::Sampled, Absent>) -> String {
+    match value {
+        Ok(sampled) => self::value(sampled.value, VALUE),
+        Err(Absent::NoRun) => "no run".to_owned(),
+        Err(Absent::NoResult) => "no result".to_owned(),
+        Err(Absent::Unsupported(_)) => "not supported".to_owned(),
+        Err(Absent::Failed(_)) => "failed".to_owned(),
+        Err(Absent::TooFewSamples(_)) => "too few".to_owned(),
+        Err(Absent::NotANumber) => "no number".to_owned(),
+        Err(Absent::NotCounted(_)) => "not counted".to_owned(),
+    }
+}

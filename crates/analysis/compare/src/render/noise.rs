@@ -1,0 +1,145 @@
+//! Remarks on noisy runs, beside their verdicts: rank tests, and the kind of noise.
+
+use stats::NoiseProfile;
+
+use crate::comparison::{Comparison, Rated};
+use document::cut_middle;
+use document::number::count;
+use model::plain;
+
+/// Most named rows of one kind.
+const ROWS_MAX: usize = 6;
+/// The longest name of a row.
+const NAME: usize = 48;
+
+/// Returns the rank tests that agree with the ratings, in a sentence; `None` for runs without
+/// noise.
+pub(crate) fn ranks_that_agree(comparison: &Comparison) -> Option<String> {
+    together(
+        "Ranks of the runs (exact Mann-Whitney; Hodges-Lehmann shift)",
+        ranks(comparison, true),
+    )
+}
+
+/// Returns the reasons to doubt ratings; none for runs without noise.
+pub(crate) fn doubts(comparison: &Comparison) -> Vec<String> {
+    let mut notes = Vec::new();
+    notes.extend(together(
+        "Ranks and rating do not agree; look at the runs before you believe either",
+        ranks(comparison, false),
+    ));
+    notes.extend(together("Not noise as it should be", noise(comparison)));
+    notes.extend(together(
+        "More noise than other kernels had: rated without them",
+        noisier(comparison),
+    ));
+    notes
+}
+
+fn together(head: &str, facts: Vec<String>) -> Option<String> {
+    let more = facts.len().saturating_sub(ROWS_MAX);
+    let more = if more > 0 {
+        format!("; and {}", count(more, "more row"))
+    } else {
+        String::new()
+    };
+    let shown: Vec<String> = facts.into_iter().take(ROWS_MAX).collect();
+    (!shown.is_empty()).then(|| format!("{head}: {}{more}.", shown.join("; ")))
+}
+
+/// Returns each rated cell, with the names of its row and its kernel.
+fn find_rated(comparison: &Comparison) -> impl Iterator<Item = (String, &Rated)> {
+    comparison.rows.iter().flat_map(move |row| {
+        row.cells
+            .iter()
+            .enumerate()
+            .filter_map(move |(kernel, cell)| {
+                Some((
+                    format_name(&row.workload.name, &comparison.others[kernel].kernel.title),
+                    cell.rated.as_ref()?,
+                ))
+            })
+    })
+}
+
+fn format_name(row: &str, kernel: &str) -> String {
+    format!("{} on {kernel}", cut_middle(&plain(row), NAME))
+}
+
+/// Describes the rank tests: the rows that agree with the rating, or those that do not.
+fn ranks(comparison: &Comparison, agrees: bool) -> Vec<String> {
+    let told = |(name, rated): (String, &Rated)| {
+        let check = rated.ranks.filter(|check| check.agrees == agrees)?;
+        let percent = |log: f64| format!("{:+.2}%", log.exp_m1() * 100.0);
+        let ends = check
+            .ranks
+            .interval
+            .map_or_else(String::new, |(low, high)| {
+                format!(", 95%: {} to {}", percent(low), percent(high))
+            });
+        let p = rated.rating.precision.map_or(1.0, |precision| precision.p);
+        let beside = if agrees {
+            String::new()
+        } else {
+            format!(" beside p = {p:.2e}")
+        };
+        Some(format!(
+            "{name} {} (p = {:.2e}{beside}{ends})",
+            percent(check.ranks.shift),
+            check.ranks.p
+        ))
+    };
+    find_rated(comparison).filter_map(told).collect()
+}
+
+fn noisier(comparison: &Comparison) -> Vec<String> {
+    let is_noisier = |rated: &Rated| {
+        rated
+            .rating
+            .precision
+            .is_some_and(|of| of.basis == stats::Basis::Noisier)
+    };
+    find_rated(comparison)
+        .filter(|(_, rated)| is_noisier(rated))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+fn noise(comparison: &Comparison) -> Vec<String> {
+    let mut facts = Vec::new();
+    for row in &comparison.rows {
+        let cells = row.cells.iter().map(|cell| &cell.measured);
+        for (kernel, measured) in comparison
+            .kernels()
+            .zip(std::iter::once(&row.base).chain(cells))
+        {
+            if let Some(words) = measured.noise.as_ref().and_then(profile) {
+                facts.push(format!(
+                    "{}: {words}",
+                    format_name(&row.workload.name, &kernel.title)
+                ));
+            }
+        }
+    }
+    facts
+}
+
+/// Describes a noise profile; `None` for plain noise.
+#[must_use]
+pub fn profile(noise: &NoiseProfile) -> Option<String> {
+    let mut words = Vec::new();
+    if let Some(apart) = noise.modes_apart {
+        words.push(format!("two modes, {apart:.1} deviations apart"));
+    }
+    if noise.outliers > 0 {
+        words.push(count(noise.outliers, "outlier"));
+    }
+    if noise.drifts {
+        let way = if noise.drift > 0.0 { "up" } else { "down" };
+        words.push(format!("drifts {way} from run to run"));
+    }
+    if noise.remembers {
+        words.push("each run is like the one before".to_owned());
+    }
+    (!words.is_empty()).then(|| words.join(", "))
+}

@@ -1,0 +1,174 @@
+//! The experiment on reverse mappings for several kernels: costs over a grid of processes and
+//! mappings, power laws fitted to them, and memory use. Numbers only; `render` and `json`
+//! format them.
+
+mod fit;
+#[cfg(test)]
+pub(crate) mod fixtures;
+mod json;
+mod render;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use model::{RmapCase, RmapCell, RmapMeasured, RmapOperation, RmapOutcome, RmapSpace};
+
+pub use fit::PowerLaw;
+use fit::power_law;
+pub use json::{json, schema};
+pub use render::document;
+
+/// A law is poor if it misses a cell by more than this ratio.
+pub const POOR_RATIO: f64 = 1.25;
+
+/// The parameters and results of the experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rmap {
+    /// The kernels' labels, base first.
+    pub kernels: Vec<String>,
+    /// The machine, in one line.
+    pub machine: String,
+    /// The seed.
+    pub seed: u64,
+    /// The command that reproduces it.
+    pub command: String,
+    /// Cases, in the order of the report.
+    pub cases: Vec<RmapCase>,
+    /// Numbers of processes, ascending.
+    pub processes: Vec<u32>,
+    /// Numbers of mappings, ascending.
+    pub mappings: Vec<u32>,
+    /// The result of each cell, by kernel.
+    pub outcomes: BTreeMap<(usize, RmapCell), RmapOutcome>,
+}
+
+/// A cost, or why there is none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// Guest nanoseconds for one entry or page.
+    Cost(f64),
+    /// The guest has too little memory.
+    NoRoom,
+    /// The kernel does not support it; the text gives the reason.
+    Unsupported(&'a str),
+    /// The kernel failed; the text gives the reason.
+    Failed(&'a str),
+    /// It was not requested.
+    Missing,
+}
+
+impl Value<'_> {
+    /// Returns the cost.
+    #[must_use]
+    pub fn cost(self) -> Option<f64> {
+        if let Self::Cost(cost) = self {
+            Some(cost)
+        } else {
+            None
+        }
+    }
+}
+
+/// The laws for a kernel's costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Laws {
+    /// Fitted to all cells.
+    pub all: PowerLaw,
+    /// If that one is poor: fitted to the cells without the fewest processes and without the
+    /// fewest mappings, where fixed costs of processes and calls weigh less.
+    pub large: Option<PowerLaw>,
+}
+
+/// Returns whether a law misses a cell by much.
+#[must_use]
+pub fn is_poor(law: &PowerLaw) -> bool {
+    law.worst_ratio > POOR_RATIO
+}
+
+impl Rmap {
+    /// Returns all cells of a case.
+    pub fn cells(&self, case: RmapCase) -> impl Iterator<Item = RmapCell> {
+        let cells = move |processes: &u32| {
+            let processes = *processes;
+            self.mappings.iter().map(move |mappings| RmapCell {
+                case,
+                processes,
+                mappings: *mappings,
+            })
+        };
+        self.processes.iter().flat_map(cells)
+    }
+
+    fn measured(&self, kernel: usize, cell: RmapCell) -> Option<&RmapMeasured> {
+        match self.outcomes.get(&(kernel, cell)) {
+            Some(RmapOutcome::Measured(measured)) => Some(measured),
+            _ => None,
+        }
+    }
+
+    /// Returns a kernel's cost of an operation in a cell.
+    #[must_use]
+    pub fn value(&self, kernel: usize, cell: RmapCell, operation: RmapOperation) -> Value<'_> {
+        match self.outcomes.get(&(kernel, cell)) {
+            None => Value::Missing,
+            Some(RmapOutcome::DoesNotFit { .. }) => Value::NoRoom,
+            Some(RmapOutcome::Unsupported(why)) => Value::Unsupported(why),
+            Some(RmapOutcome::Failed(how)) => Value::Failed(how),
+            Some(RmapOutcome::Measured(measured)) => {
+                match measured.costs.iter().find(|(known, _)| *known == operation) {
+                    Some((_, Ok(cost))) => cost.each().map_or(Value::Missing, Value::Cost),
+                    Some((_, Err(why))) => Value::Unsupported(why),
+                    None => Value::Missing,
+                }
+            }
+        }
+    }
+
+    /// Returns the laws of an operation's costs on a kernel; `None` if there are too few cells.
+    #[must_use]
+    pub fn laws(&self, kernel: usize, case: RmapCase, operation: RmapOperation) -> Option<Laws> {
+        let through = |from: [u32; 2]| {
+            let cells = self
+                .cells(case)
+                .filter(|cell| cell.processes > from[0] && cell.mappings > from[1]);
+            let point = |cell: RmapCell| {
+                let cost = self.value(kernel, cell, operation).cost()?;
+                Some(([f64::from(cell.processes), f64::from(cell.mappings)], cost))
+            };
+            power_law(&cells.filter_map(point).collect::<Vec<_>>())
+        };
+        let all = through([0, 0])?;
+        let fewest = |numbers: &[u32]| numbers.first().copied().unwrap_or(0);
+        let large = is_poor(&all)
+            .then(|| through([fewest(&self.processes), fewest(&self.mappings)]))
+            .flatten();
+        Some(Laws { all, large })
+    }
+
+    /// Returns the largest cell of a case that all kernels have measured, with the memory of its
+    /// mappings.
+    #[must_use]
+    pub fn space(&self, case: RmapCase) -> Option<(RmapCell, Vec<&RmapSpace>)> {
+        let of = |cell: RmapCell| -> Option<Vec<&RmapSpace>> {
+            (0..self.kernels.len())
+                .map(|kernel| Some(&self.measured(kernel, cell)?.space))
+                .collect()
+        };
+        let cells = self.cells(case).filter_map(|cell| Some((cell, of(cell)?)));
+        cells.max_by_key(|(cell, _)| {
+            (
+                u64::from(cell.processes) * u64::from(cell.mappings),
+                cell.mappings,
+            )
+        })
+    }
+
+    /// Returns whether any kernel has a measurement.
+    #[must_use]
+    pub fn has_anything(&self) -> bool {
+        self.outcomes
+            .values()
+            .any(|outcome| matches!(outcome, RmapOutcome::Measured(_)))
+    }
+}

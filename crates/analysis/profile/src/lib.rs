@@ -1,0 +1,12 @@
+//! What a difference between two kernels consists of: instructions by function ([`ledger`]), calls
+//! ([`calls`]), costs of simulated caches ([`modelled`]), samples ([`sampled`]), and lines of memory
+//! that processors take from each other ([`transfers`]); each with its text, pages and JSON.
+//!
+//! Pure: profiles come in as values. Verdicts are `compare`'s; no number here decides one.
+
+pub mod calls;
+pub mod ledger;
+pub mod modelled;
+pub mod render;
+pub mod sampled;
+pub mod transfers;
