@@ -11,9 +11,11 @@
 //! the seeds. Both kinds of changes are in one list, each with its evidence. The `store`
 //! keeps triage decisions.
 //!
-//! Pure, like `report`: runs and dates come in as values, texts and documents go out. `web` renders
+//! Pure, like `compare`: runs and dates come in as values, texts and documents go out. `web` renders
 //! pages.
 
+#[cfg(test)]
+mod alert_tests;
 mod alerts;
 mod bisect_hint;
 mod bisection_record;
