@@ -38,11 +38,10 @@ pub use self::stabilise::{
     Branch, Candidate, CandidateSource, CheckedBefore, FoundSubject, Measuring, Spent,
     StabiliseEvent, Subject, TreeWorld, find_subject,
 };
-pub use bisect::describe as bisection;
 pub use bisect::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit,
     Elsewhere, Entry, Findings, LabProber, Nodes, Noise, Pace, Probe, Prober, RebuildCost, Refused,
-    Reverted, Rounds, Stands, bisect, values_of,
+    Reverted, Rounds, Stands, bisect, describe as bisection, values_of,
 };
 pub use config::seconds;
 pub use deployment::{OwnSystem, deploy};

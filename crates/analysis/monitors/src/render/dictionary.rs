@@ -8,7 +8,7 @@ pub fn dictionary() -> String {
     let mut lines = vec![
         "# Counters".to_owned(),
         String::new(),
-        "What rows of reports are made of, and what can be compared. Generated from `crates/analysis/monitors/src/counter_dictionary.rs`; do not \
+        "What rows of reports are made of, and what can be compared. Generated from `crates/analysis/monitors/src/counter_dictionary/mod.rs`; do not \
          edit."
             .to_owned(),
         String::new(),

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use history::{BisectionRecord, RecordedCulprit};
 use kernel::{BuildCache, CommitGraph, Sources, Step};
-use lab::Wanted;
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere,
-    Event, Lab, LabProber, LabSettings, Noise, Plan, Refused, Reuse, Sampled,
+    Event, Lab, LabProber, LabSettings, Noise, Plan, Refused, Reuse, Sampled, Wanted,
 };
 use model::{Steadiness, Workload};
 use profile::render::brief;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use ::explain::WorkloadExplained;
 use compare::{Comparison, Machines, Question, Side, Warning};
-use lab::Wanted;
-use lab::{Event, Lab, Measurement, Plan, Reuse};
+use explain::WorkloadExplained;
+use lab::{Event, Lab, Measurement, Plan, Reuse, Wanted};
 use model::{Build, KernelName, Machine, Observation, Run, Workload};
 use monitors::{Monitored, Watched, heads};
 

@@ -1,13 +1,12 @@
 //! `marvin explain` of one kernel or two: where a workload's instructions go, or why they became
 //! more.
 
-use ::explain::{
+use explain::{
     KernelsExplained, Part, Setting, Sides, Touching, WorkloadExplained, differing_settings,
     kernels_document, kernels_json,
 };
 use kernel::{commits_touching, config_options, revision_of};
-use lab::Measurement;
-use lab::Wanted;
+use lab::{Measurement, Wanted};
 use model::{Build, KernelName, Movement, Run, Share};
 use monitors::{Monitored, Watched, heads};
 use profile::ledger::share_words;

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use lab::Lab;
-use lab::Wanted;
+use lab::{Lab, Wanted};
 use model::{Build, CostModel, KernelName, Outcome, Run, RunId, Workload};
 use profile::ledger::{Ledger, Sources};
 use profile::render::Profiled;

@@ -1,8 +1,7 @@
 //! `marvin run`: runs a suite on one kernel.
 
 use compare::render::Shown;
-use lab::Wanted;
-use lab::{Lab, Plan, Sampled};
+use lab::{Lab, Plan, Sampled, Wanted};
 use model::{Build, BuildId, KernelName, Outcome};
 
 use super::measure::{

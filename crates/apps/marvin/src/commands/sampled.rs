@@ -5,8 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lab::Wanted;
-use lab::{Event, Reuse, Sampled};
+use lab::{Event, Reuse, Sampled, Wanted};
 use model::{Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload};
 use profile::ledger::Ledger;
 use profile::sampled::{Counted, SampledDifference, SampledProfiles, document, json};

@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use compare::run_value;
-use lab::Wanted;
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled, Wanted};
 use machine::{Costs, Smp};
 use model::{CONTENTION, Run, Workload};
 use profile::transfers::{Sensitive, sensitivity_document};

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use lab::Wanted;
-use lab::{Lab, Reuse};
+use lab::{Lab, Reuse, Wanted};
 use model::{Build, CONTENTION, KernelName, MICRO, Run, Suite};
 use profile::transfers::{Shared, SharingDifference, document, json};
 

@@ -10,10 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use compare::{Rule, Scale, Seeds};
 use kernel::{BuildCache, Sources, Step};
-use lab::Wanted;
 use lab::{
     CandidateSource, FoundSubject, Lab, LabSettings, Measuring, Reuse, StabiliseEvent, TreeWorld,
-    find_subject,
+    Wanted, find_subject,
 };
 use model::{Steadiness, Suite, Workload};
 use stabilise::render::{
