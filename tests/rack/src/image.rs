@@ -171,7 +171,7 @@ pub(crate) fn done(program: &Program) -> Result<String, RackError> {
         return Ok(ended.text());
     }
     let command: String = program.command().chars().take(120).collect();
-    let tail = ended.said.lines().rev().take(12).collect::<Vec<_>>();
+    let tail = ended.stderr.lines().rev().take(12).collect::<Vec<_>>();
     Err(RackError::Failed {
         command,
         said: tail.into_iter().rev().collect::<Vec<_>>().join("\n"),

@@ -217,7 +217,7 @@ impl Server {
         if ended.code == Some(0) {
             return Ok(ended.text());
         }
-        let said = format!("{}{}", ended.said, ended.reason());
+        let said = format!("{}{}", ended.stderr, ended.reason());
         Err(RackError::Failed {
             command: format!("{}: {command}", self.name),
             said,

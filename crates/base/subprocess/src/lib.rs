@@ -77,7 +77,7 @@ pub struct Ended {
     /// Its output, up to the limit.
     pub output: Vec<u8>,
     /// Its standard error.
-    pub said: String,
+    pub stderr: String,
 }
 
 /// A program that did not end by itself.
@@ -108,7 +108,7 @@ impl Ended {
     /// Returns the last line of its standard error, or else how it ended.
     #[must_use]
     pub fn reason(&self) -> String {
-        let line = self.said.lines().rfind(|line| !line.trim().is_empty());
+        let line = self.stderr.lines().rfind(|line| !line.trim().is_empty());
         let status = || {
             self.code.map_or_else(
                 || "ended by a signal".to_owned(),
@@ -360,7 +360,7 @@ impl Program {
                 Ended {
                     code,
                     output,
-                    said: String::from_utf8_lossy(&said).into_owned(),
+                    stderr: String::from_utf8_lossy(&said).into_owned(),
                 },
                 done,
             )),

@@ -149,7 +149,7 @@ mod tests {
                 .walls(walls)
                 .run()
                 .unwrap();
-            ended.text() + &ended.said
+            ended.text() + &ended.stderr
         };
         let (read, write) = (
             Walls::default().readable(&own),

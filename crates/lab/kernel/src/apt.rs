@@ -234,12 +234,12 @@ fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelErro
     if ended.code == Some(0) {
         return Ok(ended.text());
     }
-    if ended.said.contains("No space left on device") {
+    if ended.stderr.contains("No space left on device") {
         return Err(KernelError::NoSpace {
             folder: folder.to_owned(),
         });
     }
-    let said = reason(&ended.said).map_or_else(|| ended.reason(), str::to_owned);
+    let said = reason(&ended.stderr).map_or_else(|| ended.reason(), str::to_owned);
     Err(KernelError::Program {
         command: run.command(),
         said,

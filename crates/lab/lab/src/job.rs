@@ -107,14 +107,15 @@ pub(crate) struct Measured {
     pub(crate) sharing: Option<Result<String, String>>,
 }
 
-/// Calls `attempt` and repeats it after a failure of the lab that may be temporary.
+/// Calls `action` and repeats it after a failure of the lab that may be temporary. A failure of the
+/// kernel is a result and never repeated: a kernel that fails once in three must not look sound.
 pub(crate) fn with_retries<T>(
-    retrying: &dyn Fn(&MachineError),
+    notify_retry: &dyn Fn(&MachineError),
     action: impl Fn() -> Result<T, MachineError>,
 ) -> Result<T, crate::LabError> {
     for tried in 1.. {
         match action() {
-            Err(error) if error.is_passing() && tried < TRIES => retrying(&error),
+            Err(error) if error.is_passing() && tried < TRIES => notify_retry(&error),
             Err(error) if error.is_passing() => {
                 return Err(crate::LabError::GaveUp {
                     tries: tried,
@@ -162,6 +163,8 @@ pub(crate) fn workload(
         (None, None) if can.sharing => Observe::Sharing(""),
         (None, None) => Observe::Nothing,
     };
+    // The guest runs this many iterations for each declared one, and `fold` averages them below:
+    // an iteration that is too short drowns in the noise of a clock.
     let repeated = Workload {
         iterations: workload.iterations.saturating_mul(rounds),
         warm_up: workload.warm_up.saturating_mul(rounds),
@@ -182,6 +185,7 @@ pub(crate) fn workload(
         explain_by_console(outcome, &end.console),
         fold(&samples, rounds),
     );
+    // Only of a job that completed: what a failed one moved or counted is cut off anywhere.
     let sharing = named
         .filter(|_| can.sharing && outcome == Outcome::Completed)
         .map(|named| {

@@ -124,13 +124,13 @@ pub fn monitored_subject(artefact: &str) -> Option<&str> {
 
 /// Parses the stored copies of monitors of a run; `None` if the bytes are invalid.
 #[must_use]
-pub fn kept_observation(bytes: &[u8]) -> Option<Observation> {
+pub fn stored_observation(bytes: &[u8]) -> Option<Observation> {
     Some(ingest::observation(&ingest::monitors_from_bytes(bytes)?))
 }
 
 /// Refuses a run that executed other instructions than the stored one.
-fn check_same(profile: &Profile, kept: &Profile) -> Result<(), String> {
-    if profile == kept {
+fn check_same(profile: &Profile, stored: &Profile) -> Result<(), String> {
+    if profile == stored {
         Ok(())
     } else {
         Err("the repeated job executed other instructions".into())
@@ -457,7 +457,7 @@ impl Lab {
     pub fn follow_calls(
         &self,
         of: Measurement<'_>,
-        kept: &Profile,
+        stored: &Profile,
     ) -> Result<Result<Followed, String>, LabError> {
         let followed = self.again(
             of,
@@ -470,7 +470,7 @@ impl Lab {
                  tree,
                  expanded,
              }| {
-                check_same(&profile, kept)?;
+                check_same(&profile, stored)?;
                 Ok(Followed { tree, expanded })
             },
         ))
@@ -484,7 +484,7 @@ impl Lab {
     pub fn simulate(
         &self,
         of: Measurement<'_>,
-        kept: &Profile,
+        stored: &Profile,
         model: &CostModel,
     ) -> Result<Result<Modelled, String>, LabError> {
         let simulated = self.again(
@@ -493,7 +493,7 @@ impl Lab {
             |on, named| simulate(on, of.workload, named, model),
         )?;
         Ok(simulated.and_then(|Simulated { profile, modelled }| {
-            check_same(&profile, kept)?;
+            check_same(&profile, stored)?;
             Ok(modelled)
         }))
     }
@@ -528,8 +528,8 @@ impl Lab {
         let name = monitors_artefact(&of.workload.name, interval_ms);
         let store = || self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if store().artefact_names(run)?.contains(&name) {
-            let kept = kept_observation(&self.artefact(run, &name)?);
-            return kept.map(Ok).ok_or_else(|| LabError::BadMonitors {
+            let stored = stored_observation(&self.artefact(run, &name)?);
+            return stored.map(Ok).ok_or_else(|| LabError::BadMonitors {
                 run: run.clone(),
                 name,
             });
@@ -587,7 +587,7 @@ impl Lab {
         job: impl Fn(BootedBuild<'_>, &Named) -> Result<Result<T, String>, MachineError>,
     ) -> Result<Result<T, String>, LabError> {
         self.booted(of, |on| {
-            let (known, _) = self.symbols.of(on)?;
+            let (known, _) = self.symbols.get(on)?;
             let named = match known.as_ref() {
                 Ok(named) => named,
                 Err(why) => return Ok(Err(why.clone())),
@@ -608,7 +608,7 @@ impl Lab {
         build: &Build,
         functions: &BTreeSet<&str>,
     ) -> BTreeMap<String, SourceLocation> {
-        let Some(named) = self.symbols.kept(build) else {
+        let Some(named) = self.symbols.stored(build) else {
             return BTreeMap::new();
         };
         let image = &build.boot_file().path;
@@ -639,7 +639,7 @@ impl Lab {
     /// or not compiled.
     #[must_use]
     pub fn functions_of(&self, build: &Build, functions: &BTreeSet<&str>) -> BTreeSet<String> {
-        let Some(named) = self.symbols.kept(build) else {
+        let Some(named) = self.symbols.stored(build) else {
             return BTreeSet::new();
         };
         let has_code = |name: &&&str| named.symbols.address(name).is_some();
@@ -657,7 +657,7 @@ impl Lab {
     /// If the lab fails.
     pub fn try_out(&self, of: Measurement<'_>) -> Result<Result<WorkloadResult, String>, LabError> {
         self.booted(of, |on| {
-            let (known, _) = self.symbols.of(on)?;
+            let (known, _) = self.symbols.get(on)?;
             let named = known.as_ref().as_ref().ok();
             let measured = with_retries(&|_| {}, || workload(on, of.workload, 1, named))?;
             Ok(Ok(measured.result_of(of.workload)))

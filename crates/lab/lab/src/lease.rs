@@ -199,9 +199,9 @@ mod tests {
         let lease = Lease::take(at(), "testbox").unwrap();
         lease.renew(600).unwrap();
         drop(lease);
-        let kept = store.reservations(now() + 500).unwrap();
+        let stored = store.reservations(now() + 500).unwrap();
         assert_eq!(
-            kept.iter().map(|one| one.number).collect::<Vec<_>>(),
+            stored.iter().map(|one| one.number).collect::<Vec<_>>(),
             [number],
             "extended, and not ended"
         );

@@ -204,22 +204,22 @@ pub(crate) fn guest_configs(workloads: &[Arc<Workload>]) -> Vec<GuestConfig> {
 /// Returns a build's modules and the list from which `marvin-modload` loads them; the error names the
 /// missing module.
 fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFile>, String> {
-    let said = |error: KernelError| error.to_string();
+    let answer = |error: KernelError| error.to_string();
     let names: Vec<&str> = wanted.iter().map(|module| module.name).collect();
-    let found = modules(build, &names).map_err(said)?;
+    let found = modules(build, &names).map_err(answer)?;
     let is_named = |name: &str, module: &GuestModule| module.name.replace('-', "_") == name;
     for module in wanted.iter().filter(|module| module.need == Need::Must) {
         // If the list of built-in modules is unknown, the workload will report what is missing.
         if !found.iter().any(|file| is_named(&file.name, module))
-            && is_built_in(build, module.name).map_err(said)? == Some(false)
+            && is_built_in(build, module.name).map_err(answer)? == Some(false)
         {
             return Err(format!("module {} not in the build", module.name));
         }
     }
     let (mut files, mut list) = (Vec::new(), String::new());
     for (at, module) in found.into_iter().enumerate() {
-        let asked = wanted.iter().find(|wanted| is_named(&module.name, wanted));
-        let need = if asked.is_some_and(|wanted| wanted.need == Need::Must) {
+        let requested = wanted.iter().find(|wanted| is_named(&module.name, wanted));
+        let need = if requested.is_some_and(|wanted| wanted.need == Need::Must) {
             "must"
         } else {
             "may"
@@ -230,7 +230,7 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
             " ",
             need,
             " ",
-            asked.map_or("", |wanted| wanted.parameters),
+            requested.map_or("", |wanted| wanted.parameters),
             "\n",
         ]);
         files.push(InitrdFile {
@@ -248,9 +248,9 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
 /// Returns a build's modules for a machine's drivers, with those they need; the error names a
 /// driver without which the machine would not come back, or of which that is not known.
 fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>, String> {
-    let said = |error: KernelError| error.to_string();
+    let answer = |error: KernelError| error.to_string();
     let names: Vec<&str> = drivers.iter().map(|driver| driver.name.as_str()).collect();
-    let found = modules(build, &names).map_err(said)?;
+    let found = modules(build, &names).map_err(answer)?;
     for driver in drivers.iter().filter(|driver| !driver.needed_by.is_empty()) {
         let Driver { name, needed_by } = driver;
         if found
@@ -260,7 +260,7 @@ fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>,
             continue;
         }
         let option = option(name);
-        match is_built_in(build, name).map_err(said)? {
+        match is_built_in(build, name).map_err(answer)? {
             Some(true) => {}
             Some(false) => {
                 return Err(format!(

@@ -29,8 +29,8 @@ impl AddAssign for OwnCost {
 
 impl OwnCost {
     /// Reads what the agent says; `None` if it says nothing, as on the exact machine.
-    fn of(said: &str) -> Option<Self> {
-        let (own, jobs) = said.trim().split_once(' ')?;
+    fn of(answer: &str) -> Option<Self> {
+        let (own, jobs) = answer.trim().split_once(' ')?;
         Some(Self {
             own_ns: own.parse().ok()?,
             jobs_ns: jobs.parse().ok().filter(|&jobs_ns| jobs_ns > 0)?,
@@ -62,12 +62,12 @@ pub(crate) fn run(
         own_ns: thread_ns().saturating_sub(before),
         jobs_ns: 0,
     };
-    let said = end
+    let answer = end
         .stream
         .as_ref()
         .ok()
         .and_then(|stream| ingest::sent_file(stream, OWN_COST));
-    let cost = said.and_then(|said| OwnCost::of(&said));
+    let cost = answer.and_then(|answer| OwnCost::of(&answer));
     let cost = cost.map(|mut cost| {
         cost += waiting;
         cost

@@ -54,7 +54,7 @@ pub(crate) struct Records {
 
 impl Records {
     /// Reads a vmlinux; other images have no types.
-    pub(crate) fn of(image: &Path) -> Self {
+    pub(crate) fn read(image: &Path) -> Self {
         Self {
             types: Vmlinux::open(image)
                 .and_then(|vmlinux| vmlinux.types())

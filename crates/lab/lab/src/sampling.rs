@@ -70,7 +70,7 @@ fn profile(
     operations: u64,
 ) -> Result<SampledProfile, String> {
     let file = |name: &str| ingest::sent_file(stream, name).unwrap_or_default();
-    let named = Named::of(&file("symbols"), on.build)?;
+    let named = Named::parse(&file("symbols"), on.build)?;
     ingest::sampled(&file("samples"), &named.symbols, operations).map_err(|error| error.to_string())
 }
 

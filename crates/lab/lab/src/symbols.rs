@@ -61,7 +61,7 @@ impl SymbolCache {
     }
 
     /// Returns a build's symbols, and whether this is their first use in this process.
-    pub(crate) fn of(&self, on: BootedBuild<'_>) -> Result<(Known, bool), MachineError> {
+    pub(crate) fn get(&self, on: BootedBuild<'_>) -> Result<(Known, bool), MachineError> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(slots.entry(on.build.id.clone()).or_default())
@@ -75,8 +75,8 @@ impl SymbolCache {
     }
 
     /// Returns the stored symbols of a build, without asking a guest.
-    pub(crate) fn kept(&self, build: &Build) -> Option<Named> {
-        Named::of(&fs::read_to_string(self.file(build)).ok()?, build).ok()
+    pub(crate) fn stored(&self, build: &Build) -> Option<Named> {
+        Named::parse(&fs::read_to_string(self.file(build)).ok()?, build).ok()
     }
 
     fn find(&self, on: BootedBuild<'_>) -> Result<Result<Named, String>, MachineError> {
@@ -90,7 +90,7 @@ impl SymbolCache {
             };
             return Ok(Err(why.to_owned()));
         }
-        if let Some(named) = self.kept(build) {
+        if let Some(named) = self.stored(build) {
             return Ok(Ok(named));
         }
         let path = self.file(build);
@@ -103,7 +103,7 @@ impl SymbolCache {
             Err(failure) => return Ok(Err(failure.reason.to_string())),
         };
         let text = symbols_text(&stream);
-        let named = Named::of(&text, build);
+        let named = Named::parse(&text, build);
         if named.is_ok() {
             // If they cannot be stored, the next process asks the guest again.
             drop(self.keep(&path, &text));
@@ -125,7 +125,7 @@ impl SymbolCache {
 }
 
 impl Named {
-    pub(crate) fn of(text: &str, build: &Build) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, build: &Build) -> Result<Self, String> {
         let mut symbols = Symbols::parse(text).map_err(|error| error.to_string())?;
         let anchors: Vec<u64> = ANCHORS
             .iter()
@@ -153,6 +153,6 @@ impl Named {
 
     /// Returns what names the kernel's dynamic memory.
     pub(crate) fn records(&self) -> &Records {
-        self.records.get_or_init(|| Records::of(&self.boot_file))
+        self.records.get_or_init(|| Records::read(&self.boot_file))
     }
 }

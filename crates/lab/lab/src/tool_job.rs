@@ -151,12 +151,12 @@ fn read(workload: &ToolWorkload, stream: &Stream, files: &Files) -> (Outcome, Ro
 fn with_cause(outcome: Outcome, frames: &[Frame]) -> Outcome {
     let mut outcome = outcome;
     if let Outcome::Failed(SubjectFailure {
-        reason: FailureReason::WorkloadFailed(said),
+        reason: FailureReason::WorkloadFailed(answer),
         ..
     }) = &mut outcome
-        && let Some(cause) = cause(frames).filter(|cause| !said.contains(cause))
+        && let Some(cause) = cause(frames).filter(|cause| !answer.contains(cause))
     {
-        *said = format!("{said}; before that: {cause}");
+        *answer = format!("{answer}; before that: {cause}");
     }
     outcome
 }
@@ -292,8 +292,8 @@ mod tests {
         let rows = samples(workload, &files(&all)).unwrap();
         assert_eq!(rows["hackbench"], [0.4, 0.2, 0.1, 0.3]);
         assert!(list_files(&files(&all[..1])).starts_with(b"==> 0/stdout <==\nRunning"));
-        let said = samples(workload, &files(&all[..1])).unwrap_err();
-        insta::assert_snapshot!(said, @"run 2: unknown output: nothing was printed");
+        let answer = samples(workload, &files(&all[..1])).unwrap_err();
+        insta::assert_snapshot!(answer, @"run 2: unknown output: nothing was printed");
         assert!(
             matches!(task(tool, workload), wire::Task::Tool(task) if task.runs == 4 && task.files.is_empty())
         );
@@ -305,9 +305,9 @@ mod tests {
             name: name.to_owned(),
             bytes: text.as_bytes().to_vec(),
         };
-        let said = "/bin/bash: exit status 2: 2.2 2.0 0.1";
+        let answer = "/bin/bash: exit status 2: 2.2 2.0 0.1";
         let of = |frames: &[Frame]| match with_cause(
-            failed(FailureReason::WorkloadFailed(said.to_owned())),
+            failed(FailureReason::WorkloadFailed(answer.to_owned())),
             frames,
         ) {
             Outcome::Failed(failure) => failure.reason.to_string(),
@@ -327,7 +327,7 @@ mod tests {
                 .count(),
             1
         );
-        let plain = format!("workload failed: {said}");
+        let plain = format!("workload failed: {answer}");
         assert_eq!(of(&[]), plain);
         assert_eq!(of(&[file("0/stderr", "nothing wrong")]), plain);
         assert_eq!(
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn output_after_out_of_memory_is_dropped() {
         let rows = || Rows::from([("x".to_owned(), vec![1.0])]);
-        let (outcome, kept) = fail_if_killed(
+        let (outcome, stored) = fail_if_killed(
             Outcome::Completed,
             rows(),
             b"Out of memory: Killed process 9 (stress-ng)\n",
@@ -347,7 +347,7 @@ mod tests {
         assert!(
             matches!(outcome, Outcome::Failed(failure) if failure.reason == FailureReason::OutOfMemory)
         );
-        assert!(kept.is_empty());
+        assert!(stored.is_empty());
         let completed = (Outcome::Completed, rows());
         assert_eq!(
             fail_if_killed(Outcome::Completed, rows(), b"all is well\n"),

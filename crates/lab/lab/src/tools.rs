@@ -426,10 +426,10 @@ mod tests {
 
     #[test]
     fn taken_names_and_wrong_manifests_are_refused() {
-        let said = |text: &str| read(text).err().unwrap_or_default();
-        insta::assert_snapshot!(said(&MINE.replace("NAME", "getppid")), @"mine.toml: there is a workload `getppid` already: choose another name");
-        insta::assert_snapshot!(said(&MINE.replace("NAME", "sysbench-cpu")), @"mine.toml: there is a workload `sysbench-cpu` already: choose another name");
-        insta::assert_snapshot!(said(&MINE.replace("stresses", "streses")), @"mine.toml: line 6, column 1: unknown key `streses` in workload (did you mean `stresses`?)");
+        let answer = |text: &str| read(text).err().unwrap_or_default();
+        insta::assert_snapshot!(answer(&MINE.replace("NAME", "getppid")), @"mine.toml: there is a workload `getppid` already: choose another name");
+        insta::assert_snapshot!(answer(&MINE.replace("NAME", "sysbench-cpu")), @"mine.toml: there is a workload `sysbench-cpu` already: choose another name");
+        insta::assert_snapshot!(answer(&MINE.replace("stresses", "streses")), @"mine.toml: line 6, column 1: unknown key `streses` in workload (did you mean `stresses`?)");
         let own = MINE.replace("'mine'", "'sysbench'").replace("NAME", "mine");
         let tools = read(&own).unwrap();
         assert!(

@@ -66,7 +66,7 @@ pub fn read_end(ended: &Ended, job: u64) -> (Result<Stream, SubjectFailure>, Vec
             console_tail: String::new(),
         }
     });
-    (stream, ended.said.clone().into_bytes())
+    (stream, ended.stderr.clone().into_bytes())
 }
 
 #[cfg(test)]

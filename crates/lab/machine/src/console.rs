@@ -108,9 +108,10 @@ pub fn readable_tail(console: &[u8]) -> String {
     let is_there = lines[tail..].iter().any(|line| line.contains(HEADLINES[0]));
     let headline = headline.filter(|_| !is_there).map(|at| lines[at]);
     let rest = tail + usize::from(headline.is_some());
-    let kept = headline.into_iter().chain(lines[rest..].iter().copied());
+    let chosen = headline.into_iter().chain(lines[rest..].iter().copied());
     let cut = |line: &str| line.chars().take(LINE_CHARACTERS).collect::<String>();
-    kept.map(|line| plain(&cut(line)))
+    chosen
+        .map(|line| plain(&cut(line)))
         .collect::<Vec<_>>()
         .join("\n")
 }

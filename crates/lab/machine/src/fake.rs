@@ -23,7 +23,7 @@ const FUNCTION: &str = "ffffffff81000000";
 
 /// A request to the script.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct FakeRequest<'a> {
     /// The version of the build.
     pub version: &'a str,
     /// The replicate.
@@ -55,12 +55,12 @@ pub enum Does {
     Breaks(MachineError),
 }
 
-type Script = dyn Fn(&Asked<'_>) -> Does + Send + Sync;
+type Script = dyn Fn(&FakeRequest<'_>) -> Does + Send + Sync;
 
 /// What all guest configs of a fake machine share.
 struct State {
     script: Box<Script>,
-    asked: Mutex<BTreeMap<String, usize>>,
+    request: Mutex<BTreeMap<String, usize>>,
     log: Mutex<Vec<String>>,
     /// Number of builds booted now, and its maximum.
     booted: Mutex<(usize, usize)>,
@@ -92,11 +92,11 @@ struct FakeBooted {
 
 impl Fake {
     /// Returns a machine with all capabilities of the exact one.
-    pub fn new(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Self {
-        let (asked, log, booted) = (Mutex::default(), Mutex::default(), Mutex::default());
+    pub fn new(script: impl Fn(&FakeRequest<'_>) -> Does + Send + Sync + 'static) -> Self {
+        let (request, log, booted) = (Mutex::default(), Mutex::default(), Mutex::default());
         let state = Arc::new(State {
             script: Box::new(script),
-            asked,
+            request,
             log,
             booted,
         });
@@ -135,12 +135,12 @@ impl Fake {
         };
         lock(&self.state.log).push(line.clone());
         let times = {
-            let mut asked = lock(&self.state.asked);
-            let times = asked.entry(line).or_default();
+            let mut request = lock(&self.state.request);
+            let times = request.entry(line).or_default();
             *times += 1;
             *times - 1
         };
-        (self.state.script)(&Asked {
+        (self.state.script)(&FakeRequest {
             version,
             replicate,
             job,
@@ -281,10 +281,10 @@ impl Booted for FakeBooted {
                 Ok(frames_of(&samples, job))
             }
             Does::Around(ticks, percent) => {
-                let asked = lock(&self.machine.state.log).len();
+                let request = lock(&self.machine.state.log).len();
                 let scattered = |n| {
                     let share = draw(&format!(
-                        "{} {} {name} {asked} {n}",
+                        "{} {} {name} {request} {n}",
                         self.version, self.replicate
                     ));
                     let ticks = ticks as f64 * (1.0 + percent / 100.0 * (2.0 * share - 1.0));

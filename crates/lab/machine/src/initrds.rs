@@ -98,7 +98,7 @@ impl Initrds {
     }
 
     /// Returns the initrd of a guest.
-    pub(crate) fn of(&self, guest: &Guest<'_>) -> Result<PathBuf, MachineError> {
+    pub(crate) fn path_for(&self, guest: &Guest<'_>) -> Result<PathBuf, MachineError> {
         if self.guest_config.modules.is_empty() {
             return Ok(self.plain.clone());
         }

@@ -35,7 +35,7 @@ pub use console::{check_emulator, readable_tail, reason_in, until_next_kernel};
 pub use error::{BackendFault, MachineError};
 pub use exact::{Costs, Exact, Smp, hash_memory};
 #[cfg(feature = "fake")]
-pub use fake::{Asked, Does, Fake};
+pub use fake::{Does, Fake, FakeRequest};
 pub use host::{count_processors, host_mark, person, processor_count};
 pub use initrd::{InitrdFile, Programs, archive_of, archive_of_settings, initrd_of};
 pub use load::{Disturbance, take_disturbance};

@@ -149,19 +149,19 @@ impl SwitchLock {
         let [boot, path, before] = text.lines().collect::<Vec<_>>()[..] else {
             return Err(failed("it is damaged".into()));
         };
-        let mut said = None;
+        let mut answer = None;
         // Settings do not outlive the boot, and a cgroup may be gone.
         if boot == boot_id() && Path::new(path).exists() {
             let path = Path::new(path);
             check_value(path, before).map_err(failed)?;
             write(path, before).map_err(SwitchError::at("set back", path))?;
-            said = Some(format!(
+            answer = Some(format!(
                 "{} is {before} again: a Marvin that was killed had changed it",
                 path.display()
             ));
         }
         fs::remove_file(&record).map_err(SwitchError::at("remove", &record))?;
-        Ok(said)
+        Ok(answer)
     }
 
     /// Gives a setting another value.

@@ -228,7 +228,7 @@ impl Backend for Vm {
     ) -> Result<BootOutcome, MachineError> {
         let (kernel, initrd) = (
             guest.build.boot_file().path.clone(),
-            self.initrds.of(guest)?,
+            self.initrds.path_for(guest)?,
         );
         match self.start(&kernel, &initrd)? {
             GuestStart::Waits(running) => {

@@ -256,7 +256,7 @@ impl Verification<'_> {
             }
             None => return Err("a signal ended the command".into()),
         }
-        let output = format!("{}\n{}", ended.text(), ended.said);
+        let output = format!("{}\n{}", ended.text(), ended.stderr);
         let Some(text) = self.rate else {
             return Ok((elapsed, output));
         };

@@ -171,11 +171,11 @@ pub(crate) fn check_release(
     if kernel.release.is_empty() || runs == kernel.release {
         return Ok(());
     }
-    let said = format!("it runs {runs} and not {}", kernel.release);
+    let answer = format!("it runs {runs} and not {}", kernel.release);
     Err(ServerProblem::Step {
         name: server.name.clone(),
         step: "boot the kernel",
-        said,
+        answer,
     })
 }
 
@@ -193,14 +193,14 @@ pub(crate) fn check_build_id(
         .map(|(_, id)| id.trim());
     match (runs, kernel.build_id) {
         (Some(runs), Some(meant)) if runs != meant => {
-            let said = format!(
+            let answer = format!(
                 "it runs the build with id {} and not {meant}",
                 model::plain(runs)
             );
             Err(ServerProblem::Step {
                 name: server.name.clone(),
                 step: "boot the kernel",
-                said,
+                answer,
             })
         }
         _ => Ok(()),

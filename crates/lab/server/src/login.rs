@@ -77,7 +77,7 @@ mod tests {
             Secret::File(folder.path().to_owned()),
             Secret::Variable("MARVIN_NO_SUCH_VARIABLE".into()),
         ];
-        let told = secrets.map(|secret| {
+        let message = secrets.map(|secret| {
             password(&Login {
                 user: "marvin".into(),
                 password: secret,
@@ -85,7 +85,8 @@ mod tests {
             .unwrap_err()
         });
         insta::assert_snapshot!(
-            told.join("\n")
+            message
+                .join("\n")
                 .replace(&folder.path().display().to_string(), "FOLDER")
         );
     }

@@ -1,5 +1,5 @@
-//! A look at a server that changes nothing there but that it gets the agent, which says what
-//! hardware it has.
+//! What a server is now. It changes nothing there, but copies the agent, which describes the
+//! hardware.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ pub fn look(
 ) -> Result<ServerLook, ServerProblem> {
     let ssh = ssh::Ssh::new(server.clone(), home, None, agent);
     let facts = ssh.look()?;
-    let mut look = of(server, &facts);
+    let mut look = look_from_facts(server, &facts);
     look.image = deployed_image(home, &server.name)?.map(|image| {
         let runs = facts.image() == Some(&image.id);
         (image.name, runs)
@@ -60,7 +60,7 @@ pub fn look(
         match describe(&ssh, &server.name, facts.boot_id()) {
             Ok(report) => {
                 look.hardware = Some(hardware(&report));
-                let record = Record::at(&Record::file(home, &server.name));
+                let record = Record::load(&Record::file(home, &server.name));
                 // A kernel under test sees less of it.
                 let record = record.filter(|_| !look.under_test);
                 look.changes =
@@ -94,10 +94,10 @@ pub fn accept(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<(), 
         .into());
     }
     let report = describe(&ssh, &server.name, facts.boot_id())?;
-    Record::of(&facts, &report).accept(&Record::file(home, &server.name))
+    Record::from_facts(&facts, &report).accept(&Record::file(home, &server.name))
 }
 
-fn of(server: &ServerSettings, facts: &Facts) -> ServerLook {
+fn look_from_facts(server: &ServerSettings, facts: &Facts) -> ServerLook {
     let get = |name: &str| facts.get(name).to_owned();
     ServerLook {
         kernel: get("release"),
@@ -144,12 +144,12 @@ pub(crate) fn text_of(
         Some(0) => Ok(ended.text()),
         Some(OTHER_BOOT) => Err(ServerProblem::Unreachable {
             name,
-            said: "it has restarted".to_owned(),
+            answer: "it has restarted".to_owned(),
         }),
         _ => Err(ServerProblem::Step {
             name,
             step,
-            said: model::plain(&ended.reason()),
+            answer: model::plain(&ended.reason()),
         }),
     }
 }

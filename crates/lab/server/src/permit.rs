@@ -1,5 +1,5 @@
-//! The right to touch a server, which another user may have by now: asked before each step that
-//! changes something there, so that a Marvin that stalled touches it no more.
+//! The right to touch a server. Marvin renews it before each step that changes something there:
+//! after a stall, another user may have the server, and this Marvin must not touch it any more.
 
 use std::fmt::Debug;
 use std::path::PathBuf;

@@ -18,12 +18,12 @@ pub enum ServerProblem {
     #[error(transparent)]
     WrongSystem(#[from] WrongSystem),
     /// No answer.
-    #[error("{name} does not answer: {said}")]
+    #[error("{name} does not answer: {answer}")]
     Unreachable {
         /// The server.
         name: String,
         /// What ssh said.
-        said: String,
+        answer: String,
     },
     /// Its disk is full.
     #[error(
@@ -51,14 +51,14 @@ pub enum ServerProblem {
     #[error("{0}")]
     NotOurs(String),
     /// A step failed there.
-    #[error("{name} cannot {step}: {said}")]
+    #[error("{name} cannot {step}: {answer}")]
     Step {
         /// The server.
         name: String,
         /// The step.
         step: &'static str,
         /// What it said.
-        said: String,
+        answer: String,
     },
     /// A step took too long.
     #[error("{name} did not {step} within {seconds} s")]
@@ -113,19 +113,19 @@ pub enum ServerProblem {
 pub enum LoginProblem {
     /// ssh does not know the server's key, or it is another one.
     #[error(
-        "ssh does not trust {name}: {said}\nhint: compare the key with the server's, then: ssh-keyscan HOST >> {known_hosts}"
+        "ssh does not trust {name}: {answer}\nhint: compare the key with the server's, then: ssh-keyscan HOST >> {known_hosts}"
     )]
     HostKey {
         /// The server.
         name: String,
         /// What ssh said.
-        said: String,
+        answer: String,
         /// The file of keys in the lab's data directory.
         known_hosts: String,
     },
     /// The server refuses the login.
     #[error(
-        "{name} refuses the login: {said}\nhint: ssh asks for no password here: put a key into ssh-agent or the ssh configuration, and try: ssh -o BatchMode=yes {host} true"
+        "{name} refuses the login: {answer}\nhint: ssh asks for no password here: put a key into ssh-agent or the ssh configuration, and try: ssh -o BatchMode=yes {host} true"
     )]
     Refused {
         /// The server.
@@ -133,7 +133,7 @@ pub enum LoginProblem {
         /// Its host.
         host: String,
         /// What ssh said.
-        said: String,
+        answer: String,
     },
 }
 

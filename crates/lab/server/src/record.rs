@@ -31,7 +31,7 @@ pub(crate) struct Record {
 
 impl Record {
     /// Returns what a server is now; the agent described it.
-    pub(crate) fn of(facts: &Facts, report: &str) -> Self {
+    pub(crate) fn from_facts(facts: &Facts, report: &str) -> Self {
         let mut fingerprint = of_machine(report);
         fingerprint.push(("host.id".to_owned(), facts.get("machine_id").to_owned()));
         fingerprint.extend(
@@ -53,8 +53,8 @@ impl Record {
 
     /// Returns the record that the lab keeps of a server; the first contact makes it. Later ones
     /// must find the same machine, which ends any trouble with it.
-    pub(crate) fn kept(self, path: &Path, name: &str) -> Result<Self, MachineError> {
-        let known = match Self::at(path) {
+    pub(crate) fn confirm_or_create(self, path: &Path, name: &str) -> Result<Self, MachineError> {
+        let known = match Self::load(path) {
             Some(known) => {
                 known
                     .compare(&self.fingerprint, name)
@@ -71,7 +71,7 @@ impl Record {
     }
 
     /// Returns the record in a file; `None` before the first contact.
-    pub(crate) fn at(path: &Path) -> Option<Self> {
+    pub(crate) fn load(path: &Path) -> Option<Self> {
         fs::read_to_string(path).ok().map(|text| Self::read(&text))
     }
 
@@ -224,7 +224,9 @@ mod tests {
     #[test]
     fn image_belongs_to_the_record_wherever_it_is() {
         let of = |facts: &str| {
-            let pairs = Record::of(&Facts::read(facts), "").fingerprint.into_iter();
+            let pairs = Record::from_facts(&Facts::read(facts), "")
+                .fingerprint
+                .into_iter();
             pairs
                 .filter(|(name, _)| name == "host.image")
                 .map(|(_, id)| id)
@@ -247,13 +249,16 @@ mod tests {
             fingerprint: lines(&[("host.bios", "1.2")]),
             drivers: vec![driver("the root file system"), driver("")],
         };
-        assert_eq!(first.clone().kept(&file, "testbox").unwrap(), first);
+        assert_eq!(
+            first.clone().confirm_or_create(&file, "testbox").unwrap(),
+            first
+        );
         let later = Record {
             drivers: Vec::new(),
             ..first.clone()
         };
         assert_eq!(
-            later.kept(&file, "testbox").unwrap(),
+            later.confirm_or_create(&file, "testbox").unwrap(),
             first,
             "drivers are those of the first contact"
         );
@@ -261,7 +266,10 @@ mod tests {
             fingerprint: lines(&[("host.bios", "2")]),
             ..first
         };
-        let error = other.kept(&file, "testbox").unwrap_err().to_string();
+        let error = other
+            .confirm_or_create(&file, "testbox")
+            .unwrap_err()
+            .to_string();
         assert!(
             error.starts_with("machine testbox changed: host.bios 1.2 -> 2\nhint: "),
             "{error}"
@@ -271,7 +279,7 @@ mod tests {
     #[test]
     fn kernels_decide_their_processors_and_microcode() {
         let own = "boot.id=1\nhost.memory=1024 MiB\nhost.microcode=0x2\nhost.processors=2\n";
-        let record = Record::of(&Facts::read("machine_id=12\n"), own);
+        let record = Record::from_facts(&Facts::read("machine_id=12\n"), own);
         let check = |report: &str| record.check(report, "testbox");
         check("boot.id=2\nhost.memory=1024 MiB\nhost.microcode=0x1\nhost.processors=1\n").unwrap();
         let error = check("host.memory=512 MiB\n").unwrap_err().to_string();
@@ -299,20 +307,20 @@ mod tests {
         };
         let text = record_problem(lost, &file).to_string();
         assert_eq!(state(), Some(ServerState::Lost(text)));
-        record("1").kept(&file, "testbox").unwrap();
+        record("1").confirm_or_create(&file, "testbox").unwrap();
         assert_eq!(state(), None, "it answered");
         let changed = ServerState::Quarantined("machine testbox changed: host.bios 1 -> 2".into());
-        record("2").kept(&file, "testbox").unwrap_err();
+        record("2").confirm_or_create(&file, "testbox").unwrap_err();
         assert_eq!(state(), Some(changed.clone()));
-        record("1").kept(&file, "testbox").unwrap();
+        record("1").confirm_or_create(&file, "testbox").unwrap();
         assert_eq!(state(), None, "the change is undone");
-        record("2").kept(&file, "testbox").unwrap_err();
+        record("2").confirm_or_create(&file, "testbox").unwrap_err();
         record("2").accept(&file).unwrap();
         assert_eq!(state(), None, "the change is accepted");
-        record("2").kept(&file, "testbox").unwrap();
+        record("2").confirm_or_create(&file, "testbox").unwrap();
         let unreachable = ServerProblem::Unreachable {
             name: "testbox".into(),
-            said: String::new(),
+            answer: String::new(),
         };
         record_problem(unreachable, &file);
         assert_eq!(state(), None, "a server that is off is no trouble");

@@ -40,30 +40,30 @@ fn ipxe_of_a_server_gets_kernel_and_root() {
             .args(words)
             .run()
             .unwrap();
-        assert_eq!(ended.code, Some(0), "{}", ended.said);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     };
     power(&["boot", "pxe"]);
     server.power(Power::On).unwrap();
     let (begun, mut cycles) = (Instant::now(), 0);
     let wanted = [MAC, "vmlinuz", "root", "seal"];
-    while answers.asked() != wanted {
+    while answers.requests() != wanted {
         assert!(
             begun.elapsed() < PATIENCE,
             "{:?} {}",
-            answers.asked(),
+            answers.requests(),
             server.console()
         );
         assert!(
             wanted.starts_with(
                 &answers
-                    .asked()
+                    .requests()
                     .iter()
                     .map(String::as_str)
                     .collect::<Vec<_>>()
             )
         );
         // On a busy host iPXE may give up on DHCP, and the firmware boots the disk.
-        if answers.asked().is_empty() && begun.elapsed() > QUIET * (cycles + 1) {
+        if answers.requests().is_empty() && begun.elapsed() > QUIET * (cycles + 1) {
             server.power(Power::Cycle).unwrap();
             cycles += 1;
         }

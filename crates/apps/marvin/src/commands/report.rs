@@ -181,7 +181,7 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
         let read = |of_side: &BTreeMap<String, (i64, &RunId)>| -> anyhow::Result<Observation> {
             let (_, run) = of_side[name];
             let bytes = store.artefact(run, name)?;
-            lab::kept_observation(&bytes).ok_or_else(|| {
+            lab::stored_observation(&bytes).ok_or_else(|| {
                 WrongInput(format!(
                     "cannot read {name} of {run}: not monitor copies of this version"
                 ))

@@ -101,7 +101,9 @@ impl BatchSystem for Slurm {
         let id = text.trim().split(';').next().unwrap_or_default();
         match ended.code {
             Some(0) if !id.is_empty() => Ok(id.to_owned()),
-            _ if SILENT.iter().any(|text| ended.said.contains(text)) => Err(silent(ended.reason())),
+            _ if SILENT.iter().any(|text| ended.stderr.contains(text)) => {
+                Err(silent(ended.reason()))
+            }
             _ => Err(BatchError::Refused {
                 system: NAME,
                 said: model::plain(&ended.reason()),

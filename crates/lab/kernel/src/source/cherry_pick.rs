@@ -125,7 +125,7 @@ impl Workshop {
             .args([&file])
             .end()?;
         if ended.code != Some(0) {
-            return Ok(Picked::Conflict(refused_files(&ended.said)));
+            return Ok(Picked::Conflict(refused_files(&ended.stderr)));
         }
         let merged = git(&["write-tree"]).run()?.trim().to_owned();
         if merged == tree {

@@ -98,7 +98,7 @@ impl Program {
     }
 
     fn check_end(&self, ended: Ended) -> Result<Ended, KernelError> {
-        if ended.said.contains("No space left on device") {
+        if ended.stderr.contains("No space left on device") {
             return Err(KernelError::NoSpace {
                 folder: self.folder.clone(),
             });

@@ -112,7 +112,7 @@ fn run_remote(git: Program, place: &str) -> Result<Ended, KernelError> {
 /// generic advice.
 fn describe_failure(ended: &Ended) -> String {
     let mut lines = ended
-        .said
+        .stderr
         .lines()
         .map(str::trim)
         .skip_while(|line| !line.starts_with("fatal: "));

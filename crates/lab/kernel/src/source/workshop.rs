@@ -340,7 +340,7 @@ impl Workshop {
         if ended.code != Some(0) {
             return Err(refuse(
                 ended
-                    .said
+                    .stderr
                     .lines()
                     .next()
                     .unwrap_or("git says nothing")

@@ -316,31 +316,12 @@ pub fn mail(report: &BisectionReport<'_>) -> Option<String> {
             headline.subject
         ),
     );
-    add(
-        &mut text,
-        format_args!("Medians of the seeds, {}:\n\n", unit(report)),
-    );
+    text += &medians(report, culprit);
     let introduced = if several {
         format!("{}..{commit}", short(&culprit.parent))
     } else {
         commit.clone()
     };
-    add(
-        &mut text,
-        format_args!(
-            "  {:<14} {:>14} {:>14} {:>9}\n",
-            "", "before", "after", "worse by"
-        ),
-    );
-    let row = |what: &str, change: &Change| {
-        let percent = -change.percent().unwrap_or(0.0);
-        format!(
-            "  {what:<14} {:>14.2} {:>14.2} {percent:>7.2} %\n",
-            change.before, change.after
-        )
-    };
-    text.push_str(&row(&commit, &culprit.change));
-    text.push_str(&row("whole range", &report.findings.total));
     if let Some(Ok(ledger)) = report.ledgers.get(place) {
         add(
             &mut text,
@@ -376,6 +357,33 @@ pub fn mail(report: &BisectionReport<'_>) -> Option<String> {
         );
     }
     Some(text)
+}
+
+/// Returns the table of medians before and after the culprit and the whole range.
+fn medians(report: &BisectionReport<'_>, culprit: &Culprit) -> String {
+    let mut text = format!("Medians of the seeds, {}:\n\n", unit(report));
+    add(
+        &mut text,
+        format_args!(
+            "  {:<14} {:>14} {:>14} {:>9}\n",
+            "", "before", "after", "worse by"
+        ),
+    );
+    let rows = [
+        (short(&culprit.commit), &culprit.change),
+        ("whole range".to_owned(), &report.findings.total),
+    ];
+    for (what, change) in rows {
+        let percent = -change.percent().unwrap_or(0.0);
+        add(
+            &mut text,
+            format_args!(
+                "  {what:<14} {:>14.2} {:>14.2} {percent:>7.2} %\n",
+                change.before, change.after
+            ),
+        );
+    }
+    text
 }
 
 /// Returns whether the whole difference rests on one seed: memory layout may be its cause.
@@ -582,7 +590,7 @@ mod tests {
 
     #[test]
     fn report_describes_the_revert() {
-        let said = [
+        let answer = [
             Reverted::Undone(change(100.0, 90.0)),
             Reverted::NotUndone(change(100.0, 99.0)),
             Reverted::Conflicts,
@@ -590,7 +598,7 @@ mod tests {
         ];
         insta::assert_snapshot!(
             "taken-back",
-            said.map(|reverted| describe_revert(&reverted)).join("\n")
+            answer.map(|reverted| describe_revert(&reverted)).join("\n")
         );
     }
 

@@ -123,7 +123,7 @@ impl Line {
     }
 
     /// Returns the indices of the spots that matter, both ends included.
-    pub(super) fn kept(&self) -> Vec<usize> {
+    pub(super) fn remaining(&self) -> Vec<usize> {
         let last = self.spots.len() - 1;
         (0..=last)
             .filter(|n| *n == 0 || *n == last || self.spots[*n].weight > 0.0)

@@ -67,7 +67,7 @@ impl Search<'_> {
         self.rebuild_cost = self.prober.rebuild_cost(self.history)?;
         let line = Line::trunk(self.history, &self.rebuild_cost);
         let (culprits, several) = self.search_noisy_line(&line)?;
-        let last = line.kept().len() - 1;
+        let last = line.remaining().len() - 1;
         let before = several.level(0).unwrap_or(f64::NAN);
         let (difference, error) = several.whole().unwrap_or((0.0, 0.0));
         let after = several.level(last).unwrap_or(f64::NAN);
@@ -97,8 +97,8 @@ impl Search<'_> {
         &mut self,
         line: &Line,
     ) -> Result<(Option<Vec<Culprit>>, Several), LabError> {
-        let kept = line.kept();
-        let places = kept.len() - 1;
+        let remaining = line.remaining();
+        let places = remaining.len() - 1;
         let builds = if places > 1 {
             (places as f64).log2().ceil() as usize
         } else {
@@ -114,32 +114,32 @@ impl Search<'_> {
             .and_then(|values| stats::median(&values))
             .unwrap_or(0.0);
         let Some(mut several) = Several::new(
-            &line.weights(&kept),
+            &line.weights(&remaining),
             self.criteria(level),
             self.question.intervals,
         ) else {
             return Err(LabError::Empty("commits"));
         };
-        let mut told = vec![0; kept.len()];
+        let mut measured = vec![0; remaining.len()];
         let found = loop {
-            let links = self.costs(line, &kept);
+            let links = self.costs(line, &remaining);
             let cost = SearchCost {
                 place: links.into_iter().map(|links| LINK * links).collect(),
                 run: 1.0,
             };
             match several.next(&cost) {
                 Turn::Measure { place, runs } => {
-                    let upto = told[place] + runs;
-                    match self.measure_with(&line.spots[kept[place]], upto)? {
+                    let upto = measured[place] + runs;
+                    match self.measure_with(&line.spots[remaining[place]], upto)? {
                         // The log may have more values from an earlier attempt. The search takes
                         // them only when it asks for them, so that it
                         // repeats its steps.
                         Some(values) if values.len() >= upto => {
-                            several.told(place, &values[told[place]..upto]);
+                            several.told(place, &values[measured[place]..upto]);
                         }
                         _ => several.unusable(place),
                     }
-                    told[place] = upto;
+                    measured[place] = upto;
                 }
                 Turn::Refused(_) => return Ok((None, several)),
                 Turn::Done(found) => break found,
@@ -147,7 +147,7 @@ impl Search<'_> {
         };
         let mut culprits = Vec::new();
         for step in found {
-            culprits.extend(self.examine_noisy_step(line, &kept, step, &several)?);
+            culprits.extend(self.examine_noisy_step(line, &remaining, step, &several)?);
         }
         Ok((Some(culprits), several))
     }
@@ -156,11 +156,11 @@ impl Search<'_> {
     fn examine_noisy_step(
         &mut self,
         line: &Line,
-        kept: &[usize],
+        remaining: &[usize],
         step: Found,
         several: &Several,
     ) -> Result<Vec<Culprit>, LabError> {
-        let (from, at) = (kept[step.first - 1], kept[step.last]);
+        let (from, at) = (remaining[step.first - 1], remaining[step.last]);
         let alone = step.first == step.last;
         if alone
             && at - 1 > from
@@ -212,20 +212,20 @@ impl Search<'_> {
             runs_max: PARENT_RUNS_MAX,
         };
         let mut levels = Levels::new(2, tolerance);
-        let mut told = [0; 2];
+        let mut measured = [0; 2];
         loop {
             match levels.judge(0, 1) {
                 Pair::Differs => return Ok(Some(true)),
                 Pair::Same => return Ok(Some(false)),
                 Pair::Open { place, runs } => {
-                    let upto = told[place] + runs;
+                    let upto = measured[place] + runs;
                     match self.measure_with([first, second][place], upto)? {
                         Some(values) if values.len() >= upto => {
-                            levels.told(place, &values[told[place]..upto]);
+                            levels.told(place, &values[measured[place]..upto]);
                         }
                         _ => return Ok(None),
                     }
-                    told[place] = upto;
+                    measured[place] = upto;
                 }
             }
         }

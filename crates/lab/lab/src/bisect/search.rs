@@ -45,7 +45,7 @@ pub fn bisect(
         margin: 0.0,
         scale: None,
         built: None,
-        asked: BTreeSet::new(),
+        requested: BTreeSet::new(),
     };
     let ends = match search.ends()? {
         Ok(ends) => ends,
@@ -79,7 +79,7 @@ pub(super) struct Search<'a> {
     scale: Option<Scale>,
     /// The commit that was built last.
     built: Option<String>,
-    asked: BTreeSet<String>,
+    requested: BTreeSet<String>,
 }
 
 impl Search<'_> {
@@ -116,8 +116,8 @@ impl Search<'_> {
         let total = self.change(&ends[0], &ends[1]);
         let whole = total.percent().unwrap_or(0.0).abs();
         let margin_of_metric = self.question.metric.margin_percent;
-        let asked = self.question.margin_percent;
-        self.margin = asked.unwrap_or_else(|| {
+        let requested = self.question.margin_percent;
+        self.margin = requested.unwrap_or_else(|| {
             margin_of_metric
                 .min(whole * SHARE)
                 .max(MARGIN_LEAST_PERCENT)
@@ -191,7 +191,7 @@ impl Search<'_> {
             join(known, probe)
         };
         let probe = self.on_scale(probe);
-        if self.asked.insert(commit.to_owned()) {
+        if self.requested.insert(commit.to_owned()) {
             // Also for a commit from the log, so that a repeated search takes the same steps.
             self.built = Some(commit.to_owned());
         }
@@ -290,8 +290,8 @@ impl Search<'_> {
     /// Searches a line with `seeds` seeds per spot; `None` if a found step does not hold in all
     /// seeds.
     fn line_with(&mut self, line: &Line, seeds: usize) -> Result<Option<Vec<Culprit>>, LabError> {
-        let kept = line.kept();
-        let places = kept.len() - 1;
+        let remaining = line.remaining();
+        let places = remaining.len() - 1;
         let builds = if places > 1 {
             (places as f64).log2().ceil() as usize
         } else {
@@ -302,10 +302,10 @@ impl Search<'_> {
             commits: self.history.count(),
             builds,
         });
-        let Some(mut steps) = Steps::new(&line.weights(&kept), self.question.intervals) else {
+        let Some(mut steps) = Steps::new(&line.weights(&remaining), self.question.intervals) else {
             return Ok(Some(Vec::new()));
         };
-        let mut values: Vec<Option<Vec<f64>>> = vec![None; kept.len()];
+        let mut values: Vec<Option<Vec<f64>>> = vec![None; remaining.len()];
         let hosts = self.prober.hosts(places);
         let found = loop {
             let judge = |a: usize, b: usize| match (&values[a], &values[b]) {
@@ -313,18 +313,18 @@ impl Search<'_> {
                 _ => Pair::Same,
             };
             let cost = SearchCost {
-                place: self.costs(line, &kept),
+                place: self.costs(line, &remaining),
                 run: RUN,
             };
             match steps.next(&cost, &judge) {
                 Wanted::Done(found) => break found,
                 Wanted::Measure { place, .. } => {
-                    let commit = line.spots[kept[place]].commit.as_ref();
+                    let commit = line.spots[remaining[place]].commit.as_ref();
                     if hosts > 0 && !commit.is_some_and(|commit| self.has_values(commit, seeds)) {
-                        let next = self.foresee(line, &kept, &steps, &judge, hosts + 1);
+                        let next = self.foresee(line, &remaining, &steps, &judge, hosts + 1);
                         self.prober.foresee(&next);
                     }
-                    match self.measure_with(&line.spots[kept[place]], seeds)? {
+                    match self.measure_with(&line.spots[remaining[place]], seeds)? {
                         Some(measured) => {
                             values[place] = Some(measured);
                             steps.measured(place);
@@ -336,7 +336,7 @@ impl Search<'_> {
         };
         let mut culprits = Vec::new();
         for step in found {
-            let ends = [step.before, step.last].map(|place| &line.spots[kept[place]]);
+            let ends = [step.before, step.last].map(|place| &line.spots[remaining[place]]);
             let (Some(before), Some(after)) = (self.measure(ends[0])?, self.measure(ends[1])?)
             else {
                 return Ok(None);
@@ -344,7 +344,7 @@ impl Search<'_> {
             if self.judge(&before, &after) != Pair::Differs {
                 return Ok(None);
             }
-            culprits.extend(self.step(line, &kept, step, &before, &after)?);
+            culprits.extend(self.step(line, &remaining, step, &before, &after)?);
         }
         Ok(Some(culprits))
     }
@@ -354,25 +354,25 @@ impl Search<'_> {
     fn foresee(
         &self,
         line: &Line,
-        kept: &[usize],
+        remaining: &[usize],
         steps: &Steps,
         judge: &dyn Fn(usize, usize) -> Pair,
         count: usize,
     ) -> Vec<String> {
-        let commit_of = |place: usize| line.spots[kept[place]].commit.as_deref();
+        let commit_of = |place: usize| line.spots[remaining[place]].commit.as_deref();
         let cost = |last: Option<usize>| {
             // As `probe` does: a commit that was asked for before is not built again.
             let last = last
                 .and_then(commit_of)
-                .filter(|commit| !self.asked.contains(*commit));
+                .filter(|commit| !self.requested.contains(*commit));
             SearchCost {
-                place: self.costs_after(line, kept, last.or(self.built.as_deref())),
+                place: self.costs_after(line, remaining, last.or(self.built.as_deref())),
                 run: RUN,
             }
         };
         let ahead = steps.ahead(&cost, judge, count).into_iter();
         let spots = ahead
-            .map(|ahead| &line.spots[kept[ahead.place]])
+            .map(|ahead| &line.spots[remaining[ahead.place]])
             .filter(|spot| self.is_of_tree(spot));
         let commits = spots.filter_map(|spot| spot.commit.clone());
         commits
@@ -392,12 +392,12 @@ impl Search<'_> {
     }
 
     /// Returns the current build cost of each spot in links; spots in the log cost 0.
-    pub(super) fn costs(&self, line: &Line, kept: &[usize]) -> Vec<f64> {
-        self.costs_after(line, kept, self.built.as_deref())
+    pub(super) fn costs(&self, line: &Line, remaining: &[usize]) -> Vec<f64> {
+        self.costs_after(line, remaining, self.built.as_deref())
     }
 
     /// Returns the build cost of each spot if `built` was built last.
-    fn costs_after(&self, line: &Line, kept: &[usize], built: Option<&str>) -> Vec<f64> {
+    fn costs_after(&self, line: &Line, remaining: &[usize], built: Option<&str>) -> Vec<f64> {
         let costs = line.costs(built, &self.rebuild_cost);
         let known = |spot: usize| {
             line.spots[spot]
@@ -405,7 +405,8 @@ impl Search<'_> {
                 .as_ref()
                 .is_some_and(|commit| self.log.known(commit).is_some())
         };
-        kept.iter()
+        remaining
+            .iter()
             .map(|spot| if known(*spot) { 0.0 } else { costs[*spot] })
             .collect()
     }
@@ -444,12 +445,12 @@ impl Search<'_> {
     fn step(
         &mut self,
         line: &Line,
-        kept: &[usize],
+        remaining: &[usize],
         step: Step,
         before: &[f64],
         after: &[f64],
     ) -> Result<Vec<Culprit>, LabError> {
-        let (from, at) = (kept[step.before], kept[step.last]);
+        let (from, at) = (remaining[step.before], remaining[step.last]);
         let alone = step.first == step.last;
         let mut base = before.to_vec();
         if alone && at - 1 > from {

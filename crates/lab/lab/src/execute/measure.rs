@@ -278,7 +278,7 @@ impl Execution<'_> {
     /// Returns the functions of the kernel; without them there are results but no profile.
     fn symbols(&self, on: BootedBuild<'_>) -> Result<Known, LabError> {
         let context = self.context;
-        let ask = || context.symbols.of(on);
+        let ask = || context.symbols.get(on);
         let (known, is_new) = with_retries(&|error| self.notify_retry(error), ask)?;
         // A kind of machine that never counts has nothing to report.
         if let (Err(why), true, true) = (

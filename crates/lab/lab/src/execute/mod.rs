@@ -99,6 +99,7 @@ pub(crate) fn execute(
         finished: Mutex::default(),
         is_closed: Mutex::new(false),
     };
+    // Tells the thread that waits for an interrupt that no worker runs any more.
     let is_over = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
         scope.spawn(|| execution.store_when_interrupted(&is_over));
@@ -122,6 +123,7 @@ pub(crate) fn execute(
             .filter(|run| run.has_unstored_results())
             .try_for_each(|run| execution.store_run(run))?;
     }
+    // After a failure too, or a machine would stay as its last job left it.
     let released = execution
         .runs_in_progress
         .iter()

@@ -75,15 +75,19 @@ fn load_runs_on(
     let mut seen = BTreeSet::new();
     for run in &mut runs {
         let replicate = run.seed;
-        let kept = if plan.dumps == Dumps::Keep || samples {
+        let stored = if plan.dumps == Dumps::Keep || samples {
             store.artefact_names(&run.id)?
         } else {
             Vec::new()
         };
-        let has_dump = |name: &str| [name, "boot"].iter().any(|of| kept.contains(&artefact(of)));
+        let has_dump = |name: &str| {
+            [name, "boot"]
+                .iter()
+                .any(|of| stored.contains(&artefact(of)))
+        };
         let is_sampled = |name: &str| {
             let workload = plan.workloads.iter().find(|workload| workload.name == name);
-            workload.is_some_and(|workload| kept.contains(&sampled_artefact(workload.job_name())))
+            workload.is_some_and(|workload| stored.contains(&sampled_artefact(workload.job_name())))
         };
         run.results.retain(|result| {
             wanted(result)

@@ -35,6 +35,8 @@ impl Execution<'_> {
         }
     }
 
+    /// Runs one job of the queue: boots its build unless another thread has, measures, and stores
+    /// the run after its last job.
     fn run_job(&self, item: Item) -> Result<(), LabError> {
         let run = &self.runs_in_progress[item.run];
         let notify = self.context.notify;
@@ -49,6 +51,8 @@ impl Execution<'_> {
             notify(Event::JobSkipped);
             return Ok(());
         }
+        // The first thread boots, the others wait for it: a run is one boot, whichever thread
+        // measures which of its jobs.
         let boot = run.boot(|| self.boot(run))?;
         match &*boot {
             BootOutcome::Ready(start) => {
@@ -71,6 +75,8 @@ impl Execution<'_> {
                 run.progress().results.extend(results);
             }
             BootOutcome::KernelFailed { failure, console } => {
+                // Each job of this run gets the failure as its result; other replicates are
+                // skipped, as `known_unbootable` does for those of earlier runs.
                 self.forecast.skip(run.job_name(item.job));
                 unbootable().insert(run.booted_as());
                 let dump = (item.job == 0 && is_death(&failure.reason)).then(|| {

@@ -39,7 +39,7 @@ fn invalid_ranges_are_refused_with_a_hint() {
     let short = |text: String| text.replace(&repository.folder().display().to_string(), "TREE");
     let error =
         |good: &str, bad: &str| short(repository.history(good, bad).unwrap_err().to_string());
-    let mut said: Vec<String> = [
+    let mut message: Vec<String> = [
         ("main", "good"),
         ("main", "side"),
         ("good", "alone"),
@@ -74,9 +74,9 @@ fn invalid_ranges_are_refused_with_a_hint() {
     assert!(error.to_string().contains("are the same commit"), "{error}");
     let nowhere = tempfile::tempdir().unwrap();
     let error = Repository::open(nowhere.path()).unwrap_err().to_string();
-    said.push(error.replace(
+    message.push(error.replace(
         &nowhere.path().canonicalize().unwrap().display().to_string(),
         "FOLDER",
     ));
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(message.join("\n"));
 }

@@ -1,6 +1,6 @@
 //! Operations of workloads on machines that measure time: found once for machine and workload.
 
-use machine::{Asked, Fake};
+use machine::{Fake, FakeRequest};
 use model::{FailureReason, Outcome, Run, Stage};
 
 use crate::{Does, Story, build, measures_time, open, plan, samples, steady, story_on};
@@ -8,7 +8,7 @@ use crate::{Does, Story, build, measures_time, open, plan, samples, steady, stor
 /// Nanoseconds of one getppid, of which an iteration has 20,000.
 const GETPPID_NS: u64 = 100;
 
-fn timed(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Story {
+fn timed(script: impl Fn(&FakeRequest<'_>) -> Does + Send + Sync + 'static) -> Story {
     story_on(Fake::new(script).that_can(measures_time))
 }
 
@@ -25,8 +25,8 @@ fn runs(story: &Story, versions: &[&str], replicates: &[u64]) -> Vec<Run> {
 #[test]
 fn iteration_takes_about_the_target_time() {
     // The second kernel is twice as fast; it gets the same job.
-    let story = timed(|asked| {
-        Does::Takes(if asked.version == "6.1" {
+    let story = timed(|request| {
+        Does::Takes(if request.version == "6.1" {
             GETPPID_NS
         } else {
             GETPPID_NS / 2
@@ -84,8 +84,8 @@ fn long_iterations_need_one_round() {
 
 #[test]
 fn failing_workload_calibrates_nothing() {
-    let story = timed(|asked| match asked.job {
-        Some("getppid") if asked.version == "6.1" => {
+    let story = timed(|request| match request.job {
+        Some("getppid") if request.version == "6.1" => {
             Does::Fails(Stage::Workload, FailureReason::Panicked)
         }
         _ => Does::Takes(GETPPID_NS),

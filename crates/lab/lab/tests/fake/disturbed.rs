@@ -1,14 +1,14 @@
 //! A host that does other work: which jobs are repeated, and what their run says.
 
 use lab::Event;
-use machine::{Asked, Fake};
+use machine::{Fake, FakeRequest};
 
 use crate::{Does, PlanResult, Story, build, measures_time, plan, samples, story_on};
 
 /// A machine that measures time, on a host that disturbs `getppid` the first `times` times after
 /// its calibration.
 fn busy(times: usize) -> Story {
-    let script = move |asked: &Asked<'_>| match (asked.job, asked.times) {
+    let script = move |request: &FakeRequest<'_>| match (request.job, request.times) {
         (Some("getppid"), tried) if (1..=times).contains(&tried) => Does::Disturbed(900, 0.4),
         (Some("getppid"), _) => Does::Disturbed(100, 0.04),
         _ => Does::Takes(100),
@@ -69,8 +69,8 @@ fn job_disturbed_three_times_is_marked() {
         marks(&result),
         [("disturbed getppid".to_owned(), text.to_owned())]
     );
-    let kept = String::from_utf8(story.lab.artefact(&run.id, "load").unwrap()).unwrap();
-    assert_eq!(kept, "getppid 0.4000 0.0000\n".repeat(3));
+    let stored = String::from_utf8(story.lab.artefact(&run.id, "load").unwrap()).unwrap();
+    assert_eq!(stored, "getppid 0.4000 0.0000\n".repeat(3));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use wire::Frame;
 
 use crate::{Does, build, outcome_text, plan, samples, story};
 
-fn panics(asked: &machine::Asked<'_>, version: &str, job: Option<&str>) -> Does {
-    if asked.version == version && asked.job == job {
+fn panics(request: &machine::FakeRequest<'_>, version: &str, job: Option<&str>) -> Does {
+    if request.version == version && request.job == job {
         let stage = if job.is_some() {
             Stage::Workload
         } else {
@@ -20,7 +20,7 @@ fn panics(asked: &machine::Asked<'_>, version: &str, job: Option<&str>) -> Does 
 
 #[test]
 fn unbootable_kernel_fails_all_workloads() {
-    let story = story(|asked| panics(asked, "6.1", None));
+    let story = story(|request| panics(request, "6.1", None));
     assert_eq!(
         story.outcomes("6.1", &["getppid", "signal"]),
         ["panicked (boot)", "panicked (boot)"]
@@ -43,8 +43,8 @@ fn each_boot_stage_is_reported() {
 
 #[test]
 fn hanging_boot_is_the_kernels_failure() {
-    let story = story(|asked| {
-        if asked.job.is_none() {
+    let story = story(|request| {
+        if request.job.is_none() {
             Does::Hangs(Stage::Settle)
         } else {
             Does::Takes(1)
@@ -56,18 +56,18 @@ fn hanging_boot_is_the_kernels_failure() {
 
 #[test]
 fn unbootable_kernel_skips_other_replicates() {
-    let story = story(|asked| panics(asked, "6.1", None));
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
-    assert_eq!(told.count(|event| *event == Event::JobSkipped), 4);
+    let story = story(|request| panics(request, "6.1", None));
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
+    assert_eq!(message.count(|event| *event == Event::JobSkipped), 4);
     assert_eq!(
-        (told.runs.unwrap()[0].len(), story.count_requests("boot")),
+        (message.runs.unwrap()[0].len(), story.count_requests("boot")),
         (1, 1)
     );
 }
 
 #[test]
 fn failed_side_leaves_the_other_measured() {
-    let story = story(|asked| panics(asked, "6.1", None));
+    let story = story(|request| panics(request, "6.1", None));
     let runs = story
         .execute(&plan(
             &[&build("6.1"), &build("6.12")],
@@ -86,14 +86,14 @@ fn failed_side_leaves_the_other_measured() {
 
 #[test]
 fn panicking_workload_leaves_others_alone() {
-    let story = story(|asked| panics(asked, "6.1", Some("signal")));
+    let story = story(|request| panics(request, "6.1", Some("signal")));
     let found = story.outcomes("6.1", &["getppid", "signal", "fork-exit"]);
     assert_eq!(found, ["completed", "panicked (workload)", "completed"]);
 }
 
 #[test]
 fn hanging_workload_is_the_kernels_failure() {
-    let hangs = |asked: &machine::Asked<'_>| match asked.job {
+    let hangs = |request: &machine::FakeRequest<'_>| match request.job {
         Some("signal") => Does::Hangs(Stage::Workload),
         _ => Does::Takes(1),
     };
@@ -105,7 +105,7 @@ fn hanging_workload_is_the_kernels_failure() {
 
 #[test]
 fn failed_restore_fails_only_its_job() {
-    let fails = |asked: &machine::Asked<'_>| match asked.job {
+    let fails = |request: &machine::FakeRequest<'_>| match request.job {
         Some("signal") => Does::Fails(Stage::Restore, FailureReason::Hung),
         _ => Does::Takes(1),
     };
@@ -117,7 +117,7 @@ fn failed_restore_fails_only_its_job() {
 
 /// Returns the outcome of `getppid` if the agent sends these frames.
 fn outcome_of_frames(frames: Vec<Frame>) -> String {
-    let says = move |asked: &machine::Asked<'_>| match asked.job {
+    let says = move |request: &machine::FakeRequest<'_>| match request.job {
         Some("getppid") => Does::Says(frames.clone()),
         _ => Does::Takes(1),
     };
@@ -154,7 +154,7 @@ fn invalid_results_are_a_damaged_stream() {
 
 #[test]
 fn kernel_without_environment_is_measured() {
-    let story = story(|asked| panics(asked, "6.1", Some("environment")));
+    let story = story(|request| panics(request, "6.1", Some("environment")));
     let runs = story
         .execute(&plan(&[&build("6.1")], &["getppid"], &[1]))
         .runs
@@ -165,19 +165,19 @@ fn kernel_without_environment_is_measured() {
 
 #[test]
 fn kernel_without_symbols_is_measured_without_counts() {
-    let story = story(|asked| panics(asked, "6.1", Some("symbols")));
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let story = story(|request| panics(request, "6.1", Some("symbols")));
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!(
-        told.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "panicked")),
+        message.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "panicked")),
         1
     );
-    let run = &told.runs.unwrap()[0][0];
+    let run = &message.runs.unwrap()[0][0];
     assert!(run.results[0].counted.is_empty() && !run.results[0].samples.is_empty());
 }
 
 #[test]
 fn consoles_of_jobs_and_failed_boots_are_stored() {
-    let story = story(|asked| panics(asked, "6.1", None));
+    let story = story(|request| panics(request, "6.1", None));
     let runs = story
         .execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]))
         .runs
@@ -196,20 +196,20 @@ fn consoles_of_jobs_and_failed_boots_are_stored() {
 
 /// Measures with dumps, and returns the events about them.
 fn dumps(reason: FailureReason) -> Vec<(String, String)> {
-    let story = story(move |asked| match asked.job {
+    let story = story(move |request| match request.job {
         Some("getppid") => Does::Fails(Stage::Workload, reason.clone()),
         _ => Does::Takes(1),
     });
     let kernel = build("6.1");
-    let told = story.execute(&Plan {
+    let message = story.execute(&Plan {
         dumps: Dumps::Keep,
         ..plan(&[&kernel], &["getppid", "signal"], &[1])
     });
     assert_ne!(
-        outcome_text(&told.runs.as_ref().unwrap()[0][0].results[0].outcome),
+        outcome_text(&message.runs.as_ref().unwrap()[0][0].results[0].outcome),
         "completed"
     );
-    let dumped = told.events.into_iter().filter_map(|event| match event {
+    let dumped = message.events.into_iter().filter_map(|event| match event {
         Event::Dumped { of, bytes, .. } => Some((of, bytes.unwrap_err())),
         _ => None,
     });

@@ -94,15 +94,15 @@ fn monitors_are_stored_with_the_run() {
         replicate: 1,
     };
     let first = story.lab.observe_stored(&run.id, of, 0).unwrap().unwrap();
-    let asked = story.machine.log().len();
+    let request = story.machine.log().len();
     assert_eq!(
         story.lab.observe_stored(&run.id, of, 0).unwrap().unwrap(),
         first
     );
-    assert_eq!(story.machine.log().len(), asked, "nothing was run again");
+    assert_eq!(story.machine.log().len(), request, "nothing was run again");
     story.lab.observe_stored(&run.id, of, 50).unwrap().unwrap();
     assert!(
-        story.machine.log().len() > asked,
+        story.machine.log().len() > request,
         "another interval is another job"
     );
 }
@@ -123,7 +123,7 @@ fn unbootable_kernel_has_no_observation() {
 
 #[test]
 fn failing_workload_has_no_observation() {
-    let story = story(|asked| match asked.job {
+    let story = story(|request| match request.job {
         Some(_) => Does::Fails(Stage::Workload, FailureReason::Oopsed),
         None => Does::Takes(1),
     });
@@ -190,9 +190,9 @@ fn machine_without_sampling_is_not_asked() {
         sampled: Sampled::Yes,
         ..plan(&[&kernel], &["getppid"], &[1])
     };
-    let told = story.execute(&plan);
+    let message = story.execute(&plan);
     assert_eq!(story.count_requests("6.1 #1 getppid"), 1);
-    let runs = told.runs.unwrap();
+    let runs = message.runs.unwrap();
     assert_eq!(
         story
             .lab
@@ -206,7 +206,7 @@ fn machine_without_sampling_is_not_asked() {
 #[test]
 fn refused_sampling_leaves_the_result() {
     let story = story_on(
-        Fake::new(|asked| match asked.whole.map(|job| &job.task) {
+        Fake::new(|request| match request.whole.map(|job| &job.task) {
             Some(Task::Workload {
                 sampling: Some(_), ..
             }) => Does::Says(vec![Frame::Unsupported("perf".into())]),
@@ -215,16 +215,16 @@ fn refused_sampling_leaves_the_result() {
         .that_can(|can| can.sampling = true),
     );
     let kernel = build("6.1");
-    let told = story.execute(&Plan {
+    let message = story.execute(&Plan {
         sampled: Sampled::Yes,
         ..plan(&[&kernel], &["getppid"], &[1])
     });
     assert_eq!(
-        told.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "perf")),
+        message.count(|event| matches!(event, Event::NoProfile { why, .. } if why == "perf")),
         1
     );
     assert_eq!(
-        told.runs.unwrap()[0][0].results[0].outcome,
+        message.runs.unwrap()[0][0].results[0].outcome,
         Outcome::Completed
     );
 }

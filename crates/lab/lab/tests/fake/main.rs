@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
-use machine::{Asked, Backend, Does, Fake, MachineError};
+use machine::{Backend, Does, Fake, FakeRequest, MachineError};
 use model::{
     Build, BuildFile, BuildId, Capabilities, Clock, KernelName, MICRO, Origin, Outcome, Run,
     Workload,
@@ -35,7 +35,7 @@ struct PlanResult {
 }
 
 /// Begins a test with a scripted machine.
-fn story(script: impl Fn(&Asked<'_>) -> Does + Send + Sync + 'static) -> Story {
+fn story(script: impl Fn(&FakeRequest<'_>) -> Does + Send + Sync + 'static) -> Story {
     story_on(Fake::new(script))
 }
 

@@ -118,8 +118,8 @@ fn boots_stay_within_the_machines_limit() {
 #[test]
 fn several_workers_measure_the_same_as_one() {
     let measured = |machines| {
-        let story = story(|asked| {
-            Does::Takes(100 + asked.replicate + asked.job.map_or(0, str::len) as u64)
+        let story = story(|request| {
+            Does::Takes(100 + request.replicate + request.job.map_or(0, str::len) as u64)
         });
         let (old, new) = (build("6.1"), build("6.12"));
         let plan = Plan {
@@ -160,8 +160,8 @@ fn every_boot_is_released() {
 
 #[test]
 fn boots_are_released_when_the_lab_fails() {
-    let story = story(|asked| {
-        if asked.job == Some("signal") {
+    let story = story(|request| {
+        if request.job == Some("signal") {
             lost()
         } else {
             Does::Takes(1)

@@ -35,17 +35,17 @@ fn each_side_is_measured_with_each_replicate() {
 fn empty_plans_are_refused() {
     let story = story_on(steady());
     let kernel = build("6.1");
-    let said = |plan| story.execute(&plan).runs.unwrap_err().to_string();
+    let message = |plan| story.execute(&plan).runs.unwrap_err().to_string();
     assert_eq!(
-        said(plan(&[], &["getppid"], &[1])),
+        message(plan(&[], &["getppid"], &[1])),
         "nothing to do: the plan has no kernel"
     );
     assert_eq!(
-        said(plan(&[&kernel], &[], &[1])),
+        message(plan(&[&kernel], &[], &[1])),
         "nothing to do: the plan has no workload"
     );
     assert_eq!(
-        said(plan(&[&kernel], &["getppid"], &[])),
+        message(plan(&[&kernel], &["getppid"], &[])),
         "nothing to do: the plan has no seed"
     );
     assert!(story.machine.log().is_empty());
@@ -66,15 +66,15 @@ fn tasks_beyond_the_processors_are_refused() {
             .map(|runs| runs[0][0].results[0].workload.clone());
         (runs, story.machine.log())
     };
-    let (refused, asked) = with(1);
+    let (refused, request) = with(1);
     let error = refused.unwrap_err();
-    assert_eq!((error.guilt(), asked.len()), (Guilt::User, 0));
+    assert_eq!((error.guilt(), request.len()), (Guilt::User, 0));
     insta::assert_snapshot!(error, @"exact cannot run fault-thr-2: it needs 2 processors, and exact has 1");
-    let (measured, asked) = with(2);
+    let (measured, request) = with(2);
     assert_eq!(measured.unwrap(), "fault-thr-2");
     assert!(
-        asked.contains(&"6.1 #1 fault-thr-2".to_owned()),
-        "{asked:?}"
+        request.contains(&"6.1 #1 fault-thr-2".to_owned()),
+        "{request:?}"
     );
 }
 
@@ -96,14 +96,14 @@ fn disks_are_unsupported_where_there_are_none() {
 #[test]
 fn jobs_are_announced_before_the_first_ends() {
     let story = story_on(steady());
-    let told = story.execute(&plan(
+    let messages = story.execute(&plan(
         &[&build("6.1"), &build("6.12")],
         &["getppid", "signal"],
         &[1, 2],
     ));
     // Each run has the environment's job beside those of its workloads.
     assert_eq!(
-        (told.planned(), &told.events[0]),
+        (messages.planned(), &messages.events[0]),
         (
             (12, 0),
             &lab::Event::Planned {
@@ -113,7 +113,7 @@ fn jobs_are_announced_before_the_first_ends() {
         )
     );
     assert_eq!(
-        told.count(|event| matches!(event, lab::Event::Done { .. })),
+        messages.count(|event| matches!(event, lab::Event::Done { .. })),
         12
     );
 }
@@ -210,7 +210,7 @@ fn one_job_measures_all_its_rows() {
     let row = workloads[1].name.clone();
     let iterations = workloads[0].iterations as usize;
     let (asked_job, numbers) = (job.clone(), vec!["7"; iterations].join(","));
-    let story = story(move |asked| match asked.job {
+    let story = story(move |request| match request.job {
         Some(name) if name == asked_job => Does::Says(vec![
             Frame::File {
                 name: format!("row {row}"),

@@ -1,15 +1,15 @@
 //! A lab that fails: what it retries, how often, and what it stores when it gives up.
 
 use lab::LabError;
-use machine::{Asked, MachineError};
+use machine::{FakeRequest, MachineError};
 use model::Guilt;
 
 use crate::{Does, Story, build, lost, plan, story};
 
 /// A test in which the lab fails `times` times at this job, or at the boot for `None`.
 fn breaks(times: usize, job: Option<&'static str>) -> Story {
-    story(move |asked: &Asked<'_>| {
-        if asked.job == job && asked.times < times {
+    story(move |request: &FakeRequest<'_>| {
+        if request.job == job && request.times < times {
             lost()
         } else {
             Does::Takes(1)
@@ -20,10 +20,10 @@ fn breaks(times: usize, job: Option<&'static str>) -> Story {
 #[test]
 fn boot_failing_twice_is_retried() {
     let story = breaks(2, None);
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
-    assert_eq!((told.retries(), story.count_requests("boot")), (2, 3));
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    assert_eq!((message.retries(), story.count_requests("boot")), (2, 3));
     assert_eq!(
-        told.runs.unwrap()[0][0].results[0].outcome,
+        message.runs.unwrap()[0][0].results[0].outcome,
         model::Outcome::Completed
     );
 }
@@ -31,14 +31,18 @@ fn boot_failing_twice_is_retried() {
 #[test]
 fn boot_failing_three_times_ends_the_plan() {
     let story = breaks(3, None);
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
-    let error = told.runs.as_ref().unwrap_err();
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let error = message.runs.as_ref().unwrap_err();
     assert!(
         matches!(error, LabError::GaveUp { tries: 3, .. }),
         "{error}"
     );
     assert_eq!(
-        (error.guilt(), told.retries(), story.count_requests("6.1")),
+        (
+            error.guilt(),
+            message.retries(),
+            story.count_requests("6.1")
+        ),
         (Guilt::Infra, 2, 0)
     );
 }
@@ -79,17 +83,17 @@ fn failed_symbols_job_is_retried() {
 
 #[test]
 fn each_job_has_its_own_retries() {
-    let story = story(|asked| {
-        if asked.times < 2 {
+    let story = story(|request| {
+        if request.times < 2 {
             lost()
         } else {
             Does::Takes(1)
         }
     });
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid", "signal"], &[1]));
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid", "signal"], &[1]));
     // Boot, environment, symbols and two workloads.
-    assert_eq!(told.retries(), 10);
-    assert_eq!(told.runs.unwrap()[0][0].results.len(), 2);
+    assert_eq!(message.retries(), 10);
+    assert_eq!(message.runs.unwrap()[0][0].results.len(), 2);
 }
 
 #[test]
@@ -100,35 +104,35 @@ fn permanent_failure_is_not_retried() {
             answer: "no".into(),
         })
     };
-    let story = story(move |asked| {
-        if asked.job == Some("getppid") {
+    let story = story(move |request| {
+        if request.job == Some("getppid") {
             refused()
         } else {
             Does::Takes(1)
         }
     });
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
-    let error = told.runs.as_ref().unwrap_err();
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let error = message.runs.as_ref().unwrap_err();
     assert!(
         matches!(error, LabError::Machine(MachineError::Refused { .. })),
         "{error}"
     );
     assert_eq!(
-        (told.retries(), story.count_requests("6.1 #1 getppid")),
+        (message.retries(), story.count_requests("6.1 #1 getppid")),
         (0, 1)
     );
 }
 
 #[test]
 fn kernel_failure_is_not_retried() {
-    let fails = |asked: &Asked<'_>| match asked.job {
+    let fails = |request: &FakeRequest<'_>| match request.job {
         Some("getppid") => Does::Fails(model::Stage::Workload, model::FailureReason::Panicked),
         _ => Does::Takes(1),
     };
     let story = story(fails);
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!(
-        (told.retries(), story.count_requests("6.1 #1 getppid")),
+        (message.retries(), story.count_requests("6.1 #1 getppid")),
         (0, 1)
     );
 }
@@ -154,15 +158,15 @@ fn results_before_a_lab_failure_are_stored() {
     let question =
         |story: &Story| story.execute(&plan(&[&build("6.1")], &["getppid", "signal"], &[1]));
     question(&story).runs.unwrap_err();
-    let told = question(&story);
+    let message = question(&story);
     assert_eq!(
-        told.planned(),
+        message.planned(),
         (2, 1),
         "the environment again, and the workload that is missing"
     );
     assert_eq!(story.count_requests("6.1 #1 getppid"), 1);
     assert_eq!(
-        told.runs.unwrap()[0]
+        message.runs.unwrap()[0]
             .iter()
             .flat_map(|run| &run.results)
             .count(),

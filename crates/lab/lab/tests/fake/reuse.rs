@@ -65,10 +65,10 @@ fn only_missing_replicates_are_measured() {
 fn only_the_missing_side_is_measured() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
-    let told = story.execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]));
+    let message = story.execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]));
     assert_eq!(
         (
-            told.planned(),
+            message.planned(),
             story.count_requests("boot 6.1 "),
             story.count_requests("boot 6.12 ")
         ),
@@ -81,19 +81,19 @@ fn force_measures_everything_again() {
     let story = story_on(steady());
     ask(&story, &["getppid"], &[1]);
     let kernel = build("6.1");
-    let told = story.execute(&Plan {
+    let message = story.execute(&Plan {
         reuse: Reuse::Nothing,
         ..plan(&[&kernel], &["getppid"], &[1])
     });
     assert_eq!(
-        (told.planned(), story.count_requests("6.1 #1 getppid")),
+        (message.planned(), story.count_requests("6.1 #1 getppid")),
         ((2, 0), 2)
     );
 }
 
 #[test]
 fn newer_of_two_results_is_used() {
-    let story = story(|asked| Does::Takes(100 + asked.times as u64));
+    let story = story(|request| Does::Takes(100 + request.times as u64));
     ask(&story, &["getppid"], &[1]);
     // Runs of the same second have no order.
     std::thread::sleep(std::time::Duration::from_millis(1100));
@@ -185,7 +185,7 @@ fn results_outlive_their_lab() {
 
 /// A machine on which `getppid` fails for this reason.
 fn failing(reason: FailureReason) -> Story {
-    story(move |asked| match asked.job {
+    story(move |request| match request.job {
         Some("getppid") => Does::Fails(Stage::Workload, reason.clone()),
         _ => Does::Takes(1),
     })
@@ -200,15 +200,15 @@ fn stored_failure_is_reused() {
 
 #[test]
 fn stored_unsupported_outcome_is_reused() {
-    let story = story(|asked| match asked.job {
+    let story = story(|request| match request.job {
         Some("getppid") => Does::Says(vec![wire::Frame::Unsupported("no such call".into())]),
         _ => Does::Takes(1),
     });
     ask(&story, &["getppid"], &[1]);
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
-    assert_eq!(told.planned(), (0, 1));
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    assert_eq!(message.planned(), (0, 1));
     assert_eq!(
-        told.runs.unwrap()[0][0].results[0].outcome,
+        message.runs.unwrap()[0][0].results[0].outcome,
         Outcome::Unsupported("no such call".into())
     );
 }
@@ -217,8 +217,8 @@ fn stored_unsupported_outcome_is_reused() {
 fn stored_boot_failure_is_reused() {
     let story = story(|_| Does::Fails(Stage::Boot, FailureReason::DidNotBoot));
     ask(&story, &["getppid"], &[1]);
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
-    assert_eq!(told.count(|event| *event == Event::JobSkipped), 4);
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1, 2, 3]));
+    assert_eq!(message.count(|event| *event == Event::JobSkipped), 4);
     assert_eq!(story.count_requests("boot"), 1);
 }
 
@@ -227,17 +227,17 @@ fn death_without_dump_is_measured_again() {
     let story = failing(FailureReason::Panicked);
     ask(&story, &["getppid"], &[1]);
     let kernel = build("6.1");
-    let told = story.execute(&Plan {
+    let message = story.execute(&Plan {
         dumps: Dumps::Keep,
         ..plan(&[&kernel], &["getppid"], &[1])
     });
-    assert_eq!(told.planned(), (2, 0));
+    assert_eq!(message.planned(), (2, 0));
 }
 
 #[test]
 fn second_estimate_uses_the_first_run() {
-    let known = |told: crate::PlanResult| {
-        let estimate = told.events.into_iter().find_map(|event| match event {
+    let known = |message: crate::PlanResult| {
+        let estimate = message.events.into_iter().find_map(|event| match event {
             Event::Estimated(estimate) => Some(estimate),
             _ => None,
         });

@@ -12,8 +12,12 @@ use crate::{Does, build, plan, samples, steady, story, story_on};
 
 fn measured(machine: Fake) -> (crate::Story, model::Run, Vec<Event>) {
     let story = story_on(machine);
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
-    (story, told.runs.unwrap().remove(0).remove(0), told.events)
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    (
+        story,
+        message.runs.unwrap().remove(0).remove(0),
+        message.events,
+    )
 }
 
 #[test]
@@ -62,12 +66,12 @@ fn each_iteration_has_counted_instructions() {
 #[test]
 fn missing_counts_are_reported_once() {
     let story = story_on(steady().that_can(|can| can.counts = false));
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid", "signal"], &[1, 2]));
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid", "signal"], &[1, 2]));
     assert_eq!(
-        told.count(|event| matches!(event, Event::NoProfile { .. })),
+        message.count(|event| matches!(event, Event::NoProfile { .. })),
         1
     );
-    let runs = told.runs.unwrap();
+    let runs = message.runs.unwrap();
     assert!(
         runs[0]
             .iter()
@@ -95,8 +99,8 @@ fn noisy_values_are_stored_unchanged() {
 fn jobs(deterministic: bool, replicates: &[u64]) -> Vec<wire::Job> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&seen);
-    let machine = Fake::new(move |asked| {
-        if let (Some("getppid"), Some(job)) = (asked.job, asked.whole) {
+    let machine = Fake::new(move |request| {
+        if let (Some("getppid"), Some(job)) = (request.job, request.whole) {
             log.lock().unwrap().push(job.clone());
         }
         Does::Takes(1)
@@ -143,9 +147,9 @@ fn equal_jobs_have_equal_bytes() {
 #[test]
 fn boot_remark_is_not_in_the_result() {
     let story = story(|_| Does::Takes(1));
-    let told = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
+    let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!(
-        told.count(|event| matches!(event, Event::Ready { remark: None, .. })),
+        message.count(|event| matches!(event, Event::Ready { remark: None, .. })),
         1
     );
 }

@@ -110,13 +110,13 @@ fn panic_leaves_console_and_dump() {
     let run = lab.execute(&plan, &|_| {}).unwrap().remove(0).remove(0);
     // Only of the workload whose kernel died.
     assert_eq!(lab.dumps(&run.id).unwrap(), ["misbehave-panic.vmcore"]);
-    let kept = home.join("misbehave-panic.vmcore");
+    let stored = home.join("misbehave-panic.vmcore");
     std::fs::write(
-        &kept,
+        &stored,
         lab.artefact(&run.id, "misbehave-panic.vmcore").unwrap(),
     )
     .unwrap();
-    let dump = vmcore::Dump::open(std::slice::from_ref(&kept)).unwrap();
+    let dump = vmcore::Dump::open(std::slice::from_ref(&stored)).unwrap();
     assert!(!dump.incomplete());
     let log = vmcore::log(
         &mut vmcore::Reader::new(&dump, vmcore::Io::Read),

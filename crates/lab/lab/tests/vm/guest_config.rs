@@ -57,10 +57,10 @@ fn each_guest_config_has_its_own_machine() {
     for kernel in kernels() {
         let plain = Arc::clone(declared("getppid"));
         let [small, zram, absent, refused] = ON.clone();
-        let asked = [plain, small, Arc::clone(&zram), absent, refused];
-        let machines = lab().machines(&asked).unwrap();
+        let requested = [plain, small, Arc::clone(&zram), absent, refused];
+        let machines = lab().machines(&requested).unwrap();
         assert!(machines.iter().all(|machine| machine.is_kin(&machines[0])));
-        let runs = run(kernel, &asked);
+        let runs = run(kernel, &requested);
         let outcome = |at: usize| {
             let run = runs
                 .iter()
@@ -71,7 +71,7 @@ fn each_guest_config_has_its_own_machine() {
         // Results of other guest configs stay the same.
         assert_eq!(
             samples(outcome(0).0),
-            samples(&measure(lab(), &build(kernel), &asked[..1])[0]),
+            samples(&measure(lab(), &build(kernel), &requested[..1])[0]),
             "{kernel}"
         );
         assert_eq!(outcome(1).0.outcome, Outcome::Completed, "{kernel}");

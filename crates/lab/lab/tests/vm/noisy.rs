@@ -69,14 +69,14 @@ fn virtual_machine_measures_time_with_two_processors() {
             "{result:?}"
         );
     }
-    let said = |name: &str| of_name(&run.environment, name);
-    assert_eq!(said("processors"), "2");
+    let message = |name: &str| of_name(&run.environment, name);
+    assert_eq!(message("processors"), "2");
     // What the kernel says of QEMU's threads: on a host with two processors each has one.
     let allowed = std::thread::available_parallelism().unwrap().get();
-    let (each, kept_off) = (said("host processors"), said("others kept off"));
+    let (each, kept_off) = (message("host processors"), message("others kept off"));
     println!(
         "host processors {each}; others kept off {kept_off}; lab cost {}",
-        said(LAB_COST)
+        message(LAB_COST)
     );
     assert_eq!(each.starts_with("any ("), allowed < 2, "{each}");
     assert!(allowed < 2 || each.split(", ").count() == 2, "{each}");

@@ -158,13 +158,13 @@ fn qemu_without_plugins_measures_without_counts() {
     .unwrap();
     let build = same_build(&lab, &build("deb:6.12"));
     let workloads = [Arc::clone(declared("getppid"))];
-    let told = Mutex::new(Vec::new());
+    let message = Mutex::new(Vec::new());
     let run = measured_run(&lab, &build, &workloads, &|event| {
-        told.lock().unwrap().push(event);
+        message.lock().unwrap().push(event);
     })
     .unwrap();
     assert!(lab.profile(&run.id, "getppid").unwrap().is_none());
-    let why = told
+    let why = message
         .into_inner()
         .unwrap()
         .into_iter()

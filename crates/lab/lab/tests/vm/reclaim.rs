@@ -231,8 +231,8 @@ fn more_io_causes_more_faults_and_swaps() {
         "memcachetest-0",
         "memcachetest-400",
     ];
-    let asked: Vec<Arc<Workload>> = names.iter().map(|name| Arc::new(little(name))).collect();
-    let found: Vec<f64> = results("deb:6.12", &asked).iter().map(value).collect();
+    let requested: Vec<Arc<Workload>> = names.iter().map(|name| Arc::new(little(name))).collect();
+    let found: Vec<f64> = results("deb:6.12", &requested).iter().map(value).collect();
     println!("{found:?}");
     assert!(found[0].abs() < f64::EPSILON, "no IO takes no time");
     assert!(
@@ -367,8 +367,8 @@ fn missing_module_fails_only_its_workload() {
     });
     let anon = little("reclaim-anon");
     let only_zram = with_modules("reclaim-file", &anon.guest_config.modules[..4]);
-    let asked = [bare, only_zram];
-    let found = results("deb:6.12", &asked);
+    let requested = [bare, only_zram];
+    let found = results("deb:6.12", &requested);
     let unsupported = |text: &str| Outcome::Unsupported(text.to_owned());
     assert_eq!(
         found[0].outcome,

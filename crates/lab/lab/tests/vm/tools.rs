@@ -144,7 +144,7 @@ fn outcome(runs: &[Run], row: &str) -> (String, Vec<f64>) {
         .flat_map(|run| &run.results)
         .find(|result| result.workload == row)
         .unwrap();
-    let said = match &result.outcome {
+    let message = match &result.outcome {
         Outcome::Completed => {
             samples(result);
             "completed".to_owned()
@@ -152,7 +152,7 @@ fn outcome(runs: &[Run], row: &str) -> (String, Vec<f64>) {
         Outcome::Unsupported(why) => format!("not supported: {why}"),
         Outcome::Failed(failure) => failure.reason.to_string(),
     };
-    (said, result.samples.clone())
+    (message, result.samples.clone())
 }
 
 #[test]
@@ -160,13 +160,21 @@ fn tools_repeat_their_results() {
     for kernel in kernels() {
         let first = run(kernel, &["hackbench"], &[1]);
         let second = run(kernel, &["hackbench"], &[1]);
-        let (said, samples) = outcome(&first, "hackbench");
-        assert_eq!((said.as_str(), samples.len()), ("completed", 4), "{kernel}");
+        let (message, samples) = outcome(&first, "hackbench");
+        assert_eq!(
+            (message.as_str(), samples.len()),
+            ("completed", 4),
+            "{kernel}"
+        );
         assert!(
             samples.iter().all(|sample| *sample > 0.0),
             "{kernel}: {samples:?}"
         );
-        assert_eq!(outcome(&second, "hackbench"), (said, samples), "{kernel}");
+        assert_eq!(
+            outcome(&second, "hackbench"),
+            (message, samples),
+            "{kernel}"
+        );
         let run = first
             .iter()
             .find(|run| run.results.iter().any(|r| r.workload == "hackbench"))
@@ -206,8 +214,8 @@ fn every_shipped_tool_repeats_within_its_spread() {
                     .collect::<Vec<_>>()
             };
             let found = SEEDS.map(|seed| outcome(&of_seed(seed), &row.name));
-            for (said, _) in &found {
-                assert_eq!(said, "completed", "{kernel} {}", row.name);
+            for (message, _) in &found {
+                assert_eq!(message, "completed", "{kernel} {}", row.name);
             }
             assert_eq!(
                 outcome(&again, &row.name),
@@ -266,33 +274,33 @@ fn partly_killed_tool_is_out_of_memory() {
 #[test]
 fn broken_tools_are_named_and_others_stored() {
     let runs = run("deb:6.12", &["wrong", "no-package", "hackbench"], &[1]);
-    let said = |row: &str| outcome(&runs, row).0;
-    assert_eq!(said("hackbench"), "completed");
+    let message = |row: &str| outcome(&runs, row).0;
+    assert_eq!(message("hackbench"), "completed");
     assert_eq!(
-        said("wrong-absent"),
+        message("wrong-absent"),
         "not supported: /usr/bin/nonesuch is not in the guest image"
     );
-    let option = said("wrong-option");
+    let option = message("wrong-option");
     assert!(
         option.starts_with("workload failed: /usr/bin/hackbench: exit status 1"),
         "{option}"
     );
-    let output = said("wrong-output");
+    let output = message("wrong-output");
     assert!(
         output.starts_with("workload failed: run 1: unknown output: line 1, `Running in process"),
         "{output}"
     );
-    let memory = said("wrong-memory");
+    let memory = message("wrong-memory");
     assert!(
         memory.starts_with("not supported: its files have") && memory.contains("guest of 64 MiB"),
         "{memory}"
     );
-    let time = said("wrong-time");
+    let time = message("wrong-time");
     assert!(
         time.starts_with("workload failed: /usr/bin/cyclictest: no end within 1 s of the guest"),
         "{time}"
     );
-    let package = said("no-package");
+    let package = message("no-package");
     assert!(
         package.contains("Unable to locate package marvin-nonesuch"),
         "{package}"

@@ -185,16 +185,16 @@ pub(super) fn check(
     // It waits until Marvin listens: the firmware ends sooner than QEMU would tell.
     arguments.extend(["-bios", FIRMWARE, "-m", "64", "-S"].map(str::to_owned));
     let found = || qemu.version.clone();
-    let said = answers(qemu, &arguments, &mut scratch).map_err(|error| match error {
+    let answer = answers(qemu, &arguments, &mut scratch).map_err(|error| match error {
         MachineError::QemuDied { how, stderr } if how.starts_with("exit status") => {
             MachineError::Qemu(QemuProblem::DoesNotStart {
                 found: found(),
-                said: stderr,
+                answer: stderr,
             })
         }
         error => error,
     })?;
-    let differing = differing(&said);
+    let differing = differing(&answer);
     if differing.is_empty() {
         Ok(())
     } else {
@@ -228,8 +228,8 @@ fn answers(
 }
 
 /// Returns the registers that differ from the exact machine's, in words.
-fn differing(said: &[u8]) -> Vec<String> {
-    let mut words = said
+fn differing(answer: &[u8]) -> Vec<String> {
+    let mut words = answer
         .chunks_exact(4)
         .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
     let mut differing = Vec::new();
@@ -283,17 +283,20 @@ mod tests {
 
     #[test]
     fn differing_registers_are_named() {
-        let mut said = answers();
-        assert_eq!(differing(&said), [""; 0]);
+        let mut answer = answers();
+        assert_eq!(differing(&answer), [""; 0]);
         // Leaf 1, EAX: family 6 model 6 stepping 3, as `-cpu max` of QEMU 10.
-        said[16..20].copy_from_slice(&0x663_u32.to_le_bytes());
-        assert_eq!(differing(&said), ["CPUID 0x1.0 EAX 00000663, not 00060fb1"]);
-        let place = 16 * ANSWERS.iter().position(|(leaf, ..)| *leaf == 7).unwrap() + 4;
-        said = answers();
-        said[place + 2] ^= 0x40;
-        assert_eq!(differing(&said), [""; 0], "pcommit is not compared");
+        answer[16..20].copy_from_slice(&0x663_u32.to_le_bytes());
         assert_eq!(
-            differing(&said[..8]).len(),
+            differing(&answer),
+            ["CPUID 0x1.0 EAX 00000663, not 00060fb1"]
+        );
+        let place = 16 * ANSWERS.iter().position(|(leaf, ..)| *leaf == 7).unwrap() + 4;
+        answer = answers();
+        answer[place + 2] ^= 0x40;
+        assert_eq!(differing(&answer), [""; 0], "pcommit is not compared");
+        assert_eq!(
+            differing(&answer[..8]).len(),
             ANSWERS.len() * 4 - 2,
             "a guest that stops early shows nothing"
         );
@@ -348,14 +351,15 @@ mod tests {
 
     #[test]
     fn qemu_without_a_feature_is_refused() {
-        let said = match checked(&(cpu(false) + ",no-such-feature=on")) {
+        let answer = match checked(&(cpu(false) + ",no-such-feature=on")) {
             Err(MachineError::Qemu(problem)) => problem.to_string(),
             result => panic!("{result:?}"),
         };
         assert!(
-            said.contains("does not start the exact machine") && said.contains("no-such-feature"),
-            "{said}"
+            answer.contains("does not start the exact machine")
+                && answer.contains("no-such-feature"),
+            "{answer}"
         );
-        assert!(said.contains("MARVIN_QEMU"), "{said}");
+        assert!(answer.contains("MARVIN_QEMU"), "{answer}");
     }
 }

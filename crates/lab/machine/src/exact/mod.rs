@@ -69,7 +69,6 @@ pub struct Exact {
 struct Load {
     /// The file to boot.
     kernel: PathBuf,
-    /// Its initrd.
     initrd: PathBuf,
     seed: u64,
 }
@@ -156,7 +155,7 @@ impl Exact {
     fn load(&self, guest: &Guest<'_>, seed: u64) -> Result<Load, MachineError> {
         Ok(Load {
             kernel: guest.build.boot_file().path.clone(),
-            initrd: self.initrds.of(guest)?,
+            initrd: self.initrds.path_for(guest)?,
             seed,
         })
     }

@@ -285,9 +285,9 @@ mod tests {
         std::fs::create_dir_all(folder.join("00.part")).unwrap();
         let snapshots = Snapshots::new(folder.clone(), 1 << 30).unwrap();
         assert!(!folder.join("00.part").exists());
-        let kept = keep(&snapshots, home.path(), "seed=1\n");
-        snapshots.forget(&kept);
-        assert_eq!((snapshots.find("seed=1\n"), kept.exists()), (None, false));
+        let stored = keep(&snapshots, home.path(), "seed=1\n");
+        snapshots.forget(&stored);
+        assert_eq!((snapshots.find("seed=1\n"), stored.exists()), (None, false));
     }
 
     #[test]

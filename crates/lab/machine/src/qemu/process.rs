@@ -503,11 +503,11 @@ fn death(running: &mut Running, stderr: &Path) -> MachineError {
         },
         Err(error) => error.to_string(),
     };
-    let said = fs::read(stderr).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said[..said.len().min(STDERR_MAX)])
+    let text = fs::read(stderr).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[..text.len().min(STDERR_MAX)])
         .trim()
         .replace('\n', "; ");
-    MachineError::QemuDied { how, stderr: said }
+    MachineError::QemuDied { how, stderr: text }
 }
 
 #[cfg(test)]
@@ -518,9 +518,9 @@ mod tests {
 
     /// Asks once a second, with these answers: instructions, processor seconds of QEMU, and whether
     /// it sleeps.
-    fn still(asked: &[(u64, u64, bool)]) -> Option<usize> {
+    fn still(requested: &[(u64, u64, bool)]) -> Option<usize> {
         let mut pulse = Pulse::default();
-        let mut answers = (1..).map(Duration::from_secs).zip(asked);
+        let mut answers = (1..).map(Duration::from_secs).zip(requested);
         answers.position(|(at, (executed, cpu_s, sleeps))| {
             pulse.stands_still(*executed, at, cpu_s * TICKS_PER_S, *sleeps)
         })
@@ -553,11 +553,11 @@ mod tests {
     #[test]
     fn pausing_guest_is_stuck() {
         let mut pulse = Pulse::default();
-        let mut asked =
+        let mut requested =
             |executed: u64, cpu_s: u64| pulse.pauses(executed * 1_000_000, cpu_s * TICKS_PER_S);
-        assert!(!asked(0, 0) && !asked(100, 29) && asked(130, 30));
+        assert!(!requested(0, 0) && !requested(100, 29) && requested(130, 30));
         assert!(
-            !asked(200, 40) && !asked(3000, 70),
+            !requested(200, 40) && !requested(3000, 70),
             "a hundred million in a second get on"
         );
     }

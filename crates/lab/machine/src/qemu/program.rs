@@ -81,7 +81,7 @@ pub enum QemuProblem {
         /// Its version.
         found: String,
         /// What it printed.
-        said: String,
+        answer: String,
     },
     /// Its guests see another processor than that of the exact machine.
     OtherCpu {
@@ -93,7 +93,7 @@ pub enum QemuProblem {
     /// QEMU prints no known version.
     Unknown {
         /// Its output.
-        said: String,
+        answer: String,
     },
 }
 
@@ -121,15 +121,15 @@ impl fmt::Display for QemuProblem {
                 "exact-smp needs a build of QEMU that Marvin knows: {known}; this is {found}; install that one, or name it \
                  with MARVIN_QEMU"
             ),
-            Self::DoesNotStart { found, said } => {
-                let errors: Vec<&str> = said
+            Self::DoesNotStart { found, answer } => {
+                let errors: Vec<&str> = answer
                     .split("; ")
                     .filter(|line| !line.contains("warning: "))
                     .collect();
-                let said = errors.join("; ");
+                let answer = errors.join("; ");
                 write!(
                     f,
-                    "cannot measure with QEMU {found}: it does not start the exact machine: {said}\nhint: {REFERENCE}"
+                    "cannot measure with QEMU {found}: it does not start the exact machine: {answer}\nhint: {REFERENCE}"
                 )
             }
             Self::OtherCpu { found, differing } => {
@@ -147,10 +147,10 @@ impl fmt::Display for QemuProblem {
                      {differing}{more}\nhint: {REFERENCE}"
                 )
             }
-            Self::Unknown { said } => {
+            Self::Unknown { answer } => {
                 write!(
                     f,
-                    "QEMU does not print its version (it printed `{said}`); {MEND}"
+                    "QEMU does not print its version (it printed `{answer}`); {MEND}"
                 )
             }
         }
@@ -169,9 +169,9 @@ impl Qemu {
             why,
         };
         let program = in_path(&name).ok_or_else(|| missing("no such program".into()))?;
-        let said = output(&program, &["--version"]).map_err(missing)?;
-        let version = version_in(&said).ok_or_else(|| QemuProblem::Unknown {
-            said: said.lines().next().unwrap_or_default().to_owned(),
+        let answer = output(&program, &["--version"]).map_err(missing)?;
+        let version = version_in(&answer).ok_or_else(|| QemuProblem::Unknown {
+            answer: answer.lines().next().unwrap_or_default().to_owned(),
         })?;
         if numbers(&version) < Some(OLDEST) {
             return Err(QemuProblem::TooOld { found: version }.into());
@@ -182,7 +182,7 @@ impl Qemu {
             .any(|line| line.starts_with("-plugin "));
         // Options count in their order: a QEMU without seccomp refuses the first.
         let seccomp = output(&program, &["-sandbox", SECCOMP, "-version"])
-            .is_ok_and(|said| version_in(&said).is_some());
+            .is_ok_and(|answer| version_in(&answer).is_some());
         let folders = output(&program, &["-L", "help"]).map_err(missing)?;
         let mut files = vec![(PROGRAM.to_owned(), program.clone())];
         let firmware = FIRMWARE
@@ -289,8 +289,8 @@ fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
     Ok(ended.text())
 }
 
-fn version_in(said: &str) -> Option<String> {
-    let version = said.lines().next()?.split_once(" version ")?.1.trim();
+fn version_in(answer: &str) -> Option<String> {
+    let version = answer.lines().next()?.split_once(" version ")?.1.trim();
     numbers(version).map(|_| version.to_owned())
 }
 

@@ -195,10 +195,10 @@ fn next_marvin_sets_back_what_was_left() {
         "the one that has the lock sets back"
     );
     drop(measuring);
-    let said = switching(folder.path()).set_back_left().unwrap().unwrap();
+    let answer = switching(folder.path()).set_back_left().unwrap().unwrap();
     assert!(
-        said.contains("a Marvin that was killed had changed it"),
-        "{said}"
+        answer.contains("a Marvin that was killed had changed it"),
+        "{answer}"
     );
     assert!(cgroup.now() == cgroup.value && !record.exists());
     // Of an earlier boot nothing is left.
@@ -234,12 +234,12 @@ fn record_of_others_is_not_believed() {
         Path::new("/sys/kernel/mm/transparent_hugepage/enabled"),
         "never",
     );
-    for (mode, said) in [
+    for (mode, answer) in [
         (0o622, "other users may write it"),
         (0o602, "other users may write it"),
     ] {
         fs::set_permissions(&record, fs::Permissions::from_mode(mode)).unwrap();
-        assert!(refusal().ends_with(said), "{}", refusal());
+        assert!(refusal().ends_with(answer), "{}", refusal());
     }
     fs::set_permissions(&record, fs::Permissions::from_mode(0o600)).unwrap();
     fs::hard_link(&record, folder.path().join("other-name")).unwrap();

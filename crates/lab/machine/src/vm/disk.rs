@@ -68,10 +68,10 @@ impl ScratchDisk {
             program,
             package,
         })?;
-        let asked = Program::new(&mkfs).args(["-V"]).deadline_s(10).run();
-        let ended = asked.map_err(|error| failed(file_system, &error.to_string()))?;
+        let requested = Program::new(&mkfs).args(["-V"]).deadline_s(10).run();
+        let ended = requested.map_err(|error| failed(file_system, &error.to_string()))?;
         // mkfs.ext4 writes its version to standard error.
-        let text = [ended.text(), ended.said].concat();
+        let text = [ended.text(), ended.stderr].concat();
         let version = text.lines().next().unwrap_or_default().trim().to_owned();
         Ok(Self {
             file_system,

@@ -13,7 +13,7 @@ const LISTS: [&str; 3] = [
 ];
 
 /// Returns the archive of a guest: `vmlinuz`, and `modules/` as below /lib/modules/RELEASE.
-pub(super) fn of(guest: &Guest<'_>) -> Result<Vec<u8>, MachineError> {
+pub(super) fn pack(guest: &Guest<'_>) -> Result<Vec<u8>, MachineError> {
     // kexec and boot loaders start the image as it was built; the unpacked one has no setup code.
     let image = &guest.build.image.path;
     let read = |path: &std::path::Path| fs::read(path).map_err(MachineError::io("read", path));

@@ -33,38 +33,38 @@ fn read(path: &Path) -> Option<String> {
         return None;
     }
     let (table, count) = (
-        number(&start, 32)?,
+        u64_at(&start, 32)?,
         u16::from_le_bytes(start.get(56..58)?.try_into().ok()?),
     );
     let headers = part(table, HEADER * usize::from(count.min(HEADERS_MAX)))?;
     headers
         .chunks_exact(HEADER)
-        .filter(|header| word(header, 0) == Some(PT_NOTE))
+        .filter(|header| u32_at(header, 0) == Some(PT_NOTE))
         .find_map(|header| {
-            let length = number(header, 32).filter(|length| *length <= NOTES_MAX)?;
-            of_notes(&part(number(header, 8)?, usize::try_from(length).ok()?)?)
+            let length = u64_at(header, 32).filter(|length| *length <= NOTES_MAX)?;
+            find_in_notes(&part(u64_at(header, 8)?, usize::try_from(length).ok()?)?)
         })
 }
 
 /// Finds the build id: each note is the lengths of its name and its content, its type, and both,
 /// padded to four bytes.
-fn of_notes(mut notes: &[u8]) -> Option<String> {
+fn find_in_notes(mut notes: &[u8]) -> Option<String> {
     loop {
-        let (name, size) = (word(notes, 0)? as usize, word(notes, 4)? as usize);
+        let (name, size) = (u32_at(notes, 0)? as usize, u32_at(notes, 4)? as usize);
         let start = 12_usize.checked_add(name.checked_next_multiple_of(4)?)?;
         let content = notes.get(start..start.checked_add(size)?)?;
-        if word(notes, 8)? == NT_GNU_BUILD_ID && notes.get(12..12 + name)? == b"GNU\0" {
+        if u32_at(notes, 8)? == NT_GNU_BUILD_ID && notes.get(12..12 + name)? == b"GNU\0" {
             return Some(content.iter().map(|byte| format!("{byte:02x}")).collect());
         }
         notes = notes.get(start.checked_add(size.checked_next_multiple_of(4)?)?..)?;
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<u64> {
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 

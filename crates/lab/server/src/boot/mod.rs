@@ -85,7 +85,8 @@ impl ServerMachine {
                 .map_err(|problem| record_problem(problem, &record_file))?,
         );
         let report = look::describe(&*handle.remote, &server.name, facts.boot_id())?;
-        let record = Record::of(&facts, &report).kept(&record_file, &server.name)?;
+        let record =
+            Record::from_facts(&facts, &report).confirm_or_create(&record_file, &server.name)?;
         let machine = identity(server, record.fingerprint.clone(), &access.agent)?;
         Ok(Self {
             handle: Arc::new(handle),
@@ -109,6 +110,7 @@ impl ServerMachine {
         }
         // What was printed before belongs to the kernel before.
         drop(self.handle.control.new_console());
+        // Before the command: if its answer is lost, the kernel may run all the same.
         self.handle.change(Life::begin_test);
         match self.handle.remote.boot_once(kernel) {
             Err(problem) if problem.is_silence() => self.handle.check_restart(&before)?,
@@ -118,6 +120,7 @@ impl ServerMachine {
             self.handle
                 .wait_for_boot(before.boot_id(), "the boot", Vec::new())?;
         let (stage, reason) = match end {
+            // The mark on the command line, and not the release: two builds may have one release.
             Reboot::Rebooted(facts) if facts.running() == Some(kernel.tag) => {
                 check_release(&self.handle.server, kernel, &facts)?;
                 match self.prepare(kernel, facts.boot_id()) {
@@ -238,7 +241,7 @@ impl Backend for ServerMachine {
     ) -> Result<BootOutcome, MachineError> {
         let (tag, release) = (tag(guest), archive::release(guest.build).to_owned());
         self.handle.check_kernel(&release)?;
-        let (archive, build_id) = (archive::of(guest)?, build_id::build_id_of(guest.build));
+        let (archive, build_id) = (archive::pack(guest)?, build_id::build_id_of(guest.build));
         let kernel = Kernel {
             tag: &tag,
             release: &release,

@@ -207,7 +207,7 @@ impl Recorder {
                     if let Some(request) = Request::take(&folder, clock()) {
                         request.answer(shared.send(&request.signal, &request.who, clock));
                     }
-                    sleep(request::LOOK);
+                    sleep(request::POLL_INTERVAL);
                 }
             });
             let (mut last, mut recorded) = (String::new(), Ok(()));
@@ -246,7 +246,7 @@ impl Recorder {
             let is_over = || shared.has_ended.load(Ordering::Relaxed);
             let begun = Instant::now();
             while shared.connection().is_none() && !is_over() && begun.elapsed() < CONNECTS {
-                sleep(request::LOOK);
+                sleep(request::POLL_INTERVAL);
             }
             let sent = shared.send(signal, who, clock);
             if !is_over() {
@@ -346,13 +346,13 @@ pub fn send_signal(
         why,
     };
     check_break(server, signal)?;
-    let said = |error: io::Error| failed(error.to_string());
+    let reply = |error: io::Error| failed(error.to_string());
     let folder = console_folder(home, &server.name);
-    let Some(recorder) = Recorder::open(server, home).map_err(said)? else {
+    let Some(recorder) = Recorder::open(server, home).map_err(reply)? else {
         return request_signal(server, home, signal, who);
     };
     // A measurement that reads the console itself has the connection.
-    if lock(&folder, READS).map_err(said)?.is_none() {
+    if lock(&folder, READS).map_err(reply)?.is_none() {
         return Err(failed(
             "a measurement reads it now\nhint: marvin console --record records it always, and sends, too".into(),
         ));
@@ -468,12 +468,12 @@ impl Console {
             return Self(Kind::None);
         };
         let printed: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let kept = Arc::clone(&printed);
+        let buffer = Arc::clone(&printed);
         spawn(move || {
             let mut part = [0; 1 << 14];
             while let Ok(count @ 1..) = bytes.read(&mut part) {
                 keep(
-                    &mut kept.lock().unwrap_or_else(PoisonError::into_inner),
+                    &mut buffer.lock().unwrap_or_else(PoisonError::into_inner),
                     &part[..count],
                 );
             }
@@ -494,22 +494,22 @@ impl Console {
                 std::mem::take(&mut *own.printed.lock().unwrap_or_else(PoisonError::into_inner))
             }
             Kind::Recorded(tail) => {
-                let (mut tail, mut kept) = (
+                let (mut tail, mut buffer) = (
                     tail.lock().unwrap_or_else(PoisonError::into_inner),
                     Vec::new(),
                 );
                 loop {
                     let lines = tail.new_lines();
                     if lines.is_empty() {
-                        return kept;
+                        return buffer;
                     }
                     // Of the recorder's notes, only that lines are missing is of what the server
                     // printed.
                     for line in &lines {
                         if tail::is_gap(line) {
-                            keep(&mut kept, MISSING);
+                            keep(&mut buffer, MISSING);
                         } else if !line.is_note {
-                            keep(&mut kept, &line.bytes);
+                            keep(&mut buffer, &line.bytes);
                         }
                     }
                 }
@@ -519,11 +519,11 @@ impl Console {
 }
 
 /// Keeps what a console printed, up to the limit, and says once that there was more.
-fn keep(kept: &mut Vec<u8>, bytes: &[u8]) {
-    let room = KEPT_MAX.saturating_sub(kept.len());
-    kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-    if bytes.len() > room && kept.len() <= KEPT_MAX {
-        kept.extend_from_slice(LEFT_OUT);
+fn keep(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    let room = KEPT_MAX.saturating_sub(buffer.len());
+    buffer.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    if bytes.len() > room && buffer.len() <= KEPT_MAX {
+        buffer.extend_from_slice(LEFT_OUT);
     }
 }
 

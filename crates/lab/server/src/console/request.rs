@@ -1,9 +1,9 @@
 //! A break or a sysrq for a console, from another process than the one with the connection.
 //!
-//! A BMC gives its console to one client, the recorder. Who wants to send something leaves a file
-//! in the console's directory, which the recorder takes by renaming it, so that it is taken once:
-//! `ask.ID` becomes `taken.ID`, and the answer is `answer.ID`. An asker that waits no longer
-//! removes its file, and a file that is too old is not obeyed: a sysrq must not come an hour late.
+//! A BMC gives its console to one client, the recorder. A sender writes `ask.ID` into the console's
+//! directory; the recorder claims it by renaming it to `taken.ID`, so that each request is sent
+//! once, and answers in `answer.ID`. A sender that waits no longer removes its file, and the
+//! recorder ignores a file that is too old: a sysrq must not come an hour late.
 
 use std::fmt;
 use std::fs;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 pub(super) const TAKEN: Duration = Duration::from_secs(5);
 /// How much longer it waits for the answer: each key takes a second.
 const ANSWERED: Duration = Duration::from_secs(60);
-/// Time between two looks for files.
-pub(super) const LOOK: Duration = Duration::from_millis(100);
+/// Time between two polls for files.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The most keys of one request.
 const KEYS_MAX: usize = 16;
 /// Limit on a name in a request (characters).
@@ -184,7 +184,7 @@ pub(super) fn ask(folder: &Path, who: &str, signal: &Signal) -> Result<(), Unans
                 "its recorder does not answer".to_owned(),
             ));
         }
-        sleep(LOOK);
+        sleep(POLL_INTERVAL);
     }
     Err(Unanswered::Unknown)
 }
@@ -217,7 +217,8 @@ mod tests {
     fn request_is_taken_once_and_answered() {
         let folder = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
-            let asked = scope.spawn(|| ask(folder.path(), "anna@lab", &Signal::Sysrq("wt".into())));
+            let requested =
+                scope.spawn(|| ask(folder.path(), "anna@lab", &Signal::Sysrq("wt".into())));
             let request = loop {
                 if let Some(request) = Request::take(folder.path(), 0) {
                     break request;
@@ -229,7 +230,7 @@ mod tests {
             );
             assert!(Request::take(folder.path(), 0).is_none());
             request.answer(Ok(()));
-            assert!(asked.join().unwrap().is_ok());
+            assert!(requested.join().unwrap().is_ok());
         });
         assert_eq!(
             fs::read_dir(folder.path()).unwrap().count(),

@@ -37,7 +37,7 @@ impl<R> Telnet<R> {
     }
 
     /// Returns the byte if it is the console's.
-    fn text(&mut self, byte: u8) -> Option<u8> {
+    fn text_byte(&mut self, byte: u8) -> Option<u8> {
         let (at, text) = match (self.at, byte) {
             (At::Text, IAC) => (At::Command, None),
             (At::Text, _) => (At::Text, Some(byte)),
@@ -57,16 +57,16 @@ impl<R: Read> Read for Telnet<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         loop {
             let count = self.from.read(to)?;
-            let mut kept = 0;
+            let mut stored = 0;
             for at in 0..count {
-                if let Some(byte) = self.text(to[at]) {
-                    to[kept] = byte;
-                    kept += 1;
+                if let Some(byte) = self.text_byte(to[at]) {
+                    to[stored] = byte;
+                    stored += 1;
                 }
             }
             // Only commands came: that is no end.
-            if kept > 0 || count == 0 {
-                return Ok(kept);
+            if stored > 0 || count == 0 {
+                return Ok(stored);
             }
         }
     }

@@ -102,8 +102,8 @@ fn console_that_breaks_is_opened_again() {
     });
     record(recorder, 7);
     printer.join().unwrap();
-    let told = recorded(home.path()).replace(&address, "ADDRESS");
-    insta::assert_snapshot!(told);
+    let message = recorded(home.path()).replace(&address, "ADDRESS");
+    insta::assert_snapshot!(message);
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn recorder_sends_what_others_ask_for() {
         line.join().unwrap(),
         (b"\xff\xf38\xff\xf3w".to_vec(), b"\xff\xf3".to_vec())
     );
-    let told = recorded(home.path());
-    let notes: Vec<&str> = told
+    let message = recorded(home.path());
+    let notes: Vec<&str> = message
         .lines()
         .filter(|line| line.starts_with("-- sends"))
         .collect();
@@ -189,11 +189,11 @@ fn recorder_sends_what_others_ask_for() {
             "-- sends sysrq 8w for anna@lab",
             "-- sends break for anna@lab"
         ],
-        "{told}"
+        "{message}"
     );
     assert!(
-        told.contains("login: \n") && told.contains("sysrq: Show Blocked State\n"),
-        "{told}"
+        message.contains("login: \n") && message.contains("sysrq: Show Blocked State\n"),
+        "{message}"
     );
 }
 
@@ -214,10 +214,10 @@ fn break_without_recorder_is_sent_and_recorded() {
     };
     send("wt").unwrap();
     assert_eq!(std::fs::read_to_string(sent).unwrap(), "break w\nbreak t\n");
-    let told = recorded(home.path());
+    let message = recorded(home.path());
     assert!(
-        told.contains("hello\n") && told.contains("-- sends sysrq wt for anna@lab\n"),
-        "{told}"
+        message.contains("hello\n") && message.contains("-- sends sysrq wt for anna@lab\n"),
+        "{message}"
     );
     wait_until_free(&console_folder(home.path(), "testbox"));
     // A measurement that reads the console itself keeps its connection.
@@ -241,27 +241,27 @@ fn break_that_cannot_be_sent_is_explained() {
         .local_addr()
         .unwrap()
         .to_string();
-    let told = [
+    let message = [
         send(tcp("terminals.lab:7003".into(), false)),
         send(command("sleep 60", "")),
         send(command("sleep 60", "echo no such port >&2; false")),
         send(tcp(silent.clone(), true)).replace(&silent, "ADDRESS"),
     ];
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(message.join("\n"));
 }
 
 #[test]
 fn more_than_is_kept_is_told_once() {
     // Pieces that fill it exactly, and one that does not.
     for piece in [KEPT_MAX / 4, KEPT_MAX / 4 + 1] {
-        let mut kept = Vec::new();
+        let mut stored = Vec::new();
         for _ in 0..4 {
-            keep(&mut kept, &vec![b'x'; piece]);
+            keep(&mut stored, &vec![b'x'; piece]);
         }
-        keep(&mut kept, b"more");
-        keep(&mut kept, b"and more");
-        assert_eq!(kept.len(), KEPT_MAX + LEFT_OUT.len());
-        assert!(kept.ends_with(LEFT_OUT));
+        keep(&mut stored, b"more");
+        keep(&mut stored, b"and more");
+        assert_eq!(stored.len(), KEPT_MAX + LEFT_OUT.len());
+        assert!(stored.ends_with(LEFT_OUT));
     }
 }
 
@@ -277,9 +277,9 @@ fn measurement_is_told_of_missing_lines() {
     for name in names(home.path()) {
         std::fs::remove_file(home.path().join(format!("{name}.gz"))).unwrap();
     }
-    let kept = console.take();
-    assert!(kept.windows(MISSING.len()).any(|part| part == MISSING));
-    assert!(kept.ends_with(line.as_bytes()));
+    let stored = console.take();
+    assert!(stored.windows(MISSING.len()).any(|part| part == MISSING));
+    assert!(stored.ends_with(line.as_bytes()));
 }
 
 #[test]

@@ -84,7 +84,7 @@ struct Shared {
 
 struct State {
     clients: ClientCounts,
-    asked: Vec<String>,
+    requests: Vec<String>,
     /// Who has got the seal.
     seal_of: Option<IpAddr>,
 }
@@ -95,7 +95,7 @@ impl Shared {
     }
 
     /// Returns what a client gets at a path; `None` if there is nothing.
-    fn at(&self, path: &str, client: IpAddr, method: Method) -> Option<Body> {
+    fn body_at(&self, path: &str, client: IpAddr, method: Method) -> Option<Body> {
         let offer = &self.offer;
         let is_of = |given: &str| given == self.token;
         match path.strip_prefix('/')?.split_once('/') {
@@ -164,7 +164,7 @@ impl Answers {
         let address = listener.local_addr().map_err(wrong)?;
         let state = State {
             clients: ClientCounts::new(CLIENTS),
-            asked: Vec::new(),
+            requests: Vec::new(),
             seal_of: None,
         };
         let shared = Arc::new(Shared {
@@ -210,8 +210,8 @@ impl Answers {
 
     /// Returns the paths that were asked for, without tokens, in order.
     #[must_use]
-    pub fn asked(&self) -> Vec<String> {
-        self.shared.state().asked.clone()
+    pub fn requests(&self) -> Vec<String> {
+        self.shared.state().requests.clone()
     }
 
     /// Returns who has got the seal.
@@ -315,15 +315,15 @@ fn answer(stream: &TcpStream, client: IpAddr, shared: &Shared) -> io::Result<()>
         ),
     };
     let path = path.split('?').next().unwrap_or_default();
-    let Some(body) = shared.at(path, client, method) else {
+    let Some(body) = shared.body_at(path, client, method) else {
         return to.write_all(
             b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         );
     };
     let mut state = shared.state();
-    if state.asked.len() < ASKED_MAX {
+    if state.requests.len() < ASKED_MAX {
         state
-            .asked
+            .requests
             .push(model::plain(path.rsplit('/').next().unwrap_or_default()));
     }
     drop(state);
@@ -392,7 +392,7 @@ mod tests {
             );
         }
         assert_eq!(
-            answers.asked(),
+            answers.requests(),
             ["52-54-00-12-34-56", "vmlinuz", "root", "seal"]
         );
     }
@@ -436,14 +436,14 @@ mod tests {
             ["--interface", "127.0.0.2"],
             format!("http://{}/x", answers.address()),
         );
-        let asked = std::process::Command::new("curl")
+        let requests = std::process::Command::new("curl")
             .args(["-si", "-m", "5"])
             .args(from)
             .arg(url)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&asked.stdout).into_owned();
-        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+        let reply = String::from_utf8_lossy(&requests.stdout).into_owned();
+        assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
         drop(silent);
     }
 

@@ -31,12 +31,12 @@ pub enum DeployError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The program that makes the image failed.
-    #[error("cannot make image {name}: {said}\nhint: the whole log is in {}", log.display())]
+    #[error("cannot make image {name}: {answer}\nhint: the whole log is in {}", log.display())]
     Failed {
         /// The image.
         name: String,
         /// Its last line.
-        said: String,
+        answer: String,
         /// What it printed.
         log: PathBuf,
     },

@@ -154,13 +154,13 @@ pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image,
         .run()?;
     if ended.code != Some(0) {
         let printed = fs::read_to_string(&log).unwrap_or_default();
-        let said = printed
+        let answer = printed
             .lines()
             .rfind(|line| !line.trim().is_empty())
             .unwrap_or("it printed nothing");
         // What mmdebstrap says as another user than root, without the means to be root in a
         // namespace.
-        if said.contains("unable to pick chroot mode") {
+        if answer.contains("unable to pick chroot mode") {
             return Err(DeployError::Missing {
                 program: "newuidmap",
                 package: "uidmap",
@@ -168,7 +168,7 @@ pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image,
         }
         return Err(DeployError::Failed {
             name: settings.name.clone(),
-            said: model::plain(said),
+            answer: model::plain(answer),
             log,
         });
     }
@@ -264,7 +264,7 @@ fn debian(recipe: &Recipe, folder: &Path) -> Result<Program, DeployError> {
         .args(words)
         .args(left_out)
         .args(hooks);
-    // Without a place for the root, the next word would be it.
+    // `-`: mmdebstrap would otherwise take the mirror as its target.
     let program = program
         .args([&format!("--include={include}"), suite, "-"])
         .args(mirror);

@@ -106,10 +106,10 @@ fn unreadable(name: &str, path: &Path, why: &str) -> ServerProblem {
 
 fn failed(name: &str) -> impl Fn(String) -> ServerProblem + use<> {
     let name = name.to_owned();
-    move |said| ServerProblem::Step {
+    move |answer| ServerProblem::Step {
         name: name.clone(),
         step: RUN_IMAGE,
-        said,
+        answer,
     }
 }
 
@@ -190,8 +190,8 @@ impl DeployedImage {
         Ok(())
     }
 
-    fn failed(&self, said: impl ToString) -> ServerProblem {
-        failed(&self.server.name)(said.to_string())
+    fn failed(&self, answer: impl ToString) -> ServerProblem {
+        failed(&self.server.name)(answer.to_string())
     }
 
     /// The right to have the server do that.

@@ -111,8 +111,8 @@ fn return_to(
         let facts = handle.remote.facts()?;
         if facts.on_disk() != Some(&image.id) {
             let (name, step) = (server.name.clone(), "boot from its disk");
-            let said = format!("it booted {} instead", facts.get("release"));
-            return Err(ServerProblem::Step { name, step, said }.into());
+            let answer = format!("it booted {} instead", facts.get("release"));
+            return Err(ServerProblem::Step { name, step, answer }.into());
         }
     }
     let release = pin(&handle, access)?;
@@ -124,7 +124,7 @@ fn return_to(
 fn pin(handle: &ServerHandle, access: &ServerAccess) -> Result<String, MachineError> {
     let facts = handle.acquire()?;
     let report = look::describe(&*handle.remote, &handle.server.name, facts.boot_id())?;
-    Record::of(&facts, &report).accept(&Record::file(&access.home, &handle.server.name))?;
+    Record::from_facts(&facts, &report).accept(&Record::file(&access.home, &handle.server.name))?;
     handle.close()?;
     Ok(facts.get("release").to_owned())
 }

@@ -115,14 +115,14 @@ pub(crate) fn keep_boot_key_of_disk(
         with_ending(&boot_key(home, &server.name)),
         disk_key(home, &server.name),
     );
-    let kept = match fs::copy(&last, &disk) {
+    let stored = match fs::copy(&last, &disk) {
         // It was started in another way, with its own key.
         Err(error) if error.kind() == ErrorKind::NotFound => remove(&disk).map(drop),
         copied => copied
             .map(drop)
             .map_err(|error| format!("cannot write {}: {error}", disk.display())),
     };
-    kept.map_err(failed(server, "keep the key of its disk"))?;
+    stored.map_err(failed(server, "keep the key of its disk"))?;
     own_key(server, home).and_then(|own| write_known_hosts(server, home, &own))
 }
 
@@ -158,7 +158,7 @@ fn failed(
     step: &'static str,
 ) -> impl FnOnce(String) -> ServerProblem + use<> {
     let name = server.name.clone();
-    move |said| ServerProblem::Step { name, step, said }
+    move |answer| ServerProblem::Step { name, step, answer }
 }
 
 /// Returns a server's own key, which stays the same; makes it if it has none.
@@ -283,12 +283,12 @@ fn login_key(server: &ServerSettings) -> Result<String, String> {
         .ssh_config
         .iter()
         .flat_map(|file| ["-F".into(), file.clone().into_os_string()]);
-    let asked = Program::new("ssh")
+    let requested = Program::new("ssh")
         .args(["-G"])
         .args(config)
         .args(["--", &server.host])
         .run();
-    let text = asked.map_err(|error| error.to_string())?.text();
+    let text = requested.map_err(|error| error.to_string())?.text();
     let files = text
         .lines()
         .filter_map(|line| line.strip_prefix("identityfile "));

@@ -77,11 +77,11 @@ impl ServerHandle {
                 Ok(facts)
             }
             Reboot::Rebooted(facts) => {
-                let said = format!("it booted {} instead", facts.get("release"));
+                let answer = format!("it booted {} instead", facts.get("release"));
                 Err(ServerProblem::Step {
                     name: name(),
                     step,
-                    said,
+                    answer,
                 })
             }
             Reboot::NeverLeft => Err(self.never_left()),
@@ -93,11 +93,11 @@ impl ServerHandle {
                     .map(model::plain);
                 let last =
                     last.map_or_else(String::new, |line| format!("; its console ends: {line}"));
-                let said = format!("it did not answer within {} s{last}", self.server.boot_s);
+                let answer = format!("it did not answer within {} s{last}", self.server.boot_s);
                 Err(ServerProblem::Step {
                     name: name(),
                     step,
-                    said,
+                    answer,
                 })
             }
         }

@@ -48,15 +48,15 @@ impl ServerHandle {
                 return Err(ServerProblem::Step {
                     name,
                     step,
-                    said: format!("it boots {MARK}{tag} again"),
+                    answer: format!("it boots {MARK}{tag} again"),
                 });
             }
         }
         self.verify_own_kernel(&self.run_image(facts)?)
     }
 
-    /// Checks that a server which left the kernel under test runs its own one: its boot loader may
-    /// have another default by now.
+    /// Checks that a server runs its own kernel again. Its boot loader may have another default by
+    /// now: then the server is back, but as another machine than the one that was recorded.
     pub(crate) fn verify_own_kernel(&self, facts: &Facts) -> Result<(), ServerProblem> {
         if facts.running().is_some() {
             return Ok(());

@@ -7,16 +7,15 @@ use super::{Life, ServerHandle};
 use crate::problem::ServerProblem;
 use crate::remote::Facts;
 
-/// What one look takes by itself if the server does not answer (s): ssh's ConnectTimeout, on
-/// average half of it.
+/// Average cost of a failed poll (s): half of ssh's ConnectTimeout.
 const FAILED_POLL_S: u64 = 7;
 /// A dead kernel restarts the server after ten seconds (`panic=10`), and firmware prints something
 /// within two minutes; after that only its power helps.
 const DEAD_QUIET_S: u64 = 120;
-/// What a kernel that hangs is asked for by sysrq: to print all (a kernel with `quiet` would print
-/// a headline only), its blocked tasks, and the backtraces of its processors.
+/// sysrq keys for a hung kernel: 8 logs everything (with `quiet` a kernel would print headlines
+/// only), w its blocked tasks, l the backtraces of its processors.
 const SYSRQ_KEYS: &str = "8wl";
-/// How many looks long its answer is waited for.
+/// Polls to wait for the sysrq output.
 const SYSRQ_POLLS: u32 = 3;
 /// How waiting for another boot ended.
 #[derive(Debug)]
@@ -52,8 +51,11 @@ impl ServerHandle {
         }
     }
 
-    /// Waits until the server runs another boot than this one, if need be until its power was
-    /// switched off and on. Returns the console with what was printed meanwhile, too.
+    /// Waits until the server runs another boot than this one, and switches its power off and on if
+    /// it does not come by itself. Returns the console with what was printed meanwhile, too.
+    ///
+    /// The boot id is the only proof of a restart: a server that answers may still be in the boot
+    /// that it was told to leave.
     pub(crate) fn wait_for_boot(
         &self,
         before: &str,
@@ -110,14 +112,14 @@ impl ServerHandle {
     }
 
     pub(crate) fn never_left(&self) -> ServerProblem {
-        let said = format!(
+        let answer = format!(
             "it still answered in the same boot after {} s",
             self.server.boot_s
         );
         ServerProblem::Step {
             name: self.server.name.clone(),
             step: "restart",
-            said,
+            answer,
         }
     }
 

@@ -58,10 +58,10 @@ impl IpmiTool {
 impl Switch for IpmiTool {
     fn state(&self) -> Result<PowerState, Refusal> {
         // "Chassis Power is on"
-        let said = self.run(&["chassis", "power", "status"])?;
-        let word = said.split_whitespace().next_back().unwrap_or_default();
+        let answer = self.run(&["chassis", "power", "status"])?;
+        let word = answer.split_whitespace().next_back().unwrap_or_default();
         PowerState::of_word(word)
-            .ok_or_else(|| Refusal::Passing(format!("ipmitool says: {}", said.trim())))
+            .ok_or_else(|| Refusal::Passing(format!("ipmitool says: {}", answer.trim())))
     }
 
     fn request(&self, is_on: bool) -> Result<(), Refusal> {
@@ -75,17 +75,17 @@ impl Switch for IpmiTool {
     }
 
     fn next_boot(&self) -> Result<NextBoot, Refusal> {
-        let said = self.run(&["chassis", "bootparam", "get", "5"])?;
-        Ok(boot_flags(&said))
+        let answer = self.run(&["chassis", "bootparam", "get", "5"])?;
+        Ok(boot_flags(&answer))
     }
 }
 
 /// Reads the boot flags as ipmitool prints them: `Boot parameter data: 8004000000` (IPMI 2.0, table
 /// 28-14, parameter 5).
-fn boot_flags(said: &str) -> NextBoot {
+fn boot_flags(answer: &str) -> NextBoot {
     const VALID: u8 = 0x80;
     const PERSISTENT: u8 = 0x40;
-    let data = said
+    let data = answer
         .lines()
         .find_map(|line| line.trim().strip_prefix("Boot parameter data: "));
     let byte = |at: usize| {

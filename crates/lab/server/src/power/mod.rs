@@ -93,14 +93,14 @@ pub enum PowerError {
         package: &'static str,
     },
     /// The BMC does not answer, or refuses.
-    #[error("cannot ask {place} for the power of {name}: {said}")]
+    #[error("cannot ask {place} for the power of {name}: {reply}")]
     Refused {
         /// The server.
         name: String,
         /// What was asked.
         place: String,
         /// What it said.
-        said: String,
+        reply: String,
     },
     /// The state did not follow the request.
     #[error(
@@ -194,7 +194,7 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) fn text(self) -> String {
         match self {
-            Self::Passing(said) => said,
+            Self::Passing(reply) => reply,
             Self::Lasting(error) => error.to_string(),
         }
     }
@@ -310,13 +310,13 @@ impl Power {
                 return Ok(state);
             }
             self.retry(|| self.switch.request(is_on))?;
-            let asked = Instant::now();
+            let requested = Instant::now();
             loop {
                 state = self.state()?;
                 if [wanted, PowerState::Unknown].contains(&state) {
                     return Ok(state);
                 }
-                if asked.elapsed() >= self.patience.change {
+                if requested.elapsed() >= self.patience.change {
                     break;
                 }
                 sleep(self.patience.look);
@@ -379,12 +379,12 @@ impl Power {
             match ask() {
                 Ok(answer) => return Ok(answer),
                 Err(Refusal::Lasting(error)) => return Err(error),
-                Err(Refusal::Passing(said)) if attempts == ATTEMPTS => {
+                Err(Refusal::Passing(reply)) if attempts == ATTEMPTS => {
                     let (name, place) = (self.name.clone(), self.place.clone());
                     return Err(PowerError::Refused {
                         name,
                         place,
-                        said: model::plain(&said),
+                        reply: model::plain(&reply),
                     });
                 }
                 Err(Refusal::Passing(_)) => attempts += 1,

@@ -25,20 +25,20 @@ pub(crate) struct Qemu {
 impl Qemu {
     /// Runs commands and returns the answer to the last one.
     fn run(&self, commands: &[&str]) -> Result<Value, String> {
-        let said = |error: std::io::Error| format!("{error}");
-        let stream = UnixStream::connect(&self.socket).map_err(said)?;
+        let reply = |error: std::io::Error| format!("{error}");
+        let stream = UnixStream::connect(&self.socket).map_err(reply)?;
         let patience = Some(Duration::from_secs(QUESTION_S));
         stream
             .set_read_timeout(patience)
             .and_then(|()| stream.set_write_timeout(patience))
-            .map_err(said)?;
+            .map_err(reply)?;
         let mut lines = BufReader::new(stream);
         // The greeting.
         read_line(&mut lines)?;
         let mut answer = Value::Null;
         for command in ["qmp_capabilities"].iter().chain(commands) {
             let line = format!("{}\n", json!({ "execute": command }));
-            lines.get_mut().write_all(line.as_bytes()).map_err(said)?;
+            lines.get_mut().write_all(line.as_bytes()).map_err(reply)?;
             answer = answer_to(command, &mut lines)?;
         }
         Ok(answer)

@@ -79,7 +79,7 @@ impl Ssh {
             .map(|scratch| scratch.join("ssh"))
             .filter(|path| path.as_os_str().len() < 80);
         let shares = socket.is_some();
-        let words = words(&server, home, socket);
+        let words = ssh_words(&server, home, socket);
         let agent_path = format!("{HOME}/agent-{}", &hash(&[agent])[..12]);
         let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
         let token = hash(&[&machine, home.as_os_str().as_encoded_bytes()])[..16].to_owned();
@@ -174,11 +174,11 @@ impl Ssh {
         if ended.code == Some(0) {
             return Ok(());
         }
-        let said = model::plain(&ended.reason());
+        let answer = model::plain(&ended.reason());
         Err(ServerProblem::Step {
             name: self.server.name.clone(),
             step,
-            said,
+            answer,
         })
     }
 
@@ -194,21 +194,21 @@ impl Ssh {
 
     /// Says why a connection failed.
     fn broken(&self, ended: &Ended) -> ServerProblem {
-        let (name, said) = (self.server.name.clone(), model::plain(&ended.reason()));
-        let has = |words: &str| ended.said.contains(words);
+        let (name, answer) = (self.server.name.clone(), model::plain(&ended.reason()));
+        let has = |words: &str| ended.stderr.contains(words);
         if has("Host key verification failed") || has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-            let said = ended
-                .said
+            let answer = ended
+                .stderr
                 .lines()
                 .find(|line| line.contains("host key") || line.contains("HOST ID"));
-            let said = said.map_or_else(
+            let answer = answer.map_or_else(
                 || ended.reason(),
                 |line| line.trim_matches(['@', ' ']).to_owned(),
             );
             let known_hosts = self.known_hosts.display().to_string();
             return LoginProblem::HostKey {
                 name,
-                said: model::plain(&said),
+                answer: model::plain(&answer),
                 known_hosts,
             }
             .into();
@@ -217,11 +217,11 @@ impl Ssh {
             return LoginProblem::Refused {
                 name,
                 host: self.server.host.clone(),
-                said,
+                answer,
             }
             .into();
         }
-        ServerProblem::Unreachable { name, said }
+        ServerProblem::Unreachable { name, answer }
     }
 }
 
@@ -248,11 +248,11 @@ impl Ssh {
         if facts.get("done") == "yes" {
             return Ok(facts);
         }
-        let said = model::plain(&ended.reason());
+        let answer = model::plain(&ended.reason());
         Err(ServerProblem::Step {
             name: self.server.name.clone(),
             step,
-            said,
+            answer,
         })
     }
 }
@@ -352,7 +352,7 @@ impl Capture for Ssh {
         let bytes = std::fs::read(collector).map_err(|error| ServerProblem::Step {
             name,
             step,
-            said: format!("{}: {error}", collector.display()),
+            answer: format!("{}: {error}", collector.display()),
         })?;
         let path = format!("{HOME}/marvin-dump-{}", &hash(&[&bytes])[..12]);
         self.put(step, &path, &bytes)?;
@@ -365,8 +365,8 @@ impl Capture for Ssh {
         if ended.code == Some(0) {
             return Ok(ended.output);
         }
-        let (name, said) = (self.server.name.clone(), model::plain(&ended.reason()));
-        Err(ServerProblem::Step { name, step, said })
+        let (name, answer) = (self.server.name.clone(), model::plain(&ended.reason()));
+        Err(ServerProblem::Step { name, step, answer })
     }
 }
 
@@ -385,7 +385,7 @@ pub(crate) fn held(name: &str, facts: &Facts) -> ServerProblem {
 }
 
 /// Returns ssh's options and the host, which is last.
-fn words(server: &ServerSettings, home: &Path, socket: Option<PathBuf>) -> Vec<String> {
+fn ssh_words(server: &ServerSettings, home: &Path, socket: Option<PathBuf>) -> Vec<String> {
     let mut words = Vec::new();
     if let Some(file) = &server.ssh_config {
         words.extend(["-F".to_owned(), file.display().to_string()]);
@@ -511,6 +511,6 @@ mod tests {
             .args(["-n", "-c", script])
             .run()
             .unwrap();
-        assert_eq!((ended.code, &*ended.said), (Some(0), ""), "{script}");
+        assert_eq!((ended.code, &*ended.stderr), (Some(0), ""), "{script}");
     }
 }

@@ -187,7 +187,7 @@ pub(crate) fn settings_of(name: &str) -> ServerSettings {
 fn silence() -> ServerProblem {
     ServerProblem::Unreachable {
         name: "testbox".into(),
-        said: "Connection timed out".into(),
+        answer: "Connection timed out".into(),
     }
 }
 
@@ -310,7 +310,7 @@ impl RemoteHost for Fake {
             return Ok(Ended {
                 code: Some(OTHER_BOOT),
                 output: Vec::new(),
-                said: String::new(),
+                stderr: String::new(),
             });
         }
         state.log.push(words[0].into());
@@ -337,7 +337,7 @@ impl RemoteHost for Fake {
             return Ok(Ended {
                 code: Some(0),
                 output,
-                said: String::new(),
+                stderr: String::new(),
             });
         }
         match state.does {
@@ -355,7 +355,7 @@ impl RemoteHost for Fake {
                 return Ok(Ended {
                     code: Some(1),
                     output: b"agent: no such workload\n".to_vec(),
-                    said: String::new(),
+                    stderr: String::new(),
                 });
             }
         }
@@ -375,7 +375,7 @@ impl Capture for Fake {
     }
 
     fn take(&self) -> Result<Vec<u8>, ServerProblem> {
-        let (name, step, said) = (
+        let (name, step, answer) = (
             "testbox".into(),
             "save the memory of the kernel",
             "no space".into(),
@@ -384,7 +384,7 @@ impl Capture for Fake {
             .memory
             .clone()
             .filter(|memory| !memory.is_empty())
-            .ok_or(ServerProblem::Step { name, step, said })
+            .ok_or(ServerProblem::Step { name, step, answer })
     }
 }
 

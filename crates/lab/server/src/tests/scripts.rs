@@ -108,7 +108,7 @@ impl Tree {
             .args(words.iter().copied())
             .run()
             .unwrap();
-        assert_eq!(ended.said, "", "{script}");
+        assert_eq!(ended.stderr, "", "{script}");
         ended.text()
     }
 
@@ -365,10 +365,10 @@ fn nothing_is_installed_on_what_is_no_disk() {
         (ended.code, ended.reason())
     };
     for path in ["/dev/disk/by-id/none", "/dev/null", "/etc/passwd"] {
-        let (code, said) = install(path);
+        let (code, message) = install(path);
         assert!(
-            code == Some(1) && said.contains(&format!("there is no disk {path}, only: ")),
-            "{said}"
+            code == Some(1) && message.contains(&format!("there is no disk {path}, only: ")),
+            "{message}"
         );
     }
 }

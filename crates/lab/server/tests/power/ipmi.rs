@@ -123,10 +123,10 @@ fn console_of_a_bmc_is_recorded() {
     let serial = TcpListener::bind("127.0.0.1:0").unwrap();
     let (_bmc, port) = start(folder.path(), Some(serial.local_addr().unwrap().port()));
     let arrived: Arc<Mutex<Vec<u8>>> = Arc::default();
-    let kept = Arc::clone(&arrived);
+    let stored = Arc::clone(&arrived);
     std::thread::spawn(move || {
         for mut line in serial.incoming().flatten() {
-            let (mut input, arrived) = (line.try_clone().unwrap(), Arc::clone(&kept));
+            let (mut input, arrived) = (line.try_clone().unwrap(), Arc::clone(&stored));
             std::thread::spawn(move || {
                 let mut byte = [0];
                 while input.read_exact(&mut byte).is_ok() {
